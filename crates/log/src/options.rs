@@ -1,0 +1,68 @@
+//! How a log is opened, and the door through which time enters it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// When an append counts as durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sync {
+    /// Every batch is followed by a barrier (`fdatasync`) before it is acknowledged.
+    Always,
+    /// A barrier at most this long after a write. Appends are acknowledged when
+    /// written; a power loss may take up to this much of what was acknowledged
+    /// (a killed process takes nothing).
+    Interval(Duration),
+}
+
+/// Where time comes from. The only clock the log knows.
+pub trait Clock: Send + std::marker::Sync + 'static {
+    /// Wall-clock time in µs since 1970 UTC. May step backwards; the log does not.
+    fn wall_us(&self) -> u64;
+    /// Time in µs from an arbitrary origin that never goes back.
+    fn monotonic_us(&self) -> u64;
+}
+
+/// The system's clocks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods)] // the door for time
+    fn wall_us(&self) -> u64 {
+        std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |since| since.as_micros() as u64)
+    }
+
+    #[allow(clippy::disallowed_methods)] // the door for time
+    fn monotonic_us(&self) -> u64 {
+        use std::sync::OnceLock;
+        use std::time::Instant;
+        static ORIGIN: OnceLock<Instant> = OnceLock::new();
+        ORIGIN.get_or_init(Instant::now).elapsed().as_micros() as u64
+    }
+}
+
+/// How a log is opened. `Options::default()` is right for production.
+#[derive(Clone)]
+pub struct Options {
+    /// When an append counts as durable.
+    pub sync: Sync,
+    /// Largest segment file in bytes, 64 KiB to 4 GiB − 1; a single request larger than this gets a segment of its own.
+    pub segment_bytes: u32,
+    /// Most bytes that may be staged and not yet durable; over it appends are refused as overloaded.
+    pub staged_bytes: usize,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            sync: Sync::Always,
+            segment_bytes: 256 << 20,
+            staged_bytes: 64 << 20,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}

@@ -1,0 +1,551 @@
+//! One event as bytes, on disk and in every buffer on the way there.
+//!
+//! Little endian, no padding. `docs/format.md` draws it; the fixture under
+//! `tests/fixtures` pins it.
+//!
+//! | at | size | field |
+//! |---|---|---|
+//! | 0 | 4 | length of the whole record |
+//! | 4 | 4 | CRC32C over bytes 24…end, continued over bytes 8…24 |
+//! | 8 | 8 | position |
+//! | 16 | 8 | recorded at, µs since 1970 UTC |
+//! | 24 | 1 | length of the type |
+//! | 25 | 1 | number of tags |
+//! | 26 | 1 | number of metadata entries |
+//! | 27 | 1 | flags: 1 binary data, 2 event id, 4 request key |
+//! | 28 | 4 | length of the data |
+//! | 32 | 16 | event id, if flagged |
+//! | … | 19+k | request key, if flagged: events of the request u16, digest 16 bytes, length u8, key |
+//! | … | | type; tags, each length u8 + bytes; metadata, each key length u8, value length u16, key, value; data |
+//!
+//! The checksum ends with the position and time so that a producer can encode
+//! and checksum everything else before the sequencer has assigned them.
+
+use wellspring_types::{DataKind, EventId, EventRef, Invalid, Position, Reason, limits};
+
+/// Bytes before the variable part.
+pub const HEADER_BYTES: usize = 32;
+/// The largest a record can be; anything longer is damage.
+pub const MAX_RECORD_BYTES: usize = limits::MAX_REQUEST_BYTES;
+
+const FLAG_BINARY: u8 = 1;
+const FLAG_ID: u8 = 2;
+const FLAG_KEY: u8 = 4;
+const KNOWN_FLAGS: u8 = FLAG_BINARY | FLAG_ID | FLAG_KEY;
+const DIGEST_BYTES: usize = 16;
+
+/// A client's name for a whole request, with a digest of its body: the same key
+/// with the same digest is a retry, with another digest a mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestKey {
+    /// 1–255 bytes, no control characters.
+    pub key: String,
+    /// Digest of the request body, chosen by the caller (collision resistant).
+    pub digest: [u8; DIGEST_BYTES],
+}
+
+/// The events of one append, validated, encoded and checksummed but for their positions.
+#[derive(Debug, Default, Clone)]
+pub struct EncodedEvents {
+    bytes: Vec<u8>,
+    count: u32,
+}
+
+impl EncodedEvents {
+    /// No events yet.
+    #[must_use]
+    pub fn new() -> EncodedEvents {
+        EncodedEvents::default()
+    }
+
+    /// No events yet, with room for `bytes` of encoded records.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> EncodedEvents {
+        EncodedEvents { bytes: Vec::with_capacity(bytes), count: 0 }
+    }
+
+    /// Number of events.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Encoded size in bytes.
+    #[must_use]
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The records in order, with zero positions and times.
+    pub fn iter(&self) -> impl Iterator<Item = RecordView<'_>> {
+        Records { rest: &self.bytes }
+    }
+
+    /// Adds one event.
+    ///
+    /// # Errors
+    /// [`Invalid`] if the event breaks a limit, or if the request would hold too
+    /// many events or bytes; nothing is added then. Retrying does not help.
+    pub fn push<T: AsRef<str>>(&mut self, event: &EventRef<'_, T>) -> Result<(), Invalid> {
+        event.check()?;
+        let too_many = |count, limit| Invalid {
+            field: String::new(),
+            reason: Reason::TooMany { count, limit },
+        };
+        if self.len() == limits::MAX_EVENTS {
+            return Err(too_many(self.len() + 1, limits::MAX_EVENTS));
+        }
+        let start = self.bytes.len();
+        encode(&mut self.bytes, event);
+        if self.bytes.len() > limits::MAX_REQUEST_BYTES {
+            let bytes = self.bytes.len();
+            self.bytes.truncate(start);
+            let reason = Reason::TooLong { bytes, limit: limits::MAX_REQUEST_BYTES };
+            return Err(Invalid { field: String::new(), reason });
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Marks the first event as the first of a request with this key. Must be
+    /// called once, after every event has been pushed.
+    pub(crate) fn attach_key(&mut self, key: &RequestKey) {
+        let first_len = read_u32(&self.bytes, 0) as usize;
+        let id_bytes = if self.bytes[27] & FLAG_ID != 0 { 16 } else { 0 };
+        let at = HEADER_BYTES + id_bytes;
+        let mut section = Vec::with_capacity(2 + DIGEST_BYTES + 1 + key.key.len());
+        section.extend_from_slice(&(self.count as u16).to_le_bytes());
+        section.extend_from_slice(&key.digest);
+        section.push(key.key.len() as u8);
+        section.extend_from_slice(key.key.as_bytes());
+        let len = first_len + section.len();
+        self.bytes.splice(at..at, section);
+        self.bytes[27] |= FLAG_KEY;
+        self.bytes[..4].copy_from_slice(&(len as u32).to_le_bytes());
+        let crc = crc32c::crc32c(&self.bytes[24..len]);
+        self.bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+/// Walks records that this process encoded itself.
+struct Records<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = RecordView<'a>;
+
+    fn next(&mut self) -> Option<RecordView<'a>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let len = read_u32(self.rest, 0) as usize;
+        let (record, rest) = self.rest.split_at(len);
+        self.rest = rest;
+        Some(RecordView::parse(record).expect("a record this process encoded parses"))
+    }
+}
+
+fn encode<T: AsRef<str>>(out: &mut Vec<u8>, event: &EventRef<'_, T>) {
+    let start = out.len();
+    let flags = if event.kind == DataKind::Binary { FLAG_BINARY } else { 0 }
+        | if event.id.is_some() { FLAG_ID } else { 0 };
+    out.extend_from_slice(&[0; 24]);
+    out.extend_from_slice(&[
+        event.event_type.len() as u8,
+        event.tags.len() as u8,
+        event.metadata.len() as u8,
+        flags,
+    ]);
+    out.extend_from_slice(&(event.data.len() as u32).to_le_bytes());
+    if let Some(id) = event.id {
+        out.extend_from_slice(&id.0);
+    }
+    out.extend_from_slice(event.event_type.as_bytes());
+    for tag in event.tags {
+        let tag = tag.as_ref();
+        out.push(tag.len() as u8);
+        out.extend_from_slice(tag.as_bytes());
+    }
+    for (key, value) in event.metadata {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        out.push(key.len() as u8);
+        out.extend_from_slice(&(value.len() as u16).to_le_bytes());
+        out.extend_from_slice(key.as_bytes());
+        out.extend_from_slice(value.as_bytes());
+    }
+    out.extend_from_slice(event.data);
+    let len = (out.len() - start) as u32;
+    let crc = crc32c::crc32c(&out[start + 24..]);
+    out[start..start + 4].copy_from_slice(&len.to_le_bytes());
+    out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Gives an encoded record its position and time and completes its checksum.
+/// Must be applied once to each record.
+pub(crate) fn stamp(record: &mut [u8], position: Position, recorded_at_us: u64) {
+    record[8..16].copy_from_slice(&position.to_le_bytes());
+    record[16..24].copy_from_slice(&recorded_at_us.to_le_bytes());
+    let crc = crc32c::crc32c_append(read_u32(record, 4), &record[8..24]);
+    record[4..8].copy_from_slice(&crc.to_le_bytes());
+}
+
+pub(crate) fn read_u16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two bytes"))
+}
+
+pub(crate) fn read_u32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+pub(crate) fn read_u64(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// Why bytes are not a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordFault {
+    /// The length field is impossible, or more bytes are needed than there are.
+    Length,
+    /// The checksum does not match.
+    Checksum,
+    /// The parts do not fit the length, a text is not UTF-8, or a flag is unknown.
+    Layout,
+}
+
+/// A stored event, borrowed from a buffer. Cheap to copy.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordView<'a> {
+    bytes: &'a [u8],
+    id_at: usize,
+    key_at: usize,
+    type_at: usize,
+    tags_at: usize,
+    metadata_at: usize,
+    data_at: usize,
+}
+
+impl<'a> RecordView<'a> {
+    /// The length of the record that begins at `bytes`, if the field is possible.
+    #[must_use]
+    pub fn length(bytes: &[u8]) -> Option<usize> {
+        let len = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+        (HEADER_BYTES..=MAX_RECORD_BYTES).contains(&len).then_some(len)
+    }
+
+    /// Checks the checksum, then reads the record that is exactly `bytes`.
+    ///
+    /// # Errors
+    /// [`RecordFault`]: the bytes are damaged; reading them again helps only if the damage was on the way.
+    pub fn verify(bytes: &'a [u8]) -> Result<RecordView<'a>, RecordFault> {
+        if RecordView::length(bytes) != Some(bytes.len()) {
+            return Err(RecordFault::Length);
+        }
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes[24..]), &bytes[8..24]);
+        if crc != read_u32(bytes, 4) {
+            return Err(RecordFault::Checksum);
+        }
+        RecordView::parse(bytes)
+    }
+
+    /// Reads the record that is exactly `bytes` without looking at its checksum.
+    ///
+    /// # Errors
+    /// [`RecordFault::Length`] or [`RecordFault::Layout`].
+    pub fn parse(bytes: &'a [u8]) -> Result<RecordView<'a>, RecordFault> {
+        if RecordView::length(bytes) != Some(bytes.len()) {
+            return Err(RecordFault::Length);
+        }
+        let flags = bytes[27];
+        if flags & !KNOWN_FLAGS != 0 {
+            return Err(RecordFault::Layout);
+        }
+        let mut scan = Scan { bytes, at: HEADER_BYTES };
+        let id_at = if flags & FLAG_ID != 0 { scan.skip(16)? } else { 0 };
+        let key_at = if flags & FLAG_KEY != 0 { scan.request_key()? } else { 0 };
+        let type_at = scan.text(bytes[24] as usize)?;
+        let tags_at = scan.at;
+        for _ in 0..bytes[25] {
+            let len = scan.byte()? as usize;
+            scan.text(len)?;
+        }
+        let metadata_at = scan.at;
+        for _ in 0..bytes[26] {
+            let key_len = scan.byte()? as usize;
+            let value_len = usize::from(scan.byte()?) | usize::from(scan.byte()?) << 8;
+            scan.text(key_len)?;
+            scan.text(value_len)?;
+        }
+        let data_at = scan.skip(read_u32(bytes, 28) as usize)?;
+        if scan.at != bytes.len() {
+            return Err(RecordFault::Layout);
+        }
+        Ok(RecordView { bytes, id_at, key_at, type_at, tags_at, metadata_at, data_at })
+    }
+
+    /// Its place in the log.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        read_u64(self.bytes, 8)
+    }
+
+    /// When it was recorded, µs since 1970 UTC; never decreasing along positions.
+    #[must_use]
+    pub fn recorded_at_us(&self) -> u64 {
+        read_u64(self.bytes, 16)
+    }
+
+    /// Its type.
+    #[must_use]
+    pub fn event_type(&self) -> &'a str {
+        self.str(self.type_at, self.bytes[24] as usize)
+    }
+
+    /// Its tags, in the order given.
+    #[must_use]
+    pub fn tags(&self) -> Tags<'a> {
+        Tags { bytes: &self.bytes[self.tags_at..self.metadata_at] }
+    }
+
+    /// Number of tags.
+    #[must_use]
+    pub fn tag_count(&self) -> usize {
+        self.bytes[25] as usize
+    }
+
+    /// Its metadata, in the order given.
+    #[must_use]
+    pub fn metadata(&self) -> Metadata<'a> {
+        Metadata { bytes: &self.bytes[self.metadata_at..self.data_at] }
+    }
+
+    /// How [`data`](Self::data) is to be understood.
+    #[must_use]
+    pub fn kind(&self) -> DataKind {
+        if self.bytes[27] & FLAG_BINARY != 0 { DataKind::Binary } else { DataKind::Json }
+    }
+
+    /// The payload, byte for byte as it was given.
+    #[must_use]
+    pub fn data(&self) -> &'a [u8] {
+        &self.bytes[self.data_at..]
+    }
+
+    /// The client's name for the event, if it gave one.
+    #[must_use]
+    pub fn id(&self) -> Option<EventId> {
+        let bytes = self.bytes.get(self.id_at..self.id_at + 16)?;
+        (self.id_at != 0).then(|| EventId(bytes.try_into().expect("sixteen bytes")))
+    }
+
+    /// If this is the first event of a request that carried a key: the key, the
+    /// digest of its body, and how many events the request had.
+    #[must_use]
+    pub fn request_key(&self) -> Option<(&'a str, [u8; DIGEST_BYTES], u32)> {
+        if self.key_at == 0 {
+            return None;
+        }
+        let count = u32::from(read_u16(self.bytes, self.key_at));
+        let digest_at = self.key_at + 2;
+        let digest = self.bytes[digest_at..digest_at + DIGEST_BYTES].try_into().expect("digest");
+        let len_at = digest_at + DIGEST_BYTES;
+        Some((self.str(len_at + 1, self.bytes[len_at] as usize), digest, count))
+    }
+
+    /// Length of the whole record in bytes.
+    #[must_use]
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn str(&self, at: usize, len: usize) -> &'a str {
+        // `parse` has checked every text.
+        std::str::from_utf8(&self.bytes[at..at + len]).unwrap_or_default()
+    }
+}
+
+/// Cursor over a record being parsed; every step is bounds-checked.
+struct Scan<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Scan<'_> {
+    fn skip(&mut self, len: usize) -> Result<usize, RecordFault> {
+        let start = self.at;
+        let end = start.checked_add(len).ok_or(RecordFault::Layout)?;
+        if end > self.bytes.len() {
+            return Err(RecordFault::Layout);
+        }
+        self.at = end;
+        Ok(start)
+    }
+
+    fn byte(&mut self) -> Result<u8, RecordFault> {
+        let at = self.skip(1)?;
+        Ok(self.bytes[at])
+    }
+
+    fn text(&mut self, len: usize) -> Result<usize, RecordFault> {
+        let start = self.skip(len)?;
+        match std::str::from_utf8(&self.bytes[start..self.at]) {
+            Ok(_) => Ok(start),
+            Err(_) => Err(RecordFault::Layout),
+        }
+    }
+
+    fn request_key(&mut self) -> Result<usize, RecordFault> {
+        let start = self.skip(2 + DIGEST_BYTES)?;
+        let len = self.byte()? as usize;
+        self.text(len)?;
+        Ok(start)
+    }
+}
+
+/// Iterator over the tags of a record.
+#[derive(Debug, Clone, Copy)]
+pub struct Tags<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Iterator for Tags<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let (&len, rest) = self.bytes.split_first()?;
+        let (tag, rest) = rest.split_at(len as usize);
+        self.bytes = rest;
+        Some(std::str::from_utf8(tag).unwrap_or_default())
+    }
+}
+
+/// Iterator over the metadata of a record: key, value.
+#[derive(Debug, Clone, Copy)]
+pub struct Metadata<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Iterator for Metadata<'a> {
+    type Item = (&'a str, &'a str);
+
+    fn next(&mut self) -> Option<(&'a str, &'a str)> {
+        if self.bytes.is_empty() {
+            return None;
+        }
+        let key_len = self.bytes[0] as usize;
+        let value_len = read_u16(self.bytes, 1) as usize;
+        let (key, rest) = self.bytes[3..].split_at(key_len);
+        let (value, rest) = rest.split_at(value_len);
+        self.bytes = rest;
+        let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
+        Some((text(key), text(value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use wellspring_types::Event;
+
+    fn any_event() -> impl Strategy<Value = Event> {
+        let text = "[a-zé:]{1,20}";
+        (
+            text,
+            prop::collection::btree_set(text, 0..6),
+            prop::collection::vec(any::<u8>(), 0..200),
+            any::<bool>(),
+            proptest::option::of(any::<[u8; 16]>()),
+            prop::collection::btree_map(text, "[ -~]{0,30}", 0..4),
+        )
+            .prop_map(|(event_type, tags, data, json, id, metadata)| Event {
+                event_type,
+                tags: tags.into_iter().collect(),
+                data,
+                kind: if json { DataKind::Json } else { DataKind::Binary },
+                id: id.map(EventId),
+                metadata: metadata.into_iter().collect(),
+            })
+    }
+
+    fn owned(view: &RecordView<'_>) -> Event {
+        Event {
+            event_type: view.event_type().to_owned(),
+            tags: view.tags().map(str::to_owned).collect(),
+            data: view.data().to_vec(),
+            kind: view.kind(),
+            id: view.id(),
+            metadata: view.metadata().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_event_reads_back_as_encoded(
+            event in any_event(), position in 1u64.., time in any::<u64>(), keyed in any::<bool>(),
+        ) {
+            let mut encoded = EncodedEvents::new();
+            encoded.push(&event.as_ref()).unwrap();
+            let key = RequestKey { key: "retry-1".into(), digest: [7; 16] };
+            if keyed {
+                encoded.attach_key(&key);
+            }
+            let mut bytes = encoded.bytes().to_vec();
+            stamp(&mut bytes, position, time);
+            let view = RecordView::verify(&bytes).unwrap();
+            prop_assert_eq!(owned(&view), event);
+            prop_assert_eq!(view.position(), position);
+            prop_assert_eq!(view.recorded_at_us(), time);
+            prop_assert_eq!(view.request_key(), keyed.then_some(("retry-1", [7; 16], 1)));
+        }
+
+        #[test]
+        fn any_flipped_bit_is_noticed(event in any_event(), at in any::<prop::sample::Index>(), bit in 0u8..8) {
+            let mut encoded = EncodedEvents::new();
+            encoded.push(&event.as_ref()).unwrap();
+            let mut bytes = encoded.bytes().to_vec();
+            stamp(&mut bytes, 9, 9);
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+            prop_assert!(RecordView::verify(&bytes).is_err());
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..120), fix in any::<bool>()) {
+            if fix && bytes.len() >= HEADER_BYTES {
+                let len = (bytes.len() as u32).to_le_bytes();
+                bytes[..4].copy_from_slice(&len);
+            }
+            if let Ok(view) = RecordView::parse(&bytes) {
+                let _ = (owned(&view), view.request_key());
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_is_bounded_in_events_and_bytes() {
+        let mut encoded = EncodedEvents::new();
+        let small = Event::json("T", &[], "1");
+        for _ in 0..limits::MAX_EVENTS {
+            encoded.push(&small.as_ref()).unwrap();
+        }
+        assert!(encoded.push(&small.as_ref()).unwrap_err().reason.is_size());
+
+        let mut encoded = EncodedEvents::new();
+        let large = Event { data: vec![b' '; limits::MAX_DATA_BYTES], ..small };
+        let fits = (0..20).take_while(|_| encoded.push(&large.as_ref()).is_ok()).count();
+        assert_eq!(fits, 15);
+        assert_eq!(encoded.len(), 15);
+        assert!(encoded.byte_len() <= limits::MAX_REQUEST_BYTES);
+    }
+}

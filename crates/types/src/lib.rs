@@ -1,0 +1,18 @@
+//! The words of Wellspring: event, tag, query, append condition, position and
+//! the limits they obey. No I/O, no async, no serialisation format: every other
+//! crate speaks in these terms and this one depends on none of them.
+
+pub mod condition;
+pub mod event;
+pub mod limits;
+pub mod query;
+pub mod valid;
+
+pub use condition::{AppendCondition, Clause, Conflict};
+pub use event::{DataKind, Event, EventId, EventRef};
+pub use query::{Query, QueryItem};
+pub use valid::{Invalid, Reason};
+
+/// Place of an event in its log: dense and 1-based. `0` never names an event;
+/// as an exclusive lower bound it means "from the beginning".
+pub type Position = u64;

@@ -1,0 +1,141 @@
+//! Queries over types and tags, as the DCB specification defines them
+//! (<https://dcb.events/specification/>): items are OR'ed; an event matches an
+//! item if its type is one of the item's types and it carries all of its tags.
+
+use crate::limits;
+use crate::valid::{Invalid, Reason, check_tags, check_text};
+
+/// A set of events: the union of its items, or every event if it has none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Query {
+    /// OR'ed; empty = all events.
+    pub items: Vec<QueryItem>,
+}
+
+/// One alternative of a [`Query`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct QueryItem {
+    /// The event's type is one of these; empty = any type.
+    pub types: Vec<String>,
+    /// The event carries all of these; empty = any tags.
+    pub tags: Vec<String>,
+}
+
+impl QueryItem {
+    /// An item from borrowed texts.
+    #[must_use]
+    pub fn new(types: &[&str], tags: &[&str]) -> QueryItem {
+        let own = |texts: &[&str]| texts.iter().map(|&t| t.to_owned()).collect();
+        QueryItem { types: own(types), tags: own(tags) }
+    }
+
+    /// Whether the item asks for nothing in particular and so matches every event.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        self.types.is_empty() && self.tags.is_empty()
+    }
+
+    /// The definition of a match. Index and reader must agree with it; tests hold them to it.
+    pub fn matches<'t>(
+        &self,
+        event_type: &str,
+        tags: impl Iterator<Item = &'t str> + Clone,
+    ) -> bool {
+        (self.types.is_empty() || self.types.iter().any(|t| t == event_type))
+            && self.tags.iter().all(|wanted| tags.clone().any(|tag| tag == wanted))
+    }
+
+    /// Checks lengths, counts and characters.
+    ///
+    /// # Errors
+    /// [`Invalid`] with a path that starts at `types` or `tags`.
+    pub fn check(&self) -> Result<(), Invalid> {
+        if self.types.len() > limits::MAX_QUERY_TYPES {
+            let reason =
+                Reason::TooMany { count: self.types.len(), limit: limits::MAX_QUERY_TYPES };
+            return Err(Invalid { field: "types".into(), reason });
+        }
+        for (i, event_type) in self.types.iter().enumerate() {
+            check_text(event_type, limits::MAX_TYPE_BYTES)
+                .map_err(|reason| Invalid { field: format!("types[{i}]"), reason })?;
+        }
+        check_tags(&self.tags)
+    }
+}
+
+impl Query {
+    /// Every event.
+    #[must_use]
+    pub fn all() -> Query {
+        Query::default()
+    }
+
+    /// A query of one item.
+    #[must_use]
+    pub fn item(types: &[&str], tags: &[&str]) -> Query {
+        Query { items: vec![QueryItem::new(types, tags)] }
+    }
+
+    /// Whether the query matches every event.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        self.items.is_empty() || self.items.iter().any(QueryItem::is_all)
+    }
+
+    /// The lowest-numbered item that matches, if any; for the query of all events, item 0.
+    pub fn matching_item<'t>(
+        &self,
+        event_type: &str,
+        tags: impl Iterator<Item = &'t str> + Clone,
+    ) -> Option<usize> {
+        if self.items.is_empty() {
+            return Some(0);
+        }
+        self.items.iter().position(|item| item.matches(event_type, tags.clone()))
+    }
+
+    /// Checks lengths, counts and characters.
+    ///
+    /// # Errors
+    /// [`Invalid`] with a path that starts at `items`.
+    pub fn check(&self) -> Result<(), Invalid> {
+        if self.items.len() > limits::MAX_QUERY_ITEMS {
+            let reason =
+                Reason::TooMany { count: self.items.len(), limit: limits::MAX_QUERY_ITEMS };
+            return Err(Invalid { field: "items".into(), reason });
+        }
+        for (i, item) in self.items.iter().enumerate() {
+            item.check().map_err(|fault| fault.within(&format!("items[{i}]")))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_alternatives_and_tags_are_all_required() {
+        let item = QueryItem::new(&["A", "B"], &["x", "y"]);
+        assert!(item.matches("B", ["y", "z", "x"].into_iter()));
+        assert!(!item.matches("C", ["x", "y"].into_iter()));
+        assert!(!item.matches("A", ["x"].into_iter()));
+    }
+
+    #[test]
+    fn no_items_and_an_empty_item_both_match_everything() {
+        assert_eq!(Query::all().matching_item("T", [].into_iter()), Some(0));
+        assert!(Query::item(&[], &[]).is_all());
+        assert_eq!(Query::item(&["T"], &[]).matching_item("U", [].into_iter()), None);
+    }
+
+    #[test]
+    fn faults_name_the_path() {
+        let query =
+            Query { items: vec![QueryItem::new(&["T"], &["a"]), QueryItem::new(&[""], &[])] };
+        assert_eq!(query.check().unwrap_err().field, "items[1].types[0]");
+        let many = Query { items: vec![QueryItem::default(); 257] };
+        assert_eq!(many.check().unwrap_err().field, "items");
+    }
+}
