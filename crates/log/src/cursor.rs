@@ -27,7 +27,6 @@ pub(crate) struct SegmentCursor {
     query: Query,
     first: Position,
     last: Position,
-    descending: bool,
     path: Path,
     window: Window,
     /// The record last advanced to, in the window.
@@ -71,7 +70,7 @@ impl SegmentCursor {
         segment.file().map_err(CursorFault::Read)?;
         let window = Window { stride: SMALL_WINDOW, ..Window::default() };
         let query = query.clone();
-        Ok(SegmentCursor { segment, query, first, last, descending, path, window, current: 0..0 })
+        Ok(SegmentCursor { segment, query, first, last, path, window, current: 0..0 })
     }
 
     /// The positions it covers.

@@ -185,10 +185,6 @@ fn is_full(error: &io::Error) -> bool {
 }
 
 impl Journal for FileJournal {
-    fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
     fn append(&mut self, batch: &mut JournalBatch<'_>) -> Result<(), JournalError> {
         if batch.segment_base != self.active.base {
             self.rotate(batch.segment_base)?;

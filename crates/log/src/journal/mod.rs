@@ -43,9 +43,6 @@ pub(crate) enum JournalError {
 /// One writer at a time: the epoch is claimed when a journal is opened, and a
 /// writer whose epoch has passed can make nothing durable any more.
 pub(crate) trait Journal: Send {
-    /// The epoch this writer claimed.
-    fn epoch(&self) -> u64;
-
     /// Appends a batch after all before it; when it returns, the batch is as durable as the journal promises.
     fn append(&mut self, batch: &mut JournalBatch<'_>) -> Result<(), JournalError>;
 

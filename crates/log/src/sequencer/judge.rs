@@ -17,8 +17,8 @@ pub(crate) enum Verdict {
     Allowed,
     /// A request with its key, or an event with one of its ids, begins here.
     SeenBefore(Position),
-    /// It is refused because of the event at this position.
-    Refused(Position, AppendError),
+    /// It is refused.
+    Refused(AppendError),
 }
 
 /// Judges a request against one stretch of the log.
@@ -45,7 +45,7 @@ pub(crate) fn over(
     if let Some(condition) = &append.condition
         && let Some(conflict) = judge(segments, condition, stretch)?
     {
-        return Ok(Verdict::Refused(conflict.position, AppendError::Conflict(conflict)));
+        return Ok(Verdict::Refused(AppendError::Conflict(conflict)));
     }
     Ok(Verdict::Allowed)
 }

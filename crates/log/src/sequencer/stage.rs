@@ -98,7 +98,7 @@ impl Sequencer {
                     Ok(judge::Verdict::SeenBefore(position)) => {
                         return self.answer_replay(&snapshot, &append, position, done);
                     }
-                    Ok(judge::Verdict::Refused(_, error)) => return Err((done, error)),
+                    Ok(judge::Verdict::Refused(error)) => return Err((done, error)),
                     Err(error) => return Err((done, AppendError::Read(error))),
                 }
             }
@@ -122,7 +122,7 @@ impl Sequencer {
                         let outcome = Outcome::JudgeAgain(Box::new(append));
                         return Ok(staging.ride(Waiter { done, outcome }));
                     }
-                    Ok(judge::Verdict::Refused(_, error)) => {
+                    Ok(judge::Verdict::Refused(error)) => {
                         Counters::add(&self.counters.conflicts, 1);
                         let outcome = Outcome::Refused(error);
                         return Ok(staging.ride(Waiter { done, outcome }));
