@@ -6,6 +6,8 @@
 
 mod error;
 mod feed;
+#[allow(dead_code, unused_imports)] // until the log is wired to it
+mod index;
 mod lease;
 mod log;
 mod options;
