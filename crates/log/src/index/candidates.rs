@@ -89,7 +89,7 @@ impl<L> Merge<L> {
         out: &mut Vec<u32>,
         max: usize,
     ) -> Result<bool, IndexError> {
-        let (before, rest) = (out.len(), self.rest.clone());
+        let before = out.len();
         let filled = if self.all {
             self.fill_all(out, max);
             Ok(())
@@ -99,11 +99,11 @@ impl<L> Merge<L> {
             self.fill_merged(source, out, max)
         };
         if let Err(error) = filled {
-            out.truncate(before);
-            self.rest = rest;
+            // The parts moved on unevenly; `rest` knows what has been answered.
             self.heap.clear();
             self.seeded = false;
-            return Err(error);
+            // What was found before is given first: so that retries make progress.
+            return if out.len() > before { Ok(true) } else { Err(error) };
         }
         Ok(!self.rest.is_empty())
     }
@@ -180,13 +180,13 @@ impl<L> Merge<L> {
             let rel = if self.descending { key } else { !key };
             out.push(rel);
             let next = beyond(rel, &self.rest, self.descending);
+            self.passed(rel);
             while let Some(&(_, part)) = self.heap.peek().filter(|&&(other, _)| other == key) {
                 self.heap.pop();
                 if let Some(next) = next {
                     self.offer(source, part, next)?;
                 }
             }
-            self.passed(rel);
         }
         Ok(())
     }

@@ -144,7 +144,7 @@ struct Flaky {
 
 impl ReadAt for Flaky {
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        if self.reads.fetch_add(1, Ordering::Relaxed) % 3 == 2 {
+        if Dice(self.reads.fetch_add(1, Ordering::Relaxed)).below(4) == 0 {
             return Err(io::Error::other("the disk is thinking"));
         }
         self.image.read_exact_at(buf, offset)
