@@ -22,7 +22,8 @@ fn ask(index: &SegmentIndex) -> Result<Vec<Vec<u32>>, IndexError> {
         answers.push(index.newest(&item, 0..len)?.into_iter().collect());
         let mut rels = Vec::new();
         let query = Query { items: vec![item] };
-        while index.cursor(&query, 0..len, true)?.next_chunk(&mut rels, 10_000)? {}
+        let mut cursor = index.cursor(&query, 0..len, true)?;
+        while cursor.next_chunk(&mut rels, 10_000)? {}
         answers.push(rels);
         answers.push(index.find_id(&[dice.below(42) as u8; 16], 0..len)?.into_iter().collect());
         let key = format!("key {}", dice.below(32));
@@ -159,14 +160,17 @@ impl ReadAt for Flaky {
 fn a_cursor_loses_nothing_when_reads_fail_and_are_retried() {
     let whole = open(image().0.clone()).unwrap();
     let flaky = Flaky { image: image().0.clone(), reads: AtomicU64::new(0) };
-    let flaky = SegmentIndex::Sealed(Arc::new(SealedIndex::open(Arc::new(flaky)).unwrap()));
+    let flaky: Arc<dyn ReadAt> = Arc::new(flaky);
+    let opened = (0..50).find_map(|_| SealedIndex::open(flaky.clone()).ok());
+    let flaky = SegmentIndex::Sealed(Arc::new(opened.unwrap()));
     let mut failures = 0;
     for round in 0..200u64 {
         let mut dice = Dice(round);
         let items = (0..2).map(|_| item(&mut dice, &[], 4, 9)).collect();
         let (query, down) = (Query { items }, round % 2 == 0);
         let mut wanted = Vec::new();
-        while whole.cursor(&query, 0..900, down).unwrap().next_chunk(&mut wanted, 1_000).unwrap() {}
+        let mut cursor = whole.cursor(&query, 0..900, down).unwrap();
+        while cursor.next_chunk(&mut wanted, 1_000).unwrap() {}
         let mut retry = |error| match error {
             IndexError::Io(_) => failures += 1,
             other => panic!("{other}"),

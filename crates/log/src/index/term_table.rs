@@ -25,8 +25,14 @@ impl Text {
         let (first, rest) = bytes.split_at(bytes.len().min(7));
         words[0] = u64::from(len) | load(first) << 8;
         let mut used = 1;
-        for chunk in rest.chunks(8) {
-            words[used] = load(chunk);
+        // Whole words apart from the tail: their copies are single loads.
+        let (whole, tail) = rest.as_chunks::<8>();
+        for chunk in whole {
+            words[used] = u64::from_le_bytes(*chunk);
+            used += 1;
+        }
+        if !tail.is_empty() {
+            words[used] = load(tail);
             used += 1;
         }
         Some(Text { words, used })
@@ -39,9 +45,7 @@ impl Text {
 
 #[inline]
 fn load(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(word)
+    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
 
 /// Texts, each with the list of events that carry it.
