@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Longest list of a tag without lists of pairs.
-const FEW: u32 = 8;
+const FEW: u32 = 32;
 
 /// The index of the active segment. Read through `Arc`s from any thread.
 #[derive(Debug)]
@@ -177,7 +177,12 @@ impl ActiveIndex {
     /// All types with their counts below `end`, in byte order.
     pub(crate) fn types(&self, end: u32, f: &mut dyn FnMut(&str, u64)) {
         let mut all = Vec::new();
-        self.each_term(&self.types, end, |_| true, |text, count| all.push((text.to_owned(), count)));
+        self.each_term(
+            &self.types,
+            end,
+            |_| true,
+            |text, count| all.push((text.to_owned(), count)),
+        );
         all.sort_unstable();
         all.iter().for_each(|(text, count)| f(text, *count));
     }

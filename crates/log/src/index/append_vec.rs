@@ -76,7 +76,8 @@ impl<C: Cell> AppendVec<C> {
     #[inline]
     pub(super) fn set(&self, index: u32, value: C::Value) {
         let (bucket, at) = Self::place(index);
-        let elements = self.buckets[bucket].get_or_init(|| C::zeros(1 << (bucket + FIRST_BITS as usize)));
+        let elements =
+            self.buckets[bucket].get_or_init(|| C::zeros(1 << (bucket + FIRST_BITS as usize)));
         elements[at].set(value);
     }
 

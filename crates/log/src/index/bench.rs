@@ -24,7 +24,8 @@ fn records() -> Vec<EncodedEvents> {
         ];
         let tags = tags.each_ref().map(String::as_str);
         let mut event = Event::json(&format!("Type{}", dice.below(20)), &tags, "{}");
-        event.id = Some(EventId((u128::from(dice.next()) << 64 | u128::from(dice.next())).to_le_bytes()));
+        event.id =
+            Some(EventId((u128::from(dice.next()) << 64 | u128::from(dice.next())).to_le_bytes()));
         chunks.last_mut().unwrap().push(&event.as_ref()).unwrap();
     }
     chunks
@@ -45,8 +46,12 @@ fn queries(index: &SegmentIndex) {
     };
     let one = |types: &[&str], tags: &[&str]| QueryItem::new(types, tags);
     newest("  newest, type", 100_000, &|_| one(&["Type3"], &[]));
-    newest("  newest, rare tag", 100_000, &|d| one(&[], &[&format!("order:{}", d.below(1_000_000))]));
-    newest("  newest, absent tag", 100_000, &|d| one(&[], &[&format!("none:{}", d.below(1_000_000))]));
+    newest("  newest, rare tag", 100_000, &|d| {
+        one(&[], &[&format!("order:{}", d.below(1_000_000))])
+    });
+    newest("  newest, absent tag", 100_000, &|d| {
+        one(&[], &[&format!("none:{}", d.below(1_000_000))])
+    });
     newest("  newest, type and tag of 100", 100_000, &|d| {
         one(&["Type3"], &[&format!("customer:{}", d.below(10_000))])
     });
@@ -57,15 +62,21 @@ fn queries(index: &SegmentIndex) {
         let tags = [format!("customer:{}", d.below(10_000)), format!("region:{}", d.below(50))];
         one(&["Type3"], &[&tags[0], &tags[1]])
     });
-    newest("  newest, two tags of 20,000 that never meet", 20, &|_| one(&[], &["region:1", "region:2"]));
+    newest("  newest, two tags of 20,000 that never meet", 20, &|_| {
+        one(&[], &["region:1", "region:2"])
+    });
     each("  find_id, absent", 100_000, |dice| {
         black_box(index.find_id(&u128::from(dice.next()).to_le_bytes(), 0..EVENTS).unwrap());
     });
     let mut rels = Vec::new();
     let begin = Instant::now();
-    let mut cursor = index.cursor(&Query::item(&["Type1", "Type2"], &[]), 0..EVENTS, false).unwrap();
+    let mut cursor =
+        index.cursor(&Query::item(&["Type1", "Type2"], &[]), 0..EVENTS, false).unwrap();
     while cursor.next_chunk(&mut rels, 1_000).unwrap() {}
-    println!("  cursor over two types: {} ns per event", begin.elapsed().as_nanos() as usize / rels.len());
+    println!(
+        "  cursor over two types: {} ns per event",
+        begin.elapsed().as_nanos() as usize / rels.len()
+    );
     println!("  memory {} MB", index.memory_bytes() / 1_000_000);
 }
 

@@ -47,7 +47,11 @@ impl Candidates {
     ///
     /// # Errors
     /// [`IndexError`]; nothing was appended and the cursor stays where it was.
-    pub(crate) fn next_chunk(&mut self, out: &mut Vec<u32>, max: usize) -> Result<bool, IndexError> {
+    pub(crate) fn next_chunk(
+        &mut self,
+        out: &mut Vec<u32>,
+        max: usize,
+    ) -> Result<bool, IndexError> {
         match &mut self.inner {
             Inner::Active(index, merge) => merge.next_chunk(&**index, out, max),
             Inner::Sealed(index, merge) => merge.next_chunk(&**index, out, max),

@@ -169,7 +169,12 @@ impl Dictionary {
         Ok(low)
     }
 
-    fn block(&self, file: &dyn ReadAt, directory: &[u8], block: usize) -> Result<Vec<u8>, IndexError> {
+    fn block(
+        &self,
+        file: &dyn ReadAt,
+        directory: &[u8],
+        block: usize,
+    ) -> Result<Vec<u8>, IndexError> {
         let entry = &directory[block * ENTRY_BYTES..];
         let start = read_u64(entry, 8);
         let end = match block + 1 {

@@ -20,11 +20,13 @@ pub(super) struct Arena {
     used: AtomicU32,
 }
 
-/// Lists numbered from 0. A head is `count << 32 | tail`, where `tail` is the
-/// address of the newest chunk, or the element itself while there is but one:
-/// one atomic, so that a reader's count and chunk always belong together.
+/// Lists numbered from 0, each with a label its owner gave it. A head is
+/// `count << 32 | tail`, where `tail` is the address of the newest chunk, or the
+/// element itself while there is but one: one atomic, so that a reader's count
+/// and chunk always belong together.
 #[derive(Debug)]
 pub(super) struct Lists {
+    /// Label, head; label, head; …: who looks at one is about to look at the other.
     heads: AppendVec<AtomicHead>,
 }
 
@@ -94,21 +96,40 @@ impl Lists {
     }
 
     /// Begins an empty list. Only the one writer may call this, before the list's number is published.
-    pub(super) fn begin(&self, list: u32) {
-        self.heads.set(list, 0);
+    pub(super) fn begin(&self, list: u32, label: u64) {
+        self.heads.set(list * 2, label);
+        self.heads.set(list * 2 + 1, 0);
+    }
+
+    /// The label of a list.
+    pub(super) fn label(&self, list: u32) -> u64 {
+        self.heads.get(list * 2)
+    }
+
+    fn head(&self, list: u32) -> (u32, u32) {
+        let head = self.heads.get(list * 2 + 1);
+        ((head >> 32) as u32, head as u32)
+    }
+
+    fn set_head(&self, list: u32, count: u32, tail: u32) {
+        self.heads.set(list * 2 + 1, u64::from(count) << 32 | u64::from(tail));
+    }
+
+    /// Bytes held by this many lists, their chunks apart.
+    pub(super) fn memory_bytes(lists: u32) -> usize {
+        lists as usize * 16
     }
 
     /// Number of elements.
     pub(super) fn count(&self, list: u32) -> u32 {
-        (self.heads.get(list) >> 32) as u32
+        self.head(list).0
     }
 
     /// Appends an element, unless it is already the last. Only the one writer may call this.
     pub(super) fn push(&self, arena: &Arena, list: u32, value: u32) {
-        let head = self.heads.get(list);
-        let (count, mut tail) = ((head >> 32) as u32, head as u32);
+        let (count, mut tail) = self.head(list);
         if count == 0 {
-            self.heads.set(list, 1 << 32 | u64::from(value));
+            self.set_head(list, 1, value);
             return;
         }
         if count == 1 {
@@ -130,14 +151,13 @@ impl Lists {
             }
             arena.cells.set(tail + at, value);
         }
-        // Release (in `set`): a reader that sees this count sees the element and its chunk.
-        self.heads.set(list, u64::from(count + 1) << 32 | u64::from(tail));
+        // Release (in `AtomicHead::set`): a reader that sees this count sees the element and its chunk.
+        self.set_head(list, count + 1, tail);
     }
 
     /// The list as it is now.
     pub(super) fn view(&self, list: u32) -> ListView {
-        let head = self.heads.get(list);
-        let (count, tail) = ((head >> 32) as u32, head as u32);
+        let (count, tail) = self.head(list);
         let last_chunk = if count < 2 { 0 } else { place(count - 1).0 };
         let mut chunks = [0; MAX_CHUNKS];
         chunks[last_chunk] = tail;
@@ -215,7 +235,7 @@ mod tests {
             bounds in prop::collection::vec(0u32..1000, 1..40),
         ) {
             let (arena, lists) = (Arena::new(), Lists::new());
-            (0..4).for_each(|list| lists.begin(list));
+            (0..4).for_each(|list| lists.begin(list, 0));
             let mut model = vec![Vec::new(); 4];
             let mut value = 0;
             for (list, gap) in pushes {

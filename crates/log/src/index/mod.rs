@@ -75,7 +75,10 @@ impl fmt::Display for IndexError {
             }
             IndexError::Io(error) => error.fmt(f),
             IndexError::Version(version) => {
-                write!(f, "the index has format version {version}, which this program does not know")
+                write!(
+                    f,
+                    "the index has format version {version}, which this program does not know"
+                )
             }
             IndexError::NoSuchEvent { rel, len } => {
                 write!(f, "event {rel} was asked of a segment of {len}")

@@ -120,7 +120,13 @@ fn matching(models: &[Model], query: &Query, range: &Range<u32>) -> Vec<u32> {
     rels.map(|(rel, _)| rel).collect()
 }
 
-fn drain(index: &SegmentIndex, query: &Query, range: Range<u32>, down: bool, max: usize) -> Vec<u32> {
+fn drain(
+    index: &SegmentIndex,
+    query: &Query,
+    range: Range<u32>,
+    down: bool,
+    max: usize,
+) -> Vec<u32> {
     let mut cursor = index.cursor(query, range, down).unwrap();
     let mut out = Vec::new();
     loop {
@@ -148,11 +154,14 @@ fn check_counts(index: &SegmentIndex, models: &[Model], dice: &mut Dice) {
     assert_eq!(seen, types.into_iter().collect::<Vec<_>>());
 
     let prefix = ["", "t:", "t:1", "unique:", "u", "x"][dice.below(6) as usize];
-    let after = [None, Some("t:0"), Some("t:11"), Some("unique:1"), Some("a")][dice.below(5) as usize];
+    let after =
+        [None, Some("t:0"), Some("t:11"), Some("unique:1"), Some("a")][dice.below(5) as usize];
     let limit = [0, 1, 3, 10, usize::MAX][dice.below(5) as usize];
     let wanted: Vec<_> = tags
         .into_iter()
-        .filter(|(tag, _)| tag.starts_with(prefix) && after.is_none_or(|after| tag.as_str() > after))
+        .filter(|(tag, _)| {
+            tag.starts_with(prefix) && after.is_none_or(|after| tag.as_str() > after)
+        })
         .take(limit)
         .collect();
     assert_eq!(index.tags(prefix, after, limit, end).unwrap(), wanted);
@@ -176,13 +185,19 @@ fn check(index: &SegmentIndex, models: &[Model], dice: &mut Dice, types: u64, ta
     let item = item(dice, models, types, tags);
     let one = Query { items: vec![item.clone()] };
     let wanted = matching(models, &one, &range);
-    assert_eq!(index.newest(&item, range.clone()).unwrap(), wanted.last().copied(), "{item:?} {range:?}");
+    assert_eq!(
+        index.newest(&item, range.clone()).unwrap(),
+        wanted.last().copied(),
+        "{item:?} {range:?}"
+    );
     if !wanted.is_empty() && item.types.len() + item.tags.len() > 0 {
         assert!(index.cost(&item, range.clone()) > 0);
     }
     let query = match dice.below(4) {
         0 => one,
-        _ => Query { items: (0..dice.below(4)).map(|_| self::item(dice, models, types, tags)).collect() },
+        _ => Query {
+            items: (0..dice.below(4)).map(|_| self::item(dice, models, types, tags)).collect(),
+        },
     };
     let mut wanted = matching(models, &query, &range);
     let max = [1, 2, 7, 100, 10_000][dice.below(5) as usize];

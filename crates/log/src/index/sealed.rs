@@ -206,11 +206,7 @@ impl SealedIndex {
     }
 
     /// All types with their counts below `end`, in byte order.
-    pub(crate) fn types(
-        &self,
-        end: u32,
-        f: &mut dyn FnMut(&str, u64),
-    ) -> Result<(), IndexError> {
+    pub(crate) fn types(&self, end: u32, f: &mut dyn FnMut(&str, u64)) -> Result<(), IndexError> {
         self.types.walk(&*self.file, b"", |_, term, mut list| {
             let count = list.rank(&*self.file, end, self.len())?;
             if count > 0 {
@@ -297,9 +293,9 @@ impl Source for SealedIndex {
             let Some((tag, list)) = self.tags.find(&*self.file, tag.as_bytes())? else {
                 return Ok(None);
             };
-            let long = wanted.as_ref().filter(|(_, events)| {
-                events.count() > PAIR_FLOOR && list.count() > PAIR_FLOOR
-            });
+            let long = wanted
+                .as_ref()
+                .filter(|(_, events)| events.count() > PAIR_FLOOR && list.count() > PAIR_FLOOR);
             let Some((event_type, _)) = long else {
                 lists.push(list);
                 continue;

@@ -106,7 +106,8 @@ impl Image {
         let start = self.bytes.len();
         write(&mut self.bytes);
         let len = (self.bytes.len() - start) as u64;
-        self.header.sections[part as usize] = Section { offset: start as u64, len, items: 0, crc: 0 };
+        self.header.sections[part as usize] =
+            Section { offset: start as u64, len, items: 0, crc: 0 };
     }
 
     /// Adds a section that is read as a whole.

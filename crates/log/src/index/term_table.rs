@@ -54,10 +54,9 @@ pub(super) struct TermTable {
     domain: Domain,
     words: AppendVec<AtomicU64>,
     words_used: AtomicU32,
-    starts: AppendVec<AtomicU32>,
     count: AtomicU32,
     table: ProbeTable,
-    /// The events of each text, by its number.
+    /// The events of each text, by its number; the label is where its words begin.
     pub(super) lists: Lists,
 }
 
@@ -67,7 +66,6 @@ impl TermTable {
             domain,
             words: AppendVec::new(),
             words_used: AtomicU32::new(0),
-            starts: AppendVec::new(),
             count: AtomicU32::new(0),
             table: ProbeTable::new(),
             lists: Lists::new(),
@@ -91,7 +89,7 @@ impl TermTable {
 
     fn find_words(&self, hash: u32, text: &Text) -> Option<u32> {
         self.table.find(hash, |id| {
-            let start = self.starts.get(id);
+            let start = self.lists.label(id) as u32;
             // The first word holds the length: if it differs, no more is read.
             text.words().iter().zip(start..).all(|(&word, at)| self.words.get(at) == word)
         })
@@ -110,8 +108,7 @@ impl TermTable {
             self.words.set(at, word);
         }
         self.words_used.store(start + text.used as u32, Relaxed);
-        self.starts.set(id, start);
-        self.lists.begin(id);
+        self.lists.begin(id, u64::from(start));
         self.table.insert(hash, id);
         // Release: pairs with `count`, for those who walk over all texts.
         self.count.store(id + 1, Release);
@@ -120,7 +117,7 @@ impl TermTable {
 
     /// The text with a number below the count, in `buffer`.
     pub(super) fn text<'b>(&self, id: u32, buffer: &'b mut [u8; 256]) -> &'b str {
-        let start = self.starts.get(id);
+        let start = self.lists.label(id) as u32;
         let len = (self.words.get(start) & 0xff) as usize;
         for (chunk, at) in buffer.chunks_exact_mut(8).zip(start..=start + (len / 8) as u32) {
             chunk.copy_from_slice(&self.words.get(at).to_le_bytes());
@@ -130,7 +127,7 @@ impl TermTable {
 
     pub(super) fn memory_bytes(&self) -> usize {
         self.words_used.load(Relaxed) as usize * 8
-            + self.count.load(Relaxed) as usize * (4 + 8)
+            + Lists::memory_bytes(self.count.load(Relaxed))
             + self.table.memory_bytes()
     }
 }
@@ -138,21 +135,15 @@ impl TermTable {
 /// (type, tag) pairs by their numbers, each with the list of events that have both.
 #[derive(Debug)]
 pub(super) struct PairTable {
-    keys: AppendVec<AtomicU64>,
     count: AtomicU32,
     table: ProbeTable,
-    /// The events of each pair, by its number.
+    /// The events of each pair, by its number; the label is the pair.
     pub(super) lists: Lists,
 }
 
 impl PairTable {
     pub(super) fn new() -> PairTable {
-        PairTable {
-            keys: AppendVec::new(),
-            count: AtomicU32::new(0),
-            table: ProbeTable::new(),
-            lists: Lists::new(),
-        }
+        PairTable { count: AtomicU32::new(0), table: ProbeTable::new(), lists: Lists::new() }
     }
 
     fn key(keyed: &Keyed, event_type: u32, tag: u32) -> (u64, u32) {
@@ -163,16 +154,15 @@ impl PairTable {
     /// The number of a pair.
     pub(super) fn find(&self, keyed: &Keyed, event_type: u32, tag: u32) -> Option<u32> {
         let (key, hash) = Self::key(keyed, event_type, tag);
-        self.table.find(hash, |id| self.keys.get(id) == key)
+        self.table.find(hash, |id| self.lists.label(id) == key)
     }
 
     /// The number of a pair, a new one if need be. Only the one writer may call this.
     pub(super) fn intern(&self, keyed: &Keyed, event_type: u32, tag: u32) -> u32 {
         let (key, hash) = Self::key(keyed, event_type, tag);
-        self.table.find(hash, |id| self.keys.get(id) == key).unwrap_or_else(|| {
+        self.table.find(hash, |id| self.lists.label(id) == key).unwrap_or_else(|| {
             let id = self.count.load(Relaxed);
-            self.keys.set(id, key);
-            self.lists.begin(id);
+            self.lists.begin(id, key);
             self.table.insert(hash, id);
             self.count.store(id + 1, Relaxed);
             id
@@ -180,7 +170,7 @@ impl PairTable {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.count.load(Relaxed) as usize * 16 + self.table.memory_bytes()
+        Lists::memory_bytes(self.count.load(Relaxed)) + self.table.memory_bytes()
     }
 }
 
