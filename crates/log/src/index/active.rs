@@ -46,6 +46,8 @@ pub(crate) struct ActiveIndex {
 #[derive(Debug)]
 pub(crate) struct ActiveWriter {
     index: Arc<ActiveIndex>,
+    /// Tags of the event being pushed; kept for its allocation.
+    own: Vec<u32>,
 }
 
 impl ActiveWriter {
@@ -69,7 +71,7 @@ impl ActiveWriter {
             ids: IdTable::new(),
             keys: TermTable::new(Domain::Key),
         };
-        ActiveWriter { index: Arc::new(index) }
+        ActiveWriter { index: Arc::new(index), own: Vec::new() }
     }
 
     /// The index, for readers.
@@ -85,8 +87,15 @@ impl ActiveWriter {
         index.offsets.set(rel, offset);
         index.type_column.set(rel, event_type);
         index.types.lists.push(&index.arena, event_type, rel);
+        self.own.clear();
         for tag in record.tags() {
             let tag = index.tags.intern(&index.keyed, tag);
+            // An event with the same tag twice is refused at the door; a record
+            // that has it nevertheless must not enter a list twice.
+            if self.own.contains(&tag) {
+                continue;
+            }
+            self.own.push(tag);
             let count = index.tags.lists.count(tag);
             if count == FEW {
                 index.make_up_pairs(tag);
@@ -324,5 +333,28 @@ impl Source for ActiveIndex {
 
     fn element(&self, list: &mut ListView, index: u32) -> Result<u32, IndexError> {
         Ok(list.get(&self.arena, index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::EncodedEvents;
+    use wellspring_types::{Event, QueryItem};
+
+    #[test]
+    fn a_record_with_a_tag_twice_is_counted_once() {
+        let mut encoded = EncodedEvents::new();
+        encoded.push(&Event::json("T", &["tag:a", "tag:b"], "1").as_ref()).unwrap();
+        let mut bytes = encoded.bytes().to_vec();
+        let at = bytes.windows(5).position(|text| text == b"tag:b").unwrap();
+        bytes[at + 4] = b'a';
+        let record = RecordView::parse(&bytes).unwrap();
+        let mut writer = ActiveWriter::new(1);
+        (0..40).for_each(|offset| writer.push(offset, &record));
+        let index = writer.index();
+        assert_eq!(index.tags("", None, 9, 40), [("tag:a".to_owned(), 40)]);
+        let item = QueryItem::new(&["T"], &["tag:a"]);
+        assert_eq!(super::super::matching::newest(&**index, &item, 0..37).unwrap(), Some(36));
     }
 }

@@ -9,7 +9,7 @@
 //! | 0 | 8 | seed of the hash |
 //! | 8 | 64·n | blocks of eight 64-bit words |
 //!
-//! A key is hashed to 64 bits `h`. Its block is `(h >> 32) * n >> 32`. Its bits
+//! A key is hashed to 64 bits `h`. Its block is `((h >> 32) * n) >> 32`. Its bits
 //! are the lowest seven 9-bit groups of `h * 0x9e3779b97f4a7c15 ^ h >> 29`:
 //! the upper three bits of a group choose the word, the lower six the bit.
 
@@ -28,7 +28,7 @@ pub(super) struct Filter {
 }
 
 fn block_of(hash: u64, blocks: usize) -> usize {
-    ((hash >> 32) * blocks as u64 >> 32) as usize
+    (((hash >> 32) * blocks as u64) >> 32) as usize
 }
 
 fn bits_of(hash: u64) -> impl Iterator<Item = (usize, u64)> {

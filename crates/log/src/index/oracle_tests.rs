@@ -305,3 +305,10 @@ fn a_builder_and_a_sealed_active_index_write_the_same_file() {
     }
     assert!(builder.finish(4711, 5) == seal(&active(&models), 4711, 5));
 }
+
+/// The bytes of format version 1. If this fails the format has changed: give it a new version.
+#[test]
+fn the_format_is_what_it_was() {
+    let image = seal(&active(&events(&mut Dice(1), 700, 4, 9)), 4711, 5);
+    assert_eq!((image.len(), crc32c::crc32c(&image)), (28_221, 2_489_801_977));
+}

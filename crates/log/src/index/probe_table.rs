@@ -101,7 +101,7 @@ impl ProbeTable {
             at = (at + 1) & (slots.len() - 1);
         }
         // Release: the term's bytes and list were stored before.
-        slots[at].store(u64::from(hash) << 32 | u64::from(id) + 1, Release);
+        slots[at].store((u64::from(hash) << 32) | (u64::from(id) + 1), Release);
     }
 
     /// Moves a few slots to the next generation and switches to it after the last.
