@@ -127,7 +127,7 @@ fn open_full(
     let index = SegmentIndex::Active(index);
     let segment = Arc::new(Segment::new(Arc::clone(storage), base, Some(file), index));
     // If the index cannot be written (a full disk), the one in memory serves.
-    let _ = segment.seal();
+    let _ = segment.seal(scanned.end);
     Ok(segment)
 }
 
@@ -209,7 +209,13 @@ fn start(
         full: false,
         spare: Vec::new(),
     };
-    let committer = Committer { journal, segment_base: base, sealing: Vec::new(), last_sync_us: 0 };
+    let committer = Committer {
+        journal,
+        segment_base: base,
+        segment_end: scanned.end,
+        sealing: Vec::new(),
+        last_sync_us: 0,
+    };
     let sequencer = Arc::new(Sequencer {
         leases: Leases::new(Arc::clone(&options.clock), epoch),
         storage: Arc::clone(storage),

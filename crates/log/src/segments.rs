@@ -3,11 +3,12 @@
 
 use crate::error::{Corruption, OpenError, ReadError};
 use crate::index::{
-    ActiveIndex, ActiveWriter, IndexError, ReadAt, SealedBuilder, SealedIndex, SegmentIndex,
+    self, ActiveIndex, ActiveWriter, IndexError, ReadAt, SealedIndex, SegmentIndex,
 };
 use crate::recover;
 use crate::segment::{index_name, segment_name};
 use crate::storage::{Storage, StorageFile, replace_file};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -86,7 +87,7 @@ impl Segment {
 
     /// Replaces a damaged index by one made from the segment; any other fault is returned.
     pub(crate) fn mend(&self, fault: IndexError) -> Result<(), ReadError> {
-        if matches!(fault, IndexError::Io(_)) {
+        if matches!(fault, IndexError::Io(_) | IndexError::NoSuchEvent { .. }) {
             return Err(self.index_error(fault));
         }
         let (index, _) = build_active(&**self.file()?, self.base).map_err(|error| match error {
@@ -107,6 +108,10 @@ impl Segment {
             IndexError::Damaged { what, offset } => {
                 ReadError::Corrupt(Corruption { file, offset, what: what.to_string() })
             }
+            IndexError::NoSuchEvent { rel, len } => ReadError::Io {
+                doing: format!("reading {file}"),
+                error: format!("event {rel} of {len} was asked for"),
+            },
             IndexError::Version(version) => ReadError::Io {
                 doing: format!("reading {file}"),
                 error: format!("unknown format version {version}"),
@@ -118,13 +123,12 @@ impl Segment {
         *lock(&self.index) = index;
     }
 
-    /// Writes the sealed index of this full segment and uses it from now on.
-    pub(crate) fn seal(&self) -> Result<(), OpenError> {
-        let file = self.file().map_err(|error| OpenError::Io {
-            doing: "sealing".into(),
-            error: io::Error::other(error.to_string()),
-        })?;
-        let image = build_sealed(&**file, self.base)?;
+    /// Writes the sealed index of this full segment of `segment_bytes` and uses it
+    /// from now on. Does nothing if it is sealed already.
+    pub(crate) fn seal(&self, segment_bytes: u64) -> Result<(), OpenError> {
+        let SegmentIndex::Active(active) = self.index() else { return Ok(()) };
+        let seed = RandomState::new().hash_one(self.base);
+        let image = index::seal(&active, segment_bytes, seed);
         let name = index_name(self.base);
         let failed = |error| OpenError::Io { doing: format!("writing {name}"), error };
         replace_file(&*self.storage, &name, &image).map_err(failed)?;
@@ -142,7 +146,8 @@ pub(crate) fn build_active(
     base: Position,
 ) -> Result<(Arc<ActiveIndex>, (ActiveWriter, recover::ScannedSegment)), OpenError> {
     let name = segment_name(base);
-    let (index, mut writer) = ActiveIndex::new(base);
+    let mut writer = ActiveWriter::new(base);
+    let index = Arc::clone(writer.index());
     let scanned = recover::scan(file, &name, &mut |batch| {
         for found in recover::records(&name, batch) {
             let (offset, record) = found.map_err(OpenError::Corrupt)?;
@@ -151,19 +156,6 @@ pub(crate) fn build_active(
         Ok(())
     })?;
     Ok((index, (writer, scanned)))
-}
-
-fn build_sealed(file: &dyn StorageFile, base: Position) -> Result<Vec<u8>, OpenError> {
-    let name = segment_name(base);
-    let mut builder = SealedBuilder::new(base);
-    let scanned = recover::scan(file, &name, &mut |batch| {
-        for found in recover::records(&name, batch) {
-            let (offset, record) = found.map_err(OpenError::Corrupt)?;
-            builder.push(offset as u32, &record);
-        }
-        Ok(())
-    })?;
-    Ok(builder.finish(scanned.end))
 }
 
 /// A storage file as the index reads it.
@@ -197,7 +189,10 @@ pub(crate) fn open_sealed(
     match SealedIndex::open(Arc::new(IndexFile(file))) {
         Ok(index) if index.base() == base => Ok(Some(Arc::new(index))),
         // Whatever is wrong with it, the segment can make it anew.
-        Ok(_) | Err(IndexError::Damaged { .. } | IndexError::Version(_)) => Ok(None),
+        Ok(_)
+        | Err(
+            IndexError::Damaged { .. } | IndexError::Version(_) | IndexError::NoSuchEvent { .. },
+        ) => Ok(None),
         Err(IndexError::Io(error)) => {
             Err(OpenError::Io { doing: format!("reading {name}"), error })
         }

@@ -25,6 +25,8 @@ pub(crate) struct Committer {
     pub(crate) journal: FileJournal,
     /// Base of the segment of the last batch.
     pub(crate) segment_base: Position,
+    /// Offset after the last batch in it.
+    pub(crate) segment_end: u64,
     /// Threads that write indexes of full segments.
     pub(crate) sealing: Vec<JoinHandle<()>>,
     pub(crate) last_sync_us: u64,
@@ -139,6 +141,7 @@ impl Sequencer {
             self.seal(committer, committer.segment_base);
             committer.segment_base = batch.segment_base;
         }
+        committer.segment_end = u64::from(batch.offset) + batch.bytes.len() as u64;
     }
 
     fn answer(&self, waiters: Vec<Waiter>, head: Position) {
@@ -156,10 +159,11 @@ impl Sequencer {
     /// Writes the index of a full segment on a thread of its own; commits go on meanwhile.
     fn seal(&self, committer: &mut Committer, base: Position) {
         let Some(segment) = self.segments.find(base) else { return };
+        let end = committer.segment_end;
         committer.sealing.retain(|thread| !thread.is_finished());
         // If it fails, the index in memory goes on serving and the next opening tries again.
         if let Ok(thread) = threads::spawn("wellspring-seal", move || {
-            let _ = segment.seal();
+            let _ = segment.seal(end);
         }) {
             committer.sealing.push(thread);
         }

@@ -7,7 +7,7 @@ use super::{Counters, Sequencer, judge};
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::condition::Stretch;
 use crate::error::AppendError;
-use crate::index::{ActiveIndex, ActiveWriter, SegmentIndex};
+use crate::index::{ActiveWriter, SegmentIndex};
 use crate::log::{Ack, Append, Appended, Completion};
 use crate::read::Snapshot;
 use crate::record;
@@ -249,8 +249,8 @@ impl Staging {
     }
 
     fn begin_segment(&mut self, sequencer: &Sequencer) {
-        let (index, writer) = ActiveIndex::new(self.next);
-        let index = SegmentIndex::Active(index);
+        let writer = ActiveWriter::new(self.next);
+        let index = SegmentIndex::Active(Arc::clone(writer.index()));
         let storage = Arc::clone(&sequencer.storage);
         sequencer.segments.push(Arc::new(Segment::new(storage, self.next, None, index)));
         self.writer = writer;

@@ -29,7 +29,7 @@ fn expected(n: u64) -> Event {
     event
 }
 
-const EVENTS: u64 = 1200;
+const EVENTS: u64 = 2400;
 
 fn copy() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
