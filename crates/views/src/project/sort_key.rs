@@ -145,7 +145,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A zero byte ends a string; one inside it is followed by 0xFF, so that no string's key begins another's.
+/// A zero byte ends a string; one inside it is followed by 0xFF, which begins no
+/// other part of a key, so that a string sorts before every longer one it begins.
 fn push_string(key: &mut Vec<u8>, raw: &str) -> Result<(), NoKey> {
     let text = json::string(raw).ok_or(NoKey::NotText)?;
     key.push(STRING);
