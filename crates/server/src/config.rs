@@ -94,6 +94,8 @@ settings! {
     max_long_reads: usize = "WELLSPRING_MAX_LONG_READS", 64;
     /// Most subscriptions at a time; further ones get 503.
     max_subscribers: usize = "WELLSPRING_MAX_SUBSCRIBERS", 8_192;
+    /// Longest time a projection may take, in ms.
+    max_fold_ms: u64 = "WELLSPRING_MAX_FOLD_MS", 30_000;
     /// Largest JSON page of events, in bytes; a larger one is cut and has a `next`.
     max_page_bytes: usize = "WELLSPRING_MAX_PAGE_BYTES", 16 << 20;
     /// Largest segment file, in bytes.
@@ -173,7 +175,10 @@ impl Config {
     /// The effective configuration as TOML, with the limits that cannot be set.
     pub(crate) fn to_toml(&self) -> String {
         let settings = toml::to_string(self).unwrap_or_else(|e| format!("# {e}\n"));
-        format!("{settings}\n# Part of the meaning of an event; the same everywhere:\n[limits]\n{}", fixed_limits())
+        format!(
+            "{settings}\n# Part of the meaning of an event; the same everywhere:\n[limits]\n{}",
+            fixed_limits()
+        )
     }
 }
 

@@ -197,7 +197,8 @@ mod tests {
         for good in ["main", "a", "0", "a_b-c", &"x".repeat(63)] {
             assert!(is_name(good), "{good}");
         }
-        for bad in ["", "-a", "_a", "A", "a.b", "..", "a/b", "é", &"x".repeat(64), ".dropped-1-a"] {
+        for bad in ["", "-a", "_a", "A", "a.b", "..", "a/b", "é", &"x".repeat(64), ".dropped-1-a"]
+        {
             assert!(!is_name(bad), "{bad}");
         }
     }

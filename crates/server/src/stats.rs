@@ -161,7 +161,10 @@ fn write_logs(out: &mut String, logs: &[(String, LogStats)]) {
         ("barrier_microseconds_total", "counter", "Time in barriers.", |s| s.barrier_us),
     ];
     for (name, kind, help, pick) in figures {
-        let _ = writeln!(out, "# HELP wellspring_log_{name} {help}\n# TYPE wellspring_log_{name} {kind}");
+        let _ = writeln!(
+            out,
+            "# HELP wellspring_log_{name} {help}\n# TYPE wellspring_log_{name} {kind}"
+        );
         for (log, stats) in logs {
             let _ = writeln!(out, "wellspring_log_{name}{{log=\"{log}\"}} {}", pick(stats));
         }

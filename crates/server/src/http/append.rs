@@ -65,7 +65,7 @@ fn push_appended(out: &mut Vec<u8>, appended: &Appended) {
 
 /// Parses a body, elsewhere if it is long.
 pub(crate) async fn parse(body: &Bytes, style: Style) -> Result<Append, Box<Problem>> {
-    let read = |body: &[u8]| read_append(body, style).map_err(|fault| of_fault(&fault, body));
+    let read = move |body: &[u8]| read_append(body, style).map_err(|fault| of_fault(&fault, body));
     if body.len() <= CHEAP_PARSING {
         return read(body);
     }
@@ -76,7 +76,9 @@ pub(crate) async fn parse(body: &Bytes, style: Style) -> Result<Append, Box<Prob
 /// Submits an append and waits for its outcome without holding the thread.
 pub(crate) async fn submit(log: &Log, append: Append) -> Result<Appended, AppendError> {
     let outcome = begin(log, append).await;
-    outcome.await.unwrap_or_else(|_| Err(AppendError::Unknown { reason: "the log gave no answer".into() }))
+    outcome
+        .await
+        .unwrap_or_else(|_| Err(AppendError::Unknown { reason: "the log gave no answer".into() }))
 }
 
 /// Submits an append; the receiver gets its outcome. When this returns, its place in the order is decided.

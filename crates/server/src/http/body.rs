@@ -162,7 +162,8 @@ impl Drop for Body {
         if self.is_end() {
             return;
         }
-        let Source::Incoming(incoming) = std::mem::replace(&mut self.source, Source::Full(Bytes::new()))
+        let Source::Incoming(incoming) =
+            std::mem::replace(&mut self.source, Source::Full(Bytes::new()))
         else {
             return;
         };
@@ -193,5 +194,6 @@ fn too_large(limit: usize) -> Box<Problem> {
 }
 
 fn too_slow(timeout: Duration) -> Box<Problem> {
-    problem::BODY_TIMEOUT.because(format!("the body did not come within {} ms", timeout.as_millis()))
+    problem::BODY_TIMEOUT
+        .because(format!("the body did not come within {} ms", timeout.as_millis()))
 }

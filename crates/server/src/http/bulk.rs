@@ -9,7 +9,6 @@ use super::problem::{self, Problem, of_fault};
 use super::wire::{EventReader, Style};
 use super::{Answer, Body, Request, Response};
 use sha2::{Digest, Sha256};
-use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use wellspring_log::{Ack, Append, AppendError, Appended, EncodedEvents, Log, RequestKey};
@@ -21,8 +20,6 @@ const BATCH_LINES: usize = limits::MAX_EVENTS;
 const BATCH_BYTES: usize = 1 << 20;
 /// Longest line: the largest payload as base64, and room for the rest of the event.
 const MAX_LINE_BYTES: usize = limits::MAX_DATA_BYTES / 3 * 4 + (512 << 10);
-/// Batches under way at a time: one becoming durable, one waiting, one being read.
-const OUTSTANDING: usize = 2;
 /// How often an overloaded log is asked again, and how long between.
 const RETRIES: u32 = 100;
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
@@ -40,7 +37,9 @@ struct Bulk {
     batches: u64,
     /// Lines read so far.
     lines: u64,
-    outstanding: VecDeque<(Outcome, u64)>,
+    /// The batch on its way, and its lines. Never two: a batch refused late must not
+    /// leave a later one durable behind a gap. The next is read meanwhile.
+    under_way: Option<(Outcome, u64)>,
     durable_lines: u64,
     events: u64,
     first: Option<Position>,
@@ -59,7 +58,7 @@ pub(crate) async fn append(mut request: Request, log: Log, key: Option<String>) 
         batch_digest: Sha256::new(),
         batches: 0,
         lines: 0,
-        outstanding: VecDeque::new(),
+        under_way: None,
         durable_lines: 0,
         events: 0,
         first: None,
@@ -69,7 +68,7 @@ pub(crate) async fn append(mut request: Request, log: Log, key: Option<String>) 
     // Whatever stopped the reading, the complete lines before it count.
     let settled = match &read {
         Ok(()) | Err(Stop::Input(_)) => bulk.finish().await,
-        Err(Stop::Log(_)) => bulk.settle(0).await,
+        Err(Stop::Log(_)) => bulk.settle().await,
     };
     let problem = match (read, settled) {
         (Ok(()), Ok(())) => return Ok(bulk.answer()),
@@ -81,10 +80,6 @@ pub(crate) async fn append(mut request: Request, log: Log, key: Option<String>) 
         .with("durable_events", bulk.events.to_string());
     problem.position = Some(bulk.log.head());
     Err(problem)
-}
-
-fn no_answer() -> AppendError {
-    AppendError::Unknown { reason: "the log gave no answer".into() }
 }
 
 /// Why reading stopped.
@@ -140,7 +135,6 @@ impl Bulk {
             self.batch_digest.update(b"\n");
         }
         if self.batch.len() == BATCH_LINES || self.batch.byte_len() >= BATCH_BYTES {
-            self.settle(OUTSTANDING - 1).await.map_err(Stop::Log)?;
             self.submit().await.map_err(Stop::Log)?;
         }
         Ok(())
@@ -171,6 +165,7 @@ impl Bulk {
 
     /// Sends the batch on its way.
     async fn submit(&mut self) -> Result<(), Box<Problem>> {
+        self.settle().await?;
         if self.batch.is_empty() {
             return Ok(());
         }
@@ -184,21 +179,8 @@ impl Bulk {
         self.batches += 1;
         self.wait_for_room(events.byte_len()).await;
         let append = Append { events, condition: None, ack: Ack::Durable, key, fence: None };
-        let mut outcome = begin(&self.log, append).await;
-        // A refusal is known at once. It must be seen before the next batch is sent,
-        // or lines would become durable behind a gap.
-        match outcome.try_recv() {
-            Err(oneshot::error::TryRecvError::Empty) => {
-                self.outstanding.push_back((outcome, lines));
-                Ok(())
-            }
-            Err(oneshot::error::TryRecvError::Closed) => Err(no_answer().into()),
-            Ok(result) => {
-                self.settle(0).await?;
-                self.count(result?, lines);
-                Ok(())
-            }
-        }
+        self.under_way = Some((begin(&self.log, append).await, lines));
+        Ok(())
     }
 
     /// A log with much to make durable already is given time before it has to refuse:
@@ -213,33 +195,22 @@ impl Bulk {
         }
     }
 
-    /// Waits until at most `left` batches are under way.
-    async fn settle(&mut self, left: usize) -> Result<(), Box<Problem>> {
-        let mut first_fault = None;
-        while self.outstanding.len() > left {
-            let Some((outcome, lines)) = self.outstanding.pop_front() else { break };
-            match outcome.await.unwrap_or_else(|_| Err(no_answer())) {
-                Ok(appended) if first_fault.is_none() => self.count(appended, lines),
-                Ok(_) => {}
-                // What the journal refuses, it refuses with all that was staged on top.
-                Err(error) => first_fault = first_fault.or(Some(error)),
-            }
-        }
-        first_fault.map_or(Ok(()), |error| Err(error.into()))
-    }
-
-    fn count(&mut self, appended: Appended, lines: u64) {
+    /// Waits for the batch under way.
+    async fn settle(&mut self) -> Result<(), Box<Problem>> {
+        let Some((outcome, lines)) = self.under_way.take() else { return Ok(()) };
+        let no_answer = |_| Err(AppendError::Unknown { reason: "the log gave no answer".into() });
+        let appended = outcome.await.unwrap_or_else(no_answer)?;
         self.durable_lines += lines;
         self.events += appended.last - appended.first + 1;
         self.first = self.first.or(Some(appended.first));
         self.last = Some(appended.last);
         self.head = appended.head;
+        Ok(())
     }
 
     async fn finish(&mut self) -> Result<(), Box<Problem>> {
-        self.settle(OUTSTANDING - 1).await?;
         self.submit().await?;
-        self.settle(0).await?;
+        self.settle().await?;
         // Empty lines at the end belong to no batch.
         self.durable_lines = self.lines;
         Ok(())

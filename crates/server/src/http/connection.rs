@@ -210,9 +210,8 @@ async fn serve_request(
 pub(crate) async fn serve(stream: TcpStream, shell: Arc<Shell>) {
     let activity = Arc::new(Activity::default());
     let io = Watched { io: TokioIo::new(stream), activity: Arc::clone(&activity) };
-    let service = service_fn(|request| {
-        serve_request(request, Arc::clone(&shell), Arc::clone(&activity))
-    });
+    let service =
+        service_fn(|request| serve_request(request, Arc::clone(&shell), Arc::clone(&activity)));
     let builder = builder(&shell);
     let mut connection = std::pin::pin!(builder.serve_connection(io, service));
     let mut watch = Watch::new(&shell);
@@ -305,8 +304,7 @@ impl Watch {
         let quiet = activity.in_flight.load(Relaxed) == 0 && begun == self.begun;
         self.begun = begun;
         self.quiet_for = if quiet { self.quiet_for + self.tick } else { Duration::ZERO };
-        let partial =
-            quiet && activity.read.load(Relaxed) > 0 && !activity.http2.load(Relaxed);
+        let partial = quiet && activity.read.load(Relaxed) > 0 && !activity.http2.load(Relaxed);
         self.partial_for = if partial { self.partial_for + self.tick } else { Duration::ZERO };
         let written = activity.written.load(Relaxed);
         let blocked = activity.blocked.load(Relaxed) && written == self.written;

@@ -10,6 +10,7 @@ pub(crate) mod connection;
 mod dialect_data;
 mod dialects;
 mod dispatch;
+mod fold;
 pub(crate) mod json;
 mod leases;
 mod logs;
@@ -70,6 +71,13 @@ pub(crate) struct Shell {
     pub(crate) subscriptions: Arc<Semaphore>,
     /// Source of request ids: a random start, then counting.
     pub(crate) request_ids: AtomicU64,
+}
+
+impl Shell {
+    /// Whether the server is stopping.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
 }
 
 /// A request as a handler sees it.

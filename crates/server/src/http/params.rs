@@ -132,7 +132,8 @@ fn best(accept: &str, offered: &[&'static str]) -> Option<&'static str> {
         let ranges = accept.split(',').filter_map(|range| {
             let mut parts = range.split(';').map(str::trim);
             let media = parts.next()?.to_ascii_lowercase();
-            let quality = parts.find_map(|p| p.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse().ok())?;
+            let quality =
+                parts.find_map(|p| p.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse().ok())?;
             let specific = match media.strip_suffix("/*") {
                 Some("*") => 1,
                 Some(major) if offer.split('/').next() == Some(major) => 2,
@@ -164,8 +165,9 @@ pub(crate) fn content_type(request: &Request) -> String {
 pub(crate) fn expect_json(request: &Request) -> Result<(), Box<Problem>> {
     let media = content_type(request);
     if media != JSON && !(media.starts_with("application/") && media.ends_with("+json")) {
-        return Err(problem::UNSUPPORTED_MEDIA
-            .because(format!("the body is {media:?}; this takes {JSON}")));
+        return Err(
+            problem::UNSUPPORTED_MEDIA.because(format!("the body is {media:?}; this takes {JSON}"))
+        );
     }
     expect_identity(request)
 }
@@ -186,7 +188,9 @@ pub(crate) async fn freshen(
     log: &Log,
 ) -> Result<(), Box<Problem>> {
     // One node decides alone, so its own state is the linearizable one.
-    if let Some(other) = params.one("consistency")?.filter(|c| !matches!(*c, "local" | "linearizable")) {
+    if let Some(other) =
+        params.one("consistency")?.filter(|c| !matches!(*c, "local" | "linearizable"))
+    {
         return Err(problem::INVALID
             .because(format!("consistency must be local or linearizable, not {other:?}"))
             .field("consistency"));
@@ -194,7 +198,7 @@ pub(crate) async fn freshen(
     let wait = params.wait()?;
     let Some(text) = request.header("wellspring-min-position") else { return Ok(()) };
     let wanted: Position = text.trim().parse().map_err(|_| {
-        problem::INVALID
+        problem::BAD_REQUEST
             .because(format!("Wellspring-Min-Position must be a position, not {text:?}"))
             .field("Wellspring-Min-Position")
     })?;

@@ -62,6 +62,7 @@ kinds! {
     IO 500 "storage-failure" "The storage could not be read" Retry::Same;
     OUTCOME_UNKNOWN 500 "outcome-unknown" "The append may or may not have been made" Retry::Same;
     INTERNAL 500 "internal" "The server failed" Retry::Same;
+    TOO_COSTLY 503 "too-costly" "The read costs more than it may" Retry::No;
     OVERLOADED 503 "overloaded" "The server has too much to do" Retry::Seconds(1);
     NOT_YET 503 "not-yet" "The position has not been reached" Retry::Same;
     STORAGE_FULL 503 "storage-full" "No room left on the device" Retry::Seconds(30);

@@ -4,7 +4,7 @@
 //! out long goes on elsewhere, piece by piece, each piece only when the client
 //! has room for it: no slow client holds a thread or more than a few buffers.
 
-use super::json::{Cursor, FaultKind, Fault, push_u64};
+use super::json::{Cursor, Fault, FaultKind, push_u64};
 use super::params::{Params, expect_json, freshen, negotiate, within};
 use super::problem::{self, Problem, of_fault};
 use super::stream::{self, Producer};
@@ -79,8 +79,8 @@ fn wanted_of_params(params: &Params) -> Result<Wanted, Box<Problem>> {
         None => {
             let item = QueryItem { types, tags };
             item.check().map_err(|mut invalid: Invalid| {
-                // `tags[1]` of the item is the second `tag` of the URL.
-                invalid.field = invalid.field.replacen("s[", "[", 1);
+                // `tags[1]` of the item is a `tag` of the URL.
+                invalid.field.truncate(invalid.field.find('s').unwrap_or(0));
                 invalid
             })?;
             Query { items: vec![item] }
@@ -101,7 +101,18 @@ fn wanted_of_params(params: &Params) -> Result<Wanted, Box<Problem>> {
 /// A query given as the JSON text of a parameter.
 pub(crate) fn query_of(text: &str) -> Result<Query, Box<Problem>> {
     wire::document(text.as_bytes(), wire::read_query)
-        .map_err(|fault| of_fault(&fault.within("query"), text.as_bytes()))
+        .map_err(|fault| of_parameter(fault, "query", text))
+}
+
+/// A fault in a parameter that holds JSON.
+fn of_parameter(fault: Box<Fault>, name: &str, text: &str) -> Box<Problem> {
+    let fault = fault.within(name);
+    let mut problem = of_fault(&fault, text.as_bytes());
+    if matches!(fault.kind, FaultKind::Syntax(_)) {
+        problem.detail = format!("{name} is not JSON: {}", problem.detail);
+        return problem.field(name);
+    }
+    problem
 }
 
 fn read_wanted(cursor: &mut Cursor<'_>) -> Result<Wanted, Box<Fault>> {
@@ -138,6 +149,9 @@ async fn answer(shell: Arc<Shell>, request: Request, params: Params, wanted: Wan
         NDJSON => read(&shell, log, wanted, Format::Lines).await,
         _ => {
             let limit = within(wanted.limit.unwrap_or(DEFAULT_LIMIT), MAX_PAGE_EVENTS, "limit")?;
+            if limit == 0 {
+                return Err(problem::INVALID.because("limit must be at least 1").field("limit"));
+            }
             read(&shell, log, Wanted { limit: Some(limit), ..wanted }, Format::Page).await
         }
     }
@@ -355,9 +369,12 @@ fn push_line(out: &mut Vec<u8>, event: &RecordView<'_>) {
 /// `GET /v1/events/{position}`.
 pub(crate) async fn get_event(_shell: Arc<Shell>, request: Request) -> Answer {
     let digits = request.param.bytes().all(|b| b.is_ascii_digit());
-    let Ok(position) = request.param.parse::<Position>().map_err(drop).and_then(|p| {
-        if digits { Ok(p) } else { Err(()) }
-    }) else {
+    let Ok(position) = request
+        .param
+        .parse::<Position>()
+        .map_err(drop)
+        .and_then(|p| if digits { Ok(p) } else { Err(()) })
+    else {
         return Err(problem::INVALID
             .because(format!("a position is an integer from 1, not {:?}", request.param))
             .field("position"));
@@ -409,7 +426,9 @@ pub(crate) fn dialect_options(text: &str, query: Query) -> Result<Wanted, Box<Pr
         cursor.object(|key, value| {
             let at = value.at();
             match key {
-                "from" if !value.null()? => once(&mut from, at, wire::read_after(value, Style::Dialect)?),
+                "from" if !value.null()? => {
+                    once(&mut from, at, wire::read_after(value, Style::Dialect)?)
+                }
                 "limit" if !value.null()? => once(&mut limit, at, value.u64()?),
                 "backwards" if !value.null()? => match value.raw()? {
                     b"true" => once(&mut backwards, at, true),
@@ -426,7 +445,7 @@ pub(crate) fn dialect_options(text: &str, query: Query) -> Result<Wanted, Box<Pr
         Ok((from, limit, backwards.unwrap_or(false)))
     };
     let (from, limit, backwards) = wire::document(text.as_bytes(), read)
-        .map_err(|fault| of_fault(&fault.within("options"), text.as_bytes()))?;
+        .map_err(|fault| of_parameter(fault, "options", text))?;
     let (order, after) = if backwards {
         (Order::Descending, from.map(|from| from.saturating_add(1)))
     } else {
@@ -453,8 +472,12 @@ mod tests {
     fn a_body_may_say_all_that_a_url_can() {
         let text = br#"{"query":{"items":[]},"after":7,"limit":3,"order":"desc"}"#;
         let wanted = wire::document(text, read_wanted).unwrap();
-        assert_eq!((wanted.after, wanted.limit, wanted.order), (Some(7), Some(3), Order::Descending));
-        let fault = wire::document(br#"{"query":{"items":[{"tag":[]}]}}"#, read_wanted).err().unwrap();
+        assert_eq!(
+            (wanted.after, wanted.limit, wanted.order),
+            (Some(7), Some(3), Order::Descending)
+        );
+        let fault =
+            wire::document(br#"{"query":{"items":[{"tag":[]}]}}"#, read_wanted).err().unwrap();
         assert_eq!(fault.field, "query.items[0].tag");
     }
 }

@@ -241,9 +241,7 @@ mod tests {
 
     fn find(method: &str, path: &str) -> Option<(String, String, String)> {
         match Router::get(false).find(method, path) {
-            Lookup::Found(f) => {
-                Some((names()[f.route].clone(), f.log, f.param))
-            }
+            Lookup::Found(f) => Some((names()[f.route].clone(), f.log, f.param)),
             _ => None,
         }
     }
@@ -255,7 +253,10 @@ mod tests {
         };
         assert_eq!(find("POST", "/v1/append"), found("POST /v1/append", "main", ""));
         assert_eq!(find("POST", "/v1/logs/x/append"), found("POST /v1/append", "x", ""));
-        assert_eq!(find("GET", "/v1/logs/x/events/7"), found("GET /v1/events/{position}", "x", "7"));
+        assert_eq!(
+            find("GET", "/v1/logs/x/events/7"),
+            found("GET /v1/events/{position}", "x", "7")
+        );
         assert_eq!(
             find("HEAD", "/v1/events/by-id/u"),
             found("GET /v1/events/by-id/{uuid}", "main", "u")

@@ -71,10 +71,7 @@ pub(crate) enum Polled {
 
 impl Chunks {
     /// The next piece.
-    pub(crate) fn poll(
-        &mut self,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Polled> {
+    pub(crate) fn poll(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Polled> {
         if self.ended {
             return std::task::Poll::Ready(Polled::End);
         }

@@ -1,16 +1,16 @@
 //! Subscriptions as server-sent events: what is there, then what comes, one path.
 
+use super::json::push_u64;
 use super::problem;
 use super::read::{Wanted, elsewhere};
 use super::stream::{self, Producer};
 use super::wire::push_event;
 use super::{Answer, Request, Response, SSE, Shell};
-use super::json::push_u64;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use wellspring_log::{Log, Order, ReadError, RecordView, Subscription};
 use wellspring_types::Position;
 
@@ -65,7 +65,8 @@ pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) ->
     let head = log.head();
     let (producer, chunks) = stream::channel();
     let live = Live::new(&shell, permit);
-    let subscriber = Subscriber { subscription: log.subscribe(wanted.query, after), log, told: after };
+    let subscriber =
+        Subscriber { subscription: log.subscribe(wanted.query, after), log, told: after };
     tokio::spawn(feed(subscriber, producer, live));
     Ok(Response::stream(SSE, chunks).with("x-accel-buffering", "no".to_owned()).at(head))
 }
@@ -122,21 +123,28 @@ async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
         } else {
             subscriber.fill(&mut out, Duration::ZERO)
         };
-        if producer.send(std::mem::take(&mut out)).await.is_err() || producer.ready().await.is_err() {
+        if producer.send(std::mem::take(&mut out)).await.is_err() || producer.ready().await.is_err()
+        {
             return;
         }
-        match filled {
+        let more = match filled {
             Err(error) => {
                 tracing::error!(%error, "a subscription was cut");
                 return;
             }
             // Behind the head and yet nothing there: time for a patient look, not for a busy one.
-            Ok(Piece::UpToDate) => slow = subscriber.is_behind(0),
-            Ok(Piece::Full) => slow = false,
-        }
-        if matches!(filled, Ok(Piece::Full)) || slow {
+            Ok(Piece::UpToDate) => {
+                slow = subscriber.is_behind(0);
+                slow
+            }
+            Ok(Piece::Full) => {
+                slow = false;
+                true
+            }
+        };
+        if more {
             tokio::task::yield_now().await;
-            if *stopping.borrow() {
+            if live.0.is_stopping() {
                 return producer.end().await;
             }
             continue;
@@ -149,10 +157,15 @@ async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
         tokio::select! {
             _ = poll_fn(|context| source.poll_past(position, context)) => {}
             () = tokio::time::sleep(heartbeat) => push_heartbeat(&mut out, &mut subscriber.told, position),
-            _ = stopping.wait_for(|&stopping| stopping) => return producer.end().await,
+            () = stopped(&mut stopping) => return producer.end().await,
             () = producer.gone() => return,
         }
     }
+}
+
+/// Waits until the server stops.
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|&stopping| stopping).await;
 }
 
 /// One event as a message. A payload sent over several lines becomes several `data:` lines.
@@ -198,7 +211,8 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("id: 0\ndata: {\"position\":0,"), "{text}");
         assert!(text.ends_with("\n\n") && !text.trim_end().contains("\n\n"), "{text}");
-        let json: String = text.lines().filter_map(|l| l.strip_prefix("data: ")).collect::<Vec<_>>().join("\n");
+        let json: String =
+            text.lines().filter_map(|l| l.strip_prefix("data: ")).collect::<Vec<_>>().join("\n");
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json["data"]["a"], "x\n");
     }

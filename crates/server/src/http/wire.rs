@@ -183,11 +183,13 @@ impl<'a> EventReader<'a> {
                     once(&mut data, at, read_text_data(value)?)
                 }
                 "data" => once(&mut data, at, (Cow::Borrowed(value.raw()?), DataKind::Json)),
-                "data_base64" if style == Style::Native => {
-                    once(&mut data, at, read_base64(value)?)
-                }
+                "data_base64" if style == Style::Native => once(&mut data, at, read_base64(value)?),
                 "id" if style == Style::Native => {
-                    if value.null()? { Ok(()) } else { once(&mut id, at, read_id(value)?) }
+                    if value.null()? {
+                        Ok(())
+                    } else {
+                        once(&mut id, at, read_id(value)?)
+                    }
                 }
                 "metadata" if style == Style::Native => {
                     once(&mut metadata, at, ())?;
@@ -266,13 +268,25 @@ pub(crate) fn read_condition(value: &mut Cursor<'_>, style: Style) -> Outcome<Ap
         let at = value.at();
         match key {
             "failIfEventsMatch" => {
-                if value.null()? { Ok(()) } else { once(&mut matching, at, read_query(value)?) }
+                if value.null()? {
+                    Ok(())
+                } else {
+                    once(&mut matching, at, read_query(value)?)
+                }
             }
             "after" => {
-                if value.null()? { Ok(()) } else { once(&mut after, at, read_after(value, style)?) }
+                if value.null()? {
+                    Ok(())
+                } else {
+                    once(&mut after, at, read_after(value, style)?)
+                }
             }
             "failIfExists" => {
-                if value.null()? { Ok(()) } else { once(&mut existing, at, read_query(value)?) }
+                if value.null()? {
+                    Ok(())
+                } else {
+                    once(&mut existing, at, read_query(value)?)
+                }
             }
             _ => unknown(at, "failIfEventsMatch, after, failIfExists"),
         }

@@ -64,9 +64,15 @@ fn faults_name_their_path() {
             ),
             "condition.failIfEventsMatch.items[0].tags[0]",
         ),
-        (r#"{"events":[{"type":"T","tags":[],"data_base64":"*"}]}"#.to_owned(), "events[0].data_base64"),
+        (
+            r#"{"events":[{"type":"T","tags":[],"data_base64":"*"}]}"#.to_owned(),
+            "events[0].data_base64",
+        ),
         (r#"{"events":[{"type":"\ud800","tags":[],"data":1}]}"#.to_owned(), "events[0].type"),
-        (r#"{"events":[{"type":"T","data":1,"data_base64":"AA=="}]}"#.to_owned(), "events[0].data_base64"),
+        (
+            r#"{"events":[{"type":"T","data":1,"data_base64":"AA=="}]}"#.to_owned(),
+            "events[0].data_base64",
+        ),
         (format!(r#"{{"events":[{}]}}"#, vec![event; 1001].join(",")), "events"),
     ];
     for (body, field) in cases {
@@ -107,7 +113,8 @@ fn missing_clauses_mean_what_the_contract_says() {
 
 #[test]
 fn dialects_take_one_event_and_digits_and_keep_strings() {
-    let body = r#"{"events":{"type":"T","tags":["x"],"data":"{\"a\":1}"},"condition":{"after":"12"}}"#;
+    let body =
+        r#"{"events":{"type":"T","tags":["x"],"data":"{\"a\":1}"},"condition":{"after":"12"}}"#;
     let append = read_append(body.as_bytes(), Style::Dialect).unwrap();
     let event = append.events.iter().next().unwrap();
     assert_eq!((event.data(), event.kind()), (&br#"{"a":1}"#[..], DataKind::Json));
