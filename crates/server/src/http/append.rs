@@ -6,10 +6,12 @@ use super::problem::{Problem, of_fault};
 use super::wire::{Style, read_append};
 use super::{Answer, JSON, NDJSON, Request, Response, Shell, bulk};
 use bytes::Bytes;
+use hyper::Version;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::oneshot;
-use wellspring_log::{Ack, Append, AppendError, Appended, Log, RequestKey};
+use wellspring_log::{Ack, Append, AppendError, Appended, CommitOn, Log, RequestKey, Staged};
 use wellspring_types::valid::check_text;
 use wellspring_types::{Invalid, limits};
 
@@ -19,7 +21,7 @@ const CHEAP_JUDGING: u64 = 4_096;
 const CHEAP_PARSING: usize = 256 << 10;
 
 /// Appends a JSON body, or hands over to the bulk append.
-pub(crate) async fn append(_shell: Arc<Shell>, mut request: Request) -> Answer {
+pub(crate) async fn append(shell: Arc<Shell>, mut request: Request) -> Answer {
     let log = request.log()?.clone();
     Params::of(&request, &[])?;
     negotiate(&request, &[JSON])?;
@@ -35,7 +37,7 @@ pub(crate) async fn append(_shell: Arc<Shell>, mut request: Request) -> Answer {
     let mut append = parse(&body, Style::Native).await?;
     append.key = key.map(|key| RequestKey { key, digest: digest(&body) });
     let (ack, count) = (append.ack, append.events.len());
-    let appended = submit(&log, append).await?;
+    let appended = submit(&log, append, commit_on(&shell, &request)).await?;
     let mut out = Vec::with_capacity(96);
     if ack == Ack::Accepted {
         out.extend_from_slice(b"{\"accepted\":");
@@ -73,9 +75,21 @@ pub(crate) async fn parse(body: &Bytes, style: Style) -> Result<Append, Box<Prob
     super::read::elsewhere(move || read(&body)).await?
 }
 
-/// Submits an append and waits for its outcome without holding the thread.
-pub(crate) async fn submit(log: &Log, append: Append) -> Result<Appended, AppendError> {
-    let outcome = begin(log, append).await;
+/// Where the append of a request is best committed. A client that is alone is answered
+/// quickest by its own thread, and nobody else is kept waiting for the device; with
+/// others, a thread that waited would stop their batch from gathering.
+pub(crate) fn commit_on(shell: &Shell, request: &Request) -> CommitOn {
+    let alone = shell.stats.connections.load(Relaxed) <= 1 && request.version < Version::HTTP_2;
+    if alone { CommitOn::ThisThread } else { CommitOn::JournalThread }
+}
+
+/// Submits an append and waits for its outcome without holding the thread for it.
+pub(crate) async fn submit(
+    log: &Log,
+    append: Append,
+    on: CommitOn,
+) -> Result<Appended, AppendError> {
+    let outcome = begin(log, append, on).await;
     outcome
         .await
         .unwrap_or_else(|_| Err(AppendError::Unknown { reason: "the log gave no answer".into() }))
@@ -85,6 +99,7 @@ pub(crate) async fn submit(log: &Log, append: Append) -> Result<Appended, Append
 pub(crate) async fn begin(
     log: &Log,
     append: Append,
+    on: CommitOn,
 ) -> oneshot::Receiver<Result<Appended, AppendError>> {
     let (sender, receiver) = oneshot::channel();
     let done = Box::new(move |outcome| drop(sender.send(outcome)));
@@ -93,8 +108,8 @@ pub(crate) async fn begin(
         let log = log.clone();
         // If the thread dies, so does the sender, and the receiver says so.
         let _ = tokio::task::spawn_blocking(move || log.submit(append, done)).await;
-    } else {
-        log.submit(append, done);
+    } else if log.stage(append, done) == Staged::Waiting {
+        log.commit(on);
     }
     receiver
 }

@@ -11,7 +11,9 @@ use super::{Answer, Body, Request, Response};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 use tokio::sync::oneshot;
-use wellspring_log::{Ack, Append, AppendError, Appended, EncodedEvents, Log, RequestKey};
+use wellspring_log::{
+    Ack, Append, AppendError, Appended, CommitOn, EncodedEvents, Log, RequestKey,
+};
 use wellspring_types::{Position, limits};
 
 /// Most lines of a batch.
@@ -179,7 +181,7 @@ impl Bulk {
         self.batches += 1;
         self.wait_for_room(events.byte_len()).await;
         let append = Append { events, condition: None, ack: Ack::Durable, key, fence: None };
-        self.under_way = Some((begin(&self.log, append).await, lines));
+        self.under_way = Some((begin(&self.log, append, CommitOn::JournalThread).await, lines));
         Ok(())
     }
 

@@ -239,7 +239,6 @@ fn builder(shell: &Shell) -> auto::Builder<TokioExecutor> {
     builder
         .http1()
         .half_close(true)
-        .pipeline_flush(true)
         .max_headers(config.max_headers)
         .max_buf_size(config.max_buffer_bytes);
     builder

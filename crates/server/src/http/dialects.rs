@@ -1,7 +1,7 @@
 //! The dialects of two other projects: the DCB project's own HTTP interface and
 //! go-crablet's. Same log, same promises, their shapes.
 
-use super::append::{parse, submit};
+use super::append::{commit_on, parse, submit};
 use super::dialect_data::{Size, example_events};
 use super::fold::{Folding, fold};
 use super::json::{Cursor, Fault, push_string, push_u64};
@@ -11,7 +11,7 @@ use super::read::{self, Format, dialect_options, elsewhere, query_of};
 use super::wire::{self, Style, missing, once, push_query, read_after, read_query, unknown};
 use super::{Answer, Request, Response, Shell};
 use std::sync::Arc;
-use wellspring_log::{Ack, Append, AppendError, EncodedEvents, ReadOptions, RecordView};
+use wellspring_log::{Ack, Append, AppendError, CommitOn, EncodedEvents, ReadOptions, RecordView};
 use wellspring_types::{Position, Query, limits};
 
 /// Most projectors of one request.
@@ -23,7 +23,7 @@ pub(crate) async fn append(shell: Arc<Shell>, mut request: Request) -> Answer {
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     let append = parse(&body, Style::Dialect).await?;
     let log = request.log()?;
-    let failed = match submit(log, append).await {
+    let failed = match submit(log, append, commit_on(&shell, &request)).await {
         Ok(_) => false,
         Err(AppendError::Conflict(_)) => true,
         Err(error) => return Err(error.into()),
@@ -270,6 +270,6 @@ async fn append_batch(
         return Ok(());
     }
     let append = Append { events, condition: None, ack: Ack::Durable, key: None, fence: None };
-    submit(log, append).await?;
+    submit(log, append, CommitOn::JournalThread).await?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use super::{Answer, JSON, MAX_PAGE_EVENTS, NDJSON, Request, Response, SSE, Shell
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use wellspring_log::{Events, Log, Order, ReadError, ReadOptions, RecordView, Snapshot};
-use wellspring_types::{EventId, Invalid, Position, Query, QueryItem, limits};
+use wellspring_types::{AppendCondition, EventId, Invalid, Position, Query, QueryItem, limits};
 
 /// Events in a page if the client does not say.
 const DEFAULT_LIMIT: u64 = 100;
@@ -21,6 +21,9 @@ const DEFAULT_LIMIT: u64 = 100;
 const SHORT: Budget = Budget { events: 256, us: 1_000, bytes: 256 << 10 };
 /// What one piece of a long read may cost.
 const PIECE: Budget = Budget { events: u64::MAX, us: 50_000, bytes: 256 << 10 };
+
+/// Index entries that the search for one event may visit on a serving thread.
+const DEAR_SEARCH: u64 = 65_536;
 
 /// Where a piece of reading stops if the events do not stop first.
 #[derive(Clone, Copy)]
@@ -161,10 +164,11 @@ async fn answer(shell: Arc<Shell>, request: Request, params: Params, wanted: Wan
 pub(crate) async fn read(shell: &Arc<Shell>, log: &Log, wanted: Wanted, format: Format) -> Answer {
     let snapshot = log.snapshot();
     let head = snapshot.head();
+    let dear = is_dear(log, &wanted);
     let mut reading = Reading::new(shell, &snapshot, wanted, format);
     let mut out = Vec::with_capacity(4 << 10);
     let content_type = if format == Format::Lines { NDJSON } else { JSON };
-    if reading.fill(&mut out, SHORT)? {
+    if !dear && reading.fill(&mut out, SHORT)? {
         return Ok(Response { content_type, ..Response::json(200, out) }.at(head));
     }
     let permit = long_read(shell)?;
@@ -185,6 +189,17 @@ pub(crate) async fn read(shell: &Arc<Shell>, log: &Log, wanted: Wanted, format: 
             return Ok(Response::json(200, out).at(head));
         }
     }
+}
+
+/// Whether finding even one event may visit very many index entries: where several
+/// terms must meet, two common ones can meet late or never.
+pub(crate) fn is_dear(log: &Log, wanted: &Wanted) -> bool {
+    let terms = |item: &QueryItem| usize::from(!item.types.is_empty()) + item.tags.len();
+    if !wanted.query.items.iter().any(|item| terms(item) > 1) {
+        return false;
+    }
+    let after = if wanted.order == Order::Ascending { wanted.after.unwrap_or(0) } else { 0 };
+    log.judging_cost(&AppendCondition::no_match_after(wanted.query.clone(), after)) > DEAR_SEARCH
 }
 
 /// A permit for a long read.
