@@ -24,7 +24,12 @@ pub(crate) enum NodeError {
     /// There are as many logs as there may be.
     TooMany(usize),
     /// The log itself would not open.
-    Open(OpenError),
+    Open {
+        /// Its name.
+        log: String,
+        /// Why.
+        error: OpenError,
+    },
     /// The file system refused.
     Io {
         /// What was being done.
@@ -41,7 +46,7 @@ impl fmt::Display for NodeError {
             NodeError::TooMany(limit) => {
                 write!(f, "there are {limit} logs, the most that max_logs allows")
             }
-            NodeError::Open(error) => error.fmt(f),
+            NodeError::Open { log, error } => write!(f, "the log {log} does not open: {error}"),
             NodeError::Io { doing, error } => write!(f, "{doing}: {error}"),
         }
     }
@@ -160,7 +165,8 @@ impl Node {
 
     fn open_log(&self, name: &str) -> Result<(), NodeError> {
         let path = self.dir.join(name);
-        let log = Log::open(&path, self.options.clone()).map_err(NodeError::Open)?;
+        let log = Log::open(&path, self.options.clone())
+            .map_err(|error| NodeError::Open { log: name.to_owned(), error })?;
         // The folder's own entry must survive a power loss, or acknowledged events would go with it.
         sync_dir(&self.dir)?;
         let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);

@@ -11,7 +11,7 @@ use super::read::{self, Format, dialect_options, elsewhere, query_of};
 use super::wire::{self, Style, missing, once, push_query, read_after, read_query, unknown};
 use super::{Answer, Request, Response, Shell};
 use std::sync::Arc;
-use wellspring_log::{Ack, Append, AppendError, CommitOn, EncodedEvents, ReadOptions, RecordView};
+use wellspring_log::{Ack, Append, AppendError, CommitOn, EncodedEvents, RecordView};
 use wellspring_types::{Position, Query, limits};
 
 /// Most projectors of one request.
@@ -71,9 +71,8 @@ pub(crate) async fn post_read(shell: Arc<Shell>, mut request: Request) -> Answer
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     let (query, after) =
         wire::document(&body, read_read).map_err(|fault| of_fault(&fault, &body))?;
-    let snapshot = request.log()?.snapshot();
-    let events = snapshot.read(&query, ReadOptions { after, ..ReadOptions::default() });
-    let count = fold(&shell, events, Count { events: 0, last: 0 }).await?;
+    let nothing = Count { events: 0, last: 0 };
+    let (count, head) = fold(&shell, request.log()?, &query, after, nothing).await?;
     let mut out = took(&shell, started_us);
     out.extend_from_slice(b",\"numberOfMatchingEvents\":");
     push_u64(&mut out, count.events);
@@ -83,7 +82,7 @@ pub(crate) async fn post_read(shell: Arc<Shell>, mut request: Request) -> Answer
         out.push(b'"');
     }
     out.push(b'}');
-    Ok(Response::json(200, out).at(snapshot.head()))
+    Ok(Response::json(200, out).at(head))
 }
 
 fn read_read(cursor: &mut Cursor<'_>) -> Result<(Query, Option<Position>), Box<Fault>> {
@@ -129,9 +128,9 @@ pub(crate) async fn project(shell: Arc<Shell>, mut request: Request) -> Answer {
     let (projectors, after) =
         wire::document(&body, read_project).map_err(|fault| of_fault(&fault, &body))?;
     let union = union(&projectors)?;
-    let snapshot = request.log()?.snapshot();
-    let events = snapshot.read(&union, ReadOptions { after, ..ReadOptions::default() });
-    let projectors = fold(&shell, events, Projectors(projectors)).await?.0;
+    let projectors = Projectors(projectors);
+    let (folded, head) = fold(&shell, request.log()?, &union, after, projectors).await?;
+    let projectors = folded.0;
     let mut out = took(&shell, started_us);
     out.extend_from_slice(b",\"states\":{");
     for (i, projector) in projectors.iter().enumerate() {
@@ -149,9 +148,9 @@ pub(crate) async fn project(shell: Arc<Shell>, mut request: Request) -> Answer {
     push_query(&mut out, &union);
     // The original leaves this out, and with it the use of the condition.
     out.extend_from_slice(b",\"after\":\"");
-    push_u64(&mut out, snapshot.head());
+    push_u64(&mut out, head);
     out.extend_from_slice(b"\"}}");
-    Ok(Response::json(200, out).at(snapshot.head()))
+    Ok(Response::json(200, out).at(head))
 }
 
 fn union(projectors: &[Projector]) -> Result<Query, Box<Problem>> {

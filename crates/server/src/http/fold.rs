@@ -3,9 +3,10 @@
 
 use super::Shell;
 use super::problem::{self, Problem};
-use super::read::{elsewhere, long_read};
+use super::read::{elsewhere, is_dear, long_read};
 use std::sync::Arc;
-use wellspring_log::{Clock, Events, ReadError, RecordView};
+use wellspring_log::{Clock, Events, Log, ReadError, ReadOptions, RecordView};
+use wellspring_types::{Position, Query};
 
 /// What a fold may cost on a serving thread: events and time.
 const SHORT_EVENTS: u64 = 512;
@@ -24,17 +25,23 @@ pub(crate) trait Folding: Send + 'static {
     }
 }
 
-/// Folds all events. Bounded in time; over it, a problem and not a part of the answer.
+/// Folds all events that match after a position; gives also the position the result reflects.
+/// Bounded in time; over it, a problem and not a part of the answer.
 pub(crate) async fn fold<F: Folding>(
     shell: &Arc<Shell>,
-    events: Events,
+    log: &Log,
+    query: &Query,
+    after: Option<Position>,
     into: F,
-) -> Result<F, Box<Problem>> {
+) -> Result<(F, Position), Box<Problem>> {
+    let snapshot = log.snapshot();
+    let head = snapshot.head();
+    let events = snapshot.read(query, ReadOptions { after, ..ReadOptions::default() });
     let mut state = (events, into);
     let clock = Arc::clone(&shell.clock);
     let started_us = clock.monotonic_us();
-    if slice(&mut state, &*clock, SHORT_EVENTS, SHORT_US)? {
-        return Ok(state.1);
+    if !is_dear(log, query, after) && slice(&mut state, &*clock, SHORT_EVENTS, SHORT_US)? {
+        return Ok((state.1, head));
     }
     let _permit = long_read(shell)?;
     let limit_ms = shell.config.max_fold_ms;
@@ -47,7 +54,7 @@ pub(crate) async fn fold<F: Folding>(
         })
         .await?;
         if done? {
-            return Ok(state.1);
+            return Ok((state.1, head));
         }
         if shell.clock.monotonic_us() - started_us > limit_ms * 1000 {
             return Err(problem::TOO_COSTLY

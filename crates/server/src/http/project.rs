@@ -5,7 +5,7 @@ use super::params::{Params, expect_json, freshen, negotiate};
 use super::problem::{self, Problem};
 use super::{Answer, JSON, Request, Response, Shell};
 use std::sync::Arc;
-use wellspring_log::{ReadOptions, RecordView};
+use wellspring_log::RecordView;
 use wellspring_types::{DataKind, limits};
 use wellspring_views::project::{FoldEvent, ProjectError, ProjectErrorKind, Projections};
 
@@ -18,12 +18,10 @@ pub(crate) async fn project(shell: Arc<Shell>, mut request: Request) -> Answer {
     let projections = Projections::parse(&body).map_err(of_error)?;
     let log = request.log()?;
     freshen(&request, &params, log).await?;
-    let snapshot = log.snapshot();
-    let options = ReadOptions { after: projections.after(), ..ReadOptions::default() };
-    let events = snapshot.read(&projections.union_query(), options);
-    let projections = fold(&shell, events, Running(projections)).await?.0;
-    let answer = projections.finish(snapshot.head()).map_err(of_error)?;
-    Ok(Response::json(200, answer).at(snapshot.head()))
+    let (query, after) = (projections.union_query(), projections.after());
+    let (folded, head) = fold(&shell, log, &query, after, Running(projections)).await?;
+    let answer = folded.0.finish(head).map_err(of_error)?;
+    Ok(Response::json(200, answer).at(head))
 }
 
 /// The projections while they are folded.

@@ -164,7 +164,8 @@ async fn answer(shell: Arc<Shell>, request: Request, params: Params, wanted: Wan
 pub(crate) async fn read(shell: &Arc<Shell>, log: &Log, wanted: Wanted, format: Format) -> Answer {
     let snapshot = log.snapshot();
     let head = snapshot.head();
-    let dear = is_dear(log, &wanted);
+    let low = wanted.after.filter(|_| wanted.order == Order::Ascending);
+    let dear = is_dear(log, &wanted.query, low);
     let mut reading = Reading::new(shell, &snapshot, wanted, format);
     let mut out = Vec::with_capacity(4 << 10);
     let content_type = if format == Format::Lines { NDJSON } else { JSON };
@@ -193,13 +194,13 @@ pub(crate) async fn read(shell: &Arc<Shell>, log: &Log, wanted: Wanted, format: 
 
 /// Whether finding even one event may visit very many index entries: where several
 /// terms must meet, two common ones can meet late or never.
-pub(crate) fn is_dear(log: &Log, wanted: &Wanted) -> bool {
+pub(crate) fn is_dear(log: &Log, query: &Query, after: Option<Position>) -> bool {
     let terms = |item: &QueryItem| usize::from(!item.types.is_empty()) + item.tags.len();
-    if !wanted.query.items.iter().any(|item| terms(item) > 1) {
+    if !query.items.iter().any(|item| terms(item) > 1) {
         return false;
     }
-    let after = if wanted.order == Order::Ascending { wanted.after.unwrap_or(0) } else { 0 };
-    log.judging_cost(&AppendCondition::no_match_after(wanted.query.clone(), after)) > DEAR_SEARCH
+    let condition = AppendCondition::no_match_after(query.clone(), after.unwrap_or(0));
+    log.judging_cost(&condition) > DEAR_SEARCH
 }
 
 /// A permit for a long read.
