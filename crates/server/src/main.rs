@@ -22,14 +22,14 @@ struct Line {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serves everything on one port.
-    Serve(config::ServeArgs),
+    Serve(Box<config::ServeArgs>),
     #[command(flatten)]
     Tool(cli::Tool),
 }
 
 fn main() -> ExitCode {
     match Line::parse().command {
-        Command::Serve(args) => serve::run(args),
+        Command::Serve(args) => serve::run(*args),
         Command::Tool(tool) => cli::run(tool),
     }
 }

@@ -131,10 +131,10 @@ impl Body {
 
     /// Counts this body's memory as `bytes` until it is dropped.
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Box<Problem>> {
-        let more = bytes.saturating_sub(FREE_BYTES.max(self.charged));
-        if more == 0 {
+        if bytes <= FREE_BYTES.max(self.charged) {
             return Ok(());
         }
+        let more = bytes - self.charged;
         let counter = &self.shell.stats.body_bytes;
         let limit = self.shell.config.body_memory_bytes;
         let before = counter.fetch_add(more as i64, Relaxed);
