@@ -1,1 +1,4 @@
-//! views
+//! Pure folds over events. Nothing here sees a clock, a disk or HTTP: a view at
+//! position N is a function of events 1..N alone.
+
+pub mod project;

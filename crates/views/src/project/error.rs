@@ -1,0 +1,106 @@
+//! What is wrong with a projection request, or why its answer cannot be given.
+
+use std::fmt;
+use wellspring_types::{Invalid, Reason};
+
+/// Longest part of a client's own name that an error repeats, in characters:
+/// the path must help a reader, not echo a megabyte.
+const MAX_ECHO: usize = 64;
+
+/// A projection that cannot be computed, and the field to mend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectError {
+    /// Path of the field at fault, e.g. `projections.seats.reduce.sum`; empty = the body itself.
+    pub field: String,
+    /// What is wrong and what would be right.
+    pub detail: String,
+    /// The class of the fault.
+    pub kind: ProjectErrorKind,
+}
+
+/// The class of a [`ProjectError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProjectErrorKind {
+    /// The body is not JSON.
+    MalformedJson {
+        /// Line of the body, from 1.
+        line: usize,
+        /// Column in that line, in bytes, as `serde_json` counts it.
+        column: usize,
+    },
+    /// A value of another JSON type is wanted.
+    WrongType,
+    /// A field nobody asked for.
+    UnknownField,
+    /// A field that must be there is not.
+    Missing,
+    /// Something is larger or more numerous than allowed.
+    Limit {
+        /// The limit that was passed, in the unit the detail names.
+        limit: usize,
+    },
+    /// Well formed but against a rule.
+    Rule,
+}
+
+impl ProjectError {
+    pub(super) fn wrong_type(field: &str, wanted: &str, found: &str) -> ProjectError {
+        let detail = format!("must be {wanted}, not {found}");
+        ProjectError { field: field.to_owned(), detail, kind: ProjectErrorKind::WrongType }
+    }
+
+    pub(super) fn unknown_field(field: String, known: &[&str]) -> ProjectError {
+        let detail = format!("is not known here; known are {}", known.join(", "));
+        ProjectError { field, detail, kind: ProjectErrorKind::UnknownField }
+    }
+
+    pub(super) fn missing(field: String, detail: &str) -> ProjectError {
+        ProjectError { field, detail: detail.to_owned(), kind: ProjectErrorKind::Missing }
+    }
+
+    pub(super) fn limit(field: &str, limit: usize, detail: String) -> ProjectError {
+        ProjectError { field: field.to_owned(), detail, kind: ProjectErrorKind::Limit { limit } }
+    }
+
+    pub(super) fn rule(field: &str, detail: impl Into<String>) -> ProjectError {
+        ProjectError {
+            field: field.to_owned(),
+            detail: detail.into(),
+            kind: ProjectErrorKind::Rule,
+        }
+    }
+
+    pub(super) fn reason(field: String, reason: Reason) -> ProjectError {
+        let kind = match reason.limit() {
+            Some(limit) => ProjectErrorKind::Limit { limit },
+            None => ProjectErrorKind::Rule,
+        };
+        ProjectError { field, detail: reason.to_string(), kind }
+    }
+
+    pub(super) fn invalid(field: &str, invalid: Invalid) -> ProjectError {
+        let invalid = invalid.within(field);
+        ProjectError::reason(invalid.field, invalid.reason)
+    }
+}
+
+impl fmt::Display for ProjectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.field.is_empty() {
+            write!(f, "the body {}", self.detail)
+        } else {
+            write!(f, "{} {}", self.field, self.detail)
+        }
+    }
+}
+
+impl std::error::Error for ProjectError {}
+
+/// The path of a member of `parent`.
+pub(super) fn join(parent: &str, name: &str) -> String {
+    let dot = if parent.is_empty() { "" } else { "." };
+    match name.char_indices().nth(MAX_ECHO) {
+        Some((end, _)) => format!("{parent}{dot}{}…", &name[..end]),
+        None => format!("{parent}{dot}{name}"),
+    }
+}

@@ -1,0 +1,196 @@
+//! Projections: small folds that a client asks for in one request
+//! (`POST /v1/project`), all answered by one read, together with the append
+//! condition that protects a decision made on them.
+//!
+//! **Reducers.** `count`; `sum`, `avg`, `min`, `max` of the number at a JSON
+//! Pointer; `first`, `last` value at a pointer (empty pointer: the whole data),
+//! byte for byte as sent but without white space around it; `distinct` values in
+//! order; `group` by the value at a pointer or by a tag's key, each group with a
+//! reducer of its own.
+//!
+//! **Skipped events.** An event without a value at the pointer, with a value of
+//! the wrong type there (for `sum`, `avg`, `min`, `max` anything but a number;
+//! for `group` an array or object), or whose data is not JSON changes nothing.
+//! `count` looks at no data and counts every matching event.
+//!
+//! **Numbers.** Sums are exact decimals within 128 bits: 38 digits from the
+//! largest place to the smallest, at most 64 of them after the point. The first
+//! number that does not fit turns the sum into binary floating point, in the
+//! order of the events. An average is exact if its decimal ends within 38
+//! digits, otherwise the nearest floating-point number. `min`, `max`, `distinct`
+//! and `group` compare numbers exactly at any length: `1`, `1.0` and `10e-1` are one.
+//!
+//! **`init`** is the state when no event went into it (default: 0 for `count`
+//! and `sum`, otherwise `null`); for `count` and `sum` a number is also where
+//! they begin. It belongs to the outermost reducer only.
+
+mod bounds;
+mod error;
+mod json;
+mod number;
+mod pointer;
+mod reducer;
+mod request;
+mod sort_key;
+
+pub use bounds::{MAX_DISTINCT, MAX_GROUPS, MAX_STATE_BYTES};
+pub use error::{ProjectError, ProjectErrorKind};
+pub use request::{MAX_GROUP_DEPTH, MAX_NAME_BYTES, MAX_PROJECTIONS};
+
+use bounds::Bounds;
+use error::join;
+use reducer::{Facts, State};
+use request::Definition;
+use wellspring_types::{Position, Query};
+
+/// An event to be folded, borrowed from the log's read.
+#[derive(Debug, Clone, Copy)]
+pub struct FoldEvent<'a> {
+    /// Where it stands.
+    pub position: Position,
+    /// Its type.
+    pub event_type: &'a str,
+    /// Its tags.
+    pub tags: &'a [&'a str],
+    /// Its payload.
+    pub data: &'a [u8],
+    /// Whether the payload is JSON; if not, only `count` and tags can see the event.
+    pub is_json: bool,
+    /// When it was recorded, µs since 1970 UTC. No reducer reads it yet.
+    pub recorded_at_us: u64,
+}
+
+/// The projections of one request, being folded.
+#[derive(Debug, Clone)]
+pub struct Projections {
+    running: Vec<Projection>,
+    union: Query,
+    after: Option<Position>,
+    /// Bytes the states may still take.
+    memory: usize,
+    failure: Option<ProjectError>,
+}
+
+#[derive(Debug, Clone)]
+struct Projection {
+    definition: Definition,
+    state: State,
+    /// Groups it may still make.
+    groups: usize,
+}
+
+impl Projections {
+    /// Reads the request's body.
+    ///
+    /// # Errors
+    /// [`ProjectError`] with the path of the first field at fault.
+    pub fn parse(body: &[u8]) -> Result<Projections, ProjectError> {
+        let request = request::parse(body)?;
+        let union = request::union(&request.definitions)?;
+        let running = request.definitions.into_iter().map(|definition| Projection {
+            state: definition.reducer.start(definition.init.as_deref()),
+            definition,
+            groups: MAX_GROUPS,
+        });
+        Ok(Projections {
+            running: running.collect(),
+            union,
+            after: request.after,
+            memory: MAX_STATE_BYTES,
+            failure: None,
+        })
+    }
+
+    /// What to read: every event that any projection asks for. At most as many
+    /// items as a query may hold, no two alike; no items = every event.
+    #[must_use]
+    pub fn union_query(&self) -> Query {
+        self.union.clone()
+    }
+
+    /// Exclusive start of the read, as requested; `None` = from the beginning.
+    #[must_use]
+    pub fn after(&self) -> Option<Position> {
+        self.after
+    }
+
+    /// Folds the next event, in order of position, into every projection whose
+    /// query it matches. Events at or before [`after`](Self::after) are not folded.
+    pub fn fold(&mut self, event: &FoldEvent<'_>) {
+        if self.failure.is_some() || self.after.is_some_and(|after| event.position <= after) {
+            return;
+        }
+        let facts = Facts::of(event);
+        for Projection { definition, state, groups } in &mut self.running {
+            let tags = event.tags.iter().copied();
+            if definition.query.matching_item(event.event_type, tags).is_none() {
+                continue;
+            }
+            let mut bounds = Bounds { memory: &mut self.memory, groups };
+            if let Err(overrun) = definition.reducer.fold(state, facts, &mut bounds) {
+                self.failure = Some(overrun.error(&reduce_path(definition)));
+                return;
+            }
+        }
+    }
+
+    /// Why there will be no answer, as soon as that is certain: the read may stop.
+    #[must_use]
+    pub fn failure(&self) -> Option<&ProjectError> {
+        self.failure.as_ref()
+    }
+
+    /// The answer, as JSON: the states in the order of the request, `position`,
+    /// and the append condition that fails if anything read here has changed since.
+    ///
+    /// # Errors
+    /// A limit was passed while folding, or a sum cannot be written: never a short answer.
+    pub fn finish(self, position: Position) -> Result<String, ProjectError> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let mut out = String::from(r#"{"states":{"#);
+        for (i, Projection { definition, state, .. }) in self.running.iter().enumerate() {
+            if i > 0 {
+                out.push(',');
+            }
+            json::push_string(&mut out, &definition.name);
+            out.push(':');
+            let written = definition.reducer.write(state, definition.init.as_deref(), &mut out);
+            written.map_err(|overrun| overrun.error(&reduce_path(definition)))?;
+        }
+        out.push_str(&format!(r#"}},"position":{position},"appendCondition":"#));
+        push_condition(&mut out, &self.union, position);
+        out.push('}');
+        Ok(out)
+    }
+}
+
+fn reduce_path(definition: &Definition) -> String {
+    join(&join("projections", &definition.name), "reduce")
+}
+
+fn push_condition(out: &mut String, query: &Query, after: Position) {
+    out.push_str(r#"{"failIfEventsMatch":{"items":["#);
+    for (i, item) in query.items.iter().enumerate() {
+        out.push_str(if i == 0 { "{" } else { ",{" });
+        let lists = [("types", &item.types), ("tags", &item.tags)];
+        let given = lists.into_iter().filter(|(_, texts)| !texts.is_empty());
+        for (j, (name, texts)) in given.enumerate() {
+            out.push_str(if j == 0 { "" } else { "," });
+            json::push_string(out, name);
+            out.push(':');
+            push_strings(out, texts);
+        }
+        out.push('}');
+    }
+    out.push_str(&format!(r#"]}},"after":{after}}}"#));
+}
+
+fn push_strings(out: &mut String, texts: &[String]) {
+    for (i, text) in texts.iter().enumerate() {
+        out.push(if i == 0 { '[' } else { ',' });
+        json::push_string(out, text);
+    }
+    out.push(']');
+}

@@ -1,0 +1,293 @@
+//! Reducers and their states: how one event changes a state, and how a state is written.
+
+use super::FoldEvent;
+use super::bounds::{Bounds, MAX_DISTINCT, Overrun};
+use super::json::{self, Kind};
+use super::number::{Number, Sum};
+use super::pointer::Pointer;
+use super::sort_key::{NoKey, sort_key};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// What a group costs beside its key: a map entry with its share of the tree, and a small state.
+const GROUP_OVERHEAD: usize = 160;
+/// What a distinct value costs beside its key and its text.
+const DISTINCT_OVERHEAD: usize = 96;
+
+/// How events become a state.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Reducer {
+    Count,
+    Sum(Pointer),
+    Average(Pointer),
+    Least(Pointer),
+    Greatest(Pointer),
+    First(Pointer),
+    Last(Pointer),
+    Distinct(Pointer),
+    Group { by: GroupBy, inner: Box<Reducer> },
+}
+
+/// What events are grouped by.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum GroupBy {
+    /// The value at a pointer: a string as it is, a number in its one canonical
+    /// spelling, `true`, `false` or `null`.
+    Data(Pointer),
+    /// What follows `key:` in each of the event's tags that begin so. An event
+    /// with several such tags belongs to several groups.
+    Tag(String),
+}
+
+/// What has been folded so far.
+#[derive(Debug, Clone)]
+pub(super) enum State {
+    /// Count, sum and average: the running sum, and how many events went into it.
+    Total { sum: Sum, taken: u64 },
+    /// Least, greatest, first and last: the value as it was sent.
+    Kept(Option<String>),
+    /// Values as they were first sent, by their sort key.
+    Distinct(BTreeMap<Box<[u8]>, Box<str>>),
+    /// States by the group's key.
+    Groups(BTreeMap<Box<str>, State>),
+}
+
+/// An event as a reducer sees it.
+#[derive(Clone, Copy)]
+pub(super) struct Facts<'a> {
+    /// Its tags.
+    pub(super) tags: &'a [&'a str],
+    /// Its data, if that is JSON.
+    pub(super) json: Option<&'a str>,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn of(event: &FoldEvent<'a>) -> Facts<'a> {
+        let json = if event.is_json { std::str::from_utf8(event.data).ok() } else { None };
+        Facts { tags: event.tags, json }
+    }
+
+    fn find(&self, pointer: &Pointer) -> Option<&'a str> {
+        pointer.find(self.json?)
+    }
+
+    fn number(&self, pointer: &Pointer) -> Option<&'a str> {
+        self.find(pointer).filter(|value| Kind::of(value) == Kind::Number)
+    }
+}
+
+impl Reducer {
+    /// The state before any event; a numeric `init` is where count and sum begin.
+    pub(super) fn start(&self, init: Option<&str>) -> State {
+        match self {
+            Reducer::Count | Reducer::Sum(_) => {
+                let mut sum = Sum::ZERO;
+                if let Some(number) = init.filter(|init| Kind::of(init) == Kind::Number) {
+                    sum.add(number);
+                }
+                State::Total { sum, taken: 0 }
+            }
+            Reducer::Average(_) => State::Total { sum: Sum::ZERO, taken: 0 },
+            Reducer::Least(_) | Reducer::Greatest(_) | Reducer::First(_) | Reducer::Last(_) => {
+                State::Kept(None)
+            }
+            Reducer::Distinct(_) => State::Distinct(BTreeMap::new()),
+            Reducer::Group { .. } => State::Groups(BTreeMap::new()),
+        }
+    }
+
+    /// Folds one event. An event that has nothing at the pointer, or a value of
+    /// the wrong type there, changes nothing.
+    pub(super) fn fold(
+        &self,
+        state: &mut State,
+        event: Facts<'_>,
+        bounds: &mut Bounds<'_>,
+    ) -> Result<(), Overrun> {
+        match (self, state) {
+            (Reducer::Count, State::Total { sum, taken }) => {
+                *taken += u64::from(sum.add("1"));
+            }
+            (Reducer::Sum(at) | Reducer::Average(at), State::Total { sum, taken }) => {
+                if let Some(number) = event.number(at) {
+                    *taken += u64::from(sum.add(number));
+                }
+            }
+            (Reducer::Least(at), State::Kept(kept)) => {
+                return keep_extreme(kept, event.number(at), Ordering::Less, bounds);
+            }
+            (Reducer::Greatest(at), State::Kept(kept)) => {
+                return keep_extreme(kept, event.number(at), Ordering::Greater, bounds);
+            }
+            (Reducer::First(at), State::Kept(kept @ None)) => {
+                return keep(kept, event.find(at), bounds);
+            }
+            (Reducer::Last(at), State::Kept(kept)) => return keep(kept, event.find(at), bounds),
+            (Reducer::Distinct(at), State::Distinct(values)) => {
+                return add_distinct(values, event.find(at), bounds);
+            }
+            (Reducer::Group { by, inner }, State::Groups(groups)) => {
+                return by.fold(inner, groups, event, bounds);
+            }
+            // `first` that has its value; any other pair cannot be, a state comes from its own reducer.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Writes the state as JSON. `init` stands for a state nothing went into.
+    pub(super) fn write(
+        &self,
+        state: &State,
+        init: Option<&str>,
+        out: &mut String,
+    ) -> Result<(), Overrun> {
+        if let Some(init) = init.filter(|_| state.is_untouched()) {
+            out.push_str(init);
+            return Ok(());
+        }
+        match state {
+            State::Total { taken: 0, .. } if matches!(self, Reducer::Average(_)) => {
+                out.push_str("null");
+            }
+            State::Total { sum, .. } if !sum.is_finite() => return Err(Overrun::Range),
+            State::Total { sum, taken } => out.push_str(&match self {
+                Reducer::Average(_) => sum.average_text(*taken),
+                _ => sum.text(),
+            }),
+            State::Kept(kept) => out.push_str(kept.as_deref().unwrap_or("null")),
+            State::Distinct(values) if values.is_empty() => out.push_str("null"),
+            State::Distinct(values) => write_list(values, out),
+            State::Groups(groups) if groups.is_empty() => out.push_str("null"),
+            State::Groups(groups) => {
+                let Reducer::Group { inner, .. } = self else { return Ok(()) };
+                return write_groups(inner, groups, out);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Whether no event has gone into it.
+    fn is_untouched(&self) -> bool {
+        match self {
+            State::Total { taken, .. } => *taken == 0,
+            State::Kept(kept) => kept.is_none(),
+            State::Distinct(values) => values.is_empty(),
+            State::Groups(groups) => groups.is_empty(),
+        }
+    }
+}
+
+impl GroupBy {
+    fn fold(
+        &self,
+        inner: &Reducer,
+        groups: &mut BTreeMap<Box<str>, State>,
+        event: Facts<'_>,
+        bounds: &mut Bounds<'_>,
+    ) -> Result<(), Overrun> {
+        let mut fold_into = |key: &str| {
+            if let Some(state) = groups.get_mut(key) {
+                return inner.fold(state, event, bounds);
+            }
+            bounds.charge_group(key.len() + GROUP_OVERHEAD)?;
+            let state = groups.entry(key.into()).or_insert_with(|| inner.start(None));
+            inner.fold(state, event, bounds)
+        };
+        match self {
+            GroupBy::Data(at) => {
+                let Some(value) = event.find(at) else { return Ok(()) };
+                match Kind::of(value) {
+                    Kind::Text => json::string(value).map_or(Ok(()), |key| fold_into(&key)),
+                    Kind::Number => {
+                        Number::parse(value).map_or(Ok(()), |number| fold_into(&number.text()))
+                    }
+                    Kind::Null | Kind::Boolean => fold_into(value),
+                    Kind::Array | Kind::Object => Ok(()),
+                }
+            }
+            GroupBy::Tag(wanted) => event
+                .tags
+                .iter()
+                .filter_map(|tag| tag.split_once(':'))
+                .filter(|(key, _)| key == wanted)
+                .try_for_each(|(_, value)| fold_into(value)),
+        }
+    }
+}
+
+fn keep(
+    kept: &mut Option<String>,
+    value: Option<&str>,
+    bounds: &mut Bounds<'_>,
+) -> Result<(), Overrun> {
+    let Some(value) = value else { return Ok(()) };
+    let held = kept.as_ref().map_or(0, String::capacity);
+    bounds.charge(value.len().saturating_sub(held))?;
+    let kept = kept.get_or_insert_default();
+    kept.clear();
+    kept.reserve_exact(value.len());
+    kept.push_str(value);
+    Ok(())
+}
+
+/// Keeps `value` if it compares as `wanted` to what is kept; of equals the earlier stays.
+fn keep_extreme(
+    kept: &mut Option<String>,
+    value: Option<&str>,
+    wanted: Ordering,
+    bounds: &mut Bounds<'_>,
+) -> Result<(), Overrun> {
+    let better = match (value, kept.as_deref()) {
+        (Some(value), Some(kept)) => Number::compare(value, kept) == Some(wanted),
+        _ => true,
+    };
+    if better { keep(kept, value, bounds) } else { Ok(()) }
+}
+
+fn add_distinct(
+    values: &mut BTreeMap<Box<[u8]>, Box<str>>,
+    value: Option<&str>,
+    bounds: &mut Bounds<'_>,
+) -> Result<(), Overrun> {
+    let Some(value) = value else { return Ok(()) };
+    let key = match sort_key(value) {
+        Ok(key) => key.into_boxed_slice(),
+        Err(NoKey::TooDeep) => return Err(Overrun::Depth),
+        Err(NoKey::NotText) => return Ok(()),
+    };
+    if values.contains_key(&key) {
+        return Ok(());
+    }
+    if values.len() == MAX_DISTINCT {
+        return Err(Overrun::Distinct);
+    }
+    bounds.charge(key.len() + value.len() + DISTINCT_OVERHEAD)?;
+    values.insert(key, value.into());
+    Ok(())
+}
+
+fn write_list(values: &BTreeMap<Box<[u8]>, Box<str>>, out: &mut String) {
+    for (i, value) in values.values().enumerate() {
+        out.push(if i == 0 { '[' } else { ',' });
+        out.push_str(value);
+    }
+    out.push(']');
+}
+
+fn write_groups(
+    inner: &Reducer,
+    groups: &BTreeMap<Box<str>, State>,
+    out: &mut String,
+) -> Result<(), Overrun> {
+    for (i, (key, state)) in groups.iter().enumerate() {
+        out.push(if i == 0 { '{' } else { ',' });
+        json::push_string(out, key);
+        out.push(':');
+        inner.write(state, None, out)?;
+    }
+    out.push('}');
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! Projections seen from outside: requests in, answers out.
+
+mod answers;
+mod bounds;
+mod oracle;
+mod requests;
+
+use serde_json::Value;
+use wellspring_views::project::{FoldEvent, ProjectError, Projections};
+
+/// An event to be folded, owned.
+#[derive(Debug, Clone)]
+struct Fact {
+    event_type: String,
+    tags: Vec<String>,
+    data: Vec<u8>,
+    is_json: bool,
+}
+
+impl Fact {
+    fn json(event_type: &str, tags: &[&str], data: &str) -> Fact {
+        Fact {
+            event_type: event_type.to_owned(),
+            tags: tags.iter().map(|&tag| tag.to_owned()).collect(),
+            data: data.as_bytes().to_vec(),
+            is_json: true,
+        }
+    }
+}
+
+/// Folds `facts` as positions 1, 2, … and gives the answer's text.
+fn run(body: &str, facts: &[Fact]) -> Result<String, ProjectError> {
+    let mut projections = Projections::parse(body.as_bytes())?;
+    for (i, fact) in facts.iter().enumerate() {
+        let tags: Vec<&str> = fact.tags.iter().map(String::as_str).collect();
+        projections.fold(&FoldEvent {
+            position: i as u64 + 1,
+            event_type: &fact.event_type,
+            tags: &tags,
+            data: &fact.data,
+            is_json: fact.is_json,
+            recorded_at_us: 0,
+        });
+    }
+    projections.finish(facts.len() as u64)
+}
+
+/// The state of one projection over all events with this reducer and these further members (`,"init":…`), as text.
+fn state(reduce: &str, more: &str, facts: &[Fact]) -> Result<String, ProjectError> {
+    let body =
+        format!(r#"{{"projections":{{"p":{{"query":{{"items":[]}},"reduce":{reduce}{more}}}}}}}"#);
+    let answer = run(&body, facts)?;
+    let rest = answer.strip_prefix(r#"{"states":{"p":"#).expect("one state");
+    let end = rest.rfind(r#"},"position":"#).expect("a position");
+    Ok(rest[..end].to_owned())
+}
+
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|fault| panic!("{fault} in {text}"))
+}
