@@ -10,6 +10,12 @@ fn committed() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1")
 }
 
+fn id(n: u64) -> EventId {
+    let mut bytes = [7; 16];
+    bytes[..8].copy_from_slice(&n.to_be_bytes());
+    EventId(bytes)
+}
+
 /// What the fixture holds, by rule.
 fn expected(n: u64) -> Event {
     let tags = [format!("n:{n}"), format!("mod7:{}", n % 7), "all".to_owned()];
@@ -21,7 +27,7 @@ fn expected(n: u64) -> Event {
         event.data = vec![(n % 256) as u8; (n % 300) as usize];
     }
     if n % 6 == 0 {
-        event.id = Some(EventId([(n % 251) as u8 + 1; 16]));
+        event.id = Some(id(n));
     }
     if n % 8 == 0 {
         event.metadata = vec![("trace".into(), format!("{n}"))];
@@ -49,7 +55,7 @@ fn check(dir: &Path) {
         assert_eq!(seen.event, expected(seen.position), "position {}", seen.position);
     }
     let snapshot = log.snapshot();
-    assert_eq!(snapshot.find_id(EventId([7; 16])).unwrap(), Some(6));
+    assert_eq!(snapshot.find_id(id(6)).unwrap(), Some(6));
     let query = Query { items: vec![QueryItem::new(&["B"], &["mod7:3"])] };
     let found = crate::oracle::drain(snapshot.read(&query, Default::default())).unwrap();
     let matches = |n: &u64| {
