@@ -196,9 +196,9 @@ fn push_cloudevent(out: &mut Vec<u8>, event: &Recorded<'_>) {
     member(POSITION_ATTRIBUTE, &event.position.to_string());
     let tags: Vec<&str> = event.tags.iter().map(|tag| &*tag.0).collect();
     member(TAGS_ATTRIBUTE, &json_list(&tags));
-    if let Some(metadata) = &event.metadata {
-        member(METADATA_ATTRIBUTE, &json_object(metadata));
-    }
+    // There even if empty: it tells import not to make metadata of the attributes above.
+    let metadata = event.metadata.as_ref().map_or_else(|| "{}".to_owned(), json_object);
+    member(METADATA_ATTRIBUTE, &metadata);
     match (&event.data, &event.data_base64) {
         (_, Some(bytes)) => member("data_base64", &bytes.0),
         (Some(data), None) => {
@@ -367,6 +367,13 @@ mod tests {
         assert_eq!(event.metadata, [("k".to_owned(), "v".to_owned())]);
         assert_eq!(event.data, br#"{"a":"x, \"y\""}"#);
         assert!(event.id.is_some());
+        let mut out = Vec::new();
+        push_cloudevent(
+            &mut out,
+            &Recorded::parse(r#"{"position":1,"type":"T","data":1}"#).unwrap(),
+        );
+        let event = crate::cli::import::cloudevents::event(std::str::from_utf8(&out).unwrap());
+        assert_eq!(event.unwrap(), wellspring_types::Event::json("T", &[], "1"));
     }
 
     #[test]

@@ -175,8 +175,9 @@ fn subscription(
             Ok(None) => return End::Again(delivered, "the server ended the stream".to_owned()),
             Err(error) => return End::Again(delivered, error.to_string()),
         };
-        // Named messages are not events of the log.
-        if !matches!(message.event.as_str(), "" | "message" | "event") {
+        // Named messages are no events, but may tell how far the server has looked.
+        if !matches!(message.event.as_str(), "" | "message") {
+            *cursor = message.id.parse().map_or(*cursor, |id: u64| id.max(*cursor));
             continue;
         }
         let printed = Recorded::parse(&message.data)

@@ -37,11 +37,14 @@ fn a_broken_subscription_goes_on_where_it_broke_off() {
             // Cut in the middle of the second message: it comes again.
             (0, "5") => stream(&format!(": hi\n\n{}id: 7\ndata: {{", message(6))).then_hang_up(),
             (1, "6") => Reply::json(503, r#"{"detail":"stopping"}"#),
-            (2, "6") => {
-                stream(&format!("{}{}event: x\ndata: y\n\n{}", message(6), message(7), message(9)))
-                    .then_hang_up()
-            }
-            (3, "9") => Reply::json(404, r#"{"detail":"dropped"}"#),
+            (2, "6") => stream(&format!(
+                "{}{}{}event: position\nid: 12\ndata: y\n\n",
+                message(6),
+                message(7),
+                message(9)
+            ))
+            .then_hang_up(),
+            (3, "12") => Reply::json(404, r#"{"detail":"dropped"}"#),
             other => Reply::json(404, &format!("{{\"detail\":\"unexpected {other:?}\"}}")),
         }
     });
