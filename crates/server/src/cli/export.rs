@@ -103,7 +103,7 @@ fn copy(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(u64, u64), Failure> {
     let mut lines = EventLines::new(source);
-    let (mut events, mut bytes) = (0, 0);
+    let (mut events, mut bytes) = (0u64, 0u64);
     let mut row = Vec::new();
     if format == Format::Csv {
         row.extend_from_slice(b"position,recorded_at,type,tags,id,metadata,data,data_base64\n");
@@ -122,7 +122,7 @@ fn copy(
             row.push(b'\n');
         }
         events += 1;
-        if events % 1024 == 0 {
+        if events.is_multiple_of(1024) {
             progress(bytes, events);
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::cli::import::csv_reader::CsvReader;
 use crate::cli::import::json_items::Broken;
+use crate::cli::import::rows::Numbered;
 use crate::cli::wire::{Fault, push_string};
 use std::io::BufRead;
 use wellspring_types::{DataKind, Event};
@@ -105,7 +106,7 @@ impl<R: BufRead> CsvRows<R> {
     }
 
     /// The next row's event and the line it begins on; `None` at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<(u64, Result<Event, Fault>)>, Broken> {
+    pub(crate) fn next(&mut self) -> Result<Option<Numbered>, Broken> {
         let Some(line) = self.reader.advance()? else { return Ok(None) };
         let (cells, columns) = (self.reader.len(), self.header.len());
         if cells != columns {

@@ -9,6 +9,9 @@ use crate::cli::wire::Fault;
 use std::io::BufRead;
 use wellspring_types::Event;
 
+/// An event, or what is wrong with it, and the line it begins on.
+pub(crate) type Numbered = (u64, Result<Event, Fault>);
+
 type Input = Box<dyn BufRead + Send>;
 
 /// Events of an input, in its order.
@@ -42,14 +45,14 @@ impl Rows {
     ///
     /// # Errors
     /// [`Broken`] if what follows cannot be read at all.
-    pub(crate) fn next(&mut self) -> Result<Option<(u64, Result<Event, Fault>)>, Broken> {
+    pub(crate) fn next(&mut self) -> Result<Option<Numbered>, Broken> {
         match self {
             Rows::Csv(rows) => rows.next(),
             Rows::Json(items, event) => {
                 let Some((line, bytes)) = items.next()? else { return Ok(None) };
                 let text = std::str::from_utf8(bytes)
                     .map_err(|_| Fault::of("", "is not UTF-8; convert the file first"));
-                Ok(Some((line, text.and_then(|text| event(text)))))
+                Ok(Some((line, text.and_then(*event))))
             }
         }
     }
