@@ -68,7 +68,8 @@ fn bar(doing: &'static str, total_bytes: Option<u64>) -> ProgressBar {
     let (bar, template) = match total_bytes {
         Some(total) => (
             ProgressBar::new(total),
-            "{prefix} [{bar:30}] {percent:>3} %  {msg}  {bytes}/{total_bytes}  ETA {eta}",
+            // Fits into 80 columns.
+            "{prefix} [{bar:20}] {percent:>3} %  {msg}, ETA {eta}",
         ),
         None => (ProgressBar::new_spinner(), "{prefix} {spinner} {msg}  {bytes}  {elapsed}"),
     };
