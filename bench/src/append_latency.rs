@@ -56,7 +56,7 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
             let (written, echoed) = (floor.writes(count)?, floor.echoes(count)?);
             (server.measure(count)?, written, echoed)
         };
-        let mut put = |case: &str, name: &str, samples: &mut Samples| -> Outcome<f64> {
+        let put = |case: &str, name: &str, samples: &mut Samples| -> Outcome<f64> {
             let p50 = samples.quantile_us(0.5).unwrap_or(0.0);
             let base = sink.row(case, p50, "µs p50");
             let server = if name.is_empty() { base.server.clone() } else { name.into() };
