@@ -13,7 +13,6 @@ use std::time::{Duration, Instant, SystemTime};
 /// `wsbench append-throughput`.
 pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let dialect: Dialect = flags.required("server")?;
-    let sink = Sink::from_flags("append-throughput", dialect.name(), &mut flags)?;
     let mode: Mode = flags.or("mode", Mode::Plain)?;
     let client = flags.or("client", "epoll".to_owned())?;
     let plan = Plan {
@@ -24,6 +23,15 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
         warmup: Duration::from_secs_f64(flags.or("warmup", 1.0)?),
         duration: Duration::from_secs_f64(flags.or("seconds", 5.0)?),
     };
+    // Variants of the peer's client get their own names; the report compares with the fastest.
+    let mut name = dialect.name().to_owned();
+    if plan.streams > 1 {
+        name += &format!("-{}x{}", plan.connections, plan.streams);
+    }
+    if client != "epoll" {
+        name += &format!("-{client}");
+    }
+    let sink = Sink::from_flags("append-throughput", &name, &mut flags)?;
     let payload = flags.or("payload", 200)?;
     let server_pid: Option<u32> = flags.optional("server-pid")?;
     let core: Option<usize> = flags.optional("pin")?;
@@ -65,13 +73,7 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
         Mode::Conditional => "conditional",
         Mode::ConditionalFixed => "conditional, fixed tag",
     };
-    let mut case = format!("{mode}, {} clients", plan.connections * plan.streams);
-    if plan.streams > 1 {
-        case += &format!(" ({}×{})", plan.connections, plan.streams);
-    }
-    if client != "epoll" {
-        case += &format!(", {client} client");
-    }
+    let case = format!("{mode}, {} clients", plan.connections * plan.streams);
     let mut row =
         sink.row(&case, result.measured as f64 / result.elapsed.as_secs_f64(), "appends/s");
     row.p50_us = result.samples.quantile_us(0.5);

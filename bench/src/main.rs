@@ -35,6 +35,7 @@ wsbench SUBCOMMAND --flag value …
   open               --server S --binary B --data D    start time and memory
   fill               --server S --address A --events N the standing data set
   head               --server S --address A            prints the head; fails until the server answers
+  free-address                                         a loopback address nobody listens on
   null-server        --address A                       answers and stores nothing: the client's ceiling
   report             --file F                          Markdown tables from rows
   environment                                          the machine, as Markdown
@@ -67,6 +68,11 @@ fn dispatch(subcommand: &str, mut flags: Flags) -> Outcome<()> {
             )?;
             flags.finish()?;
             println!("{}", store.head()?);
+            Ok(())
+        }
+        "free-address" => {
+            flags.finish()?;
+            println!("{}", std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?);
             Ok(())
         }
         "null-server" => {

@@ -23,7 +23,6 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     if let Some(core) = core {
         machine::pin_to(core)?;
     }
-    let batches = batch_size.map(|size| format!(", {size} a message")).unwrap_or_default();
     for (name, depth) in [("counted", Depth::Count), ("decoded", Depth::Decode)] {
         let (cpu, started) = (machine::own_cpu(), Instant::now());
         let tally = store.read(None, depth, batch_size)?;
@@ -32,7 +31,7 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
             return Err(format!("read {} events of {size}", tally.events).into());
         }
         let rate = size as f64 / elapsed.as_secs_f64();
-        let mut row = sink.row(&format!("whole log, {name}{batches}"), rate, "events/s");
+        let mut row = sink.row(&format!("whole log, {name}"), rate, "events/s");
         row.client_busy = Some((machine::own_cpu() - cpu).as_secs_f64() / elapsed.as_secs_f64());
         (row.size, row.samples) = (size, 1);
         sink.put(&row)?;
@@ -52,7 +51,7 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
         }
     }
     let elapsed = started.elapsed();
-    let case = format!("one tag of {expected} events, decoded{batches}");
+    let case = format!("one tag of {expected} events, decoded");
     let mut row = sink.row(&case, count as f64 / elapsed.as_secs_f64(), "reads/s");
     row.client_busy = Some(
         (machine::own_cpu() - cpu).as_secs_f64()

@@ -8,7 +8,8 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// `wsbench report --file … --against umadb`.
+/// `wsbench report --file … --against umadb`; `--against umadb*` takes, case by case, the variant of UmaDB
+/// with the best median.
 pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let file: String = flags.required("file")?;
     let ours = flags.or("of", "wellspring".to_owned())?;
@@ -38,7 +39,8 @@ fn in_order<K: PartialEq>(keys: impl Iterator<Item = K>) -> Vec<K> {
     seen
 }
 
-fn print_comparison(rows: &[Row], ours: &str, other: &str) {
+fn print_comparison(rows: &[Row], ours: &str, pattern: &str) {
+    let other = pattern.trim_end_matches('*');
     println!(
         "| case | pinning | unit | {ours} | {other} | {ours} ÷ {other} | server cores | remarks |"
     );
@@ -50,6 +52,9 @@ fn print_comparison(rows: &[Row], ours: &str, other: &str) {
             let same = |row: &&Row| (&row.case, &row.pinning, &row.unit) == (case, pinning, unit);
             rows.iter().filter(same).filter(|row| row.server == server).collect()
         };
+        let servers = in_order(rows.iter().map(|row| row.server.as_str()));
+        let chosen = best_variant(&servers, pattern, unit, &of);
+        let other = chosen.as_str();
         let (mine, theirs) = (of(ours), of(other));
         let other_servers: Vec<_> = in_order(rows.iter().map(|row| row.server.as_str()))
             .into_iter()
@@ -63,6 +68,9 @@ fn print_comparison(rows: &[Row], ours: &str, other: &str) {
             })
             .collect();
         let mut remarks = Vec::new();
+        if pattern.ends_with('*') && !theirs.is_empty() {
+            remarks.push(format!("compared with {other}"));
+        }
         for server in other_servers {
             remarks.push(format!("{server}: {}", spread(&values(&of(server)))));
         }
@@ -92,6 +100,26 @@ fn print_comparison(rows: &[Row], ours: &str, other: &str) {
         );
     }
     println!("\nMedians over rounds (lowest … highest); the ratio is made within each round.");
+}
+
+/// The server a pattern stands for: itself, or for `name*` the best of all whose name begins so.
+fn best_variant<'a>(
+    servers: &[&str],
+    pattern: &str,
+    unit: &str,
+    of: &impl Fn(&str) -> Vec<&'a Row>,
+) -> String {
+    let Some(prefix) = pattern.strip_suffix('*') else { return pattern.to_owned() };
+    let mut best: Option<(f64, &str)> = None;
+    for &server in servers.iter().filter(|server| server.starts_with(prefix)) {
+        let here = values(&of(server));
+        // Rates are better when higher, times and sizes when lower.
+        let merit = if unit.ends_with("/s") { median(&here) } else { -median(&here) };
+        if !here.is_empty() && best.is_none_or(|(known, _)| merit > known) {
+            best = Some((merit, server));
+        }
+    }
+    best.map_or(prefix, |(_, server)| server).to_owned()
 }
 
 fn print_growth(rows: &[Row]) {
