@@ -17,9 +17,7 @@ for pinning in ${PINNINGS:-pinned none}; do
     start ours wellspring "$pinning"
     start peer umadb "$pinning"
     start peer-pipelined umadb "$pinning" --pipelined-writer true
-    if [ "$wellspring" != null ]; then
-        "$wsbench" fill --server wellspring --address "${address[ours]}" --events "${FILL:-10000}"
-    fi
+    "$wsbench" fill --server wellspring --address "${address[ours]}" --events "${FILL:-10000}"
     for label in peer peer-pipelined; do
         "$wsbench" fill --server umadb --address "${address[$label]}" --events "${FILL:-10000}"
     done

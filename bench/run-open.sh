@@ -5,14 +5,15 @@
 source "$(dirname "$0")/servers.sh"
 install_umadb
 events=${EVENTS:-1000000}
+kinds=(wellspring umadb); [ "$wellspring" = null ] && kinds=(umadb) # the null server keeps nothing to open
 binary() { if [ "$1" = umadb ]; then echo "$umadb"; else echo "$wellspring"; fi; }
-for kind in wellspring umadb; do
+for kind in "${kinds[@]}"; do
     start "$kind" "$kind" none
     "$wsbench" fill --server "$kind" --address "${address[$kind]}" --events "$events"
     stop "$kind"
 done
 for (( round = 0; round < ${ROUNDS:-5}; round++ )); do
-    for kind in $(in_turns "$round" wellspring umadb); do
+    for kind in $(in_turns "$round" "${kinds[@]}"); do
         empty=$work/empty-$kind-$round
         mkdir "$empty"
         "$wsbench" open --server "$kind" --binary "$(binary "$kind")" --data "$empty" --round "$round" $(client_flags none)
@@ -26,5 +27,6 @@ done
 {
     heading "Opening"
     "$wsbench" report --file "$out"
-    echo; echo "On disk: $(du -sm "$work/wellspring" | cut -f1) MiB Wellspring, $(du -sm "$work/umadb" | cut -f1) MiB UmaDB for $events events."
+    echo; echo "On disk for $events events:"
+    for kind in "${kinds[@]}"; do echo "- $kind: $(du -sm "$work/$kind" | cut -f1) MiB"; done
 } | tee "${out%.jsonl}.md"

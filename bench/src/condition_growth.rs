@@ -77,6 +77,9 @@ const SHAPES: &[Shape] = &[
 /// Appends without a condition before anything is measured: they fill the window of [`After::Recent`].
 const LEAD: u64 = 200;
 
+/// Appends of one shape in a row.
+const BLOCK: usize = 20;
+
 /// `wsbench condition-growth`.
 pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let dialect: Dialect = flags.required("server")?;
@@ -106,22 +109,26 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
         write_probe(&mut request.events[0], run, number);
         head = store.append(&request, &mut scratch)?;
     }
-    // One append of each shape in turn: noise of the machine falls on all alike. A shape that has used up
-    // its time is left out from then on.
-    for _ in 0..count {
+    // Shapes take turns in short blocks: noise of the machine falls on all alike, and what a dear shape
+    // leaves in the caches spoils only the first appends of the next block, not its median.
+    for _ in 0..count.div_ceil(BLOCK) {
         for (shape, (samples, spent)) in SHAPES.iter().zip(&mut samples) {
-            if *spent > budget {
-                continue;
+            for _ in 0..BLOCK {
+                // A shape that has used up its time is left out from then on.
+                if *spent > budget {
+                    break;
+                }
+                number += 1;
+                write_probe(&mut request.events[0], run, number);
+                write_condition(&mut request, shape, run, number, size, head);
+                let sent = Instant::now();
+                head = store
+                    .append(&request, &mut scratch)
+                    .map_err(|error| format!("{}: {error}", shape.name))?;
+                let latency = sent.elapsed();
+                samples.add(latency);
+                *spent += latency;
             }
-            number += 1;
-            write_probe(&mut request.events[0], run, number);
-            write_condition(&mut request, shape, run, number, size, head);
-            let sent = Instant::now();
-            head =
-                store.append(&request, &mut scratch).map_err(|e| format!("{}: {e}", shape.name))?;
-            let latency = sent.elapsed();
-            samples.add(latency);
-            *spent += latency;
         }
     }
     for (shape, (mut samples, _)) in SHAPES.iter().zip(samples) {

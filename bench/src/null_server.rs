@@ -1,11 +1,13 @@
 //! A server that stores nothing: it acknowledges every append at once, over HTTP/1.1 and gRPC. What the
 //! client reaches against it is the client's own ceiling; a real result near it is client-limited.
+//! Over HTTP/1.1 it also streams as many made-up events as it has acknowledged, ten for a tag.
 
 use crate::{
     epoll::{Epoll, would_block},
     flags::Outcome,
     http2::{self, take_frame},
-    proto::{AppendResponse, write_grpc},
+    proto::{AppendResponse, Event, write_grpc},
+    workload::write_standing,
 };
 use std::{
     collections::HashMap,
@@ -76,6 +78,10 @@ impl Peer {
         let used =
             if speaks_http2 { self.answer_http2(position) } else { self.answer_http1(position)? };
         self.input.drain(..used);
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Outcome<()> {
         let mut written = 0;
         while written < self.output.len() {
             match self.socket.write(&self.output[written..]) {
@@ -105,8 +111,14 @@ impl Peer {
             if self.input.len() < used + head + length {
                 break;
             }
+            let path = request.path.unwrap_or_default().to_owned();
+            let body = &self.input[used + head..used + head + length];
+            *position += memchr::memmem::find_iter(body, b"{\"type\":").count() as u64;
             used += head + length;
-            *position += u64::from(length > 0);
+            if path.starts_with("/v1/events") {
+                self.stream_events(if path.contains("tag=") { 10 } else { *position })?;
+                continue;
+            }
             let body = format!(
                 r#"{{"first":{position},"last":{position},"head":{position},"replayed":false}}"#
             );
@@ -118,6 +130,35 @@ impl Peer {
             )?;
         }
         Ok(used)
+    }
+
+    /// NDJSON of the size a real event has, in chunks.
+    fn stream_events(&mut self, count: u64) -> Outcome<()> {
+        self.output.extend_from_slice(
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n",
+        );
+        let mut chunk = Vec::with_capacity(1 << 17);
+        let mut event = Event::default();
+        for index in 0..count {
+            write_standing(&mut event, index, 10_007, 200);
+            write!(
+                chunk,
+                r#"{{"position":{},"type":"{}","tags":["{}"],"data":"#,
+                index + 1,
+                event.event_type,
+                event.tags.join("\",\"")
+            )?;
+            chunk.extend_from_slice(&event.data);
+            chunk.extend_from_slice(b"}\n");
+            if chunk.len() > 1 << 16 || index + 1 == count {
+                write!(self.output, "{:x}\r\n", chunk.len())?;
+                self.output.append(&mut chunk);
+                self.output.extend_from_slice(b"\r\n");
+                self.flush()?;
+            }
+        }
+        self.output.extend_from_slice(b"0\r\n\r\n");
+        Ok(())
     }
 
     fn answer_http2(&mut self, position: &mut u64) -> usize {
