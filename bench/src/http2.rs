@@ -88,7 +88,10 @@ pub(crate) struct Session {
     /// What we may still send: on the connection, and on each new stream.
     pub(crate) connection_window: i64,
     stream_window: i64,
+    /// Received and not yet given back: on the connection, and on the stream that received last.
     received: u32,
+    receiving: u32,
+    received_on_stream: u32,
 }
 
 impl Session {
@@ -101,6 +104,8 @@ impl Session {
             connection_window: 65_535,
             stream_window: 65_535,
             received: 0,
+            receiving: 0,
+            received_on_stream: 0,
         }
     }
 
@@ -179,15 +184,24 @@ impl Session {
             }
             GOAWAY => return Err("the server closed the HTTP/2 connection".into()),
             DATA => {
-                self.received += frame.payload.len() as u32;
+                let length = frame.payload.len() as u32;
+                self.received += length;
                 if self.received > TOP_UP {
-                    let grown = self.received.to_be_bytes();
-                    write_frame(WINDOW_UPDATE, 0, 0, &grown, out);
-                    if frame.flags & END_STREAM == 0 {
-                        // Only long reads come this far, and they are alone on their connection.
-                        write_frame(WINDOW_UPDATE, 0, frame.stream, &grown, out);
-                    }
+                    write_frame(WINDOW_UPDATE, 0, 0, &self.received.to_be_bytes(), out);
                     self.received = 0;
+                }
+                // A window may never grow beyond its limit, so each stream gets back what it used itself.
+                // Only long reads come this far, and they are alone on their connection.
+                if frame.stream != self.receiving {
+                    (self.receiving, self.received_on_stream) = (frame.stream, 0);
+                }
+                self.received_on_stream += length;
+                if self.received_on_stream > TOP_UP {
+                    if frame.flags & END_STREAM == 0 {
+                        let used = self.received_on_stream.to_be_bytes();
+                        write_frame(WINDOW_UPDATE, 0, frame.stream, &used, out);
+                    }
+                    self.received_on_stream = 0;
                 }
             }
             _ => {}
@@ -206,6 +220,21 @@ fn write_text(text: &str, block: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_is_topped_up_by_what_its_own_stream_used() {
+        let mut session = Session::new("test");
+        let payload = vec![0; TOP_UP as usize - 10];
+        let mut note = |stream, bytes: usize| {
+            let mut out = Vec::new();
+            let frame = Frame { kind: DATA, flags: 0, stream, payload: &payload[..bytes] };
+            session.note(&frame, &mut out).expect("no error");
+            out.chunks(13).map(|frame| frame[8]).collect::<Vec<_>>()
+        };
+        assert!(note(1, TOP_UP as usize - 10).is_empty());
+        assert_eq!(note(3, 100), [0], "only the connection used its window up");
+        assert_eq!(note(3, TOP_UP as usize - 50), [3], "now the stream did");
+    }
 
     #[test]
     fn a_written_frame_is_taken_back_whole() {
