@@ -1,27 +1,149 @@
 //! The head as something to wait for: blocking, or from any async runtime.
 
-use std::task::{Context, Poll};
+use crate::segments::lock;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use wellspring_types::Position;
 
-/// Tells when the head moves.
-#[derive(Debug, Clone)]
-pub struct Feed;
+/// Tells when the head moves. Clones are the same feed.
+#[derive(Debug, Clone, Default)]
+pub struct Feed {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    head: AtomicU64,
+    closed: AtomicBool,
+    /// Waiters of both kinds; the publisher takes the lock only if there are any.
+    waiting: AtomicUsize,
+    wakers: Mutex<Vec<Waker>>,
+    moved: Condvar,
+}
 
 impl Feed {
+    pub(crate) fn new(head: Position) -> Feed {
+        let feed = Feed::default();
+        feed.shared.head.store(head, Ordering::SeqCst);
+        feed
+    }
+
+    /// The head: last published position, 0 if the log is empty.
+    #[must_use]
+    pub fn head(&self) -> Position {
+        self.shared.head.load(Ordering::Acquire)
+    }
+
+    /// Moves the head. Everything a reader may look at up to it must be in place.
+    pub(crate) fn publish(&self, head: Position) {
+        // Sequentially consistent with `waiting`: either the publisher sees the
+        // waiter, or the waiter (who registers, then looks again) sees the head.
+        self.shared.head.store(head, Ordering::SeqCst);
+        self.wake_if_any();
+    }
+
+    pub(crate) fn close(&self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+        self.wake_if_any();
+    }
+
+    fn wake_if_any(&self) {
+        if self.shared.waiting.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let wakers = {
+            let mut wakers = lock(&self.shared.wakers);
+            self.shared.waiting.fetch_sub(wakers.len(), Ordering::SeqCst);
+            self.shared.moved.notify_all();
+            std::mem::take(&mut *wakers)
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    fn is_past(&self, position: Position) -> bool {
+        self.shared.head.load(Ordering::SeqCst) > position
+            || self.shared.closed.load(Ordering::SeqCst)
+    }
+
     /// Waits until the head is past `position`, the log closes, or `timeout` passes; returns the head.
     pub fn wait_past(&self, position: Position, timeout: Duration) -> Position {
-        todo!("{position} {timeout:?}")
+        if self.is_past(position) {
+            return self.head();
+        }
+        self.shared.waiting.fetch_add(1, Ordering::SeqCst);
+        let guard = lock(&self.shared.wakers);
+        let waited =
+            self.shared.moved.wait_timeout_while(guard, timeout, |_| !self.is_past(position));
+        drop(waited);
+        self.shared.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.head()
     }
 
     /// Ready with the head once it is past `position` (or the log is closed); otherwise the task is woken then.
     /// Spurious wake-ups are possible; call again.
     pub fn poll_past(&self, position: Position, context: &mut Context<'_>) -> Poll<Position> {
-        todo!("{position} {context:?}")
+        if self.is_past(position) {
+            return Poll::Ready(self.head());
+        }
+        let mut wakers = lock(&self.shared.wakers);
+        // A task that is polled often without the head moving must not pile up.
+        if !wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+            wakers.push(context.waker().clone());
+            self.shared.waiting.fetch_add(1, Ordering::SeqCst);
+        }
+        drop(wakers);
+        if self.is_past(position) { Poll::Ready(self.head()) } else { Poll::Pending }
     }
 
     /// Whether the log has been closed: the head will not move again.
+    #[must_use]
     pub fn is_closed(&self) -> bool {
-        todo!()
+        self.shared.closed.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Wake;
+
+    /// A waker that is equal to its clones, which the standard no-op one need not be.
+    struct Idle;
+
+    impl Wake for Idle {
+        fn wake(self: Arc<Self>) {}
+    }
+    use crate::threads;
+
+    #[test]
+    fn a_waiter_sees_the_head_move_and_the_log_close() {
+        let feed = Feed::new(3);
+        assert_eq!(feed.wait_past(2, Duration::from_secs(9)), 3);
+        assert_eq!(feed.wait_past(3, Duration::from_millis(1)), 3);
+        let other = feed.clone();
+        let thread = threads::spawn("waiter", move || {
+            assert_eq!(other.wait_past(3, Duration::from_secs(9)), 4);
+            other.wait_past(4, Duration::from_secs(9));
+            assert!(other.is_closed());
+        });
+        feed.publish(4);
+        feed.close();
+        thread.unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn a_task_registers_once_and_is_woken_once() {
+        let feed = Feed::new(0);
+        let waker = Waker::from(Arc::new(Idle));
+        let mut context = Context::from_waker(&waker);
+        for _ in 0..10 {
+            assert_eq!(feed.poll_past(0, &mut context), Poll::Pending);
+        }
+        assert_eq!(lock(&feed.shared.wakers).len(), 1);
+        feed.publish(1);
+        assert_eq!(feed.poll_past(0, &mut context), Poll::Ready(1));
+        assert_eq!(feed.shared.waiting.load(Ordering::SeqCst), 0);
     }
 }

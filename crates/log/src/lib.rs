@@ -3,19 +3,62 @@
 //!
 //! Synchronous: no runtime, no HTTP, no JSON. See `ARCHITECTURE.md` for the path
 //! of a write and of a read, `docs/format.md` for the bytes.
+//!
+//! ```
+//! use wellspring_log::{Append, EncodedEvents, Log, Options, ReadOptions};
+//! use wellspring_types::{AppendCondition, Event, Query};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! let log = Log::open(dir.path(), Options::default())?;
+//!
+//! // A username may be claimed once.
+//! let claim = |name: &str| {
+//!     let tag = format!("username:{name}");
+//!     let mut events = EncodedEvents::new();
+//!     events.push(&Event::json("UsernameClaimed", &[&tag], "{}").as_ref())?;
+//!     let condition = Some(AppendCondition::not_exists(Query::item(&[], &[&tag])));
+//!     Ok::<_, Box<dyn std::error::Error>>(log.append(Append { events, condition, ..Append::default() })?)
+//! };
+//! assert_eq!(claim("ada")?.first, 1);
+//! assert!(claim("ada").is_err());
+//!
+//! // Read it back, then wait for what comes.
+//! let mut events = log.snapshot().read(&Query::item(&["UsernameClaimed"], &[]), ReadOptions::default());
+//! while let Some(event) = events.next()? {
+//!     println!("{} {}", event.position(), event.event_type());
+//! }
+//! let mut subscription = log.subscribe(Query::all(), 0);
+//! assert!(subscription.next(std::time::Duration::ZERO)?.is_some());
+//! # Ok(())
+//! # }
+//! ```
 
+pub mod batch;
+mod condition;
+mod cursor;
 mod error;
 mod feed;
+mod index;
+pub mod inspect;
+mod journal;
 mod lease;
 mod log;
+mod open;
 mod options;
 mod read;
 pub mod record;
+pub mod recover;
+pub mod segment;
+mod segments;
+mod sequencer;
+pub mod storage;
+mod threads;
 
 pub use error::{AppendError, Corruption, OpenError, ReadError};
 pub use feed::Feed;
 pub use lease::{Fence, Lease, LeaseError, Leases};
-pub use log::{Ack, Append, Appended, Completion, Log, LogStats};
+pub use log::{Ack, Append, Appended, CommitOn, Completion, Log, LogStats, Staged};
 pub use options::{Clock, Options, Sync, SystemClock};
 pub use read::{Events, Order, ReadOptions, Snapshot, Subscription, TermCount};
 pub use record::{EncodedEvents, RecordView, RequestKey};

@@ -1,12 +1,21 @@
 //! The log itself: what a program opens, appends to and reads from.
 
+use crate::condition;
 use crate::error::{AppendError, OpenError};
 use crate::feed::Feed;
 use crate::lease::{Fence, Leases};
+use crate::open;
 use crate::options::Options;
 use crate::read::{Snapshot, Subscription};
 use crate::record::{EncodedEvents, RequestKey};
+use crate::segments::lock;
+use crate::sequencer::{Sequencer, Submitted};
+use crate::storage::{DiskStorage, Storage};
 use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use wellspring_types::{AppendCondition, Position, Query};
 
 /// When an append is answered.
@@ -59,6 +68,8 @@ pub struct LogStats {
     pub disk_bytes: u64,
     /// Segment files.
     pub segments: u64,
+    /// Rough bytes of memory that indexes occupy.
+    pub index_bytes: u64,
     /// Encoded bytes staged and not yet durable.
     pub staged_bytes: u64,
     /// Appends made (requests, not events), replays not counted.
@@ -79,7 +90,36 @@ pub struct LogStats {
 
 /// An open log. Cheap to clone; the last clone to go closes it.
 #[derive(Debug, Clone)]
-pub struct Log;
+pub struct Log {
+    sequencer: Arc<Sequencer>,
+    closer: Arc<Closer>,
+}
+
+/// Closes the log when the last handle goes.
+#[derive(Debug)]
+struct Closer {
+    sequencer: Arc<Sequencer>,
+    journal: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Closer {
+    fn close(&self) {
+        lock(&self.sequencer.staging).closed.get_or_insert_with(|| "it has been closed".into());
+        self.sequencer.closing.store(true, Ordering::SeqCst);
+        self.sequencer.wake();
+        let Some(thread) = lock(&self.journal).take() else { return };
+        // An answer may drop the last handle on the journal's own thread, which cannot wait for itself.
+        if thread.thread().id() != std::thread::current().id() {
+            let _ = thread.join();
+        }
+    }
+}
 
 impl Log {
     /// Opens the log in `dir`, making it if it is not there, and recovers it.
@@ -87,70 +127,151 @@ impl Log {
     /// # Errors
     /// [`OpenError`].
     pub fn open(dir: &Path, options: Options) -> Result<Log, OpenError> {
-        let _ = options;
-        todo!("{dir:?}")
+        let storage = DiskStorage::create(dir)
+            .map_err(|error| OpenError::Io { doing: format!("making {}", dir.display()), error })?;
+        Log::open_on(Arc::new(storage), options)
     }
 
-    /// Appends and waits for the outcome.
+    /// Opens the log that lies in a storage of the caller's.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_on(storage: Arc<dyn Storage>, options: Options) -> Result<Log, OpenError> {
+        let (sequencer, thread) = open::open(storage, options)?;
+        let closer =
+            Closer { sequencer: Arc::clone(&sequencer), journal: Mutex::new(Some(thread)) };
+        Ok(Log { sequencer, closer: Arc::new(closer) })
+    }
+
+    /// Appends and waits for the outcome. Commits on the calling thread when no other is committing.
     ///
     /// # Errors
     /// [`AppendError`], which says whether a retry helps.
     pub fn append(&self, append: Append) -> Result<Appended, AppendError> {
-        todo!("{append:?}")
+        let (tell, told) = mpsc::sync_channel(1);
+        let done: Completion = Box::new(move |outcome| {
+            let _ = tell.send(outcome);
+        });
+        if self.sequencer.submit(append, done) == Submitted::Staged {
+            self.sequencer.commit_inline();
+        }
+        told.recv().unwrap_or_else(|_| {
+            Err(AppendError::Unknown { reason: "the log stopped while appending".into() })
+        })
     }
 
     /// Judges and stages the append; `done` is called with the outcome, perhaps before this returns.
     /// Costs microseconds unless [`judging_cost`](Self::judging_cost) says otherwise; never waits for the device.
     pub fn submit(&self, append: Append, done: Completion) {
-        let _ = done;
-        todo!("{append:?}")
+        if self.sequencer.submit(append, done) == Submitted::Staged {
+            self.sequencer.wake();
+        }
+    }
+
+    /// As [`submit`](Self::submit), but leaves the commit to the caller: unless
+    /// [`commit`](Self::commit) is called soon, `done` may wait for the next append.
+    pub fn stage(&self, append: Append, done: Completion) -> Staged {
+        match self.sequencer.submit(append, done) {
+            Submitted::Staged => Staged::Waiting,
+            Submitted::Answered => Staged::Answered,
+        }
+    }
+
+    /// Commits what is staged: on this thread, waiting for the device, or on the journal's.
+    pub fn commit(&self, on: CommitOn) {
+        match on {
+            CommitOn::ThisThread => self.sequencer.commit_inline(),
+            CommitOn::JournalThread => self.sequencer.wake(),
+        }
     }
 
     /// Rough number of index entries that judging `condition` may have to visit: a caller on an
     /// async runtime should move an append over some thousands to a thread of its own.
     #[must_use]
     pub fn judging_cost(&self, condition: &AppendCondition) -> u64 {
-        todo!("{condition:?}")
+        let snapshot = self.snapshot();
+        condition::cost(snapshot.segments(), condition, snapshot.head())
     }
 
     /// The last durable position; 0 if the log is empty.
     #[must_use]
     pub fn head(&self) -> Position {
-        todo!()
+        self.sequencer.feed.head()
     }
 
     /// The log as it is now.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        todo!()
+        self.sequencer.snapshot()
     }
 
     /// Matching events after `after`, then those to come.
     #[must_use]
     pub fn subscribe(&self, query: Query, after: Position) -> Subscription {
-        todo!("{query:?} {after}")
+        let segments = Arc::clone(&self.sequencer.segments);
+        Subscription::new(self.sequencer.feed.clone(), segments, query, after)
     }
 
     /// The head as something to wait for.
     #[must_use]
     pub fn feed(&self) -> &Feed {
-        todo!()
+        &self.sequencer.feed
     }
 
     /// The log's leases.
     #[must_use]
     pub fn leases(&self) -> &Leases {
-        todo!()
+        &self.sequencer.leases
     }
 
     /// Figures about the log.
     #[must_use]
     pub fn stats(&self) -> LogStats {
-        todo!()
+        let sequencer = &self.sequencer;
+        let counters = &sequencer.counters;
+        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        LogStats {
+            head: self.head(),
+            disk_bytes: sequencer.disk_bytes(),
+            segments: sequencer.segments.all().len() as u64,
+            index_bytes: sequencer.segments.index_memory_bytes(),
+            staged_bytes: sequencer.staged_bytes() as u64,
+            appends: read(&counters.appends),
+            events: read(&counters.events),
+            conflicts: read(&counters.conflicts),
+            replays: read(&counters.replays),
+            batches: read(&counters.batches),
+            barrier_us: read(&counters.barrier_us),
+            epoch: sequencer.epoch,
+        }
+    }
+
+    /// Why the log takes no appends any more, if so.
+    #[must_use]
+    pub fn closed_reason(&self) -> Option<String> {
+        lock(&self.sequencer.staging).closed.clone()
     }
 
     /// Takes no further appends, makes durable what is staged, and releases the folder. Reads go on.
     pub fn close(&self) {
-        todo!()
+        self.closer.close();
     }
+}
+
+/// Whether a staged append has been answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Staged {
+    /// `done` has been called.
+    Answered,
+    /// `done` is called when the append has been committed.
+    Waiting,
+}
+
+/// Where to commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitOn {
+    /// On the calling thread: quickest for a single client, but the thread waits for the device.
+    ThisThread,
+    /// On the journal's own thread: the caller goes on at once.
+    JournalThread,
 }

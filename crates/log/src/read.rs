@@ -1,7 +1,16 @@
-//! Reading: snapshots, cursors, subscriptions.
+//! Reading: snapshots, cursors, subscriptions. A reader works on its own thread
+//! from a watermark and segments that do not change below it; it takes no lock
+//! that an append waits for.
 
+use crate::condition::{Stretch, find_id};
+use crate::cursor::SegmentCursor;
 use crate::error::ReadError;
+use crate::feed::Feed;
+use crate::index::IndexError;
 use crate::record::RecordView;
+use crate::segments::{Segment, Segments};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use wellspring_types::{EventId, Position, Query};
 
@@ -38,22 +47,49 @@ pub struct TermCount {
 
 /// The log as it was at one moment: everything up to [`head`](Self::head), nothing after. Cheap to take and to clone.
 #[derive(Debug, Clone)]
-pub struct Snapshot;
+pub struct Snapshot {
+    head: Position,
+    segments: Arc<Vec<Arc<Segment>>>,
+}
 
 impl Snapshot {
+    pub(crate) fn new(feed: &Feed, segments: &Segments) -> Snapshot {
+        // The head first: segments only ever grow beyond it.
+        let head = feed.head();
+        Snapshot { head, segments: segments.all() }
+    }
+
+    pub(crate) fn segments(&self) -> &[Arc<Segment>] {
+        &self.segments
+    }
+
     /// The last position it shows; 0 if the log is empty.
     #[must_use]
     pub fn head(&self) -> Position {
-        todo!()
+        self.head
     }
 
     /// The matching events in order. Blocking file reads happen inside [`Events::next`].
     #[must_use]
     pub fn read(&self, query: &Query, options: ReadOptions) -> Events {
-        todo!("{query:?} {options:?}")
+        let (low, high) = match options.order {
+            Order::Ascending => (options.after.unwrap_or(0), self.head),
+            Order::Descending => {
+                (0, options.after.map_or(self.head, |after| self.head.min(after.saturating_sub(1))))
+            }
+        };
+        Events {
+            snapshot: self.clone(),
+            query: query.clone(),
+            descending: options.order == Order::Descending,
+            low,
+            high,
+            remaining: options.limit.unwrap_or(u64::MAX),
+            cursor: None,
+        }
     }
 
-    /// The event at a position, as its record's bytes passed to `f`; `None` if there is none.
+    /// The event at a position, as its record passed to `f`; `None` if there is none.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -62,8 +98,13 @@ impl Snapshot {
         position: Position,
         f: impl FnOnce(&RecordView<'_>) -> R,
     ) -> Result<Option<R>, ReadError> {
-        let _ = f;
-        todo!("{position}")
+        if position == 0 || position > self.head {
+            return Ok(None);
+        }
+        let after = Some(position - 1);
+        let mut events = self
+            .read(&Query::all(), ReadOptions { after, limit: Some(1), ..ReadOptions::default() });
+        Ok(events.next()?.map(|record| f(&record)))
     }
 
     /// Position of the event with this id.
@@ -71,7 +112,7 @@ impl Snapshot {
     /// # Errors
     /// [`ReadError`].
     pub fn find_id(&self, id: EventId) -> Result<Option<Position>, ReadError> {
-        todo!("{id:?}")
+        find_id(&self.segments, &id.0, Stretch { low: 0, high: self.head })
     }
 
     /// All types with their counts, in byte order.
@@ -79,7 +120,19 @@ impl Snapshot {
     /// # Errors
     /// [`ReadError`].
     pub fn types(&self) -> Result<Vec<TermCount>, ReadError> {
-        todo!()
+        let mut counts = BTreeMap::new();
+        for segment in self.segments.iter() {
+            let end = segment.range(0, self.head).end;
+            let found = segment.ask(|index| {
+                let mut found = Vec::new();
+                index.types(end, &mut |term, count| found.push((term.to_owned(), count)))?;
+                Ok(found)
+            })?;
+            for (term, count) in found {
+                *counts.entry(term).or_insert(0) += count;
+            }
+        }
+        Ok(term_counts(counts, usize::MAX))
     }
 
     /// The first `limit` tags that begin with `prefix` and are greater than `after`, with their counts, in byte order.
@@ -92,13 +145,39 @@ impl Snapshot {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<TermCount>, ReadError> {
-        todo!("{prefix} {after:?} {limit}")
+        let mut counts = BTreeMap::new();
+        for segment in self.segments.iter() {
+            let end = segment.range(0, self.head).end;
+            // The first `limit` overall are among the first `limit` of each segment,
+            // and a tag among them is among the first of every segment that has it.
+            for (term, count) in segment.ask(|index| index.tags(prefix, after, limit, end))? {
+                *counts.entry(term).or_insert(0) += count;
+            }
+            while counts.len() > limit {
+                counts.pop_last();
+            }
+        }
+        Ok(term_counts(counts, limit))
     }
+}
+
+fn term_counts(counts: BTreeMap<String, u64>, limit: usize) -> Vec<TermCount> {
+    counts.into_iter().take(limit).map(|(term, count)| TermCount { term, count }).collect()
 }
 
 /// A cursor over matching events. Holds one buffer; memory does not grow with the number of events.
 #[derive(Debug)]
-pub struct Events;
+pub struct Events {
+    snapshot: Snapshot,
+    query: Query,
+    descending: bool,
+    /// Exclusive.
+    low: Position,
+    /// Inclusive. With `low`: what is still to be read.
+    high: Position,
+    remaining: u64,
+    cursor: Option<SegmentCursor>,
+}
 
 impl Events {
     /// The next event, or `None` at the end. The view is valid until the next call.
@@ -107,26 +186,136 @@ impl Events {
     /// [`ReadError`]; the cursor then stays where it was, so that a retry loses nothing.
     #[allow(clippy::should_implement_trait)] // it lends
     pub fn next(&mut self) -> Result<Option<RecordView<'_>>, ReadError> {
-        todo!()
+        loop {
+            if self.remaining == 0 || self.low >= self.high {
+                return Ok(None);
+            }
+            if self.cursor.is_none() {
+                self.cursor = Some(self.open_segment()?);
+            }
+            let cursor = self.cursor.as_mut().expect("just opened");
+            match cursor.advance() {
+                Ok(Some(position)) => {
+                    if self.descending {
+                        self.high = position - 1;
+                    } else {
+                        self.low = position;
+                    }
+                    self.remaining -= 1;
+                    break;
+                }
+                Ok(None) => {
+                    let (first, last) = cursor.span();
+                    if self.descending {
+                        self.high = first - 1;
+                    } else {
+                        self.low = last;
+                    }
+                    self.cursor = None;
+                }
+                Err(error) => {
+                    self.cursor = None;
+                    return Err(error);
+                }
+            }
+        }
+        let cursor = self.cursor.as_ref().expect("it has just advanced");
+        Ok(Some(cursor.record()))
+    }
+
+    /// Everything up to here has been returned or does not match (ascending reads).
+    fn settled(&self) -> Position {
+        self.low
+    }
+
+    fn open_segment(&self) -> Result<SegmentCursor, ReadError> {
+        let wanted = if self.descending { self.high } else { self.low + 1 };
+        let segments = &self.snapshot.segments;
+        let at = segments.partition_point(|segment| segment.base() <= wanted);
+        let Some(segment) = at.checked_sub(1).and_then(|i| segments.get(i)) else {
+            return Err(ReadError::Io {
+                doing: format!("reading position {wanted}"),
+                error: "no segment holds it".into(),
+            });
+        };
+        let last = segments.get(at).map_or(self.high, |next| self.high.min(next.base() - 1));
+        let first = segment.base().max(self.low + 1);
+        let open =
+            || SegmentCursor::open(Arc::clone(segment), &self.query, first, last, self.descending);
+        match open() {
+            Ok(cursor) => Ok(cursor),
+            Err(CursorFault::Index(fault)) => {
+                segment.mend(fault)?;
+                open().map_err(|fault| fault.into_read(segment))
+            }
+            Err(CursorFault::Read(error)) => Err(error),
+        }
+    }
+}
+
+/// Why a cursor could not be opened.
+pub(crate) enum CursorFault {
+    Index(IndexError),
+    Read(ReadError),
+}
+
+impl CursorFault {
+    fn into_read(self, segment: &Segment) -> ReadError {
+        match self {
+            CursorFault::Read(error) => error,
+            CursorFault::Index(fault) => ReadError::Io {
+                doing: format!("reading the index of {}", segment.name()),
+                error: format!("{fault:?}"),
+            },
+        }
     }
 }
 
 /// The same read repeated from a cursor whenever the head moves: catch-up and live are one path.
 #[derive(Debug)]
-pub struct Subscription;
+pub struct Subscription {
+    feed: Feed,
+    segments: Arc<Segments>,
+    query: Query,
+    events: Events,
+}
 
 impl Subscription {
+    pub(crate) fn new(feed: Feed, segments: Arc<Segments>, query: Query, after: Position) -> Self {
+        let options = ReadOptions { after: Some(after), ..ReadOptions::default() };
+        let events = Snapshot::new(&feed, &segments).read(&query, options);
+        Subscription { feed, segments, query, events }
+    }
+
     /// The next matching event, waiting up to `timeout` for one; `None` if none came or the log closed.
     ///
     /// # Errors
     /// [`ReadError`]; the subscription stays where it was.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<RecordView<'_>>, ReadError> {
-        todo!("{timeout:?}")
+        // Two rounds: what the cursor's snapshot still holds, then what a wait brought.
+        // A head that moves without a match counts as waiting.
+        let mut wait = Some(timeout);
+        loop {
+            if self.events.next()?.is_some() {
+                break;
+            }
+            let seen = self.position();
+            if self.feed.head() <= seen {
+                let Some(timeout) = wait.take() else { return Ok(None) };
+                if self.feed.wait_past(seen, timeout) <= seen {
+                    return Ok(None);
+                }
+            }
+            let options = ReadOptions { after: Some(seen), ..ReadOptions::default() };
+            self.events = Snapshot::new(&self.feed, &self.segments).read(&self.query, options);
+        }
+        let cursor = self.events.cursor.as_ref().expect("it has just advanced");
+        Ok(Some(cursor.record()))
     }
 
     /// Everything up to this position has been seen or does not match: where to resume after a restart.
     #[must_use]
     pub fn position(&self) -> Position {
-        todo!()
+        self.events.settled()
     }
 }

@@ -1,2 +1,260 @@
 //! Where the events of one segment that match a query stand. Derived from the
 //! segment, disposable, never part of what makes an append durable.
+//!
+//! Two forms with the same answers: [`ActiveIndex`] in memory for the segment
+//! being written, [`SealedIndex`] in a file for those before. Events are named
+//! by `rel`, their position less that of the segment's first. Every question
+//! is bounded by a range of them, and a reader's range ends at the durable
+//! watermark at the latest: what has been pushed beyond it does not exist yet.
+
+mod active;
+mod append_vec;
+mod candidates;
+mod column;
+mod dictionary;
+mod file;
+mod filter;
+mod hash;
+mod lists;
+mod matching;
+mod probe_table;
+mod sealed;
+mod sealed_list;
+mod sealed_writer;
+mod term_table;
+mod varint;
+
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
+mod oracle_tests;
+
+pub(crate) use active::{ActiveIndex, ActiveWriter};
+pub(crate) use candidates::Candidates;
+pub(crate) use file::ReadAt;
+pub(crate) use sealed::SealedIndex;
+pub(crate) use sealed_writer::seal;
+
+use matching::ColumnBlock;
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use wellspring_types::{Query, QueryItem};
+
+/// Why an index gave no answer. Never is a wrong or short one given instead.
+#[derive(Debug)]
+pub(crate) enum IndexError {
+    /// The file's bytes are damaged. Retrying does not help; building it again from the segment does.
+    Damaged {
+        /// What was being read.
+        what: &'static str,
+        /// About where in the file.
+        offset: u64,
+    },
+    /// The file system refused. A retry may help.
+    Io(io::Error),
+    /// The file has a format version this program does not know. Build it again.
+    Version(u32),
+    /// The caller asked for an event that is not in the segment: a mistake in the program.
+    NoSuchEvent {
+        /// The event asked for.
+        rel: u32,
+        /// Events there are.
+        len: u32,
+    },
+}
+
+impl fmt::Display for IndexError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IndexError::Damaged { what, offset } => {
+                write!(f, "the index is damaged at byte {offset}: {what}")
+            }
+            IndexError::Io(error) => error.fmt(f),
+            IndexError::Version(version) => {
+                write!(
+                    f,
+                    "the index has format version {version}, which this program does not know"
+                )
+            }
+            IndexError::NoSuchEvent { rel, len } => {
+                write!(f, "event {rel} was asked of a segment of {len}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for IndexError {}
+
+/// The index of one segment, in either form. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) enum SegmentIndex {
+    /// Of the segment being written.
+    Active(Arc<ActiveIndex>),
+    /// Of a segment that takes no more events.
+    Sealed(Arc<SealedIndex>),
+}
+
+impl SegmentIndex {
+    /// Position of the segment's first event.
+    #[cfg(test)]
+    pub(crate) fn base(&self) -> u64 {
+        match self {
+            SegmentIndex::Active(index) => index.base(),
+            SegmentIndex::Sealed(index) => index.base(),
+        }
+    }
+
+    /// Events inserted, the durable watermark notwithstanding.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> u32 {
+        match self {
+            SegmentIndex::Active(index) => index.len(),
+            SegmentIndex::Sealed(index) => index.len(),
+        }
+    }
+
+    /// Where an event begins in the segment.
+    ///
+    /// # Errors
+    /// [`IndexError`].
+    pub(crate) fn offset(&self, rel: u32) -> Result<u32, IndexError> {
+        match self {
+            SegmentIndex::Active(index) => index.offset(rel),
+            SegmentIndex::Sealed(index) => index.offset(rel, &mut ColumnBlock::default()),
+        }
+    }
+
+    /// Appends to `out` where each of some events begins; neighbours share a read.
+    ///
+    /// # Errors
+    /// [`IndexError`]; nothing was appended then.
+    pub(crate) fn offsets(&self, rels: &[u32], out: &mut Vec<u32>) -> Result<(), IndexError> {
+        let before = out.len();
+        let mut block = ColumnBlock::default();
+        for &rel in rels {
+            let offset = match self {
+                SegmentIndex::Active(index) => index.offset(rel),
+                SegmentIndex::Sealed(index) => index.offset(rel, &mut block),
+            };
+            match offset {
+                Ok(offset) => out.push(offset),
+                Err(error) => {
+                    out.truncate(before);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The newest event in range that matches the item, exactly. Never a scan
+    /// over events: a look-up for one term or a type with one tag, else an
+    /// intersection driven from the shortest list.
+    ///
+    /// # Errors
+    /// [`IndexError`].
+    pub(crate) fn newest(
+        &self,
+        item: &QueryItem,
+        range: Range<u32>,
+    ) -> Result<Option<u32>, IndexError> {
+        match self {
+            SegmentIndex::Active(index) => matching::newest(&**index, item, range),
+            SegmentIndex::Sealed(index) => matching::newest(&**index, item, range),
+        }
+    }
+
+    /// About how many index entries [`newest`](Self::newest) may visit: 0 or 1
+    /// for a look-up, the length of the shortest list for an intersection.
+    /// What cannot be read costs the whole range.
+    pub(crate) fn cost(&self, item: &QueryItem, range: Range<u32>) -> u64 {
+        let cost = match self {
+            SegmentIndex::Active(index) => matching::cost(&**index, item, range.clone()),
+            SegmentIndex::Sealed(index) => matching::cost(&**index, item, range.clone()),
+        };
+        cost.unwrap_or(range.len() as u64)
+    }
+
+    /// A cursor over the events in range that match the query.
+    ///
+    /// # Errors
+    /// [`IndexError`].
+    pub(crate) fn cursor(
+        &self,
+        query: &Query,
+        range: Range<u32>,
+        descending: bool,
+    ) -> Result<Candidates, IndexError> {
+        Candidates::new(self, query, range, descending)
+    }
+
+    /// The newest event in range with this id.
+    ///
+    /// # Errors
+    /// [`IndexError`].
+    pub(crate) fn find_id(
+        &self,
+        id: &[u8; 16],
+        range: Range<u32>,
+    ) -> Result<Option<u32>, IndexError> {
+        match self {
+            SegmentIndex::Active(index) => Ok(index.find_id(id, range)),
+            SegmentIndex::Sealed(index) => index.find_id(id, range),
+        }
+    }
+
+    /// The newest event in range that begins a request with this key.
+    ///
+    /// # Errors
+    /// [`IndexError`].
+    pub(crate) fn find_key(&self, key: &str, range: Range<u32>) -> Result<Option<u32>, IndexError> {
+        match self {
+            SegmentIndex::Active(index) => Ok(index.find_key(key, range)),
+            SegmentIndex::Sealed(index) => index.find_key(key, range),
+        }
+    }
+
+    /// All types that have events below `end`, with how many, in byte order.
+    ///
+    /// # Errors
+    /// [`IndexError`]; `f` may have been called for some by then.
+    pub(crate) fn types(&self, end: u32, f: &mut dyn FnMut(&str, u64)) -> Result<(), IndexError> {
+        match self {
+            SegmentIndex::Active(index) => {
+                index.types(end, f);
+                Ok(())
+            }
+            SegmentIndex::Sealed(index) => index.types(end, f),
+        }
+    }
+
+    /// The first `limit` tags in byte order that begin with `prefix`, are
+    /// greater than `after` and have events below `end`, with how many.
+    ///
+    /// # Errors
+    /// [`IndexError`].
+    pub(crate) fn tags(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+        end: u32,
+    ) -> Result<Vec<(String, u64)>, IndexError> {
+        match self {
+            SegmentIndex::Active(index) => Ok(index.tags(prefix, after, limit, end)),
+            SegmentIndex::Sealed(index) => index.tags(prefix, after, limit, end),
+        }
+    }
+
+    /// About how many bytes of memory it holds now.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            SegmentIndex::Active(index) => index.memory_bytes(),
+            SegmentIndex::Sealed(index) => index.memory_bytes(),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+# Sourced by the run-*.sh drivers: builds wsbench, starts and stops servers on free loopback ports in a
+# temporary folder on a real disk, and writes results. Every process is stopped by its own id.
+#
+# Environment: WELLSPRING_BIN (default ../target/release/wellspring; "null" takes the null server instead, to
+# try the drivers), UMADB_VERSION, ROUNDS, BENCH_TMP, BENCH_CACHE, BENCH_BOOST=1 (own autogroup at nice -15).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+if [ "${BENCH_BOOST:-0}" = 1 ] && [ -z "${BENCH_BOOSTED:-}" ]; then
+    # Under sched_autogroup `nice` means nothing between sessions: take a session of our own and raise it.
+    export BENCH_BOOSTED=1
+    exec setsid -w bash -c 'echo -15 > /proc/self/autogroup 2>/dev/null || true; exec "$@"' - "$0" "$@"
+fi
+
+CARGO_BUILD_JOBS=${CARGO_BUILD_JOBS:-1} cargo build --release --quiet
+wsbench=$PWD/target/release/wsbench
+wellspring=${WELLSPRING_BIN:-$PWD/../target/release/wellspring}
+cache=${BENCH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/wellspring-bench}
+umadb=$cache/umadb-venv/bin/umadb
+name=$(basename "$0" .sh); name=${name#run-}
+mkdir -p results "${BENCH_TMP:-target/tmp}"
+work=$(mktemp -d -p "${BENCH_TMP:-target/tmp}" "$name.XXXXXX"); work=$(realpath "$work")
+out=$PWD/results/$name-$(date +%Y%m%d-%H%M%S).jsonl
+server_core=0
+client_core=$(( $(nproc) > 1 ? 1 : 0 ))
+declare -A address pid
+
+if [ "$wellspring" != null ] && [ ! -x "$wellspring" ]; then
+    echo "no Wellspring at $wellspring: build it (cargo build --release) or set WELLSPRING_BIN" >&2
+    exit 1
+fi
+
+# UmaDB's server and Python client in a virtual environment of their own.
+install_umadb() {
+    [ -x "$umadb" ] && return
+    mkdir -p "$cache"
+    python3 -m venv "$cache/umadb-venv"
+    "$cache/umadb-venv/bin/pip" install --quiet "umadb==${UMADB_VERSION:-0.7.8}"
+}
+
+# start LABEL KIND PINNING [ARGUMENT…]: starts a server and waits until it answers. KIND is wellspring, umadb
+# or null; PINNING is "pinned" or "none". Leaves address[LABEL] and pid[LABEL].
+start() {
+    local label=$1 kind=$2 pinning=$3; shift 3
+    local at data=$work/$label dialect=wellspring run=()
+    at=$("$wsbench" free-address)
+    mkdir -p "$data"
+    [ "$pinning" = pinned ] && run=(taskset -c "$server_core")
+    [ "$kind" = wellspring ] && [ "$wellspring" = null ] && kind=null
+    case $kind in
+        wellspring) run+=("$wellspring" serve --data "$data" --listen "$at" "$@") ;;
+        umadb) dialect=umadb; run+=("$umadb" --listen "$at" --db-path "$data" "$@") ;;
+        null) run+=("$wsbench" null-server --address "$at") ;;
+    esac
+    "${run[@]}" > "$work/$label.log" 2>&1 &
+    pid[$label]=$!
+    address[$label]=$at
+    for _ in $(seq 300); do
+        "$wsbench" head --server "$dialect" --address "$at" > /dev/null 2>&1 && return
+        kill -0 "${pid[$label]}" 2> /dev/null || break
+        sleep 0.1
+    done
+    echo "$label did not start:" >&2; tail -20 "$work/$label.log" >&2; exit 1
+}
+
+# stop LABEL: ends one server by its id and waits for it.
+stop() {
+    local id=${pid[$1]:-}
+    [ -n "$id" ] || return 0
+    unset "pid[$1]"
+    kill "$id" 2> /dev/null || true
+    wait "$id" 2> /dev/null || true
+}
+
+stop_all() { local label; for label in "${!pid[@]}"; do stop "$label"; done; }
+clean_up() { stop_all; rm -rf "$work"; }
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+# in_turns ROUND A B C …: prints the labels forwards in even rounds and backwards in odd ones (A B, B A), so
+# that a drift of the machine falls on all of them alike.
+in_turns() {
+    local round=$1; shift
+    if (( round % 2 )); then printf '%s\n' "$@" | tac; else printf '%s\n' "$@"; fi
+}
+
+# client_flags PINNING: what tells wsbench where to run.
+client_flags() {
+    echo "--pinning $1 --out $out"
+    if [ "$1" = pinned ]; then echo "--pin $client_core"; fi
+}
+
+# heading TEXT: the environment before the tables.
+heading() {
+    echo "## $1"
+    echo
+    echo "$(date +%F), Wellspring $(git rev-parse --short HEAD 2> /dev/null || echo unknown)$([ "$wellspring" = null ] && echo ' (NULL SERVER IN ITS PLACE)'), UmaDB ${UMADB_VERSION:-0.7.8}"
+    echo
+    "$wsbench" environment
+    echo "- data on $(stat -f -c %T "$work"), pinned = server on core $server_core, client on core $client_core; rows in results/$(basename "$out")"
+    echo
+}

@@ -1,0 +1,206 @@
+//! A server that stores nothing: it acknowledges every append at once, over HTTP/1.1 and gRPC. What the
+//! client reaches against it is the client's own ceiling; a real result near it is client-limited.
+//! Over HTTP/1.1 it also streams as many made-up events as it has acknowledged, ten for a tag.
+
+use crate::{
+    epoll::{Epoll, would_block},
+    flags::Outcome,
+    http2::{self, take_frame},
+    proto::{AppendResponse, Event, write_grpc},
+    workload::write_standing,
+};
+use std::{
+    collections::HashMap,
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    os::fd::AsRawFd as _,
+};
+
+/// Token of the listener.
+const LISTENER: usize = usize::MAX;
+/// Static header 8 (`:status 200`) and `content-type: application/grpc`.
+const ANSWER_HEADERS: &[u8] = b"\x88\x0f\x10\x10application/grpc";
+/// `grpc-status: 0`.
+const TRAILERS: &[u8] = b"\x00\x0bgrpc-status\x010";
+
+struct Peer {
+    socket: TcpStream,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    speaks_http2: Option<bool>,
+    /// Bytes of DATA not yet given back to the client's send window.
+    owed_window: u32,
+}
+
+/// Serves until killed. Answers carry growing positions, and `head` tells the last one.
+pub(crate) fn serve(address: &str) -> Outcome<()> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    let epoll = Epoll::new()?;
+    epoll.add(listener.as_raw_fd(), LISTENER)?;
+    let mut peers: HashMap<usize, Peer> = HashMap::new();
+    let mut position = 0;
+    loop {
+        for token in epoll.wait(-1)? {
+            if token == LISTENER {
+                while let Ok((socket, _)) = listener.accept() {
+                    socket.set_nodelay(true)?;
+                    socket.set_nonblocking(true)?;
+                    let token = socket.as_raw_fd() as usize;
+                    epoll.add(socket.as_raw_fd(), token)?;
+                    let (input, output) = (Vec::new(), Vec::new());
+                    peers.insert(
+                        token,
+                        Peer { socket, input, output, speaks_http2: None, owed_window: 0 },
+                    );
+                }
+            } else if let Some(peer) = peers.get_mut(&token)
+                && peer.serve(&mut position).is_err()
+            {
+                peers.remove(&token);
+            }
+        }
+    }
+}
+
+impl Peer {
+    fn serve(&mut self, position: &mut u64) -> Outcome<()> {
+        let kept = self.input.len();
+        self.input.resize(kept + (1 << 16), 0);
+        let read = match self.socket.read(&mut self.input[kept..]) {
+            Ok(0) => return Err("closed".into()),
+            Ok(read) => read,
+            Err(error) if would_block(&error) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        self.input.truncate(kept + read);
+        let speaks_http2 = *self.speaks_http2.get_or_insert(self.input.starts_with(b"PRI "));
+        let used =
+            if speaks_http2 { self.answer_http2(position) } else { self.answer_http1(position)? };
+        self.input.drain(..used);
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Outcome<()> {
+        let mut written = 0;
+        while written < self.output.len() {
+            match self.socket.write(&self.output[written..]) {
+                Ok(count) => written += count,
+                Err(error) if would_block(&error) => std::thread::yield_now(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.output.clear();
+        Ok(())
+    }
+
+    fn answer_http1(&mut self, position: &mut u64) -> Outcome<usize> {
+        let mut used = 0;
+        loop {
+            let mut headers = [httparse::EMPTY_HEADER; 16];
+            let mut request = httparse::Request::new(&mut headers);
+            let httparse::Status::Complete(head) = request.parse(&self.input[used..])? else {
+                break;
+            };
+            let mut length = 0;
+            for header in request.headers.iter() {
+                if header.name.eq_ignore_ascii_case("content-length") {
+                    length = std::str::from_utf8(header.value)?.parse()?;
+                }
+            }
+            if self.input.len() < used + head + length {
+                break;
+            }
+            let path = request.path.unwrap_or_default().to_owned();
+            let body = &self.input[used + head..used + head + length];
+            *position += memchr::memmem::find_iter(body, b"{\"type\":").count() as u64;
+            used += head + length;
+            if path.starts_with("/v1/events") {
+                self.stream_events(if path.contains("tag=") { 10 } else { *position })?;
+                continue;
+            }
+            let body = format!(
+                r#"{{"first":{position},"last":{position},"head":{position},"replayed":false}}"#
+            );
+            write!(
+                self.output,
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nwellspring-position: {position}\r\n\
+                 content-length: {}\r\n\r\n{body}",
+                body.len()
+            )?;
+        }
+        Ok(used)
+    }
+
+    /// NDJSON of the size a real event has, in chunks.
+    fn stream_events(&mut self, count: u64) -> Outcome<()> {
+        self.output.extend_from_slice(
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n",
+        );
+        let mut chunk = Vec::with_capacity(1 << 17);
+        let mut event = Event::default();
+        for index in 0..count {
+            write_standing(&mut event, index, 10_007, 200);
+            write!(
+                chunk,
+                r#"{{"position":{},"type":"{}","tags":["{}"],"data":"#,
+                index + 1,
+                event.event_type,
+                event.tags.join("\",\"")
+            )?;
+            chunk.extend_from_slice(&event.data);
+            chunk.extend_from_slice(b"}\n");
+            if chunk.len() > 1 << 16 || index + 1 == count {
+                write!(self.output, "{:x}\r\n", chunk.len())?;
+                self.output.append(&mut chunk);
+                self.output.extend_from_slice(b"\r\n");
+                self.flush()?;
+            }
+        }
+        self.output.extend_from_slice(b"0\r\n\r\n");
+        Ok(())
+    }
+
+    fn answer_http2(&mut self, position: &mut u64) -> usize {
+        let mut used = 0;
+        if self.input.starts_with(http2::PREFACE) {
+            used = http2::PREFACE.len();
+            http2::write_frame(http2::SETTINGS, 0, 0, &[], &mut self.output);
+        }
+        while let Some((frame, length)) = take_frame(&self.input[used..]) {
+            used += length;
+            match frame.kind {
+                http2::SETTINGS if frame.flags & http2::ACK == 0 => {
+                    http2::write_frame(http2::SETTINGS, http2::ACK, 0, &[], &mut self.output);
+                }
+                http2::DATA => {
+                    self.owed_window += frame.payload.len() as u32;
+                    if self.owed_window > 20_000 {
+                        let owed = self.owed_window.to_be_bytes();
+                        http2::write_frame(http2::WINDOW_UPDATE, 0, 0, &owed, &mut self.output);
+                        self.owed_window = 0;
+                    }
+                    if frame.flags & http2::END_STREAM != 0 {
+                        // A Head request is an empty message; both answers have the position in field 1.
+                        *position += u64::from(frame.payload.len() > 5);
+                        let out = &mut self.output;
+                        http2::write_frame(
+                            http2::HEADERS,
+                            http2::END_HEADERS,
+                            frame.stream,
+                            ANSWER_HEADERS,
+                            out,
+                        );
+                        let mut message = Vec::with_capacity(16);
+                        write_grpc(&AppendResponse { position: *position }, &mut message);
+                        http2::write_frame(http2::DATA, 0, frame.stream, &message, out);
+                        let flags = http2::END_HEADERS | http2::END_STREAM;
+                        http2::write_frame(http2::HEADERS, flags, frame.stream, TRAILERS, out);
+                    }
+                }
+                _ => {}
+            }
+        }
+        used
+    }
+}

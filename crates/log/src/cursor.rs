@@ -1,0 +1,249 @@
+//! The matching events of one segment, record by record. Stored bytes are read
+//! in windows; neighbouring records come from the same window, and a read of
+//! everything is a walk through the file.
+
+use crate::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC};
+use crate::error::{Corruption, ReadError};
+use crate::index::Candidates;
+use crate::read::CursorFault;
+use crate::record::{RecordView, read_u32};
+use crate::segments::Segment;
+use std::ops::Range;
+use std::sync::Arc;
+use wellspring_types::{Position, Query};
+
+/// Candidates looked up at a time.
+const CHUNK: usize = 256;
+/// The smallest and largest stretch of file read at a time. A walk starts small and doubles.
+const SMALL_WINDOW: usize = 4 << 10;
+const LARGE_WINDOW: usize = 256 << 10;
+/// Records further apart than this are read one by one.
+const GAP: u32 = 8 << 10;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct SegmentCursor {
+    segment: Arc<Segment>,
+    query: Query,
+    first: Position,
+    last: Position,
+    path: Path,
+    window: Window,
+    /// The record last advanced to, in the window.
+    current: Range<usize>,
+}
+
+#[derive(Debug)]
+enum Path {
+    /// Every event: the next position, and where its record or the batch header before it begins.
+    Walk { next: Position, offset: u64 },
+    /// The events the index names.
+    Pick { candidates: Candidates, chunk: Vec<u32>, offsets: Vec<u32>, at: usize, more: bool },
+}
+
+#[derive(Debug, Default)]
+struct Window {
+    bytes: Vec<u8>,
+    start: u64,
+    /// How much the next walk reads.
+    stride: usize,
+}
+
+impl SegmentCursor {
+    /// Events `first` to `last`, both in the segment and published.
+    pub(crate) fn open(
+        segment: Arc<Segment>,
+        query: &Query,
+        first: Position,
+        last: Position,
+        descending: bool,
+    ) -> Result<SegmentCursor, CursorFault> {
+        let index = segment.index();
+        let range = segment.range(first - 1, last);
+        let path = if query.is_all() && !descending {
+            let offset = index.offset(range.start).map_err(CursorFault::Index)?;
+            Path::Walk { next: first, offset: u64::from(offset) }
+        } else {
+            let candidates = index.cursor(query, range, descending).map_err(CursorFault::Index)?;
+            Path::Pick { candidates, chunk: Vec::new(), offsets: Vec::new(), at: 0, more: true }
+        };
+        segment.file().map_err(CursorFault::Read)?;
+        let window = Window { stride: SMALL_WINDOW, ..Window::default() };
+        let query = query.clone();
+        Ok(SegmentCursor { segment, query, first, last, path, window, current: 0..0 })
+    }
+
+    /// The positions it covers.
+    pub(crate) fn span(&self) -> (Position, Position) {
+        (self.first, self.last)
+    }
+
+    /// The record last advanced to.
+    pub(crate) fn record(&self) -> RecordView<'_> {
+        RecordView::parse(&self.window.bytes[self.current.clone()])
+            .expect("advance has parsed these bytes")
+    }
+
+    /// Moves to the next event and tells its position.
+    pub(crate) fn advance(&mut self) -> Result<Option<Position>, ReadError> {
+        match &self.path {
+            Path::Walk { .. } => self.walk(),
+            Path::Pick { .. } => self.pick(),
+        }
+    }
+
+    fn walk(&mut self) -> Result<Option<Position>, ReadError> {
+        let Path::Walk { next, mut offset } = self.path else { unreachable!("walk walks") };
+        if next > self.last {
+            return Ok(None);
+        }
+        let mut range = self.window.stretch(&self.segment, offset, 4, Hint::Walk)?;
+        if read_u32(&self.window.bytes, range.start) == BATCH_MAGIC {
+            offset += BATCH_HEADER_BYTES as u64;
+            range = self.window.stretch(&self.segment, offset, 4, Hint::Walk)?;
+        }
+        let len = self.record_len(range.start, offset)?;
+        self.take(offset, len, Hint::Walk, next)?;
+        self.path = Path::Walk { next: next + 1, offset: offset + len as u64 };
+        Ok(Some(next))
+    }
+
+    fn pick(&mut self) -> Result<Option<Position>, ReadError> {
+        let segment = Arc::clone(&self.segment);
+        let Path::Pick { candidates, chunk, offsets, at, more } = &mut self.path else {
+            unreachable!("pick picks")
+        };
+        if *at == chunk.len() {
+            if !*more {
+                return Ok(None);
+            }
+            chunk.clear();
+            offsets.clear();
+            *at = 0;
+            // A fault in mid-read ends the cursor; the caller opens another, which mends the index.
+            let filled = candidates.next_chunk(chunk, CHUNK).and_then(|more| {
+                segment.index().offsets(chunk, offsets)?;
+                Ok(more)
+            });
+            match filled {
+                Ok(still) => *more = still,
+                Err(fault) => {
+                    chunk.clear();
+                    segment.mend(fault)?;
+                    return Err(ReadError::Io {
+                        doing: format!("reading the index of {}", segment.name()),
+                        error: "it was damaged and has been made anew; read again".into(),
+                    });
+                }
+            }
+            if chunk.is_empty() {
+                return Ok(None);
+            }
+        }
+        let i = *at;
+        *at += 1;
+        let position = segment.base() + u64::from(chunk[i]);
+        let offset = u64::from(offsets[i]);
+        // The neighbours still to come that lie close together, in either direction.
+        let run = offsets[i..].windows(2).take_while(|pair| pair[0].abs_diff(pair[1]) <= GAP);
+        let far = offsets[i + run.count()];
+        let hint = Hint::Span(u64::from(far.min(offsets[i])), u64::from(far.max(offsets[i])));
+        let range = self.window.stretch(&segment, offset, 4, hint)?;
+        let len = self.record_len(range.start, offset)?;
+        self.take(offset, len, hint, position)?;
+        let record = self.record();
+        if self.query.matching_item(record.event_type(), record.tags()).is_none() {
+            return Err(self.corrupt(offset, "the index names an event that does not match"));
+        }
+        Ok(Some(position))
+    }
+
+    fn record_len(&self, at: usize, offset: u64) -> Result<usize, ReadError> {
+        RecordView::length(&self.window.bytes[at..])
+            .ok_or_else(|| self.corrupt(offset, "an impossible record length"))
+    }
+
+    /// Makes the record at `offset` the current one.
+    fn take(
+        &mut self,
+        offset: u64,
+        len: usize,
+        hint: Hint,
+        position: Position,
+    ) -> Result<(), ReadError> {
+        let range = self.window.stretch(&self.segment, offset, len, hint)?;
+        match RecordView::verify(&self.window.bytes[range.clone()]) {
+            Ok(record) if record.position() == position => {
+                self.current = range;
+                Ok(())
+            }
+            Ok(record) => {
+                let what = format!("position {} where {position} belongs", record.position());
+                Err(self.corrupt(offset, &what))
+            }
+            Err(fault) => Err(self.corrupt(offset, &format!("the record is damaged ({fault:?})"))),
+        }
+    }
+
+    fn corrupt(&self, offset: u64, what: &str) -> ReadError {
+        ReadError::Corrupt(Corruption { file: self.segment.name(), offset, what: what.into() })
+    }
+}
+
+/// What else will be wanted soon.
+#[derive(Debug, Clone, Copy)]
+enum Hint {
+    /// What follows.
+    Walk,
+    /// Records that begin between these offsets.
+    Span(u64, u64),
+}
+
+impl Window {
+    /// The place in the window of `len` bytes at `offset` of the segment; reads them if they are not there.
+    fn stretch(
+        &mut self,
+        segment: &Segment,
+        offset: u64,
+        len: usize,
+        hint: Hint,
+    ) -> Result<Range<usize>, ReadError> {
+        if let Some(range) = self.find(offset, len) {
+            return Ok(range);
+        }
+        let (start, want) = match hint {
+            Hint::Walk => {
+                let want = self.stride;
+                self.stride = (self.stride * 4).min(LARGE_WINDOW);
+                (offset, want)
+            }
+            Hint::Span(low, high) if offset == low => {
+                (low, ((high - low) as usize).min(LARGE_WINDOW) + SMALL_WINDOW)
+            }
+            // Backwards: the window ends with the record at `offset`.
+            Hint::Span(low, _) => {
+                let start = low.max(offset.saturating_sub(LARGE_WINDOW as u64));
+                (start, (offset - start) as usize + SMALL_WINDOW)
+            }
+        };
+        let want = want.max((offset - start) as usize + len);
+        self.bytes.resize(want, 0);
+        self.start = start;
+        let file = segment.file()?;
+        let got = file.read_at(&mut self.bytes, start).map_err(|error| {
+            self.bytes.clear();
+            ReadError::io(format!("reading {}", segment.name()), &error)
+        })?;
+        self.bytes.truncate(got);
+        self.find(offset, len).ok_or_else(|| {
+            let what = "the file ends within a record".into();
+            ReadError::Corrupt(Corruption { file: segment.name(), offset, what })
+        })
+    }
+
+    fn find(&self, offset: u64, len: usize) -> Option<Range<usize>> {
+        let at = offset.checked_sub(self.start)? as usize;
+        let end = at.checked_add(len)?;
+        (end <= self.bytes.len()).then_some(at..end)
+    }
+}

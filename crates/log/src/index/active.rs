@@ -1,0 +1,360 @@
+//! The index of the segment being written, in memory.
+//!
+//! One writer appends; readers take no lock. What a reader may ask for is
+//! bounded by an `end` it derived from the log's watermark, and the watermark
+//! is moved (`Release`) after the events were pushed: so everything below `end`
+//! is visible to it, and what it may glimpse beyond is cut off by `end`.
+//!
+//! Lists of (type, tag) pairs are kept only for tags of more than
+//! [`FEW`] events: most tags have few, and those are walked against the type
+//! column instead. When a tag outgrows `FEW`, its pairs are made up for before
+//! the tag's new count is published.
+
+use super::IndexError;
+use super::append_vec::AppendVec;
+use super::hash::{Domain, Keyed, random_seed};
+use super::lists::{Arena, ListView, Lists};
+use super::matching::{ColumnBlock, Intersection, Source};
+use super::term_table::{IdTable, PairTable, TermTable};
+use crate::record::RecordView;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// Longest list of a tag without lists of pairs.
+const FEW: u32 = 32;
+
+/// The index of the active segment. Read through `Arc`s from any thread.
+#[derive(Debug)]
+pub(crate) struct ActiveIndex {
+    base: u64,
+    keyed: Keyed,
+    len: AtomicU32,
+    offsets: AppendVec<AtomicU32>,
+    type_column: AppendVec<AtomicU32>,
+    arena: Arena,
+    types: TermTable,
+    tags: TermTable,
+    pairs: PairTable,
+    ids: IdTable,
+    keys: TermTable,
+}
+
+/// The right to append to an [`ActiveIndex`]: there is one, it cannot be cloned,
+/// and appending borrows it mutably.
+#[derive(Debug)]
+pub(crate) struct ActiveWriter {
+    index: Arc<ActiveIndex>,
+    /// Tags of the event being pushed; kept for its allocation.
+    own: Vec<u32>,
+}
+
+impl ActiveWriter {
+    /// An empty index of the segment whose first event has position `base`.
+    pub(crate) fn new(base: u64) -> ActiveWriter {
+        ActiveWriter::with_seed(base, random_seed())
+    }
+
+    /// The same with a given seed for its hashes, for a simulation that must repeat itself.
+    pub(crate) fn with_seed(base: u64, seed: u64) -> ActiveWriter {
+        let index = ActiveIndex {
+            base,
+            keyed: Keyed::new(seed),
+            len: AtomicU32::new(0),
+            offsets: AppendVec::new(),
+            type_column: AppendVec::new(),
+            arena: Arena::new(),
+            types: TermTable::new(Domain::Type),
+            tags: TermTable::new(Domain::Tag),
+            pairs: PairTable::new(),
+            ids: IdTable::new(),
+            keys: TermTable::new(Domain::Key),
+        };
+        ActiveWriter { index: Arc::new(index), own: Vec::new() }
+    }
+
+    /// The index, for readers.
+    pub(crate) fn index(&self) -> &Arc<ActiveIndex> {
+        &self.index
+    }
+
+    /// Adds the next event, which begins at `offset` in its segment.
+    pub(crate) fn push(&mut self, offset: u32, record: &RecordView<'_>) {
+        let index = &*self.index;
+        let rel = index.len.load(Relaxed);
+        let event_type = index.types.intern(&index.keyed, record.event_type());
+        index.offsets.set(rel, offset);
+        index.type_column.set(rel, event_type);
+        index.types.lists.push(&index.arena, event_type, rel);
+        self.own.clear();
+        for tag in record.tags() {
+            let tag = index.tags.intern(&index.keyed, tag);
+            // An event with the same tag twice is refused at the door; a record
+            // that has it nevertheless must not enter a list twice.
+            if self.own.contains(&tag) {
+                continue;
+            }
+            self.own.push(tag);
+            let count = index.tags.lists.count(tag);
+            if count == FEW {
+                index.make_up_pairs(tag);
+            }
+            if count >= FEW {
+                index.push_pair(event_type, tag, rel);
+            }
+            index.tags.lists.push(&index.arena, tag, rel);
+        }
+        if let Some(id) = record.id() {
+            index.ids.push(&index.keyed, &id.0, rel);
+        }
+        if let Some((key, _, _)) = record.request_key() {
+            let key = index.keys.intern(&index.keyed, key);
+            index.keys.lists.push(&index.arena, key, rel);
+        }
+        index.len.store(rel + 1, Release);
+    }
+}
+
+impl ActiveIndex {
+    fn make_up_pairs(&self, tag: u32) {
+        let mut earlier = self.tags.lists.view(tag);
+        for i in 0..earlier.count() {
+            let rel = earlier.get(&self.arena, i);
+            self.push_pair(self.type_column.get(rel), tag, rel);
+        }
+    }
+
+    fn push_pair(&self, event_type: u32, tag: u32, rel: u32) {
+        let pair = self.pairs.intern(&self.keyed, event_type, tag);
+        self.pairs.lists.push(&self.arena, pair, rel);
+    }
+
+    /// Position of the segment's first event.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Events inserted, the durable watermark notwithstanding.
+    pub(crate) fn len(&self) -> u32 {
+        self.len.load(Acquire)
+    }
+
+    /// Where an event begins in the segment.
+    pub(crate) fn offset(&self, rel: u32) -> Result<u32, IndexError> {
+        let len = self.len();
+        if rel >= len {
+            return Err(IndexError::NoSuchEvent { rel, len });
+        }
+        Ok(self.offsets.get(rel))
+    }
+
+    /// The newest event in range with this id.
+    pub(crate) fn find_id(&self, id: &[u8; 16], range: Range<u32>) -> Option<u32> {
+        self.ids.find(&self.keyed, id, range)
+    }
+
+    /// The newest event in range with this request key.
+    pub(crate) fn find_key(&self, key: &str, range: Range<u32>) -> Option<u32> {
+        let mut list = self.view(&self.keys.lists, self.keys.find(&self.keyed, key)?)?;
+        let rank = list.rank(&self.arena, range.end);
+        let newest = list.get(&self.arena, rank.checked_sub(1)?);
+        (newest >= range.start).then_some(newest)
+    }
+
+    /// The terms for which `wanted`, with their counts below `end`, in no order.
+    fn each_term(
+        &self,
+        table: &TermTable,
+        end: u32,
+        mut wanted: impl FnMut(&str) -> bool,
+        mut found: impl FnMut(&str, u64),
+    ) {
+        let mut buffer = [0; 256];
+        for id in 0..table.count() {
+            let text = table.text(id, &mut buffer);
+            if wanted(text) {
+                let mut list = table.lists.view(id);
+                let count = if list.count() == 0 { 0 } else { list.rank(&self.arena, end) };
+                if count > 0 {
+                    found(text, u64::from(count));
+                }
+            }
+        }
+    }
+
+    /// All types with their counts below `end`, in byte order.
+    pub(crate) fn types(&self, end: u32, f: &mut dyn FnMut(&str, u64)) {
+        let mut all = Vec::new();
+        self.each_term(
+            &self.types,
+            end,
+            |_| true,
+            |text, count| all.push((text.to_owned(), count)),
+        );
+        all.sort_unstable();
+        all.iter().for_each(|(text, count)| f(text, *count));
+    }
+
+    /// The first `limit` tags with a prefix and greater than `after`, with their counts below `end`.
+    pub(crate) fn tags(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+        end: u32,
+    ) -> Vec<(String, u64)> {
+        // Kept to twice the limit, so that memory is bounded by the answer.
+        let mut found: Vec<(String, u64)> = Vec::new();
+        let wanted =
+            |text: &str| text.starts_with(prefix) && after.is_none_or(|after| text > after);
+        let mut worst: Option<String> = None;
+        self.each_term(&self.tags, end, wanted, |text, count| {
+            if worst.as_deref().is_some_and(|worst| text > worst) || limit == 0 {
+                return;
+            }
+            found.push((text.to_owned(), count));
+            if found.len() == limit.saturating_mul(2) {
+                found.select_nth_unstable(limit - 1);
+                found.truncate(limit);
+                worst = Some(found[limit - 1].0.clone());
+            }
+        });
+        found.sort_unstable();
+        found.truncate(limit);
+        found
+    }
+
+    /// About how many bytes of memory it holds.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.types.memory_bytes()
+            + self.tags.memory_bytes()
+            + self.keys.memory_bytes()
+            + self.pairs.memory_bytes()
+            + self.ids.memory_bytes()
+            + self.arena.memory_bytes()
+            + self.len() as usize * 8
+    }
+
+    fn view(&self, lists: &Lists, list: u32) -> Option<ListView> {
+        // A term of an event that is being pushed right now may have an empty list.
+        Some(lists.view(list)).filter(|view| view.count() > 0)
+    }
+
+    pub(super) fn type_table(&self) -> &TermTable {
+        &self.types
+    }
+
+    pub(super) fn tag_table(&self) -> &TermTable {
+        &self.tags
+    }
+
+    pub(super) fn key_table(&self) -> &TermTable {
+        &self.keys
+    }
+
+    pub(super) fn id_table(&self) -> &IdTable {
+        &self.ids
+    }
+
+    /// All elements of a list below `end`.
+    pub(super) fn elements(&self, lists: &Lists, list: u32, end: u32, out: &mut Vec<u32>) {
+        out.clear();
+        let mut view = lists.view(list);
+        let count = view.count();
+        out.extend((0..count).map(|i| view.get(&self.arena, i)).take_while(|&rel| rel < end));
+    }
+
+    /// The number of an event's type, in the order types first came.
+    pub(super) fn type_of(&self, rel: u32) -> u32 {
+        self.type_column.get(rel)
+    }
+}
+
+impl Source for ActiveIndex {
+    type List = ListView;
+
+    fn events(&self) -> u32 {
+        self.len()
+    }
+
+    fn type_list(&self, event_type: &str) -> Result<Option<ListView>, IndexError> {
+        let id = self.types.find(&self.keyed, event_type);
+        Ok(id.and_then(|id| self.view(&self.types.lists, id)))
+    }
+
+    fn all_of(
+        &self,
+        event_type: Option<&str>,
+        tags: &[String],
+    ) -> Result<Option<Intersection<ListView>>, IndexError> {
+        let wanted = match event_type {
+            None => None,
+            Some(name) => match self.types.find(&self.keyed, name) {
+                None => return Ok(None),
+                id => id,
+            },
+        };
+        let mut lists = Vec::with_capacity(tags.len());
+        let mut type_is_sure = wanted.is_none();
+        for tag in tags {
+            let Some(tag) = self.tags.find(&self.keyed, tag) else { return Ok(None) };
+            let Some(list) = self.view(&self.tags.lists, tag) else { return Ok(None) };
+            let Some(event_type) = wanted.filter(|_| list.count() > FEW) else {
+                lists.push(list);
+                continue;
+            };
+            // The count was read before the pair is looked up, and pairs are
+            // pushed before the count: what the count covers, the pair has.
+            let Some(pair) = self.pairs.find(&self.keyed, event_type, tag) else { return Ok(None) };
+            let Some(list) = self.view(&self.pairs.lists, pair) else { return Ok(None) };
+            lists.push(list);
+            type_is_sure = true;
+        }
+        let all = Intersection::new(self, lists);
+        Ok(Some(if type_is_sure { all } else { all.with_types(wanted.into_iter().collect()) }))
+    }
+
+    fn type_id(&self, event_type: &str) -> Result<Option<u32>, IndexError> {
+        Ok(self.types.find(&self.keyed, event_type))
+    }
+
+    fn type_at(&self, rel: u32, _: &mut ColumnBlock) -> Result<u32, IndexError> {
+        Ok(self.type_column.get(rel))
+    }
+
+    fn count(&self, list: &ListView) -> u32 {
+        list.count()
+    }
+
+    fn rank(&self, list: &mut ListView, bound: u32) -> Result<u32, IndexError> {
+        Ok(list.rank(&self.arena, bound))
+    }
+
+    fn element(&self, list: &mut ListView, index: u32) -> Result<u32, IndexError> {
+        Ok(list.get(&self.arena, index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::EncodedEvents;
+    use wellspring_types::{Event, QueryItem};
+
+    #[test]
+    fn a_record_with_a_tag_twice_is_counted_once() {
+        let mut encoded = EncodedEvents::new();
+        encoded.push(&Event::json("T", &["tag:a", "tag:b"], "1").as_ref()).unwrap();
+        let mut bytes = encoded.bytes().to_vec();
+        let at = bytes.windows(5).position(|text| text == b"tag:b").unwrap();
+        bytes[at + 4] = b'a';
+        let record = RecordView::parse(&bytes).unwrap();
+        let mut writer = ActiveWriter::new(1);
+        (0..40).for_each(|offset| writer.push(offset, &record));
+        let index = writer.index();
+        assert_eq!(index.tags("", None, 9, 40), [("tag:a".to_owned(), 40)]);
+        let item = QueryItem::new(&["T"], &["tag:a"]);
+        assert_eq!(super::super::matching::newest(&**index, &item, 0..37).unwrap(), Some(36));
+    }
+}

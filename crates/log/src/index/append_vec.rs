@@ -1,0 +1,116 @@
+//! A vector that one thread appends to while others read what was published.
+//!
+//! Elements live in buckets that double in size and never move, so a reader
+//! needs no lock and a growing vector copies nothing.
+//!
+//! Ordering: elements are stored and loaded `Relaxed`. Whoever hands a reader
+//! an index must do so through a `Release` store that the reader loads with
+//! `Acquire` (a list's head, a table's slot, the length of the index, the
+//! log's watermark); everything stored before is then visible, the bucket
+//! itself by its `OnceLock`.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+const FIRST_BITS: u32 = 10;
+const BUCKETS: usize = 32 - FIRST_BITS as usize + 1;
+
+/// An atomic integer that can be an element.
+pub(super) trait Cell: Sized + Send + Sync {
+    /// The plain integer.
+    type Value: Copy;
+    /// `len` zeros. From the allocator's zeroed memory, so that a large bucket
+    /// costs its page faults as it fills, not all at once under the writer's lock.
+    fn zeros(len: usize) -> Box<[Self]>;
+    fn get(&self) -> Self::Value;
+    fn set(&self, value: Self::Value);
+}
+
+macro_rules! cell {
+    ($atomic:ty, $value:ty) => {
+        impl Cell for $atomic {
+            type Value = $value;
+            fn zeros(len: usize) -> Box<[Self]> {
+                let zeros: Vec<$value> = vec![0; len];
+                // In place and for nothing: the same bytes under another type.
+                zeros.into_iter().map(<$atomic>::new).collect()
+            }
+            fn get(&self) -> $value {
+                self.load(Relaxed)
+            }
+            fn set(&self, value: $value) {
+                self.store(value, Relaxed);
+            }
+        }
+    };
+}
+cell!(AtomicU32, u32);
+cell!(AtomicU64, u64);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct AppendVec<C> {
+    buckets: [OnceLock<Box<[C]>>; BUCKETS],
+}
+
+impl<C: Cell> AppendVec<C> {
+    pub(super) fn new() -> AppendVec<C> {
+        AppendVec { buckets: [const { OnceLock::new() }; BUCKETS] }
+    }
+
+    fn place(index: u32) -> (usize, usize) {
+        let shifted = u64::from(index) + (1 << FIRST_BITS);
+        let bits = 63 - shifted.leading_zeros();
+        ((bits - FIRST_BITS) as usize, (shifted - (1 << bits)) as usize)
+    }
+
+    /// The element at a published index.
+    #[inline]
+    pub(super) fn get(&self, index: u32) -> C::Value {
+        let (bucket, at) = Self::place(index);
+        let bucket = self.buckets[bucket].get().expect("an index is published after its bucket");
+        bucket[at].get()
+    }
+
+    /// Stores an element. Only the one writer may call this.
+    #[inline]
+    pub(super) fn set(&self, index: u32, value: C::Value) {
+        let (bucket, at) = Self::place(index);
+        let elements =
+            self.buckets[bucket].get_or_init(|| C::zeros(1 << (bucket + FIRST_BITS as usize)));
+        elements[at].set(value);
+    }
+
+    /// Bytes held by elements up to `used`; what is allocated beyond is not yet touched.
+    pub(super) fn memory_bytes(used: u32) -> usize {
+        used as usize * size_of::<C>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_read_back_across_buckets() {
+        let vec = AppendVec::<AtomicU32>::new();
+        (0..100_000).for_each(|i| vec.set(i, i ^ 0x5555));
+        assert!((0..100_000).all(|i| vec.get(i) == i ^ 0x5555));
+    }
+
+    #[test]
+    fn buckets_meet_without_gap_or_overlap() {
+        let mut previous = AppendVec::<AtomicU32>::place(0);
+        assert_eq!(previous, (0, 0));
+        for i in 1..200_000 {
+            let place = AppendVec::<AtomicU32>::place(i);
+            let next = (previous.0, previous.1 + 1);
+            let wrapped = (previous.0 + 1, 0);
+            let full = previous.1 + 1 == 1 << (previous.0 + FIRST_BITS as usize);
+            assert_eq!(place, if full { wrapped } else { next });
+            previous = place;
+        }
+        let last = AppendVec::<AtomicU32>::place(u32::MAX);
+        assert!(last.0 < BUCKETS);
+    }
+}

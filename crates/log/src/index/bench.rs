@@ -1,0 +1,139 @@
+//! Figures, not judgements: `cargo test --release -p wellspring-log index::bench -- --ignored --nocapture`.
+
+use super::oracle_tests::Dice;
+use super::*;
+use crate::record::EncodedEvents;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+use wellspring_types::{Event, EventId};
+
+const EVENTS: u32 = 1_000_000;
+
+/// One type of 20, a tag nearly unique, a tag of 10,000 and a tag of 50; an event id.
+fn records() -> Vec<EncodedEvents> {
+    let mut dice = Dice(5);
+    let mut chunks = Vec::new();
+    for rel in 0..EVENTS {
+        if rel % 1000 == 0 {
+            chunks.push(EncodedEvents::new());
+        }
+        let tags = [
+            format!("order:{rel}"),
+            format!("customer:{}", dice.below(10_000)),
+            format!("region:{}", dice.below(50)),
+        ];
+        let tags = tags.each_ref().map(String::as_str);
+        let mut event = Event::json(&format!("Type{}", dice.below(20)), &tags, "{}");
+        event.id =
+            Some(EventId((u128::from(dice.next()) << 64 | u128::from(dice.next())).to_le_bytes()));
+        chunks.last_mut().unwrap().push(&event.as_ref()).unwrap();
+    }
+    chunks
+}
+
+fn each(what: &str, n: u64, mut f: impl FnMut(&mut Dice)) {
+    let mut dice = Dice(1);
+    let begin = Instant::now();
+    (0..n).for_each(|_| f(&mut dice));
+    println!("{what}: {} ns", begin.elapsed().as_nanos() as u64 / n);
+}
+
+fn queries(index: &SegmentIndex) {
+    let newest = |what: &str, n, item: &dyn Fn(&mut Dice) -> QueryItem| {
+        each(what, n, |dice| {
+            black_box(index.newest(&item(dice), 0..EVENTS).unwrap());
+        });
+    };
+    let one = |types: &[&str], tags: &[&str]| QueryItem::new(types, tags);
+    newest("  newest, type", 100_000, &|_| one(&["Type3"], &[]));
+    newest("  newest, rare tag", 100_000, &|d| {
+        one(&[], &[&format!("order:{}", d.below(1_000_000))])
+    });
+    newest("  newest, absent tag", 100_000, &|d| {
+        one(&[], &[&format!("none:{}", d.below(1_000_000))])
+    });
+    newest("  newest, type and tag of 100", 100_000, &|d| {
+        one(&["Type3"], &[&format!("customer:{}", d.below(10_000))])
+    });
+    newest("  newest, type and tag of 20,000", 100_000, &|d| {
+        one(&["Type3"], &[&format!("region:{}", d.below(50))])
+    });
+    newest("  newest, type, tag of 100, tag of 20,000", 20_000, &|d| {
+        let tags = [format!("customer:{}", d.below(10_000)), format!("region:{}", d.below(50))];
+        one(&["Type3"], &[&tags[0], &tags[1]])
+    });
+    newest("  newest, two tags of 20,000 that never meet", 20, &|_| {
+        one(&[], &["region:1", "region:2"])
+    });
+    each("  find_id, absent", 100_000, |dice| {
+        black_box(index.find_id(&u128::from(dice.next()).to_le_bytes(), 0..EVENTS).unwrap());
+    });
+    let mut rels = Vec::new();
+    let begin = Instant::now();
+    let mut cursor =
+        index.cursor(&Query::item(&["Type1", "Type2"], &[]), 0..EVENTS, false).unwrap();
+    while cursor.next_chunk(&mut rels, 1_000).unwrap() {}
+    println!(
+        "  cursor over two types: {} ns per event",
+        begin.elapsed().as_nanos() as usize / rels.len()
+    );
+    println!("  memory {} MB", index.memory_bytes() / 1_000_000);
+}
+
+#[test]
+#[ignore = "a benchmark"]
+fn figures() {
+    let chunks = records();
+    let begin = Instant::now();
+    let mut bytes = 0;
+    for chunk in &chunks {
+        for record in chunk.iter() {
+            let one = Instant::now();
+            bytes += record.byte_len();
+            black_box(one.elapsed());
+        }
+    }
+    black_box(bytes);
+    let parse = begin.elapsed().as_nanos() / u128::from(EVENTS);
+    let mut writer = ActiveWriter::new(1);
+    let begin = Instant::now();
+    let mut slowest = Duration::ZERO;
+    for (i, chunk) in chunks.iter().enumerate() {
+        if [1, 10, 100, 300].contains(&i) {
+            let push = begin.elapsed().as_nanos() / (i as u128 * 1000);
+            println!("push of the first {i},000: {push} ns, parsing and clock included");
+        }
+        for record in chunk.iter() {
+            let one = Instant::now();
+            writer.push(0, &record);
+            slowest = slowest.max(one.elapsed());
+        }
+    }
+    let push = begin.elapsed().as_nanos() / u128::from(EVENTS);
+    println!("push: {} ns less {parse} ns for parsing and clock; slowest {slowest:?}", push);
+    let active = writer.index().clone();
+    queries(&SegmentIndex::Active(active.clone()));
+    let begin = Instant::now();
+    let image = seal(&active, 0, 7);
+    println!("seal: {:?}, {} MB", begin.elapsed(), image.len() / 1_000_000);
+    // A real file, so that the cost of system calls is in the figures.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileExt;
+        #[derive(Debug)]
+        struct Disk(std::fs::File);
+        impl ReadAt for Disk {
+            fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+                FileExt::read_exact_at(&self.0, buf, offset)
+            }
+            fn len(&self) -> io::Result<u64> {
+                Ok(self.0.metadata()?.len())
+            }
+        }
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&image, 0).unwrap();
+        let sealed = SealedIndex::open(Arc::new(Disk(file))).unwrap();
+        let _ = sealed.find_id(&[0; 16], 0..EVENTS).unwrap();
+        queries(&SegmentIndex::Sealed(Arc::new(sealed)));
+    }
+}

@@ -1,0 +1,221 @@
+//! No byte of a sealed index, however damaged, yields a wrong answer or a panic.
+
+use super::oracle_tests::{Dice, active, events, item};
+use super::*;
+use proptest::prelude::*;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Everything an index can be asked, or the first error.
+fn ask(index: &SegmentIndex) -> Result<Vec<Vec<u32>>, IndexError> {
+    let (mut answers, mut dice) = (Vec::new(), Dice(77));
+    let len = index.len();
+    if len > 5_000 {
+        return Err(IndexError::NoSuchEvent { rel: 0, len }); // absurd: not worth the time
+    }
+    answers.push(vec![len, index.base() as u32]);
+    let mut offsets = Vec::new();
+    index.offsets(&(0..len).collect::<Vec<_>>(), &mut offsets)?;
+    answers.push(offsets);
+    for _ in 0..25 {
+        let item = item(&mut dice, &[], 4, 9);
+        answers.push(index.newest(&item, 0..len)?.into_iter().collect());
+        let mut rels = Vec::new();
+        let query = Query { items: vec![item] };
+        let mut cursor = index.cursor(&query, 0..len, true)?;
+        while cursor.next_chunk(&mut rels, 10_000)? {}
+        answers.push(rels);
+        answers.push(index.find_id(&[dice.below(42) as u8; 16], 0..len)?.into_iter().collect());
+        let key = format!("key {}", dice.below(32));
+        answers.push(index.find_key(&key, 0..len)?.into_iter().collect());
+    }
+    let mut counts = Vec::new();
+    index.types(len, &mut |name, count| counts.push(name.len() as u32 + count as u32))?;
+    let tags = index.tags("", None, usize::MAX, len / 2)?;
+    counts.extend(tags.iter().map(|(tag, count)| tag.len() as u32 * 1000 + *count as u32));
+    answers.push(counts);
+    Ok(answers)
+}
+
+fn open(image: Vec<u8>) -> Result<SegmentIndex, IndexError> {
+    Ok(SegmentIndex::Sealed(Arc::new(SealedIndex::open(Arc::new(image))?)))
+}
+
+fn image() -> &'static (Vec<u8>, Vec<Vec<u32>>) {
+    static IMAGE: OnceLock<(Vec<u8>, Vec<Vec<u32>>)> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        let image = seal(&active(&events(&mut Dice(21), 900, 4, 9)), 4711, 5);
+        let answers = ask(&open(image.clone()).unwrap()).unwrap();
+        (image, answers)
+    })
+}
+
+fn right_or_refused(damaged: Vec<u8>) {
+    if let Ok(answers) = open(damaged).and_then(|index| ask(&index)) {
+        assert_eq!(&answers, &image().1);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_flipped_byte_is_refused_or_harmless(at in any::<prop::sample::Index>(), flip in 1u8..) {
+        let mut image = image().0.clone();
+        let at = at.index(image.len());
+        image[at] ^= flip;
+        right_or_refused(image);
+    }
+
+    #[test]
+    fn a_truncated_or_lengthened_file_is_refused(at in any::<prop::sample::Index>()) {
+        let mut image = image().0.clone();
+        image.truncate(at.index(image.len()));
+        prop_assert!(open(image.clone()).is_err());
+        image.resize(self::image().0.len() + 1, 0);
+        prop_assert!(open(image).is_err());
+    }
+
+    /// Checksums made good again: only bounds and shapes can be checked then, and nothing may panic.
+    #[test]
+    fn bytes_that_lie_with_good_checksums_never_panic(
+        at in any::<prop::sample::Index>(), flip in 1u8.., header in any::<bool>(),
+    ) {
+        let mut image = image().0.clone();
+        let limit = if header { file::HEADER_BYTES - 4 } else { image.len() };
+        let at = at.index(limit);
+        image[at] ^= flip;
+        mend(&mut image);
+        let _ = open(image).and_then(|index| ask(&index));
+    }
+}
+
+/// Recomputes the checksums of the directories, the filter, the dictionaries' blocks and the header.
+fn mend(image: &mut [u8]) {
+    use crate::record::{read_u32, read_u64};
+    let section = |image: &[u8], i: usize| {
+        let entry = &image[40 + 24 * i..];
+        let (offset, len) = (read_u64(entry, 0) as usize, read_u64(entry, 8) as usize);
+        let fits = offset.checked_add(len).is_some_and(|end| end <= image.len());
+        if fits { offset..offset + len } else { 0..0 }
+    };
+    let crc = |image: &[u8], range: Range<usize>| crc32c::crc32c(&image[range]).to_le_bytes();
+    for terms in [2, 4, 6, 8, 10] {
+        let (blocks, directory) = (section(image, terms), section(image, terms + 1));
+        let per_block = if terms < 8 { 32 } else { 128 };
+        let count = read_u32(image, 40 + 24 * terms + 16).div_ceil(per_block) as usize;
+        for block in 0..count.min(directory.len() / 16) {
+            let entry = directory.start + block * 16;
+            let end = match block + 1 {
+                next if next < count && directory.len() >= (next + 1) * 16 => {
+                    read_u64(image, entry + 24)
+                }
+                _ => blocks.len() as u64,
+            };
+            let start = read_u64(image, entry + 8);
+            if start <= end && end <= blocks.len() as u64 {
+                let bytes = blocks.start + start as usize..blocks.start + end as usize;
+                let crc = crc(image, bytes);
+                image[entry + 4..entry + 8].copy_from_slice(&crc);
+            }
+        }
+    }
+    for whole in [3, 5, 7, 9, 11, 13] {
+        let crc = crc(image, section(image, whole));
+        image[40 + 24 * whole + 20..][..4].copy_from_slice(&crc);
+    }
+    let end = file::HEADER_BYTES - 4;
+    let crc = crc(image, 0..end);
+    image[end..end + 4].copy_from_slice(&crc);
+}
+
+#[test]
+fn an_unknown_version_is_named() {
+    let mut image = image().0.clone();
+    image[8] = 2;
+    assert!(matches!(open(image), Err(IndexError::Version(2))));
+}
+
+/// A file whose reads fail now and then.
+#[derive(Debug)]
+struct Flaky {
+    image: Vec<u8>,
+    reads: AtomicU64,
+}
+
+impl ReadAt for Flaky {
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        if Dice(self.reads.fetch_add(1, Ordering::Relaxed)).below(4) == 0 {
+            return Err(io::Error::other("the disk is thinking"));
+        }
+        self.image.read_exact_at(buf, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.image.len() as u64)
+    }
+}
+
+#[test]
+fn a_cursor_loses_nothing_when_reads_fail_and_are_retried() {
+    let whole = open(image().0.clone()).unwrap();
+    let flaky = Flaky { image: image().0.clone(), reads: AtomicU64::new(0) };
+    let flaky: Arc<dyn ReadAt> = Arc::new(flaky);
+    let opened = (0..50).find_map(|_| SealedIndex::open(flaky.clone()).ok());
+    let flaky = SegmentIndex::Sealed(Arc::new(opened.unwrap()));
+    let mut failures = 0;
+    for round in 0..200u64 {
+        let mut dice = Dice(round);
+        let items = (0..2).map(|_| item(&mut dice, &[], 4, 9)).collect();
+        let (query, down) = (Query { items }, round % 2 == 0);
+        let mut wanted = Vec::new();
+        let mut cursor = whole.cursor(&query, 0..900, down).unwrap();
+        while cursor.next_chunk(&mut wanted, 1_000).unwrap() {}
+        let mut retry = |error| match error {
+            IndexError::Io(_) => failures += 1,
+            other => panic!("{other}"),
+        };
+        let mut cursor = loop {
+            match flaky.cursor(&query, 0..900, down) {
+                Ok(cursor) => break cursor,
+                Err(error) => retry(error),
+            }
+        };
+        let mut got = Vec::new();
+        loop {
+            match cursor.next_chunk(&mut got, 20) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => retry(error),
+            }
+        }
+        assert_eq!(got, wanted);
+    }
+    assert!(failures > 100);
+}
+
+#[test]
+fn opening_reads_the_header_and_an_absent_term_the_filter_only() {
+    #[derive(Debug)]
+    struct Counting(Vec<u8>, AtomicU64);
+    impl ReadAt for Counting {
+        fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            self.0.read_exact_at(buf, offset)
+        }
+        fn len(&self) -> io::Result<u64> {
+            Ok(self.0.len() as u64)
+        }
+    }
+    let file = Arc::new(Counting(image().0.clone(), AtomicU64::new(0)));
+    let index = SegmentIndex::Sealed(Arc::new(SealedIndex::open(file.clone()).unwrap()));
+    assert_eq!(file.1.load(Ordering::Relaxed), 1);
+    let mut passed = 0;
+    for i in 0..100 {
+        let before = file.1.load(Ordering::Relaxed);
+        let absent = QueryItem { types: vec!["T0".into()], tags: vec![format!("absent:{i}")] };
+        assert_eq!(index.newest(&absent, 0..900).unwrap(), None);
+        passed += u64::from(i > 0 && file.1.load(Ordering::Relaxed) > before);
+    }
+    assert!(passed <= 2, "{passed}");
+}

@@ -1,0 +1,307 @@
+//! A sorted dictionary of a sealed index: byte strings, each with a posting list.
+//!
+//! Terms stand in byte order, in blocks of a fixed number of terms (the last
+//! may have fewer). A term within a block:
+//!
+//! | size | field |
+//! |---|---|
+//! | 1 | bytes shared with the term before; 0 for the first |
+//! | 1+k | length of the rest; the rest |
+//! | … | its list: see [`super::sealed_list`] |
+//!
+//! The directory, one section, is read as a whole when first needed and kept:
+//! per block 16 bytes (where its first term begins in the directory u32, CRC32C
+//! of the block u32, where the block begins in its section u64), then those first terms.
+
+use super::IndexError;
+use super::file::{ReadAt, Section, read};
+use super::sealed_list::SealedList;
+use crate::record::{read_u32, read_u64};
+use std::sync::OnceLock;
+
+const ENTRY_BYTES: usize = 16;
+/// A dictionary of at most this size is kept once read: types are few, and asked for in every query.
+const RESIDENT_BYTES: u64 = 64 << 10;
+
+/// Builds the two sections of a dictionary.
+#[derive(Debug)]
+pub(super) struct DictionaryWriter {
+    per_block: usize,
+    terms: u32,
+    previous: Vec<u8>,
+    blocks: Vec<u8>,
+    block_at: usize,
+    /// Per finished or open block: where its first term begins in `firsts`, its CRC, where it begins.
+    entries: Vec<(u32, u32, u64)>,
+    firsts: Vec<u8>,
+}
+
+impl DictionaryWriter {
+    pub(super) fn new(per_block: usize) -> DictionaryWriter {
+        DictionaryWriter {
+            per_block,
+            terms: 0,
+            previous: Vec::new(),
+            blocks: Vec::new(),
+            block_at: 0,
+            entries: Vec::new(),
+            firsts: Vec::new(),
+        }
+    }
+
+    /// Adds a term greater than all before, with its list.
+    pub(super) fn push(&mut self, term: &[u8], postings: &mut Vec<u8>, values: &[u32]) {
+        debug_assert!(self.terms == 0 || self.previous.as_slice() < term);
+        let mut shared = 0;
+        if (self.terms as usize).is_multiple_of(self.per_block) {
+            self.close_block();
+            self.block_at = self.blocks.len();
+            self.entries.push((self.firsts.len() as u32, 0, self.block_at as u64));
+            self.firsts.extend_from_slice(term);
+        } else {
+            shared = self.previous.iter().zip(term).take_while(|(a, b)| a == b).count();
+        }
+        self.blocks.push(shared as u8);
+        self.blocks.push((term.len() - shared) as u8);
+        self.blocks.extend_from_slice(&term[shared..]);
+        super::sealed_list::put(&mut self.blocks, postings, values);
+        self.previous.clear();
+        self.previous.extend_from_slice(term);
+        self.terms += 1;
+    }
+
+    fn close_block(&mut self) {
+        if let Some(entry) = self.entries.last_mut() {
+            entry.1 = crc32c::crc32c(&self.blocks[self.block_at..]);
+        }
+    }
+
+    /// The blocks, the directory, and the number of terms.
+    pub(super) fn finish(mut self) -> (Vec<u8>, Vec<u8>, u32) {
+        self.close_block();
+        let keys_at = self.entries.len() * ENTRY_BYTES;
+        let mut directory = Vec::with_capacity(keys_at + self.firsts.len());
+        for (first_at, crc, block_at) in self.entries {
+            directory.extend_from_slice(&(keys_at as u32 + first_at).to_le_bytes());
+            directory.extend_from_slice(&crc.to_le_bytes());
+            directory.extend_from_slice(&block_at.to_le_bytes());
+        }
+        directory.extend_from_slice(&self.firsts);
+        (self.blocks, directory, self.terms)
+    }
+}
+
+/// A dictionary in a file.
+#[derive(Debug)]
+pub(super) struct Dictionary {
+    what: &'static str,
+    per_block: u32,
+    blocks: Section,
+    directory: Section,
+    postings: Section,
+    events: u32,
+    loaded: OnceLock<Vec<u8>>,
+    resident: OnceLock<Vec<u8>>,
+}
+
+impl Dictionary {
+    pub(super) fn new(
+        what: &'static str,
+        per_block: usize,
+        blocks: Section,
+        directory: Section,
+        postings: Section,
+        events: u32,
+    ) -> Dictionary {
+        let (loaded, resident) = (OnceLock::new(), OnceLock::new());
+        let per_block = per_block as u32;
+        Dictionary { what, per_block, blocks, directory, postings, events, loaded, resident }
+    }
+
+    fn damaged(&self, offset: u64) -> IndexError {
+        IndexError::Damaged { what: self.what, offset }
+    }
+
+    /// Number of terms.
+    pub(super) fn terms(&self) -> u32 {
+        self.blocks.items
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.loaded.get().map_or(0, Vec::len) + self.resident.get().map_or(0, Vec::len)
+    }
+
+    fn block_count(&self) -> usize {
+        self.terms().div_ceil(self.per_block) as usize
+    }
+
+    fn directory(&self, file: &dyn ReadAt) -> Result<&[u8], IndexError> {
+        if let Some(directory) = self.loaded.get() {
+            return Ok(directory);
+        }
+        let at = self.directory.offset;
+        // The header has made sure that the section lies within the file.
+        let len = usize::try_from(self.directory.len).map_err(|_| self.damaged(at))?;
+        let bytes = read(file, at, len, self.what)?;
+        if crc32c::crc32c(&bytes) != self.directory.crc || len < self.block_count() * ENTRY_BYTES {
+            return Err(self.damaged(at));
+        }
+        Ok(self.loaded.get_or_init(|| bytes))
+    }
+
+    /// The first term of a block.
+    fn first<'d>(&self, directory: &'d [u8], block: usize) -> Result<&'d [u8], IndexError> {
+        let start = read_u32(directory, block * ENTRY_BYTES) as usize;
+        let end = match block + 1 {
+            next if next < self.block_count() => read_u32(directory, next * ENTRY_BYTES) as usize,
+            _ => directory.len(),
+        };
+        directory.get(start..end).ok_or_else(|| self.damaged(self.directory.offset))
+    }
+
+    /// The last block whose first term is not greater than `term`; block 0 if none is.
+    fn block_for(&self, directory: &[u8], term: &[u8]) -> Result<usize, IndexError> {
+        let (mut low, mut high) = (0, self.block_count());
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.first(directory, middle)? <= term { low = middle } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    fn block(
+        &self,
+        file: &dyn ReadAt,
+        directory: &[u8],
+        block: usize,
+    ) -> Result<Vec<u8>, IndexError> {
+        let entry = &directory[block * ENTRY_BYTES..];
+        let start = read_u64(entry, 8);
+        let end = match block + 1 {
+            next if next < self.block_count() => read_u64(directory, next * ENTRY_BYTES + 8),
+            _ => self.blocks.len,
+        };
+        if start > end || end > self.blocks.len {
+            return Err(self.damaged(self.directory.offset));
+        }
+        let at = self.blocks.offset + start;
+        let len = usize::try_from(end - start).map_err(|_| self.damaged(at))?;
+        let bytes = if self.blocks.len <= RESIDENT_BYTES {
+            let start = start as usize;
+            self.resident(file)?[start..start + len].to_vec()
+        } else {
+            read(file, at, len, self.what)?
+        };
+        if crc32c::crc32c(&bytes) != read_u32(entry, 4) {
+            return Err(self.damaged(at));
+        }
+        Ok(bytes)
+    }
+
+    fn resident(&self, file: &dyn ReadAt) -> Result<&[u8], IndexError> {
+        if let Some(bytes) = self.resident.get() {
+            return Ok(bytes);
+        }
+        let bytes = read(file, self.blocks.offset, self.blocks.len as usize, self.what)?;
+        Ok(self.resident.get_or_init(|| bytes))
+    }
+
+    /// The term's number in byte order, and its list.
+    pub(super) fn find(
+        &self,
+        file: &dyn ReadAt,
+        term: &[u8],
+    ) -> Result<Option<(u32, SealedList)>, IndexError> {
+        let mut found = None;
+        self.walk(file, term, |number, candidate, list| {
+            if candidate == term {
+                found = Some((number, list));
+            }
+            Ok(false)
+        })?;
+        Ok(found)
+    }
+
+    /// The terms from `from` on in byte order, with their numbers and lists, until `f` answers false.
+    pub(super) fn walk(
+        &self,
+        file: &dyn ReadAt,
+        from: &[u8],
+        mut f: impl FnMut(u32, &[u8], SealedList) -> Result<bool, IndexError>,
+    ) -> Result<(), IndexError> {
+        if self.terms() == 0 {
+            return Ok(());
+        }
+        let directory = self.directory(file)?;
+        let mut term = Vec::new();
+        for block in self.block_for(directory, from)?..self.block_count() {
+            let bytes = self.block(file, directory, block)?;
+            let offset = self.blocks.offset;
+            let first = block as u32 * self.per_block;
+            let mut at = 0;
+            term.clear();
+            for number in first..self.terms().min(first + self.per_block) {
+                self.next_term(&bytes, &mut at, &mut term).ok_or(self.damaged(offset))?;
+                let list = SealedList::take(&bytes, &mut at, self.events, self.postings);
+                let list = list.ok_or(self.damaged(offset))?;
+                if term.as_slice() >= from && !f(number, &term, list)? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn next_term(&self, bytes: &[u8], at: &mut usize, term: &mut Vec<u8>) -> Option<()> {
+        let (&shared, &rest) = (bytes.get(*at)?, bytes.get(*at + 1)?);
+        let rest = bytes.get(*at + 2..*at + 2 + usize::from(rest))?;
+        if usize::from(shared) > term.len() {
+            return None;
+        }
+        term.truncate(usize::from(shared));
+        term.extend_from_slice(rest);
+        *at += 2 + rest.len();
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn terms_read_back_in_order(
+            terms in prop::collection::btree_set(prop::collection::vec(0u8..4, 0..6), 0..300),
+            probes in prop::collection::vec(prop::collection::vec(0u8..5, 0..6), 0..20),
+            per_block in 1usize..40,
+        ) {
+            let (mut writer, mut postings) = (DictionaryWriter::new(per_block), Vec::new());
+            for (i, term) in terms.iter().enumerate() {
+                writer.push(term, &mut postings, &[i as u32]);
+            }
+            let (blocks, directory, items) = writer.finish();
+            let mut file = blocks.clone();
+            file.extend_from_slice(&directory);
+            let (at, len) = (blocks.len() as u64, directory.len() as u64);
+            let crc = crc32c::crc32c(&directory);
+            let dictionary = Dictionary::new(
+                "test", per_block,
+                Section { len: at, items, ..Section::default() },
+                Section { offset: at, len, items: 0, crc },
+                Section::default(), 1000,
+            );
+            for (i, term) in terms.iter().enumerate() {
+                let (number, mut list) = dictionary.find(&file, term).unwrap().unwrap();
+                prop_assert_eq!((number, list.get(&file, 0, 1000).unwrap()), (i as u32, i as u32));
+            }
+            for probe in probes {
+                prop_assert_eq!(dictionary.find(&file, &probe).unwrap().is_some(), terms.contains(&probe));
+                let mut seen = Vec::new();
+                dictionary.walk(&file, &probe, |_, term, _| { seen.push(term.to_vec()); Ok(true) }).unwrap();
+                prop_assert_eq!(seen, terms.range(probe..).cloned().collect::<Vec<_>>());
+            }
+        }
+    }
+}

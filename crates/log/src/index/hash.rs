@@ -1,0 +1,102 @@
+//! One keyed hash for the tables in memory and the filter on disk.
+//!
+//! Multiply-and-fold over 8-byte words. The key is random per process (or per
+//! file), so that nobody who chooses tags can choose collisions. It is a hash
+//! for tables, not for signatures.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// What is being hashed; keeps a type and a tag of the same text apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Domain {
+    Type = 1,
+    Tag = 2,
+    Id = 3,
+    Key = 4,
+}
+
+/// A hash function: the same seed is the same function, for ever (format version 1 depends on it).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keyed {
+    start: u64,
+    multiplier: u64,
+    finish: u64,
+}
+
+/// A seed nobody outside this process can know.
+pub(super) fn random_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+impl Keyed {
+    pub(super) fn new(seed: u64) -> Keyed {
+        let start = fold(seed ^ 0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93);
+        let second = fold(start ^ seed.rotate_left(32), 0xa076_1d64_78bd_642f);
+        let finish = fold(second ^ 0xe703_7ed1_a0b4_28db, 0x8ebc_6af0_9c88_c6e3) | 1;
+        // Odd, with both halves busy, so that no bit of a word is multiplied away.
+        let multiplier = second | 0x8000_0001_0000_0001;
+        Keyed { start, multiplier, finish }
+    }
+
+    /// Hash of whole words.
+    pub(super) fn words(&self, domain: Domain, words: &[u64]) -> u64 {
+        let mut hash = self.start ^ (domain as u64) << 56 ^ words.len() as u64;
+        for &word in words {
+            hash = fold(hash ^ word, self.multiplier).wrapping_add(word.rotate_left(29));
+        }
+        fold(hash ^ self.start, self.finish)
+    }
+
+    /// Hash of bytes, which need not fill whole words.
+    pub(super) fn bytes(&self, domain: Domain, bytes: &[u8]) -> u64 {
+        let mut hash = self.start ^ (domain as u64) << 56 ^ (bytes.len() as u64) << 8;
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            let word = u64::from_le_bytes(word);
+            hash = fold(hash ^ word, self.multiplier).wrapping_add(word.rotate_left(29));
+        }
+        fold(hash ^ self.start, self.finish)
+    }
+
+    /// Hash of a pair of hashed things, in this order.
+    pub(super) fn pair(&self, first: u64, second: u64) -> u64 {
+        let mixed = fold(first ^ self.start, self.multiplier).wrapping_add(first);
+        fold(mixed ^ second.rotate_left(17), self.finish).wrapping_add(second)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn near_texts_and_domains_hash_apart() {
+        let keyed = Keyed::new(random_seed());
+        let mut seen = HashSet::new();
+        for i in 0..20_000u32 {
+            let text = format!("course:{i}");
+            assert!(seen.insert(keyed.bytes(Domain::Tag, text.as_bytes())));
+            assert!(seen.insert(keyed.bytes(Domain::Type, text.as_bytes())));
+        }
+        assert_ne!(keyed.bytes(Domain::Tag, b"a"), keyed.bytes(Domain::Tag, b"a\0"));
+        assert_ne!(keyed.pair(1, 2), keyed.pair(2, 1));
+    }
+
+    #[test]
+    fn every_bit_of_the_hash_is_used_evenly() {
+        let keyed = Keyed::new(7);
+        let mut ones = [0u32; 64];
+        for i in 0..10_000u64 {
+            let hash = keyed.words(Domain::Id, &[i, 0]);
+            (0..64).for_each(|bit| ones[bit] += (hash >> bit & 1) as u32);
+        }
+        assert!(ones.iter().all(|n| (4_700..5_300).contains(n)), "{ones:?}");
+    }
+}

@@ -1,0 +1,336 @@
+//! The index of a sealed segment: an immutable file, read as it is asked.
+//!
+//! # The file, format version 1
+//!
+//! Little endian, no padding. Everything is covered by a CRC32C that is checked
+//! when it is read, so damage is an error and never an answer. The file is
+//! derived: on damage it is deleted and built again from the segment.
+//!
+//! | at | size | field |
+//! |---|---|---|
+//! | 0 | 8 | `WSINDEX\n` |
+//! | 8 | 4 | format version, 1 |
+//! | 12 | 4 | number of events |
+//! | 16 | 8 | position of the first event |
+//! | 24 | 8 | length of the segment in bytes |
+//! | 32 | 8 | zero |
+//! | 40 | 14·24 | sections: offset u64, length u64, number of terms u32, CRC32C u32 |
+//! | 376 | 4 | CRC32C of the bytes before |
+//! | 380 | | the sections, in this order, without gaps, to the end of the file |
+//!
+//! | # | section | contents | CRC |
+//! |---|---|---|---|
+//! | 0 | offsets | column of u32: where each event begins in the segment | per block |
+//! | 1 | type column | column of type numbers: 1 byte each for up to 256 types, 2 for up to 65,536, else 4 | per block |
+//! | 2, 3 | types | dictionary, 32 terms per block, and its directory | per block, whole |
+//! | 4, 5 | tags | the same | |
+//! | 6, 7 | pairs | dictionary of tag number u32 and type number u32, both big endian so that bytes order as numbers; 32 terms per block | |
+//! | 8, 9 | event ids | dictionary of 16 bytes, 128 per block | |
+//! | 10, 11 | request keys | dictionary, 128 terms per block | |
+//! | 12 | postings | lists longer than 16 | per list and block |
+//! | 13 | filter | over all terms and all pairs that occur | whole |
+//!
+//! The number of a type or tag is its place in its dictionary, from 0. Events
+//! are numbered from 0 within the segment. A pair has a list if its type and
+//! its tag each have more than 64 events. "Whole": the CRC32C stands in the
+//! section table, where it is 0 for the others; the number of terms is 0 for
+//! all but 2, 4, 6, 8 and 10. Columns: [`super::column`]; dictionaries:
+//! [`super::dictionary`]; lists: [`super::sealed_list`], numbers in them:
+//! [`super::varint`]; the filter and its hash: [`super::filter`], [`super::hash`].
+//!
+//! # What is read when
+//!
+//! Opening reads the header. The filter is read at the first look-up, a
+//! dictionary's directory when the filter first lets one of its terms through;
+//! both stay in memory. Everything else is one `pread` of at most a few KiB
+//! per block, but for the skip table of a long list (12 bytes per 128 elements).
+
+use super::IndexError;
+use super::column;
+use super::dictionary::Dictionary;
+use super::file::{Header, Part, ReadAt, read};
+use super::filter::Filter;
+use super::hash::Domain;
+use super::matching::{ColumnBlock, Intersection, Source};
+use super::sealed_list::SealedList;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// Terms per block of the dictionaries of types, tags and pairs.
+pub(super) const TERMS_PER_BLOCK: usize = 32;
+/// Terms per block of the dictionaries of event ids and request keys, whose entries are small.
+pub(super) const ID_TERMS_PER_BLOCK: usize = 128;
+/// A pair has a list if type and tag each have more events than this.
+pub(super) const PAIR_FLOOR: u32 = 64;
+
+/// The key of a pair in its dictionary.
+pub(super) fn pair_key(event_type: u32, tag: u32) -> [u8; 8] {
+    (u64::from(tag) << 32 | u64::from(event_type)).to_be_bytes()
+}
+
+/// The index file of a sealed segment.
+#[derive(Debug)]
+pub(crate) struct SealedIndex {
+    file: Arc<dyn ReadAt>,
+    header: Header,
+    types: Dictionary,
+    tags: Dictionary,
+    pairs: Dictionary,
+    ids: Dictionary,
+    keys: Dictionary,
+    filter: OnceLock<Filter>,
+}
+
+impl SealedIndex {
+    /// Reads the header and nothing else.
+    ///
+    /// # Errors
+    /// [`IndexError`].
+    pub(crate) fn open(file: Arc<dyn ReadAt>) -> Result<SealedIndex, IndexError> {
+        let header = Header::read(&*file)?;
+        let dictionary = |what, per_block, blocks, directory| {
+            Dictionary::new(
+                what,
+                per_block,
+                header.section(blocks),
+                header.section(directory),
+                header.section(Part::Postings),
+                header.events,
+            )
+        };
+        Ok(SealedIndex {
+            types: dictionary("types", TERMS_PER_BLOCK, Part::Types, Part::TypeDirectory),
+            tags: dictionary("tags", TERMS_PER_BLOCK, Part::Tags, Part::TagDirectory),
+            pairs: dictionary("pairs", TERMS_PER_BLOCK, Part::Pairs, Part::PairDirectory),
+            ids: dictionary("event ids", ID_TERMS_PER_BLOCK, Part::Ids, Part::IdDirectory),
+            keys: dictionary("request keys", ID_TERMS_PER_BLOCK, Part::Keys, Part::KeyDirectory),
+            filter: OnceLock::new(),
+            file,
+            header,
+        })
+    }
+
+    /// Position of the segment's first event.
+    pub(crate) fn base(&self) -> u64 {
+        self.header.base
+    }
+
+    /// Number of events.
+    pub(crate) fn len(&self) -> u32 {
+        self.header.events
+    }
+
+    /// Length of the segment in bytes when it was sealed; another length now means this index is not its.
+    pub(crate) fn segment_len(&self) -> u64 {
+        self.header.segment_len
+    }
+
+    /// Where an event begins in the segment; `block` keeps what was read for the next call.
+    pub(super) fn offset(&self, rel: u32, block: &mut ColumnBlock) -> Result<u32, IndexError> {
+        let len = self.len();
+        if rel >= len {
+            return Err(IndexError::NoSuchEvent { rel, len });
+        }
+        let section = self.header.section(Part::Offsets);
+        column::get(&*self.file, section, 4, rel, block, "offsets")
+    }
+
+    /// The newest event in range with this id.
+    pub(crate) fn find_id(
+        &self,
+        id: &[u8; 16],
+        range: Range<u32>,
+    ) -> Result<Option<u32>, IndexError> {
+        self.find_newest(&self.ids, Domain::Id, id, range)
+    }
+
+    /// The newest event in range with this request key.
+    pub(crate) fn find_key(&self, key: &str, range: Range<u32>) -> Result<Option<u32>, IndexError> {
+        self.find_newest(&self.keys, Domain::Key, key.as_bytes(), range)
+    }
+
+    fn find_newest(
+        &self,
+        dictionary: &Dictionary,
+        domain: Domain,
+        term: &[u8],
+        range: Range<u32>,
+    ) -> Result<Option<u32>, IndexError> {
+        let Some(last) = range.end.checked_sub(1) else { return Ok(None) };
+        let Some((_, mut list)) = self.look_up(dictionary, domain, term)? else { return Ok(None) };
+        Ok(self.seek(&mut list, last, true)?.filter(|rel| range.contains(rel)))
+    }
+
+    fn filter(&self) -> Result<&Filter, IndexError> {
+        if let Some(filter) = self.filter.get() {
+            return Ok(filter);
+        }
+        let section = self.header.section(Part::Filter);
+        let damaged = || IndexError::Damaged { what: "filter", offset: section.offset };
+        let len = usize::try_from(section.len).map_err(|_| damaged())?;
+        let bytes = read(&*self.file, section.offset, len, "filter")?;
+        if crc32c::crc32c(&bytes) != section.crc {
+            return Err(damaged());
+        }
+        let filter = Filter::parse(&bytes).ok_or_else(damaged)?;
+        Ok(self.filter.get_or_init(|| filter))
+    }
+
+    /// A term's number and list, asking the filter first.
+    fn look_up(
+        &self,
+        dictionary: &Dictionary,
+        domain: Domain,
+        term: &[u8],
+    ) -> Result<Option<(u32, SealedList)>, IndexError> {
+        let filter = self.filter()?;
+        if !filter.may_hold(filter.keyed().bytes(domain, term)) {
+            return Ok(None);
+        }
+        dictionary.find(&*self.file, term)
+    }
+
+    /// Whether the filter lets type, tags and their pairs through: no I/O once it is loaded.
+    fn may_meet(&self, event_type: Option<&str>, tags: &[String]) -> Result<bool, IndexError> {
+        let filter = self.filter()?;
+        let keyed = filter.keyed();
+        let event_type = event_type.map(|name| keyed.bytes(Domain::Type, name.as_bytes()));
+        if event_type.is_some_and(|hash| !filter.may_hold(hash)) {
+            return Ok(false);
+        }
+        Ok(tags.iter().all(|tag| {
+            let tag = keyed.bytes(Domain::Tag, tag.as_bytes());
+            let pair = event_type.map(|event_type| keyed.pair(event_type, tag));
+            filter.may_hold(tag) && pair.is_none_or(|pair| filter.may_hold(pair))
+        }))
+    }
+
+    /// All types with their counts below `end`, in byte order.
+    pub(crate) fn types(&self, end: u32, f: &mut dyn FnMut(&str, u64)) -> Result<(), IndexError> {
+        self.types.walk(&*self.file, b"", |_, term, mut list| {
+            let count = list.rank(&*self.file, end, self.len())?;
+            if count > 0 {
+                f(self.text(term, Part::Types)?, u64::from(count));
+            }
+            Ok(true)
+        })
+    }
+
+    /// The first `limit` tags with a prefix and greater than `after`, with their counts below `end`.
+    pub(crate) fn tags(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+        end: u32,
+    ) -> Result<Vec<(String, u64)>, IndexError> {
+        let mut found = Vec::new();
+        if limit == 0 {
+            return Ok(found);
+        }
+        let from = after.map_or(prefix, |after| after.max(prefix));
+        self.tags.walk(&*self.file, from.as_bytes(), |_, term, mut list| {
+            let term = self.text(term, Part::Tags)?;
+            if !term.starts_with(prefix) {
+                return Ok(false);
+            }
+            if after.is_some_and(|after| term <= after) {
+                return Ok(true);
+            }
+            let count = list.rank(&*self.file, end, self.len())?;
+            if count > 0 {
+                found.push((term.to_owned(), u64::from(count)));
+            }
+            Ok(found.len() < limit)
+        })?;
+        Ok(found)
+    }
+
+    fn text<'t>(&self, term: &'t [u8], part: Part) -> Result<&'t str, IndexError> {
+        let offset = self.header.section(part).offset;
+        std::str::from_utf8(term).map_err(|_| IndexError::Damaged { what: "text", offset })
+    }
+
+    /// About how many bytes of memory it holds now.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let dictionaries = [&self.types, &self.tags, &self.pairs, &self.ids, &self.keys];
+        size_of::<SealedIndex>()
+            + self.filter.get().map_or(0, Filter::memory_bytes)
+            + dictionaries.iter().map(|dictionary| dictionary.memory_bytes()).sum::<usize>()
+    }
+}
+
+impl Source for SealedIndex {
+    type List = SealedList;
+
+    fn events(&self) -> u32 {
+        self.len()
+    }
+
+    fn type_list(&self, event_type: &str) -> Result<Option<SealedList>, IndexError> {
+        let found = self.look_up(&self.types, Domain::Type, event_type.as_bytes())?;
+        Ok(found.map(|(_, list)| list))
+    }
+
+    fn all_of(
+        &self,
+        event_type: Option<&str>,
+        tags: &[String],
+    ) -> Result<Option<Intersection<SealedList>>, IndexError> {
+        if !self.may_meet(event_type, tags)? {
+            return Ok(None);
+        }
+        let wanted = match event_type {
+            None => None,
+            Some(name) => match self.types.find(&*self.file, name.as_bytes())? {
+                None => return Ok(None),
+                found => found,
+            },
+        };
+        let mut lists = Vec::with_capacity(tags.len() + 1);
+        let mut type_is_sure = wanted.is_none();
+        for tag in tags {
+            let Some((tag, list)) = self.tags.find(&*self.file, tag.as_bytes())? else {
+                return Ok(None);
+            };
+            let long = wanted
+                .as_ref()
+                .filter(|(_, events)| events.count() > PAIR_FLOOR && list.count() > PAIR_FLOOR);
+            let Some((event_type, _)) = long else {
+                lists.push(list);
+                continue;
+            };
+            let pair = self.pairs.find(&*self.file, &pair_key(*event_type, tag))?;
+            let Some((_, list)) = pair else { return Ok(None) };
+            lists.push(list);
+            type_is_sure = true;
+        }
+        if !type_is_sure {
+            lists.extend(wanted.map(|(_, list)| list));
+        }
+        Ok(Some(Intersection::new(self, lists)))
+    }
+
+    fn type_id(&self, event_type: &str) -> Result<Option<u32>, IndexError> {
+        let found = self.look_up(&self.types, Domain::Type, event_type.as_bytes())?;
+        Ok(found.map(|(number, _)| number))
+    }
+
+    fn type_at(&self, rel: u32, block: &mut ColumnBlock) -> Result<u32, IndexError> {
+        let section = self.header.section(Part::TypeColumn);
+        let width = column::type_width(self.types.terms());
+        column::get(&*self.file, section, width, rel, block, "type column")
+    }
+
+    fn count(&self, list: &SealedList) -> u32 {
+        list.count()
+    }
+
+    fn rank(&self, list: &mut SealedList, bound: u32) -> Result<u32, IndexError> {
+        list.rank(&*self.file, bound, self.len())
+    }
+
+    fn element(&self, list: &mut SealedList, index: u32) -> Result<u32, IndexError> {
+        list.get(&*self.file, index, self.len())
+    }
+}

@@ -1,0 +1,288 @@
+//! Looking into a log that is not open: nothing here writes, and a folder that
+//! a running process holds may be looked at too (its last batches may then be
+//! seen half written, which is reported as a torn end).
+
+use crate::error::{Corruption, OpenError};
+use crate::index::SegmentIndex;
+use crate::recover::{self, ScannedSegment, Tail};
+use crate::segment::{parse_segment_name, segment_name};
+use crate::segments::{build_active, open_sealed};
+use crate::storage::{DiskStorage, Storage};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use wellspring_types::{Position, Query};
+
+/// A segment file as found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentFile {
+    /// Its name.
+    pub name: String,
+    /// Length of the file in bytes.
+    pub file_bytes: u64,
+    /// Position of its first event.
+    pub base: Position,
+    /// Epoch of the writer that made it.
+    pub epoch: u64,
+    /// Whether a usable index file lies beside it.
+    pub index: IndexFile,
+}
+
+/// The state of a segment's index file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexFile {
+    /// Its header is good and it belongs to the segment.
+    Present {
+        /// Events it covers.
+        events: u32,
+    },
+    /// There is none: normal for the last segment; otherwise it is made at the next opening.
+    Missing,
+}
+
+/// A batch as found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchInfo {
+    /// Where its header begins in the segment.
+    pub offset: u64,
+    /// Length of header and records.
+    pub bytes: u64,
+    /// Position of its first event.
+    pub first: Position,
+    /// Position of its last event.
+    pub last: Position,
+    /// Epoch of its writer.
+    pub epoch: u64,
+    /// When its last event was recorded, µs since 1970 UTC.
+    pub recorded_at_us: u64,
+}
+
+/// What [`verify`] found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Segments read.
+    pub segments: u64,
+    /// Batches whose checksums are good.
+    pub batches: u64,
+    /// Events whose checksums are good.
+    pub events: u64,
+    /// Bytes of batches read.
+    pub bytes: u64,
+    /// Indexes compared, posting by posting, with their segments.
+    pub indexes: u64,
+    /// Indexes that are missing or disagree with their segment. Harmless: they are made anew.
+    pub stale_indexes: Vec<String>,
+    /// Whether the last segment ends with a write that a crash cut short. Harmless: it was never acknowledged.
+    pub torn_end: bool,
+    /// Damage to events.
+    pub damage: Vec<Corruption>,
+}
+
+impl Report {
+    /// Whether every acknowledged event is there and unchanged.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.damage.is_empty()
+    }
+}
+
+fn existing(dir: &Path) -> Result<DiskStorage, OpenError> {
+    DiskStorage::existing(dir)
+        .map_err(|error| OpenError::Io { doing: format!("opening {}", dir.display()), error })
+}
+
+fn bases(storage: &dyn Storage) -> Result<Vec<Position>, OpenError> {
+    let names = storage
+        .list()
+        .map_err(|error| OpenError::Io { doing: format!("listing {}", storage.name()), error })?;
+    let mut bases: Vec<Position> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
+    bases.sort_unstable();
+    if bases.is_empty() {
+        let error = io::Error::new(io::ErrorKind::NotFound, "no segment files in it");
+        return Err(OpenError::Io { doing: format!("reading {}", storage.name()), error });
+    }
+    Ok(bases)
+}
+
+fn open(
+    storage: &dyn Storage,
+    name: &str,
+) -> Result<Arc<dyn crate::storage::StorageFile>, OpenError> {
+    storage.open(name).map_err(|error| OpenError::Io { doing: format!("opening {name}"), error })
+}
+
+/// The segments of the log in `dir`, in order. Reads headers only.
+///
+/// # Errors
+/// [`OpenError`] for the first file that cannot be read.
+pub fn segments(dir: &Path) -> Result<Vec<SegmentFile>, OpenError> {
+    let storage = existing(dir)?;
+    let mut found = Vec::new();
+    for base in bases(&storage)? {
+        let name = segment_name(base);
+        let file = open(&storage, &name)?;
+        let header = recover::read_header(&*file, &name)?;
+        let file_bytes = file
+            .len()
+            .map_err(|error| OpenError::Io { doing: format!("reading {name}"), error })?;
+        let index = match open_sealed(&storage, base)? {
+            Some(index) => IndexFile::Present { events: index.len() },
+            None => IndexFile::Missing,
+        };
+        found.push(SegmentFile { name, file_bytes, base: header.base, epoch: header.epoch, index });
+    }
+    Ok(found)
+}
+
+/// The batches of one segment of the log in `dir`, in order, up to the first that is damaged.
+///
+/// # Errors
+/// [`OpenError`]; what was visited before stands.
+pub fn batches(
+    dir: &Path,
+    base: Position,
+    visit: &mut dyn FnMut(BatchInfo),
+) -> Result<ScannedSegment, OpenError> {
+    let storage = existing(dir)?;
+    let name = segment_name(base);
+    recover::scan(&*open(&storage, &name)?, &name, &mut |batch| {
+        visit(BatchInfo {
+            offset: batch.offset,
+            bytes: batch.header.total_bytes(),
+            first: batch.header.first,
+            last: batch.header.last(),
+            epoch: batch.header.epoch,
+            recorded_at_us: batch.header.recorded_at_us,
+        });
+        Ok(())
+    })
+}
+
+/// Reads every byte of the log in `dir` and checks all there is to check.
+/// `progress` is told the bytes of segment files read so far and in all.
+///
+/// # Errors
+/// [`OpenError::Io`] if a file cannot be read, [`OpenError::UnknownVersion`]; damage is in the report.
+pub fn verify(dir: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Report, OpenError> {
+    let storage = existing(dir)?;
+    let bases = bases(&storage)?;
+    let mut report = Report::default();
+    let mut expected = 1;
+    let mut lengths = Vec::new();
+    for base in &bases {
+        lengths.push(open(&storage, &segment_name(*base))?.len().unwrap_or(0));
+    }
+    let total = lengths.iter().sum();
+    let mut read = 0;
+    for (i, (&base, len)) in bases.iter().zip(lengths).enumerate() {
+        let last = i + 1 == bases.len();
+        let next = verify_segment(&storage, base, expected, last, &mut report)?;
+        // After damage the next segment says where the log goes on.
+        expected = next.or(bases.get(i + 1).copied()).unwrap_or(expected);
+        read += len;
+        progress(read, total);
+    }
+    Ok(report)
+}
+
+/// Checks one segment; returns the position after it, or `None` if it is damaged.
+fn verify_segment(
+    storage: &dyn Storage,
+    base: Position,
+    expected: Position,
+    last: bool,
+    report: &mut Report,
+) -> Result<Option<Position>, OpenError> {
+    let name = segment_name(base);
+    let file = open(storage, &name)?;
+    report.segments += 1;
+    if base != expected {
+        let what = format!("position {expected} is missing: the segment begins at {base}");
+        report.damage.push(Corruption { file: name.clone(), offset: 0, what });
+    }
+    let mut recorded_at_us = 0;
+    let scanned = recover::scan(&*file, &name, &mut |batch| {
+        for found in recover::records(&name, batch) {
+            let (offset, record) = found.map_err(OpenError::Corrupt)?;
+            if record.recorded_at_us() < recorded_at_us {
+                let what = "recorded earlier than the event before it".into();
+                report.damage.push(Corruption { file: name.clone(), offset, what });
+            }
+            recorded_at_us = record.recorded_at_us();
+            report.events += 1;
+        }
+        report.batches += 1;
+        report.bytes += batch.header.total_bytes();
+        Ok(())
+    });
+    let scanned = match scanned {
+        Ok(scanned) => scanned,
+        Err(OpenError::Corrupt(corruption)) => {
+            report.damage.push(corruption);
+            return Ok(None);
+        }
+        Err(other) => return Err(other),
+    };
+    if scanned.tail == Tail::Torn {
+        report.torn_end = last;
+        if !last {
+            let what = "a full segment ends within a batch".into();
+            report.damage.push(Corruption { file: name, offset: scanned.end, what });
+        }
+    }
+    if !last {
+        verify_index(storage, &*file, base, report)?;
+    }
+    Ok(Some(scanned.next))
+}
+
+/// Compares an index file with one made from the segment, answer by answer.
+fn verify_index(
+    storage: &dyn Storage,
+    file: &dyn crate::storage::StorageFile,
+    base: Position,
+    report: &mut Report,
+) -> Result<(), OpenError> {
+    let name = crate::segment::index_name(base);
+    let Some(sealed) = open_sealed(storage, base)? else {
+        report.stale_indexes.push(name);
+        return Ok(());
+    };
+    let (active, (_, scanned)) = build_active(file, base)?;
+    let count = (scanned.next - base) as u32;
+    let (sealed, active) = (SegmentIndex::Sealed(sealed), SegmentIndex::Active(active));
+    report.indexes += 1;
+    if !agree(&sealed, &active, count) {
+        report.stale_indexes.push(name);
+    }
+    Ok(())
+}
+
+/// Whether two indexes name the same offsets, and the same events for every type and tag.
+fn agree(one: &SegmentIndex, other: &SegmentIndex, count: u32) -> bool {
+    let offsets = (0..count).all(|rel| match (one.offset(rel), other.offset(rel)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    });
+    let terms = |index: &SegmentIndex| {
+        let mut types = Vec::new();
+        index.types(count, &mut |term, n| types.push((term.to_owned(), n))).ok()?;
+        Some((types, index.tags("", None, usize::MAX, count).ok()?))
+    };
+    let (Some(mine), Some(theirs)) = (terms(one), terms(other)) else { return false };
+    if !offsets || mine != theirs {
+        return false;
+    }
+    let rels = |index: &SegmentIndex, query: &Query| -> Option<Vec<u32>> {
+        let mut cursor = index.cursor(query, 0..count, false).ok()?;
+        let mut all = Vec::new();
+        while cursor.next_chunk(&mut all, 4096).ok()? {}
+        Some(all)
+    };
+    let types = mine.0.iter().map(|(term, _)| Query::item(&[term], &[]));
+    let tags = mine.1.iter().map(|(term, _)| Query::item(&[], &[term]));
+    types.chain(tags).all(|query| {
+        let found = rels(one, &query);
+        found.is_some() && found == rels(other, &query)
+    })
+}

@@ -1,0 +1,239 @@
+//! Opening a log: lock, epoch, recovery, and the journal's thread.
+
+use crate::batch::BATCH_HEADER_BYTES;
+use crate::error::{Corruption, OpenError};
+use crate::feed::Feed;
+use crate::index::SegmentIndex;
+use crate::journal::{FileJournal, Resume, claim_epoch, create_segment};
+use crate::lease::Leases;
+use crate::options::Options;
+use crate::recover;
+use crate::segment::{SEGMENT_HEADER_BYTES, parse_segment_name, segment_name};
+use crate::segments::{Segment, Segments, build_active, open_sealed};
+use crate::sequencer::{Committer, Counters, Sequencer, Staging};
+use crate::storage::{Storage, StorageFile};
+use crate::threads;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+use wellspring_types::Position;
+
+/// Smallest and largest segment size that may be configured. Offsets are u32 and a
+/// batch may exceed the size by its own length.
+const SEGMENT_BYTES: std::ops::RangeInclusive<u32> = 64 << 10..=2 << 30;
+
+fn io_error(doing: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
+    let doing = doing.into();
+    move |error| OpenError::Io { doing, error }
+}
+
+/// Takes the folder, recovers the log in it and starts its journal.
+pub(crate) fn open(
+    storage: Arc<dyn Storage>,
+    mut options: Options,
+) -> Result<(Arc<Sequencer>, JoinHandle<()>), OpenError> {
+    options.segment_bytes =
+        options.segment_bytes.clamp(*SEGMENT_BYTES.start(), *SEGMENT_BYTES.end());
+    storage.lock().map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => OpenError::Locked { dir: storage.name() },
+        _ => OpenError::Io { doing: format!("locking {}", storage.name()), error },
+    })?;
+    let opened = recover_and_start(&storage, options);
+    if opened.is_err() {
+        storage.unlock();
+    }
+    opened
+}
+
+fn recover_and_start(
+    storage: &Arc<dyn Storage>,
+    options: Options,
+) -> Result<(Arc<Sequencer>, JoinHandle<()>), OpenError> {
+    let bases = list_segments(&**storage)?;
+    // Recovery comes before the epoch: a folder that is refused is left as it was.
+    let mut sealed = Vec::new();
+    for pair in bases.windows(2) {
+        sealed.push(open_full(storage, pair[0], pair[1])?);
+    }
+    let recovered = match bases.last() {
+        Some(&base) => Some(open_last(&**storage, base)?),
+        None => None,
+    };
+    let epoch = claim_epoch(&**storage)?;
+    let last = match recovered {
+        Some(last) => last,
+        None => {
+            create_segment(&**storage, 1, epoch).map_err(io_error("making the first segment"))?;
+            open_last(&**storage, 1)?
+        }
+    };
+    last.cut_torn()?;
+    start(storage, options, epoch, sealed, last)
+}
+
+fn list_segments(storage: &dyn Storage) -> Result<Vec<Position>, OpenError> {
+    let names = storage.list().map_err(io_error(format!("listing {}", storage.name())))?;
+    for name in names.iter().filter(|name| name.ends_with(".tmp")) {
+        // What a crash left of a file that was never finished.
+        let _ = storage.remove(name);
+    }
+    let mut bases: Vec<Position> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
+    bases.sort_unstable();
+    if let Some(&first) = bases.first()
+        && first != 1
+    {
+        return Err(missing(1));
+    }
+    Ok(bases)
+}
+
+fn missing(base: Position) -> OpenError {
+    let what = format!("the segment that holds position {base} is missing");
+    OpenError::Corrupt(Corruption { file: segment_name(base), offset: 0, what })
+}
+
+fn open_file(storage: &dyn Storage, base: Position) -> Result<Arc<dyn StorageFile>, OpenError> {
+    let name = segment_name(base);
+    storage.open(&name).map_err(io_error(format!("opening {name}")))
+}
+
+/// A segment that another follows: its index says what it holds; without a usable one it is read and indexed anew.
+fn open_full(
+    storage: &Arc<dyn Storage>,
+    base: Position,
+    next_base: Position,
+) -> Result<Arc<Segment>, OpenError> {
+    let name = segment_name(base);
+    let file = open_file(&**storage, base)?;
+    check_base(&*file, &name, base)?;
+    let len = file.len().map_err(io_error(format!("reading {name}")))?;
+    let fits = |count: u64, end: u64| base + count == next_base && end <= len;
+    if let Some(index) = open_sealed(&**storage, base)?
+        && fits(u64::from(index.len()), index.segment_len())
+    {
+        let index = SegmentIndex::Sealed(index);
+        return Ok(Arc::new(Segment::new(Arc::clone(storage), base, Some(file), index)));
+    }
+    let (index, (_, scanned)) = build_active(&*file, base)?;
+    if scanned.next != next_base {
+        let what = format!(
+            "the segment ends before position {}, but the next one begins at {next_base}",
+            scanned.next
+        );
+        return Err(OpenError::Corrupt(Corruption { file: name, offset: scanned.end, what }));
+    }
+    let index = SegmentIndex::Active(index);
+    let segment = Arc::new(Segment::new(Arc::clone(storage), base, Some(file), index));
+    // If the index cannot be written (a full disk), the one in memory serves.
+    let _ = segment.seal(scanned.end);
+    Ok(segment)
+}
+
+fn check_base(file: &dyn StorageFile, name: &str, base: Position) -> Result<(), OpenError> {
+    let header = recover::read_header(file, name)?;
+    if header.base == base {
+        return Ok(());
+    }
+    let what = format!("the file's name and its header ({}) disagree", header.base);
+    Err(OpenError::Corrupt(Corruption { file: name.into(), offset: 16, what }))
+}
+
+/// The segment that is written to, recovered.
+struct Last {
+    file: Arc<dyn StorageFile>,
+    index: SegmentIndex,
+    writer: crate::index::ActiveWriter,
+    scanned: recover::ScannedSegment,
+}
+
+fn open_last(storage: &dyn Storage, base: Position) -> Result<Last, OpenError> {
+    let name = segment_name(base);
+    let file = open_file(storage, base)?;
+    check_base(&*file, &name, base)?;
+    let (index, (writer, scanned)) = build_active(&*file, base)?;
+    Ok(Last { file, index: SegmentIndex::Active(index), writer, scanned })
+}
+
+impl Last {
+    /// Removes what a crash left of an unfinished write, so that zeros follow the last batch again.
+    fn cut_torn(&self) -> Result<(), OpenError> {
+        if self.scanned.tail == recover::Tail::Clean {
+            return Ok(());
+        }
+        let doing =
+            || format!("cutting the torn end of {}", segment_name(self.scanned.header.base));
+        self.file.set_len(self.scanned.end).map_err(io_error(doing()))?;
+        self.file.sync_data().map_err(io_error(doing()))
+    }
+}
+
+fn start(
+    storage: &Arc<dyn Storage>,
+    options: Options,
+    epoch: u64,
+    mut list: Vec<Arc<Segment>>,
+    last: Last,
+) -> Result<(Arc<Sequencer>, JoinHandle<()>), OpenError> {
+    let scanned = last.scanned;
+    let base = scanned.header.base;
+    list.push(Arc::new(Segment::new(
+        Arc::clone(storage),
+        base,
+        Some(Arc::clone(&last.file)),
+        last.index,
+    )));
+    let segments = Arc::new(Segments::new(list));
+    let resume =
+        Resume { base, salt: scanned.header.salt, end: scanned.end, last_crc: scanned.last_crc };
+    let journal = FileJournal::resume(
+        Arc::clone(storage),
+        Arc::clone(&segments),
+        Arc::clone(&options.clock),
+        options.sync,
+        epoch,
+        resume,
+        last.file,
+    )
+    .map_err(io_error("reading the last segment"))?;
+    let staging = Staging {
+        next: scanned.next,
+        recorded_at_us: scanned.recorded_at_us,
+        queue: VecDeque::new(),
+        staged_bytes: 0,
+        segment_base: base,
+        writer: last.writer,
+        tail: scanned.end,
+        closed: None,
+        full: false,
+        spare: Vec::new(),
+    };
+    let committer = Committer {
+        journal,
+        segment_base: base,
+        segment_end: scanned.end,
+        sealing: Vec::new(),
+        last_sync_us: 0,
+    };
+    let sequencer = Arc::new(Sequencer {
+        leases: Leases::new(Arc::clone(&options.clock), epoch),
+        storage: Arc::clone(storage),
+        segments,
+        feed: Feed::new(scanned.next - 1),
+        epoch,
+        counters: Counters::default(),
+        staging: Mutex::new(staging),
+        committer: Mutex::new(committer),
+        journal_thread: OnceLock::new(),
+        closing: AtomicBool::new(false),
+        options,
+    });
+    let running = Arc::clone(&sequencer);
+    let thread = threads::spawn("wellspring-journal", move || running.run())
+        .map_err(io_error("starting the journal's thread"))?;
+    let _ = sequencer.journal_thread.set(thread.thread().clone());
+    Ok((sequencer, thread))
+}
+
+const _: () = assert!(SEGMENT_HEADER_BYTES + BATCH_HEADER_BYTES < *SEGMENT_BYTES.start() as usize);

@@ -1,0 +1,253 @@
+//! Committing: the next batch to the journal, then the head moves, then the
+//! answers. While one batch is being made durable the next one gathers, so
+//! batches grow with load by themselves and no timer is needed.
+
+use super::gather::{Gathering, Waiter};
+use super::stage::Submitted;
+use super::{Counters, Sequencer};
+use crate::error::AppendError;
+use crate::index::SegmentIndex;
+use crate::journal::{FileJournal, Journal, JournalError};
+use crate::options::Sync;
+use crate::segments::{build_active, lock};
+use crate::threads;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use wellspring_types::Position;
+
+/// Buffers kept for the next batches; larger ones are given back to the allocator.
+const SPARE_BUFFERS: usize = 2;
+const SPARE_BYTES: usize = 4 << 20;
+
+/// The journal and what goes with it. Whoever holds its lock commits.
+pub(crate) struct Committer {
+    pub(crate) journal: FileJournal,
+    /// Base of the segment of the last batch.
+    pub(crate) segment_base: Position,
+    /// Offset after the last batch in it.
+    pub(crate) segment_end: u64,
+    /// Threads that write indexes of full segments.
+    pub(crate) sealing: Vec<JoinHandle<()>>,
+    pub(crate) last_sync_us: u64,
+}
+
+/// What [`Sequencer::commit_one`] found to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Committed,
+    Nothing,
+}
+
+impl Committer {
+    pub(crate) fn has_room(&mut self, bytes: usize) -> bool {
+        self.journal.has_room(bytes as u64)
+    }
+}
+
+impl Sequencer {
+    /// Commits on this thread what is staged now, if nobody else is committing.
+    /// What gathers meanwhile is left to the journal's thread.
+    pub(crate) fn commit_inline(&self) {
+        let Ok(mut committer) = self.committer.try_lock() else {
+            // The holder may already have looked at the queue for the last time.
+            self.wake();
+            return;
+        };
+        self.commit_one(&mut committer);
+        drop(committer);
+        if !lock(&self.staging).queue.is_empty() {
+            self.wake();
+        }
+    }
+
+    /// The life of the journal's thread.
+    pub(crate) fn run(&self) {
+        loop {
+            let mut committer = lock(&self.committer);
+            while self.commit_one(&mut committer) == Progress::Committed {}
+            let wait = self.sync_if_due(&mut committer);
+            let finished = self.closing.load(Ordering::SeqCst);
+            drop(committer);
+            if finished && lock(&self.staging).queue.is_empty() {
+                break;
+            }
+            match wait {
+                Some(wait) => std::thread::park_timeout(wait),
+                None if finished => {}
+                None => std::thread::park(),
+            }
+        }
+        let mut committer = lock(&self.committer);
+        if let Err(error) = committer.journal.sync() {
+            self.break_down(&format!("the last barrier failed: {error}"));
+        }
+        let sealing = std::mem::take(&mut committer.sealing);
+        drop(committer);
+        for thread in sealing {
+            let _ = thread.join();
+        }
+        self.storage.unlock();
+        self.feed.close();
+    }
+
+    /// Under a delayed barrier: makes it when it is due, or tells how long until then.
+    fn sync_if_due(&self, committer: &mut Committer) -> Option<Duration> {
+        let Sync::Interval(interval) = self.options.sync else { return None };
+        if !committer.journal.unsynced() {
+            return None;
+        }
+        let since_us = self.clock().monotonic_us().saturating_sub(committer.last_sync_us);
+        let interval_us = interval.as_micros() as u64;
+        if since_us < interval_us {
+            return Some(Duration::from_micros(interval_us - since_us));
+        }
+        if let Err(error) = committer.journal.sync() {
+            self.break_down(&format!("a barrier failed: {error}"));
+        }
+        committer.last_sync_us = self.clock().monotonic_us();
+        self.counters.barrier_us.store(committer.journal.barrier_us(), Ordering::Relaxed);
+        None
+    }
+
+    fn commit_one(&self, committer: &mut Committer) -> Progress {
+        let Some(mut batch) = lock(&self.staging).queue.pop_front() else {
+            return Progress::Nothing;
+        };
+        if batch.count > 0 {
+            if let Sync::Interval(_) = self.options.sync
+                && !committer.journal.unsynced()
+            {
+                committer.last_sync_us = self.clock().monotonic_us();
+            }
+            if let Err(error) = committer.journal.append(&mut batch.journal_batch()) {
+                self.fail(committer, batch, error);
+                return Progress::Committed;
+            }
+            self.published(committer, &batch);
+            self.settle(std::mem::take(&mut batch.bytes));
+        }
+        let head = self.feed.head();
+        self.answer(std::mem::take(&mut batch.waiters), head);
+        Progress::Committed
+    }
+
+    /// The batch is durable: everyone may see it.
+    fn published(&self, committer: &mut Committer, batch: &Gathering) {
+        self.feed.publish(batch.last());
+        Counters::add(&self.counters.batches, 1);
+        self.counters.barrier_us.store(committer.journal.barrier_us(), Ordering::Relaxed);
+        if batch.segment_base != committer.segment_base {
+            self.seal(committer, committer.segment_base);
+            committer.segment_base = batch.segment_base;
+        }
+        committer.segment_end = u64::from(batch.offset) + batch.bytes.len() as u64;
+    }
+
+    fn answer(&self, waiters: Vec<Waiter>, head: Position) {
+        let mut again = false;
+        for waiter in waiters {
+            if let Some((append, done)) = waiter.tell(head, Ok(())) {
+                again |= self.resubmit(append, done) == Submitted::Staged;
+            }
+        }
+        if again {
+            self.wake();
+        }
+    }
+
+    /// Writes the index of a full segment on a thread of its own; commits go on meanwhile.
+    fn seal(&self, committer: &mut Committer, base: Position) {
+        let Some(segment) = self.segments.find(base) else { return };
+        let end = committer.segment_end;
+        committer.sealing.retain(|thread| !thread.is_finished());
+        // If it fails, the index in memory goes on serving and the next opening tries again.
+        if let Ok(thread) = threads::spawn("wellspring-seal", move || {
+            let _ = segment.seal(end);
+        }) {
+            committer.sealing.push(thread);
+        }
+    }
+
+    /// The journal refused a batch. What was staged on top of it goes with it.
+    fn fail(&self, committer: &mut Committer, batch: Gathering, error: JournalError) {
+        let (first, rest, closed) = match error {
+            JournalError::Full => (AppendError::StorageFull, AppendError::StorageFull, None),
+            JournalError::Refused(error) => {
+                let reason = format!("the journal failed: {error}");
+                let refused = AppendError::Closed { reason: reason.clone() };
+                (refused.clone(), refused, Some(reason))
+            }
+            JournalError::Unknown(error) => {
+                let reason = format!("the journal failed: {error}");
+                let unknown = AppendError::Unknown { reason: reason.clone() };
+                (unknown, AppendError::Closed { reason: reason.clone() }, Some(reason))
+            }
+        };
+        let mut staging = lock(&self.staging);
+        let dropped: Vec<Gathering> = staging.queue.drain(..).collect();
+        staging.staged_bytes = 0;
+        if let Some(reason) = closed {
+            staging.closed = Some(reason);
+        } else {
+            staging.full = true;
+            if let Err(reason) = self.unstage(committer, &mut staging) {
+                staging.closed = Some(reason);
+            }
+        }
+        drop(staging);
+        let head = self.feed.head();
+        let fail_all = |waiters: Vec<Waiter>, error: &AppendError| {
+            for waiter in waiters {
+                waiter.tell(head, Err(error));
+            }
+        };
+        fail_all(batch.waiters, &first);
+        for later in dropped {
+            fail_all(later.waiters, &rest);
+        }
+    }
+
+    /// Takes back everything staged: positions, and index entries by making the
+    /// active index anew from what is durable. Rare, so simple rather than quick.
+    fn unstage(
+        &self,
+        committer: &mut Committer,
+        staging: &mut super::Staging,
+    ) -> Result<(), String> {
+        let (base, end) = committer.journal.end();
+        self.segments.truncate_after(base);
+        let segment = self.segments.find(base).ok_or("the active segment is missing")?;
+        let file = segment.file().map_err(|error| error.to_string())?;
+        let (index, (writer, scanned)) =
+            build_active(&**file, base).map_err(|error| error.to_string())?;
+        if scanned.next != self.feed.head() + 1 {
+            return Err(format!(
+                "the journal ends at position {}, the head is {}",
+                scanned.next - 1,
+                self.feed.head()
+            ));
+        }
+        segment.set_index(SegmentIndex::Active(index));
+        staging.writer = writer;
+        staging.segment_base = base;
+        staging.tail = end;
+        staging.next = scanned.next;
+        Ok(())
+    }
+
+    fn break_down(&self, reason: &str) {
+        lock(&self.staging).closed.get_or_insert_with(|| reason.to_owned());
+    }
+
+    /// Gives the buffer of a committed batch back and takes its bytes off the account.
+    fn settle(&self, mut bytes: Vec<u8>) {
+        let mut staging = lock(&self.staging);
+        let body = bytes.len().saturating_sub(crate::batch::BATCH_HEADER_BYTES);
+        staging.staged_bytes = staging.staged_bytes.saturating_sub(body);
+        if bytes.capacity() <= SPARE_BYTES && staging.spare.len() < SPARE_BUFFERS {
+            bytes.clear();
+            staging.spare.push(bytes);
+        }
+    }
+}

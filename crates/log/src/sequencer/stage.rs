@@ -1,0 +1,303 @@
+//! Staging: a request gets its positions, its bytes join the batch that
+//! gathers, its index entries are made. From then on it is judged against,
+//! durable or not; if the journal fails, all that was staged goes together.
+
+use super::gather::{BATCH_BYTES, Gathering, Outcome, Waiter};
+use super::{Counters, Sequencer, judge};
+use crate::batch::BATCH_HEADER_BYTES;
+use crate::condition::Stretch;
+use crate::error::AppendError;
+use crate::index::{ActiveWriter, SegmentIndex};
+use crate::log::{Ack, Append, Appended, Completion};
+use crate::read::Snapshot;
+use crate::record;
+use crate::segment::SEGMENT_HEADER_BYTES;
+use crate::segments::{Segment, lock};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use wellspring_types::{Invalid, Position, Reason, limits, valid};
+
+/// Positions a request may have to be judged against under the lock. Over it,
+/// what has become durable meanwhile is judged outside first.
+const WINDOW_EVENTS: u64 = 4096;
+/// After so many rounds outside the lock the rest is judged under it, however much it is.
+const ROUNDS: usize = 8;
+
+/// Everything that is decided but not yet durable.
+pub(crate) struct Staging {
+    /// The next position.
+    pub(crate) next: Position,
+    /// Recorded times never decrease along positions.
+    pub(crate) recorded_at_us: u64,
+    pub(crate) queue: VecDeque<Gathering>,
+    /// Encoded bytes in `queue` and in the batch the journal has.
+    pub(crate) staged_bytes: usize,
+    pub(crate) segment_base: Position,
+    pub(crate) writer: ActiveWriter,
+    /// Offset in the segment after everything staged.
+    pub(crate) tail: u64,
+    /// Why no more appends are taken, if so.
+    pub(crate) closed: Option<String>,
+    /// The last batch found no room: look for room before staging another.
+    pub(crate) full: bool,
+    /// Buffers of committed batches, to be used again.
+    pub(crate) spare: Vec<Vec<u8>>,
+}
+
+/// What submitting came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Submitted {
+    /// Answered already.
+    Answered,
+    /// To be answered when the batch it waits for is durable: someone must commit.
+    Staged,
+}
+
+impl Sequencer {
+    /// Judges and stages a request. Does not commit.
+    pub(crate) fn submit(&self, mut append: Append, done: Completion) -> Submitted {
+        if let Err(invalid) = check(&append) {
+            done(Err(AppendError::Invalid(invalid)));
+            return Submitted::Answered;
+        }
+        if let Some(key) = &append.key {
+            append.events.attach_key(key);
+        }
+        self.resubmit(append, done)
+    }
+
+    /// [`submit`](Self::submit) for a request that has been checked and has its key attached.
+    pub(super) fn resubmit(&self, append: Append, done: Completion) -> Submitted {
+        match self.judge_and_stage(append, done) {
+            Ok(submitted) => submitted,
+            Err((done, error)) => {
+                if matches!(error, AppendError::Conflict(_)) {
+                    Counters::add(&self.counters.conflicts, 1);
+                }
+                done(Err(error));
+                Submitted::Answered
+            }
+        }
+    }
+
+    fn judge_and_stage(
+        &self,
+        append: Append,
+        done: Completion,
+    ) -> Result<Submitted, (Completion, AppendError)> {
+        let ids = judge::ids(&append);
+        let unconditional = append.condition.is_none() && append.key.is_none() && ids.is_empty();
+        let mut judged = 0;
+        for round in 0.. {
+            // Outside the lock: everything durable that has not been judged yet.
+            if !unconditional {
+                let snapshot = self.snapshot();
+                let stretch = Stretch { low: judged, high: snapshot.head() };
+                match judge::over(snapshot.segments(), &append, &ids, stretch) {
+                    Ok(judge::Verdict::Allowed) => judged = stretch.high,
+                    Ok(judge::Verdict::SeenBefore(position)) => {
+                        return self.answer_replay(&snapshot, &append, position, done);
+                    }
+                    Ok(judge::Verdict::Refused(error)) => return Err((done, error)),
+                    Err(error) => return Err((done, AppendError::Read(error))),
+                }
+            }
+            let mut staging = lock(&self.staging);
+            if !unconditional
+                && round < ROUNDS
+                && self.feed.head().saturating_sub(judged) > WINDOW_EVENTS
+            {
+                continue;
+            }
+            if let Err(error) = self.admit(&mut staging, &append) {
+                return Err((done, error));
+            }
+            if !unconditional {
+                // Under the lock: what is not durable yet, or became so just now.
+                let segments = self.segments.all();
+                let stretch = Stretch { low: judged, high: staging.next - 1 };
+                match judge::over(&segments, &append, &ids, stretch) {
+                    Ok(judge::Verdict::Allowed) => {}
+                    Ok(judge::Verdict::SeenBefore(_)) => {
+                        let outcome = Outcome::JudgeAgain(Box::new(append));
+                        return Ok(staging.ride(Waiter { done, outcome }));
+                    }
+                    Ok(judge::Verdict::Refused(error)) => {
+                        Counters::add(&self.counters.conflicts, 1);
+                        let outcome = Outcome::Refused(error);
+                        return Ok(staging.ride(Waiter { done, outcome }));
+                    }
+                    Err(error) => return Err((done, AppendError::Read(error))),
+                }
+            }
+            if append.fence.as_ref().is_some_and(|fence| !self.leases.holds(fence)) {
+                return Err((done, AppendError::LeaseLost));
+            }
+            return Ok(self.stage(staging, append, done));
+        }
+        unreachable!("the loop returns")
+    }
+
+    fn answer_replay(
+        &self,
+        snapshot: &Snapshot,
+        append: &Append,
+        position: Position,
+        done: Completion,
+    ) -> Result<Submitted, (Completion, AppendError)> {
+        match judge::replay(snapshot, append, position) {
+            Ok(appended) => {
+                Counters::add(&self.counters.replays, 1);
+                done(Ok(appended));
+                Ok(Submitted::Answered)
+            }
+            Err(error) => Err((done, error)),
+        }
+    }
+
+    /// Whether the log takes this request now.
+    fn admit(&self, staging: &mut Staging, append: &Append) -> Result<(), AppendError> {
+        if let Some(reason) = &staging.closed {
+            return Err(AppendError::Closed { reason: reason.clone() });
+        }
+        if staging.full {
+            // Ask the journal before anything is staged on hope. If it is busy
+            // right now, it is busy finding out.
+            let room = match self.committer.try_lock() {
+                Ok(mut committer) => committer.has_room(append.events.byte_len()),
+                Err(_) => false,
+            };
+            if !room {
+                return Err(AppendError::StorageFull);
+            }
+            staging.full = false;
+        }
+        let bytes = append.events.byte_len();
+        // One request alone is always taken, or the largest could never be.
+        if staging.staged_bytes > 0 && staging.staged_bytes + bytes > self.options.staged_bytes {
+            return Err(AppendError::Overloaded);
+        }
+        Ok(())
+    }
+
+    fn stage(
+        &self,
+        mut staging: std::sync::MutexGuard<'_, Staging>,
+        append: Append,
+        done: Completion,
+    ) -> Submitted {
+        let count = append.events.len() as u64;
+        let first = staging.next;
+        let last = first + count - 1;
+        let now_us = self.clock().wall_us();
+        staging.make_room(self, append.events.byte_len());
+        staging.push(&append, now_us);
+        Counters::add(&self.counters.appends, 1);
+        Counters::add(&self.counters.events, count);
+        let outcome = Outcome::Appended { first, last, replayed: false };
+        match append.ack {
+            Ack::Durable => {
+                let gathering = staging.queue.back_mut().expect("make_room left one");
+                gathering.waiters.push(Waiter { done, outcome });
+            }
+            Ack::Accepted => {
+                drop(staging);
+                let head = self.feed.head();
+                done(Ok(Appended { first, last, head, replayed: false }));
+            }
+        }
+        Submitted::Staged
+    }
+}
+
+impl Staging {
+    /// Waits with whatever is staged last.
+    fn ride(&mut self, waiter: Waiter) -> Submitted {
+        if self.queue.is_empty() {
+            let empty = Gathering::new(self.segment_base, self.tail as u32, self.next, Vec::new());
+            self.queue.push_back(empty);
+        }
+        self.queue.back_mut().expect("just made").waiters.push(waiter);
+        Submitted::Staged
+    }
+
+    /// Leaves, at the back of the queue, a batch that the next request of `bytes` may join.
+    fn make_room(&mut self, sequencer: &Sequencer, bytes: usize) {
+        let header = if self.queue.is_empty() { BATCH_HEADER_BYTES } else { 0 };
+        let end = self.tail + (header + bytes) as u64;
+        let fresh = self.next == self.segment_base;
+        if end > u64::from(sequencer.options.segment_bytes) && !fresh {
+            self.begin_segment(sequencer);
+        }
+        let joins = self.queue.back().is_some_and(|gathering| {
+            gathering.segment_base == self.segment_base
+                && (gathering.count == 0 || gathering.bytes.len() + bytes <= BATCH_BYTES)
+        });
+        let Some(last) = self.queue.back_mut().filter(|_| joins) else {
+            let spare = self.spare.pop().unwrap_or_default();
+            let offset = self.tail as u32;
+            self.queue.push_back(Gathering::new(self.segment_base, offset, self.next, spare));
+            self.tail += BATCH_HEADER_BYTES as u64;
+            return;
+        };
+        if last.count == 0 {
+            // It held only waiters so far and has no place in the segment yet.
+            last.offset = self.tail as u32;
+            last.first = self.next;
+            self.tail += BATCH_HEADER_BYTES as u64;
+        }
+    }
+
+    fn begin_segment(&mut self, sequencer: &Sequencer) {
+        let writer = ActiveWriter::new(self.next);
+        let index = SegmentIndex::Active(Arc::clone(writer.index()));
+        let storage = Arc::clone(&sequencer.storage);
+        sequencer.segments.push(Arc::new(Segment::new(storage, self.next, None, index)));
+        self.writer = writer;
+        self.segment_base = self.next;
+        self.tail = SEGMENT_HEADER_BYTES as u64;
+    }
+
+    /// Stamps the request's records into the last batch and indexes them.
+    fn push(&mut self, append: &Append, now_us: u64) {
+        self.recorded_at_us = self.recorded_at_us.max(now_us);
+        let gathering = self.queue.back_mut().expect("make_room left one");
+        let start = gathering.bytes.len();
+        gathering.bytes.extend_from_slice(append.events.bytes());
+        let mut at = start;
+        for record in append.events.iter() {
+            let len = record.byte_len();
+            record::stamp(&mut gathering.bytes[at..at + len], self.next, self.recorded_at_us);
+            self.writer.push(self.tail as u32, &record);
+            at += len;
+            self.tail += len as u64;
+            self.next += 1;
+        }
+        gathering.count += append.events.len() as u32;
+        gathering.recorded_at_us = self.recorded_at_us;
+        self.staged_bytes += at - start;
+    }
+}
+
+/// Checks what the types of a request do not already ensure.
+fn check(append: &Append) -> Result<(), Invalid> {
+    let at = |field: &str, reason| Invalid { field: field.to_owned(), reason };
+    if append.events.is_empty() {
+        return Err(at("events", Reason::Empty));
+    }
+    let ids = judge::ids(append);
+    let mut sorted = ids.clone();
+    sorted.sort_unstable();
+    if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        let second = ids.iter().rposition(|id| *id == pair[0]).unwrap_or_default();
+        return Err(at(&format!("events[{second}].id"), Reason::Duplicate));
+    }
+    if let Some(key) = &append.key {
+        valid::check_text(&key.key, limits::MAX_REQUEST_KEY_BYTES)
+            .map_err(|reason| at("Idempotency-Key", reason))?;
+    }
+    if let Some(condition) = &append.condition {
+        condition.check().map_err(|fault| fault.within("condition"))?;
+    }
+    Ok(())
+}

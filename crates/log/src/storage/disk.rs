@@ -1,0 +1,139 @@
+//! A folder of the operating system.
+
+use super::{Storage, StorageFile};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+const LOCK_FILE: &str = "LOCK";
+
+/// A folder of the operating system.
+#[derive(Debug)]
+pub struct DiskStorage {
+    dir: PathBuf,
+    lock: Mutex<Option<File>>,
+}
+
+impl DiskStorage {
+    /// The folder `dir`, made with its parents if it is not there.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn create(dir: &Path) -> io::Result<DiskStorage> {
+        std::fs::create_dir_all(dir)?;
+        DiskStorage::existing(dir)
+    }
+
+    /// The folder `dir`, which must exist.
+    ///
+    /// # Errors
+    /// `NotFound`, or whatever the file system says.
+    pub fn existing(dir: &Path) -> io::Result<DiskStorage> {
+        if !std::fs::metadata(dir)?.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        Ok(DiskStorage { dir: dir.to_owned(), lock: Mutex::new(None) })
+    }
+}
+
+impl Storage for DiskStorage {
+    fn name(&self) -> String {
+        self.dir.display().to_string()
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        let file =
+            options.create(true).truncate(false).write(true).open(self.dir.join(LOCK_FILE))?;
+        match file.try_lock() {
+            Ok(()) => {
+                *self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(file);
+                Ok(())
+            }
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn unlock(&self) {
+        // Closing the file releases the lock.
+        self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.dir)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file()
+                && let Ok(name) = entry.file_name().into_string()
+            {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
+        let path = self.dir.join(name);
+        // A folder that may only be read can still be inspected.
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path)?,
+            other => other?,
+        };
+        Ok(Arc::new(DiskFile(file)))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(true).read(true).write(true);
+        Ok(Arc::new(DiskFile(options.open(self.dir.join(name))?)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.dir.join(from), self.dir.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.dir.join(name))
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        File::open(&self.dir)?.sync_all()
+    }
+}
+
+#[derive(Debug)]
+struct DiskFile(File);
+
+impl StorageFile for DiskFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buf.len() {
+            match self.0.read_at(&mut buf[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}

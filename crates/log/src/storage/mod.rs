@@ -1,0 +1,128 @@
+//! The seam between the log and files. Everything the log does to a disk goes
+//! through these two traits, so that crash and fault tests can stand in for one.
+
+mod disk;
+pub mod simulated;
+
+pub use disk::DiskStorage;
+
+use std::fmt::Debug;
+use std::io;
+use std::sync::Arc;
+
+/// A folder of files, flat.
+pub trait Storage: Send + Sync + Debug + 'static {
+    /// What to call the folder in messages.
+    fn name(&self) -> String;
+
+    /// Takes the folder for this process alone until the storage is dropped or unlocked.
+    ///
+    /// # Errors
+    /// `WouldBlock` if another process has it.
+    fn lock(&self) -> io::Result<()>;
+
+    /// Gives the folder back.
+    fn unlock(&self);
+
+    /// The names of all files, in no order.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Opens a file that exists, for reading and writing.
+    ///
+    /// # Errors
+    /// `NotFound`, or whatever the file system says.
+    fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>>;
+
+    /// Makes an empty file, replacing one of that name.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>>;
+
+    /// Renames a file, replacing one of the new name. Durable after [`sync_dir`](Self::sync_dir).
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file. Durable after [`sync_dir`](Self::sync_dir).
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Makes creations, renames and removals durable.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    fn sync_dir(&self) -> io::Result<()>;
+}
+
+/// One file.
+pub trait StorageFile: Send + Sync + Debug {
+    /// Reads as many bytes as there are, up to `buf.len()`; short only at the end of the file.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes all of `bytes`. May extend the file.
+    ///
+    /// # Errors
+    /// Whatever the file system says; some of the bytes may have been written then.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Length in bytes.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether it holds no bytes.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Cuts or extends (with zeros) to `len` bytes.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// The barrier: when it returns, everything written before survives a power loss.
+    ///
+    /// # Errors
+    /// Whatever the file system says. What was written since the last good barrier is then in doubt for ever.
+    fn sync_data(&self) -> io::Result<()>;
+}
+
+/// Writes a whole file so that after a crash either the old or the new content is there.
+///
+/// # Errors
+/// Whatever the file system says; the old content then still stands.
+pub fn replace_file(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let temporary = format!("{name}.tmp");
+    let file = storage.create(&temporary)?;
+    file.write_all_at(bytes, 0)?;
+    file.sync_data()?;
+    storage.rename(&temporary, name)?;
+    storage.sync_dir()
+}
+
+/// Reads exactly `len` bytes at `offset`.
+///
+/// # Errors
+/// `UnexpectedEof` if the file ends before, or whatever the file system says.
+pub fn read_exact_at(file: &dyn StorageFile, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; len];
+    if file.read_at(&mut bytes, offset)? < len {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,275 @@
+//! A disk in memory that crashes, fills up and rots on demand. It serves the
+//! crash tests and the simulator; what it may do is what `docs/format.md`
+//! assumes a disk may do, and nothing kinder.
+//!
+//! Writes since the last barrier of a file are kept apart. At a [`crash`](SimulatedStorage::crash)
+//! every 512-byte sector of them survives or not by the toss of a seeded coin,
+//! and so do length changes and directory operations that were not synced.
+
+use super::{Storage, StorageFile};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The unit a disk writes wholly or not at all.
+pub const SECTOR_BYTES: usize = 512;
+
+/// What the disk is told to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Faults {
+    /// Bytes all files together may hold; writes over it fail with `StorageFull`.
+    pub capacity_bytes: Option<u64>,
+    /// The next so many barriers succeed, the one after fails, once.
+    pub sync_fails_after: Option<u64>,
+    /// Every read fails.
+    pub reads_fail: bool,
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    /// What a reader sees now.
+    current: Vec<u8>,
+    /// What a crash is sure to leave.
+    durable: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+struct Disk {
+    files: BTreeMap<String, Arc<Mutex<Content>>>,
+    durable_names: BTreeMap<String, Arc<Mutex<Content>>>,
+    faults: Faults,
+    locked: bool,
+    syncs: u64,
+    random: u64,
+}
+
+/// A simulated folder. Clones are the same folder.
+#[derive(Debug, Clone)]
+pub struct SimulatedStorage {
+    disk: Arc<Mutex<Disk>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl SimulatedStorage {
+    /// An empty folder whose coins are tossed from `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> SimulatedStorage {
+        let disk = Disk { random: seed | 1, ..Disk::default() };
+        SimulatedStorage { disk: Arc::new(Mutex::new(disk)) }
+    }
+
+    /// Sets what goes wrong from now on.
+    pub fn set_faults(&self, faults: Faults) {
+        locked(&self.disk).faults = faults;
+    }
+
+    /// Barriers done so far.
+    #[must_use]
+    pub fn syncs(&self) -> u64 {
+        locked(&self.disk).syncs
+    }
+
+    /// The names and contents of all files.
+    #[must_use]
+    pub fn contents(&self) -> BTreeMap<String, Vec<u8>> {
+        let disk = locked(&self.disk);
+        disk.files.iter().map(|(name, file)| (name.clone(), locked(file).current.clone())).collect()
+    }
+
+    /// A new, unlocked folder with these files, all durable.
+    #[must_use]
+    pub fn with_contents(seed: u64, files: &BTreeMap<String, Vec<u8>>) -> SimulatedStorage {
+        let storage = SimulatedStorage::new(seed);
+        {
+            let mut disk = locked(&storage.disk);
+            for (name, bytes) in files {
+                let content = Content { current: bytes.clone(), durable: bytes.clone() };
+                let file = Arc::new(Mutex::new(content));
+                disk.files.insert(name.clone(), Arc::clone(&file));
+                disk.durable_names.insert(name.clone(), file);
+            }
+        }
+        storage
+    }
+
+    /// Power loss: the folder as it may be found afterwards. The old handle stays usable but detached.
+    #[must_use]
+    pub fn crash(&self) -> SimulatedStorage {
+        let mut disk = locked(&self.disk);
+        let mut random = disk.random;
+        // Directory operations reach the disk in order: either all so far or only the synced ones.
+        let names = if toss(&mut random) { disk.files.clone() } else { disk.durable_names.clone() };
+        let mut survivors = BTreeMap::new();
+        for (name, file) in &names {
+            survivors.insert(name.clone(), surviving(&locked(file), &mut random));
+        }
+        disk.random = random;
+        let seed = random;
+        drop(disk);
+        SimulatedStorage::with_contents(seed, &survivors)
+    }
+}
+
+/// Splitmix64: small, seeded, good enough for coins.
+fn next(random: &mut u64) -> u64 {
+    *random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *random;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn toss(random: &mut u64) -> bool {
+    next(random) & 1 == 1
+}
+
+fn surviving(content: &Content, random: &mut u64) -> Vec<u8> {
+    // One crash in three keeps everything, one nothing, one a mixture.
+    let mode = next(random) % 3;
+    if mode == 0 {
+        return content.current.clone();
+    }
+    let mut bytes = content.durable.clone();
+    if mode == 1 {
+        return bytes;
+    }
+    let keep_len = toss(random);
+    if keep_len {
+        bytes.resize(content.current.len(), 0);
+    }
+    for start in (0..bytes.len()).step_by(SECTOR_BYTES) {
+        let end = (start + SECTOR_BYTES).min(bytes.len()).min(content.current.len());
+        if start < end && toss(random) {
+            bytes[start..end].copy_from_slice(&content.current[start..end]);
+        }
+    }
+    bytes
+}
+
+impl Storage for SimulatedStorage {
+    fn name(&self) -> String {
+        "simulated".into()
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        let mut disk = locked(&self.disk);
+        if disk.locked {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        disk.locked = true;
+        Ok(())
+    }
+
+    fn unlock(&self) {
+        locked(&self.disk).locked = false;
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        Ok(locked(&self.disk).files.keys().cloned().collect())
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
+        let disk = locked(&self.disk);
+        let content = disk.files.get(name).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Arc::new(SimulatedFile { disk: self.clone(), content: Arc::clone(content) }))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
+        let mut disk = locked(&self.disk);
+        let content = Arc::new(Mutex::new(Content::default()));
+        disk.files.insert(name.to_owned(), Arc::clone(&content));
+        Ok(Arc::new(SimulatedFile { disk: self.clone(), content }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut disk = locked(&self.disk);
+        let content = disk.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        disk.files.insert(to.to_owned(), content);
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut disk = locked(&self.disk);
+        disk.files.remove(name).map(|_| ()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        let mut disk = locked(&self.disk);
+        disk.durable_names = disk.files.clone();
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct SimulatedFile {
+    disk: SimulatedStorage,
+    content: Arc<Mutex<Content>>,
+}
+
+impl SimulatedFile {
+    fn check_room(&self, growth: u64) -> io::Result<()> {
+        let disk = locked(&self.disk.disk);
+        let Some(capacity) = disk.faults.capacity_bytes else { return Ok(()) };
+        let used: u64 = disk.files.values().map(|file| locked(file).current.len() as u64).sum();
+        if used + growth > capacity {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+}
+
+impl StorageFile for SimulatedFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        if locked(&self.disk.disk).faults.reads_fail {
+            return Err(io::Error::other("injected read failure"));
+        }
+        let content = locked(&self.content);
+        let start = (offset as usize).min(content.current.len());
+        let end = (start + buf.len()).min(content.current.len());
+        buf[..end - start].copy_from_slice(&content.current[start..end]);
+        Ok(end - start)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let end = offset as usize + bytes.len();
+        let growth = end.saturating_sub(locked(&self.content).current.len());
+        if growth > 0 {
+            self.check_room(growth as u64)?;
+        }
+        let mut content = locked(&self.content);
+        if content.current.len() < end {
+            content.current.resize(end, 0);
+        }
+        content.current[offset as usize..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(locked(&self.content).current.len() as u64)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        locked(&self.content).current.resize(len as usize, 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut disk = locked(&self.disk.disk);
+        disk.syncs += 1;
+        match disk.faults.sync_fails_after {
+            Some(0) => {
+                disk.faults.sync_fails_after = None;
+                return Err(io::Error::other("injected barrier failure"));
+            }
+            Some(n) => disk.faults.sync_fails_after = Some(n - 1),
+            None => {}
+        }
+        drop(disk);
+        let mut content = locked(&self.content);
+        content.durable = content.current.clone();
+        Ok(())
+    }
+}

@@ -1,0 +1,15 @@
+//! The log as its users see it, against a slow oracle and a disk that fails.
+
+#![allow(unreachable_pub, missing_docs)] // one binary, nothing is public
+#![allow(clippy::disallowed_methods)] // tests use real time and threads
+
+mod conditions;
+mod crash;
+mod damage;
+mod faults;
+mod fixture;
+mod idempotence;
+mod oracle;
+mod race;
+mod reads;
+mod subscriptions;

@@ -1,0 +1,91 @@
+//! Concurrent conditional appends: exactly one of those that exclude each other wins.
+
+use crate::oracle::{append, append_if};
+use std::sync::Barrier;
+use wellspring_log::{AppendError, Log, Options};
+use wellspring_types::{AppendCondition, Event, Query};
+
+const CONTENDERS: usize = 8;
+const KEYS: usize = 200;
+
+fn race(log: &Log, condition: impl Fn(usize) -> (Event, AppendCondition) + std::marker::Sync) {
+    let start = Barrier::new(CONTENDERS);
+    for key in 0..KEYS {
+        let outcomes: Vec<_> = std::thread::scope(|scope| {
+            let contender = || {
+                start.wait();
+                let (event, condition) = condition(key);
+                log.append(append_if(&[event], condition))
+            };
+            let threads: Vec<_> = (0..CONTENDERS).map(|_| scope.spawn(contender)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let winners: Vec<_> = outcomes.iter().filter_map(|o| o.as_ref().ok()).collect();
+        assert_eq!(winners.len(), 1, "key {key}: {outcomes:?}");
+        for loser in outcomes.iter().filter_map(|o| o.as_ref().err()) {
+            match loser {
+                AppendError::Conflict(conflict) => assert_eq!(conflict.position, winners[0].first),
+                other => panic!("{other}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn eight_contenders_for_two_hundred_keys_have_one_winner_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = Log::open(dir.path(), Options::default()).unwrap();
+    let tag = |key: usize| format!("key:{key}");
+    race(&log, |key| {
+        let condition = AppendCondition::not_exists(Query::item(&[], &[&tag(key)]));
+        (Event::json("TagOnly", &[&tag(key)], "1"), condition)
+    });
+    race(&log, |key| {
+        let name = format!("Type{key}");
+        (Event::json(&name, &[], "1"), AppendCondition::not_exists(Query::item(&[&name], &[])))
+    });
+    let filler: Vec<Event> = (0..1000)
+        .map(|i| Event::json("Filler", &[&format!("filler:{i}"), "common"], "0"))
+        .collect();
+    for _ in 0..100 {
+        log.append(append(&filler)).unwrap();
+    }
+    race(&log, |key| {
+        let mixed = Query {
+            items: vec![
+                wellspring_types::QueryItem::new(&["Mixed"], &["common", &tag(key)]),
+                wellspring_types::QueryItem::new(&["Absent"], &["common"]),
+            ],
+        };
+        let condition = AppendCondition::no_match_after(mixed, 0);
+        (Event::json("Mixed", &["common", &tag(key)], "1"), condition)
+    });
+}
+
+#[test]
+fn answers_of_concurrent_plain_appends_cover_the_log_without_gap_or_overlap() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = Log::open(dir.path(), Options::default()).unwrap();
+    let mut spans: Vec<(u64, u64)> = std::thread::scope(|scope| {
+        let writer = |n: usize| {
+            let log = &log;
+            move || {
+                let write = |i: usize| {
+                    let event = Event::json("T", &[&format!("w:{n}")], "1");
+                    let answer = log.append(append(&vec![event; i % 4 + 1])).unwrap();
+                    (answer.first, answer.last)
+                };
+                (0..200).map(write).collect::<Vec<_>>()
+            }
+        };
+        let threads: Vec<_> = (0..4).map(|n| scope.spawn(writer(n))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    spans.sort_unstable();
+    let mut next = 1;
+    for (first, last) in spans {
+        assert_eq!(first, next);
+        next = last + 1;
+    }
+    assert_eq!(next, log.head() + 1);
+}

@@ -1,0 +1,105 @@
+//! Where the server is: `http://host:port`, read without a URL library because
+//! this is all the tools need, and percent-encoding for what goes into a path.
+
+/// A server's address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    /// Name or address, without the brackets of IPv6.
+    pub(crate) host: String,
+    /// TCP port.
+    pub(crate) port: u16,
+    /// What stands before every path, for a server behind a proxy; no slash at its end.
+    pub(crate) prefix: String,
+}
+
+impl Endpoint {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// A sentence that says what to change.
+    pub(crate) fn parse(url: &str) -> Result<Endpoint, String> {
+        let wrong = |what: &str| Err(format!("--url {url}: {what}"));
+        let Some(rest) = url.strip_prefix("http://") else {
+            if url.starts_with("https://") {
+                return wrong("the tools do not speak TLS; give the http:// address of the server");
+            }
+            return wrong("must begin with http://, e.g. http://127.0.0.1:4000");
+        };
+        let (authority, prefix) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        if prefix.contains(['?', '#']) || authority.contains(['?', '#', '@']) {
+            return wrong("must be scheme, host and port alone, e.g. http://127.0.0.1:4000");
+        }
+        if url.bytes().any(|b| b <= b' ' || b >= 0x7f) {
+            return wrong("holds a space, a control character or a letter that is not ASCII");
+        }
+        let (host, port) = match authority.strip_prefix('[').and_then(|a| a.split_once(']')) {
+            Some((host, after)) => (host, after.strip_prefix(':')),
+            None => match authority.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (authority, None),
+            },
+        };
+        let port = match port.map(str::parse::<u16>) {
+            None => 80,
+            Some(Ok(port)) if port > 0 => port,
+            Some(_) => return wrong("the port must be a number from 1 to 65535"),
+        };
+        if host.is_empty() {
+            return wrong("has no host");
+        }
+        let prefix = prefix.trim_end_matches('/').to_owned();
+        Ok(Endpoint { host: host.to_owned(), port, prefix })
+    }
+
+    /// Value of the `Host` header.
+    pub(crate) fn authority(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// Writes a text so that it may stand in a path segment or a query value.
+pub(crate) fn percent_encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(byte as char);
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let read = |url| Endpoint::parse(url).map(|e| (e.authority(), e.prefix));
+        let ok = |authority: &str, prefix: &str| Ok((authority.to_owned(), prefix.to_owned()));
+        assert_eq!(read("http://127.0.0.1:4000"), ok("127.0.0.1:4000", ""));
+        assert_eq!(read("http://host/"), ok("host:80", ""));
+        assert_eq!(read("http://[::1]:4000/a/b/"), ok("[::1]:4000", "/a/b"));
+        for (bad, word) in [
+            ("https://x", "TLS"),
+            ("localhost:4000", "http://"),
+            ("http://:1", "host"),
+            ("http://h:0", "port"),
+            ("http://h:99999", "port"),
+            ("http://u:p@h:1", "host and port"),
+            ("http://h\r\nX: y:1", "control"),
+        ] {
+            assert!(read(bad).unwrap_err().contains(word), "{bad}");
+        }
+    }
+
+    #[test]
+    fn values_are_encoded() {
+        assert_eq!(percent_encode("a:b/ü &"), "a%3Ab%2F%C3%BC%20%26");
+    }
+}

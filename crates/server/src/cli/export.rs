@@ -1,0 +1,407 @@
+//! `wellspring export`: the events of a log as a file, whole or not at all.
+
+use crate::cli::Target;
+use crate::cli::client::{Request, Stream};
+use crate::cli::exit::{Code, Failure};
+use crate::cli::import::Format;
+use crate::cli::import::cloudevents::{
+    ID_METADATA, METADATA_ATTRIBUTE, POSITION_ATTRIBUTE, TAGS_ATTRIBUTE,
+};
+use crate::cli::problem::Problem;
+use crate::cli::progress::{Progress, grouped, megabytes};
+use crate::cli::query::{QueryArgs, add_parameter};
+use crate::cli::wire::{Recorded, push_string};
+use flate2::write::GzEncoder;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use wellspring_types::limits::MAX_REQUEST_BYTES;
+
+/// What `wellspring export` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The events are those the log held when the export began. If the connection is cut the export fails, says where \
+to go on (--after), and leaves no FILE behind.")]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    query: QueryArgs,
+    /// Only events after this position.
+    #[arg(long, value_name = "POSITION")]
+    after: Option<u64>,
+    /// How events are written; `import` reads ndjson and cloudevents back.
+    #[arg(long, value_enum, default_value = "ndjson")]
+    format: Format,
+    /// Writes to this file instead of standard output; compressed if it ends in .gz.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Runs an export to its end.
+pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
+    let stream = open(args)?;
+    let mut output = Output::open(args.output.as_deref())?;
+    let mut progress = Progress::start("export", None);
+    // A bar and a terminal full of events would overwrite one another.
+    let quiet = args.output.is_none();
+    let copied = copy(stream, args.format, &mut output, &mut |bytes, events| {
+        if !quiet {
+            progress.update(bytes, events);
+        }
+    });
+    progress.end();
+    let (events, bytes) = copied?;
+    output.finish()?;
+    let seconds = progress.seconds();
+    eprintln!(
+        "exported {} events, {}, in {seconds:.1} s: {} events/s",
+        grouped(events),
+        megabytes(bytes),
+        grouped((events as f64 / seconds) as u64)
+    );
+    Ok(())
+}
+
+fn open(args: &ExportArgs) -> Result<Stream, Failure> {
+    let mut path = args.target.path("events");
+    args.query.add_to(&mut path);
+    if let Some(after) = args.after {
+        add_parameter(&mut path, "after", &after.to_string());
+    }
+    let mut client = args.target.client()?;
+    events_stream(&mut client, &path)
+}
+
+/// Asks for events as NDJSON.
+pub(crate) fn events_stream(
+    client: &mut crate::cli::client::Client,
+    path: &str,
+) -> Result<Stream, Failure> {
+    let (head, body) = client.open(&Request::get(path, &[("Accept", "application/x-ndjson")]))?;
+    if head.status == 200 && head.is_type("application/x-ndjson") {
+        return Ok(body);
+    }
+    Err(refused(head.status, body))
+}
+
+/// What the server says instead of events.
+pub(crate) fn refused(status: u16, body: impl Read) -> Failure {
+    let mut bytes = Vec::new();
+    // A problem that is cut off still has its status.
+    let _ = body.take(1 << 20).read_to_end(&mut bytes);
+    let problem = Problem::read(status, &bytes);
+    let code = if (400..500).contains(&status) { Code::Usage } else { Code::Unavailable };
+    Failure::new(code, problem.sentence())
+}
+
+/// Copies events; returns how many, and the bytes written.
+fn copy(
+    source: impl BufRead,
+    format: Format,
+    output: &mut Output,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(u64, u64), Failure> {
+    let mut lines = EventLines::new(source);
+    let (mut events, mut bytes) = (0u64, 0u64);
+    let mut row = Vec::new();
+    if format == Format::Csv {
+        row.extend_from_slice(b"position,recorded_at,type,tags,id,metadata,data,data_base64\n");
+    }
+    loop {
+        output.write(&row)?;
+        bytes += row.len() as u64;
+        row.clear();
+        let Some((line, event)) = lines.next()? else { break };
+        match format {
+            Format::Ndjson => row.extend_from_slice(line.as_bytes()),
+            Format::Cloudevents => push_cloudevent(&mut row, &event),
+            Format::Csv => push_csv(&mut row, &event),
+        }
+        if format != Format::Csv {
+            row.push(b'\n');
+        }
+        events += 1;
+        if events.is_multiple_of(1024) {
+            progress(bytes, events);
+        }
+    }
+    Ok((events, bytes))
+}
+
+/// Events of an NDJSON answer, each a line; checks that they are whole and in order.
+pub(crate) struct EventLines<R> {
+    source: R,
+    line: Vec<u8>,
+    last: u64,
+}
+
+impl<R: BufRead> EventLines<R> {
+    /// Events of an answer's body.
+    pub(crate) fn new(source: R) -> EventLines<R> {
+        EventLines { source, line: Vec::new(), last: 0 }
+    }
+
+    /// The next event, as it came and as read.
+    pub(crate) fn next(&mut self) -> Result<Option<(&str, Recorded<'_>)>, Failure> {
+        self.line.clear();
+        let mut limited = self.source.by_ref().take(2 * MAX_REQUEST_BYTES as u64);
+        let read = limited.read_until(b'\n', &mut self.line);
+        let last = self.last;
+        let cut = |why: &str| {
+            let message = format!(
+                "the stream broke off after position {last}: {why}; go on from there with --after {last}"
+            );
+            Failure::new(Code::Unavailable, message)
+        };
+        read.map_err(|error| cut(&error.to_string()))?;
+        if self.line.is_empty() {
+            return Ok(None);
+        }
+        if self.line.pop() != Some(b'\n') {
+            return Err(cut("the last line has no end"));
+        }
+        let line = std::str::from_utf8(&self.line).map_err(|_| cut("a line is not UTF-8"))?;
+        let event = Recorded::parse(line).map_err(|what| cut(&what))?;
+        if event.position <= last {
+            return Err(cut(&format!("position {} came after it", event.position)));
+        }
+        self.last = event.position;
+        Ok(Some((line, event)))
+    }
+}
+
+fn push_cloudevent(out: &mut Vec<u8>, event: &Recorded<'_>) {
+    let mut member = |name: &str, value: &str| {
+        out.extend_from_slice(if out.is_empty() { b"{" } else { b"," });
+        push_string(out, name);
+        out.push(b':');
+        push_string(out, value);
+    };
+    let tag = |key: &str| event.tags.iter().find_map(|tag| tag.0.strip_prefix(key));
+    let given = event.id.as_ref().map(|id| id.0.to_string());
+    // An event nobody named is named by its position, which is as unique.
+    let id = event.metadata_value(ID_METADATA).or(given);
+    member("specversion", "1.0");
+    member("id", &id.unwrap_or_else(|| event.position.to_string()));
+    member("source", tag("source:").unwrap_or("wellspring"));
+    member("type", &event.event_type);
+    if let Some(subject) = tag("subject:") {
+        member("subject", subject);
+    }
+    let recorded_at = event.recorded_at.as_ref().map(|time| time.0.to_string());
+    if let Some(time) = event.metadata_value("time").or(recorded_at) {
+        member("time", &time);
+    }
+    member(POSITION_ATTRIBUTE, &event.position.to_string());
+    let tags: Vec<&str> = event.tags.iter().map(|tag| &*tag.0).collect();
+    member(TAGS_ATTRIBUTE, &json_list(&tags));
+    // There even if empty: it tells import not to make metadata of the attributes above.
+    let metadata = event.metadata.as_ref().map_or_else(|| "{}".to_owned(), json_object);
+    member(METADATA_ATTRIBUTE, &metadata);
+    match (&event.data, &event.data_base64) {
+        (_, Some(bytes)) => member("data_base64", &bytes.0),
+        (Some(data), None) => {
+            member("datacontenttype", "application/json");
+            out.extend_from_slice(b",\"data\":");
+            out.extend_from_slice(data.get().as_bytes());
+        }
+        (None, None) => {}
+    }
+    out.push(b'}');
+}
+
+fn json_list(items: &[&str]) -> String {
+    serde_json::to_string(items).unwrap_or_default()
+}
+
+fn json_object(fields: &crate::cli::wire::Fields<'_>) -> String {
+    let mut out = vec![b'{'];
+    for (i, (name, raw)) in fields.0.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        push_string(&mut out, name);
+        out.push(b':');
+        out.extend_from_slice(raw.get().as_bytes());
+    }
+    out.push(b'}');
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Appends a row as RFC 4180 has it.
+fn push_csv(out: &mut Vec<u8>, event: &Recorded<'_>) {
+    let tags: Vec<&str> = event.tags.iter().map(|tag| &*tag.0).collect();
+    let text = |value: &Option<crate::cli::wire::Text<'_>>| {
+        value.as_ref().map(|text| text.0.to_string()).unwrap_or_default()
+    };
+    let cells = [
+        event.position.to_string(),
+        text(&event.recorded_at),
+        event.event_type.to_string(),
+        json_list(&tags),
+        text(&event.id),
+        event.metadata.as_ref().map(json_object).unwrap_or_default(),
+        event.data.map(|data| data.get().to_owned()).unwrap_or_default(),
+        text(&event.data_base64),
+    ];
+    for (i, cell) in cells.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        if cell.contains(['"', ',', '\r', '\n']) {
+            out.extend_from_slice(format!("\"{}\"", cell.replace('"', "\"\"")).as_bytes());
+        } else {
+            out.extend_from_slice(cell.as_bytes());
+        }
+    }
+    out.push(b'\n');
+}
+
+/// Where an export goes. A file gets its name only when it is whole.
+struct Output {
+    writer: Box<dyn Finish>,
+    name: String,
+    rename: Option<(PathBuf, PathBuf)>,
+}
+
+trait Finish: Write {
+    /// Writes what is left, so that it survives.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+struct Plain(BufWriter<File>);
+struct Gzip(GzEncoder<BufWriter<File>>);
+struct Standard(BufWriter<io::Stdout>);
+
+macro_rules! write_through {
+    ($($name:ty),*) => {$(
+        impl Write for $name {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.write(bytes)
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                self.0.flush()
+            }
+        }
+    )*};
+}
+write_through!(Plain, Gzip, Standard);
+
+impl Finish for Plain {
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        self.0.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    }
+}
+
+impl Finish for Gzip {
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        Box::new(Plain(self.0.finish()?)).finish()
+    }
+}
+
+impl Finish for Standard {
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Output {
+    fn open(path: Option<&Path>) -> Result<Output, Failure> {
+        let Some(path) = path else {
+            let writer = Box::new(Standard(BufWriter::with_capacity(1 << 16, io::stdout())));
+            return Ok(Output { writer, name: "standard output".to_owned(), rename: None });
+        };
+        let name = path.display().to_string();
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = File::create(&part)
+            .map_err(|error| Failure::new(Code::Io, format!("cannot write {name}: {error}")))?;
+        let file = BufWriter::with_capacity(1 << 18, file);
+        let writer: Box<dyn Finish> = if path.extension().is_some_and(|end| end == "gz") {
+            Box::new(Gzip(GzEncoder::new(file, flate2::Compression::default())))
+        } else {
+            Box::new(Plain(file))
+        };
+        Ok(Output { writer, name, rename: Some((part, path.to_owned())) })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.writer.write_all(bytes).map_err(|error| Failure::output(&self.name, &error))
+    }
+
+    fn finish(mut self) -> Result<(), Failure> {
+        let rename = self.rename.take();
+        let writer =
+            std::mem::replace(&mut self.writer, Box::new(Standard(BufWriter::new(io::stdout()))));
+        let done = writer.finish().and_then(|()| match &rename {
+            Some((part, whole)) => fs::rename(part, whole),
+            None => Ok(()),
+        });
+        done.map_err(|error| Failure::output(&self.name, &error))
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some((part, _)) = &self.rename {
+            let _ = fs::remove_file(part);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = r#"{"position":7,"type":"T","tags":["source:/s","subject:b"],"data":{"a":"x, \"y\""},"id":"018f5c3e-9b2a-7c11-8d3e-0123456789ab","metadata":{"k":"v"},"recorded_at":"2026-01-01T00:00:00.000000Z"}"#;
+
+    #[test]
+    fn a_cloudevent_can_be_imported_again() {
+        let mut out = Vec::new();
+        push_cloudevent(&mut out, &Recorded::parse(LINE).unwrap());
+        let text = String::from_utf8(out).unwrap();
+        let event = crate::cli::import::cloudevents::event(&text).unwrap();
+        assert_eq!(event.tags, ["source:/s", "subject:b"]);
+        assert_eq!(event.metadata, [("k".to_owned(), "v".to_owned())]);
+        assert_eq!(event.data, br#"{"a":"x, \"y\""}"#);
+        assert!(event.id.is_some());
+        let mut out = Vec::new();
+        push_cloudevent(
+            &mut out,
+            &Recorded::parse(r#"{"position":1,"type":"T","data":1}"#).unwrap(),
+        );
+        let event = crate::cli::import::cloudevents::event(std::str::from_utf8(&out).unwrap());
+        assert_eq!(event.unwrap(), wellspring_types::Event::json("T", &[], "1"));
+    }
+
+    #[test]
+    fn a_csv_row_is_quoted() {
+        let mut out = Vec::new();
+        push_csv(&mut out, &Recorded::parse(LINE).unwrap());
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            concat!(
+                r#"7,2026-01-01T00:00:00.000000Z,T,"[""source:/s"",""subject:b""]","#,
+                r#"018f5c3e-9b2a-7c11-8d3e-0123456789ab,"{""k"":""v""}","{""a"":""x, \""y\""""}","#,
+                "\n"
+            )
+        );
+    }
+
+    #[test]
+    fn a_stream_out_of_order_or_without_its_end_is_refused() {
+        let event = |n: u64| format!("{{\"position\":{n},\"type\":\"T\",\"data\":1}}");
+        let read = |text: String| {
+            let mut lines = EventLines::new(io::Cursor::new(text));
+            while lines.next()?.is_some() {}
+            Ok::<_, Failure>(lines.last)
+        };
+        assert_eq!(read(format!("{}\n{}\n", event(2), event(5))), Ok(5));
+        let cut = read(format!("{}\n{}", event(2), event(5))).unwrap_err();
+        assert!(cut.message.contains("--after 2"), "{}", cut.message);
+        assert!(read(format!("{}\n{}\n", event(2), event(2))).is_err());
+        assert!(read("oops\n".to_owned()).is_err());
+    }
+}

@@ -1,0 +1,240 @@
+//! JSON values one after the other: a line each, or the elements of one array.
+//! Either way at most one value is in memory.
+
+use std::io::{self, BufRead, Read};
+use wellspring_types::limits::MAX_REQUEST_BYTES;
+
+/// Longest line or element, in bytes. An event of the largest payload fits,
+/// every character of it escaped.
+const MAX_ITEM_BYTES: usize = MAX_REQUEST_BYTES;
+
+/// Why reading cannot go on: what follows cannot be told apart any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Broken {
+    /// Where, counted from 1.
+    pub(crate) line: u64,
+    /// What is wrong.
+    pub(crate) what: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Unknown,
+    Lines,
+    /// In an array; `true` before its first element.
+    Array(bool),
+    Ended,
+}
+
+/// Splits a stream into values without understanding them.
+pub(crate) struct JsonItems<R> {
+    reader: R,
+    shape: Shape,
+    line: u64,
+    buffer: Vec<u8>,
+}
+
+impl<R: BufRead> JsonItems<R> {
+    /// Values of a stream.
+    pub(crate) fn new(reader: R) -> JsonItems<R> {
+        JsonItems { reader, shape: Shape::Unknown, line: 1, buffer: Vec::new() }
+    }
+
+    /// The next value and the line it begins on; `None` at the end. Empty lines are passed over.
+    pub(crate) fn next(&mut self) -> Result<Option<(u64, &[u8])>, Broken> {
+        if self.shape == Shape::Unknown {
+            self.shape = match self.peek_past_space()? {
+                None => Shape::Ended,
+                Some(b'[') => {
+                    self.reader.consume(1);
+                    Shape::Array(true)
+                }
+                Some(_) => Shape::Lines,
+            };
+        }
+        match self.shape {
+            Shape::Lines => self.next_line(),
+            Shape::Array(first) => self.next_element(first),
+            Shape::Unknown | Shape::Ended => Ok(None),
+        }
+    }
+
+    fn next_line(&mut self) -> Result<Option<(u64, &[u8])>, Broken> {
+        loop {
+            let line = self.line;
+            self.buffer.clear();
+            let mut limited = self.reader.by_ref().take(MAX_ITEM_BYTES as u64 + 1);
+            let read = limited.read_until(b'\n', &mut self.buffer);
+            read.map_err(|error| self.io(&error))?;
+            if self.buffer.is_empty() {
+                self.shape = Shape::Ended;
+                return Ok(None);
+            }
+            if self.buffer.len() > MAX_ITEM_BYTES {
+                return Err(self.too_long());
+            }
+            self.line += 1;
+            if !self.buffer.trim_ascii().is_empty() {
+                return Ok(Some((line, self.buffer.trim_ascii())));
+            }
+        }
+    }
+
+    fn next_element(&mut self, first: bool) -> Result<Option<(u64, &[u8])>, Broken> {
+        let mut next = self.peek_past_space()?;
+        if next == Some(b',') && !first {
+            self.reader.consume(1);
+            next = self.peek_past_space()?;
+        } else if next == Some(b']') {
+            self.reader.consume(1);
+            if self.peek_past_space()?.is_some() {
+                return Err(self.broken("nothing may follow the array's closing bracket"));
+            }
+            self.shape = Shape::Ended;
+            return Ok(None);
+        } else if !first && next.is_some() {
+            return Err(self.broken("expected a comma or the array's closing bracket"));
+        }
+        match next {
+            Some(b'{') => {
+                self.shape = Shape::Array(false);
+                let line = self.line;
+                self.read_object()?;
+                Ok(Some((line, &self.buffer)))
+            }
+            Some(_) => Err(self.broken("expected an object as the array's next element")),
+            None => Err(self.broken("the array has no end: the file is cut short")),
+        }
+    }
+
+    /// Reads from an opening brace to the one that closes it.
+    fn read_object(&mut self) -> Result<(), Broken> {
+        self.buffer.clear();
+        let (mut depth, mut in_string, mut escaped) = (0u64, false, false);
+        loop {
+            let bytes = match self.reader.fill_buf() {
+                Ok(bytes) => bytes,
+                Err(error) => return Err(self.io(&error)),
+            };
+            if bytes.is_empty() {
+                return Err(self.broken("an object has no end: the file is cut short"));
+            }
+            let mut used = bytes.len();
+            let mut closed = false;
+            for (i, &byte) in bytes.iter().enumerate() {
+                self.line += u64::from(byte == b'\n');
+                match (in_string, byte) {
+                    (true, _) if escaped => escaped = false,
+                    (true, b'\\') => escaped = true,
+                    (_, b'"') => in_string = !in_string,
+                    (false, b'{' | b'[') => depth += 1,
+                    (false, b'}' | b']') => depth -= 1,
+                    _ => {}
+                }
+                if depth == 0 {
+                    (used, closed) = (i + 1, true);
+                    break;
+                }
+            }
+            self.buffer.extend_from_slice(&bytes[..used]);
+            self.reader.consume(used);
+            if self.buffer.len() > MAX_ITEM_BYTES {
+                return Err(self.too_long());
+            }
+            if closed {
+                return Ok(());
+            }
+        }
+    }
+
+    fn peek_past_space(&mut self) -> Result<Option<u8>, Broken> {
+        loop {
+            let bytes = match self.reader.fill_buf() {
+                Ok(bytes) => bytes,
+                Err(error) => return Err(self.io(&error)),
+            };
+            match bytes.first() {
+                None => return Ok(None),
+                Some(&byte) if byte.is_ascii_whitespace() => {
+                    self.line += u64::from(byte == b'\n');
+                    self.reader.consume(1);
+                }
+                Some(&byte) => return Ok(Some(byte)),
+            }
+        }
+    }
+
+    fn broken(&self, what: &str) -> Broken {
+        Broken { line: self.line, what: what.to_owned() }
+    }
+
+    fn too_long(&self) -> Broken {
+        self.broken(&format!("longer than {} MiB without an end", MAX_ITEM_BYTES >> 20))
+    }
+
+    fn io(&self, error: &io::Error) -> Broken {
+        self.broken(&reading(error))
+    }
+}
+
+/// What to say when the input cannot be read on.
+pub(crate) fn reading(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the compressed file is cut short".to_owned(),
+        _ => format!("cannot read on: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::BufReader;
+
+    fn read(text: &str) -> Result<Vec<(u64, String)>, Broken> {
+        // A tiny buffer, so that values straddle its edges.
+        let mut items = JsonItems::new(BufReader::with_capacity(3, text.as_bytes()));
+        let mut all = Vec::new();
+        while let Some((line, item)) = items.next()? {
+            all.push((line, String::from_utf8(item.to_vec()).unwrap()));
+        }
+        assert_eq!(items.next(), Ok(None));
+        Ok(all)
+    }
+
+    #[test]
+    fn lines_and_arrays_are_split_alike() {
+        let want = |lines: &[(u64, &str)]| {
+            Ok(lines.iter().map(|&(n, s)| (n, s.to_owned())).collect::<Vec<_>>())
+        };
+        assert_eq!(read("{\"a\":1}\r\n\n  {\"b\":2}"), want(&[(1, "{\"a\":1}"), (3, "{\"b\":2}")]));
+        let array = "\n[ {\"a\":\"}]\\\"\"}\n,\n{\"b\":\n[{}]} ]\n";
+        assert_eq!(read(array), want(&[(2, "{\"a\":\"}]\\\"\"}"), (4, "{\"b\":\n[{}]}")]));
+        for nothing in ["", " \n", "[]", "[ ]\n"] {
+            assert_eq!(read(nothing), want(&[]));
+        }
+    }
+
+    #[test]
+    fn a_broken_array_is_an_error_with_its_line() {
+        for (bad, line) in [
+            ("[", 1),
+            ("[\n{", 2),
+            ("[{},", 1),
+            ("[{}{}]", 1),
+            ("[\n\n1]", 3),
+            ("[{}]\nx", 2),
+            ("[,{}]", 1),
+        ] {
+            assert_eq!(read(bad).unwrap_err().line, line, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_does_not_fill_the_memory() {
+        let endless = io::repeat(b'x');
+        let mut items = JsonItems::new(BufReader::new(endless));
+        assert!(items.next().unwrap_err().what.contains("16 MiB"));
+        let endless = BufReader::new(io::Read::chain(&b"[{\""[..], io::repeat(b'x')));
+        assert!(JsonItems::new(endless).next().unwrap_err().what.contains("16 MiB"));
+    }
+}

@@ -1,0 +1,59 @@
+//! One reader for every input format.
+
+use crate::cli::exit::Failure;
+use crate::cli::import::Format;
+use crate::cli::import::csv_rows::{CsvMapping, CsvRows};
+use crate::cli::import::json_items::{Broken, JsonItems};
+use crate::cli::import::{cloudevents, ndjson};
+use crate::cli::wire::Fault;
+use std::io::BufRead;
+use wellspring_types::Event;
+
+/// An event, or what is wrong with it, and the line it begins on.
+pub(crate) type Numbered = (u64, Result<Event, Fault>);
+
+type Input = Box<dyn BufRead + Send>;
+
+/// Events of an input, in its order.
+pub(crate) enum Rows {
+    /// A value a line, or an array of values.
+    Json(JsonItems<Input>, fn(&str) -> Result<Event, Fault>),
+    /// Rows under a header.
+    Csv(Box<CsvRows<Input>>),
+}
+
+impl Rows {
+    /// Begins to read.
+    ///
+    /// # Errors
+    /// Data, if a CSV header does not fit its mapping.
+    pub(crate) fn new(
+        format: Format,
+        reader: Input,
+        mapping: &CsvMapping,
+    ) -> Result<Rows, Failure> {
+        Ok(match format {
+            Format::Ndjson => Rows::Json(JsonItems::new(reader), ndjson::event),
+            Format::Cloudevents => Rows::Json(JsonItems::new(reader), cloudevents::event),
+            Format::Csv => {
+                Rows::Csv(Box::new(CsvRows::new(reader, mapping).map_err(Failure::data)?))
+            }
+        })
+    }
+
+    /// The next event, or what is wrong with it, and its line.
+    ///
+    /// # Errors
+    /// [`Broken`] if what follows cannot be read at all.
+    pub(crate) fn next(&mut self) -> Result<Option<Numbered>, Broken> {
+        match self {
+            Rows::Csv(rows) => rows.next(),
+            Rows::Json(items, event) => {
+                let Some((line, bytes)) = items.next()? else { return Ok(None) };
+                let text = std::str::from_utf8(bytes)
+                    .map_err(|_| Fault::of("", "is not UTF-8; convert the file first"));
+                Ok(Some((line, text.and_then(*event))))
+            }
+        }
+    }
+}

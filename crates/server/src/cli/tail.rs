@@ -1,0 +1,241 @@
+//! `wellspring tail`: events as lines, and those to come as they come.
+
+use crate::cli::Target;
+use crate::cli::client::{Client, ClientError, Request};
+use crate::cli::exit::{Code, Failure};
+use crate::cli::export::{EventLines, events_stream, refused};
+use crate::cli::interrupt::on_interrupt;
+use crate::cli::problem::Problem;
+use crate::cli::query::{QueryArgs, add_parameter};
+use crate::cli::sse::Messages;
+use crate::cli::wire::Recorded;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::io::{self, Write};
+use std::time::Duration;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// What `wellspring tail` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TailArgs {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    query: QueryArgs,
+    /// Shows what comes, too, until Ctrl-C; connects again by itself and misses nothing.
+    #[arg(short, long)]
+    follow: bool,
+    /// Begins with so many of the newest events.
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=1000))]
+    lines: u64,
+    /// Begins after this position instead.
+    #[arg(long, value_name = "POSITION")]
+    after: Option<u64>,
+    /// Begins with the first event instead.
+    #[arg(long, conflicts_with = "after")]
+    from_start: bool,
+    /// Prints events as the JSON the server sends.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows events.
+pub(crate) fn run(args: &TailArgs) -> Result<(), Failure> {
+    // Lines are written whole and flushed: there is nothing left to say at Ctrl-C.
+    on_interrupt(|| ());
+    let mut client = args.target.client()?;
+    let mut printer = Printer { out: io::stdout(), json: args.json };
+    let after = if args.from_start { Some(0) } else { args.after };
+    let after = match after {
+        Some(after) => after,
+        None => newest(args, &mut client, &mut printer)?,
+    };
+    if args.follow {
+        return follow(args, &mut client, &mut printer, after);
+    }
+    if args.from_start || args.after.is_some() {
+        let mut lines = EventLines::new(events_stream(&mut client, &path(args, after))?);
+        while let Some((line, event)) = lines.next()? {
+            printer.print(line, &event)?;
+        }
+    }
+    Ok(())
+}
+
+fn path(args: &TailArgs, after: u64) -> String {
+    let mut path = args.target.path("events");
+    args.query.add_to(&mut path);
+    add_parameter(&mut path, "after", &after.to_string());
+    path
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(borrow)]
+    events: Vec<&'a RawValue>,
+    head: u64,
+}
+
+/// Prints the newest events and returns the head they were read at, where following goes on.
+fn newest(
+    args: &TailArgs,
+    client: &mut Client,
+    printer: &mut Printer<impl Write>,
+) -> Result<u64, Failure> {
+    let mut path = args.target.path("events");
+    args.query.add_to(&mut path);
+    add_parameter(&mut path, "order", "desc");
+    add_parameter(&mut path, "limit", &args.lines.max(1).to_string());
+    let answer = client.call(&Request::get(&path, &[("Accept", "application/json")]))?;
+    if answer.head.status != 200 {
+        let code = if answer.head.status < 500 { Code::Usage } else { Code::Unavailable };
+        return Err(Failure::new(code, Problem::of(&answer).sentence()));
+    }
+    let page: Page<'_> = serde_json::from_slice(&answer.body).map_err(|error| {
+        Failure::new(Code::Unavailable, format!("the server sent no page of events ({error})"))
+    })?;
+    let wanted = usize::try_from(args.lines).unwrap_or(usize::MAX);
+    for raw in page.events.iter().take(wanted).rev() {
+        printer.print_text(raw.get())?;
+    }
+    Ok(page.head)
+}
+
+/// Why a subscription ended.
+enum End {
+    /// Connect again; `true` if it had delivered something.
+    Again(bool, String),
+    /// Connecting again would not help.
+    Final(Failure),
+}
+
+fn follow(
+    args: &TailArgs,
+    client: &mut Client,
+    printer: &mut Printer<impl Write>,
+    after: u64,
+) -> Result<(), Failure> {
+    let mut cursor = after;
+    let mut pause = FIRST_PAUSE;
+    let mut ever_connected = false;
+    let mut quiet = false;
+    loop {
+        match subscription(args, client, printer, &mut cursor, &mut ever_connected) {
+            End::Final(failure) => return Err(failure),
+            End::Again(_, why) if !ever_connected => {
+                return Err(Failure::new(Code::Unavailable, why));
+            }
+            End::Again(delivered, why) => {
+                if delivered {
+                    (pause, quiet) = (FIRST_PAUSE, false);
+                }
+                // Once is enough for an outage.
+                if !quiet {
+                    eprintln!("wellspring: {why}; connecting again from position {cursor}");
+                    quiet = true;
+                }
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+/// One connection's worth of events.
+fn subscription(
+    args: &TailArgs,
+    client: &mut Client,
+    printer: &mut Printer<impl Write>,
+    cursor: &mut u64,
+    ever_connected: &mut bool,
+) -> End {
+    let path = path(args, *cursor);
+    let last = cursor.to_string();
+    let headers = [("Accept", "text/event-stream"), ("Last-Event-ID", last.as_str())];
+    let (head, body) = match client.open(&Request::get(&path, &headers)) {
+        Ok(opened) => opened,
+        Err(error @ ClientError::TooLarge) => return End::Final(error.into()),
+        Err(error) => return End::Again(false, error.to_string()),
+    };
+    if head.status != 200 || !head.is_type("text/event-stream") {
+        let failure = refused(head.status, body);
+        if matches!(head.status, 429 | 500..=599) {
+            return End::Again(false, failure.message);
+        }
+        return End::Final(failure);
+    }
+    *ever_connected = true;
+    let mut messages = Messages::new(body);
+    let mut delivered = false;
+    loop {
+        let message = match messages.next() {
+            Ok(Some(message)) => message,
+            Ok(None) => return End::Again(delivered, "the server ended the stream".to_owned()),
+            Err(error) => return End::Again(delivered, error.to_string()),
+        };
+        // Named messages are no events, but may tell how far the server has looked.
+        if !matches!(message.event.as_str(), "" | "message") {
+            *cursor = message.id.parse().map_or(*cursor, |id: u64| id.max(*cursor));
+            continue;
+        }
+        let printed = Recorded::parse(&message.data)
+            .map_err(|what| Failure::new(Code::Unavailable, what))
+            .and_then(|event| {
+                // After a reconnection a server may repeat what it is not sure we have.
+                if event.position > *cursor {
+                    printer.print(&message.data, &event)?;
+                    *cursor = event.position;
+                }
+                Ok(())
+            });
+        if let Err(failure) = printed {
+            return End::Final(failure);
+        }
+        delivered = true;
+    }
+}
+
+struct Printer<W> {
+    out: W,
+    json: bool,
+}
+
+impl<W: Write> Printer<W> {
+    fn print_text(&mut self, text: &str) -> Result<(), Failure> {
+        let event = Recorded::parse(text).map_err(|what| Failure::new(Code::Unavailable, what))?;
+        self.print(text, &event)
+    }
+
+    fn print(&mut self, text: &str, event: &Recorded<'_>) -> Result<(), Failure> {
+        let line = if self.json {
+            // Line ends in JSON are only ever white space.
+            text.replace(['\r', '\n'], " ")
+        } else {
+            readable(event)
+        };
+        writeln!(self.out, "{line}")
+            .and_then(|()| self.out.flush())
+            .map_err(|error| Failure::output("standard output", &error))
+    }
+}
+
+/// An event for people: position, time, type, tags, payload.
+fn readable(event: &Recorded<'_>) -> String {
+    let time = event.recorded_at.as_ref().map_or("-", |time| &*time.0);
+    let tags: Vec<&str> = event.tags.iter().map(|tag| &*tag.0).collect();
+    let data = match (event.data, &event.data_base64) {
+        (Some(data), _) => data.get().to_owned(),
+        (None, Some(bytes)) => format!("base64 {}", bytes.0),
+        (None, None) => String::new(),
+    };
+    let line =
+        format!("{}  {time}  {}  [{}]  {data}", event.position, event.event_type, tags.join(" "));
+    // A payload must not be able to move the cursor of the terminal it is shown on.
+    line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+#[path = "tail_tests.rs"]
+mod tests;

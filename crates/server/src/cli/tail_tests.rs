@@ -1,0 +1,80 @@
+//! Tests of following a log.
+
+use super::*;
+use crate::cli::test_server::{Reply, TestServer};
+use clap::Parser;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: TailArgs,
+}
+
+fn parse(url: &str, more: &[&str]) -> TailArgs {
+    Line::try_parse_from([&["x", "--url", url], more].concat()).unwrap().args
+}
+
+fn event(position: u64) -> String {
+    format!("{{\"position\":{position},\"type\":\"T\",\"tags\":[\"a:1\"],\"data\":{{}}}}")
+}
+
+fn message(position: u64) -> String {
+    format!("id: {position}\ndata: {}\n\n", event(position))
+}
+
+fn stream(body: &str) -> Reply {
+    let length = body.len();
+    Reply::raw(&format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n"
+    ))
+}
+
+#[test]
+fn a_broken_subscription_goes_on_where_it_broke_off() {
+    let server = TestServer::start(|request, earlier| {
+        assert_eq!(request.header("accept"), "text/event-stream");
+        match (earlier, request.header("last-event-id")) {
+            // Cut in the middle of the second message: it comes again.
+            (0, "5") => stream(&format!(": hi\n\n{}id: 7\ndata: {{", message(6))).then_hang_up(),
+            (1, "6") => Reply::json(503, r#"{"detail":"stopping"}"#),
+            (2, "6") => stream(&format!(
+                "{}{}{}event: position\nid: 12\ndata: y\n\n",
+                message(6),
+                message(7),
+                message(9)
+            ))
+            .then_hang_up(),
+            (3, "12") => Reply::json(404, r#"{"detail":"dropped"}"#),
+            other => Reply::json(404, &format!("{{\"detail\":\"unexpected {other:?}\"}}")),
+        }
+    });
+    let args = parse(server.url(), &["-f", "--after", "5", "--tag", "a:1"]);
+    let mut printer = Printer { out: Vec::new(), json: true };
+    let mut client = args.target.client().unwrap();
+    let failure = follow(&args, &mut client, &mut printer, 5).unwrap_err();
+    assert!(failure.message.contains("dropped"), "{}", failure.message);
+    let printed = String::from_utf8(printer.out).unwrap();
+    assert_eq!(printed, [6, 7, 9].map(|n| event(n) + "\n").concat());
+}
+
+#[test]
+fn the_newest_come_in_their_order() {
+    let server = TestServer::start(|request, _| {
+        assert!(request.path.contains("order=desc") && request.path.contains("limit=2"));
+        let page = format!("{{\"events\":[{},{}],\"head\":12,\"next\":7}}", event(9), event(8));
+        Reply::json(200, &page)
+    });
+    let args = parse(server.url(), &["-n", "2"]);
+    let mut printer = Printer { out: Vec::new(), json: false };
+    let head = newest(&args, &mut args.target.client().unwrap(), &mut printer).unwrap();
+    assert_eq!(head, 12);
+    let printed = String::from_utf8(printer.out).unwrap();
+    assert_eq!(printed, "8  -  T  [a:1]  {}\n9  -  T  [a:1]  {}\n");
+}
+
+#[test]
+fn a_payload_cannot_move_the_cursor() {
+    let text = "{\"position\":1,\"type\":\"T\",\"tags\":[],\"data\":\"\u{9b}2J\"}";
+    let line = readable(&Recorded::parse(text).unwrap());
+    assert!(!line.chars().any(char::is_control), "{line:?}");
+}

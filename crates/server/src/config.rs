@@ -1,0 +1,276 @@
+//! What can be set: flags first, then `WELLSPRING_*`, then a TOML file, then the default.
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wellspring_types::limits;
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines, one object a line.
+    Json,
+}
+
+/// What `wellspring serve` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// A TOML file with any of the settings, names as the flags with `_` for `-`.
+    #[arg(long, env = "WELLSPRING_CONFIG")]
+    config: Option<PathBuf>,
+    /// Prints the effective configuration with every limit, and stops.
+    #[arg(long)]
+    pub(crate) print_config: bool,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+macro_rules! settings {
+    ($($(#[doc = $doc:literal])+ $([$($flag:tt)*])? $name:ident: $type:ty = $env:literal, $default:expr;)*) => {
+        /// Settings as given in one place: flags and environment, or the file.
+        #[derive(Debug, Default, Args, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        struct Settings {
+            $($(#[doc = $doc])+ #[arg(long, env = $env, $($($flag)*)?)] $name: Option<$type>,)*
+        }
+
+        /// The effective configuration.
+        #[derive(Debug, Clone, Serialize)]
+        pub(crate) struct Config {
+            $($(#[doc = $doc])+ pub(crate) $name: $type,)*
+        }
+
+        impl Settings {
+            /// These, and where they are silent `other`, and where both are the default.
+            fn over(self, other: Settings) -> Config {
+                Config { $($name: self.$name.or(other.$name).unwrap_or_else(|| $default),)* }
+            }
+        }
+    };
+}
+
+settings! {
+    /// Folder of the data.
+    data: PathBuf = "WELLSPRING_DATA", PathBuf::from("./data");
+    /// Address and port to listen on; port 0 takes a free one.
+    listen: String = "WELLSPRING_LISTEN", "127.0.0.1:4000".to_owned();
+    /// Allows a --listen address that other machines can reach, without accounts or encryption.
+    [num_args = 0..=1, default_missing_value = "true"]
+    insecure: bool = "WELLSPRING_INSECURE", false;
+    /// When an append counts as durable: `always`, or `interval=<ms>` (a power loss may take that much).
+    sync: String = "WELLSPRING_SYNC", "always".to_owned();
+    /// Serves /cleanup and /load-test-data, which change or remove data without asking.
+    [num_args = 0..=1, default_missing_value = "true"]
+    dev_endpoints: bool = "WELLSPRING_DEV_ENDPOINTS", false;
+    /// Serving threads; 0 = one for each core.
+    threads: usize = "WELLSPRING_THREADS", 0;
+    /// How log lines are written: text or json.
+    log_format: LogFormat = "WELLSPRING_LOG_FORMAT", LogFormat::Text;
+    /// Least severity written: error, warn, info, debug, trace.
+    log_level: String = "WELLSPRING_LOG_LEVEL", "info".to_owned();
+    /// Writes a line for every request at level info (else at debug).
+    [num_args = 0..=1, default_missing_value = "true"]
+    access_log: bool = "WELLSPRING_ACCESS_LOG", false;
+    /// Most logs.
+    max_logs: usize = "WELLSPRING_MAX_LOGS", 256;
+    /// Most connections at a time; further ones get 503.
+    max_connections: usize = "WELLSPRING_MAX_CONNECTIONS", 16_384;
+    /// Longest path and query of a URL, in bytes.
+    max_url_bytes: usize = "WELLSPRING_MAX_URL_BYTES", 16_384;
+    /// Most headers of a request.
+    max_headers: usize = "WELLSPRING_MAX_HEADERS", 64;
+    /// Largest read buffer of a connection: bounds the header section, in bytes.
+    max_buffer_bytes: usize = "WELLSPRING_MAX_BUFFER_BYTES", 65_536;
+    /// Most HTTP/2 streams of a connection.
+    max_streams: u32 = "WELLSPRING_MAX_STREAMS", 256;
+    /// Most memory that bodies being received may take together, in bytes.
+    body_memory_bytes: usize = "WELLSPRING_BODY_MEMORY_BYTES", 512 << 20;
+    /// Most long reads at a time; further ones get 503.
+    max_long_reads: usize = "WELLSPRING_MAX_LONG_READS", 64;
+    /// Most subscriptions at a time; further ones get 503.
+    max_subscribers: usize = "WELLSPRING_MAX_SUBSCRIBERS", 8_192;
+    /// Longest time a projection may take, in ms.
+    max_fold_ms: u64 = "WELLSPRING_MAX_FOLD_MS", 30_000;
+    /// Largest JSON page of events, in bytes; a larger one is cut and has a `next`.
+    max_page_bytes: usize = "WELLSPRING_MAX_PAGE_BYTES", 16 << 20;
+    /// Largest segment file, in bytes.
+    segment_bytes: u32 = "WELLSPRING_SEGMENT_BYTES", 256 << 20;
+    /// Most bytes of a log that may wait to become durable.
+    staged_bytes: usize = "WELLSPRING_STAGED_BYTES", 64 << 20;
+    /// Time for the header section of a request, in ms.
+    header_timeout_ms: u64 = "WELLSPRING_HEADER_TIMEOUT_MS", 10_000;
+    /// Time a connection may be idle between requests, in ms.
+    idle_timeout_ms: u64 = "WELLSPRING_IDLE_TIMEOUT_MS", 90_000;
+    /// Time for a body (for streamed bodies, for each piece of it), in ms.
+    body_timeout_ms: u64 = "WELLSPRING_BODY_TIMEOUT_MS", 30_000;
+    /// Time a client may leave an answer unread, in ms.
+    write_timeout_ms: u64 = "WELLSPRING_WRITE_TIMEOUT_MS", 60_000;
+    /// Time between signs of life on a subscription, in ms.
+    heartbeat_ms: u64 = "WELLSPRING_HEARTBEAT_MS", 15_000;
+    /// Time for requests in flight when the server stops, in ms.
+    drain_timeout_ms: u64 = "WELLSPRING_DRAIN_TIMEOUT_MS", 10_000;
+}
+
+impl Config {
+    /// Puts flags, environment, file and defaults together and checks them.
+    ///
+    /// # Errors
+    /// A sentence for the person who set them. Starting again unchanged does not help.
+    pub(crate) fn load(args: ServeArgs) -> Result<Config, String> {
+        let file = match &args.config {
+            Some(path) => read_file(path)?,
+            None => Settings::default(),
+        };
+        let config = args.settings.over(file);
+        config.sync()?;
+        let address = config.address()?;
+        if !address.ip().is_loopback() && !config.insecure {
+            return Err(format!(
+                "--listen {address} can be reached from other machines and there are no accounts yet; \
+                 listen on 127.0.0.1, or say --insecure if the network is private"
+            ));
+        }
+        if config.max_buffer_bytes < 8_192 || config.max_url_bytes > config.max_buffer_bytes {
+            return Err("max_buffer_bytes must be at least 8192 and max_url_bytes".to_owned());
+        }
+        if !(64 << 10..=u32::MAX - 1).contains(&config.segment_bytes) {
+            return Err("segment_bytes must be from 65536 to 4294967294".to_owned());
+        }
+        let zero = [config.heartbeat_ms, config.body_timeout_ms, config.header_timeout_ms];
+        if zero.contains(&0) {
+            return Err("timeouts and heartbeat_ms must not be 0".to_owned());
+        }
+        Ok(config)
+    }
+
+    /// The address to listen on.
+    ///
+    /// # Errors
+    /// A sentence about `listen`.
+    pub(crate) fn address(&self) -> Result<SocketAddr, String> {
+        let text = self.listen.replace("localhost:", "127.0.0.1:");
+        text.parse().map_err(|_| {
+            format!("--listen must be ADDRESS:PORT, e.g. 127.0.0.1:4000, not {:?}", self.listen)
+        })
+    }
+
+    /// When an append counts as durable.
+    ///
+    /// # Errors
+    /// A sentence about `sync`.
+    pub(crate) fn sync(&self) -> Result<wellspring_log::Sync, String> {
+        let interval = || self.sync.strip_prefix("interval=")?.parse().ok().filter(|&ms| ms > 0);
+        match (self.sync.as_str(), interval()) {
+            ("always", _) => Ok(wellspring_log::Sync::Always),
+            (_, Some(ms)) => Ok(wellspring_log::Sync::Interval(Duration::from_millis(ms))),
+            _ => Err(format!("--sync must be `always` or `interval=<ms>`, not {:?}", self.sync)),
+        }
+    }
+
+    /// The effective configuration as TOML, with the limits that cannot be set.
+    pub(crate) fn to_toml(&self) -> String {
+        let settings = toml::to_string(self).unwrap_or_else(|e| format!("# {e}\n"));
+        format!(
+            "{settings}\n# Part of the meaning of an event; the same everywhere:\n[limits]\n{}",
+            fixed_limits()
+        )
+    }
+}
+
+fn fixed_limits() -> String {
+    [
+        ("max_type_bytes", limits::MAX_TYPE_BYTES),
+        ("max_tag_bytes", limits::MAX_TAG_BYTES),
+        ("max_tags", limits::MAX_TAGS),
+        ("max_metadata_entries", limits::MAX_METADATA_ENTRIES),
+        ("max_metadata_key_bytes", limits::MAX_METADATA_KEY_BYTES),
+        ("max_metadata_value_bytes", limits::MAX_METADATA_VALUE_BYTES),
+        ("max_data_bytes", limits::MAX_DATA_BYTES),
+        ("max_events", limits::MAX_EVENTS),
+        ("max_request_bytes", limits::MAX_REQUEST_BYTES),
+        ("max_request_key_bytes", limits::MAX_REQUEST_KEY_BYTES),
+        ("max_query_items", limits::MAX_QUERY_ITEMS),
+        ("max_query_types", limits::MAX_QUERY_TYPES),
+        ("max_json_depth", crate::http::MAX_JSON_DEPTH),
+        ("max_page_events", crate::http::MAX_PAGE_EVENTS as usize),
+        ("max_wait_ms", crate::http::MAX_WAIT_MS as usize),
+        ("max_lease_ttl_ms", crate::http::MAX_LEASE_TTL_MS as usize),
+    ]
+    .iter()
+    .map(|(name, limit)| format!("{name} = {limit}\n"))
+    .collect()
+}
+
+fn read_file(path: &Path) -> Result<Settings, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| format!("the configuration {} cannot be read: {e}", path.display()))?;
+    // The output of --print-config is accepted back.
+    let mut table: toml::Table = text.parse().map_err(|e| format!("{}: {e}", path.display()))?;
+    table.remove("limits");
+    Settings::deserialize(table).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        serve: ServeArgs,
+    }
+
+    fn load(flags: &[&str]) -> Result<Config, String> {
+        let line = ["x"].iter().chain(flags);
+        Config::load(Line::try_parse_from(line).map_err(|e| e.to_string())?.serve)
+    }
+
+    #[test]
+    fn defaults_are_safe() {
+        let config = load(&[]).unwrap();
+        assert_eq!(config.listen, "127.0.0.1:4000");
+        assert!(config.address().unwrap().ip().is_loopback());
+        assert!(!config.dev_endpoints);
+        assert_eq!(config.sync(), Ok(wellspring_log::Sync::Always));
+    }
+
+    #[test]
+    fn a_public_address_must_be_meant() {
+        assert!(load(&["--listen", "0.0.0.0:4000"]).unwrap_err().contains("--insecure"));
+        assert!(load(&["--listen", "0.0.0.0:4000", "--insecure"]).is_ok());
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_unknown_settings_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("w.toml");
+        std::fs::write(&path, "threads = 3\nsync = \"interval=20\"\n[limits]\nx = 1\n").unwrap();
+        let file = path.to_str().unwrap();
+        let config = load(&["--config", file, "--threads", "5"]).unwrap();
+        assert_eq!((config.threads, config.sync.as_str()), (5, "interval=20"));
+        std::fs::write(&path, "thread = 3\n").unwrap();
+        assert!(load(&["--config", file]).unwrap_err().contains("thread"));
+    }
+
+    #[test]
+    fn what_is_printed_is_accepted_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("w.toml");
+        let config = load(&["--threads", "7"]).unwrap();
+        std::fs::write(&path, config.to_toml()).unwrap();
+        assert_eq!(load(&["--config", path.to_str().unwrap()]).unwrap().threads, 7);
+    }
+
+    #[test]
+    fn sync_modes_are_checked() {
+        for bad in ["sometimes", "interval=", "interval=0", "interval=x"] {
+            assert!(load(&["--sync", bad]).is_err(), "{bad}");
+        }
+    }
+}

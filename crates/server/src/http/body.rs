@@ -1,0 +1,199 @@
+//! The body of a request: read whole within a limit, or piece by piece, never
+//! slower than the timeout, never with more memory than all bodies may take.
+
+use super::Shell;
+use super::problem::{self, Problem};
+use bytes::{Bytes, BytesMut};
+use hyper::body::{Body as _, Incoming};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Bodies up to this size are not charged: every connection's read buffer is about as large.
+const FREE_BYTES: usize = 16 << 10;
+/// What is still read and thrown away of a body nobody wants, so that a client
+/// that is still sending can read its answer: bytes and time.
+const LINGER_BYTES: usize = 64 << 20;
+const LINGER: Duration = Duration::from_secs(3);
+
+/// Where a body comes from.
+pub(crate) enum Source {
+    /// It is all here.
+    Full(Bytes),
+    /// From hyper.
+    Incoming(Incoming),
+}
+
+/// A body and what it has cost so far.
+pub(crate) struct Body {
+    source: Source,
+    shell: Arc<Shell>,
+    charged: usize,
+}
+
+impl Body {
+    /// A body not yet read.
+    pub(crate) fn new(source: Source, shell: &Arc<Shell>) -> Body {
+        Body { source, shell: Arc::clone(shell), charged: 0 }
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_millis(self.shell.config.body_timeout_ms)
+    }
+
+    /// The next piece, `None` at the end.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
+        let timeout = self.timeout();
+        // Most pieces are already there; only a wait costs a timer.
+        let mut first = true;
+        let ready = poll_fn(|context| {
+            if !std::mem::take(&mut first) {
+                return std::task::Poll::Ready(None);
+            }
+            match self.poll_chunk(context) {
+                std::task::Poll::Ready(chunk) => std::task::Poll::Ready(Some(chunk)),
+                std::task::Poll::Pending => std::task::Poll::Ready(None),
+            }
+        });
+        if let Some(chunk) = ready.await {
+            return chunk;
+        }
+        let next = poll_fn(|context| self.poll_chunk(context));
+        tokio::time::timeout(timeout, next).await.unwrap_or_else(|_| Err(too_slow(timeout)))
+    }
+
+    fn poll_chunk(
+        &mut self,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<Option<Bytes>, Box<Problem>>> {
+        use std::task::Poll;
+        loop {
+            let incoming = match &mut self.source {
+                Source::Full(bytes) => {
+                    let bytes = std::mem::take(bytes);
+                    return Poll::Ready(Ok((!bytes.is_empty()).then_some(bytes)));
+                }
+                Source::Incoming(incoming) => incoming,
+            };
+            return match Pin::new(incoming).poll_frame(context) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(None) => Poll::Ready(Ok(None)),
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) if !data.is_empty() => Poll::Ready(Ok(Some(data))),
+                    _ => continue, // trailers and empty frames mean nothing here
+                },
+                Poll::Ready(Some(Err(error))) => Poll::Ready(Err(
+                    problem::BAD_REQUEST.because(format!("the body broke off: {error}"))
+                )),
+            };
+        }
+    }
+
+    /// The whole body, at most `limit` bytes.
+    pub(crate) async fn read(&mut self, limit: usize) -> Result<Bytes, Box<Problem>> {
+        let announced = match &self.source {
+            Source::Full(bytes) => bytes.len() as u64,
+            Source::Incoming(incoming) => incoming.size_hint().lower(),
+        };
+        if announced > limit as u64 {
+            return Err(too_large(limit));
+        }
+        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        if first.len() as u64 >= announced && self.is_end() {
+            return if first.len() > limit { Err(too_large(limit)) } else { Ok(first) };
+        }
+        let timeout = self.timeout();
+        let whole = self.gather(first, announced as usize, limit);
+        tokio::time::timeout(timeout, whole).await.unwrap_or_else(|_| Err(too_slow(timeout)))
+    }
+
+    async fn gather(
+        &mut self,
+        first: Bytes,
+        announced: usize,
+        limit: usize,
+    ) -> Result<Bytes, Box<Problem>> {
+        // Memory is charged as bytes arrive, not as they are announced: promises cost nothing.
+        let mut whole = BytesMut::with_capacity(announced.clamp(first.len(), 1 << 20));
+        let mut next = Some(first);
+        while let Some(chunk) = next {
+            if whole.len() + chunk.len() > limit {
+                return Err(too_large(limit));
+            }
+            self.charge(whole.len() + chunk.len())?;
+            whole.extend_from_slice(&chunk);
+            next = self.chunk().await?;
+        }
+        Ok(whole.freeze())
+    }
+
+    /// Counts this body's memory as `bytes` until it is dropped.
+    pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Box<Problem>> {
+        if bytes <= FREE_BYTES.max(self.charged) {
+            return Ok(());
+        }
+        let more = bytes - self.charged;
+        let counter = &self.shell.stats.body_bytes;
+        let limit = self.shell.config.body_memory_bytes;
+        let before = counter.fetch_add(more as i64, Relaxed);
+        if before + more as i64 > limit as i64 {
+            counter.fetch_sub(more as i64, Relaxed);
+            return Err(problem::OVERLOADED
+                .because("bodies being received take all the memory they may")
+                .limit(limit as u64));
+        }
+        self.charged += more;
+        Ok(())
+    }
+
+    fn is_end(&self) -> bool {
+        match &self.source {
+            Source::Full(bytes) => bytes.is_empty(),
+            Source::Incoming(incoming) => incoming.is_end_stream(),
+        }
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        self.shell.stats.body_bytes.fetch_sub(self.charged as i64, Relaxed);
+        if self.is_end() {
+            return;
+        }
+        let Source::Incoming(incoming) =
+            std::mem::replace(&mut self.source, Source::Full(Bytes::new()))
+        else {
+            return;
+        };
+        // An answer sent while the client is still sending would be lost to a connection reset.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(linger(incoming));
+        }
+    }
+}
+
+async fn linger(mut incoming: Incoming) {
+    let discard = async {
+        let mut discarded = 0;
+        while discarded < LINGER_BYTES {
+            match poll_fn(|context| Pin::new(&mut incoming).poll_frame(context)).await {
+                Some(Ok(frame)) => discarded += frame.data_ref().map_or(0, Bytes::len),
+                _ => return,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(LINGER, discard).await;
+}
+
+fn too_large(limit: usize) -> Box<Problem> {
+    problem::TOO_LARGE
+        .because(format!("the body is larger than {limit} bytes; send several requests"))
+        .limit(limit as u64)
+}
+
+fn too_slow(timeout: Duration) -> Box<Problem> {
+    problem::BODY_TIMEOUT
+        .because(format!("the body did not come within {} ms", timeout.as_millis()))
+}

@@ -1,0 +1,367 @@
+//! hyper under the handlers: HTTP/1.1 and HTTP/2 on one port, one watch over each
+//! connection instead of a timer for each request.
+
+use super::dispatch::dispatch;
+use super::stream::{Chunks, Polled};
+use super::{Body, Content, Shell, Source};
+use bytes::Bytes;
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// What happened on a connection, for the watch over it.
+#[derive(Default)]
+struct Activity {
+    /// Requests whose answer is not yet handed over completely.
+    in_flight: AtomicU64,
+    /// Requests begun.
+    begun: AtomicU64,
+    /// Bytes read since the last request began or ended.
+    read: AtomicU64,
+    /// Bytes written.
+    written: AtomicU64,
+    /// Whether the last write found no room.
+    blocked: AtomicBool,
+    /// Whether this is HTTP/2, where bytes between requests mean nothing.
+    http2: AtomicBool,
+}
+
+/// Counts a request as in flight until its answer is handed over.
+struct InFlight(Arc<Activity>);
+
+impl InFlight {
+    fn new(activity: &Arc<Activity>) -> InFlight {
+        activity.in_flight.fetch_add(1, Relaxed);
+        activity.begun.fetch_add(1, Relaxed);
+        activity.read.store(0, Relaxed);
+        InFlight(Arc::clone(activity))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Relaxed);
+        self.0.read.store(0, Relaxed);
+    }
+}
+
+/// The socket, watched.
+struct Watched {
+    io: TokioIo<TcpStream>,
+    activity: Arc<Activity>,
+}
+
+impl Read for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        let poll = Pin::new(&mut self.io).poll_read(context, buffer);
+        if poll.is_ready() {
+            self.activity.read.fetch_add(1, Relaxed);
+        }
+        poll
+    }
+}
+
+impl Watched {
+    fn note(&self, poll: &Poll<io::Result<usize>>) {
+        match poll {
+            Poll::Ready(Ok(bytes)) => {
+                self.activity.written.fetch_add(*bytes as u64, Relaxed);
+                self.activity.blocked.store(false, Relaxed);
+            }
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => self.activity.blocked.store(true, Relaxed),
+        }
+    }
+}
+
+impl Write for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.io).poll_write(context, bytes);
+        self.note(&poll);
+        poll
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.io).poll_write_vectored(context, slices);
+        self.note(&poll);
+        poll
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}
+
+/// An answer's content as hyper takes it.
+struct Outgoing {
+    content: Content,
+    _in_flight: InFlight,
+}
+
+impl hyper::body::Body for Outgoing {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        match &mut self.content {
+            Content::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Content::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Content::Stream(chunks) => poll_chunk(chunks, context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(&self.content, Content::Full(bytes) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+fn poll_chunk(
+    chunks: &mut Chunks,
+    context: &mut Context<'_>,
+) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+    chunks.poll(context).map(|polled| match polled {
+        Polled::Bytes(bytes) => Some(Ok(Frame::data(bytes))),
+        Polled::End => None,
+        Polled::Cut => Some(Err(io::Error::other("the answer was cut"))),
+    })
+}
+
+async fn serve_request(
+    request: hyper::Request<Incoming>,
+    shell: Arc<Shell>,
+    activity: Arc<Activity>,
+) -> Result<hyper::Response<Outgoing>, Infallible> {
+    let in_flight = InFlight::new(&activity);
+    if request.version() == hyper::Version::HTTP_2 {
+        activity.http2.store(true, Relaxed);
+    }
+    let (parts, incoming) = request.into_parts();
+    let request = super::Request {
+        method: parts.method,
+        uri: parts.uri,
+        version: parts.version,
+        headers: parts.headers,
+        body: Body::new(Source::Incoming(incoming), &shell),
+        param: String::new(),
+        log_name: String::new(),
+        log: None,
+    };
+    let answer = dispatch(shell, request).await;
+    let mut response =
+        hyper::Response::new(Outgoing { content: answer.content, _in_flight: in_flight });
+    *response.status_mut() = hyper::StatusCode::from_u16(answer.status).unwrap_or_default();
+    let headers = response.headers_mut();
+    if !answer.content_type.is_empty() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    }
+    if let Some(position) = answer.position {
+        headers.insert(HeaderName::from_static("wellspring-position"), position.into());
+    }
+    for (name, value) in answer.headers {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    Ok(response)
+}
+
+/// Serves one connection until it ends, times out or the server stops.
+pub(crate) async fn serve(stream: TcpStream, shell: Arc<Shell>) {
+    let activity = Arc::new(Activity::default());
+    let io = Watched { io: TokioIo::new(stream), activity: Arc::clone(&activity) };
+    let service =
+        service_fn(|request| serve_request(request, Arc::clone(&shell), Arc::clone(&activity)));
+    let builder = builder(&shell);
+    let mut connection = std::pin::pin!(builder.serve_connection(io, service));
+    let mut watch = Watch::new(&shell);
+    let mut stopping = shell.stopping.clone();
+    let mut told_to_end = false;
+    loop {
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            () = tokio::time::sleep(watch.tick) => match watch.look(&activity) {
+                Verdict::Fine => {}
+                Verdict::Idle => connection.as_mut().graceful_shutdown(),
+                Verdict::Stuck => return,
+            },
+            _ = stopping.wait_for(|&stopping| stopping), if !told_to_end => {
+                told_to_end = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+fn builder(shell: &Shell) -> auto::Builder<TokioExecutor> {
+    let config = &shell.config;
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .half_close(true)
+        .max_headers(config.max_headers)
+        .max_buf_size(config.max_buffer_bytes);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(config.max_streams)
+        .max_header_list_size(config.max_buffer_bytes as u32)
+        .initial_stream_window_size(256 << 10)
+        .initial_connection_window_size(1 << 20)
+        .max_send_buf_size(256 << 10)
+        .keep_alive_interval(Duration::from_secs(30))
+        .keep_alive_timeout(Duration::from_secs(20));
+    builder
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Fine,
+    /// Nothing asked for long: end politely.
+    Idle,
+    /// The client neither sends what it began nor reads what it asked for.
+    Stuck,
+}
+
+/// Looks at a connection every `tick` and remembers what it saw.
+struct Watch {
+    tick: Duration,
+    header: Duration,
+    idle: Duration,
+    write: Duration,
+    begun: u64,
+    written: u64,
+    quiet_for: Duration,
+    partial_for: Duration,
+    blocked_for: Duration,
+}
+
+impl Watch {
+    fn new(shell: &Shell) -> Watch {
+        let config = &shell.config;
+        let [header, idle, write] =
+            [config.header_timeout_ms, config.idle_timeout_ms, config.write_timeout_ms]
+                .map(Duration::from_millis);
+        let tick = (header.min(idle).min(write) / 4)
+            .clamp(Duration::from_millis(50), Duration::from_secs(5));
+        let zero = Duration::ZERO;
+        Watch {
+            tick,
+            header,
+            idle,
+            write,
+            begun: 0,
+            written: 0,
+            quiet_for: zero,
+            partial_for: zero,
+            blocked_for: zero,
+        }
+    }
+
+    fn look(&mut self, activity: &Activity) -> Verdict {
+        let begun = activity.begun.load(Relaxed);
+        let quiet = activity.in_flight.load(Relaxed) == 0 && begun == self.begun;
+        self.begun = begun;
+        self.quiet_for = if quiet { self.quiet_for + self.tick } else { Duration::ZERO };
+        let partial = quiet && activity.read.load(Relaxed) > 0 && !activity.http2.load(Relaxed);
+        self.partial_for = if partial { self.partial_for + self.tick } else { Duration::ZERO };
+        let written = activity.written.load(Relaxed);
+        let blocked = activity.blocked.load(Relaxed) && written == self.written;
+        self.written = written;
+        self.blocked_for = if blocked { self.blocked_for + self.tick } else { Duration::ZERO };
+        if self.partial_for >= self.header || self.blocked_for >= self.write {
+            Verdict::Stuck
+        } else if self.quiet_for >= self.idle {
+            // Polite first; a client that does not go is cut one idle time later.
+            if self.quiet_for >= 2 * self.idle { Verdict::Stuck } else { Verdict::Idle }
+        } else {
+            Verdict::Fine
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch() -> Watch {
+        let second = Duration::from_secs(1);
+        Watch {
+            tick: second,
+            header: 2 * second,
+            idle: 5 * second,
+            write: 3 * second,
+            begun: 0,
+            written: 0,
+            quiet_for: Duration::ZERO,
+            partial_for: Duration::ZERO,
+            blocked_for: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_request_that_never_completes_is_cut() {
+        let (mut watch, activity) = (watch(), Activity::default());
+        activity.read.store(1, Relaxed);
+        assert_eq!(watch.look(&activity), Verdict::Fine);
+        assert_eq!(watch.look(&activity), Verdict::Stuck);
+    }
+
+    #[test]
+    fn a_quiet_connection_is_ended_and_a_busy_one_is_not() {
+        let (mut watch, activity) = (watch(), Activity::default());
+        let looks: Vec<_> = (0..5).map(|_| watch.look(&activity)).collect();
+        assert_eq!(looks[3..], [Verdict::Fine, Verdict::Idle]);
+        activity.in_flight.store(1, Relaxed);
+        assert!((0..20).all(|_| watch.look(&activity) == Verdict::Fine));
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_is_cut() {
+        let (mut watch, activity) = (watch(), Activity::default());
+        activity.in_flight.store(1, Relaxed);
+        activity.blocked.store(true, Relaxed);
+        let looks: Vec<_> = (0..3).map(|_| watch.look(&activity)).collect();
+        assert_eq!(looks, [Verdict::Fine, Verdict::Fine, Verdict::Stuck]);
+    }
+}

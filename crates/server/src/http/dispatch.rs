@@ -1,0 +1,103 @@
+//! From a request to its answer: finds the route and the log, calls the handler,
+//! and puts on every answer what every answer carries.
+
+use super::params::percent_decode;
+use super::problem::{self, Problem};
+use super::routes::{Found, Lookup, Router, Scope, TABLE};
+use super::{Answer, Content, Request, Response, Shell};
+use crate::node::is_name;
+use hyper::{Method, Version};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use wellspring_log::Log;
+
+/// Answers a request, whatever it is.
+pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
+    let started_us = shell.clock.monotonic_us();
+    let (method, uri) = (request.method.clone(), request.uri.clone());
+    let request_id = request_id(&shell, &request);
+    let http_10 = request.version < Version::HTTP_11;
+    let (route, log, answer) = run(&shell, request).await;
+    let mut response = answer.unwrap_or_else(Response::from);
+    if http_10 && matches!(response.content, Content::Stream(_)) {
+        // Without chunks a stream that was cut looks like one that ended.
+        response = problem::NEEDS_HTTP_11.because("ask for this over HTTP/1.1 or HTTP/2").into();
+    }
+    if let (None, Some(log)) = (response.position, &log) {
+        response.position = Some(log.head());
+    }
+    let took_us = shell.clock.monotonic_us().saturating_sub(started_us);
+    shell.stats.answered(route, response.status, took_us);
+    let (path, status) = (uri.path(), response.status);
+    if shell.config.access_log {
+        tracing::info!(target: "access", %method, path, status, took_us, request_id);
+    } else {
+        tracing::debug!(target: "access", %method, path, status, took_us, request_id);
+    }
+    response.with("x-request-id", request_id)
+}
+
+async fn run(shell: &Arc<Shell>, mut request: Request) -> (usize, Option<Log>, Answer) {
+    let found = match find(shell, &request) {
+        Ok(found) => found,
+        Err(answer) => return (TABLE.len(), None, answer),
+    };
+    let route = &TABLE[found.route];
+    if let Err(problem) = prepare(shell, &mut request, &found, route.scope) {
+        return (found.route, None, Err(problem));
+    }
+    let log = request.log.clone();
+    (found.route, log, (route.handler)(Arc::clone(shell), request).await)
+}
+
+fn find(shell: &Shell, request: &Request) -> Result<Found, Answer> {
+    let path = request.uri.path();
+    let length = request.uri.path_and_query().map_or(0, |p| p.as_str().len());
+    let limit = shell.config.max_url_bytes;
+    if length > limit {
+        let detail = format!("the URL is {length} bytes long; POST /v1/query takes long queries");
+        return Err(Err(problem::URL_TOO_LONG.because(detail).limit(limit as u64)));
+    }
+    let router = Router::get(shell.config.dev_endpoints);
+    match router.find(request.method.as_str(), path) {
+        Lookup::Found(found) => Ok(found),
+        Lookup::WrongMethod(allow) if request.method == Method::OPTIONS => {
+            let response = Response { status: 204, content_type: "", ..Response::json(204, "") };
+            Err(Ok(response.with("allow", allow)))
+        }
+        Lookup::WrongMethod(allow) => {
+            let detail = format!("{path} knows {allow}, not {}", request.method);
+            let mut problem = problem::METHOD_NOT_ALLOWED.because(detail);
+            problem.allow = Some(allow);
+            Err(Err(problem))
+        }
+        Lookup::Nothing => Err(Err(problem::NOT_FOUND
+            .because(format!("{path} is not a route; GET /openapi.json lists them all")))),
+    }
+}
+
+fn prepare(
+    shell: &Shell,
+    request: &mut Request,
+    found: &Found,
+    scope: Scope,
+) -> Result<(), Box<Problem>> {
+    request.param = percent_decode(&found.param, false)?;
+    if scope != Scope::Node {
+        request.log_name = percent_decode(&found.log, false)?;
+        request.log = Some(&request.log_name)
+            .filter(|name| is_name(name))
+            .and_then(|name| shell.node.get(name));
+        request.log()?;
+    }
+    Ok(())
+}
+
+/// The client's own id for the request if it is fit to be logged, else a new one.
+fn request_id(shell: &Shell, request: &Request) -> String {
+    let fit = |id: &&str| (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
+    match request.header("x-request-id").filter(fit) {
+        Some(id) => id.to_owned(),
+        None => format!("{:016x}", shell.request_ids.fetch_add(1, Relaxed)),
+    }
+}

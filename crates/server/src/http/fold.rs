@@ -1,0 +1,90 @@
+//! Folding a whole read into something small: short reads on the serving thread,
+//! long ones elsewhere in slices, so that a client that has gone stops its work.
+
+use super::Shell;
+use super::problem::{self, Problem};
+use super::read::{elsewhere, is_dear, long_read};
+use std::sync::Arc;
+use wellspring_log::{Clock, Events, Log, ReadError, ReadOptions, RecordView};
+use wellspring_types::{Position, Query};
+
+/// What a fold may cost on a serving thread: events and time.
+const SHORT_EVENTS: u64 = 512;
+const SHORT_US: u64 = 1_000;
+/// Time of one slice elsewhere.
+const SLICE_US: u64 = 20_000;
+
+/// Something events are folded into.
+pub(crate) trait Folding: Send + 'static {
+    /// Takes the next event.
+    fn fold(&mut self, event: &RecordView<'_>);
+
+    /// Whether further events can change nothing.
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+/// Folds all events that match after a position; gives also the position the result reflects.
+/// Bounded in time; over it, a problem and not a part of the answer.
+pub(crate) async fn fold<F: Folding>(
+    shell: &Arc<Shell>,
+    log: &Log,
+    query: &Query,
+    after: Option<Position>,
+    into: F,
+) -> Result<(F, Position), Box<Problem>> {
+    let snapshot = log.snapshot();
+    let head = snapshot.head();
+    let events = snapshot.read(query, ReadOptions { after, ..ReadOptions::default() });
+    let mut state = (events, into);
+    let clock = Arc::clone(&shell.clock);
+    let started_us = clock.monotonic_us();
+    if !is_dear(log, query, after) && slice(&mut state, &*clock, SHORT_EVENTS, SHORT_US)? {
+        return Ok((state.1, head));
+    }
+    let _permit = long_read(shell)?;
+    let limit_ms = shell.config.max_fold_ms;
+    loop {
+        let clock = Arc::clone(&shell.clock);
+        let done;
+        (state, done) = elsewhere(move || {
+            let done = slice(&mut state, &*clock, u64::MAX, SLICE_US);
+            (state, done)
+        })
+        .await?;
+        if done? {
+            return Ok((state.1, head));
+        }
+        if shell.clock.monotonic_us() - started_us > limit_ms * 1000 {
+            return Err(problem::TOO_COSTLY
+                .because(format!(
+                    "the read took longer than {limit_ms} ms; narrow the query or begin after a later position"
+                ))
+                .limit(limit_ms));
+        }
+    }
+}
+
+fn slice<F: Folding>(
+    (events, into): &mut (Events, F),
+    clock: &dyn Clock,
+    most: u64,
+    us: u64,
+) -> Result<bool, ReadError> {
+    let deadline_us = clock.monotonic_us() + us;
+    for i in 0..most {
+        if into.is_done() {
+            return Ok(true);
+        }
+        // The clock is asked rarely; between, events are cheap.
+        if i % 32 == 31 && clock.monotonic_us() > deadline_us {
+            return Ok(false);
+        }
+        match events.next()? {
+            Some(event) => into.fold(&event),
+            None => return Ok(true),
+        }
+    }
+    Ok(false)
+}

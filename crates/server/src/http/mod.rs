@@ -1,0 +1,197 @@
+//! HTTP without a transport: what a request is to a handler, what an answer is,
+//! and what all handlers share. `connection` puts hyper under it; another
+//! transport could be put there without touching a handler (decision 0001).
+
+mod admin;
+mod append;
+mod body;
+mod bulk;
+pub(crate) mod connection;
+mod dialect_data;
+mod dialects;
+mod dispatch;
+mod fold;
+pub(crate) mod json;
+mod leases;
+mod logs;
+mod openapi;
+mod params;
+mod problem;
+mod project;
+mod read;
+pub(crate) mod routes;
+mod stream;
+mod subscribe;
+mod wire;
+
+pub(crate) use body::{Body, Source};
+
+use crate::config::Config;
+use crate::node::Node;
+use crate::stats::Stats;
+use bytes::Bytes;
+use hyper::header::HeaderMap;
+use hyper::{Method, Uri, Version};
+use problem::Problem;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use tokio::sync::{Semaphore, watch};
+use wellspring_log::{Clock, Log};
+use wellspring_types::Position;
+
+/// Deepest nesting of a JSON document.
+pub(crate) const MAX_JSON_DEPTH: usize = json::MAX_DEPTH;
+/// Most events in one JSON page.
+pub(crate) const MAX_PAGE_EVENTS: u64 = 1000;
+/// Longest wait a client may ask for, in ms.
+pub(crate) const MAX_WAIT_MS: u64 = 60_000;
+/// Longest time to live of a lease, in ms.
+pub(crate) const MAX_LEASE_TTL_MS: u64 = 3_600_000;
+
+/// Content types spoken here.
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const NDJSON: &str = "application/x-ndjson";
+pub(crate) const SSE: &str = "text/event-stream";
+
+/// What every handler may use.
+pub(crate) struct Shell {
+    /// The effective configuration.
+    pub(crate) config: Config,
+    /// The logs.
+    pub(crate) node: Node,
+    /// The figures.
+    pub(crate) stats: Arc<Stats>,
+    /// The clock.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Becomes true when the server stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+    /// One permit for each long read.
+    pub(crate) long_reads: Arc<Semaphore>,
+    /// One permit for each subscription.
+    pub(crate) subscriptions: Arc<Semaphore>,
+    /// Source of request ids: a random start, then counting.
+    pub(crate) request_ids: AtomicU64,
+}
+
+impl Shell {
+    /// Whether the server is stopping.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+}
+
+/// A request as a handler sees it.
+pub(crate) struct Request {
+    /// Its method.
+    pub(crate) method: Method,
+    /// Its path and query.
+    pub(crate) uri: Uri,
+    /// Its version, which decides whether a stream can be told from a cut one.
+    pub(crate) version: Version,
+    /// Its headers.
+    pub(crate) headers: HeaderMap,
+    /// Its body, not yet read.
+    pub(crate) body: Body,
+    /// The decoded variable part of the path that is not the log's name.
+    pub(crate) param: String,
+    /// Name of the log the route is about.
+    pub(crate) log_name: String,
+    /// The log the route is about, if the route is about one that exists.
+    pub(crate) log: Option<Log>,
+}
+
+impl Request {
+    /// A header's value, if it is there and text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The log the route is about. The dispatcher has made sure of it for routes about an existing log.
+    pub(crate) fn log(&self) -> Result<&Log, Box<Problem>> {
+        self.log.as_ref().ok_or_else(|| {
+            problem::LOG_NOT_FOUND.because(format!(
+                "there is no log {:?}; PUT /v1/logs/{{log}} makes one",
+                self.log_name
+            ))
+        })
+    }
+}
+
+/// The content of an answer.
+pub(crate) enum Content {
+    /// All of it.
+    Full(Bytes),
+    /// Piece by piece.
+    Stream(stream::Chunks),
+}
+
+/// An answer.
+pub(crate) struct Response {
+    /// Its status.
+    pub(crate) status: u16,
+    /// Its content type; empty for none.
+    pub(crate) content_type: &'static str,
+    /// Further headers. Values must be visible ASCII.
+    pub(crate) headers: Vec<(&'static str, String)>,
+    /// The position it reflects, where a log is involved.
+    pub(crate) position: Option<Position>,
+    /// Its content.
+    pub(crate) content: Content,
+}
+
+impl Response {
+    /// An answer with a JSON document.
+    pub(crate) fn json(status: u16, document: impl Into<Bytes>) -> Response {
+        Response {
+            status,
+            content_type: JSON,
+            headers: Vec::new(),
+            position: None,
+            content: Content::Full(document.into()),
+        }
+    }
+
+    /// An answer with a text.
+    pub(crate) fn text(content_type: &'static str, text: impl Into<Bytes>) -> Response {
+        Response { content_type, ..Response::json(200, text) }
+    }
+
+    /// An answer that streams.
+    pub(crate) fn stream(content_type: &'static str, chunks: stream::Chunks) -> Response {
+        let content = Content::Stream(chunks);
+        let headers = vec![("cache-control", "no-store".to_owned())];
+        Response { status: 200, content_type, headers, position: None, content }
+    }
+
+    /// The same answer, reflecting `position`.
+    pub(crate) fn at(mut self, position: Position) -> Response {
+        self.position = Some(position);
+        self
+    }
+
+    /// The same answer with one more header.
+    pub(crate) fn with(mut self, name: &'static str, value: String) -> Response {
+        self.headers.push((name, value));
+        self
+    }
+}
+
+impl From<Box<Problem>> for Response {
+    fn from(problem: Box<Problem>) -> Response {
+        let mut response = Response {
+            content_type: "application/problem+json",
+            position: problem.position,
+            ..Response::json(problem.kind.status, problem.to_json())
+        };
+        if let Some(seconds) = problem.retry_after_s() {
+            response.headers.push(("retry-after", seconds.to_string()));
+        }
+        if let Some(allow) = problem.allow {
+            response.headers.push(("allow", allow));
+        }
+        response
+    }
+}
+
+/// What a handler comes to.
+pub(crate) type Answer = Result<Response, Box<Problem>>;

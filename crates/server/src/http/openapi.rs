@@ -1,0 +1,155 @@
+//! The OpenAPI 3.1 document, made from the route table.
+
+use super::routes::{Route, Scope, TABLE};
+use super::{Answer, Request, Response, Shell, problem};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, OnceLock};
+
+/// What the bodies and answers look like, by name.
+const SCHEMAS: &str = include_str!("schemas.json");
+
+/// `GET /openapi.json`.
+pub(crate) async fn document(shell: Arc<Shell>, _request: Request) -> Answer {
+    static DOCUMENTS: [OnceLock<Bytes>; 2] = [OnceLock::new(), OnceLock::new()];
+    let dev = shell.config.dev_endpoints;
+    let bytes = DOCUMENTS[usize::from(dev)].get_or_init(|| build(dev).to_string().into());
+    Ok(Response::json(200, bytes.clone()))
+}
+
+fn build(dev: bool) -> Value {
+    let mut paths: Map<String, Value> = Map::new();
+    for route in TABLE.iter().filter(|route| dev || route.scope != Scope::Dev) {
+        let mut add = |path: &str| {
+            let methods = paths.entry(path).or_insert_with(|| json!({}));
+            methods[route.method.to_lowercase()] = operation(route, path);
+        };
+        add(route.path);
+        if route.scope == Scope::Log {
+            add(&route.path.replacen("/v1/", "/v1/logs/{log}/", 1));
+        }
+    }
+    let mut schemas: Value = serde_json::from_str(SCHEMAS).unwrap_or_default();
+    let slugs: Vec<String> = problem::ALL.iter().map(|k| format!("/problems/{}", k.slug)).collect();
+    schemas["Problem"]["properties"]["type"]["enum"] = json!(slugs);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Wellspring",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "An event store with dynamic consistency boundaries. /v1/x is short for /v1/logs/main/x."
+        },
+        "paths": paths,
+        "components": {"schemas": schemas},
+    })
+}
+
+fn operation(route: &Route, path: &str) -> Value {
+    let mut operation = json!({
+        "summary": route.what,
+        "operationId": operation_id(route.method, path),
+        "responses": {
+            "200": answer(route),
+            "default": {
+                "description": "A problem (RFC 9457)",
+                "content": {"application/problem+json": {"schema": reference("Problem")}}
+            }
+        }
+    });
+    let parameters = parameters(route, path);
+    if !parameters.is_empty() {
+        operation["parameters"] = Value::Array(parameters);
+    }
+    if !route.takes.is_empty() {
+        let mut content = json!({"application/json": {"schema": reference(route.takes)}});
+        if route.path == "/v1/append" {
+            content["application/x-ndjson"] = json!({"schema": reference("EventToAppend")});
+        }
+        operation["requestBody"] = json!({"required": true, "content": content});
+    }
+    operation
+}
+
+fn operation_id(method: &str, path: &str) -> String {
+    let words = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.fold(method.to_lowercase(), |id, word| format!("{id}_{word}"))
+}
+
+fn parameters(route: &Route, path: &str) -> Vec<Value> {
+    let in_path =
+        path.split('/').filter_map(|s| s.strip_prefix('{')?.strip_suffix('}')).map(|name| {
+            let kind = if name == "position" { "integer" } else { "string" };
+            json!({"name": name, "in": "path", "required": true, "schema": {"type": kind}})
+        });
+    let in_query = route.params.iter().map(|&name| {
+        let schema = match name {
+            "type" | "tag" => json!({"type": "array", "items": {"type": "string"}}),
+            "after" if route.path == "/v1/tags" => json!({"type": "string"}),
+            "after" | "limit" | "wait_ms" | "token" => json!({"type": "integer", "minimum": 0}),
+            "order" => json!({"enum": ["asc", "desc"]}),
+            "consistency" => json!({"enum": ["local", "linearizable"]}),
+            _ => json!({"type": "string"}),
+        };
+        json!({"name": name, "in": "query", "schema": schema})
+    });
+    let header = |name: &str, what: &str| json!({"name": name, "in": "header", "description": what, "schema": {"type": "string"}});
+    let mut all: Vec<Value> = in_path.chain(in_query).collect();
+    if route.params.contains(&"consistency") {
+        all.push(header(
+            "Wellspring-Min-Position",
+            "Wait until the log has reached this position.",
+        ));
+    }
+    match route.path {
+        "/v1/append" => {
+            all.push(header("Idempotency-Key", "A retry with it gets the first answer."))
+        }
+        "/v1/events" => all.push(header("Last-Event-ID", "Where a subscription resumes.")),
+        _ => {}
+    }
+    all
+}
+
+fn answer(route: &Route) -> Value {
+    let header =
+        json!({"schema": {"type": "integer"}, "description": "The position the answer reflects"});
+    let mut answer = json!({"description": route.what});
+    if route.scope != Scope::Node {
+        answer["headers"] = json!({"Wellspring-Position": header});
+    }
+    if route.gives.is_empty() {
+        return answer;
+    }
+    answer["content"] = json!({"application/json": {"schema": reference(route.gives)}});
+    if route.gives == "Events" {
+        answer["content"]["application/x-ndjson"] = json!({"schema": reference("Event")});
+        answer["content"]["text/event-stream"] = json!({"schema": {"type": "string"}});
+    }
+    answer
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reference_resolves_and_every_route_is_there() {
+        let document = build(true);
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        let text = document.to_string();
+        for reference in text.split("#/components/schemas/").skip(1) {
+            let name = reference.split('"').next().unwrap();
+            assert!(schemas.contains_key(name), "{name}");
+        }
+        for route in TABLE {
+            let operation = &document["paths"][route.path][route.method.to_lowercase()];
+            assert!(operation.is_object(), "{} {}", route.method, route.path);
+        }
+        assert!(document["paths"]["/v1/logs/{log}/append"]["post"].is_object());
+        assert!(build(false)["paths"].get("/cleanup").is_none());
+    }
+}

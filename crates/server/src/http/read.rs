@@ -1,0 +1,499 @@
+//! Reading events: as a page, as a stream, one by one.
+//!
+//! A read begins on the serving thread, because most are short. One that turns
+//! out long goes on elsewhere, piece by piece, each piece only when the client
+//! has room for it: no slow client holds a thread or more than a few buffers.
+
+use super::json::{Cursor, Fault, FaultKind, push_u64};
+use super::params::{Params, expect_json, freshen, negotiate, within};
+use super::problem::{self, Problem, of_fault};
+use super::stream::{self, Producer};
+use super::wire::{self, Style, missing, once, push_event, push_tags, rule, unknown};
+use super::{Answer, JSON, MAX_PAGE_EVENTS, NDJSON, Request, Response, SSE, Shell, subscribe};
+use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
+use wellspring_log::{Events, Log, Order, ReadError, ReadOptions, RecordView, Snapshot};
+use wellspring_types::{AppendCondition, EventId, Invalid, Position, Query, QueryItem, limits};
+
+/// Events in a page if the client does not say.
+const DEFAULT_LIMIT: u64 = 100;
+/// What a read may cost on a serving thread: events, time, bytes of answer.
+const SHORT: Budget = Budget { events: 256, us: 1_000, bytes: 256 << 10 };
+/// What one piece of a long read may cost.
+const PIECE: Budget = Budget { events: u64::MAX, us: 50_000, bytes: 256 << 10 };
+
+/// Index entries that the search for one event may visit on a serving thread.
+const DEAR_SEARCH: u64 = 65_536;
+
+/// Where a piece of reading stops if the events do not stop first.
+#[derive(Clone, Copy)]
+struct Budget {
+    events: u64,
+    us: u64,
+    bytes: usize,
+}
+
+/// What a client wants to read.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    pub(crate) query: Query,
+    pub(crate) after: Option<Position>,
+    pub(crate) limit: Option<u64>,
+    pub(crate) order: Order,
+}
+
+/// How events are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// `{"events":[…],"head":n,"next":n}`.
+    Page,
+    /// One event a line.
+    Lines,
+    /// `[{"type","tags","data":string,"position"}]`, the DCB dialect.
+    Array,
+}
+
+/// `GET /v1/events`.
+pub(crate) async fn get_events(shell: Arc<Shell>, request: Request) -> Answer {
+    let params = Params::of(&request, &["type", "tag", "query", "after", "limit", "order"])?;
+    let wanted = wanted_of_params(&params)?;
+    answer(shell, request, params, wanted).await
+}
+
+/// `POST /v1/query`.
+pub(crate) async fn post_query(shell: Arc<Shell>, mut request: Request) -> Answer {
+    let params = Params::of(&request, &[])?;
+    expect_json(&request)?;
+    let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
+    let wanted = wire::document(&body, read_wanted).map_err(|fault| of_fault(&fault, &body))?;
+    answer(shell, request, params, wanted).await
+}
+
+fn wanted_of_params(params: &Params) -> Result<Wanted, Box<Problem>> {
+    let texts = |name| params.all(name).map(str::to_owned).collect::<Vec<_>>();
+    let (types, tags) = (texts("type"), texts("tag"));
+    let query = match params.one("query")? {
+        Some(_) if !types.is_empty() || !tags.is_empty() => {
+            let detail = "query stands beside type or tag; put them into its items";
+            return Err(problem::INVALID.because(detail).field("query"));
+        }
+        Some(text) => query_of(text)?,
+        None if types.is_empty() && tags.is_empty() => Query::all(),
+        None => {
+            let item = QueryItem { types, tags };
+            item.check().map_err(|mut invalid: Invalid| {
+                // `tags[1]` of the item is a `tag` of the URL.
+                invalid.field.truncate(invalid.field.find('s').unwrap_or(0));
+                invalid
+            })?;
+            Query { items: vec![item] }
+        }
+    };
+    let order = match params.one("order")? {
+        None | Some("asc") => Order::Ascending,
+        Some("desc") => Order::Descending,
+        Some(other) => {
+            let detail = format!("order must be asc or desc, not {other:?}");
+            return Err(problem::INVALID.because(detail).field("order"));
+        }
+    };
+    let (after, limit) = (params.number("after")?, params.number("limit")?);
+    Ok(Wanted { query, after, limit, order })
+}
+
+/// A query given as the JSON text of a parameter.
+pub(crate) fn query_of(text: &str) -> Result<Query, Box<Problem>> {
+    wire::document(text.as_bytes(), wire::read_query)
+        .map_err(|fault| of_parameter(fault, "query", text))
+}
+
+/// A fault in a parameter that holds JSON.
+fn of_parameter(fault: Box<Fault>, name: &str, text: &str) -> Box<Problem> {
+    let fault = fault.within(name);
+    let mut problem = of_fault(&fault, text.as_bytes());
+    if matches!(fault.kind, FaultKind::Syntax(_)) {
+        problem.detail = format!("{name} is not JSON: {}", problem.detail);
+        return problem.field(name);
+    }
+    problem
+}
+
+fn read_wanted(cursor: &mut Cursor<'_>) -> Result<Wanted, Box<Fault>> {
+    let start = cursor.at();
+    let (mut query, mut after, mut limit, mut order) = (None, None, None, None);
+    cursor.object(|key, value| {
+        let at = value.at();
+        match key {
+            "query" => once(&mut query, at, wire::read_query(value)?),
+            "after" if !value.null()? => once(&mut after, at, value.u64()?),
+            "limit" if !value.null()? => once(&mut limit, at, value.u64()?),
+            "order" if !value.null()? => {
+                let chosen = match &*value.string()? {
+                    "asc" => Order::Ascending,
+                    "desc" => Order::Descending,
+                    _ => return rule(at, "must be \"asc\" or \"desc\""),
+                };
+                once(&mut order, at, chosen)
+            }
+            "after" | "limit" | "order" => Ok(()),
+            _ => unknown(at, "query, after, limit, order"),
+        }
+    })?;
+    let Some(query) = query else { return missing("query", start) };
+    Ok(Wanted { query, after, limit, order: order.unwrap_or_default() })
+}
+
+async fn answer(shell: Arc<Shell>, request: Request, params: Params, wanted: Wanted) -> Answer {
+    let media = negotiate(&request, &[JSON, NDJSON, SSE])?;
+    let log = request.log()?;
+    freshen(&request, &params, log).await?;
+    match media {
+        SSE => subscribe::subscribe(shell, &request, wanted),
+        NDJSON => read(&shell, log, wanted, Format::Lines).await,
+        _ => {
+            let limit = within(wanted.limit.unwrap_or(DEFAULT_LIMIT), MAX_PAGE_EVENTS, "limit")?;
+            if limit == 0 {
+                return Err(problem::INVALID.because("limit must be at least 1").field("limit"));
+            }
+            read(&shell, log, Wanted { limit: Some(limit), ..wanted }, Format::Page).await
+        }
+    }
+}
+
+/// Reads what is wanted from the log as it is now.
+pub(crate) async fn read(shell: &Arc<Shell>, log: &Log, wanted: Wanted, format: Format) -> Answer {
+    let snapshot = log.snapshot();
+    let head = snapshot.head();
+    let low = wanted.after.filter(|_| wanted.order == Order::Ascending);
+    let dear = is_dear(log, &wanted.query, low);
+    let mut reading = Reading::new(shell, &snapshot, wanted, format);
+    let mut out = Vec::with_capacity(4 << 10);
+    let content_type = if format == Format::Lines { NDJSON } else { JSON };
+    if !dear && reading.fill(&mut out, SHORT)? {
+        return Ok(Response { content_type, ..Response::json(200, out) }.at(head));
+    }
+    let permit = long_read(shell)?;
+    if format != Format::Page {
+        let (producer, chunks) = stream::channel();
+        tokio::spawn(pump(reading, out, producer, permit));
+        return Ok(Response::stream(content_type, chunks).at(head));
+    }
+    loop {
+        let done;
+        (reading, out, done) = elsewhere(move || {
+            let mut out = out;
+            let done = reading.fill(&mut out, Budget { bytes: usize::MAX, ..PIECE });
+            (reading, out, done)
+        })
+        .await?;
+        if done? {
+            return Ok(Response::json(200, out).at(head));
+        }
+    }
+}
+
+/// Whether finding even one event may visit very many index entries: where several
+/// terms must meet, two common ones can meet late or never.
+pub(crate) fn is_dear(log: &Log, query: &Query, after: Option<Position>) -> bool {
+    let terms = |item: &QueryItem| usize::from(!item.types.is_empty()) + item.tags.len();
+    if !query.items.iter().any(|item| terms(item) > 1) {
+        return false;
+    }
+    let condition = AppendCondition::no_match_after(query.clone(), after.unwrap_or(0));
+    log.judging_cost(&condition) > DEAR_SEARCH
+}
+
+/// A permit for a long read.
+pub(crate) fn long_read(shell: &Shell) -> Result<OwnedSemaphorePermit, Box<Problem>> {
+    Arc::clone(&shell.long_reads).try_acquire_owned().map_err(|_| {
+        let limit = shell.config.max_long_reads;
+        problem::OVERLOADED
+            .because(format!("{limit} long reads are under way, the most at a time"))
+            .limit(limit as u64)
+    })
+}
+
+/// Does blocking work on a thread kept for it.
+pub(crate) async fn elsewhere<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Box<Problem>> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        tracing::error!(%error, "a blocking task died");
+        problem::INTERNAL.because("the work died; the server's log says more")
+    })
+}
+
+async fn pump(
+    mut reading: Reading,
+    first: Vec<u8>,
+    producer: Producer,
+    _permit: OwnedSemaphorePermit,
+) {
+    if producer.send(first).await.is_err() {
+        return;
+    }
+    // Room is waited for before a buffer is filled, not after.
+    while producer.ready().await.is_ok() {
+        let piece = elsewhere(move || {
+            let mut out = Vec::with_capacity(PIECE.bytes + (16 << 10));
+            let done = reading.fill(&mut out, PIECE);
+            (reading, out, done)
+        });
+        let Ok((next, out, done)) = piece.await else { return };
+        reading = next;
+        match done {
+            Err(error) => {
+                tracing::error!(%error, "a stream was cut");
+                return;
+            }
+            Ok(done) => {
+                if producer.send(out).await.is_err() {
+                    return;
+                }
+                if done {
+                    return producer.end().await;
+                }
+            }
+        }
+    }
+}
+
+/// A read under way.
+struct Reading {
+    events: Events,
+    format: Format,
+    head: Position,
+    clock: Arc<dyn wellspring_log::Clock>,
+    /// Most events to write; more may be looked at to know whether there are more.
+    limit: u64,
+    max_bytes: usize,
+    written: u64,
+    last: Position,
+    begun: bool,
+}
+
+impl Reading {
+    fn new(shell: &Shell, snapshot: &Snapshot, wanted: Wanted, format: Format) -> Reading {
+        // A page looks one event further, so that `next` is null exactly at the end.
+        let ahead = u64::from(format == Format::Page);
+        let options = ReadOptions {
+            after: wanted.after,
+            order: wanted.order,
+            limit: wanted.limit.map(|limit| limit.saturating_add(ahead)),
+        };
+        let page = format == Format::Page;
+        Reading {
+            events: snapshot.read(&wanted.query, options),
+            format,
+            head: snapshot.head(),
+            clock: Arc::clone(&shell.clock),
+            limit: wanted.limit.unwrap_or(u64::MAX),
+            max_bytes: if page { shell.config.max_page_bytes } else { usize::MAX },
+            written: 0,
+            last: 0,
+            begun: false,
+        }
+    }
+
+    /// Writes events until they or the budget end; true if the answer is complete.
+    fn fill(&mut self, out: &mut Vec<u8>, budget: Budget) -> Result<bool, ReadError> {
+        if !std::mem::replace(&mut self.begun, true) {
+            out.extend_from_slice(match self.format {
+                Format::Page => b"{\"events\":[",
+                Format::Lines => b"",
+                Format::Array => b"[",
+            });
+        }
+        let deadline_us = self.clock.monotonic_us() + budget.us;
+        let (stop_at, stop_bytes) = (self.written.saturating_add(budget.events), budget.bytes);
+        loop {
+            if self.written >= stop_at || out.len() >= stop_bytes {
+                return Ok(false);
+            }
+            // The clock is asked rarely; between, events are cheap.
+            if self.written % 16 == 15 && self.clock.monotonic_us() > deadline_us {
+                return Ok(false);
+            }
+            let Some(event) = self.events.next()? else {
+                self.finish(out, false);
+                return Ok(true);
+            };
+            if self.written == self.limit || out.len() > self.max_bytes {
+                self.finish(out, true);
+                return Ok(true);
+            }
+            self.last = event.position();
+            push(out, self.format, self.written == 0, &event);
+            self.written += 1;
+        }
+    }
+
+    fn finish(&self, out: &mut Vec<u8>, more: bool) {
+        match self.format {
+            Format::Lines => {}
+            Format::Array => out.push(b']'),
+            Format::Page => {
+                out.extend_from_slice(b"],\"head\":");
+                push_u64(out, self.head);
+                out.extend_from_slice(b",\"next\":");
+                if more && self.written > 0 {
+                    push_u64(out, self.last);
+                } else {
+                    out.extend_from_slice(b"null");
+                }
+                out.push(b'}');
+            }
+        }
+    }
+}
+
+fn push(out: &mut Vec<u8>, format: Format, first: bool, event: &RecordView<'_>) {
+    match format {
+        Format::Page => {
+            if !first {
+                out.push(b',');
+            }
+            push_event(out, event);
+        }
+        Format::Lines => push_line(out, event),
+        Format::Array => {
+            out.extend_from_slice(if first { b"{\"type\":" } else { b",{\"type\":" });
+            super::json::push_string(out, event.event_type());
+            push_tags(out, event);
+            out.extend_from_slice(b",\"data\":");
+            super::json::push_lossy(out, event.data());
+            out.extend_from_slice(b",\"position\":");
+            push_u64(out, event.position());
+            out.push(b'}');
+        }
+    }
+}
+
+/// One event, one line: a payload that was sent over several lines is the one thing that is not
+/// copied as it is; the line breaks in it can only be white space between tokens.
+fn push_line(out: &mut Vec<u8>, event: &RecordView<'_>) {
+    let start = out.len();
+    push_event(out, event);
+    for byte in &mut out[start..] {
+        if matches!(*byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    out.push(b'\n');
+}
+
+/// `GET /v1/events/{position}`.
+pub(crate) async fn get_event(_shell: Arc<Shell>, request: Request) -> Answer {
+    let digits = request.param.bytes().all(|b| b.is_ascii_digit());
+    let Ok(position) = request
+        .param
+        .parse::<Position>()
+        .map_err(drop)
+        .and_then(|p| if digits { Ok(p) } else { Err(()) })
+    else {
+        return Err(problem::INVALID
+            .because(format!("a position is an integer from 1, not {:?}", request.param))
+            .field("position"));
+    };
+    let snapshot = fresh_snapshot(&request).await?;
+    one_event(&snapshot, position, &format!("position {position}"))
+}
+
+/// `GET /v1/events/by-id/{uuid}`.
+pub(crate) async fn get_event_by_id(_shell: Arc<Shell>, request: Request) -> Answer {
+    let Some(id) = EventId::parse(&request.param) else {
+        let detail = format!("an id is a UUID, not {:?}", request.param);
+        return Err(problem::INVALID.because(detail).field("uuid"));
+    };
+    let snapshot = fresh_snapshot(&request).await?;
+    let position = snapshot.find_id(id)?.unwrap_or(0);
+    one_event(&snapshot, position, &format!("id {id}"))
+}
+
+async fn fresh_snapshot(request: &Request) -> Result<Snapshot, Box<Problem>> {
+    let params = Params::of(request, &[])?;
+    negotiate(request, &[JSON])?;
+    let log = request.log()?;
+    freshen(request, &params, log).await?;
+    Ok(log.snapshot())
+}
+
+fn one_event(snapshot: &Snapshot, position: Position, name: &str) -> Answer {
+    let mut out = Vec::new();
+    // 0 never names an event.
+    let found = match position {
+        0 => None,
+        position => snapshot.at(position, |event| push_event(&mut out, event))?,
+    };
+    match found {
+        Some(()) => Ok(Response::json(200, out).at(snapshot.head())),
+        None => {
+            let head = snapshot.head();
+            let detail = format!("there is no event with {name}; the head is {head}");
+            Err(problem::NOT_FOUND.because(detail))
+        }
+    }
+}
+
+/// The `options` of the DCB dialect: `{"from","limit","backwards"}`, `from` inclusive.
+pub(crate) fn dialect_options(text: &str, query: Query) -> Result<Wanted, Box<Problem>> {
+    let read = |cursor: &mut Cursor<'_>| {
+        let (mut from, mut limit, mut backwards) = (None, None, None);
+        cursor.object(|key, value| {
+            let at = value.at();
+            match key {
+                "from" if !value.null()? => {
+                    once(&mut from, at, wire::read_after(value, Style::Dialect)?)
+                }
+                "limit" if !value.null()? => once(&mut limit, at, value.u64()?),
+                "backwards" if !value.null()? => match value.raw()? {
+                    b"true" => once(&mut backwards, at, true),
+                    b"false" => once(&mut backwards, at, false),
+                    _ => {
+                        let (expected, found) = ("a boolean", "something else");
+                        Err(Fault::new(at, FaultKind::WrongType { expected, found }))
+                    }
+                },
+                "from" | "limit" | "backwards" => Ok(()),
+                _ => unknown(at, "from, limit, backwards"),
+            }
+        })?;
+        Ok((from, limit, backwards.unwrap_or(false)))
+    };
+    let (from, limit, backwards) = wire::document(text.as_bytes(), read)
+        .map_err(|fault| of_parameter(fault, "options", text))?;
+    let (order, after) = if backwards {
+        (Order::Descending, from.map(|from| from.saturating_add(1)))
+    } else {
+        (Order::Ascending, from.map(|from| from.saturating_sub(1)))
+    };
+    Ok(Wanted { query, after, limit, order })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn from_is_inclusive_both_ways() {
+        let options = |text| dialect_options(text, Query::all()).unwrap();
+        assert_eq!(options(r#"{"from":0}"#).after, Some(0));
+        assert_eq!(options(r#"{"from":5}"#).after, Some(4));
+        let back = options(r#"{"from":5,"backwards":true,"limit":2}"#);
+        assert_eq!((back.after, back.order, back.limit), (Some(6), Order::Descending, Some(2)));
+        assert!(dialect_options(r#"{"backwards":1}"#, Query::all()).is_err());
+    }
+
+    #[test]
+    fn a_body_may_say_all_that_a_url_can() {
+        let text = br#"{"query":{"items":[]},"after":7,"limit":3,"order":"desc"}"#;
+        let wanted = wire::document(text, read_wanted).unwrap();
+        assert_eq!(
+            (wanted.after, wanted.limit, wanted.order),
+            (Some(7), Some(3), Order::Descending)
+        );
+        let fault =
+            wire::document(br#"{"query":{"items":[{"tag":[]}]}}"#, read_wanted).err().unwrap();
+        assert_eq!(fault.field, "query.items[0].tag");
+    }
+}

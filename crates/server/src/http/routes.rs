@@ -1,0 +1,281 @@
+//! Every route there is. The router and the OpenAPI document are both made from
+//! this table, so neither can know what the other does not.
+
+use super::{Answer, Request, Shell};
+use super::{admin, append, dialects, leases, logs, openapi, project, read};
+use crate::node::MAIN;
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+
+/// What a handler gives back.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+/// A handler.
+pub(crate) type Handler = fn(Arc<Shell>, Request) -> Answering;
+
+/// What a route is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The whole process.
+    Node,
+    /// One log: `/v1/x` is also served as `/v1/logs/{log}/x`.
+    Log,
+    /// The log `main`, at this path only.
+    Main,
+    /// As [`Scope::Main`], and only with `--dev-endpoints`.
+    Dev,
+}
+
+/// One route.
+pub(crate) struct Route {
+    /// Its method.
+    pub(crate) method: &'static str,
+    /// Its path; `{…}` stands for one segment.
+    pub(crate) path: &'static str,
+    /// What it is about.
+    pub(crate) scope: Scope,
+    /// Who answers.
+    pub(crate) handler: Handler,
+    /// What it does, in a sentence.
+    pub(crate) what: &'static str,
+    /// Its query parameters.
+    pub(crate) params: &'static [&'static str],
+    /// Schema of its body, or empty.
+    pub(crate) takes: &'static str,
+    /// Schema of its answer, or empty.
+    pub(crate) gives: &'static str,
+}
+
+macro_rules! table {
+    ($($method:ident $path:literal $scope:ident $handler:path: $what:literal
+        ? [$($param:literal),*] $takes:literal => $gives:literal;)*) => {
+        /// The table.
+        pub(crate) static TABLE: &[Route] = &[$(Route {
+            method: stringify!($method),
+            path: $path,
+            scope: Scope::$scope,
+            handler: |shell, request| Box::pin($handler(shell, request)),
+            what: $what,
+            params: &[$($param),*],
+            takes: $takes,
+            gives: $gives,
+        },)*];
+    };
+}
+
+table! {
+    POST "/v1/append" Log append::append:
+        "Appends events, all or none, if the condition holds. With application/x-ndjson: bulk, one event a line, streamed, atomic per batch of at most 1000 lines."
+        ? [] "Append" => "Appended";
+    GET "/v1/events" Log read::get_events:
+        "Reads events in order: a JSON page, an NDJSON stream without limit, or a subscription as server-sent events."
+        ? ["type", "tag", "query", "after", "limit", "order", "consistency", "wait_ms"] "" => "Events";
+    POST "/v1/query" Log read::post_query: "As GET events, with the query in the body."
+        ? ["consistency", "wait_ms"] "Read" => "Events";
+    GET "/v1/events/{position}" Log read::get_event: "One event by position."
+        ? ["consistency", "wait_ms"] "" => "Event";
+    GET "/v1/events/by-id/{uuid}" Log read::get_event_by_id: "One event by its id."
+        ? ["consistency", "wait_ms"] "" => "Event";
+    GET "/v1/head" Log admin::head: "The last position." ? ["consistency", "wait_ms"] "" => "Head";
+    GET "/v1/types" Log admin::types: "All types with their counts."
+        ? ["consistency", "wait_ms"] "" => "Types";
+    GET "/v1/tags" Log admin::tags: "Tags with their counts, in byte order."
+        ? ["prefix", "after", "limit", "consistency", "wait_ms"] "" => "Tags";
+    POST "/v1/project" Log project::project:
+        "Folds events into states in one read and gives the append condition that protects the decision."
+        ? ["consistency", "wait_ms"] "Project" => "Projected";
+    POST "/v1/leases/{name}" Log leases::acquire: "Takes an exclusive lease with a fencing token."
+        ? [] "Acquire" => "Lease";
+    PUT "/v1/leases/{name}" Log leases::renew: "Renews a lease." ? [] "Renew" => "Lease";
+    DELETE "/v1/leases/{name}" Log leases::release: "Ends a lease; token in the body or the URL."
+        ? ["token"] "Release" => "";
+    GET "/v1/logs" Node logs::list: "All logs with size, head and term counts." ? [] "" => "Logs";
+    PUT "/v1/logs/{log}" Node logs::create: "Makes a log." ? [] "" => "Log";
+    GET "/v1/logs/{log}" Node logs::get: "One log with size, head and term counts." ? [] "" => "Log";
+    DELETE "/v1/logs/{log}" Node logs::delete: "Drops a log with everything in it."
+        ? ["confirm"] "" => "";
+    GET "/health" Node admin::health: "Whether the process is healthy." ? [] "" => "Health";
+    GET "/health/live" Node admin::health: "Whether the process lives." ? [] "" => "Health";
+    GET "/health/ready" Node admin::ready: "Whether the process takes requests." ? [] "" => "Health";
+    GET "/metrics" Node admin::metrics: "Figures in the Prometheus text format." ? [] "" => "";
+    GET "/openapi.json" Node openapi::document: "This document." ? [] "" => "";
+    GET "/problems/{slug}" Node admin::problem: "What a problem type means." ? [] "" => "";
+    POST "/append" Main dialects::append: "Append, DCB dialect: always 200."
+        ? [] "DialectAppend" => "DialectAppended";
+    GET "/read" Main dialects::get_read: "Read, DCB dialect." ? ["query", "options"] "" => "DialectEvents";
+    POST "/read" Main dialects::post_read: "Count and last position, go-crablet dialect."
+        ? [] "DialectRead" => "DialectCount";
+    POST "/project" Main dialects::project: "Counts per projector, go-crablet dialect."
+        ? [] "DialectProject" => "DialectProjected";
+    POST "/cleanup" Dev dialects::cleanup: "Empties the log main." ? [] "" => "";
+    POST "/load-test-data" Dev dialects::load_test_data: "Appends example events."
+        ? ["size"] "" => "";
+}
+
+/// A route that was found.
+pub(crate) struct Found {
+    /// Its index in [`TABLE`].
+    pub(crate) route: usize,
+    /// The log it is about; empty if about none. Not decoded.
+    pub(crate) log: String,
+    /// The other variable segment. Not decoded.
+    pub(crate) param: String,
+}
+
+/// What looking for a route comes to.
+pub(crate) enum Lookup {
+    /// Here it is.
+    Found(Found),
+    /// The path is known, the method is not; these are.
+    WrongMethod(String),
+    /// The path is not known.
+    Nothing,
+}
+
+/// Methods and routes of one path.
+type Methods = Vec<(&'static str, usize)>;
+
+/// Finds routes: literal paths by one look-up, the others by their segments.
+pub(crate) struct Router {
+    literal: HashMap<String, Methods>,
+    patterns: Vec<(Vec<String>, Methods)>,
+    dev: bool,
+}
+
+impl Router {
+    /// The router of [`TABLE`].
+    pub(crate) fn get(dev: bool) -> &'static Router {
+        static ROUTERS: [OnceLock<Router>; 2] = [OnceLock::new(), OnceLock::new()];
+        ROUTERS[usize::from(dev)].get_or_init(|| Router::new(dev))
+    }
+
+    fn new(dev: bool) -> Router {
+        let mut router = Router { literal: HashMap::new(), patterns: Vec::new(), dev };
+        for (i, route) in TABLE.iter().enumerate() {
+            router.add(route.path, route.method, i);
+            if route.scope == Scope::Log {
+                let long = route.path.replacen("/v1/", "/v1/logs/{log}/", 1);
+                router.add(&long, route.method, i);
+            }
+        }
+        router
+    }
+
+    fn add(&mut self, path: &str, method: &'static str, route: usize) {
+        if TABLE[route].scope == Scope::Dev && !self.dev {
+            return;
+        }
+        if !path.contains('{') {
+            self.literal.entry(path.to_owned()).or_default().push((method, route));
+            return;
+        }
+        let segments: Vec<String> = path.split('/').map(str::to_owned).collect();
+        match self.patterns.iter_mut().find(|(known, _)| *known == segments) {
+            Some((_, methods)) => methods.push((method, route)),
+            None => self.patterns.push((segments, vec![(method, route)])),
+        }
+    }
+
+    /// Finds the route of a request. `HEAD` is asked of `GET`.
+    pub(crate) fn find(&self, method: &str, path: &str) -> Lookup {
+        let method = if method == "HEAD" { "GET" } else { method };
+        if let Some(methods) = self.literal.get(path) {
+            return pick(methods, method, String::new(), String::new());
+        }
+        for (pattern, methods) in &self.patterns {
+            if let Some((log, param)) = captures(pattern, path) {
+                return pick(methods, method, log, param);
+            }
+        }
+        Lookup::Nothing
+    }
+}
+
+fn pick(methods: &Methods, method: &str, log: String, param: String) -> Lookup {
+    let Some(&(_, route)) = methods.iter().find(|(m, _)| *m == method) else {
+        let mut allow: Vec<&str> = methods.iter().map(|(m, _)| *m).collect();
+        if allow.contains(&"GET") {
+            allow.push("HEAD");
+        }
+        return Lookup::WrongMethod(allow.join(", "));
+    };
+    let log = match TABLE[route].scope {
+        Scope::Node => String::new(),
+        _ if log.is_empty() => MAIN.to_owned(),
+        _ => log,
+    };
+    Lookup::Found(Found { route, log, param })
+}
+
+/// The variable segments of a path that fits a pattern: the log's name and the other one.
+/// Routes about logs themselves have the log's name as their only parameter.
+fn captures(pattern: &[String], path: &str) -> Option<(String, String)> {
+    let (mut log, mut param) = (String::new(), String::new());
+    let mut segments = path.split('/');
+    for expected in pattern {
+        let segment = segments.next()?;
+        if !expected.starts_with('{') {
+            if expected != segment {
+                return None;
+            }
+        } else if segment.is_empty() {
+            return None;
+        } else if expected == "{log}" && pattern.len() > 4 {
+            segment.clone_into(&mut log);
+        } else {
+            segment.clone_into(&mut param);
+        }
+    }
+    segments.next().is_none().then_some((log, param))
+}
+
+/// Names of the routes for the figures, in the order of [`TABLE`].
+pub(crate) fn names() -> Vec<String> {
+    TABLE.iter().map(|route| format!("{} {}", route.method, route.path)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(method: &str, path: &str) -> Option<(String, String, String)> {
+        match Router::get(false).find(method, path) {
+            Lookup::Found(f) => Some((names()[f.route].clone(), f.log, f.param)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn short_and_long_paths_are_the_same_route() {
+        let found = |name: &str, log: &str, param: &str| {
+            Some((name.to_owned(), log.to_owned(), param.to_owned()))
+        };
+        assert_eq!(find("POST", "/v1/append"), found("POST /v1/append", "main", ""));
+        assert_eq!(find("POST", "/v1/logs/x/append"), found("POST /v1/append", "x", ""));
+        assert_eq!(
+            find("GET", "/v1/logs/x/events/7"),
+            found("GET /v1/events/{position}", "x", "7")
+        );
+        assert_eq!(
+            find("HEAD", "/v1/events/by-id/u"),
+            found("GET /v1/events/by-id/{uuid}", "main", "u")
+        );
+        assert_eq!(find("PUT", "/v1/logs/x"), found("PUT /v1/logs/{log}", "", "x"));
+        assert_eq!(find("GET", "/read"), found("GET /read", "main", ""));
+    }
+
+    #[test]
+    fn unknown_paths_and_methods_are_told_apart() {
+        let router = Router::get(false);
+        assert!(matches!(router.find("GET", "/v1/nothing"), Lookup::Nothing));
+        assert!(matches!(router.find("GET", "/v1/append/"), Lookup::Nothing));
+        assert!(matches!(router.find("PUT", "/v1/logs/"), Lookup::Nothing));
+        assert!(matches!(router.find("POST", "/cleanup"), Lookup::Nothing));
+        assert!(matches!(Router::get(true).find("POST", "/cleanup"), Lookup::Found(_)));
+        match router.find("PATCH", "/v1/logs/a/leases/b") {
+            Lookup::WrongMethod(allow) => assert_eq!(allow, "POST, PUT, DELETE"),
+            _ => panic!("the path is known"),
+        }
+    }
+}

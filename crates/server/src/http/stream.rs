@@ -1,0 +1,107 @@
+//! Answers in pieces: a bounded channel from whoever produces them to the
+//! connection. A stream that is not ended on purpose was cut, and the connection
+//! is cut with it: a client can never take it for complete.
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+/// Pieces that may wait for a slow client.
+const WAITING_CHUNKS: usize = 2;
+
+/// A message from a producer.
+pub(crate) enum Chunk {
+    /// Some bytes.
+    Bytes(Bytes),
+    /// The end, on purpose.
+    End,
+}
+
+/// The receiving end, polled by the connection.
+pub(crate) struct Chunks {
+    receiver: mpsc::Receiver<Chunk>,
+    ended: bool,
+}
+
+/// The producing end. Dropping it without [`end`](Self::end) cuts the connection.
+pub(crate) struct Producer(mpsc::Sender<Chunk>);
+
+/// The client has gone.
+pub(crate) struct Gone;
+
+/// A stream and the end to feed it by.
+pub(crate) fn channel() -> (Producer, Chunks) {
+    let (sender, receiver) = mpsc::channel(WAITING_CHUNKS);
+    (Producer(sender), Chunks { receiver, ended: false })
+}
+
+impl Producer {
+    /// Waits until there is room for another piece.
+    pub(crate) async fn ready(&self) -> Result<(), Gone> {
+        self.0.reserve().await.map(drop).map_err(|_| Gone)
+    }
+
+    /// Sends a piece, waiting for room.
+    pub(crate) async fn send(&self, bytes: Vec<u8>) -> Result<(), Gone> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.0.send(Chunk::Bytes(bytes.into())).await.map_err(|_| Gone)
+    }
+
+    /// Ends the stream on purpose.
+    pub(crate) async fn end(self) {
+        let _ = self.0.send(Chunk::End).await;
+    }
+
+    /// Waits until the client has gone.
+    pub(crate) async fn gone(&self) {
+        self.0.closed().await;
+    }
+}
+
+/// What polling a stream gives.
+pub(crate) enum Polled {
+    /// A piece.
+    Bytes(Bytes),
+    /// Its end.
+    End,
+    /// It was cut.
+    Cut,
+}
+
+impl Chunks {
+    /// The next piece.
+    pub(crate) fn poll(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Polled> {
+        if self.ended {
+            return std::task::Poll::Ready(Polled::End);
+        }
+        self.receiver.poll_recv(context).map(|message| match message {
+            Some(Chunk::Bytes(bytes)) => Polled::Bytes(bytes),
+            Some(Chunk::End) => {
+                self.ended = true;
+                Polled::End
+            }
+            None => Polled::Cut,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::{Context, Poll, Waker};
+
+    #[test]
+    fn a_producer_that_dies_is_no_end() {
+        let mut context = Context::from_waker(Waker::noop());
+        let (producer, mut chunks) = channel();
+        drop(producer);
+        assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::Cut)));
+
+        let (producer, mut chunks) = channel();
+        producer.0.try_send(Chunk::End).ok().unwrap();
+        drop(producer);
+        assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::End)));
+        assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::End)));
+    }
+}

@@ -1,0 +1,229 @@
+//! Subscriptions as server-sent events: what is there, then what comes, one path.
+
+use super::json::push_u64;
+use super::problem;
+use super::read::{Wanted, elsewhere};
+use super::stream::{self, Producer};
+use super::wire::push_event;
+use super::{Answer, Request, Response, SSE, Shell};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use wellspring_log::{Log, Order, ReadError, RecordView, Subscription};
+use wellspring_types::Position;
+
+/// A subscriber further behind than this catches up on a thread of its own.
+const FAR_BEHIND: u64 = 1_000;
+/// Events and bytes of one piece.
+const PIECE_EVENTS: usize = 256;
+const PIECE_BYTES: usize = 64 << 10;
+/// How long a catching-up read may wait for the index to move on.
+const CATCH_UP_WAIT: Duration = Duration::from_millis(20);
+
+/// Counts a subscription as live.
+struct Live(Arc<Shell>, #[allow(dead_code)] OwnedSemaphorePermit);
+
+impl Live {
+    fn new(shell: &Arc<Shell>, permit: OwnedSemaphorePermit) -> Live {
+        shell.stats.subscribers.fetch_add(1, Relaxed);
+        Live(Arc::clone(shell), permit)
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.0.stats.subscribers.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Begins a subscription. `Last-Event-ID` wins over `after`: it is newer.
+pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) -> Answer {
+    let rule = |field: &str, detail: &str| Err(problem::INVALID.because(detail).field(field));
+    if wanted.order == Order::Descending {
+        return rule("order", "a subscription goes forward only");
+    }
+    if wanted.limit.is_some() {
+        return rule("limit", "a subscription has no limit; end it by closing the connection");
+    }
+    let last = match request.header("last-event-id").filter(|id| !id.is_empty()) {
+        None => None,
+        Some(id) => match id.parse::<Position>() {
+            Ok(position) => Some(position),
+            Err(_) => return rule("Last-Event-ID", "Last-Event-ID must be a position"),
+        },
+    };
+    let after = last.or(wanted.after).unwrap_or(0);
+    let permit = Arc::clone(&shell.subscriptions).try_acquire_owned().map_err(|_| {
+        let limit = shell.config.max_subscribers;
+        problem::OVERLOADED
+            .because(format!("there are {limit} subscriptions, the most at a time"))
+            .limit(limit as u64)
+    })?;
+    let log = request.log()?.clone();
+    let head = log.head();
+    let (producer, chunks) = stream::channel();
+    let live = Live::new(&shell, permit);
+    let subscriber =
+        Subscriber { subscription: log.subscribe(wanted.query, after), log, told: after };
+    tokio::spawn(feed(subscriber, producer, live));
+    Ok(Response::stream(SSE, chunks).with("x-accel-buffering", "no".to_owned()).at(head))
+}
+
+/// One subscriber.
+struct Subscriber {
+    subscription: Subscription,
+    log: Log,
+    /// The last id the client was told.
+    told: Position,
+}
+
+/// Why a piece ended.
+enum Piece {
+    /// It is full; there may be more.
+    Full,
+    /// Everything up to the head has been looked at.
+    UpToDate,
+}
+
+impl Subscriber {
+    fn fill(&mut self, out: &mut Vec<u8>, wait: Duration) -> Result<Piece, ReadError> {
+        for _ in 0..PIECE_EVENTS {
+            let Some(event) = self.subscription.next(wait)? else { return Ok(Piece::UpToDate) };
+            self.told = event.position();
+            push_message(out, &event);
+            if out.len() >= PIECE_BYTES {
+                break;
+            }
+        }
+        Ok(Piece::Full)
+    }
+
+    fn is_behind(&self, by: u64) -> bool {
+        self.log.head().saturating_sub(self.subscription.position()) > by
+    }
+}
+
+async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
+    let heartbeat = Duration::from_millis(live.0.config.heartbeat_ms);
+    let mut stopping = live.0.stopping.clone();
+    let mut slow = false;
+    // The first bytes tell the client that the subscription stands.
+    let mut out = b": wellspring\n\n".to_vec();
+    loop {
+        let filled = if slow || subscriber.is_behind(FAR_BEHIND) {
+            let piece = elsewhere(move || {
+                let filled = subscriber.fill(&mut out, CATCH_UP_WAIT);
+                (subscriber, out, filled)
+            });
+            let Ok((next, bytes, filled)) = piece.await else { return };
+            (subscriber, out) = (next, bytes);
+            filled
+        } else {
+            subscriber.fill(&mut out, Duration::ZERO)
+        };
+        if producer.send(std::mem::take(&mut out)).await.is_err() || producer.ready().await.is_err()
+        {
+            return;
+        }
+        let more = match filled {
+            Err(error) => {
+                tracing::error!(%error, "a subscription was cut");
+                return;
+            }
+            // Behind the head and yet nothing there: time for a patient look, not for a busy one.
+            Ok(Piece::UpToDate) => {
+                slow = subscriber.is_behind(0);
+                slow
+            }
+            Ok(Piece::Full) => {
+                slow = false;
+                true
+            }
+        };
+        if more {
+            tokio::task::yield_now().await;
+            if live.0.is_stopping() {
+                return producer.end().await;
+            }
+            continue;
+        }
+        let position = subscriber.subscription.position();
+        let source = subscriber.log.feed();
+        if source.is_closed() {
+            return producer.end().await;
+        }
+        tokio::select! {
+            _ = poll_fn(|context| source.poll_past(position, context)) => {}
+            () = tokio::time::sleep(heartbeat) => push_heartbeat(&mut out, &mut subscriber.told, position),
+            () = stopped(&mut stopping) => return producer.end().await,
+            () = producer.gone() => return,
+        }
+    }
+}
+
+/// Waits until the server stops.
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|&stopping| stopping).await;
+}
+
+/// One event as a message. A payload sent over several lines becomes several `data:` lines.
+fn push_message(out: &mut Vec<u8>, event: &RecordView<'_>) {
+    let mut json = Vec::with_capacity(256 + event.data().len());
+    push_event(&mut json, event);
+    out.extend_from_slice(b"id: ");
+    push_u64(out, event.position());
+    for line in json.split(|&b| b == b'\n' || b == b'\r') {
+        out.extend_from_slice(b"\ndata: ");
+        out.extend_from_slice(line);
+    }
+    out.extend_from_slice(b"\n\n");
+}
+
+/// A sign of life. If events were passed over, it carries how far the subscription has come,
+/// so that a resumed one need not look at them again.
+fn push_heartbeat(out: &mut Vec<u8>, told: &mut Position, position: Position) {
+    if position <= *told {
+        out.extend_from_slice(b": heartbeat\n\n");
+        return;
+    }
+    *told = position;
+    out.extend_from_slice(b"event: position\nid: ");
+    push_u64(out, position);
+    out.extend_from_slice(b"\ndata: {\"position\":");
+    push_u64(out, position);
+    out.extend_from_slice(b"}\n\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellspring_log::EncodedEvents;
+    use wellspring_types::Event;
+
+    #[test]
+    fn line_breaks_in_a_payload_become_data_lines() {
+        let mut events = EncodedEvents::new();
+        events.push(&Event::json("T", &[], "{\n\"a\": \"x\\n\"\r\n}").as_ref()).unwrap();
+        let mut out = Vec::new();
+        push_message(&mut out, &events.iter().next().unwrap());
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.starts_with("id: 0\ndata: {\"position\":0,"), "{text}");
+        assert!(text.ends_with("\n\n") && !text.trim_end().contains("\n\n"), "{text}");
+        let json: String =
+            text.lines().filter_map(|l| l.strip_prefix("data: ")).collect::<Vec<_>>().join("\n");
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["data"]["a"], "x\n");
+    }
+
+    #[test]
+    fn progress_is_told_once() {
+        let (mut out, mut told) = (Vec::new(), 3);
+        push_heartbeat(&mut out, &mut told, 9);
+        assert_eq!(out, b"event: position\nid: 9\ndata: {\"position\":9}\n\n");
+        out.clear();
+        push_heartbeat(&mut out, &mut told, 9);
+        assert_eq!(out, b": heartbeat\n\n");
+    }
+}

@@ -1,0 +1,446 @@
+//! The words of the API as JSON: events, queries, conditions and appends are read
+//! here and nowhere else, events are written here and nowhere else.
+
+use super::json::{Cursor, Fault, FaultKind, push_string, push_u64};
+use super::problem::fault_of;
+use crate::clock::push_rfc3339;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use std::borrow::Cow;
+use wellspring_log::{Ack, Append, EncodedEvents, Fence, RecordView};
+use wellspring_types::{
+    AppendCondition, DataKind, EventId, EventRef, Position, Query, QueryItem, limits,
+};
+
+type Outcome<T> = Result<T, Box<Fault>>;
+
+/// Whose rules a body follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// `/v1`.
+    Native,
+    /// The DCB project's and go-crablet's: `data` is a string, `events` may be one
+    /// object, `after` may be a string of digits.
+    Dialect,
+}
+
+/// Stores a field's value; a field given twice is a mistake.
+pub(crate) fn once<T>(slot: &mut Option<T>, at: usize, value: T) -> Outcome<()> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Fault::new(at, FaultKind::Duplicate)),
+    }
+}
+
+/// The fault of a field that must be there.
+pub(crate) fn missing<T>(field: &str, at: usize) -> Outcome<T> {
+    Err(Fault::of(field, at, FaultKind::Missing))
+}
+
+/// The fault of a field that means nothing here.
+pub(crate) fn unknown(at: usize, known: &'static str) -> Outcome<()> {
+    Err(Fault::new(at, FaultKind::Unknown(known)))
+}
+
+/// A fault that breaks a rule of the field itself.
+pub(crate) fn rule<T>(at: usize, rule: impl Into<String>) -> Outcome<T> {
+    Err(Fault::new(at, FaultKind::Rule(rule.into())))
+}
+
+/// Reads a whole document with `read` and makes sure nothing follows.
+pub(crate) fn document<'a, T>(
+    body: &'a [u8],
+    read: impl FnOnce(&mut Cursor<'a>) -> Outcome<T>,
+) -> Outcome<T> {
+    let mut cursor = Cursor::new(body)?;
+    let value = read(&mut cursor)?;
+    cursor.end()?;
+    Ok(value)
+}
+
+/// A body of `POST …/append`.
+pub(crate) fn read_append(body: &[u8], style: Style) -> Outcome<Append> {
+    const KNOWN: &str = "events, condition, ack, fence";
+    document(body, |cursor| {
+        let start = cursor.at();
+        let mut events = None;
+        let (mut condition, mut ack, mut fence) = (None, None, None);
+        let room = body.len() + body.len() / 4 + 64;
+        cursor.object(|key, value| {
+            let at = value.at();
+            match key {
+                "events" => once(&mut events, at, read_events(value, style, room)?),
+                "condition" if !value.null()? => {
+                    once(&mut condition, at, read_condition(value, style)?)
+                }
+                "ack" if style == Style::Native && !value.null()? => {
+                    once(&mut ack, at, read_ack(value)?)
+                }
+                "fence" if style == Style::Native && !value.null()? => {
+                    once(&mut fence, at, read_fence(value)?)
+                }
+                "condition" => Ok(()),
+                "ack" | "fence" if style == Style::Native => Ok(()),
+                _ => unknown(at, KNOWN),
+            }
+        })?;
+        let Some(events) = events else { return missing("events", start) };
+        Ok(Append { events, condition, ack: ack.unwrap_or_default(), key: None, fence })
+    })
+}
+
+fn read_ack(value: &mut Cursor<'_>) -> Outcome<Ack> {
+    let at = value.at();
+    match &*value.string()? {
+        "durable" => Ok(Ack::Durable),
+        "accepted" => Ok(Ack::Accepted),
+        _ => rule(at, "must be \"durable\" or \"accepted\""),
+    }
+}
+
+fn read_fence(value: &mut Cursor<'_>) -> Outcome<Fence> {
+    let start = value.at();
+    let (mut lease, mut token) = (None, None);
+    value.object(|key, value| {
+        let at = value.at();
+        match key {
+            "lease" => once(&mut lease, at, value.string()?.into_owned()),
+            "token" => once(&mut token, at, value.u64()?),
+            _ => unknown(at, "lease, token"),
+        }
+    })?;
+    match (lease, token) {
+        (Some(lease), Some(token)) => Ok(Fence { lease, token }),
+        (None, _) => missing("lease", start),
+        (_, None) => missing("token", start),
+    }
+}
+
+fn read_events<'a>(value: &mut Cursor<'a>, style: Style, room: usize) -> Outcome<EncodedEvents> {
+    let at = value.at();
+    let mut encoded = EncodedEvents::with_capacity(room);
+    let mut reader = EventReader::default();
+    if style == Style::Dialect && value.next_is(b'{') {
+        reader.read(value, style, &mut encoded)?;
+        return Ok(encoded);
+    }
+    let mut too_many = false;
+    let read = value.array(|i, value| {
+        too_many = i == limits::MAX_EVENTS;
+        if too_many {
+            let detail = format!("holds more than {} events", limits::MAX_EVENTS);
+            let kind = FaultKind::TooLarge { detail, limit: limits::MAX_EVENTS as u64 };
+            return Err(Fault::new(at, kind));
+        }
+        reader.read(value, style, &mut encoded)
+    });
+    read.map_err(|mut fault| {
+        if too_many {
+            fault.field.clear();
+        }
+        fault
+    })?;
+    if encoded.is_empty() { rule(at, "must hold at least one event") } else { Ok(encoded) }
+}
+
+/// Reads events one after the other, keeping its lists so that they are made once.
+#[derive(Default)]
+pub(crate) struct EventReader<'a> {
+    tags: Vec<Cow<'a, str>>,
+    metadata: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+}
+
+impl<'a> EventReader<'a> {
+    /// Reads one event and adds it to `out`.
+    pub(crate) fn read(
+        &mut self,
+        value: &mut Cursor<'a>,
+        style: Style,
+        out: &mut EncodedEvents,
+    ) -> Outcome<()> {
+        const KNOWN: &str = "type, tags, data, data_base64, id, metadata";
+        let start = value.at();
+        self.tags.clear();
+        self.metadata.clear();
+        let (mut event_type, mut data, mut id) = (None, None, None);
+        let (mut tags, mut metadata) = (None, None);
+        value.object(|key, value| {
+            let at = value.at();
+            match key {
+                "type" => once(&mut event_type, at, value.string()?),
+                "tags" => {
+                    once(&mut tags, at, ())?;
+                    let list = &mut self.tags;
+                    value.array(|_, tag| {
+                        if list.len() <= limits::MAX_TAGS {
+                            list.push(tag.string()?);
+                            return Ok(());
+                        }
+                        tag.string().map(drop)
+                    })
+                }
+                "data" if style == Style::Dialect && value.next_is(b'"') => {
+                    once(&mut data, at, read_text_data(value)?)
+                }
+                "data" => once(&mut data, at, (Cow::Borrowed(value.raw()?), DataKind::Json)),
+                "data_base64" if style == Style::Native => once(&mut data, at, read_base64(value)?),
+                "id" if style == Style::Native => {
+                    if value.null()? {
+                        Ok(())
+                    } else {
+                        once(&mut id, at, read_id(value)?)
+                    }
+                }
+                "metadata" if style == Style::Native => {
+                    once(&mut metadata, at, ())?;
+                    self.read_metadata(value)
+                }
+                _ => unknown(at, KNOWN),
+            }
+        })?;
+        let Some(event_type) = event_type else { return missing("type", start) };
+        let (data, kind) = match data {
+            Some(data) => data,
+            None if style == Style::Dialect => (Cow::Borrowed(&b""[..]), DataKind::Binary),
+            None => return missing("data", start),
+        };
+        let event = EventRef {
+            event_type: &event_type,
+            tags: &self.tags,
+            data: &data,
+            kind,
+            id,
+            metadata: &self.metadata,
+        };
+        out.push(&event).map_err(|invalid| fault_of(invalid, start))
+    }
+
+    fn read_metadata(&mut self, value: &mut Cursor<'a>) -> Outcome<()> {
+        if value.null()? {
+            return Ok(());
+        }
+        let list = &mut self.metadata;
+        value.object(|key, value| {
+            // One more than allowed is kept, so that the check of the event finds it.
+            let text = value.string()?;
+            if list.len() <= limits::MAX_METADATA_ENTRIES {
+                list.push((Cow::Owned(key.to_owned()), text));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A payload given as a string: its bytes are kept, and whether they are JSON.
+fn read_text_data<'a>(value: &mut Cursor<'a>) -> Outcome<(Cow<'a, [u8]>, DataKind)> {
+    let bytes = match value.string()? {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    };
+    // Surrounding space would pass as JSON but is not part of the one value.
+    let exact = |cursor: &mut Cursor<'_>| cursor.raw().map(<[u8]>::len);
+    let is_json = document(&bytes, exact) == Ok(bytes.len());
+    Ok((bytes, if is_json { DataKind::Json } else { DataKind::Binary }))
+}
+
+fn read_base64<'a>(value: &mut Cursor<'a>) -> Outcome<(Cow<'a, [u8]>, DataKind)> {
+    let at = value.at();
+    match BASE64.decode(value.string()?.as_bytes()) {
+        Ok(bytes) => Ok((Cow::Owned(bytes), DataKind::Binary)),
+        Err(error) => rule(at, format!("is not base64 with padding: {error}")),
+    }
+}
+
+fn read_id(value: &mut Cursor<'_>) -> Outcome<EventId> {
+    let at = value.at();
+    match EventId::parse(&value.string()?) {
+        Some(id) => Ok(id),
+        None => rule(at, "must be a UUID, e.g. \"018f5c3e-9b2a-7c11-8d3e-0123456789ab\""),
+    }
+}
+
+/// A condition. Without any clause the whole log must not match; with only
+/// `failIfExists` only that is judged, unless `after` asks for more.
+pub(crate) fn read_condition(value: &mut Cursor<'_>, style: Style) -> Outcome<AppendCondition> {
+    let start = value.at();
+    let (mut matching, mut after, mut existing) = (None, None, None);
+    value.object(|key, value| {
+        let at = value.at();
+        match key {
+            "failIfEventsMatch" => {
+                if value.null()? {
+                    Ok(())
+                } else {
+                    once(&mut matching, at, read_query(value)?)
+                }
+            }
+            "after" => {
+                if value.null()? {
+                    Ok(())
+                } else {
+                    once(&mut after, at, read_after(value, style)?)
+                }
+            }
+            "failIfExists" => {
+                if value.null()? {
+                    Ok(())
+                } else {
+                    once(&mut existing, at, read_query(value)?)
+                }
+            }
+            _ => unknown(at, "failIfEventsMatch, after, failIfExists"),
+        }
+    })?;
+    if matching.is_none() && (existing.is_none() || after.is_some()) {
+        matching = Some(Query::all());
+    }
+    let condition =
+        AppendCondition { fail_if_events_match: matching, after, fail_if_exists: existing };
+    condition.check().map_err(|invalid| fault_of(invalid, start))?;
+    Ok(condition)
+}
+
+/// A position; in the dialects it may be a string of digits.
+pub(crate) fn read_after(value: &mut Cursor<'_>, style: Style) -> Outcome<Position> {
+    if style == Style::Native || !value.next_is(b'"') {
+        return value.u64();
+    }
+    let at = value.at();
+    match value.string()?.parse() {
+        Ok(position) => Ok(position),
+        Err(_) => rule(at, "must be a position"),
+    }
+}
+
+/// `{"items":[{"types":[…],"tags":[…]}]}`. Its limits are checked.
+pub(crate) fn read_query(value: &mut Cursor<'_>) -> Outcome<Query> {
+    let start = value.at();
+    let mut items = None;
+    value.object(|key, value| {
+        let at = value.at();
+        match key {
+            "items" if value.null()? => Ok(()),
+            "items" => once(&mut items, at, read_items(value)?),
+            _ => unknown(at, "items"),
+        }
+    })?;
+    let query = Query { items: items.unwrap_or_default() };
+    query.check().map_err(|invalid| fault_of(invalid, start))?;
+    Ok(query)
+}
+
+fn read_items(value: &mut Cursor<'_>) -> Outcome<Vec<QueryItem>> {
+    let mut items = Vec::new();
+    value.array(|_, value| {
+        let (mut types, mut tags) = (None, None);
+        value.object(|key, value| {
+            let at = value.at();
+            match key {
+                "types" => once(&mut types, at, read_texts(value, limits::MAX_QUERY_TYPES)?),
+                "tags" => once(&mut tags, at, read_texts(value, limits::MAX_TAGS)?),
+                _ => unknown(at, "types, tags"),
+            }
+        })?;
+        // One more than allowed is kept, so that the check of the query finds it.
+        if items.len() <= limits::MAX_QUERY_ITEMS {
+            let (types, tags) = (types.unwrap_or_default(), tags.unwrap_or_default());
+            items.push(QueryItem { types, tags });
+        }
+        Ok(())
+    })?;
+    Ok(items)
+}
+
+fn read_texts(value: &mut Cursor<'_>, most: usize) -> Outcome<Vec<String>> {
+    let mut texts = Vec::new();
+    if value.null()? {
+        return Ok(texts);
+    }
+    value.array(|_, value| {
+        let text = value.string()?;
+        if texts.len() <= most {
+            texts.push(text.into_owned());
+        }
+        Ok(())
+    })?;
+    Ok(texts)
+}
+
+/// Appends an event as one JSON object. A JSON payload is copied as it was sent.
+pub(crate) fn push_event(out: &mut Vec<u8>, event: &RecordView<'_>) {
+    out.extend_from_slice(b"{\"position\":");
+    push_u64(out, event.position());
+    out.extend_from_slice(b",\"type\":");
+    push_string(out, event.event_type());
+    push_tags(out, event);
+    match event.kind() {
+        DataKind::Json => {
+            out.extend_from_slice(b",\"data\":");
+            out.extend_from_slice(event.data());
+        }
+        DataKind::Binary => {
+            out.extend_from_slice(b",\"data_base64\":\"");
+            out.extend_from_slice(BASE64.encode(event.data()).as_bytes());
+            out.push(b'"');
+        }
+    }
+    if let Some(id) = event.id() {
+        out.extend_from_slice(b",\"id\":\"");
+        out.extend_from_slice(id.to_string().as_bytes());
+        out.push(b'"');
+    }
+    let mut separator: &[u8] = b",\"metadata\":{";
+    for (key, value) in event.metadata() {
+        out.extend_from_slice(separator);
+        separator = b",";
+        push_string(out, key);
+        out.push(b':');
+        push_string(out, value);
+    }
+    if separator == b"," {
+        out.push(b'}');
+    }
+    out.extend_from_slice(b",\"recorded_at\":\"");
+    push_rfc3339(out, event.recorded_at_us());
+    out.extend_from_slice(b"\"}");
+}
+
+/// Appends `,"tags":[…]`.
+pub(crate) fn push_tags(out: &mut Vec<u8>, event: &RecordView<'_>) {
+    out.extend_from_slice(b",\"tags\":[");
+    for (i, tag) in event.tags().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        push_string(out, tag);
+    }
+    out.push(b']');
+}
+
+/// Appends a query as `{"items":[…]}`.
+pub(crate) fn push_query(out: &mut Vec<u8>, query: &Query) {
+    let push_texts = |out: &mut Vec<u8>, name: &str, texts: &[String]| {
+        push_string(out, name);
+        out.extend_from_slice(b":[");
+        for (i, text) in texts.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            push_string(out, text);
+        }
+        out.push(b']');
+    };
+    out.extend_from_slice(b"{\"items\":[");
+    for (i, item) in query.items.iter().enumerate() {
+        out.extend_from_slice(if i > 0 { b",{" } else { b"{" });
+        push_texts(out, "types", &item.types);
+        out.push(b',');
+        push_texts(out, "tags", &item.tags);
+        out.push(b'}');
+    }
+    out.extend_from_slice(b"]}");
+}
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

@@ -1,0 +1,211 @@
+//! The logs of this process: where they are, which exist, opening and dropping them.
+
+use crate::config::Config;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use wellspring_log::{Clock, Log, OpenError, Options};
+
+/// The log that is always there after a start.
+pub(crate) const MAIN: &str = "main";
+/// What a log's name may be, in words.
+pub(crate) const NAME_RULE: &str =
+    "1 to 63 of a-z, 0-9, _ and -, beginning with a letter or a digit";
+/// Dropped logs carry this before their name until their files are gone. No valid name begins with it.
+const DROPPED: &str = ".dropped-";
+
+/// Why a log could not be made, opened or dropped.
+#[derive(Debug)]
+pub(crate) enum NodeError {
+    /// There is no log of that name.
+    NotFound,
+    /// There are as many logs as there may be.
+    TooMany(usize),
+    /// The log itself would not open.
+    Open {
+        /// Its name.
+        log: String,
+        /// Why.
+        error: OpenError,
+    },
+    /// The file system refused.
+    Io {
+        /// What was being done.
+        doing: String,
+        /// What the file system said.
+        error: std::io::Error,
+    },
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NodeError::NotFound => write!(f, "there is no such log"),
+            NodeError::TooMany(limit) => {
+                write!(f, "there are {limit} logs, the most that max_logs allows")
+            }
+            NodeError::Open { log, error } => write!(f, "the log {log} does not open: {error}"),
+            NodeError::Io { doing, error } => write!(f, "{doing}: {error}"),
+        }
+    }
+}
+
+/// Whether a text is a log's name. What passes is safe as a folder's name.
+pub(crate) fn is_name(name: &str) -> bool {
+    let ordinary = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let mut bytes = name.bytes();
+    name.len() <= 63
+        && bytes.next().is_some_and(ordinary)
+        && bytes.all(|b| ordinary(b) || matches!(b, b'_' | b'-'))
+}
+
+/// All logs of this process.
+pub(crate) struct Node {
+    dir: PathBuf,
+    options: Options,
+    max_logs: usize,
+    logs: RwLock<BTreeMap<String, Log>>,
+    /// Held while logs are made or dropped, so that readers of `logs` never wait for the disk.
+    changes: Mutex<u64>,
+}
+
+impl Node {
+    /// Opens every log under the data folder, and `main` in any case.
+    ///
+    /// # Errors
+    /// [`NodeError`]: a log that does not open stops the start, because serving without it would hide it.
+    pub(crate) fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Node, NodeError> {
+        let options = Options {
+            sync: config.sync().unwrap_or(wellspring_log::Sync::Always),
+            segment_bytes: config.segment_bytes,
+            staged_bytes: config.staged_bytes,
+            clock,
+        };
+        let dir = config.data.join("logs");
+        fs::create_dir_all(&dir).map_err(io(&dir, "making the folder"))?;
+        let node = Node {
+            dir,
+            options,
+            max_logs: config.max_logs.max(1),
+            logs: RwLock::default(),
+            changes: Mutex::new(0),
+        };
+        let entries = fs::read_dir(&node.dir).map_err(io(&node.dir, "listing"))?;
+        for entry in entries {
+            let entry = entry.map_err(io(&node.dir, "listing"))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with(DROPPED) {
+                fs::remove_dir_all(entry.path()).map_err(io(&entry.path(), "removing"))?;
+            } else if is_name(&name) {
+                node.create(&name)?;
+            } else {
+                tracing::warn!(name, "not a log's name; left alone");
+            }
+        }
+        node.create(MAIN)?;
+        Ok(node)
+    }
+
+    /// The log of that name.
+    pub(crate) fn get(&self, name: &str) -> Option<Log> {
+        self.logs.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// All logs, by name.
+    pub(crate) fn all(&self) -> Vec<(String, Log)> {
+        let logs = self.logs.read().unwrap_or_else(PoisonError::into_inner);
+        logs.iter().map(|(name, log)| (name.clone(), log.clone())).collect()
+    }
+
+    /// Makes a log and tells whether it is new. Blocks on the disk. `name` must be a name.
+    ///
+    /// # Errors
+    /// [`NodeError`].
+    pub(crate) fn create(&self, name: &str) -> Result<bool, NodeError> {
+        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.get(name).is_some() {
+            return Ok(false);
+        }
+        if self.all().len() >= self.max_logs {
+            return Err(NodeError::TooMany(self.max_logs));
+        }
+        self.open_log(name)?;
+        Ok(true)
+    }
+
+    /// Drops a log with everything in it. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`NodeError`].
+    pub(crate) fn drop_log(&self, name: &str) -> Result<(), NodeError> {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let log = self.logs.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.discard(name, &log.ok_or(NodeError::NotFound)?, &mut changes)
+    }
+
+    /// Puts an empty log in the place of one. Appends on their way to the old one are refused as closed.
+    ///
+    /// # Errors
+    /// [`NodeError`].
+    pub(crate) fn empty(&self, name: &str) -> Result<(), NodeError> {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = self.get(name).ok_or(NodeError::NotFound)?;
+        self.discard(name, &old, &mut changes)?;
+        self.open_log(name)
+    }
+
+    /// Takes no more appends anywhere, makes durable what is staged.
+    pub(crate) fn close(&self) {
+        for (_, log) in self.all() {
+            log.close();
+        }
+    }
+
+    fn open_log(&self, name: &str) -> Result<(), NodeError> {
+        let path = self.dir.join(name);
+        let log = Log::open(&path, self.options.clone())
+            .map_err(|error| NodeError::Open { log: name.to_owned(), error })?;
+        // The folder's own entry must survive a power loss, or acknowledged events would go with it.
+        sync_dir(&self.dir)?;
+        let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);
+        logs.insert(name.to_owned(), log);
+        Ok(())
+    }
+
+    /// The name is given up first and durably, so that a crash meanwhile never leaves half a log under it.
+    fn discard(&self, name: &str, log: &Log, count: &mut u64) -> Result<(), NodeError> {
+        log.close();
+        *count += 1;
+        let (from, to) = (self.dir.join(name), self.dir.join(format!("{DROPPED}{count}-{name}")));
+        fs::rename(&from, &to).map_err(io(&from, "renaming"))?;
+        sync_dir(&self.dir)?;
+        fs::remove_dir_all(&to).map_err(io(&to, "removing"))
+    }
+}
+
+fn sync_dir(dir: &Path) -> Result<(), NodeError> {
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(io(dir, "syncing the folder"))
+}
+
+fn io(path: &Path, doing: &str) -> impl FnOnce(std::io::Error) -> NodeError {
+    let doing = format!("{doing} {}", path.display());
+    move |error| NodeError::Io { doing, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_safe_names_are_names() {
+        for good in ["main", "a", "0", "a_b-c", &"x".repeat(63)] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in ["", "-a", "_a", "A", "a.b", "..", "a/b", "é", &"x".repeat(64), ".dropped-1-a"]
+        {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
+}

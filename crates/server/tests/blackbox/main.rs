@@ -1,0 +1,15 @@
+//! Black box: the real binary, over real sockets, with nothing of ours in the client.
+
+#![allow(unreachable_pub, missing_docs)] // one binary, nothing is public
+#![allow(clippy::disallowed_methods)] // tests use real time and threads
+
+mod append;
+mod client;
+mod crash;
+mod dialects;
+mod examples;
+mod freshness;
+mod lifecycle;
+mod race;
+mod rubbish;
+mod server;

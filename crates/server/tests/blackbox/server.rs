@@ -1,0 +1,130 @@
+//! The real server as a child process on a free loopback port.
+
+use crate::client::Client;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// A running server. Killed when dropped.
+pub struct Server {
+    child: Child,
+    pub address: SocketAddr,
+    pub dir: PathBuf,
+    _owned: Option<tempfile::TempDir>,
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+impl Server {
+    /// A server on a fresh folder.
+    pub fn start() -> Server {
+        Server::start_with(&[])
+    }
+
+    pub fn start_with(flags: &[&str]) -> Server {
+        let owned = tempfile::tempdir().unwrap();
+        let mut server = Server::start_in(owned.path(), flags);
+        server._owned = Some(owned);
+        server
+    }
+
+    /// A server on this folder, which may have been used before.
+    pub fn start_in(dir: &Path, flags: &[&str]) -> Server {
+        for _ in 0..5 {
+            let address: SocketAddr = ([127, 0, 0, 1], free_port()).into();
+            let child = Command::new(env!("CARGO_BIN_EXE_wellspring"))
+                .args(["serve", "--data", dir.to_str().unwrap()])
+                .args(["--listen", &address.to_string()])
+                .args(flags)
+                .env_remove("WELLSPRING_URL")
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("the server starts");
+            let dir = dir.to_owned();
+            let mut server = Server { child, address, dir, _owned: None };
+            if server.wait_ready() {
+                return server;
+            }
+            // Another process may have taken the port in between: try another.
+        }
+        panic!("the server did not become ready");
+    }
+
+    fn wait_ready(&mut self) -> bool {
+        let stderr = self.child.stderr.take().expect("piped");
+        // The child's log is drained for as long as it lives, or it would block.
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut lines = Vec::new();
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if lines.len() < 200 {
+                    lines.push(line);
+                }
+            }
+            let _ = tell.send(lines);
+        });
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                let lines = told.recv_timeout(Duration::from_secs(2)).unwrap_or_default();
+                eprintln!("the server ended with {status}:\n{}", lines.join("\n"));
+                return false;
+            }
+            let ready = Client::connect(self.address)
+                .and_then(|mut client| client.get("/health/ready"))
+                .is_ok_and(|answer| answer.status == 200);
+            if ready {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(self.address).expect("the server accepts")
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// `kill -9`.
+    pub fn kill(mut self) -> PathBuf {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.dir.clone()
+    }
+
+    /// SIGTERM, then waits for the exit.
+    pub fn terminate(&mut self) -> ExitStatus {
+        let killed = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
+        assert!(killed.unwrap().success());
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("the server did not stop");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
