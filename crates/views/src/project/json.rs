@@ -1,9 +1,9 @@
-//! JSON read one level at a time, as text. Values stay the bytes that were sent
-//! (numbers of any size, key order, escapes), nesting costs no stack because
-//! what is skipped is only scanned, and of two equal keys the last one counts.
+//! JSON read one level at a time, as text: values stay the bytes that were sent
+//! (numbers of any size, key order, escapes), and nesting costs no stack because
+//! what is not looked at is only scanned.
 
 use serde::Deserializer as _;
-use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -100,22 +100,6 @@ pub(super) fn elements(text: &str, keep: usize) -> Result<Level<&str>, serde_jso
     source.end().map(|()| level)
 }
 
-/// The value of member `key` of the object `text`; `None` also if `text` is not well formed.
-pub(super) fn member<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    let mut source = Deserializer::from_str(text);
-    let found = source.deserialize_map(Member { key }).ok()?;
-    source.end().ok()?;
-    found
-}
-
-/// Element `index` of the array `text`; `None` also if `text` is not well formed.
-pub(super) fn element(text: &str, index: usize) -> Option<&str> {
-    let mut source = Deserializer::from_str(text);
-    let found = source.deserialize_seq(Element { index }).ok()?;
-    source.end().ok()?;
-    found
-}
-
 struct Members {
     keep: usize,
 }
@@ -169,100 +153,13 @@ impl<'de> Visitor<'de> for Elements {
     }
 }
 
-struct Member<'k> {
-    key: &'k str,
-}
-
-impl<'de> Visitor<'de> for Member<'_> {
-    type Value = Option<&'de str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(same) = map.next_key_seed(SameKey { key: self.key.as_bytes() })? {
-            if same {
-                found = Some(map.next_value::<&RawValue>()?.get());
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// Compares a key as bytes, so that a key which is no Unicode text (lone
-/// surrogates) does not hide the members beside it.
-#[derive(Clone, Copy)]
-struct SameKey<'k> {
-    key: &'k [u8],
-}
-
-impl<'de> DeserializeSeed<'de> for SameKey<'_> {
-    type Value = bool;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, source: D) -> Result<bool, D::Error> {
-        source.deserialize_bytes(self)
-    }
-}
-
-impl Visitor<'_> for SameKey<'_> {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<bool, E> {
-        Ok(bytes == self.key)
-    }
-}
-
-struct Element {
-    index: usize,
-}
-
-impl<'de> Visitor<'de> for Element {
-    type Value = Option<&'de str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        for _ in 0..self.index {
-            if seq.next_element::<IgnoredAny>()?.is_none() {
-                return Ok(None);
-            }
-        }
-        let found = seq.next_element::<&RawValue>()?.map(RawValue::get);
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(found)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_last_of_two_equal_keys_counts() {
-        assert_eq!(member(r#"{"a":1,"b":2,"\u0061":[ 3 ]}"#, "a"), Some("[ 3 ]"));
-        assert_eq!(member(r#"{"a":1} x"#, "a"), None);
-        assert_eq!(member("[1]", "a"), None);
-    }
-
-    #[test]
-    fn a_key_that_is_no_text_hides_nothing() {
-        assert_eq!(member(r#"{"\ud800":1,"a":2,"b":"\udfff"}"#, "a"), Some("2"));
-    }
-
-    #[test]
     fn deep_values_cost_no_stack() {
         let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(400_000), "]".repeat(400_000));
-        assert_eq!(member(&deep, "a").map(str::len), Some(800_000));
         assert!(whole(&deep).is_ok());
         assert!(whole(&deep[1..]).is_err());
     }
@@ -273,8 +170,6 @@ mod tests {
         assert_eq!((level.kept, level.count), (vec!["1", "2"], 3));
         let level = members(r#"{"a":1,"b":2}"#, 1).unwrap();
         assert_eq!((level.kept, level.count), (vec![("a".to_owned(), "1")], 2));
-        assert_eq!(element("[1,2]", 2), None);
-        assert_eq!(element("[1,2]", 1), Some("2"));
     }
 
     #[test]

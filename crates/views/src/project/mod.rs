@@ -25,6 +25,7 @@
 //! they begin. It belongs to the outermost reducer only.
 
 mod bounds;
+mod cursor;
 mod error;
 mod json;
 mod number;
@@ -127,7 +128,7 @@ impl Projections {
                 continue;
             }
             let mut bounds = Bounds { memory: &mut self.memory, groups };
-            if let Err(overrun) = definition.reducer.fold(state, facts, &mut bounds) {
+            if let Err(overrun) = definition.reducer.fold(state, &facts, &mut bounds) {
                 self.failure = Some(overrun.error(&reduce_path(definition)));
                 return;
             }

@@ -77,23 +77,6 @@ impl Number {
         }
     }
 
-    /// Appends bytes whose byte order is the numbers' order and of which none is a prefix of another.
-    pub(super) fn push_sort_key(&self, out: &mut Vec<u8>) {
-        if self.digits.is_empty() {
-            out.push(1);
-            return;
-        }
-        out.push(if self.negative { 0 } else { 2 });
-        let start = out.len();
-        // Flipping the sign bit makes two's complement sort as unsigned bytes.
-        out.extend_from_slice(&(self.magnitude ^ i64::MIN).to_be_bytes());
-        out.extend_from_slice(self.digits.as_bytes());
-        out.push(0);
-        if self.negative {
-            out[start..].iter_mut().for_each(|byte| *byte = !*byte);
-        }
-    }
-
     /// As `coefficient × 10^-scale`, if 128 bits and [`MAX_SCALE`] places hold it.
     fn scaled(&self) -> Option<(i128, u32)> {
         if self.digits.is_empty() {
@@ -128,6 +111,40 @@ impl Ord for Number {
 impl PartialOrd for Number {
     fn partial_cmp(&self, other: &Number) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+/// Appends bytes whose byte order is the numbers' order and of which none is a
+/// prefix of another's. `None` if `text` is not a JSON number.
+pub(super) fn push_sort_key(text: &str, out: &mut Vec<u8>) -> Option<()> {
+    // Whole numbers, the common case, need no parsing: their digits are the key's digits.
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    if unsigned.bytes().all(|b| b.is_ascii_digit())
+        && !unsigned.is_empty()
+        && !unsigned.starts_with('0')
+    {
+        let digits = unsigned.trim_end_matches('0');
+        push_key_parts(unsigned.len() < text.len(), unsigned.len() as i64, digits, out);
+        return Some(());
+    }
+    let Number { negative, magnitude, digits } = Number::parse(text)?;
+    if digits.is_empty() {
+        out.push(1);
+    } else {
+        push_key_parts(negative, magnitude, &digits, out);
+    }
+    Some(())
+}
+
+fn push_key_parts(negative: bool, magnitude: i64, digits: &str, out: &mut Vec<u8>) {
+    out.push(if negative { 0 } else { 2 });
+    let start = out.len();
+    // Flipping the sign bit makes two's complement sort as unsigned bytes.
+    out.extend_from_slice(&(magnitude ^ i64::MIN).to_be_bytes());
+    out.extend_from_slice(digits.as_bytes());
+    out.push(0);
+    if negative {
+        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
     }
 }
 
@@ -337,8 +354,8 @@ mod tests {
             let floats = a.parse::<f64>().unwrap().partial_cmp(&b.parse::<f64>().unwrap()).unwrap();
             prop_assert!(floats == Ordering::Equal || floats == order);
             let (mut i, mut j) = (Vec::new(), Vec::new());
-            x.push_sort_key(&mut i);
-            y.push_sort_key(&mut j);
+            push_sort_key(&a, &mut i).unwrap();
+            push_sort_key(&b, &mut j).unwrap();
             prop_assert_eq!(i.cmp(&j), order);
         }
 

@@ -6,6 +6,7 @@ use super::json::{self, Kind};
 use super::number::{Number, Sum};
 use super::pointer::Pointer;
 use super::sort_key::{NoKey, sort_key};
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -52,23 +53,26 @@ pub(super) enum State {
     Groups(BTreeMap<Box<str>, State>),
 }
 
-/// An event as a reducer sees it.
-#[derive(Clone, Copy)]
+/// An event as reducers see it.
 pub(super) struct Facts<'a> {
-    /// Its tags.
-    pub(super) tags: &'a [&'a str],
-    /// Its data, if that is JSON.
-    pub(super) json: Option<&'a str>,
+    tags: &'a [&'a str],
+    data: &'a [u8],
+    is_json: bool,
+    /// The data as text whose syntax has been checked, once for all reducers and only if one asks.
+    json: OnceCell<Option<&'a str>>,
 }
 
 impl<'a> Facts<'a> {
     pub(super) fn of(event: &FoldEvent<'a>) -> Facts<'a> {
-        let json = if event.is_json { std::str::from_utf8(event.data).ok() } else { None };
-        Facts { tags: event.tags, json }
+        Facts { tags: event.tags, data: event.data, is_json: event.is_json, json: OnceCell::new() }
     }
 
     fn find(&self, pointer: &Pointer) -> Option<&'a str> {
-        pointer.find(self.json?)
+        let json = self.json.get_or_init(|| {
+            let text = self.is_json.then(|| std::str::from_utf8(self.data).ok())??;
+            json::whole(text).ok()
+        });
+        pointer.find((*json)?)
     }
 
     fn number(&self, pointer: &Pointer) -> Option<&'a str> {
@@ -101,7 +105,7 @@ impl Reducer {
     pub(super) fn fold(
         &self,
         state: &mut State,
-        event: Facts<'_>,
+        event: &Facts<'_>,
         bounds: &mut Bounds<'_>,
     ) -> Result<(), Overrun> {
         match (self, state) {
@@ -185,7 +189,7 @@ impl GroupBy {
         &self,
         inner: &Reducer,
         groups: &mut BTreeMap<Box<str>, State>,
-        event: Facts<'_>,
+        event: &Facts<'_>,
         bounds: &mut Bounds<'_>,
     ) -> Result<(), Overrun> {
         let mut fold_into = |key: &str| {

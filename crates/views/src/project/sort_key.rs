@@ -2,8 +2,9 @@
 //! (members in any order, numbers and strings in any spelling), and ordered
 //! null < false < true < numbers < strings < arrays < objects.
 
-use super::json::{self, Kind};
-use super::number::Number;
+use super::cursor::Cursor;
+use super::json;
+use super::number;
 
 /// Deepest nesting of a value that can be compared; the recursion below is bounded by it.
 pub(super) const MAX_DEPTH: usize = 128;
@@ -29,120 +30,63 @@ pub(super) enum NoKey {
 /// The key of one JSON value, whose syntax has been checked before.
 pub(super) fn sort_key(text: &str) -> Result<Vec<u8>, NoKey> {
     let mut key = Vec::with_capacity(text.len() + 16);
-    Cursor { text, at: 0 }.value(&mut key, MAX_DEPTH)?;
+    push_value(&mut Cursor::new(text), &mut key, MAX_DEPTH)?;
     Ok(key)
 }
 
-/// Walks valid JSON once. On text that is not, it stops with [`NoKey::NotText`]; it never panics.
-struct Cursor<'a> {
-    text: &'a str,
-    at: usize,
+fn push_value(cursor: &mut Cursor<'_>, key: &mut Vec<u8>, depth: usize) -> Result<(), NoKey> {
+    match cursor.peek().ok_or(NoKey::NotText)? {
+        b'{' => push_object(cursor, key, depth.checked_sub(1).ok_or(NoKey::TooDeep)?),
+        b'[' => push_array(cursor, key, depth.checked_sub(1).ok_or(NoKey::TooDeep)?),
+        b'"' => push_string(key, cursor.string().ok_or(NoKey::NotText)?),
+        _ => {
+            match cursor.value().ok_or(NoKey::NotText)? {
+                "null" => key.push(NULL),
+                "false" => key.push(FALSE),
+                "true" => key.push(TRUE),
+                number => {
+                    key.push(NUMBER);
+                    number::push_sort_key(number, key).ok_or(NoKey::NotText)?;
+                }
+            }
+            Ok(())
+        }
+    }
 }
 
-impl<'a> Cursor<'a> {
-    /// The next byte that is not white space, not consumed.
-    fn peek(&mut self) -> Result<u8, NoKey> {
-        let bytes = self.text.as_bytes();
-        while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.at += 1;
-        }
-        bytes.get(self.at).copied().ok_or(NoKey::NotText)
+fn push_array(cursor: &mut Cursor<'_>, key: &mut Vec<u8>, depth: usize) -> Result<(), NoKey> {
+    key.push(ARRAY);
+    cursor.eat(b'[');
+    while !cursor.eat(b']').ok_or(NoKey::NotText)? {
+        push_value(cursor, key, depth)?;
+        cursor.eat(b',');
     }
+    key.push(END);
+    Ok(())
+}
 
-    /// Consumes the next byte if it is `wanted`.
-    fn eat(&mut self, wanted: u8) -> Result<bool, NoKey> {
-        let same = self.peek()? == wanted;
-        self.at += usize::from(same);
-        Ok(same)
+fn push_object(cursor: &mut Cursor<'_>, key: &mut Vec<u8>, depth: usize) -> Result<(), NoKey> {
+    let mut members: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    cursor.eat(b'{');
+    while !cursor.eat(b'}').ok_or(NoKey::NotText)? {
+        let (mut name, mut value) = (Vec::new(), Vec::new());
+        push_string(&mut name, cursor.string().ok_or(NoKey::NotText)?)?;
+        cursor.eat(b':');
+        push_value(cursor, &mut value, depth)?;
+        cursor.eat(b',');
+        members.push((name, value));
     }
-
-    /// Consumes bytes while `more` holds and returns the text passed over.
-    fn take(&mut self, more: impl Fn(u8) -> bool) -> Result<&'a str, NoKey> {
-        let rest = self.text.get(self.at..).ok_or(NoKey::NotText)?;
-        let end = rest.bytes().position(|byte| !more(byte)).unwrap_or(rest.len());
-        self.at += end;
-        rest.get(..end).filter(|text| !text.is_empty()).ok_or(NoKey::NotText)
-    }
-
-    /// A string with its quotes.
-    fn string(&mut self) -> Result<&'a str, NoKey> {
-        self.peek()?;
-        let rest = self.text.get(self.at..).ok_or(NoKey::NotText)?;
-        let mut escaped = false;
-        for (i, byte) in rest.bytes().enumerate().skip(1) {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => {
-                    self.at += i + 1;
-                    return rest.get(..=i).ok_or(NoKey::NotText);
-                }
-                _ => {}
-            }
-        }
-        Err(NoKey::NotText)
-    }
-
-    fn value(&mut self, key: &mut Vec<u8>, depth: usize) -> Result<(), NoKey> {
-        self.peek()?;
-        match Kind::of(&self.text[self.at..]) {
-            Kind::Object => self.object(key, depth),
-            Kind::Array => self.array(key, depth),
-            Kind::Text => push_string(key, self.string()?),
-            Kind::Number => {
-                let number = self.take(|b| b.is_ascii_digit() || b"+-.eE".contains(&b))?;
-                key.push(NUMBER);
-                Number::parse(number).ok_or(NoKey::NotText)?.push_sort_key(key);
-                Ok(())
-            }
-            Kind::Null | Kind::Boolean => {
-                key.push(match self.take(|b| b.is_ascii_alphabetic())? {
-                    "null" => NULL,
-                    "false" => FALSE,
-                    "true" => TRUE,
-                    _ => return Err(NoKey::NotText),
-                });
-                Ok(())
-            }
+    // Stable, so that of equal names the last one sent stands last; only it counts.
+    members.sort_by(|a, b| a.0.cmp(&b.0));
+    key.push(OBJECT);
+    for (i, (name, value)) in members.iter().enumerate() {
+        if members.get(i + 1).is_none_or(|next| next.0 != *name) {
+            key.extend_from_slice(name);
+            key.extend_from_slice(value);
         }
     }
-
-    fn array(&mut self, key: &mut Vec<u8>, depth: usize) -> Result<(), NoKey> {
-        let depth = depth.checked_sub(1).ok_or(NoKey::TooDeep)?;
-        self.at += 1;
-        key.push(ARRAY);
-        while !self.eat(b']')? {
-            self.value(key, depth)?;
-            self.eat(b',')?;
-        }
-        key.push(END);
-        Ok(())
-    }
-
-    fn object(&mut self, key: &mut Vec<u8>, depth: usize) -> Result<(), NoKey> {
-        let depth = depth.checked_sub(1).ok_or(NoKey::TooDeep)?;
-        self.at += 1;
-        let mut members: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        while !self.eat(b'}')? {
-            let (mut name, mut value) = (Vec::new(), Vec::new());
-            push_string(&mut name, self.string()?)?;
-            self.eat(b':')?;
-            self.value(&mut value, depth)?;
-            self.eat(b',')?;
-            members.push((name, value));
-        }
-        // Stable, so that of equal names the last one sent stands last; only it counts.
-        members.sort_by(|a, b| a.0.cmp(&b.0));
-        key.push(OBJECT);
-        for (i, (name, value)) in members.iter().enumerate() {
-            if members.get(i + 1).is_none_or(|next| next.0 != *name) {
-                key.extend_from_slice(name);
-                key.extend_from_slice(value);
-            }
-        }
-        key.push(END);
-        Ok(())
-    }
+    key.push(END);
+    Ok(())
 }
 
 /// A zero byte ends a string; one inside it is followed by 0xFF, which begins no
