@@ -1,5 +1,7 @@
 //! Figures, not judgements: `cargo test --release -p wellspring-log index::bench -- --ignored --nocapture`.
 
+#![allow(clippy::disallowed_methods)] // a benchmark looks at the clock
+
 use super::oracle_tests::Dice;
 use super::*;
 use crate::record::EncodedEvents;

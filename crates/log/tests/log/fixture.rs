@@ -22,14 +22,14 @@ fn expected(n: u64) -> Event {
     let tags: Vec<&str> = tags[..(n % 4).min(3) as usize].iter().map(String::as_str).collect();
     let mut event =
         Event::json(["A", "B", "Ünïcode"][(n % 3) as usize], &tags, &format!("{{\"n\":{n}}}"));
-    if n % 5 == 0 {
+    if n.is_multiple_of(5) {
         event.kind = wellspring_types::DataKind::Binary;
         event.data = vec![(n % 256) as u8; (n % 300) as usize];
     }
-    if n % 6 == 0 {
+    if n.is_multiple_of(6) {
         event.id = Some(id(n));
     }
-    if n % 8 == 0 {
+    if n.is_multiple_of(8) {
         event.metadata = vec![("trace".into(), format!("{n}"))];
     }
     event

@@ -22,7 +22,7 @@ fn catch_up_and_live_have_no_seam_and_a_restart_resumes() {
             scope.spawn(|| {
                 for _ in 0..300 {
                     number += 1;
-                    let parity = if number % 2 == 0 { "even" } else { "odd" };
+                    let parity = if number.is_multiple_of(2) { "even" } else { "odd" };
                     let data = format!("\"{}\"", "x".repeat(500));
                     log.append(append(&[Event::json("T", &[parity], &data)])).unwrap();
                 }

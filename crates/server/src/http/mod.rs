@@ -22,7 +22,7 @@ mod read;
 pub(crate) mod routes;
 mod stream;
 mod subscribe;
-mod wire;
+pub(crate) mod wire;
 
 pub(crate) use body::{Body, Source};
 

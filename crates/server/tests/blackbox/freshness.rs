@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn append(client: &mut Client, n: u64) {
-    let parity = if n % 2 == 0 { "even" } else { "odd" };
+    let parity = if n.is_multiple_of(2) { "even" } else { "odd" };
     let events = [json!({"type": "Counted", "tags": [parity], "data": n})];
     client.post("/v1/append", &json!({"events": events})).unwrap().expect(200);
 }
@@ -78,7 +78,7 @@ fn readers_and_subscribers_see_a_prefix_while_writers_write() {
         });
         scope.spawn(|| {
             let seen = follow(&mut server.client(), "/v1/events?tag=even", 0, EVENTS);
-            assert_eq!(seen, (1..=EVENTS).filter(|n| n % 2 == 0).collect::<Vec<_>>());
+            assert_eq!(seen, (1..=EVENTS).filter(|n| n.is_multiple_of(2)).collect::<Vec<_>>());
         });
     });
 }

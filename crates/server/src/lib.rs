@@ -1,0 +1,54 @@
+//! The `wellspring` program: the shell around the log, with every effect.
+//!
+//! A library only so that the fuzz targets reach the parsers; `main.rs` calls [`main`].
+
+mod cli;
+mod clock;
+mod config;
+mod http;
+mod node;
+mod serve;
+mod stats;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// An event store with dynamic consistency boundaries.
+#[derive(Debug, Parser)]
+#[command(name = "wellspring", version, about)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+// Read once at start; its size is of no account.
+#[allow(clippy::large_enum_variant)]
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serves everything on one port.
+    Serve(config::ServeArgs),
+    #[command(flatten)]
+    Tool(cli::Tool),
+}
+
+/// Runs the command line and returns the exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    match Line::parse().command {
+        Command::Serve(args) => serve::run(args),
+        Command::Tool(tool) => cli::run(tool),
+    }
+}
+
+/// The parsers of what clients send, for the fuzz targets under `fuzz/`.
+pub mod parsers {
+    use crate::http::wire::{Style, read_append};
+
+    /// Reads the body of an append, in the native style and in the dialects';
+    /// returns how many events each accepted.
+    #[must_use]
+    pub fn append_body(body: &[u8]) -> [Option<usize>; 2] {
+        [Style::Native, Style::Dialect]
+            .map(|style| read_append(body, style).ok().map(|append| append.events.len()))
+    }
+}
