@@ -74,6 +74,8 @@ pub(crate) fn newest_match(
 pub(crate) fn cost(segments: &[Arc<Segment>], condition: &AppendCondition, high: Position) -> u64 {
     let mut total = 0u64;
     for (_, query, after) in condition.clauses() {
+        // A client may name any number, up to the last there is.
+        let after = after.min(high);
         for segment in segments.iter().rev() {
             let range = segment.range(after, high);
             if !range.is_empty() {

@@ -13,9 +13,9 @@ mod stats;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// An event store with dynamic consistency boundaries.
+/// Wellspring: an event store with dynamic consistency boundaries
 #[derive(Debug, Parser)]
-#[command(name = "wellspring", version, about)]
+#[command(name = "wellspring", version)]
 struct Line {
     #[command(subcommand)]
     command: Command,

@@ -129,9 +129,12 @@ proptest! {
 fn an_after_beyond_the_head_can_never_fail_yet() {
     let log = open(&SimulatedStorage::new(1), small_segments()).unwrap();
     log.append(append(&[Event::json("T", &["t"], "1")])).unwrap();
+    let condition = AppendCondition::no_match_after(Query::item(&["T"], &[]), u64::MAX);
+    assert_eq!(log.judging_cost(&condition), 0);
+    assert!(log.append(append_if(&[Event::json("U", &[], "0")], condition)).is_ok());
     let condition = AppendCondition::no_match_after(Query::all(), 99);
     assert!(log.append(append_if(&[Event::json("T", &["t"], "2")], condition)).is_ok());
-    let condition = AppendCondition::no_match_after(Query::all(), 1);
+    let condition = AppendCondition::no_match_after(Query::all(), 2);
     let refused = log.append(append_if(&[Event::json("T", &["t"], "3")], condition));
-    assert!(matches!(refused, Err(AppendError::Conflict(conflict)) if conflict.position == 2));
+    assert!(matches!(refused, Err(AppendError::Conflict(conflict)) if conflict.position == 3));
 }
