@@ -164,11 +164,16 @@ impl Config {
     /// # Errors
     /// A sentence about `sync`.
     pub(crate) fn sync(&self) -> Result<wellspring_log::Sync, String> {
-        let interval = || self.sync.strip_prefix("interval=")?.parse().ok().filter(|&ms| ms > 0);
+        let interval = || {
+            self.sync.strip_prefix("interval=")?.parse().ok().filter(|ms| (1..=60_000).contains(ms))
+        };
         match (self.sync.as_str(), interval()) {
             ("always", _) => Ok(wellspring_log::Sync::Always),
             (_, Some(ms)) => Ok(wellspring_log::Sync::Interval(Duration::from_millis(ms))),
-            _ => Err(format!("--sync must be `always` or `interval=<ms>`, not {:?}", self.sync)),
+            _ => Err(format!(
+                "--sync must be `always` or `interval=<ms>` with 1 to 60000 ms, not {:?}",
+                self.sync
+            )),
         }
     }
 
@@ -269,7 +274,7 @@ mod tests {
 
     #[test]
     fn sync_modes_are_checked() {
-        for bad in ["sometimes", "interval=", "interval=0", "interval=x"] {
+        for bad in ["sometimes", "interval=", "interval=0", "interval=x", "interval=60001"] {
             assert!(load(&["--sync", bad]).is_err(), "{bad}");
         }
     }

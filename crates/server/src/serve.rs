@@ -30,8 +30,10 @@ pub(crate) fn run(args: ServeArgs) -> ExitCode {
         Err(message) => return refuse(&message),
     };
     if print {
-        print!("{}", config.to_toml());
-        return ExitCode::SUCCESS;
+        return match crate::cli::say(config.to_toml().trim_end()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failure.report(),
+        };
     }
     if let Err(message) = init_logging(&config) {
         return refuse(&message);
@@ -138,6 +140,7 @@ fn runtime(name: &str) -> Result<Runtime, String> {
 /// One listener and one thread for each core. They share the port; the kernel spreads connections.
 fn start_threads(shell: &Arc<Shell>, main: &Runtime) -> Result<Vec<JoinHandle<()>>, String> {
     let mut address = shell.config.address()?;
+    refuse_shared_port(address)?;
     let mut listeners = Vec::new();
     {
         let _entered = main.enter();
@@ -173,6 +176,19 @@ fn start_threads(shell: &Arc<Shell>, main: &Runtime) -> Result<Vec<JoinHandle<()
         "wellspring listens"
     );
     Ok(threads)
+}
+
+/// The threads share the port by `SO_REUSEPORT`, which would let a second server
+/// share it too and answer every other client from other data. A socket without
+/// the option cannot be bound while any server listens: that tells.
+fn refuse_shared_port(address: SocketAddr) -> Result<(), String> {
+    match std::net::TcpListener::bind(address) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(format!(
+            "{address} is in use by another program; stop it, or choose another port with --listen"
+        )),
+        Err(error) => Err(format!("{address} cannot be listened on: {error}")),
+    }
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {

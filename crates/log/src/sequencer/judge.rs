@@ -80,7 +80,7 @@ pub(crate) fn replay(
         }
     }
     // Found by an id. The request is a retry if its events, all of them and in
-    // order, are those that stand there.
+    // order, are those that stand there. If not, an event whose id is taken is named.
     for (i, record) in append.events.iter().enumerate() {
         let taken = match record.id() {
             Some(id) => snapshot.find_id(id).map_err(AppendError::Read)?,
@@ -102,10 +102,30 @@ pub(crate) fn replay(
                 .map_err(AppendError::Read)?
                 .unwrap_or(false);
         if !same {
-            return Err(AppendError::IdReused { event: i, position: taken.unwrap_or(position) });
+            let (event, position) = match taken {
+                Some(position) => (i, position),
+                None => first_taken(snapshot, append, position)?,
+            };
+            return Err(AppendError::IdReused { event, position });
         }
     }
     Ok(replayed(snapshot, first, count))
+}
+
+/// The first event of the request whose id is in the log, where an event with one was found.
+fn first_taken(
+    snapshot: &Snapshot,
+    append: &Append,
+    found: Position,
+) -> Result<(usize, Position), AppendError> {
+    for (i, record) in append.events.iter().enumerate() {
+        if let Some(id) = record.id()
+            && let Some(position) = snapshot.find_id(id).map_err(AppendError::Read)?
+        {
+            return Ok((i, position));
+        }
+    }
+    Ok((0, found))
 }
 
 fn replayed(snapshot: &Snapshot, first: Position, count: u64) -> Appended {

@@ -70,8 +70,10 @@ fn event_ids_make_a_retry_safe_and_are_unique() {
     };
     assert_eq!(reused(&[with_id(1, "other")]), (0, 2), "another payload");
     assert_eq!(reused(&[with_id(2, "2"), with_id(1, "1")]), (1, 2), "another order");
-    assert_eq!(reused(&[with_id(9, "9"), with_id(2, "2")]), (0, 3), "partly new");
-    assert_eq!(reused(&[with_id(1, "1"), with_id(9, "9")]), (1, 2), "partly new");
+    // The event named is one whose id really is taken.
+    assert_eq!(reused(&[with_id(9, "9"), with_id(2, "2")]), (1, 3), "partly new");
+    assert_eq!(reused(&[with_id(1, "1"), with_id(9, "9")]), (0, 2), "partly new");
+    assert_eq!(reused(&[with_id(1, "1"), Event::json("T", &[], "7")]), (0, 2), "longer");
     assert_eq!(read_all(&log).len(), 3);
 }
 

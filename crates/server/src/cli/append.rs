@@ -59,7 +59,7 @@ pub(crate) fn run(args: &AppendArgs) -> Result<(), Failure> {
     }
     let done: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     match done["first"].as_u64() {
-        Some(position) => println!("{position}"),
+        Some(position) => super::say(&position.to_string())?,
         None => {
             let message = "the server's answer names no position; the event may be in the log";
             return Err(Failure::new(Code::Unavailable, message));

@@ -66,6 +66,15 @@ impl Failure {
     }
 }
 
+/// Writes a line to standard output. A reader that has gone, or a full disk, is a failure, not a panic.
+pub(crate) fn say(line: &str) -> Result<(), Failure> {
+    use io::Write as _;
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::output("the answer", &error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

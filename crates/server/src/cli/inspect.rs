@@ -196,7 +196,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     let report = inspect::verify(&dir, &mut |read, _| progress.update(read, 0))?;
     progress.end();
     for line in lines(&report) {
-        println!("{line}");
+        super::say(&line)?;
     }
     if report.is_sound() {
         return Ok(());

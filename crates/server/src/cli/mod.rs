@@ -23,6 +23,7 @@ mod test_server;
 mod wire;
 
 use exit::Failure;
+pub(crate) use exit::say;
 use std::process::ExitCode;
 
 /// The tools of the command line.

@@ -165,9 +165,9 @@ pub(crate) fn content_type(request: &Request) -> String {
 pub(crate) fn expect_json(request: &Request) -> Result<(), Box<Problem>> {
     let media = content_type(request);
     if media != JSON && !(media.starts_with("application/") && media.ends_with("+json")) {
-        return Err(
-            problem::UNSUPPORTED_MEDIA.because(format!("the body is {media:?}; this takes {JSON}"))
-        );
+        return Err(problem::UNSUPPORTED_MEDIA.because(format!(
+            "the body is {media:?}; this takes JSON: send the header Content-Type: {JSON}"
+        )));
     }
     expect_identity(request)
 }

@@ -108,3 +108,31 @@ fn every_route_of_the_openapi_document_answers_something_other_than_404() {
         }
     }
 }
+
+#[test]
+fn a_port_is_never_shared_with_another_server() {
+    let server = Server::start();
+    let dir = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_wellspring"))
+        .args(["serve", "--listen", &server.address.to_string()])
+        .args(["--data", dir.path().to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is in use"));
+}
+
+#[test]
+fn output_that_nobody_can_read_is_a_failure_not_a_panic() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let server = Server::start();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wellspring"));
+        let output = command.args(arguments).stdout(full()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, message) = run(&["append", "--type", "T", "--url", &server.url()]);
+    assert_eq!(code, Some(74), "{message}");
+    let (code, message) = run(&["serve", "--print-config"]);
+    assert_eq!(code, Some(74), "{message}");
+}

@@ -39,6 +39,7 @@ impl<R: BufRead> CsvReader<R> {
         self.pass_line_ends()?;
         let first_line = self.line;
         let (mut used_cells, mut used_ends) = (0, 0);
+        let mut quotes = 0;
         loop {
             let input = match self.source.fill_buf() {
                 Ok(input) => input,
@@ -50,6 +51,8 @@ impl<R: BufRead> CsvReader<R> {
                 &mut self.ends[used_ends..],
             );
             self.line += input[..taken].iter().filter(|&&byte| byte == b'\n').count() as u64;
+            quotes += input[..taken].iter().filter(|&&byte| byte == b'"').count();
+            let at_end = input.is_empty();
             self.source.consume(taken);
             used_cells += wrote;
             used_ends += ended;
@@ -63,6 +66,12 @@ impl<R: BufRead> CsvReader<R> {
                 }
                 ReadRecordResult::OutputFull => self.cells.resize(self.cells.len() * 2, 0),
                 ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
+                // Quotes come in pairs, but for those inside a cell that has none around it,
+                // and such a cell does not run over lines.
+                ReadRecordResult::Record if at_end && quotes % 2 == 1 && self.line > first_line => {
+                    let what = "a quote is opened in this row and never closed".to_owned();
+                    return Err(Broken { line: first_line, what });
+                }
                 ReadRecordResult::Record => {
                     self.count = used_ends;
                     return Ok(Some(first_line));

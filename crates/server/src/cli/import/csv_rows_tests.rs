@@ -107,3 +107,21 @@ fn an_unclosed_quote_does_not_swallow_the_file() {
     assert!(broken.what.contains("quote"), "{}", broken.what);
     assert_eq!(broken.line, 2);
 }
+
+#[test]
+fn a_quote_that_is_never_closed_is_a_bad_row_and_not_a_long_cell() {
+    let broken = |text: &'static str| {
+        let source = std::io::BufReader::new(text.as_bytes());
+        let mut rows = CsvRows::new(source, &mapping()).unwrap();
+        loop {
+            match rows.next() {
+                Ok(Some(_)) => {}
+                Ok(None) => return None,
+                Err(broken) => return Some(broken.line),
+            }
+        }
+    };
+    assert_eq!(broken("a,b\n1,x\n2,\"oops\n3,y\n4,z\n"), Some(3));
+    assert_eq!(broken("a,b\n1,\"two\nlines\"\n"), None);
+    assert_eq!(broken("a,b\n1,5\" pipe"), None);
+}

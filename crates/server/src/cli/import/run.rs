@@ -277,7 +277,8 @@ fn dry_run(reader: Reader<'_>) -> Result<(), Failure> {
             let mut values = serde_json::Deserializer::from_slice(list)
                 .into_iter::<Box<serde_json::value::RawValue>>();
             if let Some(Ok(first)) = values.next() {
-                println!("{first}");
+                // A dry run goes on without its sample if nobody reads it.
+                let _ = crate::cli::say(first.get());
             }
         }
         batches += 1;
