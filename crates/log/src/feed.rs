@@ -7,6 +7,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use wellspring_types::Position;
 
+/// Tasks kept waiting; over it all are woken, so that those given up are forgotten
+/// and those that still wait register again.
+const WAKERS: usize = 16 << 10;
+
 /// Tells when the head moves. Clones are the same feed.
 #[derive(Debug, Clone, Default)]
 pub struct Feed {
@@ -90,6 +94,10 @@ impl Feed {
         let mut wakers = lock(&self.shared.wakers);
         // A task that is polled often without the head moving must not pile up.
         if !wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+            if wakers.len() >= WAKERS {
+                self.shared.waiting.fetch_sub(wakers.len(), Ordering::SeqCst);
+                wakers.drain(..).for_each(Waker::wake);
+            }
             wakers.push(context.waker().clone());
             self.shared.waiting.fetch_add(1, Ordering::SeqCst);
         }

@@ -58,6 +58,8 @@ impl std::error::Error for LeaseError {}
 /// The leases of one log.
 pub struct Leases {
     clock: Arc<dyn Clock>,
+    /// The first token that belongs to the next epoch.
+    end_token: u64,
     state: Mutex<State>,
 }
 
@@ -69,7 +71,9 @@ struct State {
 }
 
 /// Tokens granted in one epoch before they would run into the next one's.
-const TOKENS_PER_EPOCH: u64 = 1 << 24;
+const TOKENS_PER_EPOCH: u64 = 1 << 32;
+/// Waiting tasks kept; over it all are woken, so that those given up are forgotten.
+const WAITING: usize = 4096;
 
 impl Leases {
     /// Most leases at a time.
@@ -77,7 +81,7 @@ impl Leases {
 
     pub(crate) fn new(clock: Arc<dyn Clock>, epoch: u64) -> Leases {
         let state = State { last_token: epoch * TOKENS_PER_EPOCH, ..State::default() };
-        Leases { clock, state: Mutex::new(state) }
+        Leases { clock, end_token: (epoch + 1) * TOKENS_PER_EPOCH, state: Mutex::new(state) }
     }
 
     /// Grants the lease if nobody holds it.
@@ -97,6 +101,9 @@ impl Leases {
             if state.held.len() >= Leases::MAX {
                 return Err(LeaseError::TooMany);
             }
+        }
+        if state.last_token + 1 >= self.end_token {
+            return Err(LeaseError::TooMany);
         }
         state.last_token += 1;
         let expires_us = now_us.saturating_add(ttl_us);
@@ -157,6 +164,9 @@ impl Leases {
             waiting_for == name && waker.will_wake(context.waker())
         };
         if !state.waiting.iter().any(known) {
+            if state.waiting.len() >= WAITING {
+                state.waiting.drain(..).for_each(|(_, waker)| waker.wake());
+            }
             state.waiting.push((name.to_owned(), context.waker().clone()));
         }
         Poll::Pending
@@ -224,6 +234,16 @@ mod tests {
         assert_eq!(leases.release("a", first.token), Err(LeaseError::Lost));
         assert_eq!(leases.release("a", second.token), Ok(()));
         assert!(Leases::new(clock, 8).acquire("a", 1).unwrap().token > second.token + 1000);
+    }
+
+    #[test]
+    fn an_epoch_never_grants_a_token_of_the_next() {
+        let clock = Arc::new(Hand::default());
+        let leases = Leases::new(clock.clone(), 7);
+        lock(&leases.state).last_token = 8 * TOKENS_PER_EPOCH - 2;
+        let last = leases.acquire("a", 1).unwrap().token;
+        assert_eq!(leases.acquire("b", 1), Err(LeaseError::TooMany));
+        assert!(Leases::new(clock, 8).acquire("a", 1).unwrap().token > last);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::recover;
 use crate::segment::{SEGMENT_HEADER_BYTES, parse_segment_name, segment_name};
 use crate::segments::{Segment, Segments, build_active, open_sealed};
 use crate::sequencer::{Committer, Counters, Sequencer, Staging};
-use crate::storage::{Storage, StorageFile};
+use crate::storage::{Storage, StorageFile, read_exact_at};
 use crate::threads;
 use std::collections::VecDeque;
 use std::io;
@@ -69,7 +69,7 @@ fn recover_and_start(
             open_last(&**storage, 1)?
         }
     };
-    last.cut_torn()?;
+    last.make_durable()?;
     start(storage, options, epoch, sealed, last)
 }
 
@@ -114,7 +114,9 @@ fn open_full(
         && fits(u64::from(index.len()), index.segment_len())
     {
         let index = SegmentIndex::Sealed(index);
-        return Ok(Arc::new(Segment::new(Arc::clone(storage), base, Some(file), index)));
+        let segment = Segment::new(Arc::clone(storage), base, Some(file), index);
+        segment.set_events((next_base - base) as u32);
+        return Ok(Arc::new(segment));
     }
     let (index, (_, scanned)) = build_active(&*file, base)?;
     if scanned.next != next_base {
@@ -157,15 +159,34 @@ fn open_last(storage: &dyn Storage, base: Position) -> Result<Last, OpenError> {
 }
 
 impl Last {
-    /// Removes what a crash left of an unfinished write, so that zeros follow the last batch again.
+    /// Makes what was recovered as durable as it is about to be said to be.
+    ///
+    /// A killed process leaves writes in the page cache that no barrier has
+    /// covered, and after a failed barrier the kernel may believe them written.
+    /// So everything since the last barrier known to have passed is written once
+    /// more, then the barrier is made. What is torn is cut off first, so that
+    /// zeros follow the last batch again.
+    fn make_durable(&self) -> Result<(), OpenError> {
+        const CHUNK: u64 = 1 << 20;
+        let doing = || "making the recovered end durable";
+        self.cut_torn()?;
+        let mut at = self.scanned.synced_to.min(self.scanned.end);
+        while at < self.scanned.end {
+            let len = CHUNK.min(self.scanned.end - at) as usize;
+            let bytes = read_exact_at(&*self.file, at, len).map_err(io_error(doing()))?;
+            self.file.write_all_at(&bytes, at).map_err(io_error(doing()))?;
+            at += len as u64;
+        }
+        self.file.sync_data().map_err(io_error(doing()))
+    }
+
     fn cut_torn(&self) -> Result<(), OpenError> {
         if self.scanned.tail == recover::Tail::Clean {
             return Ok(());
         }
         let doing =
             || format!("cutting the torn end of {}", segment_name(self.scanned.header.base));
-        self.file.set_len(self.scanned.end).map_err(io_error(doing()))?;
-        self.file.sync_data().map_err(io_error(doing()))
+        self.file.set_len(self.scanned.end).map_err(io_error(doing()))
     }
 }
 
@@ -197,9 +218,20 @@ fn start(
         last.file,
     )
     .map_err(io_error("reading the last segment"))?;
+    let mut recorded_at_us = scanned.recorded_at_us;
+    if scanned.batches == 0 && scanned.next > 1 {
+        // An empty last segment does not know; the segment before it does.
+        let feed = Feed::new(scanned.next - 1);
+        recorded_at_us = crate::read::Snapshot::new(&feed, &segments)
+            .at(scanned.next - 1, |record| record.recorded_at_us())
+            .map_err(|error| {
+                io_error("reading the last event")(io::Error::other(error.to_string()))
+            })?
+            .unwrap_or(0);
+    }
     let staging = Staging {
         next: scanned.next,
-        recorded_at_us: scanned.recorded_at_us,
+        recorded_at_us,
         queue: VecDeque::new(),
         staged_bytes: 0,
         segment_base: base,

@@ -48,7 +48,7 @@ impl Clock for SystemClock {
 pub struct Options {
     /// When an append counts as durable.
     pub sync: Sync,
-    /// Largest segment file in bytes, 64 KiB to 4 GiB − 1; a single request larger than this gets a segment of its own.
+    /// Largest segment file in bytes, 64 KiB to 2 GiB; a single request larger than this gets a segment of its own.
     pub segment_bytes: u32,
     /// Most bytes that may be staged and not yet durable; over it appends are refused as overloaded.
     pub staged_bytes: usize,

@@ -52,6 +52,8 @@ pub struct ScannedSegment {
     pub last_crc: u32,
     /// When the last event was recorded, µs since 1970 UTC; 0 if there is none.
     pub recorded_at_us: u64,
+    /// Offset before which a barrier had surely passed when the last good batch was written.
+    pub synced_to: u64,
     /// Good batches.
     pub batches: u64,
     /// What follows them.
@@ -105,6 +107,7 @@ pub fn scan(
         end: SEGMENT_HEADER_BYTES as u64,
         last_crc: 0,
         recorded_at_us: 0,
+        synced_to: SEGMENT_HEADER_BYTES as u64,
         batches: 0,
         tail: Tail::Clean,
     };
@@ -118,6 +121,7 @@ pub fn scan(
                 found.end += batch_header.total_bytes();
                 found.last_crc = crc;
                 found.recorded_at_us = batch_header.recorded_at_us;
+                found.synced_to = u64::from(batch_header.synced_to);
                 found.batches += 1;
             }
             Next::End(tail) => {
@@ -208,7 +212,11 @@ impl Scanner<'_> {
             let clean = bytes.iter().all(|&byte| byte == 0);
             return Ok(Next::End(if clean { Tail::Clean } else { Tail::Torn }));
         }
-        if zero_slices(bytes, at) > 0 {
+        // A slice that the header shares with records is judged whole: a header may end with zeros.
+        let mut around = [0u8; BATCH_HEADER_BYTES + SECTOR_BYTES];
+        let to = (at + BATCH_HEADER_BYTES as u64).next_multiple_of(SECTOR_BYTES as u64);
+        let got = self.read(&mut around[..(to - at) as usize], at)?;
+        if zero_slices(&around[..got], at) > 0 {
             // The header's sectors did not all arrive; what else did is of no account.
             return self.torn(found, at + BATCH_HEADER_BYTES as u64);
         }

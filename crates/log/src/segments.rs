@@ -26,6 +26,8 @@ pub(crate) struct Segment {
     storage: Arc<dyn Storage>,
     /// Set before any of its events is published.
     file: OnceLock<Arc<dyn StorageFile>>,
+    /// How many events it holds, once it is full and that is known for sure.
+    events: OnceLock<u32>,
     /// Replaced when the segment is sealed, or its index found damaged.
     index: Mutex<SegmentIndex>,
 }
@@ -41,7 +43,7 @@ impl Segment {
         if let Some(file) = file {
             let _ = slot.set(file);
         }
-        Segment { base, storage, file: slot, index: Mutex::new(index) }
+        Segment { base, storage, file: slot, events: OnceLock::new(), index: Mutex::new(index) }
     }
 
     pub(crate) fn base(&self) -> Position {
@@ -90,13 +92,21 @@ impl Segment {
         if matches!(fault, IndexError::Io(_) | IndexError::NoSuchEvent { .. }) {
             return Err(self.index_error(fault));
         }
-        let (index, _) = build_active(&**self.file()?, self.base).map_err(|error| match error {
-            OpenError::Corrupt(corruption) => ReadError::Corrupt(corruption),
-            other => ReadError::Io {
-                doing: format!("rebuilding {}", index_name(self.base)),
-                error: other.to_string(),
-            },
-        })?;
+        let (index, (_, scanned)) =
+            build_active(&**self.file()?, self.base).map_err(|error| match error {
+                OpenError::Corrupt(corruption) => ReadError::Corrupt(corruption),
+                other => ReadError::Io {
+                    doing: format!("rebuilding {}", index_name(self.base)),
+                    error: other.to_string(),
+                },
+            })?;
+        let expected = self.events.get().map(|&events| self.base + u64::from(events));
+        if expected.is_some_and(|next| next != scanned.next) {
+            // A shorter index would make every later answer short.
+            let what = "the segment ends before its last event".into();
+            let offset = scanned.end;
+            return Err(ReadError::Corrupt(Corruption { file: self.name(), offset, what }));
+        }
         *lock(&self.index) = SegmentIndex::Active(index);
         Ok(())
     }
@@ -119,6 +129,11 @@ impl Segment {
         }
     }
 
+    /// Says how many events the segment holds now that it is full.
+    pub(crate) fn set_events(&self, events: u32) {
+        let _ = self.events.set(events);
+    }
+
     pub(crate) fn set_index(&self, index: SegmentIndex) {
         *lock(&self.index) = index;
     }
@@ -127,6 +142,7 @@ impl Segment {
     /// from now on. Does nothing if it is sealed already.
     pub(crate) fn seal(&self, segment_bytes: u64) -> Result<(), OpenError> {
         let SegmentIndex::Active(active) = self.index() else { return Ok(()) };
+        self.set_events(active.len());
         let seed = RandomState::new().hash_one(self.base);
         let image = index::seal(&active, segment_bytes, seed);
         let name = index_name(self.base);

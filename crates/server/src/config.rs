@@ -138,8 +138,8 @@ impl Config {
         if config.max_buffer_bytes < 8_192 || config.max_url_bytes > config.max_buffer_bytes {
             return Err("max_buffer_bytes must be at least 8192 and max_url_bytes".to_owned());
         }
-        if !(64 << 10..=u32::MAX - 1).contains(&config.segment_bytes) {
-            return Err("segment_bytes must be from 65536 to 4294967294".to_owned());
+        if !(64 << 10..=2 << 30).contains(&config.segment_bytes) {
+            return Err("segment_bytes must be from 65536 to 2147483648".to_owned());
         }
         let zero = [config.heartbeat_ms, config.body_timeout_ms, config.header_timeout_ms];
         if zero.contains(&0) {

@@ -11,7 +11,7 @@ use crate::error::OpenError;
 use crate::options::{Clock, Sync};
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use crate::segments::Segments;
-use crate::storage::{Storage, StorageFile, replace_file};
+use crate::storage::{Storage, StorageFile, replace_file, write_under};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub(crate) struct FileJournal {
     epoch: u64,
     active: Active,
     barrier_us: u64,
+    /// A barrier has failed: what it covered is in doubt, and a later one that succeeds proves nothing.
+    broken: bool,
 }
 
 /// The segment being written.
@@ -81,11 +83,11 @@ pub(crate) fn create_segment(
     let header = SegmentHeader { base, salt, epoch };
     let name = segment_name(base);
     let temporary = format!("{name}.tmp");
-    let file = storage.create(&temporary)?;
-    file.write_all_at(&header.encode(), 0)?;
-    file.sync_data()?;
+    let file = write_under(storage, &temporary, &header.encode())?;
     storage.rename(&temporary, &name)?;
-    storage.sync_dir()?;
+    // From the rename on the segment may be found after a crash. A full disk is
+    // no answer here: it would promise that nothing can appear.
+    storage.sync_dir().map_err(|error| io::Error::other(error.to_string()))?;
     Ok((file, header))
 }
 
@@ -110,12 +112,24 @@ impl FileJournal {
             synced_to: at.end,
             allocated,
         };
-        Ok(FileJournal { storage, segments, clock, sync, epoch, active, barrier_us: 0 })
+        Ok(FileJournal {
+            storage,
+            segments,
+            clock,
+            sync,
+            epoch,
+            active,
+            barrier_us: 0,
+            broken: false,
+        })
     }
 
     fn barrier(&mut self) -> io::Result<()> {
         let start = self.clock.monotonic_us();
-        self.active.file.sync_data()?;
+        if self.broken {
+            return Err(io::Error::other("an earlier barrier failed"));
+        }
+        self.active.file.sync_data().inspect_err(|_| self.broken = true)?;
         self.barrier_us += self.clock.monotonic_us().saturating_sub(start);
         self.active.synced_to = self.active.end;
         Ok(())
@@ -186,6 +200,9 @@ fn is_full(error: &io::Error) -> bool {
 
 impl Journal for FileJournal {
     fn append(&mut self, batch: &mut JournalBatch<'_>) -> Result<(), JournalError> {
+        if self.broken {
+            return Err(JournalError::Refused(io::Error::other("an earlier barrier failed")));
+        }
         if batch.segment_base != self.active.base {
             self.rotate(batch.segment_base)?;
         }

@@ -11,7 +11,9 @@ use crate::journal::{FileJournal, Journal, JournalError};
 use crate::options::Sync;
 use crate::segments::{build_active, lock};
 use crate::threads;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wellspring_types::Position;
@@ -32,11 +34,18 @@ pub(crate) struct Committer {
     pub(crate) last_sync_us: u64,
 }
 
-/// What [`Sequencer::commit_one`] found to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What [`Sequencer::commit_one`] did.
 enum Progress {
-    Committed,
+    /// Dealt with a batch; these are to be told, once the committer's lock is free.
+    Done(Vec<Answer>),
+    /// Found nothing to do.
     Nothing,
+}
+
+/// Waiters with what befell their batch.
+struct Answer {
+    waiters: Vec<Waiter>,
+    verdict: Result<(), AppendError>,
 }
 
 impl Committer {
@@ -46,17 +55,33 @@ impl Committer {
 }
 
 impl Sequencer {
+    /// The committer, if nobody has it.
+    pub(crate) fn try_committer(&self) -> Option<MutexGuard<'_, Committer>> {
+        match self.committer.try_lock() {
+            Ok(committer) => Some(committer),
+            // What it guards is consistent between statements that can panic.
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Commits on this thread what is staged now, if nobody else is committing.
     /// What gathers meanwhile is left to the journal's thread.
     pub(crate) fn commit_inline(&self) {
-        let Ok(mut committer) = self.committer.try_lock() else {
+        let Some(mut committer) = self.try_committer() else {
             // The holder may already have looked at the queue for the last time.
             self.wake();
             return;
         };
-        self.commit_one(&mut committer);
+        let barrier_was_due = committer.journal.unsynced();
+        let progress = self.commit_one(&mut committer);
+        // A delayed barrier that nobody waits for yet is the journal's thread's.
+        let begins_interval = !barrier_was_due && committer.journal.unsynced();
         drop(committer);
-        if !lock(&self.staging).queue.is_empty() {
+        if let Progress::Done(answers) = progress {
+            self.tell(answers);
+        }
+        if begins_interval || !lock(&self.staging).queue.is_empty() {
             self.wake();
         }
     }
@@ -65,16 +90,20 @@ impl Sequencer {
     pub(crate) fn run(&self) {
         loop {
             let mut committer = lock(&self.committer);
-            while self.commit_one(&mut committer) == Progress::Committed {}
+            let progress = self.commit_one(&mut committer);
             let wait = self.sync_if_due(&mut committer);
-            let finished = self.closing.load(Ordering::SeqCst);
             drop(committer);
+            if let Progress::Done(answers) = progress {
+                self.tell(answers);
+                continue;
+            }
+            let finished = self.closing.load(Ordering::SeqCst);
             if finished && lock(&self.staging).queue.is_empty() {
                 break;
             }
             match wait {
+                _ if finished => {}
                 Some(wait) => std::thread::park_timeout(wait),
-                None if finished => {}
                 None => std::thread::park(),
             }
         }
@@ -121,15 +150,12 @@ impl Sequencer {
                 committer.last_sync_us = self.clock().monotonic_us();
             }
             if let Err(error) = committer.journal.append(&mut batch.journal_batch()) {
-                self.fail(committer, batch, error);
-                return Progress::Committed;
+                return Progress::Done(self.fail(committer, batch, error));
             }
             self.published(committer, &batch);
-            self.settle(std::mem::take(&mut batch.bytes));
         }
-        let head = self.feed.head();
-        self.answer(std::mem::take(&mut batch.waiters), head);
-        Progress::Committed
+        self.settle(&mut batch);
+        Progress::Done(vec![Answer { waiters: batch.waiters, verdict: Ok(()) }])
     }
 
     /// The batch is durable: everyone may see it.
@@ -144,11 +170,16 @@ impl Sequencer {
         committer.segment_end = u64::from(batch.offset) + batch.bytes.len() as u64;
     }
 
-    fn answer(&self, waiters: Vec<Waiter>, head: Position) {
+    /// Tells everyone what became of their requests. Holds no lock: what they do then is theirs.
+    fn tell(&self, answers: Vec<Answer>) {
+        let head = self.feed.head();
         let mut again = false;
-        for waiter in waiters {
-            if let Some((append, done)) = waiter.tell(head, Ok(())) {
-                again |= self.resubmit(append, done) == Submitted::Staged;
+        for Answer { waiters, verdict } in answers {
+            for waiter in waiters {
+                if let Some((append, done)) = waiter.tell(head, verdict.as_ref().map(|&()| ())) {
+                    let resubmit = AssertUnwindSafe(|| self.resubmit(append, done));
+                    again |= catch_unwind(resubmit).is_ok_and(|s| s == Submitted::Staged);
+                }
             }
         }
         if again {
@@ -170,7 +201,12 @@ impl Sequencer {
     }
 
     /// The journal refused a batch. What was staged on top of it goes with it.
-    fn fail(&self, committer: &mut Committer, batch: Gathering, error: JournalError) {
+    fn fail(
+        &self,
+        committer: &mut Committer,
+        batch: Gathering,
+        error: JournalError,
+    ) -> Vec<Answer> {
         let (first, rest, closed) = match error {
             JournalError::Full => (AppendError::StorageFull, AppendError::StorageFull, None),
             JournalError::Refused(error) => {
@@ -196,16 +232,10 @@ impl Sequencer {
             }
         }
         drop(staging);
-        let head = self.feed.head();
-        let fail_all = |waiters: Vec<Waiter>, error: &AppendError| {
-            for waiter in waiters {
-                waiter.tell(head, Err(error));
-            }
-        };
-        fail_all(batch.waiters, &first);
-        for later in dropped {
-            fail_all(later.waiters, &rest);
-        }
+        let mut answers = vec![Answer { waiters: batch.waiters, verdict: Err(first) }];
+        let later = dropped.into_iter().map(|later| later.waiters);
+        answers.extend(later.map(|waiters| Answer { waiters, verdict: Err(rest.clone()) }));
+        answers
     }
 
     /// Takes back everything staged: positions, and index entries by making the
@@ -241,10 +271,11 @@ impl Sequencer {
     }
 
     /// Gives the buffer of a committed batch back and takes its bytes off the account.
-    fn settle(&self, mut bytes: Vec<u8>) {
-        let mut staging = lock(&self.staging);
+    fn settle(&self, batch: &mut Gathering) {
+        let mut bytes = std::mem::take(&mut batch.bytes);
         let body = bytes.len().saturating_sub(crate::batch::BATCH_HEADER_BYTES);
-        staging.staged_bytes = staging.staged_bytes.saturating_sub(body);
+        let mut staging = lock(&self.staging);
+        staging.staged_bytes = staging.staged_bytes.saturating_sub(body + batch.riding_bytes);
         if bytes.capacity() <= SPARE_BYTES && staging.spare.len() < SPARE_BUFFERS {
             bytes.clear();
             staging.spare.push(bytes);

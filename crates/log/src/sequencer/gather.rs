@@ -4,6 +4,7 @@ use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::AppendError;
 use crate::journal::JournalBatch;
 use crate::log::{Append, Appended, Completion};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use wellspring_types::Position;
 
 /// Requests go on joining a batch until it is taken or this large.
@@ -36,6 +37,8 @@ pub(crate) struct Gathering {
     /// Room for the header, then records.
     pub(crate) bytes: Vec<u8>,
     pub(crate) waiters: Vec<Waiter>,
+    /// Encoded bytes of requests among the waiters that are to be judged again.
+    pub(crate) riding_bytes: usize,
 }
 
 impl Gathering {
@@ -55,6 +58,7 @@ impl Gathering {
             recorded_at_us: 0,
             bytes,
             waiters: Vec::new(),
+            riding_bytes: 0,
         }
     }
 
@@ -83,12 +87,18 @@ impl Waiter {
     ) -> Option<(Append, Completion)> {
         match (verdict, self.outcome) {
             (Ok(()), Outcome::Appended { first, last, replayed }) => {
-                (self.done)(Ok(Appended { first, last, head, replayed }));
+                call(self.done, Ok(Appended { first, last, head, replayed }));
             }
-            (Ok(()), Outcome::Refused(error)) => (self.done)(Err(error)),
+            (Ok(()), Outcome::Refused(error)) => call(self.done, Err(error)),
             (Ok(()), Outcome::JudgeAgain(append)) => return Some((*append, self.done)),
-            (Err(error), _) => (self.done)(Err(error.clone())),
+            (Err(error), _) => call(self.done, Err(error.clone())),
         }
         None
     }
+}
+
+/// Calls a completion. One that panics is its owner's mistake and must not keep
+/// the others of its batch from being answered.
+fn call(done: Completion, outcome: Result<Appended, AppendError>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| done(outcome)));
 }

@@ -119,13 +119,14 @@ impl Sequencer {
                 match judge::over(&segments, &append, &ids, stretch) {
                     Ok(judge::Verdict::Allowed) => {}
                     Ok(judge::Verdict::SeenBefore(_)) => {
+                        let bytes = append.events.byte_len();
                         let outcome = Outcome::JudgeAgain(Box::new(append));
-                        return Ok(staging.ride(Waiter { done, outcome }));
+                        return Ok(staging.ride(Waiter { done, outcome }, bytes));
                     }
                     Ok(judge::Verdict::Refused(error)) => {
                         Counters::add(&self.counters.conflicts, 1);
                         let outcome = Outcome::Refused(error);
-                        return Ok(staging.ride(Waiter { done, outcome }));
+                        return Ok(staging.ride(Waiter { done, outcome }, 0));
                     }
                     Err(error) => return Err((done, AppendError::Read(error))),
                 }
@@ -163,10 +164,8 @@ impl Sequencer {
         if staging.full {
             // Ask the journal before anything is staged on hope. If it is busy
             // right now, it is busy finding out.
-            let room = match self.committer.try_lock() {
-                Ok(mut committer) => committer.has_room(append.events.byte_len()),
-                Err(_) => false,
-            };
+            let committer = self.try_committer();
+            let room = committer.is_some_and(|mut c| c.has_room(append.events.byte_len()));
             if !room {
                 return Err(AppendError::StorageFull);
             }
@@ -211,13 +210,16 @@ impl Sequencer {
 }
 
 impl Staging {
-    /// Waits with whatever is staged last.
-    fn ride(&mut self, waiter: Waiter) -> Submitted {
+    /// Waits with whatever is staged last. `bytes` of it are kept in memory meanwhile.
+    fn ride(&mut self, waiter: Waiter, bytes: usize) -> Submitted {
         if self.queue.is_empty() {
             let empty = Gathering::new(self.segment_base, self.tail as u32, self.next, Vec::new());
             self.queue.push_back(empty);
         }
-        self.queue.back_mut().expect("just made").waiters.push(waiter);
+        let last = self.queue.back_mut().expect("just made");
+        last.waiters.push(waiter);
+        last.riding_bytes += bytes;
+        self.staged_bytes += bytes;
         Submitted::Staged
     }
 

@@ -108,11 +108,29 @@ pub trait StorageFile: Send + Sync + Debug {
 /// Whatever the file system says; the old content then still stands.
 pub fn replace_file(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = format!("{name}.tmp");
-    let file = storage.create(&temporary)?;
-    file.write_all_at(bytes, 0)?;
-    file.sync_data()?;
+    write_under(storage, &temporary, bytes)?;
     storage.rename(&temporary, name)?;
     storage.sync_dir()
+}
+
+/// Writes a temporary file and makes its content durable; on failure its space is given back.
+///
+/// # Errors
+/// Whatever the file system says.
+pub(crate) fn write_under(
+    storage: &dyn Storage,
+    temporary: &str,
+    bytes: &[u8],
+) -> io::Result<Arc<dyn StorageFile>> {
+    let write = || {
+        let file = storage.create(temporary)?;
+        file.write_all_at(bytes, 0)?;
+        file.sync_data()?;
+        Ok(file)
+    };
+    write().inspect_err(|_| {
+        let _ = storage.remove(temporary);
+    })
 }
 
 /// Reads exactly `len` bytes at `offset`.

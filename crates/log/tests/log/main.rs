@@ -12,4 +12,5 @@ mod idempotence;
 mod oracle;
 mod race;
 mod reads;
+mod recovery;
 mod subscriptions;
