@@ -144,10 +144,14 @@ impl SegmentCursor {
         *at += 1;
         let position = segment.base() + u64::from(chunk[i]);
         let offset = u64::from(offsets[i]);
-        // The neighbours still to come that lie close together, in either direction.
-        let run = offsets[i..].windows(2).take_while(|pair| pair[0].abs_diff(pair[1]) <= GAP);
-        let far = offsets[i + run.count()];
-        let hint = Hint::Span(u64::from(far.min(offsets[i])), u64::from(far.max(offsets[i])));
+        let hint = if self.window.holds_record(offset) {
+            Hint::Span(offset, offset)
+        } else {
+            // The neighbours still to come that lie close together, in either direction.
+            let run = offsets[i..].windows(2).take_while(|pair| pair[0].abs_diff(pair[1]) <= GAP);
+            let far = u64::from(offsets[i + run.count()]);
+            Hint::Span(far.min(offset), far.max(offset))
+        };
         let range = self.window.stretch(&segment, offset, 4, hint)?;
         let len = self.record_len(range.start, offset)?;
         self.take(offset, len, hint, position)?;
@@ -239,6 +243,13 @@ impl Window {
             let what = "the file ends within a record".into();
             ReadError::Corrupt(Corruption { file: segment.name(), offset, what })
         })
+    }
+
+    /// Whether a whole record begins at `offset` in the window, so that nothing has to be read.
+    fn holds_record(&self, offset: u64) -> bool {
+        let length =
+            self.find(offset, 4).and_then(|at| RecordView::length(&self.bytes[at.start..]));
+        length.is_some_and(|length| self.find(offset, length).is_some())
     }
 
     fn find(&self, offset: u64, len: usize) -> Option<Range<usize>> {

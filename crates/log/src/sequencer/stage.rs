@@ -15,7 +15,7 @@ use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::segments::{Segment, lock};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use wellspring_types::{Invalid, Position, Reason, limits, valid};
+use wellspring_types::{EventId, Invalid, Position, Reason, limits, valid};
 
 /// Positions a request may have to be judged against under the lock. Over it,
 /// what has become durable meanwhile is judged outside first.
@@ -56,19 +56,27 @@ pub(crate) enum Submitted {
 impl Sequencer {
     /// Judges and stages a request. Does not commit.
     pub(crate) fn submit(&self, mut append: Append, done: Completion) -> Submitted {
-        if let Err(invalid) = check(&append) {
-            done(Err(AppendError::Invalid(invalid)));
-            return Submitted::Answered;
-        }
+        let ids = match check(&append) {
+            Ok(ids) => ids,
+            Err(invalid) => {
+                done(Err(AppendError::Invalid(invalid)));
+                return Submitted::Answered;
+            }
+        };
         if let Some(key) = &append.key {
             append.events.attach_key(key);
         }
-        self.resubmit(append, done)
+        self.decide(append, &ids, done)
     }
 
     /// [`submit`](Self::submit) for a request that has been checked and has its key attached.
     pub(super) fn resubmit(&self, append: Append, done: Completion) -> Submitted {
-        match self.judge_and_stage(append, done) {
+        let ids = judge::ids(&append);
+        self.decide(append, &ids, done)
+    }
+
+    fn decide(&self, append: Append, ids: &[EventId], done: Completion) -> Submitted {
+        match self.judge_and_stage(append, ids, done) {
             Ok(submitted) => submitted,
             Err((done, error)) => {
                 if matches!(error, AppendError::Conflict(_)) {
@@ -83,9 +91,9 @@ impl Sequencer {
     fn judge_and_stage(
         &self,
         append: Append,
+        ids: &[EventId],
         done: Completion,
     ) -> Result<Submitted, (Completion, AppendError)> {
-        let ids = judge::ids(&append);
         let unconditional = append.condition.is_none() && append.key.is_none() && ids.is_empty();
         let mut judged = 0;
         for round in 0.. {
@@ -93,7 +101,7 @@ impl Sequencer {
             if !unconditional {
                 let snapshot = self.snapshot();
                 let stretch = Stretch { low: judged, high: snapshot.head() };
-                match judge::over(snapshot.segments(), &append, &ids, stretch) {
+                match judge::over(snapshot.segments(), &append, ids, stretch) {
                     Ok(judge::Verdict::Allowed) => judged = stretch.high,
                     Ok(judge::Verdict::SeenBefore(position)) => {
                         return self.answer_replay(&snapshot, &append, position, done);
@@ -116,7 +124,7 @@ impl Sequencer {
                 // Under the lock: what is not durable yet, or became so just now.
                 let segments = self.segments.all();
                 let stretch = Stretch { low: judged, high: staging.next - 1 };
-                match judge::over(&segments, &append, &ids, stretch) {
+                match judge::over(&segments, &append, ids, stretch) {
                     Ok(judge::Verdict::Allowed) => {}
                     Ok(judge::Verdict::SeenBefore(_)) => {
                         let bytes = append.events.byte_len();
@@ -281,8 +289,8 @@ impl Staging {
     }
 }
 
-/// Checks what the types of a request do not already ensure.
-fn check(append: &Append) -> Result<(), Invalid> {
+/// Checks what the types of a request do not already ensure; returns the ids of its events.
+fn check(append: &Append) -> Result<Vec<EventId>, Invalid> {
     let at = |field: &str, reason| Invalid { field: field.to_owned(), reason };
     if append.events.is_empty() {
         return Err(at("events", Reason::Empty));
@@ -291,7 +299,9 @@ fn check(append: &Append) -> Result<(), Invalid> {
     let mut sorted = ids.clone();
     sorted.sort_unstable();
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        let second = ids.iter().rposition(|id| *id == pair[0]).unwrap_or_default();
+        let named = append.events.iter().enumerate();
+        let second = named.filter(|(_, record)| record.id() == Some(pair[0])).last();
+        let second = second.map_or(0, |(event, _)| event);
         return Err(at(&format!("events[{second}].id"), Reason::Duplicate));
     }
     if let Some(key) = &append.key {
@@ -301,5 +311,5 @@ fn check(append: &Append) -> Result<(), Invalid> {
     if let Some(condition) = &append.condition {
         condition.check().map_err(|fault| fault.within("condition"))?;
     }
-    Ok(())
+    Ok(ids)
 }

@@ -82,6 +82,11 @@ fn the_same_id_twice_in_one_request_is_refused() {
     let log = open(&SimulatedStorage::new(1), small_segments()).unwrap();
     let twice = log.append(append(&[with_id(1, "1"), with_id(1, "1")]));
     assert!(matches!(twice, Err(AppendError::Invalid(_))), "{twice:?}");
+    let apart = [with_id(1, "1"), Event::json("T", &[], "2"), with_id(1, "3")];
+    match log.append(append(&apart)) {
+        Err(AppendError::Invalid(invalid)) => assert_eq!(invalid.field, "events[2].id"),
+        other => panic!("{other:?}"),
+    }
     assert_eq!(log.head(), 0);
 }
 
