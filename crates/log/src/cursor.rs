@@ -6,7 +6,7 @@ use crate::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC};
 use crate::error::{Corruption, ReadError};
 use crate::index::Candidates;
 use crate::read::CursorFault;
-use crate::record::{RecordView, read_u32};
+use crate::record::{Layout, RecordView, read_u32};
 use crate::segments::Segment;
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub(crate) struct SegmentCursor {
     window: Window,
     /// The record last advanced to, in the window.
     current: Range<usize>,
+    /// Where the parts of that record begin.
+    layout: Layout,
 }
 
 #[derive(Debug)]
@@ -70,7 +72,16 @@ impl SegmentCursor {
         segment.file().map_err(CursorFault::Read)?;
         let window = Window { stride: SMALL_WINDOW, ..Window::default() };
         let query = query.clone();
-        Ok(SegmentCursor { segment, query, first, last, path, window, current: 0..0 })
+        Ok(SegmentCursor {
+            segment,
+            query,
+            first,
+            last,
+            path,
+            window,
+            current: 0..0,
+            layout: Layout::default(),
+        })
     }
 
     /// The positions it covers.
@@ -80,8 +91,7 @@ impl SegmentCursor {
 
     /// The record last advanced to.
     pub(crate) fn record(&self) -> RecordView<'_> {
-        RecordView::parse(&self.window.bytes[self.current.clone()])
-            .expect("advance has parsed these bytes")
+        RecordView::again(&self.window.bytes[self.current.clone()], self.layout)
     }
 
     /// Moves to the next event and tells its position.
@@ -178,6 +188,7 @@ impl SegmentCursor {
         let range = self.window.stretch(&self.segment, offset, len, hint)?;
         match RecordView::verify(&self.window.bytes[range.clone()]) {
             Ok(record) if record.position() == position => {
+                self.layout = record.layout();
                 self.current = range;
                 Ok(())
             }

@@ -223,16 +223,23 @@ pub enum RecordFault {
     Layout,
 }
 
-/// A stored event, borrowed from a buffer. Cheap to copy.
-#[derive(Debug, Clone, Copy)]
-pub struct RecordView<'a> {
-    bytes: &'a [u8],
+/// Where the parts of a record begin. Kept beside the bytes of a record that has
+/// been checked, it gives the view again without parsing again.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Layout {
     id_at: usize,
     key_at: usize,
     type_at: usize,
     tags_at: usize,
     metadata_at: usize,
     data_at: usize,
+}
+
+/// A stored event, borrowed from a buffer. Cheap to copy.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordView<'a> {
+    bytes: &'a [u8],
+    layout: Layout,
 }
 
 impl<'a> RecordView<'a> {
@@ -290,7 +297,18 @@ impl<'a> RecordView<'a> {
         if scan.at != bytes.len() {
             return Err(RecordFault::Layout);
         }
-        Ok(RecordView { bytes, id_at, key_at, type_at, tags_at, metadata_at, data_at })
+        let layout = Layout { id_at, key_at, type_at, tags_at, metadata_at, data_at };
+        Ok(RecordView { bytes, layout })
+    }
+
+    /// Where its parts begin.
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// The view of bytes that have been read before and were laid out like this.
+    pub(crate) fn again(bytes: &'a [u8], layout: Layout) -> RecordView<'a> {
+        RecordView { bytes, layout }
     }
 
     /// Its place in the log.
@@ -308,13 +326,13 @@ impl<'a> RecordView<'a> {
     /// Its type.
     #[must_use]
     pub fn event_type(&self) -> &'a str {
-        self.str(self.type_at, self.bytes[24] as usize)
+        self.str(self.layout.type_at, self.bytes[24] as usize)
     }
 
     /// Its tags, in the order given.
     #[must_use]
     pub fn tags(&self) -> Tags<'a> {
-        Tags { bytes: &self.bytes[self.tags_at..self.metadata_at] }
+        Tags { bytes: &self.bytes[self.layout.tags_at..self.layout.metadata_at] }
     }
 
     /// Number of tags.
@@ -326,7 +344,7 @@ impl<'a> RecordView<'a> {
     /// Its metadata, in the order given.
     #[must_use]
     pub fn metadata(&self) -> Metadata<'a> {
-        Metadata { bytes: &self.bytes[self.metadata_at..self.data_at] }
+        Metadata { bytes: &self.bytes[self.layout.metadata_at..self.layout.data_at] }
     }
 
     /// How [`data`](Self::data) is to be understood.
@@ -338,25 +356,25 @@ impl<'a> RecordView<'a> {
     /// The payload, byte for byte as it was given.
     #[must_use]
     pub fn data(&self) -> &'a [u8] {
-        &self.bytes[self.data_at..]
+        &self.bytes[self.layout.data_at..]
     }
 
     /// The client's name for the event, if it gave one.
     #[must_use]
     pub fn id(&self) -> Option<EventId> {
-        let bytes = self.bytes.get(self.id_at..self.id_at + 16)?;
-        (self.id_at != 0).then(|| EventId(bytes.try_into().expect("sixteen bytes")))
+        let bytes = self.bytes.get(self.layout.id_at..self.layout.id_at + 16)?;
+        (self.layout.id_at != 0).then(|| EventId(bytes.try_into().expect("sixteen bytes")))
     }
 
     /// If this is the first event of a request that carried a key: the key, the
     /// digest of its body, and how many events the request had.
     #[must_use]
     pub fn request_key(&self) -> Option<(&'a str, [u8; DIGEST_BYTES], u32)> {
-        if self.key_at == 0 {
+        if self.layout.key_at == 0 {
             return None;
         }
-        let count = u32::from(read_u16(self.bytes, self.key_at));
-        let digest_at = self.key_at + 2;
+        let count = u32::from(read_u16(self.bytes, self.layout.key_at));
+        let digest_at = self.layout.key_at + 2;
         let digest = self.bytes[digest_at..digest_at + DIGEST_BYTES].try_into().expect("digest");
         let len_at = digest_at + DIGEST_BYTES;
         Some((self.str(len_at + 1, self.bytes[len_at] as usize), digest, count))
