@@ -1,0 +1,11 @@
+//! A load tester for HTTP services whose reports can be trusted.
+//!
+//! The library knows HTTP and nothing of any particular server. A [`plan::Plan`]
+//! says what load to offer, the engine offers it and measures, and everything
+//! measured is kept in one [`result::Report`], from which every form of output
+//! is rendered and which the checks judge.
+
+pub mod histogram;
+pub mod plan;
+pub mod result;
+pub mod workload;
