@@ -5,7 +5,10 @@
 //! measured is kept in one [`result::Report`], from which every form of output
 //! is rendered and which the checks judge.
 
+pub mod engine;
 pub mod histogram;
+pub mod machine;
 pub mod plan;
+pub mod random;
 pub mod result;
 pub mod workload;

@@ -1,7 +1,25 @@
 //! What load to offer: [`Settings`] is the part that is recorded, [`Plan`] adds
 //! what a run needs besides.
 
+use crate::engine::Target;
+use crate::workload::Source;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A step ready to be run.
+#[derive(Clone)]
+pub struct Plan {
+    /// The load, as recorded.
+    pub settings: Settings,
+    /// Where it goes; resolved ([`Target::resolve`]).
+    pub target: Target,
+    /// What is sent.
+    pub source: Arc<dyn Source>,
+    /// Whether workers are bound to processors of their own, where there are enough.
+    pub pin: bool,
+    /// With TLS: whether any certificate is accepted.
+    pub insecure: bool,
+}
 
 /// The load of one step, as recorded in the result file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

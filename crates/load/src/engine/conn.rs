@@ -1,0 +1,102 @@
+//! One connection of a worker: socket, protocol state, and bytes on their way out.
+
+use super::setup::Setup;
+use super::socket::Socket;
+use super::wire::Wire;
+use rustix::io::Errno;
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Being opened.
+    Connecting,
+    /// Open, and the TLS handshake is under way.
+    Secure,
+    /// Can carry requests.
+    Open,
+    /// Closed; to be opened again at the moment given.
+    Broken { retry_ns: u64 },
+}
+
+pub(super) struct Conn {
+    pub(super) state: State,
+    pub(super) socket: Option<Socket>,
+    pub(super) wire: Wire,
+    pub(super) out: Vec<u8>,
+    /// How much of `out` has been written.
+    pub(super) written: usize,
+    /// Whether writability is being waited for.
+    pub(super) wants_write: bool,
+    /// Counts its openings; an event of an earlier one is stale.
+    pub(super) generation: u32,
+    pub(super) begun_ns: u64,
+    pub(super) tcp_ns: u64,
+    pub(super) failures: u32,
+}
+
+impl Conn {
+    pub(super) fn new(setup: &Setup) -> Self {
+        Conn {
+            state: State::Broken { retry_ns: 0 },
+            socket: None,
+            wire: setup.wire(),
+            out: Vec::new(),
+            written: 0,
+            wants_write: false,
+            generation: 0,
+            begun_ns: 0,
+            tcp_ns: 0,
+            failures: 0,
+        }
+    }
+
+    /// What epoll calls it: place in the list and generation.
+    pub(super) fn token(&self, index: usize) -> u64 {
+        (u64::from(self.generation) << 32) | index as u64
+    }
+
+    /// Whether TLS is spoken before HTTP.
+    pub(super) fn secure(&self) -> bool {
+        false
+    }
+
+    /// Whether the TLS handshake is still under way.
+    pub(super) fn handshaking(&self) -> bool {
+        false
+    }
+
+    /// Whether no byte waits to be written.
+    pub(super) fn nothing_to_write(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Errno> {
+        self.socket.as_mut().ok_or(Errno::NOTCONN)?.read(buffer)
+    }
+
+    /// Writes as much of `out` as there is room for. `Ok(true)` when nothing is left.
+    pub(super) fn flush(&mut self) -> Result<bool, Errno> {
+        let socket = self.socket.as_mut().ok_or(Errno::NOTCONN)?;
+        while self.written < self.out.len() {
+            match socket.write(&self.out[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.clear();
+        self.written = 0;
+        Ok(true)
+    }
+
+    /// Forgets the socket and everything under way.
+    pub(super) fn close(&mut self, setup: &Setup) {
+        self.socket = None;
+        self.wire = setup.wire();
+        self.out.clear();
+        self.written = 0;
+        self.wants_write = false;
+        self.generation = self.generation.wrapping_add(1);
+    }
+}

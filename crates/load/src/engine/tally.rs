@@ -1,0 +1,218 @@
+//! What one worker has measured: histograms and counters of its own, merged only after the run.
+
+use super::slice::Gathered;
+use crate::histogram::Histogram;
+use crate::result::{EndpointResult, ErrorKind, Phases};
+use crate::workload::Judgement;
+use std::sync::mpsc::Sender;
+
+/// Times of one request, in nanoseconds of the run's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    /// When it was due; equal to `sent_ns` in closed loop.
+    pub(crate) due_ns: u64,
+    pub(crate) sent_ns: u64,
+    pub(crate) written_ns: u64,
+    pub(crate) begun_ns: u64,
+}
+
+/// The measured part of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    pub(crate) start_ns: u64,
+    /// `u64::MAX` while only a count ends the run.
+    pub(crate) end_ns: u64,
+}
+
+/// One worker's figures.
+pub(crate) struct Tally {
+    pub(crate) endpoints: Vec<EndpointResult>,
+    window: Window,
+    open: bool,
+    pub(crate) warmup_requests: u64,
+    pub(crate) last_answer_ns: u64,
+    gathering: Gathered,
+    slices: Sender<Gathered>,
+    status_cache: (u16, u16, u64),
+}
+
+impl Tally {
+    pub(crate) fn new(
+        names: &[String],
+        open: bool,
+        phases: bool,
+        window: Window,
+        slices: Sender<Gathered>,
+    ) -> Self {
+        let endpoint = |name: &String| {
+            let mut endpoint = EndpointResult::new(name);
+            endpoint.response = open.then(Histogram::new);
+            endpoint.lateness = open.then(Histogram::new);
+            endpoint.phases = phases.then(Phases::default);
+            endpoint
+        };
+        Tally {
+            endpoints: names.iter().map(endpoint).collect(),
+            window,
+            open,
+            warmup_requests: 0,
+            last_answer_ns: window.start_ns,
+            gathering: Gathered::default(),
+            slices,
+            status_cache: (u16::MAX, 0, 0),
+        }
+    }
+
+    /// Whether a request belongs to the measured part: by when it was due, not by when it was answered.
+    pub(crate) fn measures(&self, due_ns: u64) -> bool {
+        due_ns >= self.window.start_ns && due_ns < self.window.end_ns
+    }
+
+    /// A request was handed to the system.
+    pub(crate) fn sent(&mut self, endpoint: u16, times: &Times, bytes: usize) {
+        if !self.measures(times.due_ns) {
+            return;
+        }
+        let figures = &mut self.endpoints[usize::from(endpoint)];
+        figures.counters.sent += 1;
+        figures.counters.bytes_sent += bytes as u64;
+        if let Some(lateness) = &mut figures.lateness {
+            let late_ns = times.sent_ns.saturating_sub(times.due_ns);
+            lateness.record(late_ns);
+            self.gathering.lateness.record(late_ns);
+        }
+    }
+
+    /// An answer was wholly read at `done_ns`.
+    pub(crate) fn answered(
+        &mut self,
+        endpoint: u16,
+        status: u16,
+        judgement: Judgement,
+        times: &Times,
+        done_ns: u64,
+    ) {
+        self.last_answer_ns = done_ns;
+        if !self.measures(times.due_ns) {
+            self.warmup_requests += u64::from(times.due_ns < self.window.start_ns);
+            return;
+        }
+        self.count_status(endpoint, status);
+        let figures = &mut self.endpoints[usize::from(endpoint)];
+        let service_ns = done_ns.saturating_sub(times.sent_ns);
+        if judgement != Judgement::Success {
+            self.gathering.failures += 1;
+            figures.failed_service.record(service_ns);
+            return;
+        }
+        figures.counters.successes += 1;
+        self.gathering.successes += 1;
+        figures.service.record(service_ns);
+        let mut latency_ns = service_ns;
+        if let Some(response) = &mut figures.response {
+            latency_ns = done_ns.saturating_sub(times.due_ns);
+            response.record(latency_ns);
+        }
+        self.gathering.latency.record(latency_ns);
+        if let Some(phases) = &mut figures.phases {
+            phases.write.record(times.written_ns.saturating_sub(times.sent_ns));
+            phases.first_byte.record(times.begun_ns.saturating_sub(times.written_ns));
+            phases.last_byte.record(done_ns.saturating_sub(times.begun_ns));
+        }
+    }
+
+    /// Most answers have the status of the one before; only a change reaches the map.
+    fn count_status(&mut self, endpoint: u16, status: u16) {
+        if self.status_cache.0 != endpoint || self.status_cache.1 != status {
+            self.flush_status();
+            self.status_cache = (endpoint, status, 0);
+        }
+        self.status_cache.2 += 1;
+    }
+
+    fn flush_status(&mut self) {
+        let (endpoint, status, count) = self.status_cache;
+        if count > 0 {
+            let statuses = &mut self.endpoints[usize::from(endpoint)].counters.statuses;
+            *statuses.entry(status).or_default() += count;
+            self.status_cache.2 = 0;
+        }
+    }
+
+    /// A check failed; told in addition to [`Tally::answered`].
+    pub(crate) fn failed_check(&mut self, endpoint: u16, due_ns: u64, check: String) {
+        if self.measures(due_ns) {
+            let checks = &mut self.endpoints[usize::from(endpoint)].counters.failed_checks;
+            *checks.entry(check).or_default() += 1;
+        }
+    }
+
+    /// A request that counts as sent ended without an answer.
+    pub(crate) fn lost(&mut self, endpoint: u16, kind: ErrorKind, due_ns: u64) {
+        if self.measures(due_ns) {
+            self.gathering.failures += 1;
+            let errors = &mut self.endpoints[usize::from(endpoint)].counters.errors;
+            *errors.entry(kind).or_default() += 1;
+        }
+    }
+
+    /// A request that could not even be sent: counted as sent and lost at once.
+    pub(crate) fn unsendable(&mut self, endpoint: u16, kind: ErrorKind, due_ns: u64) {
+        if self.measures(due_ns) {
+            self.endpoints[usize::from(endpoint)].counters.sent += 1;
+            self.lost(endpoint, kind, due_ns);
+        }
+    }
+
+    /// Bytes of answers arrived.
+    pub(crate) fn received(&mut self, endpoint: u16, bytes: usize, due_ns: u64) {
+        if self.measures(due_ns) {
+            self.endpoints[usize::from(endpoint)].counters.bytes_received += bytes as u64;
+        }
+    }
+
+    /// A connection was opened at `now_ns`: the time it took, and of that the TLS handshake's, if any.
+    pub(crate) fn connected(&mut self, now_ns: u64, tcp_ns: u64, tls_ns: Option<u64>) {
+        let first = &mut self.endpoints[0];
+        first.counters.connections_opened += 1;
+        let _ = now_ns;
+        if let Some(phases) = &mut first.phases {
+            phases.connect.record(tcp_ns);
+            if let Some(tls_ns) = tls_ns {
+                phases.tls.record(tls_ns);
+            }
+        }
+    }
+
+    /// When the second being gathered is over.
+    pub(crate) fn slice_end_ns(&self) -> u64 {
+        self.window.start_ns.saturating_add((self.gathering.index + 1) * 1_000_000_000)
+    }
+
+    /// Sends off the second that is over; seconds without anything are sent too.
+    pub(crate) fn roll(&mut self, now_ns: u64) {
+        while now_ns >= self.slice_end_ns() && self.slice_end_ns() < self.window.end_ns {
+            let next = Gathered { index: self.gathering.index + 1, ..Gathered::default() };
+            let whole = std::mem::replace(&mut self.gathering, next);
+            // Nobody watches any more: the run is being torn down.
+            let _ = self.slices.send(whole);
+        }
+    }
+
+    /// From now on the measured part ends at `end_ns`: a count was reached, or the user wants no more.
+    pub(crate) fn end_at(&mut self, end_ns: u64) {
+        self.window.end_ns = self.window.end_ns.min(end_ns);
+    }
+
+    /// Sends off what is left. Nothing is recorded after this.
+    pub(crate) fn finish(&mut self) {
+        self.flush_status();
+        let last = std::mem::take(&mut self.gathering);
+        let _ = self.slices.send(last);
+    }
+
+    /// Whether requests are due independently of answers.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+}

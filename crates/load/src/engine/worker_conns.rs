@@ -1,0 +1,216 @@
+//! The part of a worker that opens, closes and mends connections.
+
+use super::{Phase, Worker};
+use crate::engine::conn::State;
+use crate::engine::socket::Socket;
+use crate::engine::tally::Tally;
+use crate::result::ErrorKind;
+use rustix::event::epoll;
+use rustix::io::Errno;
+
+/// The first wait before a failed connection is tried again; doubled up to [`LONGEST_BACKOFF_NS`].
+const BACKOFF_NS: u64 = 10_000_000;
+const LONGEST_BACKOFF_NS: u64 = 500_000_000;
+
+impl Worker {
+    /// The number of place `place` of connection `index` among all places of this worker.
+    pub(super) fn number(&self, index: usize, place: u32) -> u32 {
+        u32::try_from(index).expect("fewer connections than 2^32") * self.setup.streams + place
+    }
+
+    pub(super) fn conn_of(&self, place: u32) -> usize {
+        (place / self.setup.streams) as usize
+    }
+
+    /// Begins to open a connection.
+    pub(super) fn open(&mut self, index: usize, tally: &mut Tally) {
+        let now_ns = self.setup.clock.now_ns();
+        let conn = &mut self.conns[index];
+        conn.begun_ns = now_ns;
+        let attempt = conn.failures as usize;
+        let opened = Socket::open(&self.setup, attempt).and_then(|socket| {
+            let events = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP;
+            let data = epoll::EventData::new_u64(conn.token(index));
+            epoll::add(&self.epoll, &socket, data, events)?;
+            Ok(socket)
+        });
+        match opened {
+            Ok(socket) => {
+                conn.socket = Some(socket);
+                conn.wants_write = true;
+                conn.state = State::Connecting;
+            }
+            Err(error) => self.connect_failed(index, error, tally),
+        }
+    }
+
+    /// A connection being opened has become writable or failed.
+    pub(super) fn connected(&mut self, index: usize, tally: &mut Tally) {
+        let connected = self.conns[index].socket.as_ref().map_or(Err(Errno::NOTCONN), |socket| socket.connected());
+        if let Err(error) = connected {
+            return self.connect_failed(index, error, tally);
+        }
+        let now_ns = self.setup.clock.now_ns();
+        let conn = &mut self.conns[index];
+        conn.tcp_ns = now_ns - conn.begun_ns;
+        conn.failures = 0;
+        if conn.secure() {
+            conn.state = State::Secure;
+            self.flush(index, tally);
+        } else {
+            self.usable(index, None, tally);
+        }
+    }
+
+    /// The TLS handshake may have ended.
+    pub(super) fn secured(&mut self, index: usize, tally: &mut Tally) {
+        if self.conns[index].handshaking() {
+            return;
+        }
+        let passed_ns = self.setup.clock.now_ns() - self.conns[index].begun_ns;
+        let tls_ns = passed_ns.saturating_sub(self.conns[index].tcp_ns);
+        self.usable(index, Some(tls_ns), tally);
+    }
+
+    /// The connection can carry requests: whoever waited for it goes on.
+    fn usable(&mut self, index: usize, tls_ns: Option<u64>, tally: &mut Tally) {
+        let conn = &mut self.conns[index];
+        conn.state = State::Open;
+        conn.wire.open(&mut conn.out);
+        tally.connected(self.setup.clock.now_ns(), conn.tcp_ns, tls_ns);
+        for place in 0..self.setup.streams {
+            let number = self.number(index, place);
+            if self.places[number as usize].phase != Phase::Ready {
+                continue;
+            }
+            if tally.is_open() || !self.started {
+                self.rest(number);
+            } else {
+                self.send(number, None, tally);
+            }
+        }
+        self.flush(index, tally);
+    }
+
+    fn connect_failed(&mut self, index: usize, error: Errno, tally: &mut Tally) {
+        let kind = ErrorKind::Connect;
+        self.first_error.get_or_insert((kind, error));
+        if self.started {
+            // Each attempt that fails is a request that its user could not make.
+            let now_ns = self.setup.clock.now_ns();
+            if !tally.is_open() {
+                tally.unsendable(0, kind, now_ns);
+            }
+        }
+        self.retry_later(index);
+    }
+
+    fn retry_later(&mut self, index: usize) {
+        let now_ns = self.setup.clock.now_ns();
+        let conn = &mut self.conns[index];
+        conn.close(&self.setup);
+        let wait_ns = BACKOFF_NS.saturating_mul(1 << conn.failures.min(16)).min(LONGEST_BACKOFF_NS);
+        conn.failures += 1;
+        conn.state = State::Broken { retry_ns: now_ns + wait_ns };
+        self.next_scan_ns = self.next_scan_ns.min(now_ns + wait_ns);
+    }
+
+    /// Closes a connection that did its work and opens it anew.
+    pub(super) fn reopen(&mut self, index: usize, tally: &mut Tally) {
+        self.conns[index].close(&self.setup);
+        self.conns[index].failures = 0;
+        self.open(index, tally);
+    }
+
+    /// A connection is of no further use: what was under way on it is lost.
+    pub(super) fn broken(&mut self, index: usize, kind: ErrorKind, tally: &mut Tally) {
+        let was_open = self.conns[index].state == State::Open;
+        let mut lost = 0;
+        for place in 0..self.setup.streams {
+            let number = self.number(index, place);
+            if self.places[number as usize].phase == Phase::UnderWay {
+                self.lose(number, kind, tally);
+                lost += 1;
+            }
+        }
+        if was_open && (lost > 0 || self.conns[index].failures == 0) {
+            self.reopen(index, tally);
+        } else if was_open {
+            self.retry_later(index);
+        } else {
+            self.connect_failed(index, Errno::CONNRESET, tally);
+        }
+    }
+
+    /// The request at `number` ended without an answer.
+    pub(super) fn lose(&mut self, number: u32, kind: ErrorKind, tally: &mut Tally) {
+        let at = self.places[number as usize];
+        self.places[number as usize].phase = Phase::Ready;
+        self.in_flight -= 1;
+        self.workload.lost(self.setup.first_place_of(self.index) + number);
+        tally.lost(at.endpoint, kind, at.times.due_ns);
+    }
+
+    /// The peer has closed its side.
+    pub(super) fn peer_closed(&mut self, index: usize, tally: &mut Tally) {
+        if self.conns[index].state == State::Open
+            && let Ok(place) = self.conns[index].wire.closed()
+        {
+            let done_ns = self.setup.clock.now_ns();
+            self.answered(index, place, done_ns, tally);
+            return;
+        }
+        self.broken(index, ErrorKind::Closed, tally);
+    }
+
+    pub(super) fn count_received(&mut self, index: usize, bytes: usize, tally: &mut Tally) {
+        // With several streams the bytes are counted for the first that waits: sums stay right.
+        for place in 0..self.setup.streams {
+            let at = self.places[self.number(index, place) as usize];
+            if at.phase == Phase::UnderWay {
+                tally.received(at.endpoint, bytes, at.times.due_ns);
+                return;
+            }
+        }
+    }
+
+    /// Writes what is waiting on a connection, and listens for room if there is not enough.
+    pub(super) fn flush(&mut self, index: usize, tally: &mut Tally) {
+        let conn = &mut self.conns[index];
+        if conn.nothing_to_write() && !conn.wants_write {
+            return;
+        }
+        match conn.flush() {
+            Ok(everything) => {
+                if self.setup.phases && everything {
+                    self.mark_written(index);
+                }
+                let conn = &mut self.conns[index];
+                if everything == conn.wants_write {
+                    conn.wants_write = !everything;
+                    let mut events = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
+                    events.set(epoll::EventFlags::OUT, !everything);
+                    let data = epoll::EventData::new_u64(conn.token(index));
+                    if let Some(socket) = &conn.socket {
+                        // It was registered when it was opened; failing here would show as a timeout.
+                        let _ = epoll::modify(&self.epoll, socket, data, events);
+                    }
+                }
+            }
+            // What the peer had to say before it closed may still be there to be read.
+            Err(Errno::PIPE | Errno::CONNRESET) if self.conns[index].state == State::Open => {}
+            Err(_) => self.broken(index, ErrorKind::Reset, tally),
+        }
+    }
+
+    fn mark_written(&mut self, index: usize) {
+        let now_ns = self.setup.clock.now_ns();
+        for place in 0..self.setup.streams {
+            let number = self.number(index, place) as usize;
+            let at = &mut self.places[number];
+            if at.phase == Phase::UnderWay && at.times.written_ns == 0 {
+                at.times.written_ns = now_ns;
+            }
+        }
+    }
+}

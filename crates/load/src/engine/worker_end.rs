@@ -1,0 +1,191 @@
+//! The part of a worker that looks after time: waiting, time limits, and the end of a run.
+
+use super::{
+    INTERRUPTED_DRAIN_NS, OVERDUE_GRACE_NS, Phase, Reverse, Stage, Worker, WorkerResult,
+};
+use crate::engine::conn::State;
+use crate::engine::pace::Pace;
+use crate::engine::tally::{Tally, Window};
+use crate::engine::usage::ThreadUse;
+use crate::plan::Load;
+use crate::result::{ErrorKind, OpenLoop, WorkerUse};
+use rustix::event::{Timespec, epoll};
+
+/// The longest time between two looks at time limits and the user's wish to stop.
+const SCAN_NS: u64 = 50_000_000;
+
+impl Worker {
+    /// Waits for sockets until `wake_ns` at the latest; with spinning it only looks.
+    pub(super) fn wait(
+        &mut self,
+        events: &mut Vec<epoll::Event>,
+        wake_ns: Option<u64>,
+        now_ns: u64,
+    ) {
+        events.clear();
+        let wait_ns = match wake_ns {
+            _ if self.setup.spin => 0,
+            Some(wake_ns) => wake_ns.saturating_sub(now_ns).min(SCAN_NS),
+            None => SCAN_NS,
+        };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(wait_ns).unwrap_or(0) };
+        // Interrupted by a signal: the loop looks again.
+        let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout));
+    }
+
+    /// The next moment at which something must be done without a socket asking for it.
+    pub(super) fn next_moment(&self, pace: Option<&Pace>, end_ns: u64) -> u64 {
+        let mut next_ns = self.next_scan_ns;
+        if self.stage == Stage::Sending {
+            next_ns = next_ns.min(end_ns);
+        }
+        if let Some(Reverse((at_ns, _))) = self.sleeping.peek() {
+            next_ns = next_ns.min(*at_ns);
+        }
+        match pace {
+            // With no free place only an answer helps, and that wakes us.
+            Some(pace) if !self.idle.is_empty() && pace.due_ns() < end_ns && !self.exhausted => {
+                next_ns.min(pace.due_ns())
+            }
+            _ => next_ns,
+        }
+    }
+
+    /// Looks after time limits and broken connections.
+    pub(super) fn scan(&mut self, now_ns: u64, tally: &mut Tally) {
+        self.next_scan_ns = now_ns + (self.setup.timeout_ns / 50).clamp(1_000_000, SCAN_NS);
+        for index in 0..self.conns.len() {
+            match self.conns[index].state {
+                State::Broken { retry_ns } if retry_ns <= now_ns => {
+                    if self.stage == Stage::Sending {
+                        self.open(index, tally);
+                    }
+                }
+                State::Broken { retry_ns } => self.next_scan_ns = self.next_scan_ns.min(retry_ns),
+                State::Connecting | State::Secure => {
+                    let limit_ns = self.setup.connect_timeout_ns;
+                    if now_ns.saturating_sub(self.conns[index].begun_ns) > limit_ns {
+                        self.broken(index, ErrorKind::Connect, tally);
+                    }
+                }
+                State::Open => self.scan_places(index, now_ns, tally),
+            }
+        }
+    }
+
+    fn scan_places(&mut self, index: usize, now_ns: u64, tally: &mut Tally) {
+        for place in 0..self.setup.streams {
+            let number = self.number(index, place);
+            let at = self.places[number as usize];
+            let passed_ns = now_ns.saturating_sub(at.times.sent_ns);
+            if at.phase != Phase::UnderWay || passed_ns <= self.setup.timeout_ns {
+                continue;
+            }
+            self.lose(number, ErrorKind::Timeout, tally);
+            let conn = &mut self.conns[index];
+            if conn.wire.cancel(place, &mut conn.out) {
+                self.free(number, tally);
+                self.flush(index, tally);
+            } else {
+                self.broken(index, ErrorKind::Timeout, tally);
+                return;
+            }
+        }
+    }
+
+    /// Ends sending when time, count or the user says so. Returns the end of the measured part.
+    pub(super) fn maybe_end(
+        &mut self,
+        now_ns: u64,
+        end_ns: u64,
+        pace: Option<&Pace>,
+        tally: &mut Tally,
+    ) -> u64 {
+        let interrupted = self.control.stopping();
+        let nobody_left = self.exhausted || self.places.iter().all(|at| at.phase == Phase::Done);
+        if now_ns < end_ns && !interrupted && !(nobody_left && self.in_flight == 0) {
+            return end_ns;
+        }
+        let end_ns = end_ns.min(now_ns);
+        tally.end_at(end_ns);
+        self.in_flight_at_end = self.in_flight;
+        let overdue = pace.is_some_and(|pace| pace.due_ns() < end_ns) && !self.exhausted;
+        let drain_ns = match (interrupted, overdue) {
+            (true, _) => INTERRUPTED_DRAIN_NS,
+            (false, true) => self.setup.timeout_ns + OVERDUE_GRACE_NS,
+            (false, false) => self.setup.timeout_ns,
+        };
+        // One scan more, so that a request sent at the very end meets its own time limit first.
+        self.stage = Stage::Draining(now_ns + drain_ns + 2 * SCAN_NS);
+        end_ns
+    }
+
+    /// Whether everything that will be answered has been.
+    pub(super) fn finished(&self, now_ns: u64, end_ns: u64, pace: Option<&Pace>) -> bool {
+        let Stage::Draining(until_ns) = self.stage else { return false };
+        let overdue = !self.exhausted
+            && !self.control.stopping()
+            && now_ns < end_ns.saturating_add(OVERDUE_GRACE_NS)
+            && pace.is_some_and(|pace| pace.due_ns() < end_ns);
+        (self.in_flight == 0 && !overdue) || now_ns >= until_ns
+    }
+
+    pub(super) fn result(
+        mut self,
+        window: Window,
+        end_ns: u64,
+        pace: Option<Pace>,
+        used: Option<ThreadUse>,
+        mut tally: Tally,
+    ) -> WorkerResult {
+        let now_ns = self.setup.clock.now_ns();
+        let used = used.unwrap_or_else(|| ThreadUse::now(now_ns)).until(ThreadUse::now(now_ns));
+        let measured =
+            |tally: &Tally, at: &super::Place| at.phase == Phase::UnderWay && tally.measures(at.times.due_ns);
+        let unanswered = self.places.iter().filter(|at| measured(&tally, at)).count() as u64;
+        let open_loop = pace.map(|mut pace| {
+            let never_sent =
+                if self.exhausted { 0 } else { pace.skip_until(end_ns) };
+            let rate_per_s = match self.setup.load {
+                Load::Open { rate_per_s, .. } => rate_per_s / f64::from(self.setup.workers),
+                Load::Closed { .. } => 0.0,
+            };
+            OpenLoop {
+                offered_rate_per_s: rate_per_s,
+                due: self.sent_of_due + never_sent,
+                sent: self.sent_of_due,
+                never_sent,
+            }
+        });
+        tally.finish();
+        if let Some(first) = tally.endpoints.first_mut() {
+            first.counters.cache_hits = Some(self.seen.cache_hits);
+            first.counters.distinct_requests = self.workload.distinct_requests();
+        }
+        let silent_tail_ns = match self.in_flight_at_end {
+            0 => 0,
+            _ => end_ns.saturating_sub(tally.last_answer_ns),
+        };
+        WorkerResult {
+            start_ns: window.start_ns,
+            end_ns,
+            warmup_requests: tally.warmup_requests,
+            think_ns: self.think_ns,
+            open_loop,
+            unanswered,
+            silent_tail_ns,
+            server: self.seen.server.take(),
+            first_error: self.first_error,
+            usage: WorkerUse {
+                pinned_cpu: self.setup.cpu_of(self.index),
+                wall_ns: used.wall_ns,
+                cpu_ns: used.cpu_ns,
+                run_delay_ns: used.run_delay_ns,
+                longest_loop_ns: self.longest_loop_ns,
+                spin: self.setup.spin,
+            },
+            exhausted: self.exhausted,
+            endpoints: tally.endpoints,
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The machine: which processors there are, what else runs on them, and what was measured on.
+
+mod environment;
+mod noise;
+mod processors;
+
+pub use environment::{identify_server, describe};
+pub use noise::{NoiseProbe, calibrate};
+pub use processors::{allowed_cpus, cpus_for, fine_timers, peak_rss_bytes, pin_to};
