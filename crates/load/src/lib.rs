@@ -11,4 +11,5 @@ pub mod machine;
 pub mod plan;
 pub mod random;
 pub mod result;
+pub mod scenario;
 pub mod workload;

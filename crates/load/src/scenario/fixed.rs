@@ -1,0 +1,176 @@
+//! One request, the same again and again: what `bench URL` sends.
+
+use super::parts;
+use super::statuses::Statuses;
+use crate::workload::{Answer, Endpoint, Judgement, Needs, Next, Request, Source, Workload};
+use std::sync::Arc;
+
+/// A request as a user gives it. Paths, headers and body are sent as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FixedRequest {
+    /// Method in any case, e.g. `GET`.
+    pub method: String,
+    /// Path and query, beginning with `/`.
+    pub path: String,
+    /// Header fields besides `Host`, `Content-Length` and those of the connection.
+    pub headers: Vec<(String, String)>,
+    /// Body, or nothing.
+    pub body: Vec<u8>,
+}
+
+impl FixedRequest {
+    /// The same request with its method in upper case and header names in lower case.
+    ///
+    /// # Errors
+    /// A sentence that names the part that cannot be sent.
+    pub(crate) fn checked(mut self) -> Result<Self, String> {
+        self.method = parts::method(&self.method)?;
+        parts::path(&self.path)?;
+        for (name, value) in &mut self.headers {
+            *name = parts::header_name(name)?;
+            parts::header_value(value).map_err(|why| format!("header {name:?}: {why}"))?;
+        }
+        Ok(self)
+    }
+
+    /// Its name in reports: method and path without the query.
+    pub(crate) fn name(&self) -> String {
+        let path = self.path.split('?').next().unwrap_or_default();
+        format!("{} {path}", self.method)
+    }
+}
+
+/// Sends one fixed request for ever.
+#[derive(Clone, Debug)]
+pub struct FixedSource {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    request: FixedRequest,
+    expected: Statuses,
+}
+
+impl FixedSource {
+    /// A source of this request; an answer whose status is in `expected` is a success.
+    ///
+    /// # Errors
+    /// A sentence that names the part of the request that cannot be sent. The
+    /// same request is refused again.
+    pub fn new(request: FixedRequest, expected: Statuses) -> Result<Self, String> {
+        Ok(FixedSource { shared: Arc::new(Shared { request: request.checked()?, expected }) })
+    }
+}
+
+impl Source for FixedSource {
+    fn endpoints(&self) -> Vec<Endpoint> {
+        vec![Endpoint { name: self.shared.request.name(), needs: Needs::default() }]
+    }
+
+    fn name(&self) -> String {
+        self.shared.request.name()
+    }
+
+    fn identity(&self) -> Vec<u8> {
+        let FixedRequest { method, path, headers, body } = &self.shared.request;
+        let mut identity = format!("fixed\n{method} {path}\n").into_bytes();
+        for (name, value) in headers {
+            identity.extend_from_slice(format!("{name}: {value}\n").as_bytes());
+        }
+        identity.extend_from_slice(format!("expect {}\n\n", self.shared.expected).as_bytes());
+        identity.extend_from_slice(body);
+        identity
+    }
+
+    fn workload(&self, _worker: u32, _workers: u32, _seed: u64) -> Box<dyn Workload> {
+        Box::new(FixedWorkload { shared: Arc::clone(&self.shared) })
+    }
+}
+
+struct FixedWorkload {
+    shared: Arc<Shared>,
+}
+
+impl Workload for FixedWorkload {
+    #[inline]
+    fn next(&mut self, _user: u32) -> Next<'_> {
+        let request = &self.shared.request;
+        Next::Send(Request {
+            endpoint: 0,
+            fixed: Some(0),
+            method: &request.method,
+            path: &request.path,
+            headers: &request.headers,
+            body: &request.body,
+        })
+    }
+
+    #[inline]
+    fn judge(&mut self, _user: u32, answer: &Answer<'_>) -> Judgement {
+        if self.shared.expected.contains(answer.status) {
+            Judgement::Success
+        } else {
+            Judgement::WrongStatus
+        }
+    }
+
+    fn lost(&mut self, _user: u32) {}
+
+    fn distinct_requests(&self) -> Option<u64> {
+        Some(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Head;
+
+    fn post() -> FixedRequest {
+        FixedRequest {
+            method: "post".into(),
+            path: "/e?x=1".into(),
+            headers: vec![("X-A".into(), "b".into())],
+            body: b"{\"e\":1}".to_vec(),
+        }
+    }
+
+    fn answer(status: u16) -> Answer<'static> {
+        Answer { endpoint: 0, status, head: Head::default(), body: b"", body_bytes: 0 }
+    }
+
+    #[test]
+    fn the_same_request_is_sent_again_and_judged_by_its_status() {
+        let source = FixedSource::new(post(), Statuses::default()).unwrap();
+        assert_eq!(source.endpoints()[0].name, "POST /e");
+        assert_eq!(source.endpoints()[0].needs, Needs::default());
+        let mut workload = source.workload(1, 2, 7);
+        for user in 0..3 {
+            let Next::Send(request) = workload.next(user) else { panic!("a request") };
+            assert_eq!((request.fixed, request.method), (Some(0), "POST"));
+            assert_eq!((request.path, request.body), ("/e?x=1", &b"{\"e\":1}"[..]));
+            assert_eq!(request.headers, [("x-a".to_owned(), "b".to_owned())]);
+        }
+        assert_eq!(workload.judge(0, &answer(302)), Judgement::Success);
+        assert_eq!(workload.judge(0, &answer(404)), Judgement::WrongStatus);
+        assert_eq!(workload.distinct_requests(), Some(1));
+    }
+
+    #[test]
+    fn whatever_makes_a_difference_changes_the_identity() {
+        let identity = |request, expected| FixedSource::new(request, expected).unwrap().identity();
+        let base = identity(post(), Statuses::default());
+        assert_eq!(base, identity(post(), Statuses::default()));
+        assert_ne!(base, identity(post(), Statuses::range(202, 202)));
+        assert_ne!(base, identity(FixedRequest { body: vec![], ..post() }, Statuses::default()));
+        assert_ne!(base, identity(FixedRequest { headers: vec![], ..post() }, Statuses::default()));
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_sent_is_refused() {
+        let bad = FixedRequest { headers: vec![("Host".into(), "x".into())], ..post() };
+        let error = FixedSource::new(bad, Statuses::default()).unwrap_err();
+        assert!(error.contains("\"host\""), "{error}");
+    }
+}
