@@ -8,6 +8,7 @@
 pub mod engine;
 pub mod histogram;
 pub mod machine;
+pub mod null_server;
 pub mod plan;
 pub mod random;
 pub mod result;

@@ -22,9 +22,7 @@ pub use target::{Target, UrlError};
 pub use threads::spawn;
 
 use crate::plan::Plan;
-use crate::result::{
-    ClientUse, EndpointResult, ErrorKind, Finish, Noise, OpenLoop, Run, Slice,
-};
+use crate::result::{ClientUse, EndpointResult, ErrorKind, Finish, Noise, OpenLoop, Run, Slice};
 use rustix::io::Errno;
 use setup::{Control, Ready, Setup, WorkerResult};
 use slice::Gathered;
@@ -69,6 +67,17 @@ pub struct Progress<'a> {
     pub slices: &'a [Slice],
 }
 
+/// What [`run`] measured and learned.
+#[derive(Debug)]
+pub struct Measured {
+    /// The figures.
+    pub run: Run,
+    /// The server's `Server` field, if it sent one.
+    pub server: Option<String>,
+    /// The first error of the system on a connection, in its words.
+    pub first_error: Option<String>,
+}
+
 /// Why a run could not be made. Nothing was measured.
 #[derive(Debug)]
 pub enum RunError {
@@ -111,7 +120,7 @@ pub fn run(
     plan: &Plan,
     stop: &Arc<AtomicBool>,
     observer: &mut dyn Observer,
-) -> Result<Run, RunError> {
+) -> Result<Measured, RunError> {
     validate(plan)?;
     let clock = Clock::start();
     let setup = Arc::new(Setup::new(plan, clock));
@@ -152,7 +161,7 @@ pub fn run(
             _ => return Err(RunError::System("a worker thread has died".into())),
         }
     }
-    Ok(gather(plan, &control, results, seconds, started_unix_us))
+    Ok(gather(&control, results, seconds, started_unix_us))
 }
 
 fn system(error: std::io::Error) -> RunError {
@@ -309,12 +318,11 @@ impl Seconds {
 
 /// One run out of what the workers measured.
 fn gather(
-    plan: &Plan,
     control: &Control,
     results: Vec<WorkerResult>,
     seconds: Seconds,
     started_unix_us: u64,
-) -> Run {
+) -> Measured {
     let start_ns = results.iter().map(|worker| worker.start_ns).min().unwrap_or(0);
     let end_ns = results.iter().map(|worker| worker.end_ns).max().unwrap_or(0);
     let measured_ns = end_ns.saturating_sub(start_ns);
@@ -346,8 +354,8 @@ fn gather(
         }
         first_error = first_error.or(worker.first_error);
     }
-    let _ = (first_error, plan);
-    Run {
+    let server = results.iter().find_map(|worker| worker.server.clone());
+    let run = Run {
         repeat: 1,
         order: 1,
         started_unix_us,
@@ -368,5 +376,7 @@ fn gather(
         },
         server: None,
         noise: Noise::default(),
-    }
+    };
+    let first_error = first_error.map(|(_, error)| std::io::Error::from(error).to_string());
+    Measured { run, server, first_error }
 }

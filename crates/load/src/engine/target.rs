@@ -61,7 +61,8 @@ impl Target {
             Some((user, host)) => (Some(user.to_owned()), host),
             None => (None, authority),
         };
-        let (host, port) = split_port(host_port).ok_or_else(|| wrong("the port is not a number"))?;
+        let (host, port) =
+            split_port(host_port).ok_or_else(|| wrong("the port is not a number"))?;
         if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(wrong("the host is missing or malformed"));
         }
@@ -108,11 +109,8 @@ impl Target {
     /// What `Host` or `:authority` says: the port is left out where it is the scheme's own.
     #[must_use]
     pub fn authority(&self) -> String {
-        let host = if self.host.contains(':') {
-            format!("[{}]", self.host)
-        } else {
-            self.host.clone()
-        };
+        let host =
+            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         if self.port == if self.tls { 443 } else { 80 } {
             host
         } else {

@@ -14,13 +14,13 @@ use crate::plan::Load;
 use crate::random::Random;
 use crate::result::ErrorKind;
 use crate::workload::{Judgement, Next, Workload};
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// How long a user whose request could not be made waits before it tries again.
 const RETRY_NS: u64 = 10_000_000;
@@ -70,6 +70,9 @@ pub(super) struct Worker {
     index: u32,
     started: bool,
     epoll: OwnedFd,
+    timer: OwnedFd,
+    /// What the timer is set to; the past if to nothing.
+    timer_at_ns: u64,
     conns: Vec<Conn>,
     places: Vec<Place>,
     workload: Box<dyn Workload>,
@@ -94,17 +97,23 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(
-        setup: Arc<Setup>,
-        control: Arc<Control>,
-        index: u32,
-    ) -> Result<Self, Errno> {
+    pub(super) fn new(setup: Arc<Setup>, control: Arc<Control>, index: u32) -> Result<Self, Errno> {
         let share = setup.share_of(index);
         let users = share.connections * setup.streams;
         let workload =
             setup.source.workload(index, setup.workers, setup.seed.wrapping_add(u64::from(index)));
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let timer = timerfd_create(
+            TimerfdClockId::Monotonic,
+            TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
+        )?;
+        let edge = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        // No connection has this number: its events only wake the loop.
+        epoll::add(&epoll, &timer, epoll::EventData::new_u64(u64::MAX), edge)?;
         Ok(Worker {
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            epoll,
+            timer,
+            timer_at_ns: 0,
             conns: (0..share.connections).map(|_| Conn::new(&setup)).collect(),
             places: vec![Place::default(); users as usize],
             started: false,
@@ -150,7 +159,7 @@ impl Worker {
             if !pending || now_ns > give_up_ns || self.control.stopping() {
                 break;
             }
-            self.wait(&mut events, Some(now_ns + 10_000_000), now_ns);
+            self.wait(&mut events, now_ns + 10_000_000, now_ns);
             self.handle(&events, &mut unmeasured);
         }
         let open = self.conns.iter().filter(|conn| conn.state == State::Open).count();
@@ -165,8 +174,7 @@ impl Worker {
     ) -> WorkerResult {
         let window = self.setup.window(start_ns);
         let open = matches!(self.setup.load, Load::Open { .. });
-        let mut tally =
-            Tally::new(&self.setup.names, open, self.setup.phases, window, slices);
+        let mut tally = Tally::new(&self.setup.names, open, self.setup.phases, window, slices);
         let mut pace = self.setup.pace(self.index, start_ns);
         let mut events = Vec::with_capacity(256);
         let mut used = None;
@@ -175,7 +183,7 @@ impl Worker {
             if now_ns >= start_ns {
                 break;
             }
-            self.wait(&mut events, Some(start_ns), now_ns);
+            self.wait(&mut events, start_ns, now_ns);
             self.handle(&events, &mut tally);
         }
         self.begin(&mut tally);
@@ -203,7 +211,7 @@ impl Worker {
             let before_ns = self.setup.clock.now_ns();
             self.longest_loop_ns = self.longest_loop_ns.max(before_ns - now_ns);
             let wake_ns = self.next_moment(pace.as_ref(), end_ns);
-            self.wait(&mut events, Some(wake_ns), before_ns);
+            self.wait(&mut events, wake_ns, before_ns);
             self.handle(&events, &mut tally);
         }
         self.result(window, end_ns, pace, used, tally)
@@ -420,8 +428,7 @@ impl Worker {
         let generation = self.conns[index].generation;
         loop {
             let conn = &mut self.conns[index];
-            let advance =
-                conn.wire.advance(bytes, &mut self.heads, &mut self.seen, &mut conn.out);
+            let advance = conn.wire.advance(bytes, &mut self.heads, &mut self.seen, &mut conn.out);
             match advance {
                 Ok(Advance::More) => break,
                 Ok(Advance::Begun { used, place }) => {

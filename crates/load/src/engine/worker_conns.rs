@@ -46,7 +46,10 @@ impl Worker {
 
     /// A connection being opened has become writable or failed.
     pub(super) fn connected(&mut self, index: usize, tally: &mut Tally) {
-        let connected = self.conns[index].socket.as_ref().map_or(Err(Errno::NOTCONN), |socket| socket.connected());
+        let connected = self.conns[index]
+            .socket
+            .as_ref()
+            .map_or(Err(Errno::NOTCONN), |socket| socket.connected());
         if let Err(error) = connected {
             return self.connect_failed(index, error, tally);
         }

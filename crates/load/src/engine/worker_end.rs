@@ -1,8 +1,6 @@
 //! The part of a worker that looks after time: waiting, time limits, and the end of a run.
 
-use super::{
-    INTERRUPTED_DRAIN_NS, OVERDUE_GRACE_NS, Phase, Reverse, Stage, Worker, WorkerResult,
-};
+use super::{INTERRUPTED_DRAIN_NS, OVERDUE_GRACE_NS, Phase, Reverse, Stage, Worker, WorkerResult};
 use crate::engine::conn::State;
 use crate::engine::pace::Pace;
 use crate::engine::tally::{Tally, Window};
@@ -10,24 +8,28 @@ use crate::engine::usage::ThreadUse;
 use crate::plan::Load;
 use crate::result::{ErrorKind, OpenLoop, WorkerUse};
 use rustix::event::{Timespec, epoll};
+use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 
 /// The longest time between two looks at time limits and the user's wish to stop.
 const SCAN_NS: u64 = 50_000_000;
 
 impl Worker {
     /// Waits for sockets until `wake_ns` at the latest; with spinning it only looks.
-    pub(super) fn wait(
-        &mut self,
-        events: &mut Vec<epoll::Event>,
-        wake_ns: Option<u64>,
-        now_ns: u64,
-    ) {
+    ///
+    /// `epoll_wait` counts in milliseconds; a moment before the next look at
+    /// time limits is somebody's due time and gets a timer of its own.
+    pub(super) fn wait(&mut self, events: &mut Vec<epoll::Event>, wake_ns: u64, now_ns: u64) {
         events.clear();
-        let wait_ns = match wake_ns {
-            _ if self.setup.spin => 0,
-            Some(wake_ns) => wake_ns.saturating_sub(now_ns).min(SCAN_NS),
-            None => SCAN_NS,
-        };
+        let mut wait_ns = wake_ns.saturating_sub(now_ns).min(SCAN_NS);
+        if self.setup.spin {
+            wait_ns = 0;
+        } else if wait_ns > 0 && wake_ns < self.next_scan_ns && self.timer_at_ns != wake_ns {
+            self.timer_at_ns = wake_ns;
+            let value = Timespec { tv_sec: 0, tv_nsec: i64::try_from(wait_ns).unwrap_or(1) };
+            let once = Itimerspec { it_interval: Timespec::default(), it_value: value };
+            // If it cannot be set, the wait below still ends, only less exactly.
+            let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once);
+        }
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(wait_ns).unwrap_or(0) };
         // Interrupted by a signal: the loop looks again.
         let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout));
@@ -140,12 +142,12 @@ impl Worker {
     ) -> WorkerResult {
         let now_ns = self.setup.clock.now_ns();
         let used = used.unwrap_or_else(|| ThreadUse::now(now_ns)).until(ThreadUse::now(now_ns));
-        let measured =
-            |tally: &Tally, at: &super::Place| at.phase == Phase::UnderWay && tally.measures(at.times.due_ns);
+        let measured = |tally: &Tally, at: &super::Place| {
+            at.phase == Phase::UnderWay && tally.measures(at.times.due_ns)
+        };
         let unanswered = self.places.iter().filter(|at| measured(&tally, at)).count() as u64;
         let open_loop = pace.map(|mut pace| {
-            let never_sent =
-                if self.exhausted { 0 } else { pace.skip_until(end_ns) };
+            let never_sent = if self.exhausted { 0 } else { pace.skip_until(end_ns) };
             let rate_per_s = match self.setup.load {
                 Load::Open { rate_per_s, .. } => rate_per_s / f64::from(self.setup.workers),
                 Load::Closed { .. } => 0.0,

@@ -4,6 +4,6 @@ mod environment;
 mod noise;
 mod processors;
 
-pub use environment::{identify_server, describe};
+pub use environment::{describe, identify_server};
 pub use noise::{NoiseProbe, calibrate};
 pub use processors::{allowed_cpus, cpus_for, fine_timers, peak_rss_bytes, pin_to};

@@ -84,10 +84,7 @@ fn a_repeated_head_means_the_same_without_parsing() {
     // Another head after it is read as itself.
     wire.send(0, &GET, Needs::default(), layout(), &mut Vec::new());
     let other = b"HTTP/1.1 500 Oh\r\nAge: 0\r\nContent-Length: 0\r\n\r\n";
-    assert!(matches!(
-        wire.advance(other, &mut heads, &mut seen),
-        Ok(Advance::Answered { .. })
-    ));
+    assert!(matches!(wire.advance(other, &mut heads, &mut seen), Ok(Advance::Answered { .. })));
     assert_eq!(wire.answer(0, 0).status, 500);
     assert_eq!(seen.cache_hits, 3);
 }
