@@ -42,6 +42,9 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 pub trait Observer {
     /// Called about ten times a second from the thread that called [`run`].
     fn progress(&mut self, progress: &Progress<'_>);
+
+    /// Called before each run with what it is, e.g. `c=16, repeat 2 of 3`.
+    fn begin(&mut self, _what: &str) {}
 }
 
 /// An observer that does not look.
@@ -376,6 +379,7 @@ fn gather(
         },
         server: None,
         noise: Noise::default(),
+        first_error: None,
     };
     let first_error = first_error.map(|(_, error)| std::io::Error::from(error).to_string());
     Measured { run, server, first_error }

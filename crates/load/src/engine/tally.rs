@@ -171,11 +171,11 @@ impl Tally {
         }
     }
 
-    /// A connection was opened at `now_ns`: the time it took, and of that the TLS handshake's, if any.
-    pub(crate) fn connected(&mut self, now_ns: u64, tcp_ns: u64, tls_ns: Option<u64>) {
+    /// A connection was opened: how long that took, and how long its TLS handshake, if any.
+    /// All connections are counted, whether requests are measured yet or not.
+    pub(crate) fn connected(&mut self, tcp_ns: u64, tls_ns: Option<u64>) {
         let first = &mut self.endpoints[0];
         first.counters.connections_opened += 1;
-        let _ = now_ns;
         if let Some(phases) = &mut first.phases {
             phases.connect.record(tcp_ns);
             if let Some(tls_ns) = tls_ns {

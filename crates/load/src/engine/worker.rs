@@ -12,7 +12,7 @@ use super::usage::ThreadUse;
 use super::wire::{Advance, HeadCache, Layout, Seen};
 use crate::plan::Load;
 use crate::random::Random;
-use crate::result::ErrorKind;
+use crate::result::{EndpointResult, ErrorKind};
 use crate::workload::{Judgement, Next, Workload};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
@@ -91,6 +91,8 @@ pub(super) struct Worker {
     sent_of_due: u64,
     longest_loop_ns: u64,
     first_error: Option<(ErrorKind, Errno)>,
+    /// What opening the first connections took.
+    opening: Option<EndpointResult>,
     stage: Stage,
     in_flight_at_end: u64,
     exhausted: bool,
@@ -130,6 +132,7 @@ impl Worker {
             sent_of_due: 0,
             longest_loop_ns: 0,
             first_error: None,
+            opening: None,
             stage: Stage::Sending,
             in_flight_at_end: 0,
             exhausted: false,
@@ -146,7 +149,8 @@ impl Worker {
         // Nothing is measured yet; a window without length keeps these out of the figures.
         let (sender, _nobody) = std::sync::mpsc::channel();
         let window = Window { start_ns: u64::MAX, end_ns: u64::MAX };
-        let mut unmeasured = Tally::new(&self.setup.names, false, false, window, sender);
+        let mut unmeasured =
+            Tally::new(&self.setup.names, false, self.setup.phases, window, sender);
         let give_up_ns = self.setup.clock.now_ns() + self.setup.connect_timeout_ns;
         for conn in 0..self.conns.len() {
             self.open(conn, &mut unmeasured);
@@ -162,6 +166,7 @@ impl Worker {
             self.wait(&mut events, now_ns + 10_000_000, now_ns);
             self.handle(&events, &mut unmeasured);
         }
+        self.opening = unmeasured.endpoints.into_iter().next();
         let open = self.conns.iter().filter(|conn| conn.state == State::Open).count();
         (u32::try_from(open).unwrap_or(u32::MAX), self.first_error)
     }

@@ -80,7 +80,7 @@ impl Worker {
         let conn = &mut self.conns[index];
         conn.state = State::Open;
         conn.wire.open(&mut conn.out);
-        tally.connected(self.setup.clock.now_ns(), conn.tcp_ns, tls_ns);
+        tally.connected(conn.tcp_ns, tls_ns);
         for place in 0..self.setup.streams {
             let number = self.number(index, place);
             if self.places[number as usize].phase != Phase::Ready {

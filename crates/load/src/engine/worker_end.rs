@@ -163,6 +163,9 @@ impl Worker {
         if let Some(first) = tally.endpoints.first_mut() {
             first.counters.cache_hits = Some(self.seen.cache_hits);
             first.counters.distinct_requests = self.workload.distinct_requests();
+            if let Some(opening) = &self.opening {
+                first.merge(opening);
+            }
         }
         let silent_tail_ns = match self.in_flight_at_end {
             0 => 0,

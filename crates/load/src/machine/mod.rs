@@ -5,5 +5,5 @@ mod noise;
 mod processors;
 
 pub use environment::{describe, identify_server};
-pub use noise::{NoiseProbe, calibrate};
+pub use noise::{NoiseProbe, calibrate, process_cpu_ns, process_rss_bytes};
 pub use processors::{allowed_cpus, cpus_for, fine_timers, peak_rss_bytes, pin_to};

@@ -133,6 +133,21 @@ fn process_ticks(process: &str) -> Option<u64> {
     Some(user + system)
 }
 
+/// Processor time a process has used so far, in nanoseconds; `None` if it is not there.
+#[must_use]
+pub fn process_cpu_ns(pid: u32) -> Option<u64> {
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    Some(process_ticks(&pid.to_string())? * (1_000_000_000 / per_second))
+}
+
+/// Resident memory of a process, in bytes; `None` if it is not there.
+#[must_use]
+pub fn process_rss_bytes(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
 /// `cpu.stat` of this process's cgroup (version 2).
 fn cgroup_stat() -> HashMap<String, u64> {
     let Some(folder) = cgroup_folder() else { return HashMap::new() };

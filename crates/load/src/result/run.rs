@@ -40,6 +40,9 @@ pub struct Run {
     pub server: Option<ServerUse>,
     /// What else the machine did meanwhile.
     pub noise: Noise,
+    /// The first error on a connection in the system's words, e.g. `Connection refused (os error 111)`.
+    #[serde(default)]
+    pub first_error: Option<String>,
 }
 
 /// Why a run ended.

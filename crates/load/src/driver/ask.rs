@@ -1,0 +1,194 @@
+//! One request outside the figures: logging in, setting up, reading a counter.
+//!
+//! It goes through the engine, so whatever protocol, TLS and socket the load
+//! uses, these requests use too.
+
+use crate::engine::{RunError, Target, Unobserved, run};
+use crate::plan::{Load, Plan, Protocol, Settings, Stop};
+use crate::result::ErrorKind;
+use crate::workload::{Answer, Endpoint, Judgement, Needs, Next, Request, Source, Workload};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A request to be sent once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedRequest {
+    /// Method, in upper case.
+    pub method: String,
+    /// Path and query, beginning with `/`.
+    pub path: String,
+    /// Header fields, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    pub body: Vec<u8>,
+}
+
+/// Its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedAnswer {
+    /// Status.
+    pub status: u16,
+    /// Header fields.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    pub body: Vec<u8>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum AskError {
+    /// No connection, or the system refused.
+    Run(RunError),
+    /// A connection, but no answer.
+    Lost(ErrorKind),
+}
+
+impl std::fmt::Display for AskError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            AskError::Run(error) => error.fmt(f),
+            AskError::Lost(kind) => f.write_str(kind.label()),
+        }
+    }
+}
+
+impl std::error::Error for AskError {}
+
+type Kept = Arc<Mutex<Option<OwnedAnswer>>>;
+
+struct Once {
+    request: OwnedRequest,
+    kept: Kept,
+}
+
+struct OnceWorkload {
+    request: OwnedRequest,
+    kept: Kept,
+    sent: Sent,
+}
+
+#[derive(PartialEq, Eq)]
+enum Sent {
+    No,
+    Yes,
+}
+
+impl Source for Once {
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let needs = Needs { head: true, body: true };
+        vec![Endpoint { name: self.name(), needs }]
+    }
+
+    fn name(&self) -> String {
+        format!("{} {}", self.request.method, self.request.path)
+    }
+
+    fn identity(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn workload(&self, _worker: u32, _workers: u32, _seed: u64) -> Box<dyn Workload> {
+        let (request, kept) = (self.request.clone(), Arc::clone(&self.kept));
+        Box::new(OnceWorkload { request, kept, sent: Sent::No })
+    }
+}
+
+impl Workload for OnceWorkload {
+    fn next(&mut self, _user: u32) -> Next<'_> {
+        if self.sent == Sent::Yes {
+            return Next::Done;
+        }
+        self.sent = Sent::Yes;
+        Next::Send(Request {
+            endpoint: 0,
+            fixed: None,
+            method: &self.request.method,
+            path: &self.request.path,
+            headers: &self.request.headers,
+            body: &self.request.body,
+        })
+    }
+
+    fn judge(&mut self, _user: u32, answer: &Answer<'_>) -> Judgement {
+        let owned = |(name, value): &(std::borrow::Cow<'_, str>, std::borrow::Cow<'_, str>)| {
+            (name.to_string(), value.to_string())
+        };
+        let headers = answer.head.0.iter().map(owned).collect();
+        let answer = OwnedAnswer { status: answer.status, headers, body: answer.body.to_vec() };
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        Judgement::Success
+    }
+
+    fn lost(&mut self, _user: u32) {}
+}
+
+/// Sends one request and waits for its answer, `timeout_ms` at most.
+///
+/// # Errors
+/// [`AskError`] if there was none. An answer with any status is no error.
+pub fn ask(
+    target: &Target,
+    protocol: Protocol,
+    insecure: bool,
+    timeout_ms: u64,
+    request: OwnedRequest,
+) -> Result<OwnedAnswer, AskError> {
+    let kept = Kept::default();
+    let source = Once { request, kept: Arc::clone(&kept) };
+    let settings = Settings {
+        url: target.url(),
+        workload: source.name(),
+        workload_hash: String::new(),
+        load: Load::Closed { think_min_us: 0, think_max_us: 0 },
+        connections: 1,
+        streams: 1,
+        workers: 1,
+        protocol,
+        keep_alive: true,
+        stop: Stop { requests: Some(1), duration_ms: None },
+        warmup_ms: 0,
+        timeout_ms,
+        seed: 0,
+        phases: false,
+        spin: false,
+    };
+    let plan =
+        Plan { settings, target: target.clone(), source: Arc::new(source), pin: false, insecure };
+    let stop = Arc::new(AtomicBool::new(false));
+    let measured = run(&plan, &stop, &mut Unobserved).map_err(AskError::Run)?;
+    let answer = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+    answer.ok_or_else(|| {
+        let errors = measured.run.endpoints.first().map(|e| &e.counters.errors);
+        let kind = errors.and_then(|errors| errors.keys().next().copied());
+        AskError::Lost(kind.unwrap_or(ErrorKind::Timeout))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::null_server::NullServer;
+
+    #[test]
+    fn one_request_gets_one_answer() {
+        let server = NullServer::start(None).unwrap();
+        let mut target = Target::parse(&format!("http://{}/", server.address())).unwrap();
+        target.resolve().unwrap();
+        let request = OwnedRequest {
+            method: "POST".into(),
+            path: "/x".into(),
+            headers: vec![("x-a".into(), "b".into())],
+            body: b"hello".to_vec(),
+        };
+        let answer = ask(&target, Protocol::Http1, false, 5_000, request.clone()).unwrap();
+        assert_eq!((answer.status, answer.body.as_slice()), (200, b"ok".as_slice()));
+        assert_eq!(answer.headers[0].0, "Content-Length");
+        let port = {
+            let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            free.local_addr().unwrap().port()
+        };
+        target.addresses[0].set_port(port);
+        let refused = ask(&target, Protocol::Http1, false, 500, request).unwrap_err();
+        assert!(refused.to_string().contains("refused"), "{refused}");
+    }
+}

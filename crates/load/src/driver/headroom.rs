@@ -1,0 +1,35 @@
+//! What this client reaches against a server that does nothing (check C7): the
+//! measure of how much of a result is the client's own limit.
+
+use crate::engine::{Target, Unobserved, run};
+use crate::machine::allowed_cpus;
+use crate::null_server::NullServer;
+use crate::plan::{Load, Plan, Protocol, Stop};
+use crate::scenario::{FixedRequest, FixedSource, Statuses};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// How long it is measured.
+const DURATION_MS: u64 = 250;
+
+/// Requests a second with the plan's connections, streams and workers in closed
+/// loop; `None` if it cannot be measured (another protocol than the null server's, no port).
+pub(super) fn null_server_rate_per_s(plan: &Plan, stop: &Arc<AtomicBool>) -> Option<f64> {
+    if plan.settings.protocol != Protocol::Http1 {
+        return None;
+    }
+    let server = NullServer::start(allowed_cpus().first().copied()).ok()?;
+    let mut target = Target::parse(&format!("http://{}/", server.address())).ok()?;
+    target.resolve().ok()?;
+    let request =
+        FixedRequest { method: "GET".into(), path: "/".into(), ..FixedRequest::default() };
+    let source = Arc::new(FixedSource::new(request, Statuses::default()).ok()?);
+    let mut null = Plan { target, source, insecure: false, ..plan.clone() };
+    null.settings.load = Load::Closed { think_min_us: 0, think_max_us: 0 };
+    null.settings.stop = Stop { requests: None, duration_ms: Some(DURATION_MS) };
+    null.settings.warmup_ms = 50;
+    null.settings.keep_alive = true;
+    null.settings.spin = false;
+    let measured = run(&null, stop, &mut Unobserved).ok()?;
+    Some(measured.run.throughput_per_s())
+}
