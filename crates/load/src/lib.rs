@@ -7,5 +7,6 @@
 
 pub mod histogram;
 pub mod plan;
+pub mod report;
 pub mod result;
 pub mod workload;
