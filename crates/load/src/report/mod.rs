@@ -4,7 +4,12 @@
 //! the verdict are there already. All figures come from the raw values; what is
 //! not known is `n/a`, never guessed. Each form ends with the verdict.
 
+mod ab;
+mod csv;
 pub mod figures;
+mod markdown;
+mod prometheus;
+mod redact;
 #[cfg(test)]
 mod sample;
 mod table;
@@ -12,4 +17,9 @@ mod tables;
 mod terminal;
 mod view;
 
+pub use ab::ab;
+pub use csv::csv;
+pub use markdown::markdown;
+pub use prometheus::prometheus;
+pub use redact::{REDACTED, redact_command};
 pub use terminal::{TerminalOptions, terminal};
