@@ -12,6 +12,7 @@ pub mod machine;
 pub mod null_server;
 pub mod plan;
 pub mod random;
+pub mod report;
 pub mod result;
 pub mod scenario;
 pub mod workload;

@@ -1,0 +1,333 @@
+//! The tables that several renderers show: latency, endpoints, steps, repeats, phases.
+
+use super::figures::{
+    QUANTILES, bare_rate, bytes, change, count, counted, mean_bytes, optional_duration,
+    optional_mean, percent, quantile, quantile_name, rate, share, short_quantile,
+};
+use super::table::Table;
+use super::view::{StepView, early_ends, extremes, length, load};
+use crate::histogram::Histogram;
+use crate::plan::Load;
+use crate::result::{EndpointResult, ErrorKind, Report, WorkerUse};
+
+/// What the three distributions of an open loop are, one line each.
+pub(crate) const LATENCY_WORDS: [(&str, &str); 3] = [
+    ("lateness", "from due to sent: the client was late or no connection was free"),
+    ("service", "from sent to the last byte of the answer: what the server took"),
+    ("response", "from due to the last byte: what a caller would have waited"),
+];
+
+/// A step's latency by quantile. In open loop three columns, never mixed; in closed loop one.
+pub(crate) fn latency(result: &EndpointResult) -> Table {
+    let mut columns: Vec<(&str, &Histogram)> = Vec::new();
+    if let Some(lateness) = &result.lateness {
+        columns.push(("lateness", lateness));
+    }
+    columns.push((if result.response.is_some() { "service" } else { "latency" }, &result.service));
+    if let Some(response) = &result.response {
+        columns.push(("response", response));
+    }
+    let names = columns.iter().map(|(name, _)| *name);
+    let mut table = Table::new(std::iter::once("").chain(names));
+    // Set to the left: a quantile that is missing says why, which is long.
+    for column in 1..=columns.len() {
+        table = table.words(column);
+    }
+    let mut row = |name: &str, figure: &dyn Fn(&Histogram) -> String| {
+        let cells = columns.iter().map(|(_, histogram)| figure(histogram));
+        table.row(std::iter::once(name.to_owned()).chain(cells));
+    };
+    row("mean", &|h| optional_mean(h.mean_ns()));
+    row("min", &|h| optional_duration(h.min_ns()));
+    for q in QUANTILES {
+        // p99.99 is shown where it can be had; its absence needs no words.
+        if q < 0.9999 || columns.iter().any(|(_, h)| h.quantile_supported(q)) {
+            row(&quantile_name(q), &|h| quantile(h, q));
+        }
+    }
+    row("max", &|h| optional_duration(h.max_ns()));
+    table
+}
+
+/// Where the time of a request goes; `None` if it was not measured.
+pub(crate) fn phases(result: &EndpointResult) -> Option<Table> {
+    let phases = result.phases.as_ref()?;
+    let mut table = Table::new(["phase", "times", "mean", "p50", "p99", "max"]);
+    let all = [
+        ("connect", &phases.connect),
+        ("TLS handshake", &phases.tls),
+        ("write request", &phases.write),
+        ("to first byte", &phases.first_byte),
+        ("first to last byte", &phases.last_byte),
+    ];
+    for (name, histogram) in all.into_iter().filter(|(_, histogram)| !histogram.is_empty()) {
+        table.row([
+            name.to_owned(),
+            count(histogram.count()),
+            optional_mean(histogram.mean_ns()),
+            short_quantile(histogram, 0.5),
+            short_quantile(histogram, 0.99),
+            optional_duration(histogram.max_ns()),
+        ]);
+    }
+    Some(table)
+}
+
+/// One row an endpoint; `None` if there is only one.
+pub(crate) fn endpoints(view: &StepView<'_>) -> Option<Table> {
+    let endpoints = view.step.merged_endpoints();
+    if endpoints.len() < 2 {
+        return None;
+    }
+    let seconds = view.measured_ns() as f64 / 1e9;
+    let mut table = Table::new(["endpoint", "req/s", "p50", "p95", "p99", "max", "failures"]);
+    for endpoint in &endpoints {
+        let latency = endpoint.latency();
+        let counters = &endpoint.counters;
+        table.row([
+            endpoint.name.clone(),
+            bare_rate(if seconds > 0.0 { counters.successes as f64 / seconds } else { 0.0 }),
+            short_quantile(latency, 0.5),
+            short_quantile(latency, 0.95),
+            short_quantile(latency, 0.99),
+            optional_duration(latency.max_ns()),
+            failures(counters.failures(), counters.sent.max(counters.failures())),
+        ]);
+    }
+    Some(table)
+}
+
+/// One row a step; `None` if there is only one.
+pub(crate) fn steps(report: &Report) -> Option<Table> {
+    if report.steps.len() < 2 {
+        return None;
+    }
+    let mut table = Table::new(["step", "req/s", "p50", "p95", "p99", "p99.9", "max", "failures"]);
+    for view in StepView::all(report) {
+        let latency = view.total.latency();
+        table.row([
+            view.step.name.clone(),
+            bare_rate(view.rate_per_s()),
+            short_quantile(latency, 0.5),
+            short_quantile(latency, 0.95),
+            short_quantile(latency, 0.99),
+            short_quantile(latency, 0.999),
+            optional_duration(latency.max_ns()),
+            failures(view.failures(), view.tried()),
+        ]);
+    }
+    Some(table)
+}
+
+/// One row a repeat, each against the median; `None` if there is only one.
+pub(crate) fn repeats(view: &StepView<'_>) -> Option<Table> {
+    if view.step.runs.len() < 2 {
+        return None;
+    }
+    let median = view.rate_per_s();
+    let mut table =
+        Table::new(["run", "order", "req/s", "against median", "p50", "p99", "max", "failures"]);
+    for run in &view.step.runs {
+        let total = run.total().unwrap_or_else(|| EndpointResult::new("total"));
+        table.row([
+            run.repeat.to_string(),
+            run.order.to_string(),
+            bare_rate(run.throughput_per_s()),
+            change(run.throughput_per_s(), median),
+            short_quantile(total.latency(), 0.5),
+            short_quantile(total.latency(), 0.99),
+            optional_duration(total.latency().max_ns()),
+            failures(run.failures(), total.counters.sent.max(run.failures())),
+        ]);
+    }
+    Some(table)
+}
+
+/// A number of failures with its share: `12 (0.42 %)`; `0` alone.
+pub(crate) fn failures(failed: u64, of: u64) -> String {
+    if failed == 0 { "0".to_owned() } else { format!("{} ({})", count(failed), share(failed, of)) }
+}
+
+/// The first lines of a report of one step: name and text.
+pub(crate) fn summary(report: &Report, view: &StepView<'_>) -> Vec<(&'static str, String)> {
+    let mut pairs = vec![("load", format!("{}, {}", load(&view.step.settings), length(view.step)))];
+    let counters = &view.total.counters;
+    let sent = count(counters.sent);
+    pairs.push(("requests", format!("{sent} sent, {} answered well", count(counters.successes))));
+    pairs.push(("rate", rate_line(view)));
+    if let Load::Open { .. } = view.step.settings.load {
+        pairs.push(("offered", offered_line(view)));
+    }
+    pairs.push(("failures", failure_line(report, view)));
+    pairs.push(("data", data_line(view)));
+    pairs.extend(client_line(view).map(|line| ("client", line)));
+    pairs.extend(server_line(view).map(|line| ("server", line)));
+    pairs.extend(early_ends(view.step).into_iter().map(|line| ("ended", line)));
+    pairs
+}
+
+fn rate_line(view: &StepView<'_>) -> String {
+    let rates = view.rates();
+    match extremes(&rates) {
+        Some((lowest, highest)) if rates.len() > 1 => format!(
+            "{}, median of {} runs ({} to {})",
+            rate(view.rate_per_s()),
+            rates.len(),
+            bare_rate(lowest),
+            rate(highest)
+        ),
+        _ => rate(view.rate_per_s()),
+    }
+}
+
+fn offered_line(view: &StepView<'_>) -> String {
+    let open = view.step.runs.iter().filter_map(|run| run.open_loop.as_ref());
+    let (due, sent, never) = open.fold((0, 0, 0), |(due, sent, never), open| {
+        (due + open.due, sent + open.sent, never + open.never_sent)
+    });
+    let mut text = format!("{} due, {} of them sent", count(due), count(sent));
+    if never > 0 {
+        text += &format!("; {} never sent, because no connection became free", count(never));
+    }
+    text
+}
+
+/// The check's sentence with the interval, if it was made; the plain figure before it.
+fn failure_line(report: &Report, view: &StepView<'_>) -> String {
+    let figure = failures(view.failures(), view.tried());
+    match view.finding(report, 5) {
+        Some(finding) => format!("{figure}. {}", finding.sentence),
+        None => figure,
+    }
+}
+
+fn data_line(view: &StepView<'_>) -> String {
+    let counters = &view.total.counters;
+    let seconds = view.measured_ns() as f64 / 1e9;
+    let per_s = if seconds > 0.0 { counters.bytes_received as f64 / seconds } else { 0.0 };
+    format!(
+        "{} received ({}/s), {} sent, {} opened",
+        bytes(counters.bytes_received),
+        mean_bytes(per_s),
+        bytes(counters.bytes_sent),
+        counted(counters.connections_opened, "connection", "connections")
+    )
+}
+
+fn client_line(view: &StepView<'_>) -> Option<String> {
+    let busy = |w: &WorkerUse| if w.wall_ns > 0 { w.cpu_ns as f64 / w.wall_ns as f64 } else { 0.0 };
+    let workers = || view.step.runs.iter().flat_map(|run| &run.client.workers);
+    let busiest = workers().map(busy).max_by(f64::total_cmp)?;
+    let mut text =
+        counted(u64::from(view.step.settings.workers), "worker thread", "worker threads");
+    if workers().any(|w| w.spin) {
+        text += ", spinning";
+    } else {
+        text += &format!(", the busiest used {} of a processor", percent(busiest));
+    }
+    let null = view.step.runs.iter().filter_map(|run| run.client.null_server_rate_per_s);
+    if let Some(null) = null.min_by(f64::total_cmp) {
+        text += &format!("; {} against a server that does nothing", rate(null));
+    }
+    Some(text)
+}
+
+fn server_line(view: &StepView<'_>) -> Option<String> {
+    let uses: Vec<_> = view.step.runs.iter().filter_map(|run| run.server.as_ref()).collect();
+    let mut parts = Vec::new();
+    let cpu = uses.iter().filter_map(|s| s.cpu_ns).reduce(|a, b| a + b);
+    if let (Some(cpu_ns), true) = (cpu, view.measured_ns() > 0) {
+        let processors = cpu_ns as f64 / view.measured_ns() as f64;
+        parts.push(format!("{processors:.2} processors used"));
+    }
+    if let Some(rss) = uses.iter().filter_map(|s| s.rss_bytes).max() {
+        parts.push(format!("{} of memory at the end", bytes(rss)));
+    }
+    if let Some(counted_itself) =
+        uses.iter().filter_map(|s| s.counted_requests).reduce(|a, b| a + b)
+    {
+        parts.push(format!("counted {} itself", counted(counted_itself, "request", "requests")));
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Answers by status: status and its count with share.
+pub(crate) fn statuses(result: &EndpointResult) -> Vec<(u16, String)> {
+    let all: u64 = result.counters.statuses.values().sum();
+    let line = |(status, n): (&u16, &u64)| (*status, format!("{} ({})", count(*n), share(*n, all)));
+    result.counters.statuses.iter().map(line).collect()
+}
+
+/// What went wrong, most frequent first: how often, and what it was in words.
+pub(crate) fn errors(view: &StepView<'_>) -> Vec<(u64, String)> {
+    let counters = &view.total.counters;
+    let explain = |kind: ErrorKind| match kind {
+        ErrorKind::Timeout => {
+            let limit = super::figures::duration(view.step.settings.timeout_ms * 1_000_000);
+            format!("{}: no complete answer within {limit}", kind.label())
+        }
+        other => other.label().to_owned(),
+    };
+    let mut all: Vec<(u64, String)> =
+        counters.errors.iter().map(|(kind, n)| (*n, explain(*kind))).collect();
+    let failed_checks = counters.failed_checks.iter();
+    all.extend(failed_checks.map(|(text, n)| (*n, format!("answer failed the check: {text}"))));
+    let passed_or_checked: u64 = counters.successes + counters.failed_checks.values().sum::<u64>();
+    let answered: u64 = counters.statuses.values().sum();
+    all.push((
+        answered.saturating_sub(passed_or_checked),
+        "answer had an unexpected status".to_owned(),
+    ));
+    all.push((view.unanswered(), "still without an answer when the run ended".to_owned()));
+    all.retain(|(n, _)| *n > 0);
+    all.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    all
+}
+
+/// What a search concluded, as lines.
+pub(crate) fn search(report: &Report) -> Vec<String> {
+    let Some(search) = &report.search else { return Vec::new() };
+    let mut lines = vec![match search.highest_rate_per_s {
+        Some(highest) => format!("{} held up to {}.", search.slo, rate(highest)),
+        None => format!("{} never held.", search.slo),
+    }];
+    if let Some(lowest) = search.lowest_failing_rate_per_s {
+        lines.push(format!("It failed at {}.", rate(lowest)));
+    }
+    lines.push(search.reason.clone());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn what_went_wrong_adds_up_to_the_failures() {
+        for report in [sample::closed(), sample::open(), sample::failing()] {
+            let view = StepView::of(&report.steps[0]);
+            let told: u64 = errors(&view).iter().map(|(n, _)| n).sum();
+            assert_eq!(told, view.failures());
+        }
+        let report = sample::failing();
+        let words = errors(&StepView::of(&report.steps[0]));
+        assert!(
+            words.iter().any(|(_, text)| text == "timed out: no complete answer within 5.00 s")
+        );
+    }
+
+    #[test]
+    fn a_search_says_both_sides() {
+        let mut report = sample::closed();
+        assert!(search(&report).is_empty());
+        report.search = Some(crate::result::SearchOutcome {
+            slo: "p99<10ms".into(),
+            highest_rate_per_s: Some(8_000.0),
+            lowest_failing_rate_per_s: Some(8_250.0),
+            reason: "The step between them is below 5 %.".into(),
+        });
+        assert_eq!(search(&report)[0], "p99<10ms held up to 8 000/s.");
+        assert_eq!(search(&report)[1], "It failed at 8 250/s.");
+    }
+}
