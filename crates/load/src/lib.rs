@@ -8,4 +8,5 @@
 pub mod histogram;
 pub mod plan;
 pub mod result;
+pub mod stats;
 pub mod workload;
