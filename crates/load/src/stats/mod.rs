@@ -21,7 +21,7 @@ pub use describe::{geometric_mean, lag1_autocorrelation, mean, median, quantile,
 pub use holm::holm;
 pub use interval::{Interval, one_sample_t, welch_t};
 pub use normal::{normal_cdf, normal_quantile};
-pub use power::{DESIGN_POWER, detectable_paired, detectable_unpaired};
+pub use power::{DESIGN_POWER, detectable, detectable_paired, detectable_unpaired};
 pub use random::SplitMix64;
 pub use resample::{bootstrap_bca, median_interval, permutation_p, sign_flip_p};
 pub use student::{ln_gamma, regularised_beta, t_cdf, t_quantile, t_two_sided_p};

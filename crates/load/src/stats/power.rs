@@ -19,8 +19,7 @@ pub const DESIGN_POWER: f64 = 0.8;
 #[allow(clippy::cast_precision_loss)] // numbers of runs
 pub fn detectable_paired(differences: &[f64], alpha: f64, power: f64) -> Option<f64> {
     let n = differences.len() as f64;
-    let standard_error = stdev(differences)? / n.sqrt();
-    Some(factor(n - 1.0, alpha, power) * standard_error)
+    Some(detectable(stdev(differences)? / n.sqrt(), n - 1.0, alpha, power))
 }
 
 /// The smallest difference between means that two independent samples like
@@ -28,11 +27,14 @@ pub fn detectable_paired(differences: &[f64], alpha: f64, power: f64) -> Option<
 #[must_use]
 pub fn detectable_unpaired(a: &[f64], b: &[f64], alpha: f64, power: f64) -> Option<f64> {
     let welch = welch_t(a, b, 0.95)?;
-    Some(factor(welch.df, alpha, power) * welch.standard_error)
+    Some(detectable(welch.standard_error, welch.df, alpha, power))
 }
 
-fn factor(df: f64, alpha: f64, power: f64) -> f64 {
-    t_quantile(1.0 - alpha / 2.0, df) + t_quantile(power, df)
+/// The smallest effect that an estimate with this standard error (> 0) and these
+/// degrees of freedom could have shown, in the unit of the standard error. `alpha` is two-sided.
+#[must_use]
+pub fn detectable(standard_error: f64, df: f64, alpha: f64, power: f64) -> f64 {
+    (t_quantile(1.0 - alpha / 2.0, df) + t_quantile(power, df)) * standard_error
 }
 
 #[cfg(test)]

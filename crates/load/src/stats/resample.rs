@@ -25,6 +25,12 @@ pub fn bootstrap_bca(
     if samples.is_empty() || samples.iter().any(|sample| sample.len() < 4) || resamples == 0 {
         return None;
     }
+    if samples.iter().all(|sample| sample.iter().all(|value| *value == sample[0])) {
+        // However they are dealt, it is the same runs: the interval is a point.
+        let all: Vec<Vec<f64>> = samples.iter().map(|sample| sample.to_vec()).collect();
+        let observed = statistic(&all);
+        return Some((observed, observed));
+    }
     let mut dealt: Vec<Vec<f64>> = samples.iter().map(|sample| sample.to_vec()).collect();
     let observed = statistic(&dealt);
     let mut random = SplitMix64::new(seed);
