@@ -7,6 +7,7 @@
 
 pub mod compare;
 pub mod histogram;
+pub mod history;
 pub mod plan;
 pub mod result;
 pub mod stats;

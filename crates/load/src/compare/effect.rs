@@ -154,7 +154,9 @@ pub(super) fn measure(
     if let Some((effect, p)) = measured {
         comparison.effect = Some(effect);
         comparison.p = p;
-        comparison.verdict = Verdict::NoDifferenceSeen;
+        if a.len() > 1 && b.len() > 1 {
+            comparison.verdict = Verdict::NoDifferenceSeen;
+        }
     }
     comparison
 }
@@ -192,15 +194,21 @@ fn ratio_effect(
             stats::bootstrap_bca(&[&a, &b], gap, CONFIDENCE, options.resamples, options.seed),
         ),
     };
+    let estimate = mean(&b) - mean(&a);
+    // Figures with three digits can be the same in every run: no spread to go by,
+    // but the ways of dealing them can still be counted.
+    let point = a.len() > 1 && b.len() > 1 && interval.is_none();
+    let counted = point.then(|| stats::permutation_p(&a, &b, options.seed));
+    let range = interval.map(|interval| Range { low: interval.low, high: interval.high });
     let effect = Effect {
         scale: Scale::LogRatio,
-        estimate: gap(&[a, b]),
-        interval: interval.map(|interval| Range { low: interval.low, high: interval.high }),
+        estimate,
+        interval: range.or(point.then_some(Range { low: estimate, high: estimate })),
         bootstrap: bootstrap.map(|(low, high)| Range { low, high }),
         standard_error: interval.map(|interval| interval.standard_error),
         degrees_of_freedom: interval.map(|interval| interval.df),
     };
-    Some((effect, interval.map(|interval| interval.p)))
+    Some((effect, interval.map(|interval| interval.p).or(counted)))
 }
 
 /// Shares are mostly 0 and anything but normal: the test deals the runs anew.
@@ -209,6 +217,9 @@ fn share_effect(a: &[f64], b: &[f64], options: &Options) -> (Effect, Option<f64>
     let bootstrap = stats::bootstrap_bca(&[a, b], gap, CONFIDENCE, options.resamples, options.seed)
         .map(|(low, high)| Range { low, high });
     let welch = stats::welch_t(a, b, CONFIDENCE);
+    // Where nothing failed nothing is asked, and nothing has to be adjusted for it.
+    let asked = a.len() > 1 && b.len() > 1 && a.iter().chain(b).any(|&share| share > 0.0);
+    let bootstrap = bootstrap.filter(|_| asked);
     let effect = Effect {
         scale: Scale::Difference,
         estimate: mean(b) - mean(a),
@@ -217,8 +228,6 @@ fn share_effect(a: &[f64], b: &[f64], options: &Options) -> (Effect, Option<f64>
         standard_error: welch.map(|welch| welch.standard_error),
         degrees_of_freedom: welch.map(|welch| welch.df),
     };
-    // Where nothing failed nothing is asked, and nothing has to be adjusted for it.
-    let asked = a.len() > 1 && b.len() > 1 && a.iter().chain(b).any(|&share| share > 0.0);
     (effect, asked.then(|| stats::permutation_p(a, b, options.seed)))
 }
 

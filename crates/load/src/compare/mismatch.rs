@@ -47,7 +47,6 @@ pub fn mismatches(a: &Report, b: &Report) -> Vec<Mismatch> {
         }
     }
     environments(&a.environment, &b.environment, &mut found);
-    note(&mut found, "title", None, [&a.title, &b.title], Weight::WhatDiffers);
     // Equal settings first, what may differ last; the order within is that of the fields.
     found.sort_by_key(|mismatch| std::cmp::Reverse(mismatch.weight));
     found
@@ -129,7 +128,10 @@ pub fn machine(environment: &Environment) -> Vec<(&'static str, String)> {
     vec![
         ("processor", known(environment.cpu_model.as_ref())),
         ("processors", known(environment.cpus.as_ref())),
-        ("allowed processors", allowed.join(",")),
+        (
+            "allowed processors",
+            if allowed.is_empty() { "unknown".into() } else { allowed.join(",") },
+        ),
         ("cgroup limit", environment.cgroup_cpu_limit.clone().unwrap_or("none".into())),
         ("governor", known(environment.governor.as_ref())),
         ("kernel", known(environment.kernel.as_ref())),
@@ -167,7 +169,11 @@ fn on_off(value: bool) -> String {
 }
 
 fn milliseconds(ms: u64) -> String {
-    if ms > 0 && ms % 1_000 == 0 { format!("{} s", ms / 1_000) } else { format!("{ms} ms") }
+    if ms > 0 && ms.is_multiple_of(1_000) {
+        format!("{} s", ms / 1_000)
+    } else {
+        format!("{ms} ms")
+    }
 }
 
 fn protocol_text(settings: &Settings) -> String {
@@ -178,8 +184,7 @@ fn protocol_text(settings: &Settings) -> String {
 }
 
 /// The load in words, e.g. `closed loop` or `open loop, 500/s, poisson`.
-#[must_use]
-pub(crate) fn load_text(load: &Load) -> String {
+fn load_text(load: &Load) -> String {
     match load {
         Load::Closed { think_min_us: 0, think_max_us: 0 } => "closed loop".into(),
         Load::Closed { think_min_us, think_max_us } => {

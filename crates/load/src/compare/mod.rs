@@ -30,8 +30,6 @@ pub use table::Color;
 use crate::result::{Finding, Report, Run, Step, Verdict as Trust};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use mismatch::load_text;
-
 /// What the field `format` says of a comparison written as JSON.
 pub const FORMAT: &str = "wellspring-compare/1";
 
@@ -298,4 +296,4 @@ fn conclude(steps: &mut [StepComparison]) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

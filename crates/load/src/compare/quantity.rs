@@ -27,7 +27,7 @@ pub(crate) fn grouped(value: f64) -> String {
     let digits = (value.round().max(0.0) as u64).to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

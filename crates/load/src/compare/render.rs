@@ -131,25 +131,28 @@ fn tone(verdict: Verdict) -> Tone {
     }
 }
 
-/// The leading metric of the loop always, and every other that was called different.
+/// The leading metric of the loop always; if it was called different, what that
+/// does to median, tail and failures, otherwise everything that was called.
 fn sentences(step: &StepComparison) -> Vec<String> {
     if let Some(why) = &step.refused {
         return vec![format!("Not compared: {}.", clean(why))];
     }
     let lead = if step.open_loop { Metric::P99 } else { Metric::Throughput };
-    let quiet = |metric: &MetricComparison| {
-        matches!(metric.verdict, Verdict::NoDifferenceSeen | Verdict::NotComparable)
+    let called = |metric: &MetricComparison| {
+        !matches!(metric.verdict, Verdict::NoDifferenceSeen | Verdict::NotComparable)
     };
+    let told = [Metric::P50, Metric::P99, Metric::FailureShare];
+    let led = step.metric(lead).is_some_and(called);
     step.metrics
         .iter()
-        .filter(|metric| metric.metric == lead || !quiet(metric))
+        .filter(|m| m.metric == lead || called(m) && (!led || told.contains(&m.metric)))
         .map(|metric| capitalised(&metric.sentence))
         .collect()
 }
 
 fn capitalised(sentence: &str) -> String {
     // Names of quantiles stay as they are written everywhere.
-    if sentence.starts_with(|c: char| c == 'p') {
+    if sentence.starts_with('p') {
         return sentence.to_owned();
     }
     let mut letters = sentence.chars();

@@ -147,7 +147,7 @@ fn single_runs_give_no_interval_and_no_verdict() {
         &report("y", vec![run(110, 30_000, 500)]),
     );
     let throughput = comparison.steps[0].metric(Metric::Throughput).unwrap();
-    assert_eq!((throughput.verdict, throughput.p), (Verdict::NoDifferenceSeen, None));
+    assert_eq!((throughput.verdict, throughput.p), (Verdict::NotComparable, None));
     assert!(throughput.effect.unwrap().interval.is_none());
     assert_eq!(
         throughput.sentence,
@@ -178,8 +178,7 @@ fn other_settings_are_refused_unless_forced() {
             ("connections", Settings),
             ("duration", Settings),
             ("kernel", Environment),
-            ("git revision", WhatDiffers),
-            ("title", WhatDiffers)
+            ("git revision", WhatDiffers)
         ]
     );
     let forced =
@@ -254,6 +253,19 @@ fn a_quantile_needs_its_answers_and_zero_has_no_ratio() {
     let throughput = comparison.steps[0].metric(Metric::Throughput).unwrap();
     assert_eq!(throughput.verdict, Verdict::NotComparable);
     assert!(throughput.sentence.contains("no ratio to nothing"), "{}", throughput.sentence);
+}
+
+#[test]
+fn figures_that_never_vary_are_dealt_and_counted() {
+    let of = |from: u64, mean_us| {
+        report("x", (0..6).map(|at| run(from + 4 * at, 20_000, mean_us)).collect())
+    };
+    let comparison = compare(&of(100, 800), &of(102, 900));
+    let p50 = comparison.steps[0].metric(Metric::P50).unwrap();
+    assert_eq!(p50.verdict, Verdict::Slower, "{}", p50.sentence);
+    assert!((p50.p.unwrap() - 2.0 / 924.0).abs() < 1e-12);
+    assert_eq!(comparison.steps[0].metrics[0].p, Some(1.0));
+    assert_eq!(comparison.steps[0].metrics[0].verdict, Verdict::NoDifferenceSeen);
 }
 
 #[test]
