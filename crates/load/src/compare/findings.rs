@@ -1,0 +1,193 @@
+//! What has to be said about a comparison: its design (C10), what is not equal
+//! (C11), and latencies of survivors (C17).
+
+use super::figures::Metric;
+use super::interleave::Design;
+use super::mismatch::{Mismatch, Weight};
+use super::quantity::{clean, counted, share};
+use super::{Options, StepComparison, Unlike};
+use crate::result::{CheckId, Finding, Outcome, Report, Run, Step, Verdict as Trust};
+
+const DESIGN: CheckId = CheckId(10);
+const EQUALITY: CheckId = CheckId(11);
+const SURVIVORS: CheckId = CheckId(17);
+
+/// Fewer pairs or runs than this are worth a remark.
+const FEW_RUNS: usize = 5;
+/// From this difference of failure shares on, latencies are those of survivors.
+const SURVIVORS_GAP: f64 = 0.01;
+
+pub(super) fn of(
+    a: &Report,
+    b: &Report,
+    matched: &[(&Step, &Step)],
+    steps: &[StepComparison],
+    mismatches: &[Mismatch],
+    options: &Options,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for ((step_a, step_b), compared) in matched.iter().zip(steps) {
+        let mut say = |check, outcome, sentence: String| {
+            let step = Some(compared.step.clone());
+            findings.push(Finding { check, step, outcome, sentence });
+        };
+        design(compared, step_a, step_b, &mut say);
+        survivors(compared, &mut say);
+    }
+    if matched.is_empty() {
+        let names = |report: &Report| {
+            let names: Vec<String> = report.steps.iter().map(|step| clean(&step.name)).collect();
+            if names.is_empty() { "no steps".into() } else { names.join(", ") }
+        };
+        let sentence = format!(
+            "No step of A has the name of a step of B: A has {}, B has {}.",
+            names(a),
+            names(b)
+        );
+        findings.push(Finding { check: EQUALITY, step: None, outcome: Outcome::Stop, sentence });
+    }
+    equality(mismatches, options, &mut findings);
+    for (side, report) in [("A", a), ("B", b)] {
+        if let Some(Trust::NotMeasurable(reasons)) = &report.verdict {
+            let reasons: Vec<String> = reasons.iter().map(|reason| clean(reason)).collect();
+            let sentence = format!("{side}'s own report is NOT MEASURABLE: {}", reasons.join(" "));
+            findings.push(Finding {
+                check: EQUALITY,
+                step: None,
+                outcome: Outcome::Stop,
+                sentence,
+            });
+        }
+    }
+    findings.sort_by_key(|finding| finding.check);
+    findings
+}
+
+/// The verdict that follows from the findings.
+pub(super) fn trust(findings: &[Finding]) -> Trust {
+    let reasons = |outcome| -> Vec<String> {
+        let all = findings.iter().filter(|finding| finding.outcome == outcome);
+        all.map(|finding| finding.sentence.clone()).collect()
+    };
+    let (stops, cares) = (reasons(Outcome::Stop), reasons(Outcome::Care));
+    if !stops.is_empty() {
+        Trust::NotMeasurable(stops)
+    } else if !cares.is_empty() {
+        Trust::UseWithCare(cares)
+    } else {
+        Trust::Trusted
+    }
+}
+
+fn design(
+    compared: &StepComparison,
+    a: &Step,
+    b: &Step,
+    say: &mut impl FnMut(CheckId, Outcome, String),
+) {
+    let step = clean(&compared.step);
+    let runs = compared.runs_a.min(compared.runs_b);
+    if same_runs(&a.runs, &b.runs) {
+        let sentence =
+            format!("{step}: A and B hold the same runs; a comparison with itself says nothing.");
+        say(DESIGN, Outcome::Care, sentence);
+    } else if overlap(&a.runs, &b.runs) {
+        let sentence = format!(
+            "{step}: runs of A and B went on at the same time and disturbed each other; run them in turns."
+        );
+        say(DESIGN, Outcome::Care, sentence);
+    }
+    if compared.left_out > 0 {
+        let left_out = counted(compared.left_out, "run is", "runs are");
+        let sentence = format!(
+            "{step}: {left_out} left out, being interrupted or aborted or without a partner."
+        );
+        say(DESIGN, Outcome::Note, sentence);
+    }
+    match (compared.design, runs) {
+        (_, 0) => {}
+        (_, 1) => {
+            let sentence = format!(
+                "{step}: with a single run of a side no interval can be given and no difference called; repeat each with --repeat 5 or more, or give `bench compare` two URLs."
+            );
+            say(DESIGN, Outcome::Care, sentence);
+        }
+        (Design::Separate, _) => {
+            let sentence = format!(
+                "{step}: the runs of A and B did not take turns, so that a machine that drifts looks like a difference (measured: 20 runs after 20 of the same server said −57 %, in turns −1.2 % ± 9.8 %); give `bench compare` two URLs to have them interleaved."
+            );
+            say(DESIGN, Outcome::Care, sentence);
+        }
+        (Design::Paired, pairs) => {
+            let few = if pairs < FEW_RUNS { "; more pairs would narrow the interval" } else { "" };
+            let outcome = if pairs < FEW_RUNS { Outcome::Note } else { Outcome::Passed };
+            say(DESIGN, outcome, format!("{step}: {pairs} pairs of runs, made in turns{few}."));
+        }
+    }
+}
+
+fn same_runs(a: &[Run], b: &[Run]) -> bool {
+    let key = |run: &Run| (run.started_unix_us, run.measured_ns);
+    a.iter().any(|run| run.started_unix_us > 0 && b.iter().any(|there| key(there) == key(run)))
+}
+
+fn overlap(a: &[Run], b: &[Run]) -> bool {
+    let span = |run: &Run| (run.started_unix_us, run.started_unix_us + run.measured_ns / 1_000);
+    a.iter().map(span).any(|(from_a, to_a)| {
+        b.iter().map(span).any(|(from_b, to_b)| from_a > 0 && from_a < to_b && from_b < to_a)
+    })
+}
+
+fn survivors(compared: &StepComparison, say: &mut impl FnMut(CheckId, Outcome, String)) {
+    let Some(failures) = compared.metric(Metric::FailureShare) else { return };
+    let (Some(a), Some(b)) = (failures.a, failures.b) else { return };
+    if (a - b).abs() >= SURVIVORS_GAP {
+        let step = clean(&compared.step);
+        let sentence = format!(
+            "{step}: {} of A's requests failed and {} of B's; latencies are those of the others, which may be the easy ones.",
+            share(a),
+            share(b)
+        );
+        say(SURVIVORS, Outcome::Care, sentence);
+    }
+}
+
+fn equality(mismatches: &[Mismatch], options: &Options, findings: &mut Vec<Finding>) {
+    let list = |weight| {
+        let all: Vec<String> = mismatches
+            .iter()
+            .filter(|mismatch| mismatch.weight == weight)
+            .map(|mismatch| {
+                let step = mismatch.step.as_ref().map_or(String::new(), |step| format!("{step}: "));
+                let Mismatch { what, a, b, .. } = mismatch;
+                clean(&format!("{step}{what} ({a} against {b})"))
+            })
+            .collect();
+        all.join(", ")
+    };
+    let (settings, environment) = (list(Weight::Settings), list(Weight::Environment));
+    let mut say = |outcome, sentence| {
+        findings.push(Finding { check: EQUALITY, step: None, outcome, sentence });
+    };
+    if settings.is_empty() && environment.is_empty() {
+        say(Outcome::Passed, "Workload, settings and environment are the same.".into());
+    }
+    if !settings.is_empty() {
+        match options.unlike {
+            Unlike::Refuse => say(
+                Outcome::Stop,
+                format!(
+                    "The settings differ, so that the figures answer different questions: {settings}. Measure both with the same settings, or compare all the same with --force."
+                ),
+            ),
+            Unlike::Compare => say(
+                Outcome::Care,
+                format!("The comparison was forced although the settings differ: {settings}."),
+            ),
+        }
+    }
+    if !environment.is_empty() {
+        let sentence = format!("Machine or client differ, and may be the cause: {environment}.");
+        say(Outcome::Care, sentence);
+    }
+}

@@ -1,0 +1,27 @@
+//! The statistics behind comparisons: small, seeded, tested against tables.
+//!
+//! Everything here takes one number a *run*. A request is never the unit: the
+//! requests of one run share its luck (placement, frequency, neighbours), so
+//! that a test over requests calls almost any two runs of the same server
+//! different. Ratios are analysed as logarithms: a ratio and its inverse are
+//! then equally far from "no change".
+
+mod change;
+mod describe;
+mod holm;
+mod interval;
+mod normal;
+mod power;
+mod random;
+mod resample;
+mod student;
+
+pub use change::{ChangePoint, Detection, change_points};
+pub use describe::{geometric_mean, lag1_autocorrelation, mean, median, quantile, stdev};
+pub use holm::holm;
+pub use interval::{Interval, one_sample_t, welch_t};
+pub use normal::{normal_cdf, normal_quantile};
+pub use power::{DESIGN_POWER, detectable, detectable_paired, detectable_unpaired};
+pub use random::SplitMix64;
+pub use resample::{bootstrap_bca, median_interval, permutation_p, sign_flip_p};
+pub use student::{ln_gamma, regularised_beta, t_cdf, t_quantile, t_two_sided_p};
