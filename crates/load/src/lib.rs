@@ -5,13 +5,13 @@
 //! measured is kept in one [`result::Report`], from which every form of output
 //! is rendered and which the checks judge.
 
+pub mod compare;
 pub mod driver;
 pub mod engine;
 pub mod histogram;
+pub mod history;
 pub mod machine;
 pub mod null_server;
-pub mod compare;
-pub mod history;
 pub mod plan;
 pub mod random;
 pub mod report;

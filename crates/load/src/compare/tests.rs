@@ -51,6 +51,7 @@ pub(crate) fn run(second: u64, per_s: u64, mean_us: u64) -> Run {
         client: ClientUse::default(),
         server: None,
         noise: Noise::default(),
+        first_error: None,
     }
 }
 

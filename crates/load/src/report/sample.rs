@@ -103,6 +103,7 @@ pub(crate) fn run(repeat: u32, endpoints: Vec<EndpointResult>) -> Run {
             calibration_after_ns: 1_004_000,
             ..Noise::default()
         },
+        first_error: None,
     };
     run.slices = run.total().map(|total| slices(&total, 10)).unwrap_or_default();
     run
