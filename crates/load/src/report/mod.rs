@@ -7,6 +7,7 @@
 mod ab;
 mod csv;
 pub mod figures;
+mod html;
 mod markdown;
 mod prometheus;
 mod redact;
@@ -19,6 +20,7 @@ mod view;
 
 pub use ab::ab;
 pub use csv::csv;
+pub use html::html;
 pub use markdown::markdown;
 pub use prometheus::prometheus;
 pub use redact::{REDACTED, redact_command};

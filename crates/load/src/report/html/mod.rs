@@ -1,0 +1,326 @@
+//! The report as one page without anything outside it: no script, no font, no image to fetch.
+
+mod plots;
+mod svg;
+
+use super::figures::{quantile, rate, timestamp, visible};
+use super::markdown::{environment, thresholds};
+use super::table::{Align, Table};
+use super::tables;
+use super::view::{self, StepView};
+use crate::histogram::Histogram;
+use crate::result::{Outcome, Report, Verdict};
+use std::fmt::Write as _;
+
+const STYLE: &str = include_str!("style.css");
+
+/// The report as a page of HTML. The last line of its text is the verdict.
+#[must_use]
+pub fn html(report: &Report) -> String {
+    let mut page = Page { out: String::new() };
+    page.head(report);
+    let views = StepView::all(report);
+    if views.len() > 1 {
+        page.ladder(report, &views);
+    }
+    for (at, view) in views.iter().enumerate() {
+        page.step(report, view, at);
+    }
+    page.section("Environment");
+    page.table(&environment(report));
+    page.checks(report);
+    if let Some(table) = thresholds(report) {
+        page.section("Thresholds");
+        page.table(&table);
+    }
+    page.verdict(report);
+    page.out.push_str("</main>\n</body>\n</html>\n");
+    page.out
+}
+
+/// Text as it may stand in an element or a quoted attribute.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in visible(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+struct Page {
+    out: String,
+}
+
+impl Page {
+    fn head(&mut self, report: &Report) {
+        let title = escape(&report.title);
+        let _ = write!(
+            self.out,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n<p class=\"faint\">{} · {}</p>\n",
+            escape(&report.tool),
+            timestamp(report.started_unix_us)
+        );
+        self.verdict(report);
+        let search = tables::search(report);
+        if !search.is_empty() {
+            self.section("Search");
+            for line in search {
+                self.paragraph(&line);
+            }
+        }
+    }
+
+    fn section(&mut self, title: &str) {
+        let _ = writeln!(self.out, "<h2>{}</h2>", escape(title));
+    }
+
+    fn heading(&mut self, title: &str) {
+        let _ = writeln!(self.out, "<h3>{}</h3>", escape(title));
+    }
+
+    fn paragraph(&mut self, text: &str) {
+        let _ = writeln!(self.out, "<p>{}</p>", escape(text));
+    }
+
+    /// A table; its first column holds the names of the rows.
+    fn table(&mut self, table: &Table) {
+        let class = |align: Align| if align == Align::Right { " class=\"n\"" } else { "" };
+        self.out.push_str("<div class=\"scroll\"><table>\n");
+        if table.columns.len() > 2 || !table.columns[0].0.is_empty() {
+            self.out.push_str("<thead><tr>");
+            for (name, align) in &table.columns {
+                let _ =
+                    write!(self.out, "<th scope=\"col\"{}>{}</th>", class(*align), escape(name));
+            }
+            self.out.push_str("</tr></thead>\n");
+        }
+        self.out.push_str("<tbody>\n");
+        for row in &table.rows {
+            self.out.push_str("<tr>");
+            for (at, (cell, (_, align))) in table.cells(row).zip(&table.columns).enumerate() {
+                let cell = escape(cell);
+                let _ = if at == 0 {
+                    write!(self.out, "<th scope=\"row\">{cell}</th>")
+                } else {
+                    write!(self.out, "<td{}>{cell}</td>", class(*align))
+                };
+            }
+            self.out.push_str("</tr>\n");
+        }
+        self.out.push_str("</tbody></table></div>\n");
+    }
+
+    fn tiles(&mut self, tiles: &[(&str, String)]) {
+        self.out.push_str("<div class=\"tiles\">\n");
+        for (name, figure) in tiles {
+            let _ = writeln!(
+                self.out,
+                "<div class=\"tile\"><b>{}</b><span>{}</span></div>",
+                escape(figure),
+                escape(name)
+            );
+        }
+        self.out.push_str("</div>\n");
+    }
+
+    fn ladder(&mut self, report: &Report, views: &[StepView<'_>]) {
+        self.section("Steps");
+        if let Some(common) = view::common_load(&report.steps) {
+            self.paragraph(&format!("Each step: {common}."));
+        }
+        if let Some(table) = tables::steps(report) {
+            self.table(&table);
+        }
+        self.out.extend(plots::ladder(views));
+        let shown = plots::spread(views);
+        let series: Vec<(String, &Histogram)> =
+            shown.iter().map(|view| (view.step.name.clone(), view.total.latency())).collect();
+        self.out.extend(plots::quantiles("steps-quantiles", &series));
+    }
+
+    fn step(&mut self, report: &Report, view: &StepView<'_>, at: usize) {
+        self.section(&view.step.name);
+        let latency = view.total.latency();
+        self.tiles(&[
+            ("successes a second", rate(view.rate_per_s())),
+            ("median latency", quantile(latency, 0.5)),
+            ("99th percentile", quantile(latency, 0.99)),
+            ("failures", tables::failures(view.failures(), view.tried())),
+        ]);
+        let mut summary = Table::new(["", ""]).words(1);
+        summary.row(["target", view.step.settings.url.as_str()]);
+        summary.row(["workload", view.step.settings.workload.as_str()]);
+        for (name, text) in tables::summary(report, view) {
+            summary.row([name, text.as_str()]);
+        }
+        self.table(&summary);
+        self.heading("Latency");
+        self.table(&tables::latency(&view.total));
+        if view.total.response.is_some() {
+            for (name, words) in tables::LATENCY_WORDS {
+                self.paragraph(&format!("{name}: {words}."));
+            }
+        }
+        self.step_plots(view, at);
+        let more = [
+            ("Where the time goes", tables::phases(&view.total)),
+            ("Runs", tables::repeats(view)),
+            ("Endpoints", tables::endpoints(view)),
+        ];
+        for (title, table) in more {
+            if let Some(table) = table {
+                self.heading(title);
+                self.table(&table);
+            }
+        }
+        self.answers(view);
+    }
+
+    fn step_plots(&mut self, view: &StepView<'_>, at: usize) {
+        let total = &view.total;
+        let mut series = Vec::new();
+        if let (Some(lateness), Some(response)) = (&total.lateness, &total.response) {
+            series.push(("service".to_owned(), &total.service));
+            series.push(("response".to_owned(), response));
+            series.push(("lateness".to_owned(), lateness));
+        } else {
+            series.push(("latency".to_owned(), total.latency()));
+        }
+        let runs = &view.step.runs;
+        self.out.extend(plots::quantiles(&format!("q{at}"), &series));
+        self.out.extend(plots::over_time(&format!("t{at}"), runs));
+        let last = runs.last();
+        self.out.extend(last.and_then(|run| plots::heat(&format!("h{at}"), run, runs.len() > 1)));
+    }
+
+    fn answers(&mut self, view: &StepView<'_>) {
+        let mut statuses = Table::new(["status", "answers"]);
+        for (status, text) in tables::statuses(&view.total) {
+            statuses.row([status.to_string(), text]);
+        }
+        if !statuses.rows.is_empty() {
+            self.heading("Answers by status");
+            self.table(&statuses);
+        }
+        let mut errors = Table::new(["what", "times"]);
+        for (n, text) in tables::errors(view) {
+            errors.row([text, super::figures::count(n)]);
+        }
+        if !errors.rows.is_empty() {
+            self.heading("What went wrong");
+            self.table(&errors);
+        }
+    }
+
+    fn checks(&mut self, report: &Report) {
+        let said = view::findings(report, true);
+        if said.is_empty() {
+            return;
+        }
+        self.section("Checks");
+        self.out.push_str("<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">check</th><th scope=\"col\">outcome</th><th scope=\"col\">finding</th></tr></thead>\n<tbody>\n");
+        for finding in said {
+            let class = match finding.outcome {
+                Outcome::Passed => "passed",
+                Outcome::NotChecked => "not-checked",
+                Outcome::Note => "note",
+                Outcome::Care => "care",
+                Outcome::Stop => "stop",
+            };
+            let _ = writeln!(
+                self.out,
+                "<tr><th scope=\"row\">{}</th><td class=\"{class}\">{}</td><td>{}{}</td></tr>",
+                finding.check,
+                view::outcome(finding.outcome),
+                escape(&finding.place()),
+                escape(finding.sentence)
+            );
+        }
+        self.out.push_str("</tbody></table></div>\n");
+    }
+
+    fn verdict(&mut self, report: &Report) {
+        let class = match &report.verdict {
+            None => "unchecked",
+            Some(Verdict::Trusted) => "trusted",
+            Some(Verdict::UseWithCare(_)) => "care",
+            Some(Verdict::NotMeasurable(_)) => "stop",
+        };
+        let text = escape(&view::verdict(report.verdict.as_ref()));
+        let _ = writeln!(self.out, "<p class=\"verdict {class}\">{text}</p>");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample::{self, assert_golden};
+
+    #[test]
+    fn pages_of_open_and_ladder() {
+        assert_golden(&[
+            ("open.html", html(&sample::open())),
+            ("ladder.html", html(&sample::ladder())),
+        ]);
+    }
+
+    /// Every tag, in order, quoted attributes checked on the way.
+    fn tags(page: &str) -> Vec<String> {
+        let body = page.split_once("</style>").expect("a style").1;
+        let mut tags = Vec::new();
+        for part in body.split('<').skip(1) {
+            let (tag, text) = part.split_once('>').expect("a closed tag");
+            assert!(!text.contains('>') && tag.matches('"').count().is_multiple_of(2), "{part}");
+            tags.push(tag.to_owned());
+        }
+        tags
+    }
+
+    #[test]
+    fn pages_are_well_formed_and_fetch_nothing() {
+        for report in
+            [sample::hostile(), sample::failing(), sample::repeated(), sample::two_endpoints()]
+        {
+            let page = html(&report);
+            let mut open = vec!["html".to_owned(), "head".to_owned()];
+            for tag in tags(&page) {
+                let name = tag.split([' ', '/']).find(|part| !part.is_empty()).unwrap().to_owned();
+                if tag.starts_with('/') {
+                    assert_eq!(open.pop().as_deref(), Some(name.as_str()));
+                } else if !tag.ends_with('/') {
+                    open.push(name);
+                }
+            }
+            assert!(open.is_empty(), "{open:?}");
+            for forbidden in ["<script", "<img", "href=", "src=x\"", "url(", "@import", "\x1b"] {
+                assert!(!page.contains(forbidden), "{forbidden}");
+            }
+        }
+    }
+
+    #[test]
+    fn ids_are_unique_and_the_verdict_is_the_last_text() {
+        let page = html(&sample::ladder());
+        let mut ids: Vec<&str> =
+            page.split(" id=\"").skip(1).map(|part| part.split('"').next().unwrap()).collect();
+        let all = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), all);
+        let text = page.split("</main>").next().unwrap();
+        assert!(text.trim_end().ends_with("USE WITH CARE: the rate fell during c=64 (C9)</p>"));
+    }
+
+    #[test]
+    fn an_empty_report_is_a_page() {
+        let page = html(&sample::report("nothing", Vec::new()));
+        assert!(page.contains("<h1>nothing</h1>"));
+    }
+}
