@@ -8,6 +8,7 @@
 pub mod compare;
 pub mod histogram;
 pub mod history;
+pub mod import;
 pub mod plan;
 pub mod result;
 pub mod stats;
