@@ -12,6 +12,7 @@ pub mod histogram;
 pub mod history;
 pub mod machine;
 pub mod null_server;
+pub mod import;
 pub mod plan;
 pub mod random;
 pub mod report;

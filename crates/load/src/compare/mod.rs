@@ -200,6 +200,21 @@ pub fn compare_figures(
     step
 }
 
+/// Compares one metric of each result in a series with the one before, adjusted
+/// over the whole series: of series without a change at most 5 % show one.
+pub(crate) fn compare_neighbours(
+    metric: Metric,
+    series: &[&[Figures]],
+    options: &Options,
+) -> Vec<MetricComparison> {
+    let mut compared: Vec<MetricComparison> = series
+        .windows(2)
+        .map(|two| effect::measure(metric, two[0], two[1], Design::Separate, options))
+        .collect();
+    effect::conclude(&mut compared.iter_mut().collect::<Vec<_>>());
+    compared
+}
+
 /// The steps of both reports that belong together, in the order of A.
 fn matched_steps<'a>(a: &'a Report, b: &'a Report) -> Vec<(&'a Step, &'a Step)> {
     if let ([a], [b]) = (a.steps.as_slice(), b.steps.as_slice()) {

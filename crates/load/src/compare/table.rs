@@ -60,10 +60,6 @@ impl Table {
         self.rows.push(cells);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// Indented by two, columns two apart, no trailing blanks.
     pub(crate) fn text(&self, color: Color) -> String {
         let widths: Vec<usize> = (0..self.columns.len())

@@ -47,10 +47,21 @@ pub struct PlannedStep {
 }
 
 impl<'a> Driver<'a> {
-    /// A driver that has made no run yet. Setting `stop` ends the run under way
-    /// and all after it; what was measured stays.
-    pub fn new(options: Options, stop: Arc<AtomicBool>, observer: &'a mut dyn Observer) -> Self {
-        Driver { options, stop, observer, order: 0, server_header: None }
+    /// A driver; `order` is the number of runs the report already has. Setting
+    /// `stop` ends the run under way and all after it; what was measured stays.
+    pub fn new(
+        options: Options,
+        stop: Arc<AtomicBool>,
+        observer: &'a mut dyn Observer,
+        order: u32,
+    ) -> Self {
+        Driver { options, stop, observer, order, server_header: None }
+    }
+
+    /// The number of runs made so far.
+    #[must_use]
+    pub fn order(&self) -> u32 {
+        self.order
     }
 
     /// Whether the user wants no more.
@@ -162,7 +173,9 @@ impl<'a> Driver<'a> {
 
     /// Completes what is known of the environment after the runs.
     pub fn complete(&self, environment: &mut Environment, plan: &Plan) {
-        environment.server.header.clone_from(&self.server_header);
+        if self.server_header.is_some() {
+            environment.server.header.clone_from(&self.server_header);
+        }
         let protocol = match (plan.settings.protocol, plan.target.tls) {
             (crate::plan::Protocol::Http1, false) => "HTTP/1.1",
             (crate::plan::Protocol::Http1, true) => "HTTP/1.1 over TLS",
@@ -174,6 +187,16 @@ impl<'a> Driver<'a> {
             crate::machine::identify_server(&mut environment.server, pid);
         }
     }
+}
+
+/// The hash of everything a source sends and checks: FNV-1a, 64 bits, hexadecimal
+/// (Fowler, Noll, Vo). Equal for equal workloads; not a protection against forgery.
+#[must_use]
+pub fn workload_hash(source: &dyn crate::workload::Source) -> String {
+    let hash = source.identity().iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
+    });
+    format!("{hash:016x}")
 }
 
 fn describe(name: &str, repeat: u32, repeats: u32) -> String {

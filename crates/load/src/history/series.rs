@@ -2,7 +2,7 @@
 
 use super::{FORMAT, Grouping, Options};
 use crate::compare::{
-    CONFIDENCE, Design, Figures, Metric, Options as Comparing, Verdict, compare_figures,
+    CONFIDENCE, Figures, Metric, Options as Comparing, Verdict, compare_neighbours,
 };
 use crate::result::Verdict as Trust;
 use crate::stats;
@@ -70,7 +70,8 @@ pub struct Entry {
     pub standing: Standing,
     /// ln(this / the one before) of throughput, in open loop of p99.
     pub change_log_ratio: Option<f64>,
-    /// Whether that is more than chance, by the runs of both; `None` for the first.
+    /// Whether that is more than chance, by the runs of both, adjusted (Holm) over
+    /// all neighbours of the series; `None` for the first.
     pub verdict: Option<Verdict>,
     /// What is not as for the one before: machine, kernel, client, as `what: a → b`.
     pub machine_changes: Vec<String>,
@@ -209,20 +210,14 @@ impl Series {
     fn compare_neighbours(&mut self, seed: u64) {
         let lead = self.lead();
         let options = Comparing { seed, ..Comparing::default() };
-        for at in 1..self.entries.len() {
-            let (before, after) = self.entries.split_at_mut(at);
-            let (before, after) = (&before[at - 1], &mut after[0]);
-            let compared = compare_figures(
-                &self.step,
-                &before.figures,
-                &after.figures,
-                Design::Separate,
-                &options,
-            );
-            if let Some(metric) = compared.metric(lead) {
-                after.change_log_ratio = metric.effect.map(|effect| effect.estimate);
-                after.verdict = Some(metric.verdict);
-            }
+        let figures: Vec<&[Figures]> =
+            self.entries.iter().map(|entry| entry.figures.as_slice()).collect();
+        let compared = compare_neighbours(lead, &figures, &options);
+        for (at, metric) in compared.iter().enumerate() {
+            let (before, after) = self.entries.split_at_mut(at + 1);
+            let (before, after) = (&before[at], &mut after[0]);
+            after.change_log_ratio = metric.effect.map(|effect| effect.estimate);
+            after.verdict = Some(metric.verdict);
             after.machine_changes = before
                 .machine
                 .iter()

@@ -1,0 +1,67 @@
+//! `wellspring bench ladder`: the same request at several numbers of connections or users.
+
+use super::finish::{FinishOptions, Session};
+use super::options::{
+    ConnectionOptions, ContextOptions, LengthOptions, Offer, RequestOptions, plan,
+};
+use super::quantity::think_us;
+use crate::cli::exit::Failure;
+use std::process::ExitCode;
+use wellspring_load::driver::PlannedStep;
+use wellspring_load::plan::Arrivals;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct LadderArgs {
+    /// What to ask.
+    url: String,
+    /// Numbers of connections, one step each, e.g. 1,2,4,8.
+    #[arg(short = 'c', long, value_name = "N,N,…", value_delimiter = ',', required_unless_present = "users",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    connections: Vec<u32>,
+    /// Numbers of users who think between their requests, one step each.
+    #[arg(long, value_name = "N,N,…", value_delimiter = ',', conflicts_with = "connections",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    users: Vec<u32>,
+    /// How long a user thinks: a time or a range.
+    #[arg(long, value_name = "TIME..TIME", requires = "users", value_parser = think_us)]
+    think: Option<(u64, u64)>,
+    #[command(flatten)]
+    request: RequestOptions,
+    #[command(flatten)]
+    connection: ConnectionOptions,
+    #[command(flatten)]
+    length: LengthOptions,
+    #[command(flatten)]
+    context: ContextOptions,
+    #[command(flatten)]
+    finish: FinishOptions,
+}
+
+pub(super) fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
+    let thresholds = args.finish.thresholds()?;
+    let target = args.connection.target(&args.url)?;
+    let source = args.request.source(&target, &args.connection)?;
+    let (rungs, label) = if args.users.is_empty() {
+        (&args.connections, "c")
+    } else {
+        (&args.users, "users")
+    };
+    let mut planned = Vec::new();
+    for rung in rungs {
+        let offer = Offer {
+            connections: Some(*rung),
+            rate_per_s: None,
+            arrivals: Arrivals::Constant,
+            think_us: args.think.unwrap_or((0, 0)),
+        };
+        let name = format!("{label}={rung}");
+        if planned.iter().any(|step: &PlannedStep| step.name == name) {
+            return Err(Failure::usage(format!("{rung} is given twice")));
+        }
+        let plan = plan(&target, source.clone(), offer, &args.connection, &args.length)?;
+        planned.push(PlannedStep { name, plan });
+    }
+    let mut session = Session::begin(&planned[0].plan, &args.context, &args.finish)?;
+    let steps = session.steps(&planned, args.length.repeat)?;
+    session.end(steps, None, &args.finish, &thresholds)
+}
