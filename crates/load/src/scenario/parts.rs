@@ -54,16 +54,24 @@ pub(crate) fn path(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The name of a header field, in lower case.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub(crate) fn any_header_name(text: &str) -> Result<String, String> {
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if text.is_empty() || !text.bytes().all(token) {
+        return Err(format!("expected the name of a header field, found {text:?}"));
+    }
+    Ok(text.to_ascii_lowercase())
+}
+
 /// The name of a header field, in lower case, if users may set it.
 ///
 /// # Errors
 /// Says what is wrong with it.
 pub(crate) fn header_name(text: &str) -> Result<String, String> {
-    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-    if text.is_empty() || !text.bytes().all(token) {
-        return Err(format!("expected the name of a header field, found {text:?}"));
-    }
-    let name = text.to_ascii_lowercase();
+    let name = any_header_name(text)?;
     match NOT_OURS.iter().find(|(there, _)| *there == name) {
         Some((_, why)) => Err(format!("the header {name:?} cannot be set: {why}")),
         None => Ok(name),
