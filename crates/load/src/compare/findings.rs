@@ -2,7 +2,7 @@
 //! (C11), and latencies of survivors (C17).
 
 use super::figures::Metric;
-use super::interleave::Design;
+use super::interleave::{Design, pairs_by_time};
 use super::mismatch::{Mismatch, Weight};
 use super::quantity::{clean, counted, share};
 use super::{Options, StepComparison, Unlike};
@@ -119,11 +119,26 @@ fn design(
             say(DESIGN, Outcome::Care, sentence);
         }
         (Design::Paired, pairs) => {
+            if let Some(side) = always_first(&a.runs, &b.runs) {
+                let sentence = format!(
+                    "{step}: {side} went first in every pair, so that a steady drift does not cancel; A B B A would be better."
+                );
+                say(DESIGN, Outcome::Note, sentence);
+            }
             let few = if pairs < FEW_RUNS { "; more pairs would narrow the interval" } else { "" };
             let outcome = if pairs < FEW_RUNS { Outcome::Note } else { Outcome::Passed };
             say(DESIGN, outcome, format!("{step}: {pairs} pairs of runs, made in turns{few}."));
         }
     }
+}
+
+/// The side that went first in every pair, from two pairs on.
+fn always_first(a: &[Run], b: &[Run]) -> Option<&'static str> {
+    let pairs = pairs_by_time(a, b)?;
+    let mut first =
+        pairs.iter().map(|&(at_a, at_b)| a[at_a].started_unix_us < b[at_b].started_unix_us);
+    let of_first = first.next()?;
+    first.all(|later| later == of_first).then_some(if of_first { "A" } else { "B" })
 }
 
 fn same_runs(a: &[Run], b: &[Run]) -> bool {

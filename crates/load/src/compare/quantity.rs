@@ -81,10 +81,31 @@ pub(crate) fn signed(value: f64, decimals: usize) -> String {
 pub(crate) fn change(log_ratio: f64) -> String {
     let ratio = log_ratio.exp();
     if ratio >= 2.0 {
-        return format!("× {}", three_digits(ratio));
+        return format!("× {}", factor(ratio));
     }
     let percent = (ratio - 1.0) * 100.0;
     format!("{} %", signed(percent, decimals(percent)))
+}
+
+/// A factor of at least 1, with an end to its digits: few runs allow anything.
+pub(crate) fn factor(ratio: f64) -> String {
+    if ratio < 999.5 { three_digits(ratio) } else { "over 1,000".into() }
+}
+
+/// A range of changes given as log ratios: `−9.8…+9.8 %`, or with a factor where
+/// the upper end is tenfold or more: `−95 %…× 18.2`.
+pub(crate) fn change_range(low: f64, high: f64, decimals: usize) -> String {
+    let percent = |log: f64| signed((log.exp() - 1.0) * 100.0, decimals);
+    if high.exp() < 10.0 {
+        format!("{}…{} %", percent(low), percent(high))
+    } else {
+        let low = if low.exp() < 10.0 {
+            format!("{} %", percent(low))
+        } else {
+            format!("× {}", factor(low.exp()))
+        };
+        format!("{low}…× {}", factor(high.exp()))
+    }
 }
 
 /// A p value: `< 0.001`, `0.012`, `0.35`.
@@ -132,6 +153,9 @@ mod tests {
         assert_eq!([share(0.0), share(0.123), share(0.000_012)], ["0 %", "12.3 %", "0.0012 %"]);
         let changes = [0.12, -0.034, 0.0, 1.5].map(|share: f64| change(share.ln_1p()));
         assert_eq!(changes, ["+12 %", "−3.4 %", "0.0 %", "× 2.50"]);
+        assert_eq!(change_range(-0.1, 0.1, 1), "−9.5…+10.5 %");
+        assert_eq!(change_range(-3.0, 2.9, 0), "−95 %…× 18.2");
+        assert_eq!(change_range(3.0, 90.0, 0), "× 20.1…× over 1,000");
         assert_eq!([p_value(0.0), p_value(0.0123), p_value(0.354)], ["< 0.001", "0.012", "0.35"]);
         assert_eq!(clean("a\u{1b}[31m\nb"), "a\u{fffd}[31m\u{fffd}b");
     }

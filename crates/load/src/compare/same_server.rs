@@ -137,6 +137,22 @@ fn independent_runs_not_in_turns_are_not_called_different() {
 }
 
 #[test]
+fn neighbours_in_a_history_of_one_server_are_not_called_different() {
+    let steady = Machine { lasting: 0.08, memory: 0.0, drift: 0.0, own: 0.05 };
+    let mut random = SplitMix64::new(42);
+    let options = Options { resamples: 300, ..Options::default() };
+    let mut called = 0;
+    for _ in 0..100 {
+        let runs = steady.runs(50, &mut random);
+        let series: Vec<&[Figures]> = runs.chunks(5).collect();
+        let compared = compare_neighbours(Metric::Throughput, &series, &options);
+        assert_eq!(compared.len(), 9);
+        called += usize::from(compared.iter().any(|c| c.verdict != Verdict::NoDifferenceSeen));
+    }
+    assert!(called <= 8, "{called} of 100");
+}
+
+#[test]
 fn a_server_that_is_faster_by_15_percent_is_found_in_spite_of_drift() {
     let machine = Machine { lasting: 0.08, memory: 0.6, drift: -0.3, own: 0.05 };
     let mut random = SplitMix64::new(3);

@@ -3,7 +3,7 @@
 
 use super::effect::{Effect, MetricComparison, Range, Scale, Verdict};
 use super::figures::Metric;
-use super::quantity::{decimals, signed, three_digits};
+use super::quantity::{change_range, decimals, factor, signed, three_digits};
 
 /// What a sentence must know besides the metric.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ fn under(smallest: f64, scale: Scale) -> String {
     let percent = smallest * 100.0;
     match scale {
         Scale::LogRatio if smallest >= 1.0 => {
-            format!("differences under a factor of {}", three_digits(1.0 + smallest))
+            format!("differences under a factor of {}", factor(1.0 + smallest))
         }
         Scale::LogRatio => format!("differences under {} %", limit(percent)),
         Scale::Difference => format!("differences under {} percentage points", points(smallest)),
@@ -91,11 +91,9 @@ fn no_difference(comparison: &MetricComparison, effect: &Effect) -> String {
     let change = match effect.scale {
         Scale::LogRatio => {
             let percent = |log: f64| (log.exp() - 1.0) * 100.0;
-            let range = effect.interval;
             let digits = decimals(percent(effect.estimate));
-            let range = range.map_or(String::new(), |range| {
-                let (low, high) = (percent(range.low), percent(range.high));
-                format!(" ({}…{} %)", signed(low, digits), signed(high, digits))
+            let range = effect.interval.map_or(String::new(), |range| {
+                format!(" ({})", change_range(range.low, range.high, digits))
             });
             format!("{} %{range}", signed(percent(effect.estimate), digits))
         }
@@ -153,9 +151,9 @@ fn how_much(effect: &Effect) -> Size {
     let ratio = effect.estimate.exp();
     if ratio >= 2.0 {
         let range = effect.interval.map_or(String::new(), |range| {
-            format!(" ({}…{})", three_digits(range.low.exp()), three_digits(range.high.exp()))
+            format!(" ({}…{})", factor(range.low.exp()), factor(range.high.exp()))
         });
-        return Size::Factor(format!("{} times{range}", three_digits(ratio)));
+        return Size::Factor(format!("{} times{range}", factor(ratio)));
     }
     let percent = (ratio - 1.0) * 100.0;
     let digits = decimals(percent);
@@ -201,9 +199,8 @@ pub(crate) fn range_words(scale: Scale, range: &Range) -> String {
     match scale {
         Scale::LogRatio => {
             let percent = |log: f64| (log.exp() - 1.0) * 100.0;
-            let (low, high) = (percent(range.low), percent(range.high));
-            let digits = decimals(low).max(decimals(high));
-            format!("{}…{} %", signed(low, digits), signed(high, digits))
+            let digits = decimals(percent(range.low)).max(decimals(percent(range.high)));
+            change_range(range.low, range.high, digits)
         }
         Scale::Difference => {
             format!("{}…{} points", signed(range.low * 100.0, 2), signed(range.high * 100.0, 2))
@@ -224,7 +221,7 @@ pub(crate) fn effect_words(effect: &Effect) -> String {
 pub(crate) fn detectable_words(comparison: &MetricComparison) -> Option<String> {
     let smallest = comparison.detectable_share()?;
     Some(match comparison.effect?.scale {
-        Scale::LogRatio if smallest >= 1.0 => format!("× {}", three_digits(1.0 + smallest)),
+        Scale::LogRatio if smallest >= 1.0 => format!("× {}", factor(1.0 + smallest)),
         Scale::LogRatio => format!("{} %", limit(smallest * 100.0)),
         Scale::Difference => format!("{} points", points(smallest)),
     })

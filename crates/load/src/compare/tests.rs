@@ -243,6 +243,33 @@ fn interrupted_runs_leave_with_their_partner() {
 }
 
 #[test]
+fn turns_that_always_begin_with_the_same_side_are_pointed_at() {
+    let of = |from: u64| {
+        report("x", (0..6).map(|at| run(from + 4 * at, 20_000 + 40 * at, 800)).collect())
+    };
+    let comparison = compare(&of(100), &of(102));
+    assert!(sentences(&comparison, Outcome::Note).contains("A went first in every pair"));
+    let (a, b) = in_turns(1.0);
+    assert!(!sentences(&compare(&a, &b), Outcome::Note).contains("went first"));
+}
+
+#[test]
+fn two_pairs_of_wild_runs_are_told_without_endless_digits() {
+    let of = |from: u64, per_s: [u64; 2]| {
+        report("x", per_s.iter().zip(0..).map(|(&n, at)| run(from + 4 * at, n, 800)).collect())
+    };
+    let comparison = compare(&of(100, [1_000, 90_000]), &of(102, [80_000, 2_000]));
+    let throughput = comparison.steps[0].metric(Metric::Throughput).unwrap();
+    assert_eq!(throughput.verdict, Verdict::NoDifferenceSeen);
+    assert!(throughput.sentence.contains("% (−100 %…× over 1,000)"), "{}", throughput.sentence);
+    assert!(
+        throughput.sentence.ends_with("under a factor of over 1,000 could not have been seen."),
+        "{}",
+        throughput.sentence
+    );
+}
+
+#[test]
 fn a_quantile_needs_its_answers_and_zero_has_no_ratio() {
     let few = |from: u64| report("x", (0..5).map(|at| run(from + 4 * at, 200, 800)).collect());
     let comparison = compare(&few(100), &few(102));

@@ -141,18 +141,3 @@ fn errors_name_the_folder_the_files_and_what_to_do() {
     assert!(useless.contains("b.json: ") && useless.contains("UTF-8"), "{useless}");
     assert!(useless.contains("c.json: no step has a run"), "{useless}");
 }
-
-#[test]
-fn of_histories_without_a_change_few_show_one() {
-    let mut alarms = 0;
-    for history in 0..60 {
-        let summaries = (0..10)
-            .flat_map(|at| {
-                summarise(&format!("{at}.json"), &day(1_000 + 10 * history + at, 20_000))
-            })
-            .collect();
-        let history = History::of(10, Vec::new(), summaries, &Options::default());
-        alarms += usize::from(history.series[0].entries.iter().any(Entry::changed));
-    }
-    assert!(alarms <= 8, "{alarms} of 60");
-}

@@ -51,19 +51,6 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(sorted[below] + (sorted[above] - sorted[below]) * (place - place.floor()))
 }
 
-/// Correlation of each value with the one before, −1 to 1; `None` for fewer than
-/// three values or if they are all the same. Clearly above 0 means drift.
-#[must_use]
-pub fn lag1_autocorrelation(values: &[f64]) -> Option<f64> {
-    if values.len() < 3 {
-        return None;
-    }
-    let centre = mean(values)?;
-    let total: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
-    let shared: f64 = values.windows(2).map(|two| (two[0] - centre) * (two[1] - centre)).sum();
-    (total > 0.0).then(|| shared / total)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,14 +65,5 @@ mod tests {
         assert_eq!(geometric_mean(&[1.0, 0.0]), None);
         assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0], 0.25), Some(1.75));
         assert_eq!((mean(&[]), median(&[]), stdev(&[1.0])), (None, None, None));
-    }
-
-    #[test]
-    fn autocorrelation_tells_drift_from_alternation() {
-        let drift: Vec<f64> = (0..20).map(f64::from).collect();
-        let alternating: Vec<f64> = (0..20).map(|at| f64::from(at % 2)).collect();
-        assert!(lag1_autocorrelation(&drift).unwrap() > 0.8);
-        assert!(lag1_autocorrelation(&alternating).unwrap() < -0.9);
-        assert_eq!(lag1_autocorrelation(&[1.0, 1.0, 1.0]), None);
     }
 }
