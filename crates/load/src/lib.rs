@@ -8,6 +8,7 @@
 pub mod compare;
 pub mod driver;
 pub mod engine;
+pub mod check;
 pub mod histogram;
 pub mod history;
 pub mod machine;

@@ -1,0 +1,78 @@
+//! C14: thresholds decide. Each `--fail-if` is applied to every step; where it is true, or
+//! its figure could not be had, the run fails: the program ends with exit code 99, and the
+//! verdict is at best "use with care", so that the last line of a failed run never reads "trusted".
+
+use super::figures::Said;
+use super::threshold::{Threshold, Truth};
+use super::wording::counted;
+use crate::result::{Report, ThresholdOutcome};
+
+/// Applies each threshold to each step.
+pub(super) fn outcomes(report: &Report, thresholds: &[Threshold]) -> Vec<ThresholdOutcome> {
+    let each = report.steps.iter().flat_map(|step| thresholds.iter().map(move |t| (step, t)));
+    each.map(|(step, threshold)| {
+        let (measured, failed) = match threshold.judge(step) {
+            Truth::True(measured) => (Some(measured.text), true),
+            Truth::False(measured) => (Some(measured.text), false),
+            Truth::Unknown(_) => (None, true),
+        };
+        ThresholdOutcome {
+            expression: threshold.expression.clone(),
+            step: step.name.clone(),
+            measured,
+            failed,
+        }
+    })
+    .collect()
+}
+
+pub(super) fn judge(report: &Report, thresholds: &[Threshold]) -> Said {
+    if thresholds.is_empty() {
+        return Said::not_checked("No threshold was given (--fail-if).");
+    }
+    let outcomes = outcomes(report, thresholds);
+    let failed: Vec<String> = outcomes
+        .iter()
+        .filter(|one| one.failed)
+        .map(|one| {
+            let measured = one.measured.as_deref().unwrap_or("could not be measured");
+            format!("{} at {}: {measured}", one.expression, one.step)
+        })
+        .collect();
+    let all = counted(outcomes.len() as u64, "threshold", "thresholds");
+    if failed.is_empty() && !outcomes.is_empty() {
+        return Said::passed(format!("{all} kept."));
+    }
+    let shown = failed.iter().take(3).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let more = match failed.len().saturating_sub(3) {
+        0 => String::new(),
+        n => format!("; and {n} more"),
+    };
+    Said::care(format!("{} of {all} failed, and the run with it: {shown}{more}.", failed.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::build;
+    use super::*;
+    use crate::result::Outcome;
+
+    #[test]
+    fn a_threshold_that_is_true_fails_the_run() {
+        let report = build::report(vec![build::closed(1).step(), build::closed(4).step()]);
+        let parsed = |texts: &[&str]| -> Vec<Threshold> {
+            texts.iter().map(|text| Threshold::parse(text).unwrap()).collect()
+        };
+        assert_eq!(judge(&report, &[]).outcome, Outcome::NotChecked);
+        let kept = parsed(&["p99>5ms", "failures>0"]);
+        assert_eq!(judge(&report, &kept), Said::passed("4 thresholds kept."));
+        let broken = parsed(&["rate<1000", "p99.999>1s"]);
+        let said = judge(&report, &broken);
+        assert_eq!(said.outcome, Outcome::Care);
+        assert!(said.sentence.starts_with("3 of 4 thresholds failed"), "{said:?}");
+        assert!(said.sentence.contains("rate<1000 at c=1: 990/s"), "{said:?}");
+        let outcomes = outcomes(&report, &broken);
+        assert_eq!(outcomes[1].measured, None);
+        assert!(outcomes[1].failed && outcomes[0].failed && !outcomes[2].failed);
+    }
+}

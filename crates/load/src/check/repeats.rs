@@ -1,0 +1,192 @@
+//! C10, repeats: how much a figure changes when nothing does.
+//!
+//! Of the runs of a step: the coefficient of variation (standard deviation ÷ mean) of
+//! the throughput and of the median latency. Above 10 % needs care. The median over the
+//! runs is given with the range of the runs, which holds the true median with a
+//! probability of `1 − 2 × 0.5^k` for `k` runs (the sign test turned round).
+//!
+//! The minimum detectable effect is the smallest difference between two such sets of runs
+//! that a two-sided test at 5 % finds four times in five:
+//! `(t(0.975) + t(0.80)) × CV × √(2 ÷ k)`, Student's `t` with `2k − 2` degrees of freedom.
+//!
+//! One run is a note: it may be measured well and still not be reproducible. Several steps
+//! whose repeats were made in blocks, one step after the other, are a note too: a drift of
+//! the machine then looks like a difference between steps. Interleaved runs share it.
+
+use super::figures::{Figures, Said};
+use super::series::median;
+use super::wording::{counted, duration, percent, rate};
+use crate::result::{Report, Run, Step};
+
+/// The coefficient of variation from which the figures need care.
+const CARE_VARIATION: f64 = 0.10;
+
+/// Student's t: degrees of freedom, the 0.975 and the 0.80 quantile.
+const STUDENT: [(usize, f64, f64); 13] = [
+    (2, 4.303, 1.061),
+    (4, 2.776, 0.941),
+    (6, 2.447, 0.906),
+    (8, 2.306, 0.889),
+    (10, 2.228, 0.879),
+    (12, 2.179, 0.873),
+    (14, 2.145, 0.868),
+    (16, 2.120, 0.865),
+    (18, 2.101, 0.862),
+    (28, 2.048, 0.855),
+    (38, 2.024, 0.851),
+    (58, 2.002, 0.848),
+    (98, 1.984, 0.845),
+];
+
+/// Standard deviation ÷ mean, with `k − 1`. `None` for fewer than two values or a mean of 0.
+#[must_use]
+pub fn variation(values: &[f64]) -> Option<f64> {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    if values.len() < 2 || mean == 0.0 {
+        return None;
+    }
+    let square: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Some((square / (n - 1.0)).sqrt() / mean)
+}
+
+/// The smallest difference, as a share, that comparing two sets of `repeats` runs with this
+/// coefficient of variation finds with 80 % probability. `None` for fewer than two repeats.
+#[must_use]
+pub fn minimum_detectable_effect(variation: f64, repeats: usize) -> Option<f64> {
+    let freedom = (2 * repeats).checked_sub(2).filter(|freedom| *freedom >= 2)?;
+    // The table's next lower entry: on the safe side between entries.
+    let (_, two_sided, power) = STUDENT.iter().rev().find(|row| row.0 <= freedom)?;
+    Some((two_sided + power) * variation * (2.0 / repeats as f64).sqrt())
+}
+
+pub(super) fn judge(figures: &Figures<'_>) -> Said {
+    let runs = &figures.step.runs;
+    if runs.len() < 2 {
+        return Said::note(
+            "Measured once: how much it changes from run to run is not known, so it should not be compared (--repeat 5).",
+        );
+    }
+    let throughput: Vec<f64> = runs.iter().map(Run::throughput_per_s).collect();
+    let medians: Vec<f64> = runs
+        .iter()
+        .filter_map(|run| Some(run.total()?.latency().quantile_ns(0.5)? as f64))
+        .collect();
+    let Some(of_throughput) = variation(&throughput) else {
+        return Said::not_checked("No run had a success, so there is no variation to speak of.");
+    };
+    let of_median = variation(&medians);
+    let worst = of_throughput.max(of_median.unwrap_or(0.0));
+    let facts = format!(
+        "{}: throughput {} ({}, {} variation){}",
+        counted(runs.len() as u64, "run", "runs"),
+        rate(median(&throughput)),
+        range(&throughput, rate),
+        percent(of_throughput),
+        of_median.map_or(String::new(), |of_median| format!(
+            ", median latency {} ({}, {} variation)",
+            duration(median(&medians)),
+            range(&medians, duration),
+            percent(of_median)
+        ))
+    );
+    let effect = minimum_detectable_effect(worst, runs.len()).unwrap_or(f64::INFINITY);
+    if worst > CARE_VARIATION {
+        return Said::care(format!(
+            "{facts}: the figures change from run to run, and differences under {} could not be seen.",
+            percent(effect)
+        ));
+    }
+    Said::passed(format!("{facts}; differences under {} could not be seen.", percent(effect)))
+}
+
+fn range(values: &[f64], write: fn(f64) -> String) -> String {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{} … {}", write(low), write(high))
+}
+
+/// Says of the whole report whether the repeats of its steps were interleaved; `None`
+/// for one step or one repeat, where there is nothing to interleave.
+pub(super) fn interleaving(report: &Report) -> Option<Said> {
+    let repeated: Vec<&Step> = report.steps.iter().filter(|step| step.runs.len() > 1).collect();
+    if repeated.len() < 2 {
+        return None;
+    }
+    let blocks = repeated.iter().filter(|step| is_block(step)).count();
+    Some(if blocks > 0 {
+        Said::note(format!(
+            "The repeats of {blocks} of {} were made one after the other and not interleaved with those of other steps: a drift of the machine looks like a difference between steps.",
+            counted(repeated.len() as u64, "step", "steps")
+        ))
+    } else {
+        Said::passed(
+            "The repeats of the steps were interleaved, so that a drift of the machine meets all of them.",
+        )
+    })
+}
+
+/// Whether no run of another step came between the first and the last of this one.
+fn is_block(step: &Step) -> bool {
+    let orders = || step.runs.iter().map(|run| run.order);
+    let (Some(first), Some(last)) = (orders().min(), orders().max()) else { return false };
+    (last - first) as usize == step.runs.len() - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::build;
+    use super::*;
+    use crate::result::Outcome;
+
+    fn judged(factors: &[f64]) -> Said {
+        judge(&Figures::of(&build::closed(4).repeats(factors).step()).unwrap())
+    }
+
+    #[test]
+    fn one_run_is_a_note_steady_ones_pass_and_others_need_care() {
+        assert_eq!(judged(&[1.0]).outcome, Outcome::Note);
+        let steady = judged(&[1.0, 1.01, 0.99, 1.0, 1.02]);
+        assert_eq!(steady.outcome, Outcome::Passed);
+        assert!(
+            steady.sentence.starts_with("5 runs: throughput 3,960/s (3,920/s … 4,039/s"),
+            "{steady:?}"
+        );
+        let unsteady = judged(&[1.0, 1.3, 0.8, 1.0, 1.1]);
+        assert_eq!(unsteady.outcome, Outcome::Care);
+        assert!(unsteady.sentence.contains("change from run to run"), "{unsteady:?}");
+    }
+
+    #[test]
+    fn the_figures_are_those_of_the_textbook() {
+        let of = variation(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
+        assert!((of - 2.138_09 / 5.0).abs() < 1e-5, "{of}");
+        assert_eq!(variation(&[1.0]), None);
+        // k = 5, CV = 10 %: (2.306 + 0.889) × 0.1 × √0.4.
+        let effect = minimum_detectable_effect(0.1, 5).unwrap();
+        assert!((effect - 0.2021).abs() < 1e-3, "{effect}");
+        assert_eq!(minimum_detectable_effect(0.1, 1), None);
+        let many = minimum_detectable_effect(0.1, 1_000).unwrap();
+        assert!((many - 0.01265).abs() < 1e-4, "{many}");
+    }
+
+    #[test]
+    fn blocks_are_told_from_interleaved_runs() {
+        let (mut one, mut two) = (
+            build::closed(1).repeats(&[1.0; 3]).step(),
+            build::closed(2).repeats(&[1.0; 3]).step(),
+        );
+        for (at, run) in two.runs.iter_mut().enumerate() {
+            run.order = at as u32 + 4;
+        }
+        let said = interleaving(&build::report(vec![one.clone(), two.clone()])).unwrap();
+        assert_eq!(said.outcome, Outcome::Note);
+        for at in 0..3 {
+            one.runs[at].order = at as u32 * 2 + 1;
+            two.runs[at].order = at as u32 * 2 + 2;
+        }
+        let said = interleaving(&build::report(vec![one.clone(), two])).unwrap();
+        assert_eq!(said.outcome, Outcome::Passed);
+        assert_eq!(interleaving(&build::report(vec![one])), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! C18: the server's own count of what it handled against the client's.
+//!
+//! The count may be of successes or of all answers, and requests under way at either end
+//! of the measured part are on one side or the other: at most one a connection and
+//! stream, and the two questions for the count itself. Within
+//! `successes − edge … answers + edge` it agrees. Above, up to everything sent, the
+//! server handled requests whose answers were lost on the way: a note. Beyond that somebody else asked
+//! it too: care. Fewer than the client's successes: stop.
+
+use super::figures::{Figures, Said};
+use super::wording::{count, counted};
+use crate::result::Run;
+
+pub(super) fn judge(figures: &Figures<'_>) -> Said {
+    let places = figures.places();
+    let mut found = Vec::new();
+    let mut counted_runs = 0u64;
+    for run in &figures.step.runs {
+        let Some(server) = &run.server else { continue };
+        let Some(there) = server.counted_requests else { continue };
+        counted_runs += 1;
+        let by = server.counted_by.as_deref().unwrap_or("its own count");
+        found.extend(judge_run(run, there, by, places));
+    }
+    match counted_runs {
+        0 => Said::not_checked("The server's own count of requests is not known."),
+        n => {
+            let runs = counted(n, "run", "runs");
+            Said::worst(
+                found,
+                Said::passed(format!("The server's own count agrees with the client's in {runs}.")),
+            )
+        }
+    }
+}
+
+fn judge_run(run: &Run, there: u64, by: &str, places: u64) -> Option<Said> {
+    let edge = places + 2;
+    let counters = run.total()?.counters;
+    let answers: u64 = counters.statuses.values().sum();
+    let facts = format!(
+        "Run {}: the server handled {} by {by}, the client counted {} and {} in all",
+        run.order,
+        counted(there, "request", "requests"),
+        counted(counters.successes, "success", "successes"),
+        counted(answers, "answer", "answers")
+    );
+    if there + edge < counters.successes {
+        return Some(Said::stop(format!(
+            "{facts}: {} were answered by something else.",
+            count(counters.successes - there)
+        )));
+    }
+    if there <= answers + edge {
+        return None;
+    }
+    Some(if there <= counters.sent.max(answers + run.unanswered) + edge {
+        Said::note(format!("{facts}: it handled requests whose answers did not arrive."))
+    } else {
+        Said::care(format!("{facts}: others asked it at the same time."))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::build;
+    use super::*;
+    use crate::result::{ErrorKind, Outcome, ServerUse};
+
+    fn with(there: Option<u64>) -> Said {
+        let mut step = build::closed(4).step();
+        let run = &mut step.runs[0];
+        // 39,600 successes, 100 failed answers, 50 timeouts.
+        let counters = &mut run.endpoints[0].counters;
+        counters.statuses.insert(500, 100);
+        counters.errors.insert(ErrorKind::Timeout, 50);
+        counters.sent += 150;
+        run.server = Some(ServerUse { counted_requests: there, ..ServerUse::default() });
+        judge(&Figures::of(&step).unwrap())
+    }
+
+    #[test]
+    fn successes_or_all_answers_agree() {
+        for there in [39_594, 39_600, 39_650, 39_706] {
+            assert_eq!(with(Some(there)).outcome, Outcome::Passed, "{there}");
+        }
+        assert_eq!(with(None).outcome, Outcome::NotChecked);
+    }
+
+    #[test]
+    fn other_counts_do_not() {
+        let fewer = with(Some(39_500));
+        assert_eq!(fewer.outcome, Outcome::Stop);
+        assert!(fewer.sentence.contains("100 were answered by something else"), "{fewer:?}");
+        assert_eq!(with(Some(39_750)).outcome, Outcome::Note);
+        assert_eq!(with(Some(45_000)).outcome, Outcome::Care);
+    }
+}
