@@ -5,15 +5,15 @@
 //! measured is kept in one [`result::Report`], from which every form of output
 //! is rendered and which the checks judge.
 
+pub mod check;
 pub mod compare;
 pub mod driver;
 pub mod engine;
-pub mod check;
 pub mod histogram;
 pub mod history;
+pub mod import;
 pub mod machine;
 pub mod null_server;
-pub mod import;
 pub mod plan;
 pub mod random;
 pub mod report;

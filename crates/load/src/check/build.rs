@@ -150,6 +150,7 @@ impl Builder {
                 cpu_pressure_share: Some(0.02),
                 throttled_ns: None,
             },
+            first_error: None,
         }
     }
 }

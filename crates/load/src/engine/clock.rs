@@ -23,10 +23,16 @@ impl Clock {
         passed.as_secs() * 1_000_000_000 + u64::from(passed.subsec_nanos())
     }
 
+    /// The wall clock, in nanoseconds since 1970 UTC.
+    #[must_use]
+    pub fn unix_ns() -> u64 {
+        let passed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// The wall clock, in microseconds since 1970 UTC.
     #[must_use]
     pub fn unix_us() -> u64 {
-        let passed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(passed.as_micros()).unwrap_or(u64::MAX)
+        Self::unix_ns() / 1000
     }
 }

@@ -5,6 +5,8 @@
 //! client can do, no more.
 
 mod append;
+#[cfg(target_os = "linux")]
+mod bench;
 mod client;
 mod endpoint;
 mod exit;
@@ -41,6 +43,9 @@ pub(crate) enum Tool {
     Inspect(inspect::InspectArgs),
     /// Reads every byte of a log and checks all there is to check. Needs no server.
     Verify(inspect::VerifyArgs),
+    /// Load-tests any HTTP service, and says whether the figures can be trusted.
+    #[cfg(target_os = "linux")]
+    Bench(Box<bench::BenchArgs>),
 }
 
 /// Which server and which log a tool talks to.
@@ -79,6 +84,10 @@ pub(crate) fn run(tool: Tool) -> ExitCode {
         Tool::Tail(args) => tail::run(&args),
         Tool::Inspect(args) => inspect::run(&args),
         Tool::Verify(args) => inspect::verify(&args),
+        #[cfg(target_os = "linux")]
+        Tool::Bench(args) => {
+            return bench::run(&args).unwrap_or_else(|failure| failure.report());
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -66,14 +66,24 @@ impl FinishOptions {
         self.fail_if
             .iter()
             .map(|text| {
-                Threshold::parse(text)
-                    .map_err(|why| Failure::usage(format!("--fail-if {text:?}: {why}")))
+                Threshold::parse(text).map_err(|why| Failure::usage(format!("--fail-if: {why}")))
             })
             .collect()
     }
 
-    pub(super) fn quiet(&self) -> bool {
-        self.quiet
+    /// For commands that write something else than a report.
+    pub(super) fn silent(quiet: bool) -> Self {
+        FinishOptions {
+            fail_if: Vec::new(),
+            strict: false,
+            json: None,
+            html: None,
+            md: None,
+            csv: None,
+            style: Style::Plain,
+            all_checks: false,
+            quiet,
+        }
     }
 }
 
@@ -132,6 +142,14 @@ impl Session {
             self.watch.close();
         }
         measured.map_err(|error| failure(&error))
+    }
+
+    /// The judged report, with nothing written.
+    pub(super) fn into_report(mut self, steps: Vec<Step>) -> Report {
+        self.watch.close();
+        self.report.steps = steps;
+        check::apply(&mut self.report, &[]);
+        self.report
     }
 
     /// Judges, writes what was asked for, and says how it went.

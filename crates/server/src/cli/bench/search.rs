@@ -8,7 +8,7 @@ use super::options::{
 use crate::cli::exit::Failure;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use wellspring_load::check::Slo;
+use wellspring_load::check::{Slo, SloOutcome};
 use wellspring_load::driver::{Held, PlannedStep, Search, SearchStep};
 use wellspring_load::plan::{Load, Stop};
 use wellspring_load::result::{Run, SearchOutcome, Step};
@@ -49,8 +49,7 @@ pub(super) struct SearchArgs {
 }
 
 pub(super) fn run(args: &SearchArgs) -> Result<ExitCode, Failure> {
-    let slo =
-        Slo::parse(&args.slo).map_err(|why| Failure::usage(format!("--slo {:?}: {why}", args.slo)))?;
+    let slo = Slo::parse(&args.slo).map_err(|why| Failure::usage(format!("--slo: {why}")))?;
     let thresholds = args.finish.thresholds()?;
     let target = args.connection.target(&args.url)?;
     let source = args.request.source(&target, &args.connection)?;
@@ -103,7 +102,8 @@ fn held(slo: &Slo, step: &Step, rate_per_s: f64) -> Held {
         let due = run.open_loop.as_ref().map_or(rate_per_s * seconds, |open| open.due as f64);
         sent_share >= KEPT_SHARE && answered as f64 >= KEPT_SHARE * due
     };
-    if step.runs.iter().all(kept) && slo.holds(step) { Held::Yes } else { Held::No }
+    let holds = matches!(slo.judge(step), SloOutcome::Holds(_));
+    if step.runs.iter().all(kept) && holds { Held::Yes } else { Held::No }
 }
 
 fn outcome(slo: &str, search: &Search, ceiling: f64, interrupted: bool) -> SearchOutcome {
