@@ -7,8 +7,10 @@
 mod ab;
 mod csv;
 pub mod figures;
+mod forms;
 mod html;
 mod markdown;
+mod page;
 mod prometheus;
 mod redact;
 #[cfg(test)]
@@ -20,6 +22,7 @@ mod view;
 
 pub use ab::ab;
 pub use csv::csv;
+pub use forms::{FORMS, FormError, MicroRow, form};
 pub use html::html;
 pub use markdown::markdown;
 pub use prometheus::prometheus;
