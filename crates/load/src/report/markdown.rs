@@ -1,7 +1,8 @@
 //! The report in Markdown that also reads well as plain text.
 
 use super::figures::{count, timestamp};
-use super::table::{Table, escape};
+use super::page::Page;
+use super::table::Table;
 use super::tables;
 use super::view::{self, StepView};
 use crate::result::{Environment, Report};
@@ -9,19 +10,14 @@ use crate::result::{Environment, Report};
 /// The report in Markdown. Its last line is the verdict.
 #[must_use]
 pub fn markdown(report: &Report) -> String {
-    let mut page = Page { out: String::new() };
-    page.line(&format!("# {}", escape(&report.title)));
-    page.paragraph(&format!(
-        "Measured by {} on {}.",
-        escape(&report.tool),
-        timestamp(report.started_unix_us)
-    ));
+    let mut page = Page::titled(&report.title);
+    page.text(&format!("Measured by {} on {}.", report.tool, timestamp(report.started_unix_us)));
     let views = StepView::all(report);
     if let Some(table) = tables::steps(report) {
         page.heading("Steps");
         page.table(&table);
         if let Some(common) = view::common_load(&report.steps) {
-            page.paragraph(&format!("Each step: {}.", escape(&common)));
+            page.text(&format!("Each step: {common}."));
         }
     }
     let search = tables::search(report);
@@ -36,47 +32,12 @@ pub fn markdown(report: &Report) -> String {
     page.checks(report);
     page.thresholds(report);
     page.verdict(report);
-    page.out
-}
-
-struct Page {
-    out: String,
+    page.into_text()
 }
 
 impl Page {
-    fn line(&mut self, text: &str) {
-        self.out.push_str(text);
-        self.out.push('\n');
-    }
-
-    fn paragraph(&mut self, text: &str) {
-        self.line("");
-        self.line(text);
-    }
-
-    fn heading(&mut self, text: &str) {
-        self.paragraph(&format!("## {text}"));
-    }
-
-    fn small_heading(&mut self, text: &str) {
-        self.paragraph(&format!("### {text}"));
-    }
-
-    fn table(&mut self, table: &Table) {
-        self.line("");
-        self.out.push_str(&table.markdown());
-    }
-
-    /// Sentences as a list, escaped.
-    fn list(&mut self, lines: &[String]) {
-        self.line("");
-        for line in lines {
-            self.line(&format!("- {}", escape(line)));
-        }
-    }
-
     fn step(&mut self, report: &Report, view: &StepView<'_>) {
-        self.heading(&escape(&view.step.name));
+        self.heading(&view.step.name);
         let mut summary = Table::new(["", "figure"]).words(1);
         summary.row(["target", view.step.settings.url.as_str()]);
         summary.row(["workload", view.step.settings.workload.as_str()]);
@@ -148,14 +109,10 @@ impl Page {
         }
     }
 
+    /// The verdict, as the page's last line.
     fn verdict(&mut self, report: &Report) {
-        self.paragraph(&verdict(report));
+        self.text(&view::verdict(report.verdict.as_ref()));
     }
-}
-
-/// The verdict as Markdown.
-pub(crate) fn verdict(report: &Report) -> String {
-    escape(&view::verdict(report.verdict.as_ref()))
 }
 
 /// The thresholds and whether they held; `None` without any.

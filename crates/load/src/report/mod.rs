@@ -7,8 +7,10 @@
 mod ab;
 mod csv;
 pub mod figures;
+mod forms;
 mod html;
 mod markdown;
+mod page;
 mod prometheus;
 mod redact;
 #[cfg(test)]
@@ -20,8 +22,67 @@ mod view;
 
 pub use ab::ab;
 pub use csv::csv;
+pub use forms::{FORMS, FormError, MicroRow, form};
 pub use html::html;
 pub use markdown::markdown;
 pub use prometheus::prometheus;
 pub use redact::{REDACTED, redact_command};
 pub use terminal::{TerminalOptions, terminal};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{EndpointResult, Finish, Report};
+
+    fn all(report: &Report) -> Vec<String> {
+        let micro =
+            MicroRow { name: "a".into(), ops_per_s: 1e6, time_ns: 1e3, bytes: None, allocs: None };
+        let reports = [report.clone(), report.clone()];
+        let mut texts = vec![
+            terminal(report, &TerminalOptions { all_checks: true, ..TerminalOptions::default() }),
+            markdown(report),
+            html(report),
+            csv(report),
+            ab(report),
+            prometheus(report),
+        ];
+        texts.extend(
+            FORMS.iter().filter_map(|(number, _)| {
+                form(*number, &reports, std::slice::from_ref(&micro)).ok()
+            }),
+        );
+        texts
+    }
+
+    #[test]
+    fn a_file_read_back_renders_the_same() {
+        for report in [sample::open(), sample::failing()] {
+            let read = Report::from_json(&report.to_json()).unwrap();
+            assert_eq!(all(&read), all(&report));
+        }
+    }
+
+    #[test]
+    fn runs_in_which_nothing_happened_are_rendered_without_nonsense() {
+        let mut silent = sample::run(1, vec![EndpointResult::new("GET /health")]);
+        silent.measured_ns = 0;
+        silent.client.workers.clear();
+        silent.finish = Finish::Aborted("nobody answered".into());
+        let none = sample::run(1, Vec::new());
+        let mut steps = vec![
+            sample::step("c=0", 0, vec![silent.clone(), silent]),
+            sample::step("none", 4, vec![none]),
+            sample::step("never run", 8, Vec::new()),
+        ];
+        let whole = sample::report("silent", steps.clone());
+        let mut reports = vec![whole];
+        while steps.pop().is_some() {
+            reports.push(sample::report("silent", steps.clone()));
+        }
+        for text in reports.iter().flat_map(all) {
+            for nonsense in ["NaN", "inf ", "inf/", "inf|", "-0 "] {
+                assert!(!text.contains(nonsense), "{nonsense} in {text}");
+            }
+        }
+    }
+}

@@ -4,7 +4,10 @@
 pub const REDACTED: &str = "***";
 
 /// Options whose whole value is a secret.
-const SECRET_OPTIONS: [&str; 5] = ["--bearer", "--basic", "-u", "--user", "--token-body"];
+const SECRET_OPTIONS: [&str; 6] =
+    ["--bearer", "--basic", "-u", "--user", "--password", "--client-secret"];
+/// What the options of the login before the run begin with: bodies, header fields, credentials.
+const TOKEN_OPTIONS: &str = "--token-";
 /// Options whose value is a header field `Name: value`.
 const HEADER_OPTIONS: [&str; 2] = ["-H", "--header"];
 /// Options whose value is a URL of a token service: its query goes, too.
@@ -51,12 +54,14 @@ pub fn redact_command(command: &[String]) -> Vec<String> {
 
 /// How the value after this option is redacted; `None` if this is not an option with secrets.
 fn redaction_of(option: &str) -> Option<fn(&str) -> String> {
-    if SECRET_OPTIONS.contains(&option) {
-        Some(|_| REDACTED.to_owned())
-    } else if HEADER_OPTIONS.contains(&option) {
+    if HEADER_OPTIONS.contains(&option) {
         Some(redact_header)
     } else if TOKEN_URL_OPTIONS.contains(&option) {
         Some(redact_token_url)
+    } else if SECRET_OPTIONS.contains(&option)
+        || (option.starts_with(TOKEN_OPTIONS) && !option.contains('='))
+    {
+        Some(|_| REDACTED.to_owned())
     } else {
         None
     }
@@ -231,6 +236,7 @@ mod tests {
                 "--token-url https://***@id/token?***",
             ),
             (&["--token-url=https://id/token?x=S3CRET"], "--token-url=https://id/token?***"),
+            (&["--token-header", "X: S3CRET"], "--token-header ***"),
             (&["--token-body", "grant=a&client=S3CRET"], "--token-body ***"),
             (&["-d", "user=me&password=S3CRET"], "-d user=me&password=***"),
             (

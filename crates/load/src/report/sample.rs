@@ -314,6 +314,7 @@ pub(crate) fn two_endpoints() -> Report {
     let mut report =
         report("write and read", vec![step("c=16", 16, vec![run(1, vec![write, read])])]);
     report.steps[0].settings.workload = "write-read".into();
+    report.steps[0].settings.workload_hash = "00facade00facade".into();
     report
 }
 
