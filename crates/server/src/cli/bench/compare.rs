@@ -105,8 +105,7 @@ fn options(args: &CompareArgs) -> Options {
 pub(super) fn read_report(path: &Path) -> Result<Report, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::new(Code::NoInput, format!("{}: {error}", path.display())))?;
-    Report::from_json(&text)
-        .map_err(|error| Failure::data(format!("{}: {error}", path.display())))
+    Report::from_json(&text).map_err(|error| Failure::data(format!("{}: {error}", path.display())))
 }
 
 /// One of two live targets.

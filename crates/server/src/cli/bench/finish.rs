@@ -105,8 +105,7 @@ impl Session {
     ) -> Result<Self, Failure> {
         let options = context.driver_options()?;
         let version = concat!("wellspring ", env!("CARGO_PKG_VERSION"));
-        let mut environment =
-            describe(version, &plan.target.authority(), plan.target.is_local());
+        let mut environment = describe(version, &plan.target.authority(), plan.target.is_local());
         environment.notes.clone_from(&context.notes);
         let command: Vec<String> = std::env::args().collect();
         let report = Report {

@@ -41,11 +41,8 @@ pub(super) fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
     let thresholds = args.finish.thresholds()?;
     let target = args.connection.target(&args.url)?;
     let source = args.request.source(&target, &args.connection)?;
-    let (rungs, label) = if args.users.is_empty() {
-        (&args.connections, "c")
-    } else {
-        (&args.users, "users")
-    };
+    let (rungs, label) =
+        if args.users.is_empty() { (&args.connections, "c") } else { (&args.users, "users") };
     let mut planned = Vec::new();
     for rung in rungs {
         let offer = Offer {

@@ -37,13 +37,8 @@ impl Live {
 
     pub(super) fn begin(&mut self, what: &str) {
         what.clone_into(&mut self.what);
-        let idle = Progress {
-            elapsed_ns: 0,
-            warming_up: true,
-            successes: 0,
-            failures: 0,
-            slices: &[],
-        };
+        let idle =
+            Progress { elapsed_ns: 0, warming_up: true, successes: 0, failures: 0, slices: &[] };
         self.draw(&idle);
     }
 
@@ -195,7 +190,8 @@ mod tests {
             slices: &[slice.clone(), slice],
         };
         let shown = text(&progress);
-        for part in ["c=4", "1 234/s", "4 failed", "████".get(..6).unwrap_or("█"), "Ctrl-C"] {
+        for part in ["c=4", "1 234/s", "4 failed", "████".get(..6).unwrap_or("█"), "Ctrl-C"]
+        {
             assert!(shown.contains(part), "{part} is not in\n{shown}");
         }
         let empty = Progress { slices: &[], warming_up: true, ..progress };

@@ -106,10 +106,11 @@ pub(super) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     for path in &args.files {
         let text = read_text(path)?;
         match MicroReport::from_json(&text) {
-            Ok(imported) => micro.extend(imported.benchmarks.iter().map(micro_row)),
-            Err(_) => reports.push(Report::from_json(&text).map_err(|error| {
-                Failure::data(format!("{}: {error}", path.display()))
-            })?),
+            Ok(imported) => micro.extend(imported.benchmarks.iter().filter_map(micro_row)),
+            Err(_) => reports.push(
+                Report::from_json(&text)
+                    .map_err(|error| Failure::data(format!("{}: {error}", path.display())))?,
+            ),
         }
     }
     let text = if let Some(form) = args.form {
@@ -136,14 +137,17 @@ pub(super) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn micro_row(benchmark: &import::MicroBenchmark) -> report::MicroRow {
-    report::MicroRow {
+/// A row of form 5; `None` for benchmarks that report no time, which cannot be ranked.
+fn micro_row(benchmark: &import::MicroBenchmark) -> Option<report::MicroRow> {
+    let time_ns = benchmark.time_ns?;
+    let ops_per_s = benchmark.ops_per_s.unwrap_or(1e9 / time_ns);
+    Some(report::MicroRow {
         name: benchmark.full_name(),
-        ops_per_s: benchmark.ops_per_s,
-        time_ns: benchmark.time_ns,
+        ops_per_s,
+        time_ns,
         bytes: benchmark.bytes_per_op,
         allocs: benchmark.allocs_per_op,
-    }
+    })
 }
 
 /// What is imported.

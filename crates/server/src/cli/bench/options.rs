@@ -267,8 +267,9 @@ impl RequestOptions {
             headers.extend(kind.map(|kind| ("content-type".to_owned(), kind)));
         }
         let expected = match &self.expect {
-            Some(text) => Statuses::parse(text)
-                .map_err(|why| Failure::usage(format!("--expect: {why}")))?,
+            Some(text) => {
+                Statuses::parse(text).map_err(|why| Failure::usage(format!("--expect: {why}")))?
+            }
             None => Statuses::default(),
         };
         let mut request = FixedRequest {
@@ -306,9 +307,7 @@ pub(super) fn plan(
 ) -> Result<Plan, Failure> {
     let load = match offer.rate_per_s {
         Some(rate_per_s) => Load::Open { rate_per_s, arrivals: offer.arrivals },
-        None => {
-            Load::Closed { think_min_us: offer.think_us.0, think_max_us: offer.think_us.1 }
-        }
+        None => Load::Closed { think_min_us: offer.think_us.0, think_max_us: offer.think_us.1 },
     };
     let default = if offer.rate_per_s.is_some() { OPEN_CONNECTIONS } else { CONNECTIONS };
     let connections = offer.connections.unwrap_or(default);

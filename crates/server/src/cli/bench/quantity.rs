@@ -49,7 +49,8 @@ pub(super) fn rate_per_s(text: &str) -> Result<f64, String> {
         Some(number) => (number, 1e3),
         None => (bare, 1.0),
     };
-    let rate: f64 = number.parse().map_err(|_| format!("{text:?} is not a rate like 500 or 10k"))?;
+    let rate: f64 =
+        number.parse().map_err(|_| format!("{text:?} is not a rate like 500 or 10k"))?;
     if !rate.is_finite() || rate <= 0.0 || rate > 1e8 {
         return Err("the rate must be above 0 and at most 100 million a second".to_owned());
     }

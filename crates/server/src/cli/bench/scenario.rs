@@ -60,9 +60,10 @@ pub(super) fn run(args: &ScenarioArgs) -> Result<ExitCode, Failure> {
         let code = if args.file.exists() { Code::Data } else { Code::NoInput };
         Failure::new(code, error.to_string())
     })?;
-    let url = args.url.as_deref().or(scenario.base()).ok_or_else(|| {
-        Failure::usage("the scenario has no base; say which server with --url")
-    })?;
+    let url =
+        args.url.as_deref().or(scenario.base()).ok_or_else(|| {
+            Failure::usage("the scenario has no base; say which server with --url")
+        })?;
     let target = args.connection.target(url)?;
     if args.check {
         crate::cli::say(&format!(
@@ -111,12 +112,8 @@ fn planned(
     };
     let mut planned = Vec::new();
     for users in rungs {
-        let offer = Offer {
-            connections: users,
-            rate_per_s,
-            arrivals: args.arrivals.into(),
-            think_us,
-        };
+        let offer =
+            Offer { connections: users, rate_per_s, arrivals: args.arrivals.into(), think_us };
         let source = (Arc::clone(&source), hash.clone());
         let mut plan = plan(target, source, offer, &args.connection, &args.length)?;
         if args.length.duration.is_none()

@@ -74,8 +74,7 @@ pub(super) fn run(args: &SearchArgs) -> Result<ExitCode, Failure> {
         if session.stop.load(Ordering::Relaxed) {
             break;
         }
-        open.settings.load =
-            Load::Open { rate_per_s: rate, arrivals: args.arrivals.into() };
+        open.settings.load = Load::Open { rate_per_s: rate, arrivals: args.arrivals.into() };
         let probe = steps.len();
         let name = format!("probe {probe}: {rate}/s");
         let measured = session.steps(&[PlannedStep { name, plan: open.clone() }], 1)?;
