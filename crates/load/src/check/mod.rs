@@ -58,7 +58,7 @@ pub use survivors::is_lower_bound;
 pub use threshold::{Slo, SloOutcome, Threshold, ThresholdError};
 pub use verdict::verdict;
 
-use crate::result::{CheckId, Finding, Outcome, Report};
+use crate::result::{CheckId, Finding, Outcome, Report, Step};
 use figures::{Figures, Said};
 
 /// Number and short name of every check, in their order.
@@ -120,7 +120,14 @@ pub fn apply(report: &mut Report, thresholds: &[Threshold]) {
         add(check, None, said);
     }
     let shortest = scaling::shortest_ns(report);
-    for step in &report.steps {
+    // Rates that were too high are meant to go wrong: a search is judged by the one that held.
+    let decisive = report.search.as_ref().and_then(|search| search.decisive_step.as_deref());
+    let judged: Vec<&Step> = report
+        .steps
+        .iter()
+        .filter(|step| decisive.is_none_or(|decisive| step.name == decisive))
+        .collect();
+    for step in &judged {
         let name = Some(step.name.as_str());
         let Some(figures) = Figures::of(step) else {
             add(5, name, Said::stop("This step was not run, so there is nothing to report."));
@@ -144,7 +151,7 @@ pub fn apply(report: &mut Report, thresholds: &[Threshold]) {
     // Stable: within a check the order stays.
     findings.sort_by_key(|finding| finding.check);
     report.thresholds = decision::outcomes(report, thresholds);
-    report.verdict = Some(verdict(&findings, report.steps.len()));
+    report.verdict = Some(verdict(&findings, judged.len()));
     report.findings = findings;
 }
 

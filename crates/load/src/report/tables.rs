@@ -326,6 +326,7 @@ mod tests {
             highest_rate_per_s: Some(8_000.0),
             lowest_failing_rate_per_s: Some(8_250.0),
             reason: "The step between them is below 5 %.".into(),
+            decisive_step: None,
         });
         assert_eq!(search(&report)[0], "p99<10ms held up to 8 000/s.");
         assert_eq!(search(&report)[1], "It failed at 8 250/s.");

@@ -212,6 +212,9 @@ impl Said<'_> {
     pub(crate) fn place(&self) -> String {
         match self.steps.as_slice() {
             [] => String::new(),
+            [first, .., last] if self.steps.len() > 3 => {
+                format!("[{first} … {last}, {} steps] ", self.steps.len())
+            }
             steps => format!("[{}] ", steps.join(", ")),
         }
     }

@@ -76,6 +76,10 @@ pub struct SearchOutcome {
     pub lowest_failing_rate_per_s: Option<f64>,
     /// In words: why the search ended where it did.
     pub reason: String,
+    /// Name of the step that measured the highest rate that held: the one the
+    /// verdict is about. Rates that were too high are meant to go wrong.
+    #[serde(default)]
+    pub decisive_step: Option<String>,
 }
 
 /// Why a result file could not be read. Reading it again does not help.

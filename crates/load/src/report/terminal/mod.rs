@@ -270,8 +270,19 @@ impl Page {
             return;
         }
         self.heading("Checks");
-        for finding in &said {
+        let shown = |finding: &&Said<'_>| all || finding.outcome != Outcome::NotChecked;
+        for finding in said.iter().filter(shown) {
             self.finding(finding);
+        }
+        if all {
+            return;
+        }
+        let unchecked = said.iter().filter(|said| said.outcome == Outcome::NotChecked);
+        let mut names: Vec<String> = unchecked.map(|said| said.check.to_string()).collect();
+        names.dedup();
+        if !names.is_empty() {
+            let text = format!("not checked: {} (--all-checks says why)", names.join(", "));
+            self.labelled("?", &text, Ink::Faint);
         }
     }
 

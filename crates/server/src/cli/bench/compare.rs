@@ -172,7 +172,10 @@ fn live(args: &CompareArgs) -> Result<Comparison, Failure> {
             write_file(path, &report.to_json())?;
         }
     }
-    Ok(compare_reports(&reports[0], &reports[1], &options(args)))
+    // Two URLs on one command line, with everything else the same: that they ask for
+    // different things is what the user wants to know about.
+    let options = Options { unlike: Unlike::Compare, ..options(args) };
+    Ok(compare_reports(&reports[0], &reports[1], &options))
 }
 
 fn conclude(args: &CompareArgs, comparison: &Comparison) -> Result<ExitCode, Failure> {

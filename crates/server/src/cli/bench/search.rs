@@ -70,6 +70,7 @@ pub(super) fn run(args: &SearchArgs) -> Result<ExitCode, Failure> {
     let capacity_per_s = steps[0].runs[0].throughput_per_s();
     let ceiling = args.max_rate.unwrap_or(capacity_per_s * 2.0).max(1.0);
     let mut search = Search::new(ceiling, PRECISION);
+    let mut decisive = None;
     while let SearchStep::Try(rate) = search.next(capacity_per_s) {
         if session.stop.load(Ordering::Relaxed) {
             break;
@@ -80,11 +81,14 @@ pub(super) fn run(args: &SearchArgs) -> Result<ExitCode, Failure> {
         let measured = session.steps(&[PlannedStep { name, plan: open.clone() }], 1)?;
         let Some(step) = measured.into_iter().next() else { break };
         let held = held(&slo, &step, rate);
+        if held == Held::Yes && search.bounds().0.is_none_or(|highest| rate >= highest) {
+            decisive = Some(step.name.clone());
+        }
         search.tell(rate, held);
         steps.push(step);
     }
     let interrupted = session.stop.load(Ordering::Relaxed);
-    let outcome = outcome(&args.slo, &search, ceiling, interrupted);
+    let outcome = outcome(&args.slo, &search, ceiling, (interrupted, decisive));
     session.end(steps, Some(outcome), &args.finish, &thresholds)
 }
 
@@ -105,7 +109,12 @@ fn held(slo: &Slo, step: &Step, rate_per_s: f64) -> Held {
     if step.runs.iter().all(kept) && holds { Held::Yes } else { Held::No }
 }
 
-fn outcome(slo: &str, search: &Search, ceiling: f64, interrupted: bool) -> SearchOutcome {
+fn outcome(
+    slo: &str,
+    search: &Search,
+    ceiling: f64,
+    (interrupted, decisive_step): (bool, Option<String>),
+) -> SearchOutcome {
     let (holds, fails) = search.bounds();
     let reason = match (holds, fails) {
         _ if interrupted => "the search was interrupted".to_owned(),
@@ -124,5 +133,6 @@ fn outcome(slo: &str, search: &Search, ceiling: f64, interrupted: bool) -> Searc
         highest_rate_per_s: holds,
         lowest_failing_rate_per_s: fails,
         reason,
+        decisive_step,
     }
 }
