@@ -13,6 +13,7 @@ mod document;
 mod error;
 mod file;
 mod fixed;
+pub mod import;
 mod names;
 mod nearest;
 mod parts;

@@ -2,6 +2,7 @@
 
 mod behaviour;
 mod errors;
+mod ready_made;
 
 use super::*;
 use crate::workload::{Answer, Head, Judgement, Next, Source, Workload};
