@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
 mod append;
+mod bench;
 mod client;
 mod crash;
 mod dialects;

@@ -11,6 +11,7 @@ use wellspring_load::history;
 use wellspring_load::import::{self, MicroReport};
 use wellspring_load::report;
 use wellspring_load::result::Report;
+use wellspring_load::scenario::{self, import::HarOptions};
 
 fn color() -> Color {
     let terminal = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
@@ -182,6 +183,13 @@ pub(super) struct ImportArgs {
     /// Micro-benchmarks: shows a table instead of the file that `bench report --form 5` reads.
     #[arg(long)]
     table: bool,
+    /// HAR: takes scripts, styles and pictures over, too.
+    #[arg(long)]
+    static_assets: bool,
+}
+
+fn read_bytes(path: &str) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| error.to_string())
 }
 
 pub(super) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
@@ -196,7 +204,22 @@ pub(super) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
         }
         From::GoBench => micro(import::read_go_bench(path).map_err(|e| named(e.to_string()))?),
         From::Criterion => micro(import::read_criterion(path).map_err(|e| named(e.to_string()))?),
-        _ => todo!(),
+        From::Curl => {
+            let line = if args.input == "-" || path.is_file() {
+                read_text(path)?
+            } else {
+                args.input.clone()
+            };
+            scenario::import::curl(&line, &read_bytes)
+                .map_err(|error| Failure::data(error.to_string()))?
+        }
+        From::Har => {
+            let options = HarOptions { static_assets: args.static_assets };
+            scenario::import::har(&read_text(path)?, &options)
+                .map_err(|error| named(error.to_string()))?
+        }
+        From::Openapi => scenario::import::openapi(&read_text(path)?)
+            .map_err(|error| named(error.to_string()))?,
     };
     write_file(&args.output, &text)?;
     Ok(ExitCode::SUCCESS)

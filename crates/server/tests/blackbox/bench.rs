@@ -1,0 +1,296 @@
+//! `wellspring bench` as people and scripts use it: the real binary against the real server.
+
+use crate::server::Server;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn bench(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_wellspring"))
+        .arg("bench")
+        .args(args)
+        .current_dir(dir)
+        .env_remove("WELLSPRING_URL")
+        .output()
+        .expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn json(path: &Path) -> serde_json::Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn last_line(output: &Output) -> String {
+    text(&output.stdout).lines().last().unwrap_or_default().to_owned()
+}
+
+fn ends_with_a_verdict(line: &str) -> bool {
+    ["TRUSTED", "USE WITH CARE", "NOT MEASURABLE"].iter().any(|verdict| line.starts_with(verdict))
+}
+
+#[test]
+fn what_the_client_counts_is_what_the_server_stored() {
+    let server = Server::start();
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("{}/v1/append", server.url());
+    let body = r#"{"events":[{"type":"Counted","data":{}}]}"#;
+    let args = ["-n", "500", "-c", "5", "-d", body, "--json", "r.json", "--no-headroom", &url];
+    let output = bench(dir.path(), &args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(ends_with_a_verdict(&last_line(&output)), "{}", text(&output.stdout));
+    let report = json(&dir.path().join("r.json"));
+    let counters = &report["steps"][0]["runs"][0]["endpoints"][0]["counters"];
+    assert_eq!(counters["sent"], 500);
+    assert_eq!(counters["successes"], 500);
+    assert_eq!(report["steps"][0]["runs"][0]["finish"], "count");
+    let head = server.client().get("/v1/head").unwrap();
+    assert!(head.text().contains("500"), "{}", head.text());
+}
+
+#[test]
+fn every_form_of_output_is_written_and_can_be_made_again_from_the_result() {
+    let server = Server::start();
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("{}/health", server.url());
+    let args = [
+        "ladder",
+        "-c",
+        "1,2",
+        "-z",
+        "300ms",
+        "--warmup",
+        "0",
+        "--repeat",
+        "2",
+        "--json",
+        "r.json",
+        "--html",
+        "r.html",
+        "--md",
+        "r.md",
+        "--csv",
+        "r.csv",
+        "-q",
+        "--no-headroom",
+        &url,
+    ];
+    let output = bench(dir.path(), &args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout).lines().count(), 1, "{}", text(&output.stdout));
+    for (file, part) in [("r.html", "<svg"), ("r.md", "| c=1"), ("r.csv", "c=2,")] {
+        let written = std::fs::read_to_string(dir.path().join(file)).unwrap();
+        assert!(written.contains(part), "{part:?} is not in {file}:\n{written}");
+    }
+    for (format, part) in [
+        ("text", "Steps"),
+        ("md", "| c=1"),
+        ("html", "<svg"),
+        ("csv", "c=2,"),
+        ("ab", "Requests per second:"),
+        ("prometheus", "# TYPE"),
+        ("json", "wellspring-bench/1"),
+    ] {
+        let again = bench(dir.path(), &["report", "--as", format, "r.json"]);
+        assert!(text(&again.stdout).contains(part), "{format}: {}", text(&again.stdout));
+    }
+    let form = bench(dir.path(), &["report", "--form", "2", "r.json"]);
+    assert!(text(&form.stdout).contains("| users"), "{}", text(&form.stdout));
+    let history = bench(dir.path(), &["history", "."]);
+    assert!(text(&history.stdout).contains("1 result file"), "{}", text(&history.stdout));
+    let same = bench(dir.path(), &["compare", "r.json", "r.json"]);
+    assert!(same.status.success());
+    assert!(!text(&same.stdout).contains("slower"), "{}", text(&same.stdout));
+}
+
+#[test]
+fn exit_codes_are_what_scripts_rely_on() {
+    let server = Server::start();
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("{}/health", server.url());
+    let code = |args: &[&str]| bench(dir.path(), args).status.code();
+    let short = ["-z", "200ms", "--no-headroom", "-q"];
+    let with = |more: &[&str]| {
+        let args: Vec<&str> = short.iter().chain(more).copied().collect();
+        code(&args)
+    };
+    assert_eq!(with(&[&url]), Some(0));
+    assert_eq!(with(&["--fail-if", "p50<100s", &url]), Some(99));
+    assert_eq!(with(&["--fail-if", "p50>100s", &url]), Some(0));
+    assert_eq!(with(&["--fail-if", "speed>1", &url]), Some(64));
+    assert_eq!(with(&[&format!("{}/nothing-here", server.url())]), Some(1));
+    assert_eq!(with(&["--expect", "404", &format!("{}/nothing-here", server.url())]), Some(0));
+    assert_eq!(with(&["ftp://x/"]), Some(64));
+    assert_eq!(code(&[]), Some(64));
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    assert_eq!(with(&[&format!("http://{free}/")]), Some(69));
+    assert_eq!(code(&["compare", "a.json", "b.json"]), Some(66));
+    std::fs::write(dir.path().join("a.json"), "{}").unwrap();
+    assert_eq!(code(&["compare", "a.json", "a.json"]), Some(65));
+    assert_eq!(code(&["scenario", "none.toml"]), Some(66));
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate_and_tells_the_three_distributions() {
+    let server = Server::start();
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("{}/health", server.url());
+    let args = [
+        "-r",
+        "500",
+        "-z",
+        "1s",
+        "--arrivals",
+        "poisson",
+        "--phases",
+        "--json",
+        "-",
+        "--no-headroom",
+        &url,
+    ];
+    let output = bench(dir.path(), &args);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let run = &report["steps"][0]["runs"][0];
+    let due = run["open_loop"]["due"].as_u64().unwrap();
+    assert!((380..620).contains(&due), "{due} were due");
+    let endpoint = &run["endpoints"][0];
+    assert_eq!(endpoint["counters"]["successes"].as_u64(), Some(due));
+    for distribution in ["service", "response", "lateness"] {
+        assert_eq!(endpoint[distribution]["count"].as_u64(), Some(due), "{distribution}");
+    }
+    assert_eq!(endpoint["phases"]["first_byte"]["count"].as_u64(), Some(due));
+}
+
+#[test]
+fn interrupting_ends_with_a_report() {
+    let server = Server::start();
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("{}/health", server.url());
+    let child = Command::new(env!("CARGO_BIN_EXE_wellspring"))
+        .args(["bench", "-z", "1m", "--no-headroom", "--warmup", "0", &url])
+        .current_dir(dir.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupted.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(ends_with_a_verdict(&last_line(&output)), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("interrupted after"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_scenario_runs_its_setup_and_its_steps() {
+    let server = Server::start();
+    let dir = tempfile::tempdir().unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/events.toml");
+    let file = file.to_str().unwrap();
+    let url = server.url();
+    let args = [
+        "scenario",
+        file,
+        "--url",
+        &url,
+        "--users",
+        "4",
+        "-z",
+        "1s",
+        "--warmup",
+        "0",
+        "--json",
+        "r.json",
+        "--no-headroom",
+        "-q",
+    ];
+    let output = bench(dir.path(), &args);
+    assert!(output.status.success(), "{}{}", text(&output.stderr), text(&output.stdout));
+    let report = json(&dir.path().join("r.json"));
+    let endpoints = report["steps"][0]["runs"][0]["endpoints"].as_array().unwrap().clone();
+    assert!(endpoints.len() >= 4, "{} endpoints", endpoints.len());
+    for endpoint in endpoints {
+        let counters = &endpoint["counters"];
+        assert!(counters["successes"].as_u64().unwrap() > 0, "{endpoint}");
+        assert_eq!(counters["sent"], counters["successes"], "{}: {counters}", endpoint["name"]);
+    }
+    assert!(bench(dir.path(), &["scenario", file, "--check"]).status.success());
+}
+
+#[test]
+fn what_others_wrote_becomes_a_scenario() {
+    let server = Server::start();
+    let dir = tempfile::tempdir().unwrap();
+    let line = format!("curl '{}/health' -H 'Accept: */*'", server.url());
+    let made = bench(dir.path(), &["import", "curl", &line, "-o", "s.toml"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let args = ["scenario", "s.toml", "-n", "20", "--users", "2", "-q", "--no-headroom"];
+    let output = bench(dir.path(), &args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    // Our own description of ourselves can be taken over, and what comes out loads.
+    let described = server.client().get("/openapi.json").unwrap();
+    std::fs::write(dir.path().join("api.json"), &described.body).unwrap();
+    let made = bench(dir.path(), &["import", "openapi", "api.json", "-o", "api.toml"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let checked = bench(dir.path(), &["scenario", "api.toml", "--check", "--url", &server.url()]);
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+}
+
+#[test]
+fn two_servers_measured_in_turns_are_compared_in_pairs() {
+    let server = Server::start();
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("{}/health", server.url());
+    let args = [
+        "compare",
+        &url,
+        &url,
+        "--pairs",
+        "4",
+        "-z",
+        "150ms",
+        "--json",
+        "-",
+        "-q",
+        "--no-headroom",
+    ];
+    let output = bench(dir.path(), &args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let comparison: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(comparison["steps"][0]["design"], "paired");
+    assert_eq!(comparison["steps"][0]["runs_a"], 4);
+}
+
+#[test]
+fn a_token_is_fetched_first_and_no_secret_reaches_the_result() {
+    let server = Server::start();
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("{}/health", server.url());
+    let secret = "hunter2-very-secret";
+    let header = format!("X-API-Key: {secret}");
+    let args = [
+        "-n",
+        "10",
+        "-c",
+        "1",
+        "-q",
+        "--no-headroom",
+        "--json",
+        "r.json",
+        "--basic",
+        &format!("me:{secret}"),
+        "-H",
+        &header,
+        &url,
+    ];
+    let output = bench(dir.path(), &args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let written = std::fs::read_to_string(dir.path().join("r.json")).unwrap();
+    assert!(!written.contains(secret), "a secret is in the result file");
+    // A service that gives no token is told apart from one that is not there.
+    let refused = bench(dir.path(), &["-n", "1", "--token-url", &url, &url]);
+    assert_eq!(refused.status.code(), Some(69));
+    assert!(text(&refused.stderr).contains("logging in"), "{}", text(&refused.stderr));
+}
