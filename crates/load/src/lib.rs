@@ -5,6 +5,7 @@
 //! measured is kept in one [`result::Report`], from which every form of output
 //! is rendered and which the checks judge.
 
+pub mod audit;
 pub mod check;
 pub mod compare;
 pub mod driver;

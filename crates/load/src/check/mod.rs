@@ -34,6 +34,7 @@ mod modes;
 mod noise;
 mod offered;
 mod place;
+pub mod ratios;
 mod repeats;
 mod sameness;
 mod scaling;

@@ -213,3 +213,18 @@ fn crablet_puts_json_into_texts() {
     );
     assert!(seen.iter().any(|request| request.starts_with("POST /project\ncontent-type: application/json\n\n{\"projectors\":[{\"id\":\"c\",\"query\":{\"items\":[{\"types\":[\"StudentRegistered\"],\"tags\":[\"student:hocqtl5w2s-")));
 }
+
+#[test]
+fn the_examples_of_the_documentation_load() {
+    let path = folder().join("../docs/bench/scenarios.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut count = 0;
+    for block in text.split("```toml\n").skip(1) {
+        let block = block.split("```").next().unwrap();
+        let options = Options { environment: |_| None, ..Options::default() };
+        let loaded = Scenario::parse(block, &path, &options);
+        assert!(loaded.is_ok(), "{}\n{block}", loaded.unwrap_err());
+        count += 1;
+    }
+    assert!(count >= 5, "{count} examples");
+}
