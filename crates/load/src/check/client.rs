@@ -134,7 +134,9 @@ fn judge_headroom((null, achieved): (f64, f64)) -> Option<Said> {
         rate(achieved)
     );
     Some(if ratio < 1.1 {
-        Said::stop(format!("{facts}: the client was the bottleneck."))
+        Said::stop(format!(
+            "{facts}: the figures are those of this client and machine, not of the server."
+        ))
     } else {
         Said::care(format!("{facts}: part of the latency is the client's."))
     })

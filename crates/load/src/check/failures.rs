@@ -110,7 +110,7 @@ mod tests {
         assert!(with(0, 0, 0).sentence.contains("fewer than 0.030 %"), "{:?}", with(0, 0, 0));
         let few = with(30, 20, 10);
         assert_eq!(few.outcome, Outcome::Note);
-        assert!(few.sentence.starts_with("60 of 9,960 requests failed: 0.60 %"), "{few:?}");
+        assert!(few.sentence.starts_with("60 of 9 960 requests failed: 0.60 %"), "{few:?}");
         assert_eq!(with(100, 0, 0).outcome, Outcome::Care);
         assert_eq!(with(0, 9_900, 0).outcome, Outcome::Stop);
     }

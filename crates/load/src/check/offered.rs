@@ -219,7 +219,7 @@ mod tests {
         let said = judged(&step);
         assert_eq!(said.outcome, Outcome::Care);
         assert!(
-            said.sentence.contains("100 of 10,000 requests due were never sent (1.0 %)"),
+            said.sentence.contains("100 of 10 000 requests due were never sent (1.0 %)"),
             "{said:?}"
         );
         let mut step = build::open(1_000.0).step();

@@ -222,7 +222,7 @@ mod tests {
             fit(Word::Slower, claim, rounded(2.47, 0.01), rounded(0.13, 0.01), Better::Lower),
             Fit::Fits(_)
         ));
-        // From the figure with more digits, +1,800 % cannot be had.
+        // From the figure with more digits, +1 800 % cannot be had.
         let precise = rounded(0.1325, 0.0001);
         let off = fit(Word::More, share(1_800.0), rounded(2.47, 0.01), precise, Better::Lower);
         assert!(matches!(off, Fit::Off(range) if (range.low - 17.6).abs() < 0.02), "{off:?}");

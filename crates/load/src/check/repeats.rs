@@ -149,7 +149,7 @@ mod tests {
         let steady = judged(&[1.0, 1.01, 0.99, 1.0, 1.02]);
         assert_eq!(steady.outcome, Outcome::Passed);
         assert!(
-            steady.sentence.starts_with("5 runs: throughput 3,960/s (3,920/s … 4,039/s"),
+            steady.sentence.starts_with("5 runs: throughput 3 960/s (3 920/s … 4 039/s"),
             "{steady:?}"
         );
         let unsteady = judged(&[1.0, 1.3, 0.8, 1.0, 1.1]);

@@ -70,7 +70,7 @@ mod tests {
     fn with(there: Option<u64>) -> Said {
         let mut step = build::closed(4).step();
         let run = &mut step.runs[0];
-        // 39,600 successes, 100 failed answers, 50 timeouts.
+        // 39 600 successes, 100 failed answers, 50 timeouts.
         let counters = &mut run.endpoints[0].counters;
         counters.statuses.insert(500, 100);
         counters.errors.insert(ErrorKind::Timeout, 50);

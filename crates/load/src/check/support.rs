@@ -87,7 +87,7 @@ mod tests {
     fn the_highest_quantile_is_named() {
         assert_eq!(with(19).outcome, Outcome::Care);
         assert_eq!(with(999).outcome, Outcome::Note);
-        assert!(with(999).sentence.contains("up to p95; p99 needs 1,000"), "{:?}", with(999));
+        assert!(with(999).sentence.contains("up to p95; p99 needs 1 000"), "{:?}", with(999));
         assert_eq!(with(1_000).outcome, Outcome::Passed);
         assert!(with(10_000).sentence.contains("up to p99.9."), "{:?}", with(10_000));
     }

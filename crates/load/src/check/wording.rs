@@ -12,7 +12,7 @@ pub fn duration(ns: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// A number with three significant digits, thousands apart: `0.853`, `12.3`, `1,234`.
+/// A number with three significant digits, thousands apart: `0.853`, `12.3`, `1 234`.
 #[must_use]
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
@@ -24,19 +24,19 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// A count, thousands apart: `12,345`.
+/// A count, thousands apart: `12 345`.
 #[must_use]
 pub fn count(n: u64) -> String {
     thousands(&n.to_string())
 }
 
-/// A count with its noun in the right number: `1 request`, `12,345 requests`.
+/// A count with its noun in the right number: `1 request`, `12 345 requests`.
 #[must_use]
 pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
-/// A rate: `10,234/s`.
+/// A rate: `10 234/s`.
 #[must_use]
 pub fn rate(per_s: f64) -> String {
     format!("{}/s", three_digits(per_s))
@@ -67,7 +67,7 @@ fn thousands(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
+            text.push(' ');
         }
         text.push(digit);
     }
@@ -88,21 +88,21 @@ mod tests {
             (15_249.0, "15.2 µs"),
             (999_600_000.0, "1.00 s"),
             (12e9, "12.0 s"),
-            (1234e9, "1,234 s"),
+            (1234e9, "1 234 s"),
         ] {
             assert_eq!(duration(ns), text);
         }
-        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(count(1_234_567), "1 234 567");
         assert_eq!(count(123), "123");
-        assert_eq!(rate(10_234.4), "10,234/s");
+        assert_eq!(rate(10_234.4), "10 234/s");
         assert_eq!(rate(0.5), "0.500/s");
         assert_eq!(percent(0.972), "97.2 %");
         assert_eq!(percent(0.000_13), "0.013 %");
-        assert_eq!(percent(12.5), "1,250 %");
-        assert_eq!(three_digits(-1234.0), "-1,234");
+        assert_eq!(percent(12.5), "1 250 %");
+        assert_eq!(three_digits(-1234.0), "-1 234");
         assert_eq!(quantile(0.999), "p99.9");
         assert_eq!(quantile(0.5), "p50");
         assert_eq!(counted(1, "request", "requests"), "1 request");
-        assert_eq!(counted(1000, "request", "requests"), "1,000 requests");
+        assert_eq!(counted(1000, "request", "requests"), "1 000 requests");
     }
 }

@@ -8,7 +8,7 @@ pub(crate) const NOTHING: &str = "–";
 /// A duration with the unit that fits: `812 ns`, `12.3 µs`, `1.25 ms`, `2.50 s`.
 pub(crate) fn duration(ns: f64) -> String {
     for (unit, length) in [("ns", 1.0), ("µs", 1e3), ("ms", 1e6)] {
-        // 999.6 would be rounded to 1,000 of a unit when the next one fits better.
+        // 999.6 would be rounded to 1 000 of a unit when the next one fits better.
         if ns < 999.5 * length {
             return format!("{} {unit}", three_digits(ns / length));
         }
@@ -16,19 +16,19 @@ pub(crate) fn duration(ns: f64) -> String {
     format!("{} s", three_digits(ns / 1e9))
 }
 
-/// A rate: `12,346/s`, `123/s`, `1.25/s`.
+/// A rate: `12 346/s`, `123/s`, `1.25/s`.
 pub(crate) fn rate(per_s: f64) -> String {
     if per_s >= 999.5 { format!("{}/s", grouped(per_s)) } else { three_digits(per_s) + "/s" }
 }
 
-/// A whole number with its thousands apart: `1,234,567`.
+/// A whole number with its thousands apart: `1 234 567`.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates, which is what is wanted
 pub(crate) fn grouped(value: f64) -> String {
     let digits = (value.round().max(0.0) as u64).to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
+            text.push(' ');
         }
         text.push(digit);
     }
@@ -89,7 +89,7 @@ pub(crate) fn change(log_ratio: f64) -> String {
 
 /// A factor of at least 1, with an end to its digits: few runs allow anything.
 pub(crate) fn factor(ratio: f64) -> String {
-    if ratio < 999.5 { three_digits(ratio) } else { "over 1,000".into() }
+    if ratio < 999.5 { three_digits(ratio) } else { "over 1 000".into() }
 }
 
 /// A range of changes given as log ratios: `−9.8…+9.8 %`, or with a factor where
@@ -148,14 +148,14 @@ mod tests {
         assert_eq!(told, ["0.50 ns", "812 ns", "12.3 µs", "1.00 ms", "1.25 ms", "2.50 s", "123 s"]);
         assert_eq!(
             [rate(1_234_567.4), rate(12.34), rate(999.4)],
-            ["1,234,567/s", "12.3/s", "999/s"]
+            ["1 234 567/s", "12.3/s", "999/s"]
         );
         assert_eq!([share(0.0), share(0.123), share(0.000_012)], ["0 %", "12.3 %", "0.0012 %"]);
         let changes = [0.12, -0.034, 0.0, 1.5].map(|share: f64| change(share.ln_1p()));
         assert_eq!(changes, ["+12 %", "−3.4 %", "0.0 %", "× 2.50"]);
         assert_eq!(change_range(-0.1, 0.1, 1), "−9.5…+10.5 %");
         assert_eq!(change_range(-3.0, 2.9, 0), "−95 %…× 18.2");
-        assert_eq!(change_range(3.0, 90.0, 0), "× 20.1…× over 1,000");
+        assert_eq!(change_range(3.0, 90.0, 0), "× 20.1…× over 1 000");
         assert_eq!([p_value(0.0), p_value(0.0123), p_value(0.354)], ["< 0.001", "0.012", "0.35"]);
         assert_eq!(clean("a\u{1b}[31m\nb"), "a\u{fffd}[31m\u{fffd}b");
     }

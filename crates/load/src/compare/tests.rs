@@ -261,9 +261,9 @@ fn two_pairs_of_wild_runs_are_told_without_endless_digits() {
     let comparison = compare(&of(100, [1_000, 90_000]), &of(102, [80_000, 2_000]));
     let throughput = comparison.steps[0].metric(Metric::Throughput).unwrap();
     assert_eq!(throughput.verdict, Verdict::NoDifferenceSeen);
-    assert!(throughput.sentence.contains("% (−100 %…× over 1,000)"), "{}", throughput.sentence);
+    assert!(throughput.sentence.contains("% (−100 %…× over 1 000)"), "{}", throughput.sentence);
     assert!(
-        throughput.sentence.ends_with("under a factor of over 1,000 could not have been seen."),
+        throughput.sentence.ends_with("under a factor of over 1 000 could not have been seen."),
         "{}",
         throughput.sentence
     );

@@ -125,6 +125,7 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Measured, RunError> {
     validate(plan)?;
+    crate::machine::allow_open_files(u64::from(plan.settings.connections) + 256);
     let clock = Clock::start();
     let setup = Arc::new(Setup::new(plan, clock));
     let control =

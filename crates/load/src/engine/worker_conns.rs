@@ -11,6 +11,8 @@ use rustix::io::Errno;
 /// The first wait before a failed connection is tried again; doubled up to [`LONGEST_BACKOFF_NS`].
 const BACKOFF_NS: u64 = 10_000_000;
 const LONGEST_BACKOFF_NS: u64 = 500_000_000;
+/// A connection that was open this long and closed while idle is opened again at once.
+const RESTED_NS: u64 = 1_000_000_000;
 
 impl Worker {
     /// The number of place `place` of connection `index` among all places of this worker.
@@ -136,9 +138,11 @@ impl Worker {
                 lost += 1;
             }
         }
-        if was_open && (lost > 0 || self.conns[index].failures == 0) {
+        let age_ns = self.setup.clock.now_ns().saturating_sub(self.conns[index].begun_ns);
+        if was_open && (lost > 0 || age_ns >= RESTED_NS) {
             self.reopen(index, tally);
         } else if was_open {
+            // Closed as soon as it was opened, and nobody has lost anything: not again at once.
             self.retry_later(index);
         } else {
             self.connect_failed(index, Errno::CONNRESET, tally);

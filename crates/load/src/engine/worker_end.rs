@@ -83,9 +83,9 @@ impl Worker {
             if at.phase != Phase::UnderWay || passed_ns <= self.setup.timeout_ns {
                 continue;
             }
-            self.lose(number, ErrorKind::Timeout, tally);
             let conn = &mut self.conns[index];
             if conn.wire.cancel(place, &mut conn.out) {
+                self.lose(number, ErrorKind::Timeout, tally);
                 self.free(number, tally);
                 self.flush(index, tally);
             } else {

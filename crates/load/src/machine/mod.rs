@@ -6,4 +6,6 @@ mod processors;
 
 pub use environment::{describe, identify_server};
 pub use noise::{NoiseProbe, calibrate, process_cpu_ns, process_rss_bytes};
-pub use processors::{allowed_cpus, cpus_for, fine_timers, peak_rss_bytes, pin_to};
+pub use processors::{
+    allow_open_files, allowed_cpus, cpus_for, fine_timers, peak_rss_bytes, pin_to,
+};

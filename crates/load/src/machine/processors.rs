@@ -1,5 +1,6 @@
 //! Processors and timers of the calling thread.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 use std::num::NonZeroU64;
 
@@ -36,6 +37,17 @@ pub fn pin_to(cpu: u32) {
 /// slack instead of the usual 50 µs).
 pub fn fine_timers() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
+}
+
+/// Raises this process's soft limit on open files to `wanted`, as far as the hard one allows.
+pub fn allow_open_files(wanted: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    let Some(soft) = limit.current else { return };
+    if soft < wanted {
+        let current = Some(limit.maximum.map_or(wanted, |hard| hard.min(wanted)));
+        // Refused: opening connections will say so.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
+    }
 }
 
 /// The largest resident memory of this process so far, in bytes; 0 if unknown.
