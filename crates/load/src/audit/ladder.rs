@@ -62,7 +62,7 @@ fn series_scaling(table: &Table, series: Option<&str>) -> Vec<Said> {
         let allowed = more / users;
         if growth.low > allowed * SUPERLINEAR {
             said.push((12, Some(other.name.clone()), Outcome::Care, format!(
-                "Throughput grew {} from {} to {}, though there were only {} times the users: something besides their number changed.",
+                "Throughput grew {} from “{}” to “{}”, though there were only {} times the users: something besides their number changed.",
                 factors(growth),
                 one.name,
                 other.name,

@@ -1,6 +1,8 @@
 //! Tables that must trip each check of the audit, and tables that must not; and the page of published ones.
 
 use super::*;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// An audit of one table with these rows and claims.
 fn of(rows: &[&str], claims: &[&str]) -> AuditReport {
@@ -37,7 +39,7 @@ fn littles_law_trips_only_outside_all_rounding() {
     assert_eq!(busy("106/s", "10 ms").0, Outcome::Passed);
     let (outcome, sentence) = busy("50/s", "10 ms");
     assert_eq!(outcome, Outcome::Care);
-    assert!(sentence.contains("no request was under way"), "{sentence}");
+    assert!(sentence.contains("is in neither figure"), "{sentence}");
 }
 
 #[test]
@@ -49,6 +51,14 @@ fn think_time_ramps_and_open_loops_are_allowed_for() {
     assert_eq!(row(1, ramp).0, Outcome::Passed);
     let too_many = "concurrency = \"up to 50\"; throughput = \"1,000/s\"; mean = \"200 ms\"";
     assert_eq!(row(1, too_many).0, Outcome::Stop);
+}
+
+#[test]
+fn requests_under_way_at_the_end_are_allowed_for() {
+    let long = "concurrency = 10; throughput = \"10.0/s\"; mean = \"1.05 s\"; max = \"3.0 s\"";
+    assert_eq!(row(1, long).0, Outcome::Stop);
+    assert_eq!(row(1, &format!("{long}; duration = \"20 s\"")).0, Outcome::Passed);
+    assert_eq!(row(1, &format!("{long}; duration = \"200 s\"")).0, Outcome::Stop);
 }
 
 #[test]
@@ -140,7 +150,10 @@ fn ladder(rows: &[(u32, &str)], extra: &str) -> Vec<AuditFinding> {
 fn superlinear_ladders_are_told() {
     let found = ladder(&[(1, "38,886"), (2, "153,920"), (4, "220,168")], "");
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].sentence.starts_with("Throughput grew 3.96 times from 1 to 2"), "{found:?}");
+    assert!(
+        found[0].sentence.starts_with("Throughput grew 3.96 times from “1” to “2”"),
+        "{found:?}"
+    );
     let found = ladder(&[(1, "24"), (20, "355")], "");
     assert_eq!(found[0].outcome, Outcome::Passed);
     // 48 to 51 for 24 to 25 is possible within rounding.
@@ -198,4 +211,57 @@ fn the_text_lists_what_was_found_and_what_could_not_be_asked() {
     );
     let page = render_markdown(&report);
     assert!(page.starts_with("### T\n\n| | mean | p50 | requests |\n|---|---|---|---|\n| one | 97.58ms | 301ms | 42,372 |\n"), "{page}");
+}
+
+/// The page of published tables and the files it is made from.
+fn page() -> (PathBuf, String) {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench/published.md");
+    let text =
+        fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+    (page.with_extension(""), text)
+}
+
+/// The page with what the audit says now between its markers, and the files it embeds.
+fn rendered(folder: &Path, page: &str) -> (String, Vec<String>) {
+    let (mut text, mut files) = (String::new(), Vec::new());
+    let mut rest = page;
+    while let Some((before, after)) = rest.split_once("<!-- audit: ") {
+        let (file, after) = after.split_once(" -->\n").expect("a marker ends with -->");
+        let (_, after) =
+            after.split_once("<!-- end of audit -->").expect("each marker has its end");
+        let source =
+            fs::read_to_string(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let published = Published::parse(&source).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert!(page.contains(&published.source), "the page links to {}", published.source);
+        let now = render_markdown(&audit(published));
+        text += &format!("{before}<!-- audit: {file} -->\n\n{now}\n<!-- end of audit -->");
+        files.push(file.to_owned());
+        rest = after;
+    }
+    (text + rest, files)
+}
+
+/// Only reads. To see the text as it should be: `cargo test -p wellspring-load shows_the_page -- --ignored --nocapture`.
+#[test]
+fn the_page_says_exactly_what_the_audit_finds() {
+    let (folder, page) = page();
+    let (now, mut embedded) = rendered(&folder, &page);
+    for (line, (there, here)) in page.lines().zip(now.lines()).enumerate() {
+        assert_eq!(there, here, "docs/bench/published.md, line {}", line + 1);
+    }
+    assert_eq!(page.lines().count(), now.lines().count());
+    embedded.sort();
+    let files = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut files: Vec<String> = files.collect();
+    files.sort();
+    assert_eq!(files, embedded, "each file is embedded once");
+}
+
+#[test]
+#[ignore = "prints the page as it should be; it checks nothing"]
+fn shows_the_page() {
+    let (folder, page) = page();
+    println!("{}", rendered(&folder, &page).0);
 }

@@ -247,4 +247,18 @@ mod tests {
         report.steps[0].runs[0].endpoints.clear();
         apply(&mut report, &[]);
     }
+
+    #[test]
+    fn the_page_of_checks_has_them_all_in_order() {
+        let page =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench/checks.md");
+        let page = std::fs::read_to_string(page).expect("docs/bench/checks.md");
+        let headings: Vec<&str> =
+            page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        let names: Vec<String> = NAMES.iter().map(|(id, name)| format!("{id} {name}")).collect();
+        assert_eq!(headings, names);
+        for part in page.split("\n## ").skip(1) {
+            assert!(part.contains("**What to do.**"), "{part}");
+        }
+    }
 }

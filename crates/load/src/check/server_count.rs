@@ -45,7 +45,7 @@ fn judge_run(run: &Run, there: u64, by: &str, places: u64) -> Option<Said> {
         counted(counters.successes, "success", "successes"),
         counted(answers, "answer", "answers")
     );
-    if there + edge < counters.successes {
+    if there.saturating_add(edge) < counters.successes {
         return Some(Said::stop(format!(
             "{facts}: {} were answered by something else.",
             count(counters.successes - there)
