@@ -1,11 +1,11 @@
 //! The forms of `bench` that send nothing to a server of yours: history, report, import, self-test, audit.
 
-use super::compare::read_report;
 use super::finish::{terminal_options, write_file};
 use crate::cli::exit::{Code, Failure};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use wellspring_load::audit;
 use wellspring_load::compare::Color;
 use wellspring_load::history;
 use wellspring_load::import::{self, MicroReport};
@@ -250,6 +250,11 @@ pub(super) struct AuditArgs {
 }
 
 pub(super) fn audit(args: &AuditArgs) -> Result<ExitCode, Failure> {
-    let _ = (args, read_report);
-    todo!()
+    let text = read_text(&args.file)?;
+    let published = audit::Published::parse(&text)
+        .map_err(|error| Failure::data(format!("{}: {error}", args.file.display())))?;
+    let report = audit::audit(published);
+    let text = if args.md { audit::render_markdown(&report) } else { audit::render_text(&report) };
+    standard_output(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
