@@ -68,6 +68,8 @@ pub struct Progress<'a> {
     pub failures: u64,
     /// The seconds that are over.
     pub slices: &'a [Slice],
+    /// How much of the run is done, 0 to 1, by time or by requests, whichever is further.
+    pub done_share: f64,
 }
 
 /// What [`run`] measured and learned.
@@ -273,15 +275,23 @@ fn watch(
             continue;
         }
         told_ns = now_ns;
-        let total = |of: fn(&setup::Published) -> &std::sync::atomic::AtomicU64| {
+        let total = |of: fn(&setup::Published) -> &std::sync::atomic::AtomicU64| -> u64 {
             control.published.iter().map(|worker| of(worker).load(Ordering::Relaxed)).sum()
         };
+        let (successes, failures) =
+            (total(|worker| &worker.successes), total(|worker| &worker.failures));
+        let elapsed_ns = now_ns.saturating_sub(measured_from_ns);
+        let share =
+            |part: u64, of: Option<u64>| of.map_or(0.0, |of| part as f64 / of.max(1) as f64);
+        let by_time = share(elapsed_ns, setup.duration_ns);
+        let by_count = share(successes + failures, control.requests());
         observer.progress(&Progress {
-            elapsed_ns: now_ns.saturating_sub(measured_from_ns),
+            elapsed_ns,
             warming_up: now_ns < measured_from_ns,
-            successes: total(|worker| &worker.successes),
-            failures: total(|worker| &worker.failures),
+            successes,
+            failures,
             slices: &seconds.done,
+            done_share: by_time.max(by_count).min(1.0),
         });
     }
 }

@@ -133,6 +133,7 @@ pub(super) struct Control {
     budget: AtomicU64,
     /// Whether the number of requests is limited.
     pub(super) limited: bool,
+    requests: Option<u64>,
     block: u64,
     pub(super) published: Vec<Published>,
 }
@@ -143,11 +144,17 @@ impl Control {
         Control {
             stop,
             limited: requests.is_some(),
+            requests,
             // Small enough that workers end together, large enough that they seldom meet here.
             block: (budget / (u64::from(workers) * 64)).clamp(1, 1024),
             budget: AtomicU64::new(budget),
             published: (0..workers).map(|_| Published::default()).collect(),
         }
+    }
+
+    /// The limit on the number of requests.
+    pub(super) fn requests(&self) -> Option<u64> {
+        self.requests
     }
 
     pub(super) fn stopping(&self) -> bool {

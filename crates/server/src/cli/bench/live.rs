@@ -19,7 +19,12 @@ use wellspring_load::result::Slice;
 /// Lines taken up on the terminal.
 const HEIGHT: u16 = 14;
 /// Columns left of the plots, for their scale.
-const SCALE: u16 = 9;
+const SCALE: u16 = 12;
+
+/// Columns of the progress bar.
+const BAR: usize = 20;
+/// Columns a second may take while there are few.
+const WIDEST_SECOND: usize = 4;
 
 /// A view being drawn.
 pub(super) struct Live {
@@ -73,7 +78,11 @@ impl Widget for Picture<'_> {
         let [head, numbers, rate, heat, foot] = Layout::vertical(rows).areas(area);
         let elapsed = figures::elapsed(self.progress.elapsed_ns);
         let stage = if self.progress.warming_up { "warming up".to_owned() } else { elapsed };
-        Line::from(vec![self.what.bold(), "  ".into(), stage.into()]).render(head, buffer);
+        let full = (self.progress.done_share * BAR as f64).round() as usize;
+        let bar = format!("{}{}", "━".repeat(full.min(BAR)), "─".repeat(BAR - full.min(BAR)));
+        let percent = format!("  {:.0} %  ", self.progress.done_share * 100.0);
+        let line = vec![bar.cyan(), percent.into(), self.what.bold(), "  ".into(), stage.into()];
+        Line::from(line).render(head, buffer);
         self.numbers().render(numbers, buffer);
         self.rate(rate, buffer);
         self.heat(heat, buffer);
@@ -100,42 +109,45 @@ impl Picture<'_> {
         Line::from(spans)
     }
 
-    /// The seconds that fit, the newest at the right.
-    fn shown(&self, width: u16) -> &[Slice] {
-        let slices = self.progress.slices;
-        &slices[slices.len().saturating_sub(usize::from(width))..]
+    /// The seconds that fit, the newest at the right, and how many columns each takes.
+    fn shown(&self, width: u16) -> (&[Slice], usize) {
+        let (slices, width) = (self.progress.slices, usize::from(width));
+        let columns = (width / slices.len().max(1)).clamp(1, WIDEST_SECOND);
+        (&slices[slices.len().saturating_sub(width / columns)..], columns)
     }
 
     fn rate(&self, area: Rect, buffer: &mut Buffer) {
         let [scale, plot] =
             Layout::horizontal([Constraint::Length(SCALE), Constraint::Min(1)]).areas(area);
-        let shown = self.shown(plot.width);
+        let (shown, columns) = self.shown(plot.width);
         let highest = shown.iter().map(|slice| slice.successes).max().unwrap_or(0);
-        let top = format!("{}/s", figures::significant(highest as f64));
+        let top = format!("{}/s", figures::count(highest));
         Paragraph::new(top.dim()).render(scale, buffer);
-        let data: Vec<u64> = shown.iter().map(|slice| slice.successes).collect();
+        let data: Vec<u64> =
+            shown.iter().flat_map(|slice| std::iter::repeat_n(slice.successes, columns)).collect();
         Sparkline::default().data(&data).max(highest.max(1)).cyan().render(plot, buffer);
     }
 
     fn heat(&self, area: Rect, buffer: &mut Buffer) {
-        let shown = self.shown(area.width.saturating_sub(SCALE));
+        let (shown, columns) = self.shown(area.width.saturating_sub(SCALE));
         let Some((low, high)) = powers(shown) else { return };
-        let rows = usize::from(area.height);
+        // A row for each power of two as long as they fit.
+        let rows = usize::from(area.height).min(high + 1 - low);
         for row in 0..rows {
-            // Each row stands for a range of powers of two; the slowest is at the top.
+            // The slowest is at the top.
             let from = low + (high + 1 - low) * (rows - 1 - row) / rows;
-            let to = (low + (high + 1 - low) * (rows - row) / rows).max(from + 1);
+            let to = low + (high + 1 - low) * (rows - row) / rows;
             let y = area.y + row as u16;
             let label = figures::duration(1u64 << (from + 10).min(62));
             buffer.set_string(area.x, y, label, Style::new().dim());
-            for (column, slice) in shown.iter().enumerate() {
+            for (place, slice) in shown.iter().enumerate() {
                 let within = slice.heat.get(from..to.min(slice.heat.len())).unwrap_or_default();
                 let count: u64 = within.iter().sum();
                 let all: u64 = slice.heat.iter().sum();
                 if count > 0 {
                     let share = count as f64 / all.max(1) as f64;
-                    let x = area.x + SCALE + column as u16;
-                    buffer.set_string(x, y, "█", Style::new().fg(warmth(share)));
+                    let x = area.x + SCALE + (place * columns) as u16;
+                    buffer.set_string(x, y, "█".repeat(columns), Style::new().fg(warmth(share)));
                 }
             }
         }
@@ -188,9 +200,10 @@ mod tests {
             successes: 2468,
             failures: 4,
             slices: &[slice.clone(), slice],
+            done_share: 0.4,
         };
         let shown = text(&progress);
-        for part in ["c=4", "1 234/s", "4 failed", "████".get(..6).unwrap_or("█"), "Ctrl-C"]
+        for part in ["c=4", "40 %", "1 234/s", "4 failed", "████████", "524 µs", "Ctrl-C"]
         {
             assert!(shown.contains(part), "{part} is not in\n{shown}");
         }
