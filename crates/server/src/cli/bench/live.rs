@@ -43,7 +43,14 @@ impl Live {
     pub(super) fn begin(&mut self, what: &str) {
         what.clone_into(&mut self.what);
         let idle =
-            Progress { elapsed_ns: 0, warming_up: true, successes: 0, failures: 0, slices: &[] };
+            Progress {
+                elapsed_ns: 0,
+                warming_up: true,
+                successes: 0,
+                failures: 0,
+                slices: &[],
+                done_share: 0.0,
+            };
         self.draw(&idle);
     }
 

@@ -6,10 +6,12 @@ use base64::Engine as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use wellspring_load::driver::{self, OwnedRequest, ServerCount};
-use wellspring_load::engine::Target;
+use wellspring_load::engine::{Clock, Target};
 use wellspring_load::machine::allowed_cpus;
 use wellspring_load::plan::{Arrivals, Load, Plan, Protocol, Settings, Stop};
-use wellspring_load::scenario::{FixedRequest, FixedSource, Statuses};
+use wellspring_load::scenario::{
+    FixedRequest, FixedSource, Scenario, ScenarioError, SetupValues, Statuses,
+};
 use wellspring_load::workload::Source;
 
 /// Connections when none are asked for.
@@ -37,6 +39,10 @@ pub(super) struct RequestOptions {
     /// Which statuses count as success, e.g. 2xx or 200,404. Everything below 400 otherwise.
     #[arg(long, value_name = "STATUSES")]
     expect: Option<String>,
+    /// Path, headers and body hold placeholders such as {{counter}}, {{random:1..100}} or {{uuid}}
+    /// (docs/bench/scenarios.md lists them).
+    #[arg(long)]
+    template: bool,
     #[command(flatten)]
     credentials: Credentials,
 }
@@ -278,13 +284,27 @@ impl RequestOptions {
             headers,
             body,
         };
-        let plain = FixedSource::new(request.clone(), expected).map_err(Failure::usage)?;
-        let hash = driver::workload_hash(&plain);
+        let plain = self.made_of(request.clone(), expected)?;
+        let hash = driver::workload_hash(plain.as_ref());
         if let Some(value) = self.credentials.authorization(target, connection)? {
             request.headers.push(("authorization".to_owned(), value));
         }
-        let source = FixedSource::new(request, expected).map_err(Failure::usage)?;
-        Ok((Arc::new(source), hash))
+        Ok((self.made_of(request, expected)?, hash))
+    }
+
+    fn made_of(
+        &self,
+        request: FixedRequest,
+        expected: Statuses,
+    ) -> Result<Arc<dyn Source>, Failure> {
+        if !self.template {
+            let source = FixedSource::new(request, expected).map_err(Failure::usage)?;
+            return Ok(Arc::new(source));
+        }
+        let wrong = |error: ScenarioError| Failure::usage(format!("--template: {error}"));
+        let scenario = Scenario::of_request(&request, expected, &[]).map_err(wrong)?;
+        let source = scenario.source(&SetupValues::default(), Clock::unix_ns).map_err(wrong)?;
+        Ok(Arc::new(source))
     }
 }
 
