@@ -20,5 +20,6 @@ pub mod random;
 pub mod report;
 pub mod result;
 pub mod scenario;
+pub mod selftest;
 pub mod stats;
 pub mod workload;

@@ -73,6 +73,7 @@ impl Tally {
         if !self.measures(times.due_ns) {
             return;
         }
+        self.roll(times.sent_ns);
         let figures = &mut self.endpoints[usize::from(endpoint)];
         figures.counters.sent += 1;
         figures.counters.bytes_sent += bytes as u64;
@@ -93,6 +94,8 @@ impl Tally {
         done_ns: u64,
     ) {
         self.last_answer_ns = done_ns;
+        // Here and not only now and then, so that every second has exactly its own answers.
+        self.roll(done_ns);
         if !self.measures(times.due_ns) {
             self.warmup_requests += u64::from(times.due_ns < self.window.start_ns);
             return;
@@ -189,7 +192,8 @@ impl Tally {
         self.window.start_ns.saturating_add((self.gathering.index + 1) * 1_000_000_000)
     }
 
-    /// Sends off the second that is over; seconds without anything are sent too.
+    /// Sends off the second that is over at `now_ns`, which never goes back; seconds without anything are sent too.
+    #[inline]
     pub(crate) fn roll(&mut self, now_ns: u64) {
         while now_ns >= self.slice_end_ns() && self.slice_end_ns() < self.window.end_ns {
             let next = Gathered { index: self.gathering.index + 1, ..Gathered::default() };

@@ -108,7 +108,8 @@ impl Worker {
         if now_ns < end_ns && !interrupted && !(nobody_left && self.in_flight == 0) {
             return end_ns;
         }
-        let end_ns = end_ns.min(now_ns);
+        // Later than everything that was sent in this turn of the loop: it belongs to the figures.
+        let end_ns = end_ns.min(self.setup.clock.now_ns() + 1);
         tally.end_at(end_ns);
         self.in_flight_at_end = self.in_flight;
         let overdue = pace.is_some_and(|pace| pace.due_ns() < end_ns) && !self.exhausted;
