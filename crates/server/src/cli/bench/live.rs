@@ -42,15 +42,14 @@ impl Live {
 
     pub(super) fn begin(&mut self, what: &str) {
         what.clone_into(&mut self.what);
-        let idle =
-            Progress {
-                elapsed_ns: 0,
-                warming_up: true,
-                successes: 0,
-                failures: 0,
-                slices: &[],
-                done_share: 0.0,
-            };
+        let idle = Progress {
+            elapsed_ns: 0,
+            warming_up: true,
+            successes: 0,
+            failures: 0,
+            slices: &[],
+            done_share: 0.0,
+        };
         self.draw(&idle);
     }
 

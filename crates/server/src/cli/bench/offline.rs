@@ -12,6 +12,7 @@ use wellspring_load::import::{self, MicroReport};
 use wellspring_load::report;
 use wellspring_load::result::Report;
 use wellspring_load::scenario::{self, import::HarOptions};
+use wellspring_load::selftest::{self, Extent};
 
 fn color() -> Color {
     let terminal = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
@@ -233,11 +234,27 @@ pub(super) struct SelfTestArgs {
     /// Only cases whose name contains this.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Seed of everything random.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
 }
 
 pub(super) fn self_test(args: &SelfTestArgs) -> Result<ExitCode, Failure> {
-    let _ = args;
-    todo!()
+    let extent = if args.long { Extent::Long } else { Extent::Short };
+    let only = args.only.clone().unwrap_or_default();
+    if !selftest::list().iter().any(|(name, _)| name.contains(&only)) {
+        let names: Vec<&str> = selftest::list().iter().map(|(name, _)| *name).collect();
+        return Err(Failure::usage(format!(
+            "no case has {only:?} in its name; there are: {}",
+            names.join(", ")
+        )));
+    }
+    let options = selftest::Options { extent, seed: args.seed, only };
+    let outcomes = selftest::run_all(&options, &mut |outcome| {
+        eprintln!("{}: {} ms", outcome.name, outcome.took_ms);
+    });
+    standard_output(&selftest::render_text(&outcomes))?;
+    Ok(ExitCode::from(selftest::Verdict::of(&outcomes).exit_code()))
 }
 
 #[derive(Debug, clap::Args)]
