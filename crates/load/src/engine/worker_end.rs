@@ -36,7 +36,7 @@ impl Worker {
     }
 
     /// The next moment at which something must be done without a socket asking for it.
-    pub(super) fn next_moment(&self, pace: Option<&Pace>, end_ns: u64) -> u64 {
+    pub(super) fn next_moment(&self, pace: Option<&Pace>, now_ns: u64, end_ns: u64) -> u64 {
         let mut next_ns = self.next_scan_ns;
         if self.stage == Stage::Sending {
             next_ns = next_ns.min(end_ns);
@@ -46,7 +46,11 @@ impl Worker {
         }
         match pace {
             // With no free place only an answer helps, and that wakes us.
-            Some(pace) if !self.idle.is_empty() && pace.due_ns() < end_ns && !self.exhausted => {
+            Some(pace)
+                if !self.idle.is_empty()
+                    && pace.due_ns() < end_ns
+                    && self.may_dispatch(now_ns, end_ns) =>
+            {
                 next_ns.min(pace.due_ns())
             }
             _ => next_ns,
@@ -123,13 +127,23 @@ impl Worker {
         end_ns
     }
 
+    /// Whether requests of an open loop may still be sent: not for long after the
+    /// end, and not at all after an interruption.
+    pub(super) fn may_dispatch(&self, now_ns: u64, end_ns: u64) -> bool {
+        let in_time = match self.stage {
+            Stage::Sending => true,
+            Stage::Draining(_) => {
+                !self.control.stopping() && now_ns < end_ns.saturating_add(OVERDUE_GRACE_NS)
+            }
+        };
+        in_time && !self.exhausted
+    }
+
     /// Whether everything that will be answered has been.
     pub(super) fn finished(&self, now_ns: u64, end_ns: u64, pace: Option<&Pace>) -> bool {
         let Stage::Draining(until_ns) = self.stage else { return false };
-        let overdue = !self.exhausted
-            && !self.control.stopping()
-            && now_ns < end_ns.saturating_add(OVERDUE_GRACE_NS)
-            && pace.is_some_and(|pace| pace.due_ns() < end_ns);
+        let overdue =
+            self.may_dispatch(now_ns, end_ns) && pace.is_some_and(|pace| pace.due_ns() < end_ns);
         (self.in_flight == 0 && !overdue) || now_ns >= until_ns
     }
 
