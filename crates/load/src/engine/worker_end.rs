@@ -162,6 +162,8 @@ impl Worker {
         };
         let unanswered = self.places.iter().filter(|at| measured(&tally, at)).count() as u64;
         let open_loop = pace.map(|mut pace| {
+            // A backlog may reach back into the warm-up, which is in no figure.
+            pace.skip_until(window.start_ns);
             let never_sent = if self.exhausted { 0 } else { pace.skip_until(end_ns) };
             let rate_per_s = match self.setup.load {
                 Load::Open { rate_per_s, .. } => rate_per_s / f64::from(self.setup.workers),
