@@ -184,10 +184,6 @@ impl Worker {
                 first.merge(opening);
             }
         }
-        let silent_tail_ns = match self.in_flight_at_end {
-            0 => 0,
-            _ => end_ns.saturating_sub(tally.last_answer_ns),
-        };
         WorkerResult {
             start_ns: window.start_ns,
             end_ns,
@@ -195,7 +191,8 @@ impl Worker {
             think_ns: self.think_ns,
             open_loop,
             unanswered,
-            silent_tail_ns,
+            last_answer_ns: tally.last_answer_ns,
+            waiting: self.in_flight_at_end > 0 || tally.lost_since_answer,
             server: self.seen.server.take(),
             first_error: self.first_error,
             usage: WorkerUse {
