@@ -338,7 +338,8 @@ fn gather(
     let end_ns = results.iter().map(|worker| worker.end_ns).max().unwrap_or(0);
     let measured_ns = end_ns.saturating_sub(start_ns);
     let counted = results.iter().all(|worker| worker.exhausted);
-    let finish = if control.stopping() && !counted {
+    let interrupted = results.iter().any(|worker| worker.interrupted);
+    let finish = if interrupted && !counted {
         Finish::Interrupted
     } else if counted && control.limited {
         Finish::Count

@@ -197,6 +197,8 @@ pub(super) struct WorkerResult {
     pub(super) usage: WorkerUse,
     /// It ended because the number of requests was reached.
     pub(super) exhausted: bool,
+    /// The user ended it before it would have.
+    pub(super) interrupted: bool,
     pub(super) endpoints: Vec<EndpointResult>,
 }
 

@@ -96,6 +96,7 @@ pub(super) struct Worker {
     stage: Stage,
     in_flight_at_end: u64,
     exhausted: bool,
+    interrupted: bool,
 }
 
 impl Worker {
@@ -136,6 +137,7 @@ impl Worker {
             stage: Stage::Sending,
             in_flight_at_end: 0,
             exhausted: false,
+            interrupted: false,
             setup,
             control,
             index,
@@ -207,9 +209,7 @@ impl Worker {
                 tally.roll(now_ns);
                 self.control.publish(self.index, &tally);
             }
-            if self.stage == Stage::Sending {
-                end_ns = self.maybe_end(now_ns, end_ns, pace.as_ref(), &mut tally);
-            }
+            end_ns = self.maybe_end(now_ns, end_ns, pace.as_ref(), &mut tally);
             if self.finished(now_ns, end_ns, pace.as_ref()) {
                 break;
             }

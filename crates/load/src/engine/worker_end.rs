@@ -99,7 +99,8 @@ impl Worker {
         }
     }
 
-    /// Ends sending when time, count or the user says so. Returns the end of the measured part.
+    /// Ends sending when time, count or the user says so, and waiting for answers soon
+    /// after the user does. Returns the end of the measured part.
     pub(super) fn maybe_end(
         &mut self,
         now_ns: u64,
@@ -108,6 +109,12 @@ impl Worker {
         tally: &mut Tally,
     ) -> u64 {
         let interrupted = self.control.stopping();
+        if let Stage::Draining(until_ns) = &mut self.stage {
+            if interrupted {
+                *until_ns = (*until_ns).min(now_ns + INTERRUPTED_DRAIN_NS);
+            }
+            return end_ns;
+        }
         let nobody_left = self.exhausted || self.places.iter().all(|at| at.phase == Phase::Done);
         if now_ns < end_ns && !interrupted && !(nobody_left && self.in_flight == 0) {
             return end_ns;
@@ -116,6 +123,7 @@ impl Worker {
         let end_ns = end_ns.min(self.setup.clock.now_ns() + 1);
         tally.end_at(end_ns);
         self.in_flight_at_end = self.in_flight;
+        self.interrupted = interrupted && now_ns < end_ns;
         let overdue = pace.is_some_and(|pace| pace.due_ns() < end_ns) && !self.exhausted;
         let drain_ns = match (interrupted, overdue) {
             (true, _) => INTERRUPTED_DRAIN_NS,
@@ -204,6 +212,7 @@ impl Worker {
                 spin: self.setup.spin,
             },
             exhausted: self.exhausted,
+            interrupted: self.interrupted,
             endpoints: tally.endpoints,
         }
     }
