@@ -330,6 +330,14 @@ impl Seconds {
     }
 }
 
+/// Time at the end without any answer, if anybody was waiting for one: as long
+/// as one worker got answers the server was not silent.
+fn silent_tail_ns(results: &[WorkerResult], end_ns: u64) -> u64 {
+    let last_ns = results.iter().map(|worker| worker.last_answer_ns).max().unwrap_or(end_ns);
+    let waiting = results.iter().any(|worker| worker.waiting);
+    if waiting { end_ns.saturating_sub(last_ns) } else { 0 }
+}
+
 /// One run out of what the workers measured.
 fn gather(
     control: &Control,
@@ -341,7 +349,8 @@ fn gather(
     let end_ns = results.iter().map(|worker| worker.end_ns).max().unwrap_or(0);
     let measured_ns = end_ns.saturating_sub(start_ns);
     let counted = results.iter().all(|worker| worker.exhausted);
-    let finish = if control.stopping() && !counted {
+    let interrupted = results.iter().any(|worker| worker.interrupted);
+    let finish = if interrupted && !counted {
         Finish::Interrupted
     } else if counted && control.limited {
         Finish::Count
@@ -381,8 +390,7 @@ fn gather(
         open_loop,
         slices: seconds.finish(measured_ns),
         unanswered: results.iter().map(|worker| worker.unanswered).sum(),
-        // As long as one worker got answers the server was not silent.
-        silent_tail_ns: results.iter().map(|worker| worker.silent_tail_ns).min().unwrap_or(0),
+        silent_tail_ns: silent_tail_ns(&results, end_ns),
         client: ClientUse {
             workers: results.iter().map(|worker| worker.usage.clone()).collect(),
             peak_rss_bytes: crate::machine::peak_rss_bytes(),

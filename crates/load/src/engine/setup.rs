@@ -196,12 +196,16 @@ pub(super) struct WorkerResult {
     pub(super) think_ns: u64,
     pub(super) open_loop: Option<OpenLoop>,
     pub(super) unanswered: u64,
-    pub(super) silent_tail_ns: u64,
+    pub(super) last_answer_ns: u64,
+    /// Whether, at the end, requests were waiting or had been lost since the last answer.
+    pub(super) waiting: bool,
     pub(super) server: Option<String>,
     pub(super) first_error: Option<(ErrorKind, Errno)>,
     pub(super) usage: WorkerUse,
     /// It ended because the number of requests was reached.
     pub(super) exhausted: bool,
+    /// The user ended it before it would have.
+    pub(super) interrupted: bool,
     pub(super) endpoints: Vec<EndpointResult>,
 }
 

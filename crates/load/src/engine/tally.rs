@@ -31,6 +31,8 @@ pub(crate) struct Tally {
     open: bool,
     pub(crate) warmup_requests: u64,
     pub(crate) last_answer_ns: u64,
+    /// Whether a request was lost since.
+    pub(crate) lost_since_answer: bool,
     gathering: Gathered,
     slices: Sender<Gathered>,
     status_cache: (u16, u16, u64),
@@ -57,6 +59,7 @@ impl Tally {
             open,
             warmup_requests: 0,
             last_answer_ns: window.start_ns,
+            lost_since_answer: false,
             gathering: Gathered::default(),
             slices,
             status_cache: (u16::MAX, 0, 0),
@@ -94,6 +97,7 @@ impl Tally {
         done_ns: u64,
     ) {
         self.last_answer_ns = done_ns;
+        self.lost_since_answer = false;
         // Here and not only now and then, so that every second has exactly its own answers.
         self.roll(done_ns);
         if !self.measures(times.due_ns) {
@@ -153,6 +157,7 @@ impl Tally {
     /// A request that counts as sent ended without an answer.
     pub(crate) fn lost(&mut self, endpoint: u16, kind: ErrorKind, due_ns: u64) {
         if self.measures(due_ns) {
+            self.lost_since_answer = true;
             self.gathering.failures += 1;
             let errors = &mut self.endpoints[usize::from(endpoint)].counters.errors;
             *errors.entry(kind).or_default() += 1;

@@ -96,6 +96,7 @@ pub(super) struct Worker {
     stage: Stage,
     in_flight_at_end: u64,
     exhausted: bool,
+    interrupted: bool,
 }
 
 impl Worker {
@@ -136,6 +137,7 @@ impl Worker {
             stage: Stage::Sending,
             in_flight_at_end: 0,
             exhausted: false,
+            interrupted: false,
             setup,
             control,
             index,
@@ -207,15 +209,13 @@ impl Worker {
                 tally.roll(now_ns);
                 self.control.publish(self.index, &tally);
             }
-            if self.stage == Stage::Sending {
-                end_ns = self.maybe_end(now_ns, end_ns, pace.as_ref(), &mut tally);
-            }
+            end_ns = self.maybe_end(now_ns, end_ns, pace.as_ref(), &mut tally);
             if self.finished(now_ns, end_ns, pace.as_ref()) {
                 break;
             }
             let before_ns = self.setup.clock.now_ns();
             self.longest_loop_ns = self.longest_loop_ns.max(before_ns - now_ns);
-            let wake_ns = self.next_moment(pace.as_ref(), end_ns);
+            let wake_ns = self.next_moment(pace.as_ref(), before_ns, end_ns);
             self.wait(&mut events, wake_ns, before_ns);
             self.handle(&events, &mut tally);
         }
@@ -270,7 +270,8 @@ impl Worker {
 
     /// Sends what is due, as long as places are free.
     fn dispatch(&mut self, pace: &mut Pace, mut now_ns: u64, end_ns: u64, tally: &mut Tally) {
-        while pace.due_ns() <= now_ns && pace.due_ns() < end_ns && !self.exhausted {
+        while pace.due_ns() <= now_ns && pace.due_ns() < end_ns && self.may_dispatch(now_ns, end_ns)
+        {
             let Some(place) = self.next_idle() else { return };
             if !self.grant(tally.measures(pace.due_ns())) {
                 self.rest(place);

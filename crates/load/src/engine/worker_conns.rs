@@ -101,9 +101,9 @@ impl Worker {
         let kind = ErrorKind::Connect;
         self.first_error.get_or_insert((kind, error));
         if self.started {
-            // Each attempt that fails is a request that its user could not make.
+            // Each attempt that fails is a request that its user could not make: one of those asked for.
             let now_ns = self.setup.clock.now_ns();
-            if !tally.is_open() {
+            if !tally.is_open() && self.grant(tally.measures(now_ns)) {
                 tally.unsendable(0, kind, now_ns);
             }
         }

@@ -36,7 +36,7 @@ impl Worker {
     }
 
     /// The next moment at which something must be done without a socket asking for it.
-    pub(super) fn next_moment(&self, pace: Option<&Pace>, end_ns: u64) -> u64 {
+    pub(super) fn next_moment(&self, pace: Option<&Pace>, now_ns: u64, end_ns: u64) -> u64 {
         let mut next_ns = self.next_scan_ns;
         if self.stage == Stage::Sending {
             next_ns = next_ns.min(end_ns);
@@ -46,7 +46,11 @@ impl Worker {
         }
         match pace {
             // With no free place only an answer helps, and that wakes us.
-            Some(pace) if !self.idle.is_empty() && pace.due_ns() < end_ns && !self.exhausted => {
+            Some(pace)
+                if !self.idle.is_empty()
+                    && pace.due_ns() < end_ns
+                    && self.may_dispatch(now_ns, end_ns) =>
+            {
                 next_ns.min(pace.due_ns())
             }
             _ => next_ns,
@@ -95,7 +99,8 @@ impl Worker {
         }
     }
 
-    /// Ends sending when time, count or the user says so. Returns the end of the measured part.
+    /// Ends sending when time, count or the user says so, and waiting for answers soon
+    /// after the user does. Returns the end of the measured part.
     pub(super) fn maybe_end(
         &mut self,
         now_ns: u64,
@@ -104,6 +109,12 @@ impl Worker {
         tally: &mut Tally,
     ) -> u64 {
         let interrupted = self.control.stopping();
+        if let Stage::Draining(until_ns) = &mut self.stage {
+            if interrupted {
+                *until_ns = (*until_ns).min(now_ns + INTERRUPTED_DRAIN_NS);
+            }
+            return end_ns;
+        }
         let nobody_left = self.exhausted || self.places.iter().all(|at| at.phase == Phase::Done);
         if now_ns < end_ns && !interrupted && !(nobody_left && self.in_flight == 0) {
             return end_ns;
@@ -112,6 +123,7 @@ impl Worker {
         let end_ns = end_ns.min(self.setup.clock.now_ns() + 1);
         tally.end_at(end_ns);
         self.in_flight_at_end = self.in_flight;
+        self.interrupted = interrupted && now_ns < end_ns;
         let overdue = pace.is_some_and(|pace| pace.due_ns() < end_ns) && !self.exhausted;
         let drain_ns = match (interrupted, overdue) {
             (true, _) => INTERRUPTED_DRAIN_NS,
@@ -123,13 +135,23 @@ impl Worker {
         end_ns
     }
 
+    /// Whether requests of an open loop may still be sent: not for long after the
+    /// end, and not at all after an interruption.
+    pub(super) fn may_dispatch(&self, now_ns: u64, end_ns: u64) -> bool {
+        let in_time = match self.stage {
+            Stage::Sending => true,
+            Stage::Draining(_) => {
+                !self.control.stopping() && now_ns < end_ns.saturating_add(OVERDUE_GRACE_NS)
+            }
+        };
+        in_time && !self.exhausted
+    }
+
     /// Whether everything that will be answered has been.
     pub(super) fn finished(&self, now_ns: u64, end_ns: u64, pace: Option<&Pace>) -> bool {
         let Stage::Draining(until_ns) = self.stage else { return false };
-        let overdue = !self.exhausted
-            && !self.control.stopping()
-            && now_ns < end_ns.saturating_add(OVERDUE_GRACE_NS)
-            && pace.is_some_and(|pace| pace.due_ns() < end_ns);
+        let overdue =
+            self.may_dispatch(now_ns, end_ns) && pace.is_some_and(|pace| pace.due_ns() < end_ns);
         (self.in_flight == 0 && !overdue) || now_ns >= until_ns
     }
 
@@ -148,6 +170,8 @@ impl Worker {
         };
         let unanswered = self.places.iter().filter(|at| measured(&tally, at)).count() as u64;
         let open_loop = pace.map(|mut pace| {
+            // A backlog may reach back into the warm-up, which is in no figure.
+            pace.skip_until(window.start_ns);
             let never_sent = if self.exhausted { 0 } else { pace.skip_until(end_ns) };
             let rate_per_s = match self.setup.load {
                 Load::Open { rate_per_s, .. } => rate_per_s / f64::from(self.setup.workers),
@@ -168,10 +192,6 @@ impl Worker {
                 first.merge(opening);
             }
         }
-        let silent_tail_ns = match self.in_flight_at_end {
-            0 => 0,
-            _ => end_ns.saturating_sub(tally.last_answer_ns),
-        };
         WorkerResult {
             start_ns: window.start_ns,
             end_ns,
@@ -179,7 +199,8 @@ impl Worker {
             think_ns: self.think_ns,
             open_loop,
             unanswered,
-            silent_tail_ns,
+            last_answer_ns: tally.last_answer_ns,
+            waiting: self.in_flight_at_end > 0 || tally.lost_since_answer,
             server: self.seen.server.take(),
             first_error: self.first_error,
             usage: WorkerUse {
@@ -191,6 +212,7 @@ impl Worker {
                 spin: self.setup.spin,
             },
             exhausted: self.exhausted,
+            interrupted: self.interrupted,
             endpoints: tally.endpoints,
         }
     }

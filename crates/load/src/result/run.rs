@@ -31,8 +31,8 @@ pub struct Run {
     /// Requests sent in the measured part and without an answer when draining ended:
     /// neither successes nor in any distribution.
     pub unanswered: u64,
-    /// Longest time at the end of the measured part without any answer while
-    /// requests were waiting, in nanoseconds (check C17).
+    /// Time at the end of the measured part without any answer, if requests were waiting
+    /// or had been lost meanwhile, in nanoseconds (check C17).
     pub silent_tail_ns: u64,
     /// What the client used of the machine.
     pub client: ClientUse,
