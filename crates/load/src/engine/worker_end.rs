@@ -70,7 +70,7 @@ impl Worker {
                         self.broken(index, ErrorKind::Connect, tally);
                     }
                 }
-                State::Open => self.scan_places(index, now_ns, tally),
+                State::Open | State::Ending => self.scan_places(index, now_ns, tally),
             }
         }
     }
@@ -86,7 +86,11 @@ impl Worker {
             self.lose(number, ErrorKind::Timeout, tally);
             let conn = &mut self.conns[index];
             if conn.wire.cancel(place, &mut conn.out) {
-                self.free(number, tally);
+                let generation = self.conns[index].generation;
+                self.released(index, number, tally);
+                if self.conns[index].generation != generation {
+                    return;
+                }
                 self.flush(index, tally);
             } else {
                 self.broken(index, ErrorKind::Timeout, tally);
