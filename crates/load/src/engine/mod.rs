@@ -6,6 +6,7 @@
 
 mod clock;
 mod conn;
+mod fault;
 mod pace;
 mod setup;
 mod slice;
@@ -13,6 +14,7 @@ mod socket;
 mod tally;
 mod target;
 mod threads;
+mod tls;
 mod usage;
 mod wire;
 mod worker;
@@ -21,8 +23,9 @@ pub use clock::Clock;
 pub use target::{Target, UrlError};
 pub use threads::spawn;
 
-use crate::plan::Plan;
+use crate::plan::{Plan, Protocol};
 use crate::result::{ClientUse, EndpointResult, ErrorKind, Finish, Noise, OpenLoop, Run, Slice};
+use fault::{Cause, Fault};
 use rustix::io::Errno;
 use setup::{Control, Ready, Setup, WorkerResult};
 use slice::Gathered;
@@ -79,7 +82,7 @@ pub struct Measured {
     pub run: Run,
     /// The server's `Server` field, if it sent one.
     pub server: Option<String>,
-    /// The first error of the system on a connection, in its words.
+    /// The first error on a connection, in the words of the system, TLS or HTTP/2.
     pub first_error: Option<String>,
 }
 
@@ -129,7 +132,7 @@ pub fn run(
     validate(plan)?;
     crate::machine::allow_open_files(u64::from(plan.settings.connections) + 256);
     let clock = Clock::start();
-    let setup = Arc::new(Setup::new(plan, clock));
+    let setup = Arc::new(Setup::new(plan, clock).map_err(RunError::Settings)?);
     let control =
         Arc::new(Control::new(Arc::clone(stop), plan.settings.stop.requests, setup.workers));
     let (slices, gathered) = mpsc::channel();
@@ -180,6 +183,11 @@ fn validate(plan: &Plan) -> Result<(), RunError> {
     if settings.connections == 0 || settings.streams == 0 || settings.workers == 0 {
         return wrong("connections, streams and workers must be at least 1");
     }
+    if settings.streams > 1 && settings.protocol == Protocol::Http1 {
+        return wrong(
+            "HTTP/1.1 has one stream a connection; ask for HTTP/2 or for more connections",
+        );
+    }
     if settings.workers > settings.connections {
         return wrong("there cannot be more workers than connections");
     }
@@ -213,7 +221,8 @@ fn work(
     let mut worker = match Worker::new(setup, control, index) {
         Ok(worker) => worker,
         Err(error) => {
-            let _ = ready.send(Ready { open: 0, error: Some((ErrorKind::Connect, error)) });
+            let error = Some(Fault::system(ErrorKind::Connect, error));
+            let _ = ready.send(Ready { open: 0, error });
             return None;
         }
     };
@@ -236,14 +245,14 @@ fn wait_until_open(ready: &mpsc::Receiver<Ready>, setup: &Setup) -> Result<(), R
         return Ok(());
     }
     let why = match first {
-        Some((_, Errno::CONNREFUSED)) => "connection refused; is the server running?".to_owned(),
-        Some((ErrorKind::Tls, _)) => "the TLS handshake failed; is it an https server, and its \
-             certificate known here (or --insecure given)?"
-            .to_owned(),
-        Some((_, Errno::MFILE)) => {
+        Some(Fault { cause: Cause::System(Errno::CONNREFUSED), .. }) => {
+            "connection refused; is the server running?".to_owned()
+        }
+        Some(Fault { cause: Cause::System(Errno::MFILE), .. }) => {
             "too many open files; raise the limit with `ulimit -n`".to_owned()
         }
-        Some((_, error)) => std::io::Error::from(error).to_string(),
+        Some(fault) if fault.kind == ErrorKind::Tls => format!("TLS: {fault}"),
+        Some(fault) => fault.to_string(),
         None => "no answer in the time for connecting".to_owned(),
     };
     let target = match &setup.target.unix_socket {
@@ -375,7 +384,7 @@ fn gather(
             whole.sent += part.sent;
             whole.never_sent += part.never_sent;
         }
-        first_error = first_error.or(worker.first_error);
+        first_error = first_error.or(worker.first_error.as_ref());
     }
     let server = results.iter().find_map(|worker| worker.server.clone());
     let run = Run {
@@ -400,6 +409,6 @@ fn gather(
         noise: Noise::default(),
         first_error: None,
     };
-    let first_error = first_error.map(|(_, error)| std::io::Error::from(error).to_string());
+    let first_error = first_error.map(Fault::to_string);
     Measured { run, server, first_error }
 }

@@ -74,7 +74,7 @@ impl Worker {
                         self.broken(index, ErrorKind::Connect, tally);
                     }
                 }
-                State::Open => self.scan_places(index, now_ns, tally),
+                State::Open | State::Ending => self.scan_places(index, now_ns, tally),
             }
         }
     }
@@ -90,7 +90,11 @@ impl Worker {
             let conn = &mut self.conns[index];
             if conn.wire.cancel(place, &mut conn.out) {
                 self.lose(number, ErrorKind::Timeout, tally);
-                self.free(number, tally);
+                let generation = self.conns[index].generation;
+                self.released(index, number, tally);
+                if self.conns[index].generation != generation {
+                    return;
+                }
                 self.flush(index, tally);
             } else {
                 self.broken(index, ErrorKind::Timeout, tally);
