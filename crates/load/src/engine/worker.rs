@@ -195,10 +195,12 @@ impl Worker {
         }
         self.begin(&mut tally);
         let mut end_ns = window.end_ns;
+        let mut looked_ns = self.setup.clock.now_ns();
         loop {
             let now_ns = self.setup.clock.now_ns();
             if used.is_none() && now_ns >= window.start_ns {
                 used = Some(ThreadUse::now(now_ns));
+                self.longest_loop_ns = 0;
             }
             self.wake(now_ns, &mut tally);
             if let Some(pace) = &mut pace {
@@ -214,9 +216,10 @@ impl Worker {
                 break;
             }
             let before_ns = self.setup.clock.now_ns();
-            self.longest_loop_ns = self.longest_loop_ns.max(before_ns - now_ns);
+            self.longest_loop_ns = self.longest_loop_ns.max(before_ns - looked_ns);
             let wake_ns = self.next_moment(pace.as_ref(), before_ns, end_ns);
             self.wait(&mut events, wake_ns, before_ns);
+            looked_ns = self.setup.clock.now_ns();
             self.handle(&events, &mut tally);
         }
         self.result(window, end_ns, pace, used, tally)
