@@ -6,7 +6,7 @@
 
 use super::conn::{Conn, State};
 use super::pace::Pace;
-use super::setup::{Control, Setup, WorkerResult};
+use super::setup::{Control, Cut, Setup, WorkerResult};
 use super::tally::{Tally, Times, Window};
 use super::usage::ThreadUse;
 use super::wire::{Advance, HeadCache, Layout, Seen};
@@ -96,7 +96,9 @@ pub(super) struct Worker {
     stage: Stage,
     in_flight_at_end: u64,
     exhausted: bool,
-    interrupted: bool,
+    cut: Option<Cut>,
+    /// Since when no connection has been open.
+    unreachable_since_ns: Option<u64>,
 }
 
 impl Worker {
@@ -137,7 +139,8 @@ impl Worker {
             stage: Stage::Sending,
             in_flight_at_end: 0,
             exhausted: false,
-            interrupted: false,
+            cut: None,
+            unreachable_since_ns: None,
             setup,
             control,
             index,
