@@ -156,11 +156,11 @@ fn warm_up(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 
 fn warm_up_backlog(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     let slow = |asked: &Asked| Reaction::answer(asked).after(20_000_000);
-    let offer = Offer { warmup_ms: 300, ..Offer::rate(1000.0, 1, 300) };
+    let offer = Offer { warmup_ms: 200, ..Offer::rate(1000.0, 1, 200) };
     let seen = offer.to(bench.clock, Box::new(slow))?;
     balance(&seen, ledger);
     let open = seen.run.open_loop.clone().unwrap_or_default();
-    ledger.equal("requests due in the measured part", 300, open.due);
+    ledger.equal("requests due in the measured part", 200, open.due);
     Ok(())
 }
 
