@@ -27,7 +27,7 @@ use crate::plan::{Plan, Protocol};
 use crate::result::{ClientUse, EndpointResult, ErrorKind, Finish, Noise, OpenLoop, Run, Slice};
 use fault::{Cause, Fault};
 use rustix::io::Errno;
-use setup::{Control, Ready, Setup, WorkerResult};
+use setup::{Control, Cut, Ready, Setup, WorkerResult};
 use slice::Gathered;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -170,7 +170,8 @@ pub fn run(
             _ => return Err(RunError::System("a worker thread has died".into())),
         }
     }
-    Ok(gather(&control, results, seconds, started_unix_us))
+    let finish = finish(&setup, &control, &results);
+    Ok(gather(finish, results, seconds, started_unix_us))
 }
 
 fn system(error: std::io::Error) -> RunError {
@@ -339,6 +340,21 @@ impl Seconds {
     }
 }
 
+/// Why the run ended.
+fn finish(setup: &Setup, control: &Control, results: &[WorkerResult]) -> Finish {
+    let any = |cut| results.iter().any(|worker| worker.cut == Some(cut));
+    if control.limited && results.iter().all(|worker| worker.exhausted) {
+        Finish::Count
+    } else if any(Cut::Interrupted) {
+        Finish::Interrupted
+    } else if any(Cut::Unreachable) {
+        let limit_ms = setup.timeout_ns / 1_000_000;
+        Finish::Aborted(format!("no connection could be opened for {limit_ms} ms"))
+    } else {
+        Finish::Time
+    }
+}
+
 /// Time at the end without any answer, if anybody was waiting for one: as long
 /// as one worker got answers the server was not silent.
 fn silent_tail_ns(results: &[WorkerResult], end_ns: u64) -> u64 {
@@ -349,7 +365,7 @@ fn silent_tail_ns(results: &[WorkerResult], end_ns: u64) -> u64 {
 
 /// One run out of what the workers measured.
 fn gather(
-    control: &Control,
+    finish: Finish,
     results: Vec<WorkerResult>,
     seconds: Seconds,
     started_unix_us: u64,
@@ -357,15 +373,6 @@ fn gather(
     let start_ns = results.iter().map(|worker| worker.start_ns).min().unwrap_or(0);
     let end_ns = results.iter().map(|worker| worker.end_ns).max().unwrap_or(0);
     let measured_ns = end_ns.saturating_sub(start_ns);
-    let counted = results.iter().all(|worker| worker.exhausted);
-    let interrupted = results.iter().any(|worker| worker.interrupted);
-    let finish = if interrupted && !counted {
-        Finish::Interrupted
-    } else if counted && control.limited {
-        Finish::Count
-    } else {
-        Finish::Time
-    };
     let mut endpoints: Vec<EndpointResult> = Vec::new();
     let mut open_loop: Option<OpenLoop> = None;
     let mut first_error = None;

@@ -7,7 +7,7 @@
 use super::conn::{Conn, State};
 use super::fault::Fault;
 use super::pace::Pace;
-use super::setup::{Control, Setup, WorkerResult};
+use super::setup::{Control, Cut, Setup, WorkerResult};
 use super::tally::{Tally, Times, Window};
 use super::tls::Unread;
 use super::usage::ThreadUse;
@@ -98,7 +98,9 @@ pub(super) struct Worker {
     stage: Stage,
     in_flight_at_end: u64,
     exhausted: bool,
-    interrupted: bool,
+    cut: Option<Cut>,
+    /// Since when no connection has been open.
+    unreachable_since_ns: Option<u64>,
 }
 
 impl Worker {
@@ -139,7 +141,8 @@ impl Worker {
             stage: Stage::Sending,
             in_flight_at_end: 0,
             exhausted: false,
-            interrupted: false,
+            cut: None,
+            unreachable_since_ns: None,
             setup,
             control,
             index,
@@ -197,10 +200,12 @@ impl Worker {
         }
         self.begin(&mut tally);
         let mut end_ns = window.end_ns;
+        let mut looked_ns = self.setup.clock.now_ns();
         loop {
             let now_ns = self.setup.clock.now_ns();
             if used.is_none() && now_ns >= window.start_ns {
                 used = Some(ThreadUse::now(now_ns));
+                self.longest_loop_ns = 0;
             }
             self.wake(now_ns, &mut tally);
             if let Some(pace) = &mut pace {
@@ -216,9 +221,10 @@ impl Worker {
                 break;
             }
             let before_ns = self.setup.clock.now_ns();
-            self.longest_loop_ns = self.longest_loop_ns.max(before_ns - now_ns);
+            self.longest_loop_ns = self.longest_loop_ns.max(before_ns - looked_ns);
             let wake_ns = self.next_moment(pace.as_ref(), before_ns, end_ns);
             self.wait(&mut events, wake_ns, before_ns);
+            looked_ns = self.setup.clock.now_ns();
             self.handle(&events, &mut tally);
         }
         self.result(window, end_ns, pace, used, tally)
