@@ -22,6 +22,7 @@ mod worker;
 pub use clock::Clock;
 pub use target::{Target, UrlError};
 pub use threads::spawn;
+pub use wire::{AnswersSeen, answers_of};
 
 use crate::plan::{Plan, Protocol};
 use crate::result::{ClientUse, EndpointResult, ErrorKind, Finish, Noise, OpenLoop, Run, Slice};
