@@ -112,17 +112,17 @@ fn gone_for_good(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
         let offer = Offer {
             load,
             workers,
-            timeout_ms: 500,
+            timeout_ms: 300,
             interrupt_after_ms: Some(4_000),
             ..Offer::count(4, 100_000)
         };
         let seen = offer.to(bench.clock, Box::new(script))?;
         balance(&seen, ledger);
-        let why = "no connection could be opened for 500 ms".to_owned();
+        let why = "no connection could be opened for 300 ms".to_owned();
         ledger.equal("why it ended", Finish::Aborted(why), seen.run.finish.clone());
-        // 200 ms of answers, 500 ms without a connection, the look that finds it.
-        ledger.lasts("time until the report", 500_000_000..=800_000_000 + AROUND_NS, seen.wall_ns);
-        ledger.lasts("silence at the end", 450_000_000..=u64::MAX, seen.run.silent_tail_ns);
+        // 200 ms of answers, 300 ms without a connection, the look that finds it.
+        ledger.lasts("time until the report", 300_000_000..=600_000_000 + AROUND_NS, seen.wall_ns);
+        ledger.lasts("silence at the end", 290_000_000..=u64::MAX, seen.run.silent_tail_ns);
     }
     Ok(())
 }

@@ -119,14 +119,14 @@ fn poisson(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     balance(&seen, ledger);
     ledger.equal("errors", BTreeMap::new(), errors(&seen));
     let gaps = gaps(&seen);
-    // Five standard errors: of the variation of n exponential gaps it is 1/√n, of their mean as well.
+    // Five standard errors: of the variation of n exponential gaps it is 1/√n, of their
+    // mean as well. A pause of the machine makes one long gap and many short ones, which
+    // the variation feels and the quantiles do not.
     #[allow(clippy::cast_precision_loss)]
     let error = 5.0 / (gaps.len() as f64).sqrt();
-    ledger.timely_ratio(
-        "gaps: standard deviation / mean",
-        1.0 - error..=1.0 + error,
-        gaps.variation(),
-    );
+    let wide = error.max(0.1);
+    let variation = gaps.variation();
+    ledger.timely_ratio("gaps: standard deviation / mean", 1.0 - wide..=1.0 + wide, variation);
     ledger.timely_ratio("gaps: mean / 1 ms", 1.0 - error..=1.0 + error, gaps.mean() / 1e6);
     // For exponential gaps the median is ln 2 of the mean; an even mix of two gaps has another.
     #[allow(clippy::cast_precision_loss)]
@@ -137,15 +137,15 @@ fn poisson(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 }
 
 fn two_workers(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let offer = Offer { workers: 2, ..Offer::rate(1000.0, 8, 2_300) };
+    let offer = Offer { workers: 2, ..Offer::rate(1000.0, 8, 1_300) };
     let seen = offer.to(bench.clock, Box::new(Reaction::answer))?;
     balance(&seen, ledger);
     // Worker 0 asks for even numbers, worker 1 for odd ones.
     let sent: Vec<u64> = seen.run.endpoints.iter().map(|one| one.counters.sent).collect();
-    ledger.equal("requests of each worker", vec![1_150, 1_150], sent);
+    ledger.equal("requests of each worker", vec![650, 650], sent);
     let starts: Vec<(u64, u64)> =
         seen.run.slices.iter().map(|one| (one.start_ms, one.length_ms)).collect();
-    ledger.equal("seconds", vec![(0, 1000), (1000, 1000), (2000, 300)], starts);
+    ledger.equal("seconds", vec![(0, 1000), (1000, 300)], starts);
     for (second, slice) in seen.run.slices.iter().enumerate() {
         let expected = slice.length_ms;
         // One request is on its way at each edge.
