@@ -9,13 +9,12 @@ use super::fault::Fault;
 use super::pace::Pace;
 use super::setup::{Control, Cut, Setup, WorkerResult};
 use super::tally::{Tally, Times, Window};
-use super::tls::Unread;
 use super::usage::ThreadUse;
-use super::wire::{Advance, Heads, Layout, Seen};
+use super::wire::{Heads, Layout, Seen};
 use crate::plan::Load;
 use crate::random::Random;
 use crate::result::{EndpointResult, ErrorKind};
-use crate::workload::{Judgement, Next, Workload};
+use crate::workload::{Next, Workload};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -86,6 +85,8 @@ pub(super) struct Worker {
     heads: Heads,
     seen: Seen,
     buffer: Vec<u8>,
+    /// A connection whose requests are written with those that follow, if these are its own too.
+    unflushed: Option<usize>,
     in_flight: u64,
     granted: u64,
     next_scan_ns: u64,
@@ -130,6 +131,7 @@ impl Worker {
             heads: Heads::default(),
             seen: Seen::default(),
             buffer: vec![0; READ_BYTES],
+            unflushed: None,
             in_flight: 0,
             granted: 0,
             next_scan_ns: 0,
@@ -247,6 +249,7 @@ impl Worker {
                 _ => self.go_on(place, tally),
             }
         }
+        self.flush_rest(tally);
     }
 
     fn sleep(&mut self, place: u32, until_ns: u64) {
@@ -259,7 +262,7 @@ impl Worker {
         let conn = self.conn_of(place);
         if self.conns[conn].state == State::Open {
             self.send(place, None, tally);
-            self.flush(conn, tally);
+            self.flush_in_turn(conn, tally);
         } else {
             self.places[place as usize].phase = Phase::Ready;
         }
@@ -274,10 +277,16 @@ impl Worker {
             self.sleeping.pop();
             self.go_on(place, tally);
         }
+        self.flush_rest(tally);
     }
 
     /// Sends what is due, as long as places are free.
-    fn dispatch(&mut self, pace: &mut Pace, mut now_ns: u64, end_ns: u64, tally: &mut Tally) {
+    fn dispatch(&mut self, pace: &mut Pace, now_ns: u64, end_ns: u64, tally: &mut Tally) {
+        self.send_due(pace, now_ns, end_ns, tally);
+        self.flush_rest(tally);
+    }
+
+    fn send_due(&mut self, pace: &mut Pace, mut now_ns: u64, end_ns: u64, tally: &mut Tally) {
         while pace.due_ns() <= now_ns && pace.due_ns() < end_ns && self.may_dispatch(now_ns, end_ns)
         {
             let Some(place) = self.next_idle() else { return };
@@ -289,7 +298,7 @@ impl Worker {
             pace.advance();
             self.sent_of_due += u64::from(tally.measures(due_ns));
             self.send(place, Some(due_ns), tally);
-            self.flush(self.conn_of(place), tally);
+            self.flush_in_turn(self.conn_of(place), tally);
             now_ns = self.setup.clock.now_ns();
         }
     }
@@ -371,181 +380,10 @@ impl Worker {
             Next::Done => {}
         }
     }
-
-    /// Handles what the sockets have to say.
-    fn handle(&mut self, events: &[epoll::Event], tally: &mut Tally) {
-        for event in events {
-            let token = event.data.u64();
-            let index = usize::try_from(token & 0xFFFF_FFFF).unwrap_or(usize::MAX);
-            let current = self.conns.get(index).is_some_and(|conn| conn.token(index) == token);
-            if !current {
-                continue;
-            }
-            let flags = event.flags;
-            match self.conns[index].state {
-                State::Connecting => self.connected(index, tally),
-                State::Secure | State::Open | State::Ending => {
-                    if flags.contains(epoll::EventFlags::OUT) {
-                        self.flush(index, tally);
-                    }
-                    let readable = epoll::EventFlags::IN
-                        | epoll::EventFlags::HUP
-                        | epoll::EventFlags::RDHUP
-                        | epoll::EventFlags::ERR;
-                    if flags.intersects(readable) && self.conns[index].token(index) == token {
-                        self.readable(index, tally);
-                    }
-                }
-                State::Broken { .. } => {}
-            }
-        }
-    }
-
-    fn readable(&mut self, index: usize, tally: &mut Tally) {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        loop {
-            let read = self.conns[index].read(&mut buffer);
-            if self.conns[index].state == State::Secure
-                && matches!(read, Ok(1..) | Err(Unread::Later))
-                && self.secured(index, tally).is_err()
-            {
-                break;
-            }
-            match read {
-                Ok(0) => {
-                    self.peer_closed(index, tally);
-                    break;
-                }
-                Ok(count) => {
-                    let full = count == buffer.len();
-                    if self.feed(index, &buffer[..count], tally).is_err() || !full {
-                        break;
-                    }
-                }
-                Err(Unread::Later) => {
-                    // TLS may have something to say without anything to be read.
-                    self.flush(index, tally);
-                    break;
-                }
-                Err(unread) => {
-                    self.unreadable(index, unread, tally);
-                    break;
-                }
-            }
-        }
-        self.buffer = buffer;
-    }
-
-    /// Gives bytes to the wire and acts on every answer they complete. `Err` if the connection is gone.
-    fn feed(&mut self, index: usize, mut bytes: &[u8], tally: &mut Tally) -> Result<(), ()> {
-        let done_ns = self.setup.clock.now_ns();
-        self.count_received(index, bytes.len(), tally);
-        let generation = self.conns[index].generation;
-        loop {
-            let conn = &mut self.conns[index];
-            let advance = conn.wire.advance(bytes, &mut self.heads, &mut self.seen, &mut conn.out);
-            match advance {
-                Ok(Advance::More) => break,
-                Ok(Advance::Begun { used, place }) => {
-                    bytes = &bytes[used..];
-                    let number = self.number(index, place);
-                    self.places[number as usize].times.begun_ns = done_ns;
-                }
-                Ok(Advance::Answered { used, place }) => {
-                    bytes = &bytes[used..];
-                    self.answered(index, place, done_ns, tally);
-                    if self.conns[index].generation != generation {
-                        return Err(());
-                    }
-                    // HTTP/1.1 has nothing more to say until the next request is under way.
-                    if bytes.is_empty() {
-                        break;
-                    }
-                }
-                Ok(Advance::Lost { used, place, kind }) => {
-                    bytes = &bytes[used..];
-                    self.explain(index, kind);
-                    let number = self.number(index, place);
-                    self.lose(number, kind, tally);
-                    self.released(index, number, tally);
-                    if self.conns[index].generation != generation {
-                        return Err(());
-                    }
-                }
-                Err(kind) => {
-                    self.explain(index, kind);
-                    self.broken(index, kind, tally);
-                    return Err(());
-                }
-            }
-        }
-        if self.conns[index].wire.going_away() {
-            self.wind_up(index, tally);
-        } else if self.conns[index].said_goodbye() {
-            self.peer_closed(index, tally);
-        } else {
-            self.flush(index, tally);
-        }
-        if self.conns[index].generation == generation { Ok(()) } else { Err(()) }
-    }
-
-    fn answered(&mut self, index: usize, place: u32, done_ns: u64, tally: &mut Tally) {
-        let number = self.number(index, place);
-        let at = self.places[number as usize];
-        debug_assert_eq!(at.phase, Phase::UnderWay);
-        self.places[number as usize].phase = Phase::Ready;
-        self.in_flight -= 1;
-        let conn = &self.conns[index];
-        let answer = conn.wire.answer(place, at.endpoint);
-        let status = answer.status;
-        let user = self.setup.first_place_of(self.index) + number;
-        let judgement = self.workload.judge(user, &answer);
-        if let Judgement::FailedCheck(check) = judgement {
-            let text = self.workload.check_text(check);
-            tally.failed_check(at.endpoint, at.times.due_ns, text);
-        }
-        tally.answered(at.endpoint, status, judgement, &at.times, done_ns);
-        self.released(index, number, tally);
-    }
-
-    /// The request of a place is over: its user goes on, here or on the next connection.
-    fn released(&mut self, index: usize, number: u32, tally: &mut Tally) {
-        let conn = &self.conns[index];
-        if conn.state == State::Open && conn.wire.reusable() {
-            self.free(number, tally);
-        } else {
-            self.pause(number, tally);
-            self.wind_up(index, tally);
-        }
-    }
-
-    /// The place may send its next request; its connection is open.
-    fn free(&mut self, place: u32, tally: &mut Tally) {
-        match self.pause(place, tally) {
-            Phase::Asleep => {}
-            _ if tally.is_open() || !self.started => self.rest(place),
-            _ => self.send(place, None, tally),
-        }
-    }
-
-    /// Lets a user think, if users do.
-    fn pause(&mut self, place: u32, tally: &mut Tally) -> Phase {
-        let Load::Closed { think_min_us, think_max_us } = self.setup.load else {
-            return Phase::Ready;
-        };
-        if think_max_us == 0 || !self.started {
-            return Phase::Ready;
-        }
-        let think_ns = self.random.between(think_min_us * 1000, think_max_us * 1000);
-        let now_ns = self.setup.clock.now_ns();
-        if tally.measures(now_ns) {
-            self.think_ns += think_ns;
-        }
-        self.sleep(place, now_ns + think_ns);
-        Phase::Asleep
-    }
 }
 
+#[path = "worker_answers.rs"]
+mod answers;
 #[path = "worker_conns.rs"]
 mod conns;
 #[path = "worker_end.rs"]

@@ -250,6 +250,26 @@ impl Worker {
         }
     }
 
+    /// Writes what is waiting on a connection; with several streams, requests that
+    /// follow at once on the same connection go out in the same write.
+    pub(super) fn flush_in_turn(&mut self, index: usize, tally: &mut Tally) {
+        if self.setup.streams == 1 {
+            self.flush(index, tally);
+        } else if self.unflushed != Some(index) {
+            self.flush_rest(tally);
+            self.unflushed = Some(index);
+        }
+    }
+
+    /// Writes what [`Self::flush_in_turn`] left.
+    pub(super) fn flush_rest(&mut self, tally: &mut Tally) {
+        if let Some(index) = self.unflushed.take()
+            && self.conns[index].is_up()
+        {
+            self.flush(index, tally);
+        }
+    }
+
     /// Writes what is waiting on a connection, and listens for room if there is not enough.
     pub(super) fn flush(&mut self, index: usize, tally: &mut Tally) {
         let conn = &mut self.conns[index];
