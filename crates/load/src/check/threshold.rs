@@ -224,7 +224,7 @@ impl Threshold {
                 if ns == 0 {
                     return Err("nothing was measured".into());
                 }
-                let value = of.counters.successes as f64 * 1e9 / ns as f64;
+                let value = of.counters.throughput_per_s(ns);
                 Ok(Measured { value, text: rate(value) })
             }
             Metric::Errors => {
