@@ -7,7 +7,7 @@ mod search;
 mod server_count;
 
 pub use ask::{AskError, OwnedAnswer, OwnedRequest, ask};
-pub use search::{Held, Search, SearchStep};
+pub use search::{Held, Search, SearchEnd, SearchStep};
 pub use server_count::ServerCount;
 
 use crate::engine::{Observer, RunError, run};
