@@ -1,4 +1,7 @@
 //! The load tester as a library: `cargo run --release --example embedded -- URL [connections] [seconds] [rate]`.
+//!
+//! By environment: `STREAMS=n` speaks HTTP/2 with so many streams on each connection (in clear or,
+//! with `https`, over TLS), `INSECURE=1` accepts any certificate, `SPIN=1` spins instead of sleeping.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,6 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let connections = arguments.next().map_or(Ok(16), |n| n.parse())?;
     let seconds: u64 = arguments.next().map_or(Ok(5), |n| n.parse())?;
     let rate: Option<f64> = arguments.next().map(|n| n.parse()).transpose()?;
+    let streams: Option<u32> = std::env::var("STREAMS").ok().map(|n| n.parse()).transpose()?;
     let mut target = Target::parse(&url)?;
     target.resolve()?;
     let request =
@@ -27,9 +31,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             None => Load::Closed { think_min_us: 0, think_max_us: 0 },
         },
         connections,
-        streams: 1,
+        streams: streams.unwrap_or(1),
         workers: 1,
-        protocol: Protocol::Http1,
+        protocol: if streams.is_some() { Protocol::Http2 } else { Protocol::Http1 },
         keep_alive: true,
         stop: Stop { requests: None, duration_ms: Some(seconds * 1000) },
         warmup_ms: 0,
@@ -38,7 +42,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         phases: false,
         spin: std::env::var_os("SPIN").is_some(),
     };
-    let plan = Plan { settings, target, source, pin: true, insecure: false };
+    let insecure = std::env::var_os("INSECURE").is_some();
+    let plan = Plan { settings, target, source, pin: true, insecure };
     let measured = run(&plan, &Arc::new(AtomicBool::new(false)), &mut Unobserved)?;
     let total = measured.run.total().ok_or("nothing was asked")?;
     let figure = |q| total.latency().printable_quantile_ns(q).map(|ns| ns / 1000);
@@ -50,6 +55,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         measured.run.failures(),
         total.lateness.and_then(|lateness| lateness.quantile_ns(0.5)),
     );
+    if let Some(error) = &measured.first_error {
+        println!("first error: {error}");
+    }
     println!("{:?}", measured.run.client);
     Ok(())
 }

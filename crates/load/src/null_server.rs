@@ -1,8 +1,10 @@
 //! A server that does nothing but answer: the floor against which a client's own
 //! cost is measured (check C7), and the built-in target of the self-test.
 //!
-//! One thread, HTTP/1.1 on loopback; pipelining and bodies are understood, every
-//! request gets the same answer.
+//! One thread on loopback, HTTP/1.1 or HTTP/2 in clear as the client begins;
+//! pipelining and bodies are understood, every request gets the same answer.
+
+mod http2;
 
 use crate::engine::spawn;
 use rustix::event::epoll;
@@ -80,8 +82,17 @@ impl Drop for NullServer {
     }
 }
 
+/// What a client speaks.
+enum Speech {
+    /// It has not said enough yet.
+    Unknown,
+    Http1,
+    Http2(http2::Session),
+}
+
 struct Peer {
     socket: TcpStream,
+    speech: Speech,
     input: Vec<u8>,
     output: Vec<u8>,
 }
@@ -124,7 +135,8 @@ fn accept(
         let token = u64::try_from(socket.as_raw_fd()).unwrap_or(u64::MAX - 1);
         let data = epoll::EventData::new_u64(token);
         epoll::add(poller, socket.as_fd(), data, epoll::EventFlags::IN)?;
-        peers.insert(token, Peer { socket, input: Vec::new(), output: Vec::new() });
+        let (input, output) = (Vec::new(), Vec::new());
+        peers.insert(token, Peer { socket, speech: Speech::Unknown, input, output });
     }
     Ok(())
 }
@@ -139,11 +151,11 @@ impl Peer {
         };
         // Almost always whole requests arrive and nothing is left over.
         if self.input.is_empty() {
-            let used = answer_all(&buffer[..count], &mut self.output)?;
+            let used = self.speech.answer_all(&buffer[..count], &mut self.output)?;
             self.input.extend_from_slice(&buffer[used..count]);
         } else {
             self.input.extend_from_slice(&buffer[..count]);
-            let used = answer_all(&self.input, &mut self.output)?;
+            let used = self.speech.answer_all(&self.input, &mut self.output)?;
             self.input.drain(..used);
         }
         if self.input.len() > LARGEST_REQUEST_BYTES {
@@ -159,6 +171,29 @@ impl Peer {
         }
         self.output.clear();
         Ok(())
+    }
+}
+
+impl Speech {
+    /// Answers every complete request at the front of `input`; returns how much of it was used.
+    #[inline]
+    fn answer_all(&mut self, input: &[u8], output: &mut Vec<u8>) -> io::Result<usize> {
+        match self {
+            Speech::Http1 => answer_all(input, output),
+            Speech::Http2(session) => session.answer_all(input, output),
+            Speech::Unknown if input.starts_with(http2::PREFACE) => {
+                let mut session = http2::Session::new(output);
+                let preface = http2::PREFACE.len();
+                let used = session.answer_all(&input[preface..], output)?;
+                *self = Speech::Http2(session);
+                Ok(preface + used)
+            }
+            Speech::Unknown if http2::PREFACE.starts_with(input) => Ok(0),
+            Speech::Unknown => {
+                *self = Speech::Http1;
+                answer_all(input, output)
+            }
+        }
     }
 }
 

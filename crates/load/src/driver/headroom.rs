@@ -4,7 +4,7 @@
 use crate::engine::{Target, Unobserved, run};
 use crate::machine::allowed_cpus;
 use crate::null_server::NullServer;
-use crate::plan::{Load, Plan, Protocol, Stop};
+use crate::plan::{Load, Plan, Stop};
 use crate::scenario::{FixedRequest, FixedSource, Statuses};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,11 +13,8 @@ use std::sync::atomic::AtomicBool;
 const DURATION_MS: u64 = 250;
 
 /// Requests a second with the plan's connections, streams and workers in closed
-/// loop; `None` if it cannot be measured (another protocol than the null server's, no port).
+/// loop; `None` if it cannot be measured (no port).
 pub(super) fn null_server_rate_per_s(plan: &Plan, stop: &Arc<AtomicBool>) -> Option<f64> {
-    if plan.settings.protocol != Protocol::Http1 {
-        return None;
-    }
     let server = NullServer::start(allowed_cpus().first().copied()).ok()?;
     let mut target = Target::parse(&format!("http://{}/", server.address())).ok()?;
     target.resolve().ok()?;

@@ -6,6 +6,7 @@
 
 mod clock;
 mod conn;
+mod fault;
 mod pace;
 mod setup;
 mod slice;
@@ -13,6 +14,7 @@ mod socket;
 mod tally;
 mod target;
 mod threads;
+mod tls;
 mod usage;
 mod wire;
 mod worker;
@@ -20,11 +22,13 @@ mod worker;
 pub use clock::Clock;
 pub use target::{Target, UrlError};
 pub use threads::spawn;
+pub use wire::{AnswersSeen, answers_of};
 
-use crate::plan::Plan;
+use crate::plan::{Plan, Protocol};
 use crate::result::{ClientUse, EndpointResult, ErrorKind, Finish, Noise, OpenLoop, Run, Slice};
+use fault::{Cause, Fault};
 use rustix::io::Errno;
-use setup::{Control, Ready, Setup, WorkerResult};
+use setup::{Control, Cut, Ready, Setup, WorkerResult};
 use slice::Gathered;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,7 +83,7 @@ pub struct Measured {
     pub run: Run,
     /// The server's `Server` field, if it sent one.
     pub server: Option<String>,
-    /// The first error of the system on a connection, in its words.
+    /// The first error on a connection, in the words of the system, TLS or HTTP/2.
     pub first_error: Option<String>,
 }
 
@@ -129,7 +133,7 @@ pub fn run(
     validate(plan)?;
     crate::machine::allow_open_files(u64::from(plan.settings.connections) + 256);
     let clock = Clock::start();
-    let setup = Arc::new(Setup::new(plan, clock));
+    let setup = Arc::new(Setup::new(plan, clock).map_err(RunError::Settings)?);
     let control =
         Arc::new(Control::new(Arc::clone(stop), plan.settings.stop.requests, setup.workers));
     let (slices, gathered) = mpsc::channel();
@@ -167,7 +171,8 @@ pub fn run(
             _ => return Err(RunError::System("a worker thread has died".into())),
         }
     }
-    Ok(gather(&control, results, seconds, started_unix_us))
+    let finish = finish(&setup, &control, &results);
+    Ok(gather(finish, results, seconds, started_unix_us))
 }
 
 fn system(error: std::io::Error) -> RunError {
@@ -179,6 +184,11 @@ fn validate(plan: &Plan) -> Result<(), RunError> {
     let wrong = |why: &str| Err(RunError::Settings(why.to_owned()));
     if settings.connections == 0 || settings.streams == 0 || settings.workers == 0 {
         return wrong("connections, streams and workers must be at least 1");
+    }
+    if settings.streams > 1 && settings.protocol == Protocol::Http1 {
+        return wrong(
+            "HTTP/1.1 has one stream a connection; ask for HTTP/2 or for more connections",
+        );
     }
     if settings.workers > settings.connections {
         return wrong("there cannot be more workers than connections");
@@ -213,7 +223,8 @@ fn work(
     let mut worker = match Worker::new(setup, control, index) {
         Ok(worker) => worker,
         Err(error) => {
-            let _ = ready.send(Ready { open: 0, error: Some((ErrorKind::Connect, error)) });
+            let error = Some(Fault::system(ErrorKind::Connect, error));
+            let _ = ready.send(Ready { open: 0, error });
             return None;
         }
     };
@@ -236,14 +247,14 @@ fn wait_until_open(ready: &mpsc::Receiver<Ready>, setup: &Setup) -> Result<(), R
         return Ok(());
     }
     let why = match first {
-        Some((_, Errno::CONNREFUSED)) => "connection refused; is the server running?".to_owned(),
-        Some((ErrorKind::Tls, _)) => "the TLS handshake failed; is it an https server, and its \
-             certificate known here (or --insecure given)?"
-            .to_owned(),
-        Some((_, Errno::MFILE)) => {
+        Some(Fault { cause: Cause::System(Errno::CONNREFUSED), .. }) => {
+            "connection refused; is the server running?".to_owned()
+        }
+        Some(Fault { cause: Cause::System(Errno::MFILE), .. }) => {
             "too many open files; raise the limit with `ulimit -n`".to_owned()
         }
-        Some((_, error)) => std::io::Error::from(error).to_string(),
+        Some(fault) if fault.kind == ErrorKind::Tls => format!("TLS: {fault}"),
+        Some(fault) => fault.to_string(),
         None => "no answer in the time for connecting".to_owned(),
     };
     let target = match &setup.target.unix_socket {
@@ -330,6 +341,21 @@ impl Seconds {
     }
 }
 
+/// Why the run ended.
+fn finish(setup: &Setup, control: &Control, results: &[WorkerResult]) -> Finish {
+    let any = |cut| results.iter().any(|worker| worker.cut == Some(cut));
+    if control.limited && results.iter().all(|worker| worker.exhausted) {
+        Finish::Count
+    } else if any(Cut::Interrupted) {
+        Finish::Interrupted
+    } else if any(Cut::Unreachable) {
+        let limit_ms = setup.timeout_ns / 1_000_000;
+        Finish::Aborted(format!("no connection could be opened for {limit_ms} ms"))
+    } else {
+        Finish::Time
+    }
+}
+
 /// Time at the end without any answer, if anybody was waiting for one: as long
 /// as one worker got answers the server was not silent.
 fn silent_tail_ns(results: &[WorkerResult], end_ns: u64) -> u64 {
@@ -340,7 +366,7 @@ fn silent_tail_ns(results: &[WorkerResult], end_ns: u64) -> u64 {
 
 /// One run out of what the workers measured.
 fn gather(
-    control: &Control,
+    finish: Finish,
     results: Vec<WorkerResult>,
     seconds: Seconds,
     started_unix_us: u64,
@@ -348,15 +374,6 @@ fn gather(
     let start_ns = results.iter().map(|worker| worker.start_ns).min().unwrap_or(0);
     let end_ns = results.iter().map(|worker| worker.end_ns).max().unwrap_or(0);
     let measured_ns = end_ns.saturating_sub(start_ns);
-    let counted = results.iter().all(|worker| worker.exhausted);
-    let interrupted = results.iter().any(|worker| worker.interrupted);
-    let finish = if interrupted && !counted {
-        Finish::Interrupted
-    } else if counted && control.limited {
-        Finish::Count
-    } else {
-        Finish::Time
-    };
     let mut endpoints: Vec<EndpointResult> = Vec::new();
     let mut open_loop: Option<OpenLoop> = None;
     let mut first_error = None;
@@ -375,7 +392,7 @@ fn gather(
             whole.sent += part.sent;
             whole.never_sent += part.never_sent;
         }
-        first_error = first_error.or(worker.first_error);
+        first_error = first_error.or(worker.first_error.as_ref());
     }
     let server = results.iter().find_map(|worker| worker.server.clone());
     let run = Run {
@@ -401,6 +418,6 @@ fn gather(
         noise: Noise::default(),
         first_error: None,
     };
-    let first_error = first_error.map(|(_, error)| std::io::Error::from(error).to_string());
+    let first_error = first_error.map(Fault::to_string);
     Measured { run, server, first_error }
 }

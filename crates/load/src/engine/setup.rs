@@ -2,15 +2,16 @@
 //! few words that do.
 
 use super::clock::Clock;
+use super::fault::Fault;
 use super::pace::Pace;
 use super::slice::Gathered;
 use super::tally::{Tally, Window};
 use super::target::Target;
-use super::wire::{Http1, Wire};
-use crate::plan::{Load, Plan};
-use crate::result::{EndpointResult, ErrorKind, OpenLoop, WorkerUse};
+use super::tls::{Tls, TlsSettings};
+use super::wire::{Http1, Http2, Wire};
+use crate::plan::{Load, Plan, Protocol};
+use crate::result::{EndpointResult, OpenLoop, WorkerUse};
 use crate::workload::{Needs, Source};
-use rustix::io::Errno;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,6 +37,8 @@ pub(super) struct Setup {
     pub(super) duration_ns: Option<u64>,
     pub(super) timeout_ns: u64,
     pub(super) connect_timeout_ns: u64,
+    protocol: Protocol,
+    tls: Option<TlsSettings>,
     cpus: Vec<u32>,
 }
 
@@ -54,10 +57,13 @@ pub(super) struct Share {
 }
 
 impl Setup {
-    pub(super) fn new(plan: &Plan, clock: Clock) -> Self {
+    /// # Errors
+    /// A sentence for the user, if TLS cannot be spoken with the target.
+    pub(super) fn new(plan: &Plan, clock: Clock) -> Result<Self, String> {
         let settings = &plan.settings;
+        let tls = if plan.target.tls { Some(TlsSettings::new(plan)?) } else { None };
         let endpoints = plan.source.endpoints();
-        Setup {
+        Ok(Setup {
             clock,
             authority: plan.target.authority(),
             scheme: if plan.target.tls { "https" } else { "http" },
@@ -77,8 +83,10 @@ impl Setup {
             duration_ns: settings.stop.duration_ms.map(|ms| ms * 1_000_000),
             timeout_ns: settings.timeout_ms * 1_000_000,
             connect_timeout_ns: (settings.timeout_ms * 1_000_000).min(5_000_000_000),
+            protocol: settings.protocol,
+            tls,
             cpus: if plan.pin { crate::machine::cpus_for(settings.workers) } else { Vec::new() },
-        }
+        })
     }
 
     pub(super) fn share_of(&self, worker: u32) -> Share {
@@ -114,8 +122,17 @@ impl Setup {
         }
     }
 
+    /// The protocol of a fresh connection.
     pub(super) fn wire(&self) -> Wire {
-        Wire::Http1(Http1::new(self.phases))
+        match self.protocol {
+            Protocol::Http1 => Wire::Http1(Http1::new(self.phases)),
+            Protocol::Http2 => Wire::Http2(Box::new(Http2::new(self.streams, self.phases))),
+        }
+    }
+
+    /// TLS of a fresh connection, if there is any.
+    pub(super) fn begin_tls(&self) -> Option<Box<Tls>> {
+        self.tls.as_ref().map(TlsSettings::begin)
     }
 }
 
@@ -188,6 +205,15 @@ impl Control {
     }
 }
 
+/// What ends a run before its time or count does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// The user wants no more.
+    Interrupted,
+    /// Only a count would end it, and no connection could be opened for the time limit of a request.
+    Unreachable,
+}
+
 /// What one worker measured.
 pub(super) struct WorkerResult {
     pub(super) start_ns: u64,
@@ -201,19 +227,19 @@ pub(super) struct WorkerResult {
     /// Whether, at the end, requests were waiting or had been lost since the last answer.
     pub(super) waiting: bool,
     pub(super) server: Option<String>,
-    pub(super) first_error: Option<(ErrorKind, Errno)>,
+    pub(super) first_error: Option<Fault>,
     pub(super) usage: WorkerUse,
     /// It ended because the number of requests was reached.
     pub(super) exhausted: bool,
-    /// The user ended it before it would have.
-    pub(super) interrupted: bool,
+    /// What ended it before it would have ended, if anything did.
+    pub(super) cut: Option<Cut>,
     pub(super) endpoints: Vec<EndpointResult>,
 }
 
 /// Sent by a worker when its connections are open, or could not be.
 pub(super) struct Ready {
     pub(super) open: u32,
-    pub(super) error: Option<(ErrorKind, Errno)>,
+    pub(super) error: Option<Fault>,
 }
 
 /// What the run's thread hears from its workers.

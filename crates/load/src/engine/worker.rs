@@ -5,11 +5,13 @@
 //! goes into its own [`Tally`].
 
 use super::conn::{Conn, State};
+use super::fault::Fault;
 use super::pace::Pace;
-use super::setup::{Control, Setup, WorkerResult};
+use super::setup::{Control, Cut, Setup, WorkerResult};
 use super::tally::{Tally, Times, Window};
+use super::tls::Unread;
 use super::usage::ThreadUse;
-use super::wire::{Advance, HeadCache, Layout, Seen};
+use super::wire::{Advance, Heads, Layout, Seen};
 use crate::plan::Load;
 use crate::random::Random;
 use crate::result::{EndpointResult, ErrorKind};
@@ -81,7 +83,7 @@ pub(super) struct Worker {
     idle: VecDeque<u32>,
     /// Users of a closed loop that think or wait to try again, by the moment they go on.
     sleeping: BinaryHeap<Reverse<(u64, u32)>>,
-    heads: HeadCache,
+    heads: Heads,
     seen: Seen,
     buffer: Vec<u8>,
     in_flight: u64,
@@ -90,13 +92,15 @@ pub(super) struct Worker {
     think_ns: u64,
     sent_of_due: u64,
     longest_loop_ns: u64,
-    first_error: Option<(ErrorKind, Errno)>,
+    first_error: Option<Fault>,
     /// What opening the first connections took.
     opening: Option<EndpointResult>,
     stage: Stage,
     in_flight_at_end: u64,
     exhausted: bool,
-    interrupted: bool,
+    cut: Option<Cut>,
+    /// Since when no connection has been open.
+    unreachable_since_ns: Option<u64>,
 }
 
 impl Worker {
@@ -123,7 +127,7 @@ impl Worker {
             random: Random::new(setup.seed, 0x7417 ^ u64::from(index)),
             idle: VecDeque::with_capacity(users as usize),
             sleeping: BinaryHeap::new(),
-            heads: HeadCache::default(),
+            heads: Heads::default(),
             seen: Seen::default(),
             buffer: vec![0; READ_BYTES],
             in_flight: 0,
@@ -137,7 +141,8 @@ impl Worker {
             stage: Stage::Sending,
             in_flight_at_end: 0,
             exhausted: false,
-            interrupted: false,
+            cut: None,
+            unreachable_since_ns: None,
             setup,
             control,
             index,
@@ -147,7 +152,7 @@ impl Worker {
 
     /// Opens all connections, or as many as can be in the time for connecting.
     /// Returns how many are open, and the first error.
-    pub(super) fn connect_all(&mut self) -> (u32, Option<(ErrorKind, Errno)>) {
+    pub(super) fn connect_all(&mut self) -> (u32, Option<Fault>) {
         // Nothing is measured yet; a window without length keeps these out of the figures.
         let (sender, _nobody) = std::sync::mpsc::channel();
         let window = Window { start_ns: u64::MAX, end_ns: u64::MAX };
@@ -170,7 +175,7 @@ impl Worker {
         }
         self.opening = unmeasured.endpoints.into_iter().next();
         let open = self.conns.iter().filter(|conn| conn.state == State::Open).count();
-        (u32::try_from(open).unwrap_or(u32::MAX), self.first_error)
+        (u32::try_from(open).unwrap_or(u32::MAX), self.first_error.clone())
     }
 
     /// Runs from `start_ns` to the end and returns what was measured.
@@ -195,10 +200,12 @@ impl Worker {
         }
         self.begin(&mut tally);
         let mut end_ns = window.end_ns;
+        let mut looked_ns = self.setup.clock.now_ns();
         loop {
             let now_ns = self.setup.clock.now_ns();
             if used.is_none() && now_ns >= window.start_ns {
                 used = Some(ThreadUse::now(now_ns));
+                self.longest_loop_ns = 0;
             }
             self.wake(now_ns, &mut tally);
             if let Some(pace) = &mut pace {
@@ -214,9 +221,10 @@ impl Worker {
                 break;
             }
             let before_ns = self.setup.clock.now_ns();
-            self.longest_loop_ns = self.longest_loop_ns.max(before_ns - now_ns);
+            self.longest_loop_ns = self.longest_loop_ns.max(before_ns - looked_ns);
             let wake_ns = self.next_moment(pace.as_ref(), before_ns, end_ns);
             self.wait(&mut events, wake_ns, before_ns);
+            looked_ns = self.setup.clock.now_ns();
             self.handle(&events, &mut tally);
         }
         self.result(window, end_ns, pace, used, tally)
@@ -376,7 +384,7 @@ impl Worker {
             let flags = event.flags;
             match self.conns[index].state {
                 State::Connecting => self.connected(index, tally),
-                State::Secure | State::Open => {
+                State::Secure | State::Open | State::Ending => {
                     if flags.contains(epoll::EventFlags::OUT) {
                         self.flush(index, tally);
                     }
@@ -397,6 +405,12 @@ impl Worker {
         let mut buffer = std::mem::take(&mut self.buffer);
         loop {
             let read = self.conns[index].read(&mut buffer);
+            if self.conns[index].state == State::Secure
+                && matches!(read, Ok(1..) | Err(Unread::Later))
+                && self.secured(index, tally).is_err()
+            {
+                break;
+            }
             match read {
                 Ok(0) => {
                     self.peer_closed(index, tally);
@@ -408,15 +422,13 @@ impl Worker {
                         break;
                     }
                 }
-                Err(Errno::AGAIN | Errno::INTR) => break,
-                Err(error) => {
-                    let kind = match error {
-                        Errno::CONNRESET | Errno::PIPE => ErrorKind::Reset,
-                        Errno::PROTO => ErrorKind::Tls,
-                        _ => ErrorKind::Closed,
-                    };
-                    self.first_error.get_or_insert((kind, error));
-                    self.broken(index, kind, tally);
+                Err(Unread::Later) => {
+                    // TLS may have something to say without anything to be read.
+                    self.flush(index, tally);
+                    break;
+                }
+                Err(unread) => {
+                    self.unreadable(index, unread, tally);
                     break;
                 }
             }
@@ -426,9 +438,6 @@ impl Worker {
 
     /// Gives bytes to the wire and acts on every answer they complete. `Err` if the connection is gone.
     fn feed(&mut self, index: usize, mut bytes: &[u8], tally: &mut Tally) -> Result<(), ()> {
-        if self.conns[index].state == State::Secure {
-            self.secured(index, tally);
-        }
         let done_ns = self.setup.clock.now_ns();
         self.count_received(index, bytes.len(), tally);
         let generation = self.conns[index].generation;
@@ -455,17 +464,28 @@ impl Worker {
                 }
                 Ok(Advance::Lost { used, place, kind }) => {
                     bytes = &bytes[used..];
+                    self.explain(index, kind);
                     let number = self.number(index, place);
                     self.lose(number, kind, tally);
-                    self.free(number, tally);
+                    self.released(index, number, tally);
+                    if self.conns[index].generation != generation {
+                        return Err(());
+                    }
                 }
                 Err(kind) => {
+                    self.explain(index, kind);
                     self.broken(index, kind, tally);
                     return Err(());
                 }
             }
         }
-        self.flush(index, tally);
+        if self.conns[index].wire.going_away() {
+            self.wind_up(index, tally);
+        } else if self.conns[index].said_goodbye() {
+            self.peer_closed(index, tally);
+        } else {
+            self.flush(index, tally);
+        }
         if self.conns[index].generation == generation { Ok(()) } else { Err(()) }
     }
 
@@ -485,11 +505,17 @@ impl Worker {
             tally.failed_check(at.endpoint, at.times.due_ns, text);
         }
         tally.answered(at.endpoint, status, judgement, &at.times, done_ns);
-        if conn.wire.reusable() {
+        self.released(index, number, tally);
+    }
+
+    /// The request of a place is over: its user goes on, here or on the next connection.
+    fn released(&mut self, index: usize, number: u32, tally: &mut Tally) {
+        let conn = &self.conns[index];
+        if conn.state == State::Open && conn.wire.reusable() {
             self.free(number, tally);
         } else {
             self.pause(number, tally);
-            self.reopen(index, tally);
+            self.wind_up(index, tally);
         }
     }
 

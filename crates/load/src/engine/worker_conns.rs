@@ -2,8 +2,10 @@
 
 use super::{Phase, Worker};
 use crate::engine::conn::State;
+use crate::engine::fault::Fault;
 use crate::engine::socket::Socket;
 use crate::engine::tally::Tally;
+use crate::engine::tls::Unread;
 use crate::result::ErrorKind;
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -42,7 +44,9 @@ impl Worker {
                 conn.wants_write = true;
                 conn.state = State::Connecting;
             }
-            Err(error) => self.connect_failed(index, error, tally),
+            Err(error) => {
+                self.connect_failed(index, Fault::system(ErrorKind::Connect, error), tally);
+            }
         }
     }
 
@@ -53,7 +57,8 @@ impl Worker {
             .as_ref()
             .map_or(Err(Errno::NOTCONN), |socket| socket.connected());
         if let Err(error) = connected {
-            return self.connect_failed(index, error, tally);
+            let fault = Fault::system(ErrorKind::Connect, error);
+            return self.connect_failed(index, fault, tally);
         }
         let now_ns = self.setup.clock.now_ns();
         let conn = &mut self.conns[index];
@@ -67,14 +72,20 @@ impl Worker {
         }
     }
 
-    /// The TLS handshake may have ended.
-    pub(super) fn secured(&mut self, index: usize, tally: &mut Tally) {
+    /// The TLS handshake may have ended. `Err` if it did not end well.
+    pub(super) fn secured(&mut self, index: usize, tally: &mut Tally) -> Result<(), ()> {
         if self.conns[index].handshaking() {
-            return;
+            return Ok(());
         }
+        if let Err(why) = self.conns[index].agreed() {
+            self.connect_failed(index, Fault::words(ErrorKind::Tls, why), tally);
+            return Err(());
+        }
+        let generation = self.conns[index].generation;
         let passed_ns = self.setup.clock.now_ns() - self.conns[index].begun_ns;
         let tls_ns = passed_ns.saturating_sub(self.conns[index].tcp_ns);
         self.usable(index, Some(tls_ns), tally);
+        if self.conns[index].generation == generation { Ok(()) } else { Err(()) }
     }
 
     /// The connection can carry requests: whoever waited for it goes on.
@@ -97,9 +108,9 @@ impl Worker {
         self.flush(index, tally);
     }
 
-    fn connect_failed(&mut self, index: usize, error: Errno, tally: &mut Tally) {
-        let kind = ErrorKind::Connect;
-        self.first_error.get_or_insert((kind, error));
+    fn connect_failed(&mut self, index: usize, fault: Fault, tally: &mut Tally) {
+        let kind = fault.kind;
+        self.first_error.get_or_insert(fault);
         if self.started {
             // Each attempt that fails is a request that its user could not make: one of those asked for.
             let now_ns = self.setup.clock.now_ns();
@@ -127,9 +138,50 @@ impl Worker {
         self.open(index, tally);
     }
 
+    /// The connection takes no further requests: it is made anew as soon as nothing is under way on it.
+    pub(super) fn wind_up(&mut self, index: usize, tally: &mut Tally) {
+        self.conns[index].state = State::Ending;
+        let busy = |place| self.places[self.number(index, place) as usize].phase == Phase::UnderWay;
+        if (0..self.setup.streams).any(busy) {
+            self.flush(index, tally);
+        } else {
+            self.reopen(index, tally);
+        }
+    }
+
+    /// Keeps the first words about why requests are lost.
+    pub(super) fn explain(&mut self, index: usize, kind: ErrorKind) {
+        if self.first_error.is_none()
+            && let Some(why) = self.conns[index].wire.why()
+        {
+            self.first_error = Some(Fault::words(kind, why));
+        }
+    }
+
+    /// Reading failed.
+    pub(super) fn unreadable(&mut self, index: usize, unread: Unread, tally: &mut Tally) {
+        let fault = match unread {
+            Unread::Tls(why) => Fault::words(ErrorKind::Tls, why),
+            Unread::System(error @ (Errno::CONNRESET | Errno::PIPE)) => {
+                Fault::system(ErrorKind::Reset, error)
+            }
+            Unread::System(error) => Fault::system(ErrorKind::Closed, error),
+            Unread::Cut | Unread::Later => return self.broken(index, ErrorKind::Closed, tally),
+        };
+        let kind = fault.kind;
+        if self.conns[index].is_up() {
+            self.first_error.get_or_insert(fault);
+            self.broken(index, kind, tally);
+        } else if kind == ErrorKind::Tls {
+            self.connect_failed(index, fault, tally);
+        } else {
+            self.broken(index, kind, tally);
+        }
+    }
+
     /// A connection is of no further use: what was under way on it is lost.
     pub(super) fn broken(&mut self, index: usize, kind: ErrorKind, tally: &mut Tally) {
-        let was_open = self.conns[index].state == State::Open;
+        let was_open = self.conns[index].is_up();
         let mut lost = 0;
         for place in 0..self.setup.streams {
             let number = self.number(index, place);
@@ -145,7 +197,19 @@ impl Worker {
             // Closed as soon as it was opened, and nobody has lost anything: not again at once.
             self.retry_later(index);
         } else {
-            self.connect_failed(index, Errno::CONNRESET, tally);
+            let fault = match (self.conns[index].state, kind) {
+                (State::Secure, ErrorKind::Connect) => Fault::words(
+                    ErrorKind::Tls,
+                    "the handshake did not end in the time for connecting",
+                ),
+                (State::Secure, _) => Fault::words(
+                    ErrorKind::Tls,
+                    "the server closed the connection within the handshake",
+                ),
+                (_, ErrorKind::Connect) => Fault::system(kind, Errno::TIMEDOUT),
+                _ => Fault::system(ErrorKind::Connect, Errno::CONNRESET),
+            };
+            self.connect_failed(index, fault, tally);
         }
     }
 
@@ -160,14 +224,19 @@ impl Worker {
 
     /// The peer has closed its side.
     pub(super) fn peer_closed(&mut self, index: usize, tally: &mut Tally) {
-        if self.conns[index].state == State::Open
-            && let Ok(place) = self.conns[index].wire.closed()
-        {
-            let done_ns = self.setup.clock.now_ns();
-            self.answered(index, place, done_ns, tally);
-            return;
+        if !self.conns[index].is_up() {
+            return self.broken(index, ErrorKind::Closed, tally);
         }
-        self.broken(index, ErrorKind::Closed, tally);
+        match self.conns[index].wire.closed() {
+            Ok(place) => {
+                let done_ns = self.setup.clock.now_ns();
+                self.answered(index, place, done_ns, tally);
+            }
+            Err(kind) => {
+                self.explain(index, kind);
+                self.broken(index, kind, tally);
+            }
+        }
     }
 
     pub(super) fn count_received(&mut self, index: usize, bytes: usize, tally: &mut Tally) {
@@ -205,7 +274,7 @@ impl Worker {
                 }
             }
             // What the peer had to say before it closed may still be there to be read.
-            Err(Errno::PIPE | Errno::CONNRESET) if self.conns[index].state == State::Open => {}
+            Err(Errno::PIPE | Errno::CONNRESET) if self.conns[index].is_up() => {}
             Err(_) => self.broken(index, ErrorKind::Reset, tally),
         }
     }

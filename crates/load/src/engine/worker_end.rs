@@ -1,6 +1,8 @@
 //! The part of a worker that looks after time: waiting, time limits, and the end of a run.
 
-use super::{INTERRUPTED_DRAIN_NS, OVERDUE_GRACE_NS, Phase, Reverse, Stage, Worker, WorkerResult};
+use super::{
+    Cut, INTERRUPTED_DRAIN_NS, OVERDUE_GRACE_NS, Phase, Reverse, Stage, Worker, WorkerResult,
+};
 use crate::engine::conn::State;
 use crate::engine::pace::Pace;
 use crate::engine::tally::{Tally, Window};
@@ -60,6 +62,13 @@ impl Worker {
     /// Looks after time limits and broken connections.
     pub(super) fn scan(&mut self, now_ns: u64, tally: &mut Tally) {
         self.next_scan_ns = now_ns + (self.setup.timeout_ns / 50).clamp(1_000_000, SCAN_NS);
+        let down =
+            |state| matches!(state, State::Broken { .. } | State::Connecting | State::Secure);
+        if self.conns.iter().all(|conn| down(conn.state)) {
+            self.unreachable_since_ns.get_or_insert(now_ns);
+        } else {
+            self.unreachable_since_ns = None;
+        }
         for index in 0..self.conns.len() {
             match self.conns[index].state {
                 State::Broken { retry_ns } if retry_ns <= now_ns => {
@@ -74,7 +83,7 @@ impl Worker {
                         self.broken(index, ErrorKind::Connect, tally);
                     }
                 }
-                State::Open => self.scan_places(index, now_ns, tally),
+                State::Open | State::Ending => self.scan_places(index, now_ns, tally),
             }
         }
     }
@@ -90,7 +99,11 @@ impl Worker {
             let conn = &mut self.conns[index];
             if conn.wire.cancel(place, &mut conn.out) {
                 self.lose(number, ErrorKind::Timeout, tally);
-                self.free(number, tally);
+                let generation = self.conns[index].generation;
+                self.released(index, number, tally);
+                if self.conns[index].generation != generation {
+                    return;
+                }
                 self.flush(index, tally);
             } else {
                 self.broken(index, ErrorKind::Timeout, tally);
@@ -116,14 +129,15 @@ impl Worker {
             return end_ns;
         }
         let nobody_left = self.exhausted || self.places.iter().all(|at| at.phase == Phase::Done);
-        if now_ns < end_ns && !interrupted && !(nobody_left && self.in_flight == 0) {
+        let cut = self.cut(now_ns);
+        if now_ns < end_ns && cut.is_none() && !(nobody_left && self.in_flight == 0) {
             return end_ns;
         }
         // Later than everything that was sent in this turn of the loop: it belongs to the figures.
         let end_ns = end_ns.min(self.setup.clock.now_ns() + 1);
         tally.end_at(end_ns);
         self.in_flight_at_end = self.in_flight;
-        self.interrupted = interrupted && now_ns < end_ns;
+        self.cut = cut.filter(|_| now_ns < end_ns);
         let overdue = pace.is_some_and(|pace| pace.due_ns() < end_ns) && !self.exhausted;
         let drain_ns = match (interrupted, overdue) {
             (true, _) => INTERRUPTED_DRAIN_NS,
@@ -135,13 +149,26 @@ impl Worker {
         end_ns
     }
 
+    /// What ends the run early at this moment, if anything does.
+    fn cut(&self, now_ns: u64) -> Option<Cut> {
+        if self.control.stopping() {
+            return Some(Cut::Interrupted);
+        }
+        let since_ns = self.unreachable_since_ns?;
+        // With a duration the run has an end anyway, and the server may come back.
+        let endless = self.setup.duration_ns.is_none();
+        (endless && now_ns - since_ns > self.setup.timeout_ns).then_some(Cut::Unreachable)
+    }
+
     /// Whether requests of an open loop may still be sent: not for long after the
     /// end, and not at all after an interruption.
     pub(super) fn may_dispatch(&self, now_ns: u64, end_ns: u64) -> bool {
         let in_time = match self.stage {
             Stage::Sending => true,
             Stage::Draining(_) => {
-                !self.control.stopping() && now_ns < end_ns.saturating_add(OVERDUE_GRACE_NS)
+                self.cut.is_none()
+                    && !self.control.stopping()
+                    && now_ns < end_ns.saturating_add(OVERDUE_GRACE_NS)
             }
         };
         in_time && !self.exhausted
@@ -213,7 +240,7 @@ impl Worker {
                 spin: self.setup.spin,
             },
             exhausted: self.exhausted,
-            interrupted: self.interrupted,
+            cut: self.cut,
             endpoints: tally.endpoints,
         }
     }

@@ -4,8 +4,12 @@
 //! HTTP/1.1, a stream each for HTTP/2), each with at most one request under way.
 
 mod http1;
+mod http2;
+mod replay;
 
-pub(crate) use http1::{HeadCache, Http1};
+pub(crate) use http1::Http1;
+pub(crate) use http2::Http2;
+pub use replay::{AnswersSeen, answers_of};
 
 use crate::result::ErrorKind;
 use crate::workload::{Answer, Needs, Request};
@@ -63,24 +67,35 @@ pub(crate) struct Seen {
     pub(crate) cache_hits: u64,
 }
 
+/// What a worker remembers of answer heads, for whichever protocol it speaks.
+#[derive(Debug, Default)]
+pub(crate) struct Heads {
+    http1: http1::HeadCache,
+    http2: http2::BlockCache,
+}
+
 /// The protocol state of one connection.
 pub(crate) enum Wire {
     /// HTTP/1.1.
     Http1(Http1),
+    /// HTTP/2.
+    Http2(Box<Http2>),
 }
 
 impl Wire {
     /// The connection is open: appends what must be said first.
-    pub(crate) fn open(&mut self, _out: &mut Vec<u8>) {
+    pub(crate) fn open(&mut self, out: &mut Vec<u8>) {
         match self {
             Wire::Http1(_) => {}
+            Wire::Http2(wire) => wire.open(out),
         }
     }
 
     /// Gives up the request at `place`. Returns whether the connection can go on.
-    pub(crate) fn cancel(&mut self, _place: u32, _out: &mut Vec<u8>) -> bool {
+    pub(crate) fn cancel(&mut self, place: u32, out: &mut Vec<u8>) -> bool {
         match self {
             Wire::Http1(_) => false,
+            Wire::Http2(wire) => wire.cancel(place, out),
         }
     }
 
@@ -95,22 +110,25 @@ impl Wire {
     ) {
         match self {
             Wire::Http1(wire) => wire.send(place, request, needs, layout, out),
+            Wire::Http2(wire) => wire.send(place, request, needs, layout, out),
         }
     }
 
     /// Reads on; what must be sent in return (settings, windows) is appended to `out`.
+    /// After an [`Advance::Answered`] that used the whole input there is nothing more to tell.
     ///
     /// # Errors
     /// The connection is of no further use; every request on it is lost for this reason.
     pub(crate) fn advance(
         &mut self,
         input: &[u8],
-        heads: &mut HeadCache,
+        heads: &mut Heads,
         seen: &mut Seen,
-        _out: &mut Vec<u8>,
+        out: &mut Vec<u8>,
     ) -> Result<Advance, ErrorKind> {
         match self {
-            Wire::Http1(wire) => wire.advance(input, heads, seen),
+            Wire::Http1(wire) => wire.advance(input, &mut heads.http1, seen),
+            Wire::Http2(wire) => wire.advance(input, &mut heads.http2, seen, out),
         }
     }
 
@@ -121,6 +139,7 @@ impl Wire {
     pub(crate) fn closed(&mut self) -> Result<u32, ErrorKind> {
         match self {
             Wire::Http1(wire) => wire.closed(),
+            Wire::Http2(wire) => wire.closed(),
         }
     }
 
@@ -128,6 +147,7 @@ impl Wire {
     pub(crate) fn answer(&self, place: u32, endpoint: u16) -> Answer<'_> {
         match self {
             Wire::Http1(wire) => wire.answer(place, endpoint),
+            Wire::Http2(wire) => wire.answer(place, endpoint),
         }
     }
 
@@ -135,6 +155,23 @@ impl Wire {
     pub(crate) fn reusable(&self) -> bool {
         match self {
             Wire::Http1(wire) => wire.reusable(),
+            Wire::Http2(wire) => wire.reusable(),
+        }
+    }
+
+    /// Whether the server has said that it wants no further requests on this connection.
+    pub(crate) fn going_away(&self) -> bool {
+        match self {
+            Wire::Http1(_) => false,
+            Wire::Http2(wire) => wire.going_away(),
+        }
+    }
+
+    /// Why requests were lost, in words, where there is more to say than the kind of error.
+    pub(crate) fn why(&self) -> Option<String> {
+        match self {
+            Wire::Http1(_) => None,
+            Wire::Http2(wire) => wire.why(),
         }
     }
 }

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# How often `bench compare` calls a server different from itself: real A/A comparisons, measured in turns,
+# against the null server. At 95 % at most 8 of 100 may be called different.
+# Environment: COMPARISONS (100), PAIRS runs of each side (10), TURN length of a run (200ms).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo build --release --quiet --locked -p wellspring-server
+cargo build --release --quiet --locked -p wellspring-load --example null_server
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+taskset -c 0 target/release/examples/null_server "127.0.0.1:$port" >/dev/null &
+server=$!
+trap 'kill $server 2>/dev/null; wait $server 2>/dev/null || true' EXIT
+sleep 0.5
+stem=bench/results/load-aa-$(date +%Y%m%d-%H%M%S)
+BENCH=$PWD/target/release/wellspring URL=http://127.0.0.1:$port/ OUT=$stem.jsonl python3 - <<'PY' | tee "$stem.md"
+import json, os, subprocess
+
+bench, url = os.environ["BENCH"], os.environ["URL"]
+comparisons = int(os.environ.get("COMPARISONS", 100))
+pairs, turn = os.environ.get("PAIRS", "10"), os.environ.get("TURN", "200ms")
+different, verdicts = 0, {}
+with open(os.environ["OUT"], "w") as rows:
+    for number in range(comparisons):
+        command = [bench, "bench", "compare", url, url, "--pairs", pairs, "-z", turn, "-c", "8", "-q", "--json", "-",
+                   "--no-headroom", "--seed", str(number + 1)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        step = json.loads(done.stdout)["steps"][0]
+        called = [m["metric"] for m in step["metrics"] if m["verdict"] in ("faster", "slower", "fewer_failures", "more_failures")]
+        different += bool(called)
+        for metric in called:
+            verdicts[metric] = verdicts.get(metric, 0) + 1
+        rows.write(json.dumps({"comparison": number, "called_different": called}) + "\n")
+        rows.flush()
+print(f"{comparisons} comparisons of a server with itself, {pairs} pairs of runs of {turn} each: "
+      f"{different} called different in any metric{' ' + str(verdicts) if verdicts else ''}.")
+PY
