@@ -7,7 +7,7 @@ mod search;
 mod server_count;
 
 pub use ask::{AskError, OwnedAnswer, OwnedRequest, ask};
-pub use search::{Held, Search, SearchStep};
+pub use search::{Held, Search, SearchEnd, SearchStep};
 pub use server_count::ServerCount;
 
 use crate::engine::{Observer, RunError, run};
@@ -211,6 +211,7 @@ fn aborted(error: &RunError, repeat: u32, order: u32) -> Run {
         started_unix_us: crate::engine::Clock::unix_us(),
         measured_ns: 0,
         warmup_requests: 0,
+        warmup_successes: None,
         finish: crate::result::Finish::Aborted(error.to_string()),
         endpoints: Vec::new(),
         think_ns: 0,

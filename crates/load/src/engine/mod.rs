@@ -401,6 +401,7 @@ fn gather(
         started_unix_us,
         measured_ns,
         warmup_requests: results.iter().map(|worker| worker.warmup_requests).sum(),
+        warmup_successes: Some(results.iter().map(|worker| worker.warmup_successes).sum()),
         finish,
         endpoints,
         think_ns: results.iter().map(|worker| worker.think_ns).sum(),

@@ -219,6 +219,7 @@ pub(super) struct WorkerResult {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     pub(super) warmup_requests: u64,
+    pub(super) warmup_successes: u64,
     pub(super) think_ns: u64,
     pub(super) open_loop: Option<OpenLoop>,
     pub(super) unanswered: u64,

@@ -223,6 +223,7 @@ impl Worker {
             start_ns: window.start_ns,
             end_ns,
             warmup_requests: tally.warmup_requests,
+            warmup_successes: tally.warmup_successes,
             think_ns: self.think_ns,
             open_loop,
             unanswered,

@@ -78,6 +78,7 @@ pub(crate) fn run(repeat: u32, endpoints: Vec<EndpointResult>) -> Run {
         started_unix_us: BEGAN_UNIX_US + u64::from(repeat) * 12_000_000,
         measured_ns: 10_000_000_000,
         warmup_requests: 2_000,
+        warmup_successes: None,
         finish: Finish::Time,
         endpoints,
         think_ns: 0,

@@ -14,7 +14,7 @@ use wellspring_load::compare::{
 };
 use wellspring_load::driver::PlannedStep;
 use wellspring_load::plan::{Arrivals, Plan};
-use wellspring_load::result::{Report, Step};
+use wellspring_load::result::{Report, Step, Verdict as Trust};
 
 /// Length of one run when two URLs take turns, in milliseconds.
 const TURN_MS: u64 = 2_000;
@@ -192,6 +192,9 @@ fn conclude(args: &CompareArgs, comparison: &Comparison) -> Result<ExitCode, Fai
         let terminal = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let color = if terminal { Color::Ansi } else { Color::Plain };
         write_file(Path::new("-"), &render_text(comparison, color))?;
+    }
+    if let Trust::NotMeasurable(_) = comparison.trust {
+        return Ok(ExitCode::from(Code::Data as u8));
     }
     use wellspring_load::compare::Verdict::{MoreFailures, Slower};
     let worse = comparison

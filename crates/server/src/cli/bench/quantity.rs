@@ -51,10 +51,11 @@ pub(super) fn rate_per_s(text: &str) -> Result<f64, String> {
     };
     let rate: f64 =
         number.parse().map_err(|_| format!("{text:?} is not a rate like 500 or 10k"))?;
-    if !rate.is_finite() || rate <= 0.0 || rate > 1e8 {
-        return Err("the rate must be above 0 and at most 100 million a second".to_owned());
+    let rate = rate * factor;
+    if !(0.001..=1e7).contains(&rate) {
+        return Err("the rate must be at least 0.001 and at most 10 million a second".to_owned());
     }
-    Ok(rate * factor)
+    Ok(rate)
 }
 
 /// `NAME=VALUE`.
@@ -95,7 +96,7 @@ mod tests {
         }
         assert!(duration_ms("50us").is_err());
         assert!(think_us("50ms..10ms").is_err());
-        for wrong in ["0", "-1", "x", "NaN", "inf"] {
+        for wrong in ["0", "-1", "x", "NaN", "inf", "1e8", "20000k", "1e-9"] {
             assert!(rate_per_s(wrong).is_err(), "{wrong}");
         }
     }
