@@ -259,7 +259,14 @@ impl Threshold {
 
     fn unanswered(&self, step: &Step, of: &EndpointResult) -> u64 {
         match self.endpoint {
-            None => step.runs.iter().map(|run| run.unanswered).sum(),
+            // What was due and never sent is an error of whoever was to be served.
+            None => step
+                .runs
+                .iter()
+                .map(|run| {
+                    run.unanswered + run.open_loop.as_ref().map_or(0, |open| open.never_sent)
+                })
+                .sum(),
             Some(_) => unanswered_by_counters(of),
         }
     }

@@ -14,6 +14,8 @@ const SURVIVORS: CheckId = CheckId(17);
 
 /// Fewer pairs or runs than this are worth a remark.
 const FEW_RUNS: usize = 5;
+/// Where only differences larger than this could have been seen, "no difference" says little.
+const BLIND_SHARE: f64 = 0.5;
 /// From this difference of failure shares on, latencies are those of survivors.
 const SURVIVORS_GAP: f64 = 0.01;
 
@@ -107,6 +109,17 @@ fn design(
         let outcome =
             if a.runs.iter().chain(&b.runs).any(aborted) { Outcome::Care } else { Outcome::Note };
         say(DESIGN, outcome, sentence);
+    }
+    let blind = compared.metrics.iter().find_map(|metric| {
+        let smallest = metric.detectable_share()?;
+        (smallest > BLIND_SHARE).then(|| (metric.metric.label(), smallest))
+    });
+    if let Some((metric, smallest)) = blind {
+        let sentence = format!(
+            "{step}: differences of the {metric} under {} could not have been seen, which is too blunt to clear or to blame; measure more pairs, longer, or on a quieter machine.",
+            share(smallest)
+        );
+        say(DESIGN, Outcome::Care, sentence);
     }
     match (compared.design, runs) {
         (_, 0) => {

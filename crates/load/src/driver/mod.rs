@@ -211,6 +211,7 @@ fn aborted(error: &RunError, repeat: u32, order: u32) -> Run {
         started_unix_us: crate::engine::Clock::unix_us(),
         measured_ns: 0,
         warmup_requests: 0,
+        warmup_unanswered: 0,
         warmup_successes: None,
         finish: crate::result::Finish::Aborted(error.to_string()),
         endpoints: Vec::new(),

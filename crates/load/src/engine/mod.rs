@@ -391,6 +391,8 @@ fn gather(
             whole.due += part.due;
             whole.sent += part.sent;
             whole.never_sent += part.never_sent;
+            let waited = part.waited_for_connection.unwrap_or(0);
+            *whole.waited_for_connection.get_or_insert(0) += waited;
         }
         first_error = first_error.or(worker.first_error.as_ref());
     }
@@ -401,6 +403,7 @@ fn gather(
         started_unix_us,
         measured_ns,
         warmup_requests: results.iter().map(|worker| worker.warmup_requests).sum(),
+        warmup_unanswered: results.iter().map(|worker| worker.warmup_unanswered).sum(),
         warmup_successes: Some(results.iter().map(|worker| worker.warmup_successes).sum()),
         finish,
         endpoints,

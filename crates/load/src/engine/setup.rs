@@ -220,6 +220,7 @@ pub(super) struct WorkerResult {
     pub(super) end_ns: u64,
     pub(super) warmup_requests: u64,
     pub(super) warmup_successes: u64,
+    pub(super) warmup_unanswered: u64,
     pub(super) think_ns: u64,
     pub(super) open_loop: Option<OpenLoop>,
     pub(super) unanswered: u64,

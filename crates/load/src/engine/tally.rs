@@ -30,6 +30,8 @@ pub(crate) struct Tally {
     window: Window,
     open: bool,
     pub(crate) warmup_requests: u64,
+    /// Requests of the warm-up that ended without an answer.
+    pub(crate) warmup_lost: u64,
     /// Of these, the successes.
     pub(crate) warmup_successes: u64,
     pub(crate) last_answer_ns: u64,
@@ -61,6 +63,7 @@ impl Tally {
             window,
             open,
             warmup_requests: 0,
+            warmup_lost: 0,
             warmup_successes: 0,
             last_answer_ns: window.start_ns,
             lost_since_answer: false,
@@ -173,6 +176,8 @@ impl Tally {
             self.gathering.failures += 1;
             let errors = &mut self.endpoints[usize::from(endpoint)].counters.errors;
             *errors.entry(kind).or_default() += 1;
+        } else if due_ns < self.window.start_ns {
+            self.warmup_lost += 1;
         }
     }
 

@@ -92,6 +92,10 @@ pub(super) struct Worker {
     next_scan_ns: u64,
     think_ns: u64,
     sent_of_due: u64,
+    /// Requests of these that found no free place when they were due.
+    waited_for_place: u64,
+    /// When a request was due and no place was free, last.
+    starved_at_ns: u64,
     longest_loop_ns: u64,
     first_error: Option<Fault>,
     /// What opening the first connections took.
@@ -137,6 +141,8 @@ impl Worker {
             next_scan_ns: 0,
             think_ns: 0,
             sent_of_due: 0,
+            waited_for_place: 0,
+            starved_at_ns: 0,
             longest_loop_ns: 0,
             first_error: None,
             opening: None,
@@ -289,14 +295,31 @@ impl Worker {
     fn send_due(&mut self, pace: &mut Pace, mut now_ns: u64, end_ns: u64, tally: &mut Tally) {
         while pace.due_ns() <= now_ns && pace.due_ns() < end_ns && self.may_dispatch(now_ns, end_ns)
         {
-            let Some(place) = self.next_idle() else { return };
+            let Some(place) = self.next_idle() else {
+                if !self.unreachable() {
+                    self.starved_at_ns = now_ns;
+                    return;
+                }
+                // Whoever called now would be refused: the request is lost, not late.
+                let due_ns = pace.due_ns();
+                if !self.grant(tally.measures(due_ns)) {
+                    return;
+                }
+                pace.advance();
+                self.sent_of_due += u64::from(tally.measures(due_ns));
+                tally.unsendable(0, ErrorKind::Connect, due_ns);
+                continue;
+            };
             if !self.grant(tally.measures(pace.due_ns())) {
                 self.rest(place);
                 return;
             }
             let due_ns = pace.due_ns();
             pace.advance();
-            self.sent_of_due += u64::from(tally.measures(due_ns));
+            let measured = u64::from(tally.measures(due_ns));
+            self.sent_of_due += measured;
+            // Since it was due there was a moment when every place was taken.
+            self.waited_for_place += if self.starved_at_ns >= due_ns { measured } else { 0 };
             self.send(place, Some(due_ns), tally);
             self.flush_in_turn(self.conn_of(place), tally);
             now_ns = self.setup.clock.now_ns();

@@ -182,6 +182,13 @@ impl Worker {
         (self.in_flight == 0 && !overdue) || now_ns >= until_ns
     }
 
+    /// Requests of the warm-up that still have no answer.
+    fn waiting_since_warmup(&self, window: Window) -> u64 {
+        let waiting =
+            |at: &&super::Place| at.phase == Phase::UnderWay && at.times.due_ns < window.start_ns;
+        self.places.iter().filter(waiting).count() as u64
+    }
+
     pub(super) fn result(
         mut self,
         window: Window,
@@ -209,6 +216,7 @@ impl Worker {
                 due: self.sent_of_due + never_sent,
                 sent: self.sent_of_due,
                 never_sent,
+                waited_for_connection: Some(self.waited_for_place),
             }
         });
         tally.finish();
@@ -224,6 +232,7 @@ impl Worker {
             end_ns,
             warmup_requests: tally.warmup_requests,
             warmup_successes: tally.warmup_successes,
+            warmup_unanswered: tally.warmup_lost + self.waiting_since_warmup(window),
             think_ns: self.think_ns,
             open_loop,
             unanswered,

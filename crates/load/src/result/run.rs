@@ -22,6 +22,9 @@ pub struct Run {
     /// Of these, the successes; `None` if not known.
     #[serde(default)]
     pub warmup_successes: Option<u64>,
+    /// Requests of the warm-up that got no answer at all.
+    #[serde(default)]
+    pub warmup_unanswered: u64,
     /// Why it ended.
     pub finish: Finish,
     /// Per endpoint, in the order of the workload.
@@ -180,6 +183,10 @@ pub struct OpenLoop {
     pub sent: u64,
     /// Due but never sent: no connection became free before draining ended.
     pub never_sent: u64,
+    /// Of those sent, how many found every connection taken when they were due; `None` in
+    /// files of before this was counted. The others were late by the client's fault alone.
+    #[serde(default)]
+    pub waited_for_connection: Option<u64>,
 }
 
 /// One second of a run.
