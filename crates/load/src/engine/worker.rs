@@ -92,6 +92,10 @@ pub(super) struct Worker {
     think_ns: u64,
     sent_of_due: u64,
     longest_loop_ns: u64,
+    /// What the thread had used when sending ended: waiting for the last answers is no work to be shared out over.
+    used_at_end: Option<ThreadUse>,
+    /// Answers from a cache before the measured part.
+    early_cache_hits: u64,
     first_error: Option<Fault>,
     /// What opening the first connections took.
     opening: Option<EndpointResult>,
@@ -136,6 +140,8 @@ impl Worker {
             think_ns: 0,
             sent_of_due: 0,
             longest_loop_ns: 0,
+            used_at_end: None,
+            early_cache_hits: 0,
             first_error: None,
             opening: None,
             stage: Stage::Sending,
@@ -206,6 +212,7 @@ impl Worker {
             if used.is_none() && now_ns >= window.start_ns {
                 used = Some(ThreadUse::now(now_ns));
                 self.longest_loop_ns = 0;
+                self.early_cache_hits = self.seen.cache_hits;
             }
             self.wake(now_ns, &mut tally);
             if let Some(pace) = &mut pace {
