@@ -172,7 +172,13 @@ pub fn run(
         }
     }
     let finish = finish(&setup, &control, &results);
-    Ok(gather(finish, results, seconds, started_unix_us))
+    let made = results.iter().map(|worker| worker.endpoints.first()?.counters.distinct_requests);
+    let made: Option<Vec<u64>> = made.collect();
+    let mut measured = gather(finish, results, seconds, started_unix_us);
+    if let (Some(first), Some(made)) = (measured.run.endpoints.first_mut(), made) {
+        first.counters.distinct_requests = Some(plan.source.distinct_requests(&made));
+    }
+    Ok(measured)
 }
 
 fn system(error: std::io::Error) -> RunError {

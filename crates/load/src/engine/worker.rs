@@ -97,6 +97,10 @@ pub(super) struct Worker {
     /// When a request was due and no place was free, last.
     starved_at_ns: u64,
     longest_loop_ns: u64,
+    /// What the thread had used when sending ended: waiting for the last answers is no work to be shared out over.
+    used_at_end: Option<ThreadUse>,
+    /// Answers from a cache before the measured part.
+    early_cache_hits: u64,
     first_error: Option<Fault>,
     /// What opening the first connections took.
     opening: Option<EndpointResult>,
@@ -144,6 +148,8 @@ impl Worker {
             waited_for_place: 0,
             starved_at_ns: 0,
             longest_loop_ns: 0,
+            used_at_end: None,
+            early_cache_hits: 0,
             first_error: None,
             opening: None,
             stage: Stage::Sending,
@@ -214,6 +220,7 @@ impl Worker {
             if used.is_none() && now_ns >= window.start_ns {
                 used = Some(ThreadUse::now(now_ns));
                 self.longest_loop_ns = 0;
+                self.early_cache_hits = self.seen.cache_hits;
             }
             self.wake(now_ns, &mut tally);
             if let Some(pace) = &mut pace {

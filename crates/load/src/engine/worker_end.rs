@@ -137,6 +137,7 @@ impl Worker {
         let end_ns = end_ns.min(self.setup.clock.now_ns() + 1);
         tally.end_at(end_ns);
         self.in_flight_at_end = self.in_flight;
+        self.used_at_end = Some(ThreadUse::now(now_ns));
         self.cut = cut.filter(|_| now_ns < end_ns);
         let overdue = pace.is_some_and(|pace| pace.due_ns() < end_ns) && !self.exhausted;
         let drain_ns = match (interrupted, overdue) {
@@ -198,7 +199,8 @@ impl Worker {
         mut tally: Tally,
     ) -> WorkerResult {
         let now_ns = self.setup.clock.now_ns();
-        let used = used.unwrap_or_else(|| ThreadUse::now(now_ns)).until(ThreadUse::now(now_ns));
+        let ended = self.used_at_end.unwrap_or_else(|| ThreadUse::now(now_ns));
+        let used = used.unwrap_or(ended).until(ended);
         let measured = |tally: &Tally, at: &super::Place| {
             at.phase == Phase::UnderWay && tally.measures(at.times.due_ns)
         };
@@ -220,9 +222,13 @@ impl Worker {
             }
         });
         tally.finish();
+        let sent: u64 = tally.endpoints.iter().map(|e| e.counters.sent).sum();
+        // The warm-up made requests, too; not more can be different than were sent.
+        let distinct = self.workload.distinct_requests().map(|distinct| distinct.min(sent));
         if let Some(first) = tally.endpoints.first_mut() {
-            first.counters.cache_hits = Some(self.seen.cache_hits);
-            first.counters.distinct_requests = self.workload.distinct_requests();
+            first.counters.cache_hits =
+                Some(self.seen.cache_hits.saturating_sub(self.early_cache_hits));
+            first.counters.distinct_requests = distinct;
             if let Some(opening) = &self.opening {
                 first.merge(opening);
             }
