@@ -4,6 +4,7 @@ use super::finish::{FinishOptions, Session, write_file};
 use super::options::{
     ConnectionOptions, ContextOptions, LengthOptions, Offer, RequestOptions, plan, rate,
 };
+use super::quantity::crowd;
 use crate::cli::exit::{Code, Failure};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ pub(super) struct CompareArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pairs: u32,
     /// URLs: connections.
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(short = 'c', long, value_name = "N", value_parser = crowd)]
     connections: Option<u32>,
     /// URLs: requests a second (open loop).
     #[arg(short = 'r', long, value_name = "RATE", value_parser = rate)]

@@ -5,6 +5,7 @@ use super::one::Spread;
 use super::options::{
     ConnectionOptions, ContextOptions, LengthOptions, Offer, RequestOptions, plan, rate,
 };
+use super::quantity::crowd;
 use crate::cli::exit::Failure;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -31,7 +32,7 @@ pub(super) struct SearchArgs {
     #[arg(long, value_name = "RATE", value_parser = rate)]
     max_rate: Option<f64>,
     /// Connections (default 128).
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(short = 'c', long, value_name = "N", value_parser = crowd)]
     connections: Option<u32>,
     /// How the requests are spread.
     #[arg(long, value_enum, default_value_t = Spread::Poisson)]
