@@ -190,7 +190,7 @@ mod tests {
         let (holds, fails) = search.bounds();
         assert!(fails.unwrap() / holds.unwrap() <= 1.05, "{:?}", search.bounds());
         assert_eq!(search.end(3.0), Some(SearchEnd::Narrow));
-        for ceiling in [12_345.0, 12_380.0, 3.14] {
+        for ceiling in [12_345.0, 12_380.0, 3.21] {
             let search = searched(1e9, 10_000.0, ceiling, 0);
             assert_eq!(search.bounds(), (Some(ceiling), None));
             assert!(search.probes <= 4, "{} probes", search.probes);

@@ -407,7 +407,8 @@ impl Worker {
                     self.sleep(place, now_ns + RETRY_NS);
                 }
             }
-            Next::Done => {}
+            // What was granted goes to somebody who has something to send.
+            Next::Done => self.granted += u64::from(self.control.limited && tally.measures(due)),
         }
     }
 }
