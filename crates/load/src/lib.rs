@@ -15,6 +15,7 @@ pub mod history;
 pub mod import;
 pub mod machine;
 pub mod null_server;
+pub mod parsers;
 pub mod plan;
 pub mod random;
 pub mod report;

@@ -21,6 +21,12 @@ pub trait Source: Send + Sync {
     /// to be hashed into [`crate::plan::Settings::workload_hash`].
     fn identity(&self) -> Vec<u8>;
 
+    /// How many different requests all workers made together, given what each made. The
+    /// sum is right where no two make the same, and never too low.
+    fn distinct_requests(&self, of_workers: &[u64]) -> u64 {
+        of_workers.iter().sum()
+    }
+
     /// The workload of worker `worker` of `workers`. With the same seed it sends
     /// the same again, as far as it does not depend on answers.
     fn workload(&self, worker: u32, workers: u32, seed: u64) -> Box<dyn Workload>;

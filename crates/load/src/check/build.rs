@@ -107,6 +107,7 @@ impl Builder {
             due: count,
             sent: count,
             never_sent: 0,
+            waited_for_connection: None,
         });
         if open_loop.is_some() {
             let mut lateness = Histogram::new();
@@ -129,6 +130,8 @@ impl Builder {
             started_unix_us: 1_795_000_000_000_000 + at as u64 * 20_000_000,
             measured_ns: wall_ns,
             warmup_requests: 1_000,
+            warmup_unanswered: 0,
+            warmup_successes: Some(1_000),
             finish: Finish::Time,
             slices: (0..self.seconds).map(|second| slice(second, count / self.seconds)).collect(),
             endpoints: vec![endpoint],

@@ -1,4 +1,4 @@
-//! C14: thresholds decide. Each `--fail-if` is applied to every step; where it is true, or
+//! C14: thresholds decide. Each `--fail-if` is applied to every step (of a search: to the one that decided); where it is true, or
 //! its figure could not be had, the run fails: the program ends with exit code 99, and the
 //! verdict is at best "use with care", so that the last line of a failed run never reads "trusted".
 
@@ -9,7 +9,7 @@ use crate::result::{Report, ThresholdOutcome};
 
 /// Applies each threshold to each step.
 pub(super) fn outcomes(report: &Report, thresholds: &[Threshold]) -> Vec<ThresholdOutcome> {
-    let each = report.steps.iter().flat_map(|step| thresholds.iter().map(move |t| (step, t)));
+    let each = super::judged(report).flat_map(|step| thresholds.iter().map(move |t| (step, t)));
     each.map(|(step, threshold)| {
         let (measured, failed) = match threshold.judge(step) {
             Truth::True(measured) => (Some(measured.text), true),
@@ -56,6 +56,35 @@ mod tests {
     use super::super::build;
     use super::*;
     use crate::result::Outcome;
+
+    #[test]
+    fn a_run_that_could_not_be_made_keeps_no_threshold() {
+        let mut step = build::closed(4).repeats(&[1.0, 1.0]).step();
+        step.runs[1].finish = crate::result::Finish::Aborted("connection refused".into());
+        step.runs[1].endpoints.clear();
+        step.runs[1].measured_ns = 0;
+        let thresholds = [Threshold::parse("failures>0").unwrap()];
+        let outcomes = outcomes(&build::report(vec![step]), &thresholds);
+        assert!(outcomes[0].failed && outcomes[0].measured.is_none());
+    }
+
+    #[test]
+    fn of_a_search_only_the_step_that_decided_is_asked() {
+        let mut report =
+            build::report(vec![build::closed(4).step(), build::closed(16).stretched(3.0).step()]);
+        let thresholds = [Threshold::parse("p99>5ms").unwrap()];
+        assert!(outcomes(&report, &thresholds).iter().any(|one| one.failed));
+        report.search = Some(crate::result::SearchOutcome {
+            slo: "p99<5ms".into(),
+            highest_rate_per_s: Some(1.0),
+            lowest_failing_rate_per_s: None,
+            reason: String::new(),
+            decisive_step: Some("c=4".into()),
+        });
+        let outcomes = outcomes(&report, &thresholds);
+        assert_eq!(outcomes.len(), 1);
+        assert!(!outcomes[0].failed);
+    }
 
     #[test]
     fn a_threshold_that_is_true_fails_the_run() {

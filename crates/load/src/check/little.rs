@@ -22,6 +22,9 @@
 //! limit alone; when connections are not kept open (and `--phases` did not
 //! measure their opening) only the upper limit is checked.
 //!
+//! **Few turns.** Throughput counts answers that came within the measured part. With fewer
+//! than ten a user, the one that each had under way at the end is more than a tenth: care.
+//!
 //! In open loop users may be idle: only `X × S ÷ places ≤ 1.005` is checked.
 
 use super::figures::{Figures, Said};
@@ -31,6 +34,8 @@ use crate::result::ErrorKind;
 
 /// The least share of users' time that must be accounted for.
 const LOWEST: f64 = 0.95;
+/// Turns a user must have in a run for its last, unfinished one not to matter.
+const FEWEST_TURNS: f64 = 10.0;
 /// The largest share that can be explained by rounding and clock reads.
 const HIGHEST: f64 = 1.005;
 
@@ -51,6 +56,33 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
         return Said::not_checked("Little's law needs answers, and there are none.");
     }
     let shares = shares(figures);
+    let said = judge_shares(figures, &shares);
+    match few_turns(figures, &shares) {
+        Some(few) if said.outcome < few.outcome => few,
+        _ => said,
+    }
+}
+
+/// In closed loop: whether users had so few turns that the last, unfinished one of each matters.
+fn few_turns(figures: &Figures<'_>, shares: &Shares) -> Option<Said> {
+    let cycles = figures.answers() as f64;
+    let runs = figures.step.runs.len() as f64;
+    let turns = cycles / (users(figures) as f64 * runs);
+    if !figures.is_closed() || turns >= FEWEST_TURNS {
+        return None;
+    }
+    Some(Said::care(format!(
+        "Each user had about {} in a run ({} busy), and one more or less is chance: the throughput is known to about {}. Measure longer.",
+        match three_digits(turns) {
+            one if one == "1.00" => "1 turn".to_owned(),
+            some => format!("{some} turns"),
+        },
+        percent(shares.busy),
+        percent(1.0 / turns)
+    )))
+}
+
+fn judge_shares(figures: &Figures<'_>, shares: &Shares) -> Said {
     if shares.edge > 0.25 {
         return Said::not_checked(format!(
             "Little's law needs a longer run: the longest answer ({}) takes up {} of it.",
@@ -58,7 +90,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
             percent(shares.edge)
         ));
     }
-    let facts = facts(figures, &shares);
+    let facts = facts(figures, shares);
     if shares.busy > HIGHEST + shares.edge {
         return Said::stop(format!(
             "{facts}; more than {} is impossible, so throughput and mean contradict each other.",

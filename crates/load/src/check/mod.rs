@@ -121,14 +121,9 @@ pub fn apply(report: &mut Report, thresholds: &[Threshold]) {
         add(check, None, said);
     }
     let shortest = scaling::shortest_ns(report);
-    // Rates that were too high are meant to go wrong: a search is judged by the one that held.
-    let decisive = report.search.as_ref().and_then(|search| search.decisive_step.as_deref());
-    let judged: Vec<&Step> = report
-        .steps
-        .iter()
-        .filter(|step| decisive.is_none_or(|decisive| step.name == decisive))
-        .collect();
-    for step in &judged {
+    let judged: Vec<&Step> = judged(report).collect();
+    let steps = judged.len();
+    for step in judged {
         let name = Some(step.name.as_str());
         let Some(figures) = Figures::of(step) else {
             add(5, name, Said::stop("This step was not run, so there is nothing to report."));
@@ -152,8 +147,15 @@ pub fn apply(report: &mut Report, thresholds: &[Threshold]) {
     // Stable: within a check the order stays.
     findings.sort_by_key(|finding| finding.check);
     report.thresholds = decision::outcomes(report, thresholds);
-    report.verdict = Some(verdict(&findings, judged.len()));
+    report.verdict = Some(verdict(&findings, steps));
     report.findings = findings;
+}
+
+/// The steps the verdict is about. Rates that were too high are meant to go wrong: a search
+/// is judged by the one that held.
+fn judged(report: &Report) -> impl Iterator<Item = &Step> {
+    let decisive = report.search.as_ref().and_then(|search| search.decisive_step.as_deref());
+    report.steps.iter().filter(move |step| decisive.is_none_or(|decisive| step.name == decisive))
 }
 
 /// The checks that judge the report as a whole.

@@ -8,9 +8,10 @@
 //!   1. the client's: a worker did not look at its sockets for at least half as long,
 //!      or worked for more than 80 % of the time (a spinning worker works always, so
 //!      that is not held against it), or waited for a processor as long;
-//!   2. the server's: its connections were busy for 90 % of the time, or some answer
-//!      took at least half as long as the lateness, so that its connection was not free;
-//!   3. otherwise the client's, for nothing else is left.
+//!   2. the server's: at least one request in a hundred found every connection taken when
+//!      it was due (in files that do not count this: connections were busy for 90 % of the
+//!      time, or some answer took at least half as long as the lateness);
+//!   3. otherwise the client's, for nothing else is left: a free connection was there.
 //!
 //! Where the server was slow, response times (due to last byte) contain the waiting and
 //! stay right, which is worth a note. Where the client was late they measure the client:
@@ -22,6 +23,9 @@ use crate::plan::{Arrivals, Load};
 
 /// The largest p99 of the lateness, as a share of the median service time.
 const LATENESS_SHARE: f64 = 0.1;
+
+/// The share of requests beyond p99: if fewer waited for a connection, they are not what made p99 late.
+const BEYOND_P99: f64 = 0.01;
 
 /// Whose fault lateness was, with the evidence.
 enum Fault {
@@ -107,7 +111,7 @@ fn lateness(figures: &Figures<'_>) -> Option<Said> {
     );
     Some(match fault(figures, late) {
         Fault::Server(why) => Said::note(format!(
-            "{facts}: requests waited for a free connection because {why}; response times contain the waiting."
+            "{facts}: requests waited for a free connection: {why}; response times contain the waiting."
         )),
         Fault::Client(why) if late < median => {
             Said::care(format!("{facts}: client-limited, {why}."))
@@ -134,6 +138,21 @@ fn fault(figures: &Figures<'_>, late_ns: f64) -> Fault {
     if busiest > super::client::BUSY_SHARE {
         return Fault::Client(format!("one worker used its processor for {}", percent(busiest)));
     }
+    if let Some((waited, sent)) = waited(figures) {
+        let facts = format!(
+            "{} found {} taken when due",
+            counted(waited, "request", "requests"),
+            match figures.places() {
+                1 => "the only connection".to_owned(),
+                all => format!("all {} connections", count(all)),
+            }
+        );
+        return if waited as f64 >= BEYOND_P99 * sent as f64 {
+            Fault::Server(facts)
+        } else {
+            Fault::Client(format!("{facts}, all others were sent late although one was free"))
+        };
+    }
     let busy = figures.busy_share();
     if busy >= 0.9 {
         return Fault::Server(format!(
@@ -152,6 +171,16 @@ fn fault(figures: &Figures<'_>, late_ns: f64) -> Fault {
         duration(longest),
         percent(busy)
     ))
+}
+
+/// Requests that found no free connection, and all that were sent; `None` if not counted.
+fn waited(figures: &Figures<'_>) -> Option<(u64, u64)> {
+    let mut sums = (0, 0);
+    for open in figures.step.runs.iter().filter_map(|run| run.open_loop.as_ref()) {
+        sums.0 += open.waited_for_connection?;
+        sums.1 += open.sent;
+    }
+    (sums.1 > 0).then_some(sums)
 }
 
 #[cfg(test)]
@@ -234,5 +263,22 @@ mod tests {
         assert_eq!(judged(&step).outcome, Outcome::Care);
         step.settings.load = Load::Open { rate_per_s: 100.0, arrivals: Arrivals::Poisson };
         assert_eq!(judged(&step).outcome, Outcome::Passed);
+    }
+
+    #[test]
+    fn lateness_with_a_connection_free_is_the_clients_however_slow_some_answers_were() {
+        let mut step = late(50_000_000);
+        let set = |step: &mut Step, waited| {
+            step.runs[0].open_loop.as_mut().unwrap().waited_for_connection = Some(waited);
+        };
+        set(&mut step, 3);
+        let said = judged(&step);
+        assert!(said.outcome >= Outcome::Care, "{said:?}");
+        assert!(said.sentence.contains("3 requests found all"), "{said:?}");
+        let sent = step.runs[0].open_loop.as_ref().unwrap().sent;
+        set(&mut step, sent / 50);
+        let said = judged(&step);
+        assert_eq!(said.outcome, Outcome::Note, "{said:?}");
+        assert!(said.sentence.contains("waited for a free connection"), "{said:?}");
     }
 }

@@ -1,7 +1,8 @@
 //! C18: the server's own count of what it handled against the client's.
 //!
-//! The count may be of successes or of all answers, and requests under way at either end
-//! of the measured part are on one side or the other: at most one a connection and
+//! The server is asked before the warm-up and after the last answer, so what was sent in
+//! the warm-up is in its count and is added to the client's. The count may be of successes
+//! or of all answers; a few are on one side or the other: at most one a connection and
 //! stream, and the two questions for the count itself. Within
 //! `successes − edge … answers + edge` it agrees. Above, up to everything sent, the
 //! server handled requests whose answers were lost on the way: a note. Beyond that somebody else asked
@@ -37,24 +38,28 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
 fn judge_run(run: &Run, there: u64, by: &str, places: u64) -> Option<Said> {
     let edge = places + 2;
     let counters = run.total()?.counters;
-    let answers: u64 = counters.statuses.values().sum();
+    let answers = counters.statuses.values().sum::<u64>() + run.warmup_requests;
+    // What is not known of the warm-up is left out where it could accuse the server.
+    let successes = counters.successes + run.warmup_successes.unwrap_or(0);
+    let sent = counters.sent + run.warmup_requests;
+    let warmup = if run.warmup_requests > 0 { ", warm-up included" } else { "" };
     let facts = format!(
-        "Run {}: the server handled {} by {by}, the client counted {} and {} in all",
+        "Run {}: the server handled {} by {by}, the client counted {} and {} in all{warmup}",
         run.order,
         counted(there, "request", "requests"),
-        counted(counters.successes, "success", "successes"),
+        counted(successes, "success", "successes"),
         counted(answers, "answer", "answers")
     );
-    if there.saturating_add(edge) < counters.successes {
+    if there.saturating_add(edge) < successes {
         return Some(Said::stop(format!(
             "{facts}: {} were answered by something else.",
-            count(counters.successes - there)
+            count(successes - there)
         )));
     }
     if there <= answers + edge {
         return None;
     }
-    Some(if there <= counters.sent.max(answers + run.unanswered) + edge {
+    Some(if there <= sent.max(answers + run.unanswered) + edge {
         Said::note(format!("{facts}: it handled requests whose answers did not arrive."))
     } else {
         Said::care(format!("{facts}: others asked it at the same time."))
@@ -70,7 +75,8 @@ mod tests {
     fn with(there: Option<u64>) -> Said {
         let mut step = build::closed(4).step();
         let run = &mut step.runs[0];
-        // 39 600 successes, 100 failed answers, 50 timeouts.
+        // 39 600 successes, 100 failed answers, 50 timeouts; 1 000 more in the warm-up, 10 of them failed.
+        (run.warmup_requests, run.warmup_successes) = (1_000, Some(990));
         let counters = &mut run.endpoints[0].counters;
         counters.statuses.insert(500, 100);
         counters.errors.insert(ErrorKind::Timeout, 50);
@@ -81,7 +87,7 @@ mod tests {
 
     #[test]
     fn successes_or_all_answers_agree() {
-        for there in [39_594, 39_600, 39_650, 39_706] {
+        for there in [40_584, 40_590, 40_650, 40_706] {
             assert_eq!(with(Some(there)).outcome, Outcome::Passed, "{there}");
         }
         assert_eq!(with(None).outcome, Outcome::NotChecked);
@@ -89,10 +95,10 @@ mod tests {
 
     #[test]
     fn other_counts_do_not() {
-        let fewer = with(Some(39_500));
+        let fewer = with(Some(40_490));
         assert_eq!(fewer.outcome, Outcome::Stop);
         assert!(fewer.sentence.contains("100 were answered by something else"), "{fewer:?}");
-        assert_eq!(with(Some(39_750)).outcome, Outcome::Note);
+        assert_eq!(with(Some(40_750)).outcome, Outcome::Note);
         assert_eq!(with(Some(45_000)).outcome, Outcome::Care);
     }
 }

@@ -6,6 +6,7 @@
 //!   slowest. With `n` answers, quantile `q` is a lower bound only if `m ≥ (1 − q)(n + m)`. For p50 that
 //!   is a stop, for p99 care, for p99.9 a note. Any unanswered request needs care:
 //!   the server took it and was silent until the end.
+//! - *Warm-up*: requests of it that got no answer need care, and stop if nothing else was answered.
 //! - *Early end*: a run that could not go on needs care, an interrupted one is a note.
 
 use super::figures::{Figures, Said};
@@ -35,6 +36,13 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
             }
         )));
     }
+    let of_warmup: u64 = figures.step.runs.iter().map(|run| run.warmup_unanswered).sum();
+    if of_warmup > 0 {
+        let sentence =
+            format!("{} of the warm-up got no answer.", counted(of_warmup, "request", "requests"));
+        let nothing_else = figures.answers() == 0;
+        found.push(if nothing_else { Said::stop(sentence) } else { Said::care(sentence) });
+    }
     found.extend(figures.step.runs.iter().filter_map(|run| match &run.finish {
         Finish::Time | Finish::Count => None,
         Finish::Interrupted => {
@@ -55,9 +63,11 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
 fn silence(figures: &Figures<'_>) -> Option<Said> {
     let longest = figures.step.runs.iter().map(|run| run.silent_tail_ns).max()? as f64;
     let usual = figures.total.service.quantile_ns(0.99).unwrap_or(0) as f64;
+    let rest =
+        if figures.answers() > 0 { ", and what is reported was measured before" } else { "" };
     (longest > SHORTEST_SILENCE_NS.max(3.0 * usual)).then(|| {
         Said::stop(format!(
-            "No answer came in the last {} while requests were waiting: the server had stopped, and what is reported was measured before.",
+            "No answer came in the last {} while requests were waiting: the server had stopped{rest}.",
             duration(longest)
         ))
     })

@@ -25,7 +25,7 @@
 //! belong to none.
 
 use super::wording::{count, counted, duration, percent, rate};
-use crate::result::{EndpointResult, ErrorKind, Step};
+use crate::result::{EndpointResult, ErrorKind, Finish, Step};
 
 /// What a threshold looks at.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -224,7 +224,7 @@ impl Threshold {
                 if ns == 0 {
                     return Err("nothing was measured".into());
                 }
-                let value = of.counters.successes as f64 * 1e9 / ns as f64;
+                let value = of.counters.throughput_per_s(ns);
                 Ok(Measured { value, text: rate(value) })
             }
             Metric::Errors => {
@@ -239,21 +239,34 @@ impl Threshold {
         }
     }
 
-    /// Whether the expression is true of the step.
+    /// Whether the expression is true of the step. Where a run could not go on and the others
+    /// keep the limit, nothing is known.
     #[must_use]
     pub fn judge(&self, step: &Step) -> Truth {
+        let aborted = step.runs.iter().find_map(|run| match &run.finish {
+            Finish::Aborted(why) => Some(format!("run {} could not go on: {why}", run.order)),
+            Finish::Time | Finish::Count | Finish::Interrupted => None,
+        });
         match self.measure(step) {
-            Err(why) => Truth::Unknown(why),
             Ok(measured) if self.comparison.is_true(measured.value, self.limit) => {
                 Truth::True(measured)
             }
+            _ if aborted.is_some() => Truth::Unknown(aborted.unwrap_or_default()),
+            Err(why) => Truth::Unknown(why),
             Ok(measured) => Truth::False(measured),
         }
     }
 
     fn unanswered(&self, step: &Step, of: &EndpointResult) -> u64 {
         match self.endpoint {
-            None => step.runs.iter().map(|run| run.unanswered).sum(),
+            // What was due and never sent is an error of whoever was to be served.
+            None => step
+                .runs
+                .iter()
+                .map(|run| {
+                    run.unanswered + run.open_loop.as_ref().map_or(0, |open| open.never_sent)
+                })
+                .sum(),
             Some(_) => unanswered_by_counters(of),
         }
     }

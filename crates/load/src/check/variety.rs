@@ -34,7 +34,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     match largest {
         Some((1, sent)) if sent > 1 => found.push(Said::note(format!(
             "All {} were the same, so caches may answer better than they would in use.",
-            counted(sent, "request", "requests")
+            counted(figures.total.counters.sent, "request", "requests")
         ))),
         Some((distinct, sent)) if distinct > 0 && sent / distinct > OFTEN => found.push(Said::note(format!(
             "{} were sent, each about {} times, so caches may answer better than they would in use.",
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(with(Some(9_900), Some(0)).outcome, Outcome::Passed);
         let same = with(Some(1), Some(0));
         assert_eq!(same.outcome, Outcome::Note);
-        assert!(same.sentence.starts_with("All 9 900 requests were the same"), "{same:?}");
+        assert!(same.sentence.starts_with("All 19 800 requests were the same"), "{same:?}");
         let few = with(Some(9), Some(0));
         assert!(
             few.sentence.starts_with("9 different requests were sent, each about 1 100 times"),

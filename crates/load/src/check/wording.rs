@@ -47,8 +47,9 @@ pub fn rate(per_s: f64) -> String {
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;
     match value.abs() {
-        n if n < 0.000_5 => "0 %".to_owned(),
-        n if n < 0.1 => format!("{value:.3} %"),
+        0.0 => "0 %".to_owned(),
+        // Two digits, however small: what is not nothing is never called 0 %.
+        n if n < 0.1 => format!("{value:.*} %", (1.0 - n.log10().floor()) as usize),
         n if n < 1.0 => format!("{value:.2} %"),
         n if n < 100.0 => format!("{value:.1} %"),
         _ => format!("{} %", thousands(&format!("{value:.0}"))),
@@ -80,6 +81,8 @@ mod tests {
 
     #[test]
     fn figures_are_written_with_three_digits_and_a_unit() {
+        assert_eq!(percent(0.000_004_3), "0.00043 %");
+        assert_eq!(percent(0.0), "0 %");
         for (ns, text) in [
             (0.0, "0 ns"),
             (850.0, "850 ns"),

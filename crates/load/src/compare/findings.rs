@@ -6,7 +6,7 @@ use super::interleave::{Design, pairs_by_time};
 use super::mismatch::{Mismatch, Weight};
 use super::quantity::{clean, counted, share};
 use super::{Options, StepComparison, Unlike};
-use crate::result::{CheckId, Finding, Outcome, Report, Run, Step, Verdict as Trust};
+use crate::result::{CheckId, Finding, Finish, Outcome, Report, Run, Step, Verdict as Trust};
 
 const DESIGN: CheckId = CheckId(10);
 const EQUALITY: CheckId = CheckId(11);
@@ -14,6 +14,8 @@ const SURVIVORS: CheckId = CheckId(17);
 
 /// Fewer pairs or runs than this are worth a remark.
 const FEW_RUNS: usize = 5;
+/// Where only differences larger than this could have been seen, "no difference" says little.
+const BLIND_SHARE: f64 = 0.5;
 /// From this difference of failure shares on, latencies are those of survivors.
 const SURVIVORS_GAP: f64 = 0.01;
 
@@ -102,10 +104,28 @@ fn design(
         let sentence = format!(
             "{step}: {left_out} left out, being interrupted or aborted or without a partner."
         );
-        say(DESIGN, Outcome::Note, sentence);
+        // Leaving out what went wrong makes a side look better than it is.
+        let aborted = |run: &Run| matches!(run.finish, Finish::Aborted(_));
+        let outcome =
+            if a.runs.iter().chain(&b.runs).any(aborted) { Outcome::Care } else { Outcome::Note };
+        say(DESIGN, outcome, sentence);
+    }
+    let blind = compared.metrics.iter().find_map(|metric| {
+        let smallest = metric.detectable_share()?;
+        (smallest > BLIND_SHARE).then(|| (metric.metric.label(), smallest))
+    });
+    if let Some((metric, smallest)) = blind {
+        let sentence = format!(
+            "{step}: differences of the {metric} under {} could not have been seen, which is too blunt to clear or to blame; measure more pairs, longer, or on a quieter machine.",
+            share(smallest)
+        );
+        say(DESIGN, Outcome::Care, sentence);
     }
     match (compared.design, runs) {
-        (_, 0) => {}
+        (_, 0) => {
+            let why = compared.refused.as_deref().unwrap_or("a side has no run");
+            say(DESIGN, Outcome::Stop, format!("{step}: nothing was compared: {why}."));
+        }
         (_, 1) => {
             let sentence = format!(
                 "{step}: with a single run of a side no interval can be given and no difference called; repeat each with --repeat 5 or more, or give `bench compare` two URLs."

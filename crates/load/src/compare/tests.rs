@@ -41,6 +41,8 @@ pub(crate) fn run(second: u64, per_s: u64, mean_us: u64) -> Run {
         started_unix_us: second * 1_000_000,
         measured_ns: 1_000_000_000,
         warmup_requests: 0,
+        warmup_unanswered: 0,
+        warmup_successes: None,
         finish: Finish::Time,
         endpoints: vec![endpoint],
         think_ns: 0,

@@ -5,15 +5,17 @@ mod ask;
 mod headroom;
 mod search;
 mod server_count;
+mod server_watch;
 
 pub use ask::{AskError, OwnedAnswer, OwnedRequest, ask};
-pub use search::{Held, Search, SearchStep};
+pub use search::{Held, Search, SearchEnd, SearchStep};
 pub use server_count::ServerCount;
 
 use crate::engine::{Observer, RunError, run};
 use crate::machine::NoiseProbe;
 use crate::plan::Plan;
 use crate::result::{Environment, Run, ServerUse, Step};
+use server_watch::ServerWatch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -127,7 +129,9 @@ impl<'a> Driver<'a> {
         let probe = NoiseProbe::start(self.options.server_pid, elsewhere);
         let server_before = self.options.server_pid.and_then(crate::machine::process_cpu_ns);
         self.observer.begin(what);
-        let measured = run(plan, &self.stop, self.observer)?;
+        let mut watch = ServerWatch::new(self.observer, self.options.server_pid);
+        let measured = run(plan, &self.stop, &mut watch)?;
+        let server_cpu_ns = watch.cpu_ns(measured.run.measured_ns);
         let mut run = measured.run;
         run.noise = probe.finish();
         run.repeat = repeat;
@@ -137,6 +141,9 @@ impl<'a> Driver<'a> {
         run.first_error = measured.first_error;
         self.server_header = self.server_header.take().or(measured.server);
         run.server = self.server_use(server_before, counted_before);
+        if let (Some(server), Some(cpu_ns)) = (&mut run.server, server_cpu_ns) {
+            server.cpu_ns = Some(cpu_ns);
+        }
         Ok(run)
     }
 
@@ -211,6 +218,8 @@ fn aborted(error: &RunError, repeat: u32, order: u32) -> Run {
         started_unix_us: crate::engine::Clock::unix_us(),
         measured_ns: 0,
         warmup_requests: 0,
+        warmup_unanswered: 0,
+        warmup_successes: None,
         finish: crate::result::Finish::Aborted(error.to_string()),
         endpoints: Vec::new(),
         think_ns: 0,

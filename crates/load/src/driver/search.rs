@@ -25,6 +25,19 @@ pub enum SearchStep {
     Done,
 }
 
+/// Why a search is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchEnd {
+    /// The gap between the highest holding and the lowest failing rate is small enough.
+    Narrow,
+    /// It held at the highest rate that may be tried.
+    Ceiling,
+    /// It failed at the lowest rate that is tried.
+    NeverHeld,
+    /// So many rates were tried without any of these.
+    TooMany(u32),
+}
+
 /// The most rates tried.
 const MOST_PROBES: u32 = 24;
 /// The lowest rate tried, requests a second.
@@ -56,8 +69,8 @@ impl Search {
             (None, None) => capacity_per_s / 2.0,
             (Some(holds), None) if holds >= self.ceiling => return SearchStep::Done,
             (Some(holds), None) => holds * 1.5,
-            (None, Some(fails)) if fails <= LOWEST_RATE => return SearchStep::Done,
             (None, Some(fails)) if self.doubted => fails,
+            (None, Some(fails)) if fails <= LOWEST_RATE => return SearchStep::Done,
             (None, Some(fails)) => fails / 2.0,
             (Some(_), Some(fails)) if self.doubted => fails,
             (Some(holds), Some(fails)) if fails / holds <= self.precision => {
@@ -65,7 +78,8 @@ impl Search {
             }
             (Some(holds), Some(fails)) => (holds * fails).sqrt(),
         };
-        SearchStep::Try(round(rate.clamp(LOWEST_RATE, self.ceiling)))
+        // Rounded first: the ceiling is the user's word, and is tried as it is.
+        SearchStep::Try(round(rate).clamp(LOWEST_RATE, self.ceiling.max(LOWEST_RATE)))
     }
 
     /// Tells how `rate_per_s` went.
@@ -88,6 +102,22 @@ impl Search {
         }
     }
 
+    /// Why there is nothing more to try; `None` if there is.
+    #[must_use]
+    pub fn end(&self, capacity_per_s: f64) -> Option<SearchEnd> {
+        if self.next(capacity_per_s) != SearchStep::Done {
+            return None;
+        }
+        Some(match (self.holds, self.fails) {
+            (None, Some(fails)) if fails <= LOWEST_RATE && !self.doubted => SearchEnd::NeverHeld,
+            (Some(holds), None) if holds >= self.ceiling => SearchEnd::Ceiling,
+            (Some(holds), Some(fails)) if fails / holds <= self.precision && !self.doubted => {
+                SearchEnd::Narrow
+            }
+            _ => SearchEnd::TooMany(self.probes),
+        })
+    }
+
     /// The highest rate that held and the lowest that failed.
     #[must_use]
     pub fn bounds(&self) -> (Option<f64>, Option<f64>) {
@@ -105,12 +135,17 @@ pub enum Held {
 }
 
 /// To three significant digits: rates that people read.
+#[allow(clippy::cast_possible_truncation)] // a logarithm of a rate
 fn round(rate: f64) -> f64 {
-    if rate < 100.0 {
-        return (rate * 10.0).round() / 10.0;
+    if rate <= 0.0 {
+        return 0.0;
     }
-    let unit = 10f64.powf(rate.log10().floor() - 2.0);
-    (rate / unit).round() * unit
+    let digits = 2 - rate.log10().floor() as i32;
+    // Divided, not multiplied, by a power of ten below 1: 7.3 and not 7.300000000000001.
+    match digits {
+        0.. => (rate * 10f64.powi(digits)).round() / 10f64.powi(digits),
+        _ => (rate / 10f64.powi(-digits)).round() * 10f64.powi(-digits),
+    }
 }
 
 #[cfg(test)]
@@ -147,6 +182,34 @@ mod tests {
     fn one_disturbance_does_not_decide() {
         let (holds, _) = searched(7_300.0, 10_000.0, 1e6, 1).bounds();
         assert!(holds.unwrap() > 6_900.0, "{holds:?}");
+    }
+
+    #[test]
+    fn it_is_narrow_at_low_rates_and_ends_at_an_odd_ceiling_at_once() {
+        let search = searched(1.04, 3.0, 100.0, 0);
+        let (holds, fails) = search.bounds();
+        assert!(fails.unwrap() / holds.unwrap() <= 1.05, "{:?}", search.bounds());
+        assert_eq!(search.end(3.0), Some(SearchEnd::Narrow));
+        for ceiling in [12_345.0, 12_380.0, 3.14] {
+            let search = searched(1e9, 10_000.0, ceiling, 0);
+            assert_eq!(search.bounds(), (Some(ceiling), None));
+            assert!(search.probes <= 4, "{} probes", search.probes);
+            assert_eq!(search.end(10_000.0), Some(SearchEnd::Ceiling));
+        }
+        let search = searched(0.1, 1_000.0, 2_000.0, 0);
+        assert_eq!(search.end(1_000.0), Some(SearchEnd::NeverHeld));
+        assert_eq!(Search::new(10.0, 1.05).end(5.0), None);
+    }
+
+    #[test]
+    fn a_search_that_finds_no_end_says_so() {
+        let mut search = Search::new(1e9, 1.05);
+        // Fails every other time, wherever it is.
+        for probe in 0.. {
+            let SearchStep::Try(rate) = search.next(10.0) else { break };
+            search.tell(rate, if probe % 2 == 0 { Held::No } else { Held::Yes });
+        }
+        assert_eq!(search.end(10.0), Some(SearchEnd::TooMany(MOST_PROBES)));
     }
 
     #[test]

@@ -22,12 +22,13 @@ mod worker;
 pub use clock::Clock;
 pub use target::{Target, UrlError};
 pub use threads::spawn;
+pub use wire::{AnswersSeen, answers_of};
 
 use crate::plan::{Plan, Protocol};
 use crate::result::{ClientUse, EndpointResult, ErrorKind, Finish, Noise, OpenLoop, Run, Slice};
 use fault::{Cause, Fault};
 use rustix::io::Errno;
-use setup::{Control, Ready, Setup, WorkerResult};
+use setup::{Control, Cut, Ready, Setup, WorkerResult};
 use slice::Gathered;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -170,7 +171,14 @@ pub fn run(
             _ => return Err(RunError::System("a worker thread has died".into())),
         }
     }
-    Ok(gather(&control, results, seconds, started_unix_us))
+    let finish = finish(&setup, &control, &results);
+    let made = results.iter().map(|worker| worker.endpoints.first()?.counters.distinct_requests);
+    let made: Option<Vec<u64>> = made.collect();
+    let mut measured = gather(finish, results, seconds, started_unix_us);
+    if let (Some(first), Some(made)) = (measured.run.endpoints.first_mut(), made) {
+        first.counters.distinct_requests = Some(plan.source.distinct_requests(&made));
+    }
+    Ok(measured)
 }
 
 fn system(error: std::io::Error) -> RunError {
@@ -339,6 +347,21 @@ impl Seconds {
     }
 }
 
+/// Why the run ended.
+fn finish(setup: &Setup, control: &Control, results: &[WorkerResult]) -> Finish {
+    let any = |cut| results.iter().any(|worker| worker.cut == Some(cut));
+    if control.limited && results.iter().all(|worker| worker.exhausted) {
+        Finish::Count
+    } else if any(Cut::Interrupted) {
+        Finish::Interrupted
+    } else if any(Cut::Unreachable) {
+        let limit_ms = setup.timeout_ns / 1_000_000;
+        Finish::Aborted(format!("no connection could be opened for {limit_ms} ms"))
+    } else {
+        Finish::Time
+    }
+}
+
 /// Time at the end without any answer, if anybody was waiting for one: as long
 /// as one worker got answers the server was not silent.
 fn silent_tail_ns(results: &[WorkerResult], end_ns: u64) -> u64 {
@@ -349,7 +372,7 @@ fn silent_tail_ns(results: &[WorkerResult], end_ns: u64) -> u64 {
 
 /// One run out of what the workers measured.
 fn gather(
-    control: &Control,
+    finish: Finish,
     results: Vec<WorkerResult>,
     seconds: Seconds,
     started_unix_us: u64,
@@ -357,15 +380,6 @@ fn gather(
     let start_ns = results.iter().map(|worker| worker.start_ns).min().unwrap_or(0);
     let end_ns = results.iter().map(|worker| worker.end_ns).max().unwrap_or(0);
     let measured_ns = end_ns.saturating_sub(start_ns);
-    let counted = results.iter().all(|worker| worker.exhausted);
-    let interrupted = results.iter().any(|worker| worker.interrupted);
-    let finish = if interrupted && !counted {
-        Finish::Interrupted
-    } else if counted && control.limited {
-        Finish::Count
-    } else {
-        Finish::Time
-    };
     let mut endpoints: Vec<EndpointResult> = Vec::new();
     let mut open_loop: Option<OpenLoop> = None;
     let mut first_error = None;
@@ -383,6 +397,8 @@ fn gather(
             whole.due += part.due;
             whole.sent += part.sent;
             whole.never_sent += part.never_sent;
+            let waited = part.waited_for_connection.unwrap_or(0);
+            *whole.waited_for_connection.get_or_insert(0) += waited;
         }
         first_error = first_error.or(worker.first_error.as_ref());
     }
@@ -393,6 +409,8 @@ fn gather(
         started_unix_us,
         measured_ns,
         warmup_requests: results.iter().map(|worker| worker.warmup_requests).sum(),
+        warmup_unanswered: results.iter().map(|worker| worker.warmup_unanswered).sum(),
+        warmup_successes: Some(results.iter().map(|worker| worker.warmup_successes).sum()),
         finish,
         endpoints,
         think_ns: results.iter().map(|worker| worker.think_ns).sum(),

@@ -205,11 +205,22 @@ impl Control {
     }
 }
 
+/// What ends a run before its time or count does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// The user wants no more.
+    Interrupted,
+    /// Only a count would end it, and no connection could be opened for the time limit of a request.
+    Unreachable,
+}
+
 /// What one worker measured.
 pub(super) struct WorkerResult {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     pub(super) warmup_requests: u64,
+    pub(super) warmup_successes: u64,
+    pub(super) warmup_unanswered: u64,
     pub(super) think_ns: u64,
     pub(super) open_loop: Option<OpenLoop>,
     pub(super) unanswered: u64,
@@ -221,8 +232,8 @@ pub(super) struct WorkerResult {
     pub(super) usage: WorkerUse,
     /// It ended because the number of requests was reached.
     pub(super) exhausted: bool,
-    /// The user ended it before it would have.
-    pub(super) interrupted: bool,
+    /// What ended it before it would have ended, if anything did.
+    pub(super) cut: Option<Cut>,
     pub(super) endpoints: Vec<EndpointResult>,
 }
 

@@ -30,6 +30,10 @@ pub(crate) struct Tally {
     window: Window,
     open: bool,
     pub(crate) warmup_requests: u64,
+    /// Requests of the warm-up that ended without an answer.
+    pub(crate) warmup_lost: u64,
+    /// Of these, the successes.
+    pub(crate) warmup_successes: u64,
     pub(crate) last_answer_ns: u64,
     /// Whether a request was lost since.
     pub(crate) lost_since_answer: bool,
@@ -48,6 +52,7 @@ impl Tally {
     ) -> Self {
         let endpoint = |name: &String| {
             let mut endpoint = EndpointResult::new(name);
+            endpoint.counters.completed = Some(0);
             endpoint.response = open.then(Histogram::new);
             endpoint.lateness = open.then(Histogram::new);
             endpoint.phases = phases.then(Phases::default);
@@ -58,6 +63,8 @@ impl Tally {
             window,
             open,
             warmup_requests: 0,
+            warmup_lost: 0,
+            warmup_successes: 0,
             last_answer_ns: window.start_ns,
             lost_since_answer: false,
             gathering: Gathered::default(),
@@ -100,8 +107,16 @@ impl Tally {
         self.lost_since_answer = false;
         // Here and not only now and then, so that every second has exactly its own answers.
         self.roll(done_ns);
+        // In time by its last byte: it may have been sent in the warm-up, or come too late.
+        if judgement == Judgement::Success && self.measures(done_ns) {
+            let completed = &mut self.endpoints[usize::from(endpoint)].counters.completed;
+            *completed.get_or_insert(0) += 1;
+        }
         if !self.measures(times.due_ns) {
-            self.warmup_requests += u64::from(times.due_ns < self.window.start_ns);
+            if times.due_ns < self.window.start_ns {
+                self.warmup_requests += 1;
+                self.warmup_successes += u64::from(judgement == Judgement::Success);
+            }
             return;
         }
         self.count_status(endpoint, status);
@@ -161,6 +176,8 @@ impl Tally {
             self.gathering.failures += 1;
             let errors = &mut self.endpoints[usize::from(endpoint)].counters.errors;
             *errors.entry(kind).or_default() += 1;
+        } else if due_ns < self.window.start_ns {
+            self.warmup_lost += 1;
         }
     }
 
@@ -223,5 +240,34 @@ impl Tally {
     /// Whether requests are due independently of answers.
     pub(crate) fn is_open(&self) -> bool {
         self.open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throughput_counts_what_came_within_the_measured_part() {
+        let (slices, _kept) = std::sync::mpsc::channel();
+        let window = Window { start_ns: 1_000, end_ns: 2_000 };
+        let mut tally = Tally::new(&["a".to_owned()], false, false, window, slices);
+        let mut answer = |due_ns, done_ns, judgement| {
+            let times = Times { due_ns, sent_ns: due_ns, ..Times::default() };
+            tally.sent(0, &times, 1);
+            tally.answered(0, 200, judgement, &times, done_ns);
+        };
+        answer(500, 900, Judgement::Success);
+        answer(600, 1_100, Judgement::Success);
+        answer(700, 1_100, Judgement::WrongStatus);
+        answer(1_200, 1_500, Judgement::Success);
+        answer(1_300, 1_500, Judgement::WrongStatus);
+        answer(1_900, 2_000, Judgement::Success);
+        answer(1_950, 9_000, Judgement::Success);
+        tally.finish();
+        let counters = &tally.endpoints[0].counters;
+        assert_eq!((counters.sent, counters.successes, counters.completed), (4, 3, Some(2)));
+        assert_eq!((tally.warmup_requests, tally.warmup_successes), (3, 2));
+        assert!((counters.throughput_per_s(1_000) - 2e6).abs() < 1.0);
     }
 }

@@ -11,8 +11,8 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
-    AlertDescription, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
-    SignatureScheme,
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct,
+    Error, RootCertStore, SignatureScheme,
 };
 use std::io::{self, Read as _, Write as _};
 use std::sync::Arc;
@@ -228,10 +228,20 @@ const NO_HTTP2: &str = "the server does not offer HTTP/2 over TLS (by ALPN); try
 /// What went wrong, and what to do about it.
 fn sentence(error: &Error) -> String {
     match error {
-        Error::InvalidCertificate(why) => format!(
-            "the server's certificate is not accepted: {why}; SSL_CERT_FILE can name one to be \
-             trusted, and --insecure accepts any"
-        ),
+        Error::InvalidCertificate(why) => {
+            let why = match why {
+                // How webpki puts it when a certificate that calls itself an authority serves a host.
+                CertificateError::Other(_) => {
+                    "it is self-signed or not fit for a server".to_owned()
+                }
+                CertificateError::UnknownIssuer => "its issuer is not known here".to_owned(),
+                why => why.to_string(),
+            };
+            format!(
+                "the server's certificate is not accepted: {why}; SSL_CERT_FILE can name one to be \
+                 trusted, and --insecure accepts any"
+            )
+        }
         Error::AlertReceived(AlertDescription::NoApplicationProtocol)
         | Error::NoApplicationProtocol => NO_HTTP2.to_owned(),
         Error::InvalidMessage(_) => {

@@ -7,7 +7,7 @@
 use super::conn::{Conn, State};
 use super::fault::Fault;
 use super::pace::Pace;
-use super::setup::{Control, Setup, WorkerResult};
+use super::setup::{Control, Cut, Setup, WorkerResult};
 use super::tally::{Tally, Times, Window};
 use super::usage::ThreadUse;
 use super::wire::{Heads, Layout, Seen};
@@ -92,14 +92,24 @@ pub(super) struct Worker {
     next_scan_ns: u64,
     think_ns: u64,
     sent_of_due: u64,
+    /// Requests of these that found no free place when they were due.
+    waited_for_place: u64,
+    /// When a request was due and no place was free, last.
+    starved_at_ns: u64,
     longest_loop_ns: u64,
+    /// What the thread had used when sending ended: waiting for the last answers is no work to be shared out over.
+    used_at_end: Option<ThreadUse>,
+    /// Answers from a cache before the measured part.
+    early_cache_hits: u64,
     first_error: Option<Fault>,
     /// What opening the first connections took.
     opening: Option<EndpointResult>,
     stage: Stage,
     in_flight_at_end: u64,
     exhausted: bool,
-    interrupted: bool,
+    cut: Option<Cut>,
+    /// Since when no connection has been open.
+    unreachable_since_ns: Option<u64>,
 }
 
 impl Worker {
@@ -135,13 +145,18 @@ impl Worker {
             next_scan_ns: 0,
             think_ns: 0,
             sent_of_due: 0,
+            waited_for_place: 0,
+            starved_at_ns: 0,
             longest_loop_ns: 0,
+            used_at_end: None,
+            early_cache_hits: 0,
             first_error: None,
             opening: None,
             stage: Stage::Sending,
             in_flight_at_end: 0,
             exhausted: false,
-            interrupted: false,
+            cut: None,
+            unreachable_since_ns: None,
             setup,
             control,
             index,
@@ -199,10 +214,13 @@ impl Worker {
         }
         self.begin(&mut tally);
         let mut end_ns = window.end_ns;
+        let mut looked_ns = self.setup.clock.now_ns();
         loop {
             let now_ns = self.setup.clock.now_ns();
             if used.is_none() && now_ns >= window.start_ns {
                 used = Some(ThreadUse::now(now_ns));
+                self.longest_loop_ns = 0;
+                self.early_cache_hits = self.seen.cache_hits;
             }
             self.wake(now_ns, &mut tally);
             if let Some(pace) = &mut pace {
@@ -218,9 +236,10 @@ impl Worker {
                 break;
             }
             let before_ns = self.setup.clock.now_ns();
-            self.longest_loop_ns = self.longest_loop_ns.max(before_ns - now_ns);
+            self.longest_loop_ns = self.longest_loop_ns.max(before_ns - looked_ns);
             let wake_ns = self.next_moment(pace.as_ref(), before_ns, end_ns);
             self.wait(&mut events, wake_ns, before_ns);
+            looked_ns = self.setup.clock.now_ns();
             self.handle(&events, &mut tally);
         }
         self.result(window, end_ns, pace, used, tally)
@@ -283,14 +302,31 @@ impl Worker {
     fn send_due(&mut self, pace: &mut Pace, mut now_ns: u64, end_ns: u64, tally: &mut Tally) {
         while pace.due_ns() <= now_ns && pace.due_ns() < end_ns && self.may_dispatch(now_ns, end_ns)
         {
-            let Some(place) = self.next_idle() else { return };
+            let Some(place) = self.next_idle() else {
+                if !self.unreachable() {
+                    self.starved_at_ns = now_ns;
+                    return;
+                }
+                // Whoever called now would be refused: the request is lost, not late.
+                let due_ns = pace.due_ns();
+                if !self.grant(tally.measures(due_ns)) {
+                    return;
+                }
+                pace.advance();
+                self.sent_of_due += u64::from(tally.measures(due_ns));
+                tally.unsendable(0, ErrorKind::Connect, due_ns);
+                continue;
+            };
             if !self.grant(tally.measures(pace.due_ns())) {
                 self.rest(place);
                 return;
             }
             let due_ns = pace.due_ns();
             pace.advance();
-            self.sent_of_due += u64::from(tally.measures(due_ns));
+            let measured = u64::from(tally.measures(due_ns));
+            self.sent_of_due += measured;
+            // Since it was due there was a moment when every place was taken.
+            self.waited_for_place += if self.starved_at_ns >= due_ns { measured } else { 0 };
             self.send(place, Some(due_ns), tally);
             self.flush_in_turn(self.conn_of(place), tally);
             now_ns = self.setup.clock.now_ns();

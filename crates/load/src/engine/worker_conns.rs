@@ -26,6 +26,11 @@ impl Worker {
         (place / self.setup.streams) as usize
     }
 
+    /// Whether no connection is open and each was refused when it was last tried.
+    pub(super) fn unreachable(&self) -> bool {
+        self.conns.iter().all(|conn| conn.state != State::Open && conn.failures > 0)
+    }
+
     /// Begins to open a connection.
     pub(super) fn open(&mut self, index: usize, tally: &mut Tally) {
         let now_ns = self.setup.clock.now_ns();

@@ -1,6 +1,8 @@
 //! The part of a worker that looks after time: waiting, time limits, and the end of a run.
 
-use super::{INTERRUPTED_DRAIN_NS, OVERDUE_GRACE_NS, Phase, Reverse, Stage, Worker, WorkerResult};
+use super::{
+    Cut, INTERRUPTED_DRAIN_NS, OVERDUE_GRACE_NS, Phase, Reverse, Stage, Worker, WorkerResult,
+};
 use crate::engine::conn::State;
 use crate::engine::pace::Pace;
 use crate::engine::tally::{Tally, Window};
@@ -60,6 +62,13 @@ impl Worker {
     /// Looks after time limits and broken connections.
     pub(super) fn scan(&mut self, now_ns: u64, tally: &mut Tally) {
         self.next_scan_ns = now_ns + (self.setup.timeout_ns / 50).clamp(1_000_000, SCAN_NS);
+        let down =
+            |state| matches!(state, State::Broken { .. } | State::Connecting | State::Secure);
+        if self.conns.iter().all(|conn| down(conn.state)) {
+            self.unreachable_since_ns.get_or_insert(now_ns);
+        } else {
+            self.unreachable_since_ns = None;
+        }
         for index in 0..self.conns.len() {
             match self.conns[index].state {
                 State::Broken { retry_ns } if retry_ns <= now_ns => {
@@ -120,14 +129,16 @@ impl Worker {
             return end_ns;
         }
         let nobody_left = self.exhausted || self.places.iter().all(|at| at.phase == Phase::Done);
-        if now_ns < end_ns && !interrupted && !(nobody_left && self.in_flight == 0) {
+        let cut = self.cut(now_ns);
+        if now_ns < end_ns && cut.is_none() && !(nobody_left && self.in_flight == 0) {
             return end_ns;
         }
         // Later than everything that was sent in this turn of the loop: it belongs to the figures.
         let end_ns = end_ns.min(self.setup.clock.now_ns() + 1);
         tally.end_at(end_ns);
         self.in_flight_at_end = self.in_flight;
-        self.interrupted = interrupted && now_ns < end_ns;
+        self.used_at_end = Some(ThreadUse::now(now_ns));
+        self.cut = cut.filter(|_| now_ns < end_ns);
         let overdue = pace.is_some_and(|pace| pace.due_ns() < end_ns) && !self.exhausted;
         let drain_ns = match (interrupted, overdue) {
             (true, _) => INTERRUPTED_DRAIN_NS,
@@ -139,13 +150,26 @@ impl Worker {
         end_ns
     }
 
+    /// What ends the run early at this moment, if anything does.
+    fn cut(&self, now_ns: u64) -> Option<Cut> {
+        if self.control.stopping() {
+            return Some(Cut::Interrupted);
+        }
+        let since_ns = self.unreachable_since_ns?;
+        // With a duration the run has an end anyway, and the server may come back.
+        let endless = self.setup.duration_ns.is_none();
+        (endless && now_ns - since_ns > self.setup.timeout_ns).then_some(Cut::Unreachable)
+    }
+
     /// Whether requests of an open loop may still be sent: not for long after the
     /// end, and not at all after an interruption.
     pub(super) fn may_dispatch(&self, now_ns: u64, end_ns: u64) -> bool {
         let in_time = match self.stage {
             Stage::Sending => true,
             Stage::Draining(_) => {
-                !self.control.stopping() && now_ns < end_ns.saturating_add(OVERDUE_GRACE_NS)
+                self.cut.is_none()
+                    && !self.control.stopping()
+                    && now_ns < end_ns.saturating_add(OVERDUE_GRACE_NS)
             }
         };
         in_time && !self.exhausted
@@ -159,6 +183,13 @@ impl Worker {
         (self.in_flight == 0 && !overdue) || now_ns >= until_ns
     }
 
+    /// Requests of the warm-up that still have no answer.
+    fn waiting_since_warmup(&self, window: Window) -> u64 {
+        let waiting =
+            |at: &&super::Place| at.phase == Phase::UnderWay && at.times.due_ns < window.start_ns;
+        self.places.iter().filter(waiting).count() as u64
+    }
+
     pub(super) fn result(
         mut self,
         window: Window,
@@ -168,7 +199,8 @@ impl Worker {
         mut tally: Tally,
     ) -> WorkerResult {
         let now_ns = self.setup.clock.now_ns();
-        let used = used.unwrap_or_else(|| ThreadUse::now(now_ns)).until(ThreadUse::now(now_ns));
+        let ended = self.used_at_end.unwrap_or_else(|| ThreadUse::now(now_ns));
+        let used = used.unwrap_or(ended).until(ended);
         let measured = |tally: &Tally, at: &super::Place| {
             at.phase == Phase::UnderWay && tally.measures(at.times.due_ns)
         };
@@ -186,12 +218,17 @@ impl Worker {
                 due: self.sent_of_due + never_sent,
                 sent: self.sent_of_due,
                 never_sent,
+                waited_for_connection: Some(self.waited_for_place),
             }
         });
         tally.finish();
+        let sent: u64 = tally.endpoints.iter().map(|e| e.counters.sent).sum();
+        // The warm-up made requests, too; not more can be different than were sent.
+        let distinct = self.workload.distinct_requests().map(|distinct| distinct.min(sent));
         if let Some(first) = tally.endpoints.first_mut() {
-            first.counters.cache_hits = Some(self.seen.cache_hits);
-            first.counters.distinct_requests = self.workload.distinct_requests();
+            first.counters.cache_hits =
+                Some(self.seen.cache_hits.saturating_sub(self.early_cache_hits));
+            first.counters.distinct_requests = distinct;
             if let Some(opening) = &self.opening {
                 first.merge(opening);
             }
@@ -200,6 +237,8 @@ impl Worker {
             start_ns: window.start_ns,
             end_ns,
             warmup_requests: tally.warmup_requests,
+            warmup_successes: tally.warmup_successes,
+            warmup_unanswered: tally.warmup_lost + self.waiting_since_warmup(window),
             think_ns: self.think_ns,
             open_loop,
             unanswered,
@@ -216,7 +255,7 @@ impl Worker {
                 spin: self.setup.spin,
             },
             exhausted: self.exhausted,
-            interrupted: self.interrupted,
+            cut: self.cut,
             endpoints: tally.endpoints,
         }
     }

@@ -137,11 +137,7 @@ fn about_load(step: &Step) -> [String; 6] {
 
 fn about_counters(run: &Run, endpoint: &EndpointResult) -> [String; 11] {
     let counters = &endpoint.counters;
-    let rate = if run.measured_ns == 0 {
-        0.0
-    } else {
-        counters.successes as f64 * 1e9 / run.measured_ns as f64
-    };
+    let rate = counters.throughput_per_s(run.measured_ns);
     let errors = counters.errors.iter().map(|(kind, n)| format!("{}={n}", kind.label()));
     [
         counters.sent.to_string(),

@@ -38,10 +38,7 @@ impl Page<'_> {
             run.measured_ns as f64 / 1e9
         })?;
         self.gauge("successes_per_second", "Successes a second.", |(_, run, endpoint)| {
-            if run.measured_ns == 0 {
-                return 0.0;
-            }
-            endpoint.counters.successes as f64 * 1e9 / run.measured_ns as f64
+            endpoint.counters.throughput_per_s(run.measured_ns)
         })?;
         self.counter("sent", "Requests sent.", |e| e.counters.sent)?;
         self.counter(

@@ -78,6 +78,8 @@ pub(crate) fn run(repeat: u32, endpoints: Vec<EndpointResult>) -> Run {
         started_unix_us: BEGAN_UNIX_US + u64::from(repeat) * 12_000_000,
         measured_ns: 10_000_000_000,
         warmup_requests: 2_000,
+        warmup_unanswered: 0,
+        warmup_successes: None,
         finish: Finish::Time,
         endpoints,
         think_ns: 0,
@@ -197,8 +199,13 @@ pub(crate) fn open() -> Report {
         ..Phases::default()
     });
     let mut run = run(1, vec![result]);
-    run.open_loop =
-        Some(OpenLoop { offered_rate_per_s: 1_000.0, due: 10_003, sent: 10_000, never_sent: 3 });
+    run.open_loop = Some(OpenLoop {
+        offered_rate_per_s: 1_000.0,
+        due: 10_003,
+        sent: 10_000,
+        never_sent: 3,
+        waited_for_connection: None,
+    });
     let server = ServerUse {
         cpu_ns: Some(4_200_000_000),
         rss_bytes: Some(21 << 20),

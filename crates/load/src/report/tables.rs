@@ -79,14 +79,13 @@ pub(crate) fn endpoints(view: &StepView<'_>) -> Option<Table> {
     if endpoints.len() < 2 {
         return None;
     }
-    let seconds = view.measured_ns() as f64 / 1e9;
     let mut table = Table::new(["endpoint", "req/s", "p50", "p95", "p99", "max", "failures"]);
     for endpoint in &endpoints {
         let latency = endpoint.latency();
         let counters = &endpoint.counters;
         table.row([
             endpoint.name.clone(),
-            bare_rate(if seconds > 0.0 { counters.successes as f64 / seconds } else { 0.0 }),
+            bare_rate(counters.throughput_per_s(view.measured_ns())),
             short_quantile(latency, 0.5),
             short_quantile(latency, 0.95),
             short_quantile(latency, 0.99),

@@ -16,8 +16,15 @@ pub struct Run {
     pub started_unix_us: u64,
     /// Length of the measured part, warm-up and draining left out, in nanoseconds.
     pub measured_ns: u64,
-    /// Requests answered during warm-up; in no other figure.
+    /// Requests sent during warm-up and answered; in no other figure but
+    /// [`Counters::completed`], if the answer came after it.
     pub warmup_requests: u64,
+    /// Of these, the successes; `None` if not known.
+    #[serde(default)]
+    pub warmup_successes: Option<u64>,
+    /// Requests of the warm-up that got no answer at all.
+    #[serde(default)]
+    pub warmup_unanswered: u64,
     /// Why it ended.
     pub finish: Finish,
     /// Per endpoint, in the order of the workload.
@@ -85,6 +92,11 @@ pub struct Counters {
     pub sent: u64,
     /// Answers fully read that had the expected status and passed every check.
     pub successes: u64,
+    /// Successes whose last byte came within the measured part, whether they were sent in
+    /// it or in the warm-up: what throughput counts. Successes also hold those that were
+    /// sent in time and came later. `None` if not known: then successes are taken.
+    #[serde(default)]
+    pub completed: Option<u64>,
     /// Answers fully read, by status, successes included.
     #[serde(default)]
     pub statuses: BTreeMap<u16, u64>,
@@ -171,6 +183,10 @@ pub struct OpenLoop {
     pub sent: u64,
     /// Due but never sent: no connection became free before draining ended.
     pub never_sent: u64,
+    /// Of those sent, how many found every connection taken when they were due; `None` in
+    /// files of before this was counted. The others were late by the client's fault alone.
+    #[serde(default)]
+    pub waited_for_connection: Option<u64>,
 }
 
 /// One second of a run.
@@ -260,6 +276,17 @@ pub struct Noise {
 }
 
 impl Counters {
+    /// Successes a second over a measured part of this length: those whose last byte came
+    /// within it. 0 if it has no length.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // counts and durations stay far below 2^53
+    pub fn throughput_per_s(&self, measured_ns: u64) -> f64 {
+        if measured_ns == 0 {
+            return 0.0;
+        }
+        self.completed.unwrap_or(self.successes) as f64 * 1e9 / measured_ns as f64
+    }
+
     /// Answers and errors that do not count as success, unanswered ones left out.
     #[must_use]
     pub fn failures(&self) -> u64 {
@@ -271,6 +298,7 @@ impl Counters {
     pub fn merge(&mut self, other: &Counters) {
         self.sent += other.sent;
         self.successes += other.successes;
+        self.completed = sum(self.completed, other.completed);
         add(&mut self.statuses, &other.statuses);
         add(&mut self.failed_checks, &other.failed_checks);
         add(&mut self.errors, &other.errors);
@@ -365,13 +393,9 @@ impl Run {
 
     /// Successes a second over the measured part; 0 if nothing was measured.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // counts and durations stay far below 2^53
     pub fn throughput_per_s(&self) -> f64 {
-        if self.measured_ns == 0 {
-            return 0.0;
-        }
-        let successes: u64 = self.endpoints.iter().map(|e| e.counters.successes).sum();
-        successes as f64 * 1e9 / self.measured_ns as f64
+        let each = self.endpoints.iter().map(|e| e.counters.throughput_per_s(self.measured_ns));
+        each.sum()
     }
 
     /// Failures by status or check and errors, unanswered requests included.

@@ -181,6 +181,44 @@ impl Scenario {
         self.load
     }
 
+    /// What it does, for people: setup, steps with their weights, think time, suggested load.
+    #[must_use]
+    pub fn outline(&self) -> String {
+        use std::fmt::Write as _;
+        let mut text = format!("{}\n", self.name);
+        let once = |text: &mut String, what: &str, requests: &[RequestPlan]| {
+            for request in requests {
+                let _ = writeln!(text, "  {what}  {} {}", request.method, request.name);
+            }
+        };
+        once(&mut text, "setup   ", &self.setup);
+        let all: u32 = self.steps.iter().map(|step| step.weight).sum();
+        for step in &self.steps {
+            let share = 100.0 * f64::from(step.weight) / f64::from(all.max(1));
+            let names: Vec<String> = step
+                .requests
+                .iter()
+                .map(|request| format!("{} {}", request.method, request.name))
+                .collect();
+            let _ = writeln!(text, "  {share:5.1} %   {}", names.join(", then "));
+        }
+        once(&mut text, "teardown", &self.teardown);
+        let (low_us, high_us) = self.think_us;
+        if high_us > 0 {
+            let (low, high) = (low_us as f64 / 1e3, high_us as f64 / 1e3);
+            let _ = writeln!(text, "  users think {low} to {high} ms between requests");
+        }
+        let Suggested { users, rate_per_s, duration_ms, .. } = self.load;
+        let mut load: Vec<String> = Vec::new();
+        load.extend(users.map(|users| format!("{users} users")));
+        load.extend(rate_per_s.map(|rate| format!("{rate} requests a second")));
+        load.extend(duration_ms.map(|ms| format!("{} s", ms as f64 / 1e3)));
+        if !load.is_empty() {
+            let _ = writeln!(text, "  suggested load: {}", load.join(", "));
+        }
+        text
+    }
+
     /// The requests to be sent once before measuring. `seed` is the one of the run.
     #[must_use]
     pub fn setup(&self, seed: u64, clock: UnixClock) -> Setup {

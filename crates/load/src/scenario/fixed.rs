@@ -83,6 +83,10 @@ impl Source for FixedSource {
         identity
     }
 
+    fn distinct_requests(&self, of_workers: &[u64]) -> u64 {
+        of_workers.iter().copied().max().unwrap_or(0)
+    }
+
     fn workload(&self, _worker: u32, _workers: u32, _seed: u64) -> Box<dyn Workload> {
         Box::new(FixedWorkload { shared: Arc::clone(&self.shared) })
     }
@@ -155,6 +159,7 @@ mod tests {
         assert_eq!(workload.judge(0, &answer(302)), Judgement::Success);
         assert_eq!(workload.judge(0, &answer(404)), Judgement::WrongStatus);
         assert_eq!(workload.distinct_requests(), Some(1));
+        assert_eq!(source.distinct_requests(&[1, 1, 1]), 1, "all workers send the same");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::ledger::Ledger;
 use super::offer::Seen;
 use super::stopwatch::{Ending, Sample};
-use super::truth::{Exact, same};
+use super::truth::Exact;
 use crate::plan::Load;
 use crate::result::{EndpointResult, ErrorKind, Run};
 use std::collections::{BTreeMap, HashMap};
@@ -109,9 +109,6 @@ fn stopwatch(seen: &Seen, ledger: &mut Ledger) {
                 reported,
             );
         }
-    }
-    if exact {
-        same(ledger, "service against the stopwatch", &total.service, &service(seen));
     }
 }
 

@@ -193,11 +193,18 @@ fn run_case(bench: &Bench, case: &Case) -> CaseOutcome {
         }
     };
     let last = tries.last().map(|tried| &tried.ledger);
+    let mut measured = last.map(|ledger| ledger.notes.clone()).unwrap_or_default();
+    if outcome == Outcome::Passed {
+        // A pass after misses says what was missed.
+        let missed = tries.iter().filter_map(|tried| tried.ledger.untimely.first());
+        measured
+            .extend(missed.map(|one| format!("missed before: {}, got {}", one.expected, one.got)));
+    }
     CaseOutcome {
         name: case.name,
         about: case.about,
         outcome,
-        measured: last.map(|ledger| ledger.notes.join("; ")).unwrap_or_default(),
+        measured: measured.join("; "),
         expectations: last.map_or(0, |ledger| ledger.asked),
         tries: u32::try_from(tries.len()).unwrap_or(TRIES),
         took_ms: (bench.clock.now_ns() - begun_ns) / 1_000_000,

@@ -52,8 +52,9 @@ pub(super) struct Error {
 }
 
 impl Error {
-    /// The resolution of a histogram of three digits, and the time between two readings of the clock.
-    pub(super) const STOPWATCH: Error = Error { share: 0.001, below_ns: 5_000, above_ns: 5_000 };
+    /// The resolution of a histogram of three digits, and what lies between two readings of the
+    /// clock: laying out a request, taking an answer apart.
+    pub(super) const STOPWATCH: Error = Error { share: 0.001, below_ns: 10_000, above_ns: 10_000 };
 
     /// What may be reported for this truth.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
@@ -129,7 +130,7 @@ mod tests {
             (ledger.wrong.len(), ledger.untimely.len())
         };
         assert_eq!(judged(&histogram(values())), (0, 0));
-        assert_eq!(judged(&histogram(values().map(|value| value + 4_000))), (0, 0));
+        assert_eq!(judged(&histogram(values().map(|value| value + 9_000))), (0, 0));
         // One lost: the count. A constant error beyond resolution and clock: every quantile.
         assert_eq!(judged(&histogram(values().skip(1))).0, 1);
         let shifted = judged(&histogram(values().map(|value| value + 60_000)));

@@ -1,6 +1,7 @@
 //! The engine over real sockets: HTTP/2 against the null server and servers that misbehave, and TLS.
 
 mod http2;
+mod outage;
 mod plans;
 mod scripted;
 mod tls;

@@ -78,7 +78,7 @@ fn every_form_of_output_is_written_and_can_be_made_again_from_the_result() {
     ];
     let output = bench(dir.path(), &args);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stdout).lines().count(), 1, "{}", text(&output.stdout));
+    assert_eq!(text(&output.stdout).lines().count(), 3, "{}", text(&output.stdout));
     for (file, part) in [("r.html", "<svg"), ("r.md", "| c=1"), ("r.csv", "c=2,")] {
         let written = std::fs::read_to_string(dir.path().join(file)).unwrap();
         assert!(written.contains(part), "{part:?} is not in {file}:\n{written}");
@@ -125,6 +125,9 @@ fn exit_codes_are_what_scripts_rely_on() {
     assert_eq!(code(&[]), Some(64));
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     assert_eq!(with(&[&format!("http://{free}/")]), Some(69));
+    assert_eq!(with(&["--json", "/nonexistent/r.json", &url]), Some(74));
+    assert_eq!(with(&["--timeout", "0", &url]), Some(2));
+    assert_eq!(code(&["lader", "-z", "1s"]), Some(64));
     assert_eq!(code(&["compare", "a.json", "b.json"]), Some(66));
     std::fs::write(dir.path().join("a.json"), "{}").unwrap();
     assert_eq!(code(&["compare", "a.json", "a.json"]), Some(65));

@@ -5,9 +5,11 @@
 
 mod http1;
 mod http2;
+mod replay;
 
 pub(crate) use http1::Http1;
 pub(crate) use http2::Http2;
+pub use replay::{AnswersSeen, answers_of};
 
 use crate::result::ErrorKind;
 use crate::workload::{Answer, Needs, Request};

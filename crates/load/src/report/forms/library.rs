@@ -84,12 +84,14 @@ fn library(micro: &[MicroRow]) -> Table {
 fn blocks(page: &mut Page, steps: &[Named<'_>], endpoints: &[Asked]) {
     let mut at = endpoints.iter();
     for step in steps {
-        let seconds = step.view.measured_ns() as f64 / 1e9;
         for asked in at.by_ref().take(step.view.step.merged_endpoints().len()) {
             let (latency, counters) = (asked.result.latency(), &asked.result.counters);
             page.small_heading(&asked.label);
             let mut table = Table::new(["", "figure"]);
-            table.row(["requests a second", &bare_rate(counters.successes as f64 / seconds)]);
+            table.row([
+                "requests a second",
+                &bare_rate(counters.throughput_per_s(step.view.measured_ns())),
+            ]);
             table.row(["mean", &optional_mean(latency.mean_ns())]);
             for (name, q) in [("median", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)] {
                 table.row([name, &quantile(latency, q)]);

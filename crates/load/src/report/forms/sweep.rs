@@ -71,14 +71,13 @@ fn phase_row(
     name: &str,
     result: &EndpointResult,
 ) {
-    let seconds = step.view.measured_ns() as f64 / 1e9;
     let latency = result.latency();
     let counters = &result.counters;
     table.row([
         step.label(several),
         name.to_owned(),
         count(counters.sent),
-        bare_rate(counters.successes as f64 / seconds),
+        bare_rate(counters.throughput_per_s(step.view.measured_ns())),
         short_quantile(latency, 0.5),
         short_quantile(latency, 0.95),
         short_quantile(latency, 0.99),

@@ -21,6 +21,11 @@ pub(super) const CASES: &[Case] = &[
         run: count_and_gone,
     },
     Case {
+        name: "ending/count-and-gone-for-good",
+        about: "-n 100000 against a server that goes away for good: given up after the time limit, and the report says why",
+        run: gone_for_good,
+    },
+    Case {
         name: "ending/warm-up",
         about: "requests of the warm-up are in no figure",
         run: warm_up,
@@ -97,6 +102,31 @@ fn count_and_gone(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     Ok(())
 }
 
+fn gone_for_good(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
+    let open = Load::Open { rate_per_s: 1000.0, arrivals: Arrivals::Constant };
+    let closed = Load::Closed { think_min_us: 0, think_max_us: 0 };
+    for (load, workers) in [(closed, 1), (open, 1), (open, 2)] {
+        let script = |asked: &Asked| {
+            if asked.number < 200 { Reaction::answer(asked) } else { Reaction::vanish(u64::MAX) }
+        };
+        let offer = Offer {
+            load,
+            workers,
+            timeout_ms: 300,
+            interrupt_after_ms: Some(4_000),
+            ..Offer::count(4, 100_000)
+        };
+        let seen = offer.to(bench.clock, Box::new(script))?;
+        balance(&seen, ledger);
+        let why = "no connection could be opened for 300 ms".to_owned();
+        ledger.equal("why it ended", Finish::Aborted(why), seen.run.finish.clone());
+        // 200 ms of answers, 300 ms without a connection, the look that finds it.
+        ledger.lasts("time until the report", 300_000_000..=600_000_000 + AROUND_NS, seen.wall_ns);
+        ledger.lasts("silence at the end", 290_000_000..=u64::MAX, seen.run.silent_tail_ns);
+    }
+    Ok(())
+}
+
 fn warm_up(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     // The warm-up's answers are slow and wrong: none of that may show.
     let script = |asked: &Asked| match asked.tag {
@@ -126,11 +156,11 @@ fn warm_up(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 
 fn warm_up_backlog(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     let slow = |asked: &Asked| Reaction::answer(asked).after(20_000_000);
-    let offer = Offer { warmup_ms: 300, ..Offer::rate(1000.0, 1, 300) };
+    let offer = Offer { warmup_ms: 200, ..Offer::rate(1000.0, 1, 200) };
     let seen = offer.to(bench.clock, Box::new(slow))?;
     balance(&seen, ledger);
     let open = seen.run.open_loop.clone().unwrap_or_default();
-    ledger.equal("requests due in the measured part", 300, open.due);
+    ledger.equal("requests due in the measured part", 200, open.due);
     Ok(())
 }
 

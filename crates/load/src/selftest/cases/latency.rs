@@ -5,7 +5,7 @@ use crate::selftest::books::{answered, balance, errors, service, successes};
 use crate::selftest::ledger::{Ledger, Trouble, duration};
 use crate::selftest::offer::{Offer, Seen};
 use crate::selftest::server::Reaction;
-use crate::selftest::truth::{Error, Exact, quantiles};
+use crate::selftest::truth::{Error, Exact, quantiles, same};
 use crate::selftest::{Bench, Case};
 use std::collections::BTreeMap;
 
@@ -67,9 +67,11 @@ fn distribution(bench: &Bench, ledger: &mut Ledger, delay: Delay) -> Result<(), 
     ledger.equal("errors", BTreeMap::new(), errors(&seen));
     ledger.equal("requests the server read", requests, seen.log.served.len() as u64);
 
+    let Some(total) = seen.run.total() else { return Ok(()) };
+    same(ledger, "service against the stopwatch", &total.service, &service(&seen));
+
     // What the server took, and at most what carrying it costs here, three times over.
     let truth = Exact::new(answered(&seen).into_values());
-    let Some(total) = seen.run.total() else { return Ok(()) };
     let above_ns = 3 * floor.quantile(0.99) + 100_000;
     for q in quantiles(truth.len()) {
         let told_ns = total.service.quantile_ns(q).unwrap_or(0);

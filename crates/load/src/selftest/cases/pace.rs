@@ -98,28 +98,35 @@ fn constant(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     balance(&seen, ledger);
     ledger.equal("requests the server read", length_ms / 2, seen.log.served.len() as u64);
     let gaps = gaps(&seen);
-    ledger.timely_ratio("gaps: standard deviation / mean", 0.0..=0.1, gaps.variation());
     ledger.timely_ratio("gaps: mean / 2 ms", 0.99..=1.01, gaps.mean() / 2e6);
-    ledger.note(format!("gaps of {} vary by {:.3}", duration(2_000_000), gaps.variation()));
+    // Exponential gaps would spread over 3.2 times their median.
+    #[allow(clippy::cast_precision_loss)]
+    let spread = (gaps.quantile(0.9) - gaps.quantile(0.1)) as f64 / gaps.quantile(0.5) as f64;
+    ledger.timely_ratio("gaps: p90 − p10, over the median", 0.0..=0.2, spread);
+    ledger.note(format!(
+        "gaps of {} to {} (p10 to p90)",
+        duration(gaps.quantile(0.1)),
+        duration(gaps.quantile(0.9))
+    ));
     Ok(())
 }
 
 fn poisson(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let length_ms = bench.size(1_500, 10_000);
+    let length_ms = bench.size(1_200, 10_000);
     let load = Load::Open { rate_per_s: 1000.0, arrivals: Arrivals::Poisson };
     let offer = Offer { load, seed: bench.seed, ..Offer::rate(1000.0, 16, length_ms) };
     let seen = offer.to(bench.clock, Box::new(Reaction::answer))?;
     balance(&seen, ledger);
     ledger.equal("errors", BTreeMap::new(), errors(&seen));
     let gaps = gaps(&seen);
-    // Five standard errors: of the variation of n exponential gaps it is 1/√n, of their mean as well.
+    // Five standard errors: of the variation of n exponential gaps it is 1/√n, of their
+    // mean as well. A pause of the machine makes one long gap and many short ones, which
+    // the variation feels and the quantiles do not.
     #[allow(clippy::cast_precision_loss)]
     let error = 5.0 / (gaps.len() as f64).sqrt();
-    ledger.timely_ratio(
-        "gaps: standard deviation / mean",
-        1.0 - error..=1.0 + error,
-        gaps.variation(),
-    );
+    let wide = error.max(0.1);
+    let variation = gaps.variation();
+    ledger.timely_ratio("gaps: standard deviation / mean", 1.0 - wide..=1.0 + wide, variation);
     ledger.timely_ratio("gaps: mean / 1 ms", 1.0 - error..=1.0 + error, gaps.mean() / 1e6);
     // For exponential gaps the median is ln 2 of the mean; an even mix of two gaps has another.
     #[allow(clippy::cast_precision_loss)]
@@ -130,15 +137,15 @@ fn poisson(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 }
 
 fn two_workers(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let offer = Offer { workers: 2, ..Offer::rate(1000.0, 8, 2_300) };
+    let offer = Offer { workers: 2, ..Offer::rate(1000.0, 8, 1_300) };
     let seen = offer.to(bench.clock, Box::new(Reaction::answer))?;
     balance(&seen, ledger);
     // Worker 0 asks for even numbers, worker 1 for odd ones.
     let sent: Vec<u64> = seen.run.endpoints.iter().map(|one| one.counters.sent).collect();
-    ledger.equal("requests of each worker", vec![1_150, 1_150], sent);
+    ledger.equal("requests of each worker", vec![650, 650], sent);
     let starts: Vec<(u64, u64)> =
         seen.run.slices.iter().map(|one| (one.start_ms, one.length_ms)).collect();
-    ledger.equal("seconds", vec![(0, 1000), (1000, 1000), (2000, 300)], starts);
+    ledger.equal("seconds", vec![(0, 1000), (1000, 300)], starts);
     for (second, slice) in seen.run.slices.iter().enumerate() {
         let expected = slice.length_ms;
         // One request is on its way at each edge.

@@ -35,7 +35,7 @@ const GAP_NS: u64 = 1_000_000;
 const ALLOWED_SHARE: f64 = 0.05;
 
 fn stall(bench: &Bench, ledger: &mut Ledger, connections: Connections) -> Result<(), Trouble> {
-    let (length_ms, stall_ms): (u64, u64) = bench.size((4_000, 400), (20_000, 1_000));
+    let (length_ms, stall_ms): (u64, u64) = bench.size((3_000, 300), (20_000, 1_000));
     let places = match connections {
         Connections::Few => 4,
         // A request a millisecond, and room for a slow beginning.
@@ -61,9 +61,15 @@ fn stall(bench: &Bench, ledger: &mut Ledger, connections: Connections) -> Result
     let within = |truth_ns: u64| {
         Error { share: ALLOWED_SHARE, below_ns: 200_000, above_ns: 200_000 }.around(truth_ns)
     };
+    // Less than what happened is wrong on any machine; more may be the machine's.
+    let hold = |ledger: &mut Ledger, what: &str, truth_ns: u64, told_ns: u64| {
+        let range_ns = within(truth_ns);
+        ledger.lasts(what, *range_ns.start()..=u64::MAX, told_ns);
+        ledger.timely(what, range_ns, told_ns);
+    };
+    let truth_p99_ns = truth.quantile(0.99);
     let response_p99_ns = told(&total.response, 0.99);
-    ledger.lasts("response p99", within(truth.quantile(0.99)), response_p99_ns);
-    ledger.lasts("response p95", within(truth.quantile(0.95)), told(&total.response, 0.95));
+    hold(ledger, "response p99", truth_p99_ns, response_p99_ns);
     ledger.timely("response p50", within(truth.quantile(0.5)), told(&total.response, 0.5));
     // One per cent of all requests were due in the first part of the stall and waited for the rest of it.
     let by_arithmetic_ns = (stall_ms - length_ms / 100) * 1_000_000;
@@ -74,18 +80,18 @@ fn stall(bench: &Bench, ledger: &mut Ledger, connections: Connections) -> Result
     let tenth_ns = stall_ms * 100_000;
     match connections {
         Connections::Few => {
-            ledger.lasts("lateness p99", within(truth.quantile(0.99)), lateness_p99_ns);
+            hold(ledger, "lateness p99", truth_p99_ns, lateness_p99_ns);
             ledger.timely("service p99", 0..=tenth_ns, service_p99_ns);
         }
         Connections::Enough => {
             ledger.timely("lateness p99", 0..=tenth_ns, lateness_p99_ns);
-            ledger.lasts("service p99", within(truth.quantile(0.99)), service_p99_ns);
+            hold(ledger, "service p99", truth_p99_ns, service_p99_ns);
         }
     }
     ledger.note(format!(
         "response p99 {} for {}, lateness p99 {}, service p99 {}",
         duration(response_p99_ns),
-        duration(truth.quantile(0.99)),
+        duration(truth_p99_ns),
         duration(lateness_p99_ns),
         duration(service_p99_ns)
     ));

@@ -4,6 +4,7 @@ use super::finish::{FinishOptions, Session, write_file};
 use super::options::{
     ConnectionOptions, ContextOptions, LengthOptions, Offer, RequestOptions, plan, rate,
 };
+use super::quantity::crowd;
 use crate::cli::exit::{Code, Failure};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use wellspring_load::compare::{
 };
 use wellspring_load::driver::PlannedStep;
 use wellspring_load::plan::{Arrivals, Plan};
-use wellspring_load::result::{Report, Step};
+use wellspring_load::result::{Report, Step, Verdict as Trust};
 
 /// Length of one run when two URLs take turns, in milliseconds.
 const TURN_MS: u64 = 2_000;
@@ -37,7 +38,7 @@ pub(super) struct CompareArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pairs: u32,
     /// URLs: connections.
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(short = 'c', long, value_name = "N", value_parser = crowd)]
     connections: Option<u32>,
     /// URLs: requests a second (open loop).
     #[arg(short = 'r', long, value_name = "RATE", value_parser = rate)]
@@ -192,6 +193,9 @@ fn conclude(args: &CompareArgs, comparison: &Comparison) -> Result<ExitCode, Fai
         let terminal = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let color = if terminal { Color::Ansi } else { Color::Plain };
         write_file(Path::new("-"), &render_text(comparison, color))?;
+    }
+    if let Trust::NotMeasurable(_) = comparison.trust {
+        return Ok(ExitCode::from(Code::Data as u8));
     }
     use wellspring_load::compare::Verdict::{MoreFailures, Slower};
     let worse = comparison

@@ -14,8 +14,8 @@ use wellspring_load::driver::{Driver, Options, PlannedStep};
 use wellspring_load::engine::{Clock, RunError};
 use wellspring_load::machine::describe;
 use wellspring_load::plan::Plan;
-use wellspring_load::report::{self, TerminalOptions};
-use wellspring_load::result::{FORMAT, Report, SearchOutcome, Step, Verdict};
+use wellspring_load::report::{self, TerminalOptions, figures};
+use wellspring_load::result::{FORMAT, Report, Run, SearchOutcome, Step, Verdict};
 
 /// Exit code when a threshold failed, as k6 has it.
 const THRESHOLD_FAILED: u8 = 99;
@@ -47,7 +47,7 @@ pub(super) struct FinishOptions {
     /// Lists the checks that passed, too.
     #[arg(long)]
     all_checks: bool,
-    /// Shows no progress, and on standard output only the verdict.
+    /// Shows no progress, and on standard output one line of figures for each step and the verdict.
     #[arg(short = 'q', long)]
     quiet: bool,
 }
@@ -61,8 +61,12 @@ enum Style {
 }
 
 impl FinishOptions {
-    /// The thresholds, read before anything is measured.
+    /// The thresholds. Read before anything is measured, as are the names of the files
+    /// to be written: a slip must not cost a run.
     pub(super) fn thresholds(&self) -> Result<Vec<Threshold>, Failure> {
+        for path in [&self.json, &self.html, &self.md, &self.csv].into_iter().flatten() {
+            can_be_written(path)?;
+        }
         self.fail_if
             .iter()
             .map(|text| {
@@ -164,8 +168,9 @@ impl Session {
         self.report.search = search;
         check::apply(&mut self.report, thresholds);
         let stopped = self.stop.load(Ordering::Relaxed);
+        let shown = show(&self.report, finish);
         write_files(&self.report, finish)?;
-        show(&self.report, finish)?;
+        shown?;
         Ok(exit_code(&self.report, finish, stopped))
     }
 }
@@ -195,6 +200,17 @@ fn write_files(report: &Report, finish: &FinishOptions) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Whether a file can be written, without changing it if it is there.
+fn can_be_written(path: &std::path::Path) -> Result<(), Failure> {
+    if path.as_os_str() == "-" {
+        return Ok(());
+    }
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    opened
+        .map(|_| ())
+        .map_err(|error| Failure::output(&format!("{} (not measured yet)", path.display()), &error))
+}
+
 /// Writes a file, or standard output if it is called `-`.
 pub(super) fn write_file(path: &std::path::Path, text: &str) -> Result<(), Failure> {
     let written = if path.as_os_str() == "-" {
@@ -217,12 +233,33 @@ fn show(report: &Report, finish: &FinishOptions) -> Result<(), Failure> {
         Style::Plain => {
             let text = report::terminal(report, &terminal_options(finish.all_checks));
             match text.trim_end().rsplit_once('\n') {
-                Some((_, last)) if finish.quiet => format!("{last}\n"),
+                Some((_, last)) if finish.quiet => format!("{}{last}\n", brief(report)),
                 _ => text,
             }
         }
     };
     write_file(std::path::Path::new("-"), &text)
+}
+
+/// A line of figures for each step.
+fn brief(report: &Report) -> String {
+    let several = report.steps.len() > 1;
+    let line = |step: &Step| {
+        let total = step.total()?;
+        let rates: Vec<f64> = step.runs.iter().map(Run::throughput_per_s).collect();
+        let rate = rates.iter().sum::<f64>() / rates.len() as f64;
+        let failures: u64 = step.runs.iter().map(Run::failures).sum();
+        let name = if several { format!("{}: ", step.name) } else { String::new() };
+        Some(format!(
+            "{name}{}, p50 {}, p99 {}, {} of {} failed\n",
+            figures::rate(rate),
+            figures::short_quantile(total.latency(), 0.5),
+            figures::short_quantile(total.latency(), 0.99),
+            figures::count(failures),
+            figures::count(total.counters.sent),
+        ))
+    };
+    report.steps.iter().filter_map(line).collect()
 }
 
 /// How the terminal is: its width, and whether it shows colours.

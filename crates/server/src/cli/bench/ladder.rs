@@ -4,7 +4,7 @@ use super::finish::{FinishOptions, Session};
 use super::options::{
     ConnectionOptions, ContextOptions, LengthOptions, Offer, RequestOptions, plan,
 };
-use super::quantity::think_us;
+use super::quantity::{crowd, think_us};
 use crate::cli::exit::Failure;
 use std::process::ExitCode;
 use wellspring_load::driver::PlannedStep;
@@ -15,12 +15,12 @@ pub(super) struct LadderArgs {
     /// What to ask.
     url: String,
     /// Numbers of connections, one step each, e.g. 1,2,4,8.
-    #[arg(short = 'c', long, value_name = "N,N,…", value_delimiter = ',', required_unless_present = "users",
-        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(short = 'c', long, value_name = "N,N,…", value_delimiter = ',',
+        value_parser = crowd)]
     connections: Vec<u32>,
     /// Numbers of users who think between their requests, one step each.
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', conflicts_with = "connections",
-        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        value_parser = crowd)]
     users: Vec<u32>,
     /// How long a user thinks: a time or a range.
     #[arg(long, value_name = "TIME..TIME", requires = "users", value_parser = think_us)]
@@ -38,6 +38,11 @@ pub(super) struct LadderArgs {
 }
 
 pub(super) fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
+    if args.connections.is_empty() && args.users.is_empty() {
+        return Err(Failure::usage(
+            "say which rungs: -c 1,2,4,8 for connections, or --users 1,20,100 --think 10ms..50ms",
+        ));
+    }
     let thresholds = args.finish.thresholds()?;
     let target = args.connection.target(&args.url)?;
     let source = args.request.source(&target, &args.connection)?;

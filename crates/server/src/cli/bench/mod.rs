@@ -36,7 +36,7 @@ Examples:
   wellspring bench search --slo 'p99<10ms' http://127.0.0.1:4000/health
 
 Exit codes: 0 done, 1 no request succeeded (or, with --strict, not TRUSTED), 64 or 2 usage, 65 bad data, \
-69 not reachable, 99 a threshold failed, 130 interrupted."
+66 no such file, 69 not reachable, 74 a file could not be written, 99 a threshold failed, 130 interrupted."
 )]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
@@ -59,7 +59,7 @@ enum What {
     History(offline::HistoryArgs),
     /// Result files in another form: Markdown, HTML, CSV, ab's block, Prometheus, or one of five report forms.
     Report(offline::ReportArgs),
-    /// Results of `go test -bench` or Criterion.
+    /// A scenario from a curl command line, HAR or OpenAPI; micro-benchmarks from `go test -bench` or Criterion.
     Import(offline::ImportArgs),
     /// Runs the client against built-in servers of known behaviour; fails if a figure is wrong.
     SelfTest(offline::SelfTestArgs),

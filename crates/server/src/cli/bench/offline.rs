@@ -260,18 +260,26 @@ pub(super) fn self_test(args: &SelfTestArgs) -> Result<ExitCode, Failure> {
 #[derive(Debug, clap::Args)]
 pub(super) struct AuditArgs {
     /// The tables (TOML), see docs/bench/published.md.
-    file: PathBuf,
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
     /// Writes Markdown.
     #[arg(long)]
     md: bool,
 }
 
 pub(super) fn audit(args: &AuditArgs) -> Result<ExitCode, Failure> {
-    let text = read_text(&args.file)?;
-    let published = audit::Published::parse(&text)
-        .map_err(|error| Failure::data(format!("{}: {error}", args.file.display())))?;
-    let report = audit::audit(published);
-    let text = if args.md { audit::render_markdown(&report) } else { audit::render_text(&report) };
+    let mut texts = Vec::new();
+    for file in &args.files {
+        let published = audit::Published::parse(&read_text(file)?)
+            .map_err(|error| Failure::data(format!("{}: {error}", file.display())))?;
+        let report = audit::audit(published);
+        texts.push(if args.md {
+            audit::render_markdown(&report)
+        } else {
+            audit::render_text(&report)
+        });
+    }
+    let text = texts.join("\n");
     standard_output(&text)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@ use super::finish::{FinishOptions, Session};
 use super::options::{
     ConnectionOptions, ContextOptions, LengthOptions, Offer, RequestOptions, plan, rate,
 };
+use super::quantity::crowd;
 use crate::cli::exit::Failure;
 use std::process::ExitCode;
 use wellspring_load::driver::PlannedStep;
@@ -32,7 +33,7 @@ pub(super) struct OneArgs {
     /// What to ask.
     url: Option<String>,
     /// Connections; without a rate also the number of users (default 16, with a rate 128).
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(short = 'c', long, value_name = "N", value_parser = crowd)]
     connections: Option<u32>,
     /// Requests a second, due at times that do not depend on answers (open loop).
     #[arg(short = 'r', long, value_name = "RATE", value_parser = rate)]
@@ -56,6 +57,12 @@ pub(super) fn run(args: &OneArgs) -> Result<ExitCode, Failure> {
     let url = args.url.as_deref().ok_or_else(|| {
         Failure::usage("say what to ask: wellspring bench URL (or see wellspring bench --help)")
     })?;
+    if !url.contains(['.', ':', '/']) && url != "localhost" {
+        return Err(Failure::usage(format!(
+            "{url:?} is neither a URL nor one of: ladder, search, scenario, compare, history, \
+             report, import, self-test, audit (a host alone is written {url}:80)"
+        )));
+    }
     let thresholds = args.finish.thresholds()?;
     let target = args.connection.target(url)?;
     let source = args.request.source(&target, &args.connection)?;

@@ -1,6 +1,6 @@
 //! The options that several forms of `bench` share, and what they mean as a plan.
 
-use super::quantity::{duration_ms, header, pair, rate_per_s};
+use super::quantity::{duration_ms, header, limit_ms, many, pair, rate_per_s};
 use crate::cli::exit::{Code, Failure};
 use base64::Engine as _;
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ pub(super) struct ConnectionOptions {
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<PathBuf>,
     /// How long an answer may take.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration_ms)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = limit_ms)]
     timeout: u64,
     /// Opens a new connection for every request.
     #[arg(long)]
@@ -103,7 +103,7 @@ pub(super) struct ConnectionOptions {
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct LengthOptions {
     /// Ends after this many requests.
-    #[arg(short = 'n', long = "requests", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long = "requests", value_name = "N", value_parser = many)]
     requests: Option<u64>,
     /// Ends after this long (default 10s).
     #[arg(short = 'z', long = "duration", value_name = "TIME", value_parser = duration_ms)]

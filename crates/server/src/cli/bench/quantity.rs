@@ -9,6 +9,41 @@ pub(super) fn duration_ms(text: &str) -> Result<u64, String> {
     Ok(us / 1000)
 }
 
+/// A time limit: at least 1 ms.
+pub(super) fn limit_ms(text: &str) -> Result<u64, String> {
+    match duration_ms(text)? {
+        0 => Err("the time limit must be at least 1ms".to_owned()),
+        ms => Ok(ms),
+    }
+}
+
+/// A whole number from 1 on: `500`, `10k`, `2M`.
+pub(super) fn many(text: &str) -> Result<u64, String> {
+    let (digits, factor) = match text.trim().strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1_000),
+        None => match text.trim().strip_suffix('M') {
+            Some(digits) => (digits, 1_000_000),
+            None => (text.trim(), 1),
+        },
+    };
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| format!("{text:?} is not a whole number like 500, 10k or 2M"))?;
+    match number.checked_mul(factor) {
+        None | Some(0) => Err("the number must be from 1 to 10^18".to_owned()),
+        Some(number) => Ok(number),
+    }
+}
+
+/// How many connections, users or threads: a whole number from 1 to a million.
+pub(super) fn crowd(text: &str) -> Result<u32, String> {
+    let number = many(text)?;
+    u32::try_from(number)
+        .ok()
+        .filter(|number| *number <= 1_000_000)
+        .ok_or_else(|| format!("{number} are more than the 1 000 000 that are allowed"))
+}
+
 /// Microseconds from the same, and from `50us`.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 pub(super) fn duration_us(text: &str) -> Result<u64, String> {
@@ -51,10 +86,11 @@ pub(super) fn rate_per_s(text: &str) -> Result<f64, String> {
     };
     let rate: f64 =
         number.parse().map_err(|_| format!("{text:?} is not a rate like 500 or 10k"))?;
-    if !rate.is_finite() || rate <= 0.0 || rate > 1e8 {
-        return Err("the rate must be above 0 and at most 100 million a second".to_owned());
+    let rate = rate * factor;
+    if !(0.001..=1e7).contains(&rate) {
+        return Err("the rate must be at least 0.001 and at most 10 million a second".to_owned());
     }
-    Ok(rate * factor)
+    Ok(rate)
 }
 
 /// `NAME=VALUE`.
@@ -85,6 +121,9 @@ mod tests {
         assert_eq!(duration_ms("1.5s"), Ok(1_500));
         assert_eq!(duration_ms("2m"), Ok(120_000));
         assert_eq!(duration_us("50us"), Ok(50));
+        assert_eq!((many("10k"), many("2M"), crowd("16")), (Ok(10_000), Ok(2_000_000), Ok(16)));
+        assert!(limit_ms("0").is_err() && crowd("2M").is_err() && crowd("abc").is_err());
+        assert!(many("0").is_err() && many("99999999999999999999").is_err());
         assert_eq!(think_us("10ms..50ms"), Ok((10_000, 50_000)));
         assert_eq!(think_us("20ms"), Ok((20_000, 20_000)));
         assert_eq!(rate_per_s("10k/s"), Ok(10_000.0));
@@ -95,7 +134,7 @@ mod tests {
         }
         assert!(duration_ms("50us").is_err());
         assert!(think_us("50ms..10ms").is_err());
-        for wrong in ["0", "-1", "x", "NaN", "inf"] {
+        for wrong in ["0", "-1", "x", "NaN", "inf", "1e8", "20000k", "1e-9"] {
             assert!(rate_per_s(wrong).is_err(), "{wrong}");
         }
     }

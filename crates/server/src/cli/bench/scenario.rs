@@ -3,7 +3,7 @@
 use super::finish::{FinishOptions, Session};
 use super::one::Spread;
 use super::options::{ConnectionOptions, ContextOptions, LengthOptions, Offer, plan, rate};
-use super::quantity::{pair, think_us};
+use super::quantity::{crowd, pair, think_us};
 use crate::cli::exit::{Code, Failure};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ pub(super) struct ScenarioArgs {
     url: Option<String>,
     /// Users, each with a connection; several numbers make a ladder.
     #[arg(short = 'u', long, visible_alias = "connections", value_name = "N,N,…", value_delimiter = ',',
-        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        value_parser = crowd)]
     users: Vec<u32>,
     /// How long users think; the file's own time otherwise.
     #[arg(long, value_name = "TIME..TIME", value_parser = think_us)]
@@ -67,11 +67,11 @@ pub(super) fn run(args: &ScenarioArgs) -> Result<ExitCode, Failure> {
     let target = args.connection.target(url)?;
     if args.check {
         crate::cli::say(&format!(
-            "{}: {:?} against {} can be run",
+            "{} can be run against {}.\n",
             args.file.display(),
-            scenario.name(),
             target.url()
         ))?;
+        crate::cli::say(scenario.outline().trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut setup = scenario.setup(args.length.seed, Clock::unix_ns);

@@ -5,11 +5,12 @@ use super::one::Spread;
 use super::options::{
     ConnectionOptions, ContextOptions, LengthOptions, Offer, RequestOptions, plan, rate,
 };
+use super::quantity::crowd;
 use crate::cli::exit::Failure;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use wellspring_load::check::{Slo, SloOutcome};
-use wellspring_load::driver::{Held, PlannedStep, Search, SearchStep};
+use wellspring_load::driver::{Held, PlannedStep, Search, SearchEnd, SearchStep};
 use wellspring_load::plan::{Load, Stop};
 use wellspring_load::result::{Run, SearchOutcome, Step};
 
@@ -31,7 +32,7 @@ pub(super) struct SearchArgs {
     #[arg(long, value_name = "RATE", value_parser = rate)]
     max_rate: Option<f64>,
     /// Connections (default 128).
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(short = 'c', long, value_name = "N", value_parser = crowd)]
     connections: Option<u32>,
     /// How the requests are spread.
     #[arg(long, value_enum, default_value_t = Spread::Poisson)]
@@ -80,6 +81,11 @@ pub(super) fn run(args: &SearchArgs) -> Result<ExitCode, Failure> {
         let name = format!("probe {probe}: {rate}/s");
         let measured = session.steps(&[PlannedStep { name, plan: open.clone() }], 1)?;
         let Some(step) = measured.into_iter().next() else { break };
+        // A probe that was cut short has shown nothing.
+        if session.stop.load(Ordering::Relaxed) {
+            steps.push(step);
+            break;
+        }
         let held = held(&slo, &step, rate);
         if held == Held::Yes && search.bounds().0.is_none_or(|highest| rate >= highest) {
             decisive = Some(step.name.clone());
@@ -88,7 +94,8 @@ pub(super) fn run(args: &SearchArgs) -> Result<ExitCode, Failure> {
         steps.push(step);
     }
     let interrupted = session.stop.load(Ordering::Relaxed);
-    let outcome = outcome(&args.slo, &search, ceiling, (interrupted, decisive));
+    let end = if interrupted { None } else { search.end(capacity_per_s) };
+    let outcome = outcome(&args.slo, &search, ceiling, end, decisive);
     session.end(steps, Some(outcome), &args.finish, &thresholds)
 }
 
@@ -113,20 +120,25 @@ fn outcome(
     slo: &str,
     search: &Search,
     ceiling: f64,
-    (interrupted, decisive_step): (bool, Option<String>),
+    end: Option<SearchEnd>,
+    decisive_step: Option<String>,
 ) -> SearchOutcome {
     let (holds, fails) = search.bounds();
-    let reason = match (holds, fails) {
-        _ if interrupted => "the search was interrupted".to_owned(),
-        (Some(_), None) => format!(
+    let reason = match end {
+        None => "the search was interrupted".to_owned(),
+        Some(SearchEnd::Ceiling) => format!(
             "it still held at {ceiling:.0} requests a second, where the search ends; try a higher --max-rate"
         ),
-        (Some(_), Some(_)) => {
+        Some(SearchEnd::Narrow) => {
             "the lowest failing rate is within 5 % of the highest holding one; a failure counts \
              when it happens twice"
                 .to_owned()
         }
-        (None, _) => "it did not hold at any rate tried".to_owned(),
+        Some(SearchEnd::NeverHeld) => "it did not hold at any rate tried".to_owned(),
+        Some(SearchEnd::TooMany(probes)) => format!(
+            "{probes} rates were tried and the limit is not known to 5 %: the same rate holds at one time and \
+             fails at another; try a longer duration (-z)"
+        ),
     };
     SearchOutcome {
         slo: slo.to_owned(),

@@ -1,0 +1,48 @@
+//! Servers that are there at first, or never answer.
+
+use crate::plans::{measured, to};
+use std::net::TcpListener;
+use std::time::Duration;
+use wellspring_load::engine::spawn;
+use wellspring_load::null_server::NullServer;
+use wellspring_load::plan::{Arrivals, Load, Plan, Protocol, Stop};
+use wellspring_load::result::ErrorKind;
+
+fn http1(mut plan: Plan) -> Plan {
+    plan.settings.protocol = Protocol::Http1;
+    plan
+}
+
+#[test]
+fn requests_due_while_the_server_is_gone_are_errors_not_absences() {
+    let server = NullServer::start(None).unwrap();
+    let mut plan = http1(to(server.address()));
+    plan.settings.connections = 4;
+    plan.settings.load = Load::Open { rate_per_s: 500.0, arrivals: Arrivals::Constant };
+    plan.settings.stop = Stop { requests: None, duration_ms: Some(1_000) };
+    let killer = spawn("killer", move || {
+        std::thread::sleep(Duration::from_millis(400));
+        drop(server);
+    });
+    let (measured, total) = measured(&plan);
+    killer.unwrap().join().unwrap();
+    let open = measured.run.open_loop.unwrap();
+    let refused = total.counters.errors.get(&ErrorKind::Connect).copied().unwrap_or(0);
+    assert_eq!(open.due, 500);
+    assert_eq!(open.due, open.sent + open.never_sent);
+    assert!(refused > 150, "{refused} refused of {open:?}: {:?}", total.counters);
+    assert!(open.never_sent < 50, "{open:?}");
+    assert!(measured.first_error.unwrap().contains("refused"));
+}
+
+#[test]
+fn a_server_that_never_answers_is_told_of_even_if_only_the_warm_up_asked_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut plan = http1(to(listener.local_addr().unwrap()));
+    plan.settings.connections = 2;
+    plan.settings.warmup_ms = 100;
+    plan.settings.timeout_ms = 400;
+    let (measured, total) = measured(&plan);
+    assert_eq!(total.counters.successes, 0);
+    assert_eq!(measured.run.warmup_unanswered, 2);
+}

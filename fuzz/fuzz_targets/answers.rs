@@ -1,0 +1,18 @@
+//! Arbitrary bytes as what a server says: no panic, and the same answers however the bytes are cut.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wellspring_load::parsers::{http1_answers, http2_answers};
+
+fuzz_target!(|input: (u8, Vec<u8>)| {
+    let (piece, bytes) = input;
+    let piece = usize::from(piece).max(1);
+    for answers in [http1_answers, http2_answers] {
+        let (whole, cut) = (answers(&bytes, bytes.len().max(1)), answers(&bytes, piece));
+        // Bytes beyond the answer make it doubtful, but only when they come together with it.
+        if whole.error.is_none() && cut.error.is_none() {
+            assert_eq!(whole.statuses, cut.statuses);
+        }
+        assert!(cut.statuses.iter().all(|status| (100..1000).contains(status)));
+    }
+});
