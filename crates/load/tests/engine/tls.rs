@@ -115,3 +115,15 @@ fn large_bodies_pass_through_tls() {
     let (measured, total) = measured(&plan);
     assert_eq!((measured.run.failures(), total.counters.successes), (0, 6));
 }
+
+#[test]
+fn without_a_goodbye_a_body_of_unknown_length_is_not_taken_for_whole() {
+    for (manner, successes) in [(Manner::Goodbye, 4), (Manner::HangUp, 0)] {
+        let mut plan = over_tls(serve(&[], manner), Protocol::Http1);
+        plan.settings.stop = Stop { requests: Some(4), duration_ms: None };
+        let (_, total) = measured(&plan);
+        assert_eq!(total.counters.successes, successes, "{manner:?}: {:?}", total.counters);
+        let closed = total.counters.errors.get(&ErrorKind::Closed).copied().unwrap_or(0);
+        assert_eq!(closed, 4 - successes, "{manner:?}: {:?}", total.counters);
+    }
+}

@@ -17,6 +17,10 @@ pub(crate) enum Manner {
     Well,
     /// Speaks TLS on the first, and something else afterwards.
     WellOnce,
+    /// Answers once without a length and says goodbye.
+    Goodbye,
+    /// Answers once without a length and hangs up.
+    HangUp,
 }
 
 /// Starts a server that offers these protocols by ALPN; it runs for the rest of the test process.
@@ -43,6 +47,8 @@ pub(crate) fn serve(alpn: &[&str], manner: Manner) -> SocketAddr {
                 if garbled {
                     let _ = (&socket).write_all(b"HTTP/1.1 400 not so\r\n\r\n");
                     let _ = (&socket).read(&mut [0; 1024]);
+                } else if matches!(manner, Manner::Goodbye | Manner::HangUp) {
+                    let _ = answer_once(&config, socket, manner);
                 } else {
                     let _ = relay(&config, socket, behind);
                 }
@@ -52,6 +58,19 @@ pub(crate) fn serve(alpn: &[&str], manner: Manner) -> SocketAddr {
     })
     .unwrap();
     address
+}
+
+/// Answers one request with a body that ends with the connection.
+fn answer_once(config: &Arc<ServerConfig>, socket: TcpStream, manner: Manner) -> io::Result<()> {
+    let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+    let mut outside = rustls::StreamOwned::new(connection, socket);
+    // A request without a body is small enough to come at once.
+    let _whole = outside.read(&mut [0; 4096])?;
+    outside.write_all(b"HTTP/1.1 200 OK\r\n\r\nall or not all")?;
+    if manner == Manner::Goodbye {
+        outside.conn.send_close_notify();
+    }
+    outside.flush()
 }
 
 /// Carries bytes both ways until one side ends.
