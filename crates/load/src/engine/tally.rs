@@ -182,11 +182,10 @@ impl Tally {
     }
 
     /// A request that could not even be sent: counted as sent and lost at once.
-    pub(crate) fn unsendable(&mut self, endpoint: u16, kind: ErrorKind, due_ns: u64) {
-        if self.measures(due_ns) {
-            self.endpoints[usize::from(endpoint)].counters.sent += 1;
-            self.lost(endpoint, kind, due_ns);
-        }
+    pub(crate) fn unsendable(&mut self, endpoint: u16, kind: ErrorKind, due_ns: u64, now_ns: u64) {
+        let times = Times { due_ns, sent_ns: now_ns, ..Times::default() };
+        self.sent(endpoint, &times, 0);
+        self.lost(endpoint, kind, due_ns);
     }
 
     /// Bytes of answers arrived.

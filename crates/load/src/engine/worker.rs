@@ -314,7 +314,7 @@ impl Worker {
                 }
                 pace.advance();
                 self.sent_of_due += u64::from(tally.measures(due_ns));
-                tally.unsendable(0, ErrorKind::Connect, due_ns);
+                tally.unsendable(0, ErrorKind::Connect, due_ns, now_ns);
                 continue;
             };
             if !self.grant(tally.measures(pace.due_ns())) {
@@ -400,7 +400,7 @@ impl Worker {
                 self.in_flight += 1;
             }
             Next::Failed { endpoint } => {
-                tally.unsendable(endpoint, ErrorKind::Request, due);
+                tally.unsendable(endpoint, ErrorKind::Request, due, now_ns);
                 if due_ns.is_some() {
                     self.rest(place);
                 } else {

@@ -120,7 +120,7 @@ impl Worker {
             // Each attempt that fails is a request that its user could not make: one of those asked for.
             let now_ns = self.setup.clock.now_ns();
             if !tally.is_open() && self.grant(tally.measures(now_ns)) {
-                tally.unsendable(0, kind, now_ns);
+                tally.unsendable(0, kind, now_ns, now_ns);
             }
         }
         self.retry_later(index);
