@@ -23,7 +23,10 @@ with open(os.environ["OUT"], "w") as rows:
     for number in range(comparisons):
         command = [bench, "bench", "compare", url, url, "--pairs", pairs, "-z", turn, "-c", "8", "-q", "--json", "-",
                    "--no-headroom", "--seed", str(number + 1)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, capture_output=True, text=True)
+        # 65: against a server that does nothing every report says that it measured the client, which is what is asked here.
+        if done.returncode not in (0, 65):
+            raise SystemExit(f"ended with {done.returncode}: {done.stderr}")
         step = json.loads(done.stdout)["steps"][0]
         called = [m["metric"] for m in step["metrics"] if m["verdict"] in ("faster", "slower", "fewer_failures", "more_failures")]
         different += bool(called)

@@ -270,8 +270,9 @@ fn two_servers_measured_in_turns_are_compared_in_pairs() {
 fn a_token_is_fetched_first_and_no_secret_reaches_the_result() {
     let server = Server::start();
     let dir = tempfile::tempdir().unwrap();
-    let url = format!("{}/health", server.url());
     let secret = "hunter2-very-secret";
+    let asked = format!("{}/health?access_token={secret}", server.url());
+    let url = format!("{}/health", server.url());
     let header = format!("X-API-Key: {secret}");
     let args = [
         "-n",
@@ -286,7 +287,7 @@ fn a_token_is_fetched_first_and_no_secret_reaches_the_result() {
         &format!("me:{secret}"),
         "-H",
         &header,
-        &url,
+        &asked,
     ];
     let output = bench(dir.path(), &args);
     assert!(output.status.success(), "{}", text(&output.stderr));

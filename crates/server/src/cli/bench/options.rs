@@ -9,6 +9,7 @@ use wellspring_load::driver::{self, OwnedRequest, ServerCount};
 use wellspring_load::engine::{Clock, Target};
 use wellspring_load::machine::allowed_cpus;
 use wellspring_load::plan::{Arrivals, Load, Plan, Protocol, Settings, Stop};
+use wellspring_load::report::redact_command;
 use wellspring_load::scenario::{
     FixedRequest, FixedSource, Scenario, ScenarioError, SetupValues, Statuses,
 };
@@ -317,6 +318,11 @@ pub(super) struct Offer {
     pub(super) think_us: (u64, u64),
 }
 
+/// A URL as it may be kept: what looks like a secret in its query is not.
+fn without_secrets(url: String) -> String {
+    redact_command(&[url]).concat()
+}
+
 /// Puts the options together.
 pub(super) fn plan(
     target: &Target,
@@ -345,7 +351,7 @@ pub(super) fn plan(
         _ => 0,
     };
     let settings = Settings {
-        url: target.url(),
+        url: without_secrets(target.url()),
         workload: source.name(),
         workload_hash,
         load,
