@@ -100,7 +100,12 @@ impl Widget for Picture<'_> {
 impl Picture<'_> {
     fn numbers(&self) -> Line<'static> {
         let progress = self.progress;
-        let mut spans = vec![format!("{} answered", figures::count(progress.successes)).into()];
+        // Failures come first: on a narrow terminal the end of the line is cut off.
+        let failed = format!("{} failed", figures::count(progress.failures));
+        let mut spans = vec![
+            format!("{} answered, ", figures::count(progress.successes)).into(),
+            if progress.failures > 0 { failed.red() } else { failed.dim() },
+        ];
         if let Some(last) = progress.slices.last() {
             let text = format!(
                 "   now {}/s, p50 {}, p99 {}",
@@ -110,8 +115,6 @@ impl Picture<'_> {
             );
             spans.push(text.into());
         }
-        let failed = format!("   {} failed", figures::count(progress.failures));
-        spans.push(if progress.failures > 0 { failed.red() } else { failed.dim() });
         Line::from(spans)
     }
 
