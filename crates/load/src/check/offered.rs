@@ -150,7 +150,11 @@ fn fault(figures: &Figures<'_>, late_ns: f64) -> Fault {
         return if waited as f64 >= BEYOND_P99 * sent as f64 {
             Fault::Server(facts)
         } else {
-            Fault::Client(format!("{facts}, all others were sent late although one was free"))
+            let facts =
+                if waited == 0 { "no request waited for a connection".into() } else { facts };
+            Fault::Client(format!(
+                "{facts}, the client itself was late (a free processor or --spin helps)"
+            ))
         };
     }
     let busy = figures.busy_share();

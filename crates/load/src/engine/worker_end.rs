@@ -47,9 +47,10 @@ impl Worker {
             next_ns = next_ns.min(*at_ns);
         }
         match pace {
-            // With no free place only an answer helps, and that wakes us.
+            // With no free place only an answer helps, and that wakes us; a server that
+            // cannot be reached refuses each request when it is due.
             Some(pace)
-                if !self.idle.is_empty()
+                if (!self.idle.is_empty() || self.unreachable())
                     && pace.due_ns() < end_ns
                     && self.may_dispatch(now_ns, end_ns) =>
             {
