@@ -16,6 +16,7 @@ use crate::machine::NoiseProbe;
 use crate::plan::Plan;
 use crate::result::{Environment, Run, ServerUse, Step};
 use server_watch::ServerWatch;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -78,13 +79,17 @@ impl<'a> Driver<'a> {
         self.server_header.as_deref()
     }
 
-    /// Measures every step `repeats` times, in turns: all steps once, then all
+    /// Measures every step once for each of the `repeats`, which count from 1, in turns: all steps once, then all
     /// again, so that a machine that drifts does not favour one of them.
     ///
     /// # Errors
     /// The error of the first run if not even that could be made; later ones end
     /// the measuring and leave what is there.
-    pub fn steps(&mut self, planned: &[PlannedStep], repeats: u32) -> Result<Vec<Step>, RunError> {
+    pub fn steps(
+        &mut self,
+        planned: &[PlannedStep],
+        repeats: RangeInclusive<u32>,
+    ) -> Result<Vec<Step>, RunError> {
         let mut steps: Vec<Step> = planned
             .iter()
             .map(|step| Step {
@@ -93,12 +98,17 @@ impl<'a> Driver<'a> {
                 runs: Vec::new(),
             })
             .collect();
-        for repeat in 1..=repeats {
+        let (first, last) = repeats.clone().into_inner();
+        for repeat in repeats {
             for (step, planned) in steps.iter_mut().zip(planned) {
                 if self.stopping() && self.order > 0 {
                     break;
                 }
-                let what = describe(&planned.name, repeat, repeats);
+                let what = if first == last {
+                    planned.name.clone()
+                } else {
+                    format!("{}, repeat {repeat} of {last}", planned.name)
+                };
                 match self.run(&planned.plan, &what, repeat) {
                     Ok(run) => step.runs.push(run),
                     Err(error) if self.order == 0 => return Err(error),
@@ -204,10 +214,6 @@ pub fn workload_hash(source: &dyn crate::workload::Source) -> String {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
     });
     format!("{hash:016x}")
-}
-
-fn describe(name: &str, repeat: u32, repeats: u32) -> String {
-    if repeats == 1 { name.to_owned() } else { format!("{name}, repeat {repeat} of {repeats}") }
 }
 
 /// A run that could not be made is part of the report: leaving it out would be survivors only.

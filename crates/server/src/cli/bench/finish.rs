@@ -5,6 +5,7 @@ use super::stop;
 use super::watch::Watch;
 use crate::cli::exit::{Code, Failure};
 use std::io::{IsTerminal as _, Write as _};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -130,11 +131,11 @@ impl Session {
         Ok(Session { stop, watch, options, report, plan: plan.clone(), order: 0 })
     }
 
-    /// Measures steps in turns.
+    /// Measures steps in turns, once for each of the repeats.
     pub(super) fn steps(
         &mut self,
         planned: &[PlannedStep],
-        repeats: u32,
+        repeats: RangeInclusive<u32>,
     ) -> Result<Vec<Step>, Failure> {
         let (options, stop) = (self.options.clone(), Arc::clone(&self.stop));
         let mut driver = Driver::new(options, stop, &mut self.watch, self.order);

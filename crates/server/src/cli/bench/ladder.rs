@@ -64,6 +64,6 @@ pub(super) fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
         planned.push(PlannedStep { name, plan });
     }
     let mut session = Session::begin(&planned[0].plan, &args.context, &args.finish)?;
-    let steps = session.steps(&planned, args.length.repeat)?;
+    let steps = session.steps(&planned, 1..=args.length.repeat)?;
     session.end(steps, None, &args.finish, &thresholds)
 }

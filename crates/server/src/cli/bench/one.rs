@@ -78,6 +78,6 @@ pub(super) fn run(args: &OneArgs) -> Result<ExitCode, Failure> {
         None => format!("c={}", plan.settings.connections),
     };
     let mut session = Session::begin(&plan, &args.context, &args.finish)?;
-    let steps = session.steps(&[PlannedStep { name, plan }], args.length.repeat)?;
+    let steps = session.steps(&[PlannedStep { name, plan }], 1..=args.length.repeat)?;
     session.end(steps, None, &args.finish, &thresholds)
 }

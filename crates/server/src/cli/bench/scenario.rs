@@ -79,7 +79,7 @@ pub(super) fn run(args: &ScenarioArgs) -> Result<ExitCode, Failure> {
     let values = setup.finish();
     let planned = planned(args, &scenario, &target, &values)?;
     let mut session = Session::begin(&planned[0].plan, &args.context, &args.finish)?;
-    let measured = session.steps(&planned, args.length.repeat);
+    let measured = session.steps(&planned, 1..=args.length.repeat);
     // Whatever setup made is taken down again, also when measuring failed.
     let mut teardown = scenario.teardown(&values, args.length.seed, Clock::unix_ns);
     let taken_down = perform(&mut teardown, &target, &args.connection);

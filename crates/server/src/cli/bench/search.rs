@@ -67,7 +67,7 @@ pub(super) fn run(args: &SearchArgs) -> Result<ExitCode, Failure> {
     closed.settings.connections = args.connections.unwrap_or(16);
     closed.settings.stop = Stop { requests: None, duration_ms: Some(CAPACITY_MS) };
     let capacity = PlannedStep { name: "capacity (closed loop)".to_owned(), plan: closed };
-    let mut steps = session.steps(&[capacity], 1)?;
+    let mut steps = session.steps(&[capacity], 1..=1)?;
     let capacity_per_s = steps[0].runs[0].throughput_per_s();
     let ceiling = args.max_rate.unwrap_or(capacity_per_s * 2.0).max(1.0);
     let mut search = Search::new(ceiling, PRECISION);
@@ -79,7 +79,7 @@ pub(super) fn run(args: &SearchArgs) -> Result<ExitCode, Failure> {
         open.settings.load = Load::Open { rate_per_s: rate, arrivals: args.arrivals.into() };
         let probe = steps.len();
         let name = format!("probe {probe}: {rate}/s");
-        let measured = session.steps(&[PlannedStep { name, plan: open.clone() }], 1)?;
+        let measured = session.steps(&[PlannedStep { name, plan: open.clone() }], 1..=1)?;
         let Some(step) = measured.into_iter().next() else { break };
         // A probe that was cut short has shown nothing.
         if session.stop.load(Ordering::Relaxed) {
