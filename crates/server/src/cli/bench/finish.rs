@@ -1,6 +1,6 @@
 //! From the first run to the last file: the session of one `bench` command.
 
-use super::options::ContextOptions;
+use super::options::{ConnectionOptions, ContextOptions, LengthOptions, RequestOptions};
 use super::stop;
 use super::watch::Watch;
 use crate::cli::exit::{Code, Failure};
@@ -90,6 +90,21 @@ impl FinishOptions {
             quiet,
         }
     }
+}
+
+/// What every command takes that sends one request again and again.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Shared {
+    #[command(flatten)]
+    pub(super) request: RequestOptions,
+    #[command(flatten)]
+    pub(super) connection: ConnectionOptions,
+    #[command(flatten)]
+    pub(super) length: LengthOptions,
+    #[command(flatten)]
+    pub(super) context: ContextOptions,
+    #[command(flatten)]
+    pub(super) finish: FinishOptions,
 }
 
 /// One command's measuring.

@@ -1,9 +1,7 @@
 //! `wellspring bench ladder`: the same request at several numbers of connections or users.
 
-use super::finish::{FinishOptions, Session};
-use super::options::{
-    ConnectionOptions, ContextOptions, LengthOptions, Offer, RequestOptions, plan,
-};
+use super::finish::{Session, Shared};
+use super::options::{Offer, plan};
 use super::quantity::{crowd, think_us};
 use crate::cli::exit::Failure;
 use std::process::ExitCode;
@@ -26,15 +24,7 @@ pub(super) struct LadderArgs {
     #[arg(long, value_name = "TIME..TIME", requires = "users", value_parser = think_us)]
     think: Option<(u64, u64)>,
     #[command(flatten)]
-    request: RequestOptions,
-    #[command(flatten)]
-    connection: ConnectionOptions,
-    #[command(flatten)]
-    length: LengthOptions,
-    #[command(flatten)]
-    context: ContextOptions,
-    #[command(flatten)]
-    finish: FinishOptions,
+    shared: Shared,
 }
 
 pub(super) fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
@@ -43,9 +33,9 @@ pub(super) fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
             "say which rungs: -c 1,2,4,8 for connections, or --users 1,20,100 --think 10ms..50ms",
         ));
     }
-    let thresholds = args.finish.thresholds()?;
-    let target = args.connection.target(&args.url)?;
-    let source = args.request.source(&target, &args.connection)?;
+    let thresholds = args.shared.finish.thresholds()?;
+    let target = args.shared.connection.target(&args.url)?;
+    let source = args.shared.request.source(&target, &args.shared.connection)?;
     let (rungs, label) =
         if args.users.is_empty() { (&args.connections, "c") } else { (&args.users, "users") };
     let mut planned = Vec::new();
@@ -60,10 +50,11 @@ pub(super) fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
         if planned.iter().any(|step: &PlannedStep| step.name == name) {
             return Err(Failure::usage(format!("{rung} is given twice")));
         }
-        let plan = plan(&target, source.clone(), offer, &args.connection, &args.length)?;
+        let plan =
+            plan(&target, source.clone(), offer, &args.shared.connection, &args.shared.length)?;
         planned.push(PlannedStep { name, plan });
     }
-    let mut session = Session::begin(&planned[0].plan, &args.context, &args.finish)?;
-    let steps = session.steps(&planned, 1..=args.length.repeat)?;
-    session.end(steps, None, &args.finish, &thresholds)
+    let mut session = Session::begin(&planned[0].plan, &args.shared.context, &args.shared.finish)?;
+    let steps = session.steps(&planned, 1..=args.shared.length.repeat)?;
+    session.end(steps, None, &args.shared.finish, &thresholds)
 }

@@ -1,9 +1,7 @@
 //! `wellspring bench URL`: one request, one load.
 
-use super::finish::{FinishOptions, Session};
-use super::options::{
-    ConnectionOptions, ContextOptions, LengthOptions, Offer, RequestOptions, plan, rate,
-};
+use super::finish::{Session, Shared};
+use super::options::{Offer, plan, rate};
 use super::quantity::crowd;
 use crate::cli::exit::Failure;
 use std::process::ExitCode;
@@ -42,15 +40,7 @@ pub(super) struct OneArgs {
     #[arg(long, value_enum, default_value_t = Spread::Constant, requires = "rate")]
     arrivals: Spread,
     #[command(flatten)]
-    request: RequestOptions,
-    #[command(flatten)]
-    connection: ConnectionOptions,
-    #[command(flatten)]
-    length: LengthOptions,
-    #[command(flatten)]
-    context: ContextOptions,
-    #[command(flatten)]
-    finish: FinishOptions,
+    shared: Shared,
 }
 
 pub(super) fn run(args: &OneArgs) -> Result<ExitCode, Failure> {
@@ -63,21 +53,21 @@ pub(super) fn run(args: &OneArgs) -> Result<ExitCode, Failure> {
              report, import, self-test, audit (a host alone is written {url}:80)"
         )));
     }
-    let thresholds = args.finish.thresholds()?;
-    let target = args.connection.target(url)?;
-    let source = args.request.source(&target, &args.connection)?;
+    let thresholds = args.shared.finish.thresholds()?;
+    let target = args.shared.connection.target(url)?;
+    let source = args.shared.request.source(&target, &args.shared.connection)?;
     let offer = Offer {
         connections: args.connections,
         rate_per_s: args.rate,
         arrivals: args.arrivals.into(),
         think_us: (0, 0),
     };
-    let plan = plan(&target, source, offer, &args.connection, &args.length)?;
+    let plan = plan(&target, source, offer, &args.shared.connection, &args.shared.length)?;
     let name = match args.rate {
         Some(rate) => format!("{rate}/s"),
         None => format!("c={}", plan.settings.connections),
     };
-    let mut session = Session::begin(&plan, &args.context, &args.finish)?;
-    let steps = session.steps(&[PlannedStep { name, plan }], 1..=args.length.repeat)?;
-    session.end(steps, None, &args.finish, &thresholds)
+    let mut session = Session::begin(&plan, &args.shared.context, &args.shared.finish)?;
+    let steps = session.steps(&[PlannedStep { name, plan }], 1..=args.shared.length.repeat)?;
+    session.end(steps, None, &args.shared.finish, &thresholds)
 }

@@ -1,10 +1,8 @@
 //! `wellspring bench search`: the highest rate at which a condition still holds.
 
-use super::finish::{FinishOptions, Session};
+use super::finish::{Session, Shared};
 use super::one::Spread;
-use super::options::{
-    ConnectionOptions, ContextOptions, LengthOptions, Offer, RequestOptions, plan, rate,
-};
+use super::options::{Offer, plan, rate};
 use super::quantity::crowd;
 use crate::cli::exit::Failure;
 use std::process::ExitCode;
@@ -38,30 +36,22 @@ pub(super) struct SearchArgs {
     #[arg(long, value_enum, default_value_t = Spread::Poisson)]
     arrivals: Spread,
     #[command(flatten)]
-    request: RequestOptions,
-    #[command(flatten)]
-    connection: ConnectionOptions,
-    #[command(flatten)]
-    length: LengthOptions,
-    #[command(flatten)]
-    context: ContextOptions,
-    #[command(flatten)]
-    finish: FinishOptions,
+    shared: Shared,
 }
 
 pub(super) fn run(args: &SearchArgs) -> Result<ExitCode, Failure> {
     let slo = Slo::parse(&args.slo).map_err(|why| Failure::usage(format!("--slo: {why}")))?;
-    let thresholds = args.finish.thresholds()?;
-    let target = args.connection.target(&args.url)?;
-    let source = args.request.source(&target, &args.connection)?;
+    let thresholds = args.shared.finish.thresholds()?;
+    let target = args.shared.connection.target(&args.url)?;
+    let source = args.shared.request.source(&target, &args.shared.connection)?;
     let offer = Offer {
         connections: args.connections,
         rate_per_s: Some(1.0),
         arrivals: args.arrivals.into(),
         think_us: (0, 0),
     };
-    let mut open = plan(&target, source, offer, &args.connection, &args.length)?;
-    let mut session = Session::begin(&open, &args.context, &args.finish)?;
+    let mut open = plan(&target, source, offer, &args.shared.connection, &args.shared.length)?;
+    let mut session = Session::begin(&open, &args.shared.context, &args.shared.finish)?;
     let mut closed = open.clone();
     closed.settings.load = Load::Closed { think_min_us: 0, think_max_us: 0 };
     closed.settings.connections = args.connections.unwrap_or(16);
@@ -96,7 +86,7 @@ pub(super) fn run(args: &SearchArgs) -> Result<ExitCode, Failure> {
     let interrupted = session.stop.load(Ordering::Relaxed);
     let end = if interrupted { None } else { search.end(capacity_per_s) };
     let outcome = outcome(&args.slo, &search, ceiling, end, decisive);
-    session.end(steps, Some(outcome), &args.finish, &thresholds)
+    session.end(steps, Some(outcome), &args.shared.finish, &thresholds)
 }
 
 /// Whether a rate was kept and the conditions held at it.
