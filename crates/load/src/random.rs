@@ -1,5 +1,16 @@
 //! The one source of pseudo-random numbers: seeded, so that a run can be repeated.
 
+/// What SplitMix64 adds to its state for each number.
+pub(crate) const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The output function of SplitMix64: every bit of the input reaches every bit of the output.
+#[inline]
+pub(crate) fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
 /// SplitMix64 (Steele, Lea, Flood 2014): small, fast, and good enough for arrivals and choices.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -15,11 +26,8 @@ impl Random {
 
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0 = self.0.wrapping_add(STEP);
+        mix(self.0)
     }
 
     /// A number from `low` to `high`, both included. `high` must not be below `low`.

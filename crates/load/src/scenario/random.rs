@@ -1,20 +1,13 @@
 //! Pseudo-random numbers that are the same for the same seed on every machine.
 
+use crate::random::STEP;
+pub(crate) use crate::random::mix;
+
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
 /// generators", OOPSLA 2014). Not for secrets.
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
     state: u64,
-}
-
-const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// The output function of SplitMix64: every bit of the input reaches every bit of the output.
-#[inline]
-pub(crate) fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 impl Random {

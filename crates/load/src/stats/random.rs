@@ -1,5 +1,7 @@
 //! Pseudo-random numbers from a seed that is passed in.
 
+use crate::random::{STEP, mix};
+
 /// Steele, Lea and Flood's SplitMix64 (OOPSLA 2014, "Fast splittable
 /// pseudorandom number generators"): 64 bits of state, period 2^64. Good enough
 /// to shuffle runs; not for secrets.
@@ -17,11 +19,8 @@ impl SplitMix64 {
 
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = self.state;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^ (bits >> 31)
+        self.state = self.state.wrapping_add(STEP);
+        mix(self.state)
     }
 
     /// A whole number from 0 to `bound − 1`, by multiplication and shift; the
