@@ -268,6 +268,12 @@ impl Shared {
         }
     }
 
+    /// Answers every producer that waits.
+    pub(super) fn answer_all(&self) {
+        let live = lock(&self.links).live.clone();
+        live.iter().for_each(|link| link.answer());
+    }
+
     pub(super) fn figures(&self) -> Figures {
         // Before `accepted`: so that what is stored meanwhile is not missed there.
         let stored = self.stored.get();
