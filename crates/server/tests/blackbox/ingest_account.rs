@@ -138,7 +138,8 @@ fn page(client: &mut Client, log: &str) -> (String, Value) {
 fn what_is_stored_is_what_was_sent() {
     const OPAQUE: &[u8] = b"\x00\xff not JSON {";
     // Content type, body, what is stored: JSON text or bytes in base64.
-    let cases: [(Option<&str>, &[u8], Result<&str, &str>); 10] = [
+    type Case<'a> = (Option<&'a str>, &'a [u8], Result<&'a str, &'a str>);
+    let cases: [Case<'_>; 10] = [
         (None, br#"{"e":1}"#, Ok(r#"{"e":1}"#)),
         (
             Some("application/json"),

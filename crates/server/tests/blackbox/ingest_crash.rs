@@ -28,7 +28,7 @@ fn cycles() -> usize {
 
 /// Both ways in take turns.
 fn flags(cycle: usize) -> [&'static str; 2] {
-    ["--lean-loop", if cycle % 2 == 0 { "true" } else { "false" }]
+    ["--lean-loop", if cycle.is_multiple_of(2) { "true" } else { "false" }]
 }
 
 /// Pushes from all connections until `stop` has stopped the server.
@@ -55,7 +55,7 @@ fn head(server: &Server) -> u64 {
 fn run(mut cycle: impl FnMut(&Path, usize)) {
     let mut dir = tempfile::tempdir().unwrap();
     for number in 0..cycles() {
-        if number % FOLDER_CYCLES == 0 {
+        if number.is_multiple_of(FOLDER_CYCLES) {
             dir = tempfile::tempdir().unwrap();
         }
         cycle(dir.path(), number);
