@@ -54,6 +54,7 @@ mod sink;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 pub use crate::amount::Amount;
 pub use event::EventTemplate;
