@@ -9,6 +9,7 @@ mod damage;
 mod faults;
 mod fixture;
 mod idempotence;
+mod ingest_order;
 mod oracle;
 mod race;
 mod reads;
