@@ -11,6 +11,7 @@ mod fixture;
 mod gated;
 mod idempotence;
 mod ingest_faults;
+mod ingest_histories;
 mod ingest_order;
 mod oracle;
 mod race;
