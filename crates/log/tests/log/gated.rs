@@ -32,7 +32,7 @@ impl Gate {
 /// A simulated folder behind a gate.
 #[derive(Debug, Clone)]
 pub struct GatedStorage {
-    pub disk: SimulatedStorage,
+    disk: SimulatedStorage,
     pub gate: Arc<Gate>,
 }
 

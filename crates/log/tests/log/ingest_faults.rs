@@ -2,7 +2,7 @@
 //! power: what was accepted is stored once and in order, or the figures say
 //! that it can be lost.
 
-use crate::gated::GatedStorage;
+use crate::gated::{Gate, GatedStorage};
 use crate::oracle::{append, open, read_all, small_segments};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -43,11 +43,19 @@ impl Numbered {
         Ok(receipt)
     }
 
-    /// Pushes until it is refused.
+    /// Pushes until it is refused for something else than a full partition.
     fn push_until_refused(&mut self) -> PushError {
+        let deadline = Instant::now() + Duration::from_secs(20);
         loop {
-            if let Err(refusal) = self.push() {
-                return refusal;
+            let data = Numbered::data(self.next, self.fill);
+            let data = std::iter::once(&data[..]);
+            match self.producer.try_push_events(&self.template, DataKind::Binary, data) {
+                Ok(_) => self.next += 1,
+                Err(PushError::NoRoom) => {
+                    assert!(Instant::now() < deadline, "it only waits");
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(refusal) => return refusal,
             }
         }
     }
@@ -188,19 +196,36 @@ fn a_failed_barrier_refuses_everything_and_the_figures_say_what_is_in_doubt() {
     }
 }
 
-/// A log on a slow disk, its batcher, and the gate that makes it slow, closed.
-fn slow(overflow: Overflow) -> (GatedStorage, Log, Batcher) {
+/// Opens its gate when it goes, so that a test that fails does not hang.
+struct OpenedAtLast(Arc<Gate>);
+
+impl Drop for OpenedAtLast {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+/// A log on a slow disk. Fields go in this order.
+struct Slow {
+    gate: OpenedAtLast,
+    batcher: Batcher,
+    log: Log,
+}
+
+/// A batcher whose log waits for a gate that is closed.
+fn slow(overflow: Overflow) -> Slow {
     let storage = GatedStorage::new(1);
-    let log = Log::open_on(Arc::new(storage.clone()), small_segments()).unwrap();
+    let gate = Arc::clone(&storage.gate);
+    let log = Log::open_on(Arc::new(storage), small_segments()).unwrap();
     let batcher = start(&log, overflow);
-    storage.gate.close();
-    (storage, log, batcher)
+    gate.close();
+    Slow { gate: OpenedAtLast(gate), batcher, log }
 }
 
 #[test]
 fn behind_a_slow_disk_shed_refuses_and_counts_what_it_refuses() {
-    let (storage, log, batcher) = slow(Overflow::Shed);
-    let mut producer = Numbered::new(&batcher, 0, 500);
+    let Slow { gate, batcher, log } = &slow(Overflow::Shed);
+    let mut producer = Numbered::new(batcher, 0, 500);
     let mut shed = 0;
     for _ in 0..1000 {
         if let Err(refusal) = producer.push() {
@@ -214,20 +239,20 @@ fn behind_a_slow_disk_shed_refuses_and_counts_what_it_refuses() {
     let figures = batcher.figures();
     assert_eq!((figures.accepted, figures.shed), (amount(accepted), amount(shed)));
     assert_eq!((figures.stored.events, log.head()), (0, 0), "nothing has passed the gate");
-    storage.gate.open();
+    gate.0.open();
     eventually("all is stored", || batcher.figures().lost_possible().events == 0);
     producer.push().expect("there is room again");
     batcher.close();
     let figures = batcher.figures();
     assert_eq!((figures.stored, figures.shed), (amount(accepted + 1), amount(shed)));
-    assert_eq!(count(&log, 0, 500), accepted + 1);
+    assert_eq!(count(log, 0, 500), accepted + 1);
 }
 
 #[test]
 fn behind_a_slow_disk_block_waits_and_goes_on() {
     const EVENTS: u64 = 1000;
-    let (storage, log, batcher) = slow(Overflow::Block);
-    let mut producer = Numbered::new(&batcher, 0, 500);
+    let Slow { gate, batcher, log } = &slow(Overflow::Block);
+    let mut producer = Numbered::new(batcher, 0, 500);
     let fit = (64 << 10) / producer.event_bytes();
     let pusher = std::thread::spawn(move || {
         (0..EVENTS).for_each(|_| drop(producer.push().unwrap()));
@@ -237,11 +262,11 @@ fn behind_a_slow_disk_block_waits_and_goes_on() {
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(batcher.figures().accepted.events, fit, "it waits");
     assert!(!pusher.is_finished());
-    storage.gate.open();
+    gate.0.open();
     assert_eq!(pusher.join().unwrap(), EVENTS);
     batcher.close();
     assert_eq!(batcher.figures().shed, Amount::default());
-    assert_eq!(count(&log, 0, 500), EVENTS);
+    assert_eq!(count(log, 0, 500), EVENTS);
 }
 
 #[test]

@@ -86,12 +86,13 @@ impl Sink for SteppedSink {
     }
 }
 
-/// The queues and what they are held against.
+/// The queues and what they are held against. Fields go in this order: the batcher waits for
+/// its sink, which waits for outcomes.
 struct World {
-    batcher: Batcher,
-    producers: Vec<Producer>,
     calls: Receiver<Vec<Vec<u8>>>,
     outcomes: Sender<Stored>,
+    batcher: Batcher,
+    producers: Vec<Producer>,
     /// Frames accepted and not stored, by producer.
     queues: Vec<VecDeque<Vec<u8>>>,
     next: [u32; PRODUCERS],
