@@ -6,6 +6,8 @@ mod cli;
 mod clock;
 mod config;
 mod http;
+#[cfg(target_os = "linux")]
+mod lean;
 mod node;
 mod serve;
 mod stats;

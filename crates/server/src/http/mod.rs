@@ -16,7 +16,7 @@ mod leases;
 mod logs;
 mod openapi;
 mod params;
-mod problem;
+pub(crate) mod problem;
 mod project;
 mod read;
 pub(crate) mod routes;
