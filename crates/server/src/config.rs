@@ -69,6 +69,9 @@ settings! {
     dev_endpoints: bool = "WELLSPRING_DEV_ENDPOINTS", false;
     /// Serving threads; 0 = one for each core.
     threads: usize = "WELLSPRING_THREADS", 0;
+    /// Serves ingest requests with a loop of their own (Linux); false = everything through hyper.
+    [num_args = 0..=1, default_missing_value = "true"]
+    lean_loop: bool = "WELLSPRING_LEAN_LOOP", true;
     /// How log lines are written: text or json.
     log_format: LogFormat = "WELLSPRING_LOG_FORMAT", LogFormat::Text;
     /// Least severity written: error, warn, info, debug, trace.

@@ -212,7 +212,7 @@ impl<I: Ingest> Session<I> {
         self.resume(desk)
     }
 
-    /// Tries again to place the request that found no room, and goes on.
+    /// Tries again to place the request that found no room. What follows it has to wait.
     pub(crate) fn retry(&mut self, desk: &mut Desk<I>) -> Turn {
         match std::mem::replace(&mut self.state, State::IDLE) {
             State::Stalled(kept) => {
@@ -225,15 +225,7 @@ impl<I: Ingest> Session<I> {
             }
             other => self.state = other,
         }
-        self.resume(desk)
-    }
-
-    /// The target of the request that found no room.
-    pub(crate) fn stalled_for(&self) -> Option<&I::Target> {
-        match &self.state {
-            State::Stalled(kept) => Some(&kept.asking.target),
-            _ => None,
-        }
+        Turn::Flush
     }
 
     /// Whether answers wait to be settled.

@@ -326,7 +326,7 @@ fn a_request_without_room_is_kept_and_those_behind_it_wait() {
     desk.ingest.room = 1;
     assert_eq!(second.receive(&mut desk, full), Turn::Stalled);
     desk.full.clear();
-    assert_eq!(first.retry(&mut desk), Turn::More);
+    assert_eq!(first.retry(&mut desk), Turn::Flush);
     assert_eq!(second.retry(&mut desk), Turn::Stalled);
     assert_eq!(desk.out, ACCEPTED);
 }
