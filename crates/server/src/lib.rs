@@ -6,6 +6,7 @@ mod cli;
 mod clock;
 mod config;
 mod http;
+mod ingest;
 #[cfg(target_os = "linux")]
 mod lean;
 mod node;

@@ -2,8 +2,10 @@
 //! wrong with it. Where two readers could see different messages in the same
 //! bytes, it is refused and the connection ends.
 
-use super::seam::{Ingest, Media};
+use super::seam::Ingest;
+use crate::http::ingest::refuse_key;
 use crate::http::problem::{self, Problem};
+use crate::ingest::Media;
 use httparse::{EMPTY_HEADER, Error, Header, Status};
 use std::mem::MaybeUninit;
 
@@ -246,10 +248,7 @@ impl<'a> Fields<'a> {
             let detail = format!("bodies are taken as they are, not encoded as {coding:?}");
             return Some(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Encoding"));
         }
-        self.idempotent.then(|| {
-            let detail = "ingest does not tell a retry from a new event; POST /v1/append does";
-            problem::INVALID.because(detail).field("Idempotency-Key")
-        })
+        refuse_key(self.idempotent).err()
     }
 }
 

@@ -16,8 +16,8 @@ mod conn;
 mod desk;
 mod head;
 mod repeat;
-mod replies;
 pub(crate) mod replay;
+mod replies;
 mod seam;
 mod session;
 mod slab;
@@ -27,6 +27,7 @@ mod worker;
 pub(crate) use bell::Bell;
 
 use crate::http::{Shell, routes};
+use crate::ingest::{Intake, Order};
 use crate::stats::OpenConnection;
 use desk::{BodyMemory, Desk};
 use head::Limits;
@@ -106,8 +107,11 @@ pub(crate) fn run(
         url_bytes: config.max_url_bytes,
     };
     let memory = BodyMemory::new(&shell.stats, config.body_memory_bytes);
-    let mut desk = Desk::new(replay::Fake::default(), limits, memory);
-    desk.tally.paths = config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
+    let ringer = Arc::clone(&bell);
+    let intake = Intake::new(shell, Order::First, Arc::new(move || ringer.ring()));
+    let mut desk = Desk::new(intake, limits, memory);
+    desk.tally.paths =
+        config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
     let parts = Parts {
         listener: Some(listener),
         bell,

@@ -4,7 +4,7 @@
 //! byte is equal but for digits that stand where a length stood.
 
 use super::head::{After, LENGTH_DIGITS, length};
-use super::seam::Media;
+use crate::ingest::Media;
 
 /// Longer heads are not worth remembering.
 const MOST_BYTES: usize = 1_024;

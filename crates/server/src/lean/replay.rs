@@ -3,9 +3,10 @@
 
 use super::desk::{BodyMemory, Desk};
 use super::head::Limits;
-use super::seam::{Ingest, Media, Settled, Taken};
+use super::seam::{Ingest, Taken};
 use super::session::{Session, Turn};
 use crate::http::problem::{self, Problem};
+use crate::ingest::{Media, Settled};
 use crate::stats::Stats;
 use std::sync::Arc;
 
@@ -40,8 +41,8 @@ impl Ingest for Fake {
     }
 
     fn take(&mut self, target: &String, media: Media, body: &[u8]) -> Taken<u64> {
-        if media == Media::Unsupported {
-            return Taken::Refused(problem::UNSUPPORTED_MEDIA.because("unsupported"));
+        if media == Media::Ndjson {
+            return Taken::Refused(problem::MALFORMED_JSON.because("the fake takes no lines"));
         }
         if body.first() == Some(&b'!') {
             return Taken::Refused(problem::INVALID.because("refused"));

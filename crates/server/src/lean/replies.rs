@@ -4,7 +4,8 @@
 use super::answer;
 use super::desk::{Answered, Asked, Desk};
 use super::head::After;
-use super::seam::{Ingest, Settled};
+use super::seam::Ingest;
+use crate::ingest::Settled;
 use std::collections::VecDeque;
 
 /// Most answers of one connection that may wait for a barrier.

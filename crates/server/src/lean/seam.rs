@@ -2,28 +2,8 @@
 //! HTTP can be tested at every split with no log behind it.
 
 use crate::http::problem::Problem;
-
-/// What a request's body is, from its `Content-Type`. (Stand-in until the module `ingest` is there.)
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Media {
-    Unspecified,
-    Json,
-    Ndjson,
-    Opaque,
-    Unsupported,
-}
-
-impl Media {
-    pub(crate) fn of(content_type: Option<&[u8]>) -> Media {
-        match content_type {
-            None => Media::Unspecified,
-            Some(b"application/json") => Media::Json,
-            Some(b"application/x-ndjson") => Media::Ndjson,
-            Some(b"multipart/form-data") => Media::Unsupported,
-            Some(_) => Media::Opaque,
-        }
-    }
-}
+use crate::ingest::{self, Intake, Media, Settled, Ticket};
+use std::rc::Rc;
 
 /// What became of a request's body.
 #[derive(Debug)]
@@ -38,18 +18,7 @@ pub(crate) enum Taken<Ticket> {
     Refused(Box<Problem>),
 }
 
-/// What has become of a request whose answer waits.
-#[derive(Debug)]
-pub(crate) enum Settled {
-    /// It still waits.
-    Pending,
-    /// It is stored: answer 202.
-    Stored,
-    /// It is not: answer this.
-    Failed(Box<Problem>),
-}
-
-/// Takes events in, for one thread. See `ingest::Intake`, the real one.
+/// Takes events in, for one thread.
 pub(crate) trait Ingest {
     /// What a request target asks for. Cheap to clone.
     type Target: Clone;
@@ -64,6 +33,36 @@ pub(crate) trait Ingest {
     fn settled(&mut self, ticket: &Self::Ticket) -> Settled;
     /// The largest body of this media, in bytes.
     fn largest_body(&self, media: Media) -> usize;
-    /// Whether two targets are the same one, so that room for one is room for the other.
+    /// Whether requests for both need the same room.
     fn same(a: &Self::Target, b: &Self::Target) -> bool;
+}
+
+impl Ingest for Intake {
+    type Target = Rc<ingest::Target>;
+    type Ticket = Ticket;
+
+    fn target(&mut self, target: &str) -> Option<Result<Self::Target, Box<Problem>>> {
+        Intake::target(self, target)
+    }
+
+    fn take(&mut self, target: &Self::Target, media: Media, body: &[u8]) -> Taken<Ticket> {
+        match Intake::take(self, target, media, body) {
+            ingest::Taken::Accepted => Taken::Accepted,
+            ingest::Taken::Pending(ticket) => Taken::Pending(ticket),
+            ingest::Taken::Full => Taken::Full,
+            ingest::Taken::Refused(problem) => Taken::Refused(problem),
+        }
+    }
+
+    fn settled(&mut self, ticket: &Ticket) -> Settled {
+        Intake::settled(self, ticket)
+    }
+
+    fn largest_body(&self, media: Media) -> usize {
+        Intake::largest_body(self, media)
+    }
+
+    fn same(a: &Self::Target, b: &Self::Target) -> bool {
+        Rc::ptr_eq(a, b) || a.log == b.log
+    }
 }

@@ -7,8 +7,9 @@ use super::chunked::{Broken, Chunked};
 use super::desk::{Answered, Asked, Charge, Desk};
 use super::head::{self, After, Expects, Framing, Order, Reading};
 use super::replies::Replies;
-use super::seam::{Ingest, Media, Taken};
+use super::seam::{Ingest, Taken};
 use crate::http::problem::{self, Problem};
+use crate::ingest::Media;
 
 /// With so many bytes of answers at hand they are sent before more requests are looked at.
 const OUT_BYTES: usize = 64 << 10;

@@ -203,9 +203,9 @@ fn requests_that_are_refused_leave_the_connection_open() {
         ("POST /e HTTP/1.1\nHost: l\nContent-Length: 3\nExpect: tea\n\n", "abc", 417),
         ("POST /e HTTP/1.1\nHost: l\nContent-Length: 4\n\n", "!abc", 422),
         (
-            "POST /e HTTP/1.1\nHost: l\nContent-Length: 3\nContent-Type: multipart/form-data\n\n",
+            "POST /e HTTP/1.1\nHost: l\nContent-Length: 3\nContent-Type: application/x-ndjson\n\n",
             "abc",
-            415,
+            400,
         ),
         (
             "POST /e?bad HTTP/1.1\nHost: l\nTransfer-Encoding: chunked\n\n",

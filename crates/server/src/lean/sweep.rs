@@ -31,8 +31,7 @@ impl Sweep {
     pub(super) fn new(settings: &Settings, now_us: u64) -> Sweep {
         let Settings { header_us, body_us, idle_us, write_us, .. } = *settings;
         let shortest = [header_us, body_us, idle_us, write_us, LINGER_US].into_iter().min();
-        let tick_us =
-            (shortest.unwrap_or_default() / LOOKS).clamp(MOST_OFTEN_US, LEAST_OFTEN_US);
+        let tick_us = (shortest.unwrap_or_default() / LOOKS).clamp(MOST_OFTEN_US, LEAST_OFTEN_US);
         Sweep { tick_us, linger_us: LINGER_US, next_us: now_us + tick_us, place: 0 }
     }
 
