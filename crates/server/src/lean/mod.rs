@@ -16,7 +16,7 @@ mod conn;
 mod desk;
 mod head;
 mod repeat;
-pub(crate) mod replay;
+mod replay;
 mod replies;
 mod seam;
 mod session;
@@ -123,6 +123,22 @@ pub(crate) fn run(
     };
     Worker::new(parts, desk)?.run();
     Ok(())
+}
+
+/// Serves an ingest connection that sends these pieces, with nothing behind it. For the fuzz target.
+pub(crate) fn ingest_connection<'a>(
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> crate::parsers::Ingested {
+    let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096 };
+    let trace = replay::replay(limits, pieces);
+    crate::parsers::Ingested {
+        taken: trace.taken,
+        statuses: replay::statuses(&trace.answers),
+        handed_over: match trace.end {
+            replay::End::Left(rest) => Some(rest),
+            replay::End::Closed => None,
+        },
+    }
 }
 
 #[cfg(test)]

@@ -306,10 +306,10 @@ impl<I: Ingest> Session<I> {
     /// A head at the beginning of `input`, which is not empty: bytes used with its
     /// body as far as it is there, `None` if more is needed.
     fn head(&mut self, desk: &mut Desk<I>, input: &[u8], seen: usize, line: bool) -> Option<usize> {
-        if let Some((used, length)) = desk.repeat.find(input) {
-            if let Some(order) = repeated(desk, length) {
-                return Some(used + self.begin(desk, order, &input[..used], &input[used..]));
-            }
+        if let Some((used, length)) = desk.repeat.find(input)
+            && let Some(order) = repeated(desk, length)
+        {
+            return Some(used + self.begin(desk, order, &input[..used], &input[used..]));
         }
         // Line ends before a request mean nothing.
         match input {
@@ -377,15 +377,15 @@ impl<I: Ingest> Session<I> {
             }
         };
         let asking = Asking { target, media, after, asked };
-        if let Framing::Length(length) = framing {
-            if length <= rest.len() as u64 {
-                let length = length as usize;
-                let (body, behind) = rest.split_at(length);
-                if let Some(asking) = self.place(desk, asking, body, !behind.is_empty()) {
-                    self.keep(desk, asking, body, behind.len());
-                }
-                return length;
+        if let Framing::Length(length) = framing
+            && length <= rest.len() as u64
+        {
+            let length = length as usize;
+            let (body, behind) = rest.split_at(length);
+            if let Some(asking) = self.place(desk, asking, body, !behind.is_empty()) {
+                self.keep(desk, asking, body, behind.len());
             }
+            return length;
         }
         if expects == Expects::Continue && rest.is_empty() {
             self.replies.next(&mut desk.out).extend_from_slice(answer::CONTINUE);
