@@ -143,3 +143,6 @@ pub(crate) fn ingest_connection<'a>(
 
 #[cfg(test)]
 mod session_tests;
+
+#[cfg(test)]
+mod worker_tests;
