@@ -15,12 +15,15 @@ mod chunked;
 mod conn;
 mod desk;
 mod head;
+mod outcome;
 mod repeat;
 mod replay;
 mod replies;
+mod request;
 mod seam;
 mod session;
 mod slab;
+mod state;
 mod sweep;
 mod worker;
 
@@ -34,6 +37,7 @@ use head::Limits;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::mpsc::UnboundedSender;
 use worker::{Parts, Worker};
 
@@ -51,11 +55,16 @@ pub(crate) struct Handover {
     pub(crate) open: OpenConnection,
 }
 
+/// Ids of requests that are set aside for each thread, enough for a million a second for years.
+const REQUEST_IDS: u64 = 1 << 48;
+
 /// What of the configuration the loop needs; times in µs.
 #[derive(Debug, Clone)]
 struct Settings {
     max_connections: usize,
     access_log: bool,
+    /// Of the ids for logged requests: this one and those after it are the thread's own.
+    first_request_id: u64,
     /// The route that answers are counted for.
     route: usize,
     header_us: u64,
@@ -79,6 +88,7 @@ impl Settings {
         Settings {
             max_connections: config.max_connections,
             access_log: config.access_log,
+            first_request_id: shell.request_ids.fetch_add(REQUEST_IDS, Relaxed),
             route: routes::index("POST", "/e"),
             header_us,
             body_us,

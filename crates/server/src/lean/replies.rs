@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 
 /// Most answers of one connection that may wait for a barrier.
 const MOST_WAITING: usize = 64;
+/// Once so many bytes of answers are ready but for those before them, nothing more is taken.
+const MOST_READY_BYTES: usize = 32 << 10;
 
 enum Reply<T> {
     /// Ready but for those before it.
@@ -37,7 +39,14 @@ impl<T> Replies<T> {
 
     /// Whether no more may wait.
     pub(crate) fn is_full(&self) -> bool {
-        self.durable >= MOST_WAITING
+        let ready = || {
+            let bytes = self.queue.iter().map(|reply| match reply {
+                Reply::Ready(bytes) => bytes.len(),
+                Reply::Durable { .. } => 0,
+            });
+            bytes.sum::<usize>() >= MOST_READY_BYTES
+        };
+        self.durable >= MOST_WAITING || (self.durable > 0 && ready())
     }
 
     /// Where the next answer goes: out at once, or behind those that wait.

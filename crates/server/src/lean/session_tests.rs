@@ -310,6 +310,18 @@ fn durable_answers_wait_and_stay_in_order() {
     assert_eq!(statuses.len(), 20);
     assert_eq!(statuses.iter().position(|&s| s == 503), Some(13), "one failed, at its place");
     assert_eq!(whole(&durable.repeat(200)).taken.len(), 200, "more than may wait at once");
+    // What is ready behind one that waits is bounded too.
+    let mut desk = super::replay::desk(LIMITS);
+    let mut session = Session::new();
+    assert_eq!(session.receive(&mut desk, durable), Turn::More);
+    assert_eq!(session.receive(&mut desk, &PLAIN.repeat(1_000)), Turn::Wait);
+    assert!((200..300).contains(&desk.ingest.taken.len()), "{}", desk.ingest.taken.len());
+    desk.ingest.stored = 1;
+    assert_eq!(session.settle(&mut desk), Turn::Flush);
+    while session.resume(&mut desk) == Turn::Flush {
+        desk.out.clear();
+    }
+    assert_eq!(desk.ingest.taken.len(), 1_001);
 }
 
 #[test]

@@ -18,7 +18,6 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags};
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use wellspring_log::Clock;
@@ -68,7 +67,7 @@ pub(super) struct Worker<I: Ingest> {
     turned: Vec<Token>,
     /// When accepting goes on after it failed.
     accept_again_us: Option<u64>,
-    request_ids: AtomicU64,
+    request_id: u64,
 }
 
 impl<I: Ingest> Worker<I> {
@@ -88,7 +87,7 @@ impl<I: Ingest> Worker<I> {
         desk.now_us = parts.clock.monotonic_us();
         let sweep = Sweep::new(&parts.settings, desk.now_us);
         Ok(Worker {
-            request_ids: AtomicU64::new(parts.clock.wall_us()),
+            request_id: parts.settings.first_request_id,
             parts,
             desk,
             conns: Slab::new(),
@@ -327,7 +326,8 @@ impl<I: Ingest> Worker<I> {
             let (status, took_us) = (answered.status, sent_us.saturating_sub(answered.asked.at_us));
             stats.answered(route, status, took_us);
             let Some(path) = answered.asked.path.as_deref() else { continue };
-            let request_id = format!("{:016x}", self.request_ids.fetch_add(1, Relaxed));
+            let request_id = format!("{:016x}", self.request_id);
+            self.request_id = self.request_id.wrapping_add(1);
             if self.parts.settings.access_log {
                 tracing::info!(target: "access", method = "POST", path, status, took_us, request_id);
             } else {

@@ -95,6 +95,7 @@ impl Running {
         let settings = Settings {
             max_connections: 100,
             access_log: false,
+            first_request_id: 0,
             route: 0,
             header_us: 10_000_000,
             body_us: 10_000_000,
