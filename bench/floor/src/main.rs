@@ -9,7 +9,8 @@ mod uring;
 use std::net::TcpListener;
 
 /// The answer, byte for byte.
-const ANSWER: &[u8] = b"HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\
+const ANSWER: &[u8] =
+    b"HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\
     Connection: keep-alive\r\n\r\n{\"ok\":true}";
 
 /// Most answers given in one send: a client that pipelines more gets them in several.

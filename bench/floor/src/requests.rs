@@ -67,8 +67,7 @@ fn content_length(head: &[u8]) -> Result<usize, Broken> {
 mod tests {
     use super::*;
 
-    const REQUEST: &[u8] =
-        b"POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";
+    const REQUEST: &[u8] = b"POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";
 
     #[test]
     fn every_cut_of_three_requests_ends_where_it_must() {
