@@ -34,7 +34,9 @@
 //! # }
 //! ```
 
+mod amount;
 pub mod batch;
+pub mod batcher;
 mod condition;
 mod cursor;
 mod error;

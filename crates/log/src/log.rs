@@ -1,5 +1,7 @@
 //! The log itself: what a program opens, appends to and reads from.
 
+use crate::amount::Amount;
+use crate::batcher::{self, Batcher, LogSink};
 use crate::condition;
 use crate::error::{AppendError, OpenError};
 use crate::feed::Feed;
@@ -11,6 +13,7 @@ use crate::record::{EncodedEvents, RequestKey};
 use crate::segments::lock;
 use crate::sequencer::{Sequencer, Submitted};
 use crate::storage::{DiskStorage, Storage};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -86,6 +89,12 @@ pub struct LogStats {
     pub barrier_us: u64,
     /// The single-writer epoch of this opening.
     pub epoch: u64,
+    /// Appended with [`Ack::Accepted`].
+    pub accepted: Amount,
+    /// Of these, made durable.
+    pub accepted_stored: Amount,
+    /// Of these, dropped because the journal refused them afterwards (a full disk).
+    pub accepted_dropped: Amount,
 }
 
 /// An open log. Cheap to clone; the last clone to go closes it.
@@ -185,6 +194,26 @@ impl Log {
         }
     }
 
+    /// A batcher in front of this log, with a thread of its own: events are accepted in memory and
+    /// stored soon after. It keeps the log open; close it before the log, or what it holds is lost.
+    ///
+    /// # Errors
+    /// The system's, if it gives no thread. A retry may help.
+    pub fn batcher(&self, options: batcher::Options) -> io::Result<Batcher> {
+        let clock = Arc::clone(&self.sequencer.options.clock);
+        Batcher::start(LogSink::new(self.clone()), options, clock)
+    }
+
+    /// Stages records encoded by this crate, unconditionally. See [`Sequencer::stage_records`].
+    pub(crate) fn stage_records(
+        &self,
+        records: &[u8],
+        count: u32,
+        done: Completion,
+    ) -> Result<(), AppendError> {
+        self.sequencer.stage_records(records, count, done)
+    }
+
     /// Rough number of index entries that judging `condition` may have to visit: a caller on an
     /// async runtime should move an append over some thousands to a thread of its own.
     #[must_use]
@@ -230,6 +259,9 @@ impl Log {
         let sequencer = &self.sequencer;
         let counters = &sequencer.counters;
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        // Before `accepted`, which must not be the smaller.
+        let accepted_stored = counters.accepted_stored.get();
+        let accepted_dropped = counters.accepted_dropped.get();
         LogStats {
             head: self.head(),
             disk_bytes: sequencer.disk_bytes(),
@@ -243,6 +275,9 @@ impl Log {
             batches: read(&counters.batches),
             barrier_us: read(&counters.barrier_us),
             epoch: sequencer.epoch,
+            accepted_stored,
+            accepted_dropped,
+            accepted: counters.accepted.get(),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::recover;
 use crate::segment::{SEGMENT_HEADER_BYTES, parse_segment_name, segment_name};
 use crate::segments::{Segment, Segments, build_active, open_sealed};
-use crate::sequencer::{Committer, Counters, Sequencer, Staging};
+use crate::sequencer::{Committer, Sequencer, Staging};
 use crate::storage::{Storage, StorageFile, read_exact_at};
 use crate::threads;
 use std::collections::VecDeque;
@@ -254,7 +254,7 @@ fn start(
         segments,
         feed: Feed::new(scanned.next - 1),
         epoch,
-        counters: Counters::default(),
+        counters: Arc::default(),
         staging: Mutex::new(staging),
         committer: Mutex::new(committer),
         journal_thread: OnceLock::new(),

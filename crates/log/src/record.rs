@@ -28,7 +28,7 @@ pub const HEADER_BYTES: usize = 32;
 /// The largest a record can be; anything longer is damage.
 pub const MAX_RECORD_BYTES: usize = limits::MAX_REQUEST_BYTES;
 
-const FLAG_BINARY: u8 = 1;
+pub(crate) const FLAG_BINARY: u8 = 1;
 const FLAG_ID: u8 = 2;
 const FLAG_KEY: u8 = 4;
 const KNOWN_FLAGS: u8 = FLAG_BINARY | FLAG_ID | FLAG_KEY;
@@ -88,7 +88,7 @@ impl EncodedEvents {
 
     /// The records in order, with zero positions and times.
     pub fn iter(&self) -> impl Iterator<Item = RecordView<'_>> {
-        Records { rest: &self.bytes }
+        records(&self.bytes)
     }
 
     /// Adds one event.
@@ -138,6 +138,10 @@ impl EncodedEvents {
 }
 
 /// Walks records that this process encoded itself.
+pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = RecordView<'_>> {
+    Records { rest: bytes }
+}
+
 struct Records<'a> {
     rest: &'a [u8],
 }

@@ -14,8 +14,11 @@ mod stage;
 pub(crate) use commit::Committer;
 pub(crate) use stage::{Staging, Submitted};
 
+use crate::amount::{Amount, Count};
+use crate::error::AppendError;
 use crate::feed::Feed;
 use crate::lease::Leases;
+use crate::log::Completion;
 use crate::options::{Clock, Options};
 use crate::read::Snapshot;
 use crate::segments::{Segments, lock};
@@ -32,7 +35,7 @@ pub(crate) struct Sequencer {
     pub(crate) feed: Feed,
     pub(crate) leases: Leases,
     pub(crate) epoch: u64,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Arc<Counters>,
     /// Positions and batches; held for microseconds.
     pub(crate) staging: Mutex<Staging>,
     /// The journal; held while a batch is made durable.
@@ -51,11 +54,27 @@ pub(crate) struct Counters {
     pub(crate) replays: AtomicU64,
     pub(crate) batches: AtomicU64,
     pub(crate) barrier_us: AtomicU64,
+    /// Answered when staged ([`Ack::Accepted`](crate::Ack::Accepted)); what became of that.
+    pub(crate) accepted: Count,
+    pub(crate) accepted_stored: Count,
+    pub(crate) accepted_dropped: Count,
 }
 
 impl Counters {
     pub(crate) fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Counts an append as accepted; the completion counts what becomes of it. An outcome that
+    /// stays unknown leaves it in flight.
+    fn accepted(self: &Arc<Self>, amount: Amount) -> Completion {
+        self.accepted.add(amount);
+        let counters = Arc::clone(self);
+        Box::new(move |outcome| match outcome {
+            Ok(_) => counters.accepted_stored.add(amount),
+            Err(AppendError::Unknown { .. }) => {}
+            Err(_) => counters.accepted_dropped.add(amount),
+        })
     }
 }
 

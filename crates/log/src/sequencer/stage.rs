@@ -4,6 +4,7 @@
 
 use super::gather::{BATCH_BYTES, Gathering, Outcome, Waiter};
 use super::{Counters, Sequencer, judge};
+use crate::amount::Amount;
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::condition::Stretch;
 use crate::error::AppendError;
@@ -117,7 +118,7 @@ impl Sequencer {
             {
                 continue;
             }
-            if let Err(error) = self.admit(&mut staging, &append) {
+            if let Err(error) = self.admit(&mut staging, append.events.byte_len()) {
                 return Err((done, error));
             }
             if !unconditional {
@@ -165,7 +166,7 @@ impl Sequencer {
     }
 
     /// Whether the log takes this request now.
-    fn admit(&self, staging: &mut Staging, append: &Append) -> Result<(), AppendError> {
+    fn admit(&self, staging: &mut Staging, bytes: usize) -> Result<(), AppendError> {
         if let Some(reason) = &staging.closed {
             return Err(AppendError::Closed { reason: reason.clone() });
         }
@@ -173,13 +174,12 @@ impl Sequencer {
             // Ask the journal before anything is staged on hope. If it is busy
             // right now, it is busy finding out.
             let committer = self.try_committer();
-            let room = committer.is_some_and(|mut c| c.has_room(append.events.byte_len()));
+            let room = committer.is_some_and(|mut c| c.has_room(bytes));
             if !room {
                 return Err(AppendError::StorageFull);
             }
             staging.full = false;
         }
-        let bytes = append.events.byte_len();
         // One request alone is always taken, or the largest could never be.
         if staging.staged_bytes > 0 && staging.staged_bytes + bytes > self.options.staged_bytes {
             return Err(AppendError::Overloaded);
@@ -193,27 +193,51 @@ impl Sequencer {
         append: Append,
         done: Completion,
     ) -> Submitted {
-        let count = append.events.len() as u64;
-        let first = staging.next;
-        let last = first + count - 1;
-        let now_us = self.clock().wall_us();
-        staging.make_room(self, append.events.byte_len());
-        staging.push(&append, now_us);
-        Counters::add(&self.counters.appends, 1);
-        Counters::add(&self.counters.events, count);
+        let (records, count) = (append.events.bytes(), append.events.len() as u32);
+        let (first, last) = self.place(&mut staging, records, count);
         let outcome = Outcome::Appended { first, last, replayed: false };
+        Counters::add(&self.counters.appends, 1);
         match append.ack {
-            Ack::Durable => {
-                let gathering = staging.queue.back_mut().expect("make_room left one");
-                gathering.waiters.push(Waiter { done, outcome });
-            }
+            Ack::Durable => staging.wait(Waiter { done, outcome }),
             Ack::Accepted => {
+                let amount = Amount { events: u64::from(count), bytes: records.len() as u64 };
+                staging.wait(Waiter { done: self.counters.accepted(amount), outcome });
                 drop(staging);
-                let head = self.feed.head();
-                done(Ok(Appended { first, last, head, replayed: false }));
+                done(Ok(Appended { first, last, head: self.feed.head(), replayed: false }));
             }
         }
         Submitted::Staged
+    }
+
+    /// Stages `count` records that nothing has to be judged for: no condition, key, fence or ids.
+    /// Does not commit. `done` is called when the journal has dealt with them.
+    ///
+    /// # Errors
+    /// [`AppendError::Overloaded`], [`StorageFull`](AppendError::StorageFull) or
+    /// [`Closed`](AppendError::Closed); `done` is not called then.
+    pub(crate) fn stage_records(
+        &self,
+        records: &[u8],
+        count: u32,
+        done: Completion,
+    ) -> Result<(), AppendError> {
+        let mut staging = lock(&self.staging);
+        self.admit(&mut staging, records.len())?;
+        let (first, last) = self.place(&mut staging, records, count);
+        let outcome = Outcome::Appended { first, last, replayed: false };
+        staging.wait(Waiter { done, outcome });
+        Ok(())
+    }
+
+    /// Puts records into the batch that gathers; their first and last position.
+    fn place(&self, staging: &mut Staging, records: &[u8], count: u32) -> (Position, Position) {
+        let first = staging.next;
+        let last = first + u64::from(count) - 1;
+        let now_us = self.clock().wall_us();
+        staging.make_room(self, records.len());
+        staging.push(records, count, now_us);
+        Counters::add(&self.counters.events, u64::from(count));
+        (first, last)
     }
 }
 
@@ -268,14 +292,18 @@ impl Staging {
         self.tail = SEGMENT_HEADER_BYTES as u64;
     }
 
-    /// Stamps the request's records into the last batch and indexes them.
-    fn push(&mut self, append: &Append, now_us: u64) {
+    /// Waits with the batch that gathers.
+    fn wait(&mut self, waiter: Waiter) {
+        self.queue.back_mut().expect("something was just staged").waiters.push(waiter);
+    }
+
+    /// Stamps records into the last batch and indexes them.
+    fn push(&mut self, records: &[u8], count: u32, now_us: u64) {
         self.recorded_at_us = self.recorded_at_us.max(now_us);
         let gathering = self.queue.back_mut().expect("make_room left one");
-        let start = gathering.bytes.len();
-        gathering.bytes.extend_from_slice(append.events.bytes());
-        let mut at = start;
-        for record in append.events.iter() {
+        let mut at = gathering.bytes.len();
+        gathering.bytes.extend_from_slice(records);
+        for record in record::records(records) {
             let len = record.byte_len();
             record::stamp(&mut gathering.bytes[at..at + len], self.next, self.recorded_at_us);
             self.writer.push(self.tail as u32, &record);
@@ -283,9 +311,9 @@ impl Staging {
             self.tail += len as u64;
             self.next += 1;
         }
-        gathering.count += append.events.len() as u32;
+        gathering.count += count;
         gathering.recorded_at_us = self.recorded_at_us;
-        self.staged_bytes += at - start;
+        self.staged_bytes += records.len();
     }
 }
 

@@ -1,0 +1,66 @@
+//! Events that differ only in their data, encoded straight into a partition.
+
+use super::ring::Reservation;
+use crate::record::{FLAG_BINARY, HEADER_BYTES};
+use wellspring_types::{DataKind, EventRef, Invalid, Reason, limits};
+
+/// Type and tags, checked and encoded once for many events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventTemplate {
+    type_bytes: u8,
+    tags: u8,
+    /// Type and tags as in a record.
+    terms: Vec<u8>,
+}
+
+impl EventTemplate {
+    /// A template of events with this type and these tags.
+    ///
+    /// # Errors
+    /// [`Invalid`], naming `type` or `tags[n]`.
+    pub fn new<T: AsRef<str>>(event_type: &str, tags: &[T]) -> Result<EventTemplate, Invalid> {
+        let event =
+            EventRef { event_type, tags, data: b"", kind: DataKind::Json, id: None, metadata: &[] };
+        event.check()?;
+        let mut terms = event_type.as_bytes().to_vec();
+        for tag in tags {
+            let tag = tag.as_ref();
+            terms.push(tag.len() as u8);
+            terms.extend_from_slice(tag.as_bytes());
+        }
+        Ok(EventTemplate { type_bytes: event_type.len() as u8, tags: tags.len() as u8, terms })
+    }
+
+    /// Length of the record of an event with this data, in bytes.
+    #[inline]
+    pub(super) fn frame_bytes(&self, data: &[u8]) -> usize {
+        HEADER_BYTES + self.terms.len() + data.len()
+    }
+
+    #[inline]
+    pub(super) fn check(&self, data: &[u8]) -> Result<(), Invalid> {
+        if data.len() <= limits::MAX_DATA_BYTES {
+            return Ok(());
+        }
+        let reason = Reason::TooLong { bytes: data.len(), limit: limits::MAX_DATA_BYTES };
+        Err(Invalid { field: "data".into(), reason })
+    }
+
+    /// Writes the record, as `record::encode` would, without position and time.
+    #[inline]
+    pub(super) fn put(&self, room: &mut Reservation<'_>, kind: DataKind, data: &[u8]) {
+        let mut header = [0u8; HEADER_BYTES];
+        header[0..4].copy_from_slice(&(self.frame_bytes(data) as u32).to_le_bytes());
+        header[24] = self.type_bytes;
+        header[25] = self.tags;
+        header[27] = if kind == DataKind::Binary { FLAG_BINARY } else { 0 };
+        header[28..32].copy_from_slice(&(data.len() as u32).to_le_bytes());
+        let crc = crc32c::crc32c(&header[24..]);
+        let crc = crc32c::crc32c_append(crc, &self.terms);
+        let crc = crc32c::crc32c_append(crc, data);
+        header[4..8].copy_from_slice(&crc.to_le_bytes());
+        room.put(&header);
+        room.put(&self.terms);
+        room.put(data);
+    }
+}

@@ -1,0 +1,219 @@
+//! The thread that takes partitions and has them stored.
+
+use super::shared::{Partition, Shared};
+use super::sink::{Sink, Trouble};
+use crate::options::Clock;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Pause after a sink that was busy, and after one whose device was full.
+const BUSY_PAUSE: Duration = Duration::from_millis(1);
+const FULL_PAUSE: Duration = Duration::from_millis(100);
+/// Attempts on a full device while closing.
+const LAST_ATTEMPTS: u32 = 10;
+/// Longest sleep. Being woken does not depend on it.
+const SLEEP: Duration = Duration::from_secs(1);
+
+pub(super) struct Flusher<S> {
+    shared: Arc<Shared>,
+    sink: S,
+    clock: Arc<dyn Clock>,
+    /// Ascending by order.
+    partitions: Vec<Partition>,
+    /// When the last flush began, µs.
+    flushed_us: u64,
+    /// Since when events may have been waiting, µs: what was pushed before was seen then.
+    looked_us: u64,
+    attempts_left: u32,
+}
+
+/// Refuses pushes when the thread ends, however it ends.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.refuse("the flusher has stopped");
+    }
+}
+
+enum After {
+    GoOn,
+    End,
+}
+
+impl<S: Sink> Flusher<S> {
+    pub(super) fn new(shared: Arc<Shared>, sink: S, clock: Arc<dyn Clock>) -> Flusher<S> {
+        Flusher {
+            shared,
+            sink,
+            clock,
+            partitions: Vec::new(),
+            flushed_us: 0,
+            looked_us: 0,
+            attempts_left: LAST_ATTEMPTS,
+        }
+    }
+
+    /// The life of the thread.
+    pub(super) fn run(mut self) {
+        let _ending = Ending(Arc::clone(&self.shared));
+        loop {
+            // Read before looking: what was accepted before closing is then seen.
+            let closing = self.shared.is_closing();
+            self.admit();
+            if !self.look() {
+                self.retire();
+                if closing {
+                    return;
+                }
+                self.sleep();
+                continue;
+            }
+            if let Some(pause) = self.may_wait().filter(|_| !closing) {
+                std::thread::park_timeout(pause);
+                continue;
+            }
+            if let After::End = self.flush(closing) {
+                return;
+            }
+        }
+    }
+
+    fn admit(&mut self) {
+        let arrivals = self.shared.arrivals();
+        if !arrivals.is_empty() {
+            self.partitions.extend(arrivals);
+            self.partitions.sort_by_key(|partition| partition.order);
+        }
+    }
+
+    /// Observes every partition, whatever is stored later first: who has pushed to one
+    /// with a lower order and then to this one is seen in both, or not in this one.
+    fn look(&mut self) -> bool {
+        let mut some = false;
+        for partition in self.partitions.iter_mut().rev() {
+            partition.reader.observe();
+            some |= partition.reader.has_content();
+        }
+        some
+    }
+
+    /// How long more may be gathered before a flush.
+    fn may_wait(&self) -> Option<Duration> {
+        let options = &self.shared.options;
+        let largest = self.partitions.iter().map(|p| p.reader.observed_bytes()).max();
+        if self.shared.is_urgent() || largest.unwrap_or(0) >= options.flush_bytes as u64 {
+            return None;
+        }
+        let since_us = self.clock.monotonic_us().saturating_sub(self.flushed_us);
+        let left = options.flush_age.saturating_sub(Duration::from_micros(since_us));
+        (!left.is_zero()).then_some(left)
+    }
+
+    fn flush(&mut self, closing: bool) -> After {
+        let began_us = self.clock.monotonic_us();
+        let waiting_since_us = std::mem::replace(&mut self.looked_us, began_us);
+        self.flushed_us = began_us;
+        // Before looking again: who asks after this is covered by the next flush.
+        self.shared.take_urgent();
+        self.look();
+        let parts: Vec<&[u8]> =
+            self.partitions.iter().flat_map(|partition| partition.reader.parts()).collect();
+        let stored = self.sink.store(&parts);
+        // Before the room is given back, so that who sees a receipt released sees it counted.
+        self.shared.stored.add_alone(stored.events, stored.bytes as u64);
+        self.release(stored.bytes);
+        if stored.trouble.is_none() {
+            let now_us = self.clock.monotonic_us();
+            let window_us = now_us.saturating_sub(waiting_since_us);
+            self.shared.window_last_us.store(window_us, Ordering::Relaxed);
+            self.shared.window_longest_us.fetch_max(window_us, Ordering::Relaxed);
+            self.shared.take_again();
+            self.answer();
+            return After::GoOn;
+        }
+        // What is left has been waiting since before.
+        self.looked_us = waiting_since_us;
+        self.recover(stored.trouble, closing)
+    }
+
+    fn recover(&mut self, trouble: Option<Trouble>, closing: bool) -> After {
+        match trouble {
+            None => {}
+            Some(Trouble::Busy) => {
+                self.answer();
+                std::thread::park_timeout(BUSY_PAUSE);
+            }
+            Some(Trouble::Full) => {
+                self.shared.refuse_as_full();
+                self.answer();
+                if closing {
+                    self.attempts_left -= 1;
+                    if self.attempts_left == 0 {
+                        return After::End;
+                    }
+                }
+                std::thread::park_timeout(FULL_PAUSE);
+            }
+            Some(Trouble::Closed(reason)) => {
+                self.shared.refuse(&reason);
+                self.answer();
+                return After::End;
+            }
+        }
+        After::GoOn
+    }
+
+    /// Gives back the first `bytes` of all parts.
+    fn release(&mut self, mut bytes: usize) {
+        for partition in &mut self.partitions {
+            let content: usize = partition.reader.parts().iter().map(|part| part.len()).sum();
+            let len = content.min(bytes);
+            if len > 0 {
+                partition.reader.release(len);
+            }
+            bytes -= len;
+        }
+        assert!(bytes == 0, "a sink stores no more than it is given");
+    }
+
+    fn answer(&self) {
+        self.partitions.iter().for_each(|partition| partition.link.answer());
+    }
+
+    /// Forgets partitions whose producers are gone. There is nothing in any partition.
+    fn retire(&mut self) {
+        let shared = &self.shared;
+        self.partitions.retain_mut(|partition| {
+            // Finished first, then looked at: nothing comes after that.
+            let gone = partition.link.finished.load(Ordering::Acquire) && {
+                partition.reader.observe();
+                !partition.reader.has_content()
+            };
+            if gone {
+                shared.retire(&partition.link);
+            }
+            !gone
+        });
+    }
+
+    /// Sleeps until a producer pushes.
+    ///
+    /// Producers look at the flag without a fence, because they look at every push. So
+    /// one may push just as the flag is set and not see it; its push is visible a
+    /// moment later, and is found when the first, short sleep ends.
+    fn sleep(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        shared.fall_asleep();
+        let first = shared.options.flush_age.max(Duration::from_millis(1));
+        for nap in [first, SLEEP] {
+            if self.look() || shared.is_closing() || shared.is_urgent() || !shared.is_asleep() {
+                break;
+            }
+            std::thread::park_timeout(nap);
+        }
+        shared.awake();
+        self.looked_us = self.clock.monotonic_us();
+    }
+}

@@ -1,0 +1,183 @@
+//! The partitioned batcher: many producing threads, one flusher, nothing lost
+//! and nothing twice.
+//!
+//! Each producer owns a **partition**, a ring of bytes that only it writes: to
+//! push is to copy the frame and move one counter, without a lock, a system
+//! call, or a cache line that another core writes. The **flusher**, a thread,
+//! takes whole partitions and hands them to a [`Sink`]; for a log that is the
+//! sequencer ([`Log::batcher`](crate::Log::batcher)). Room in a ring is given
+//! back only when the sink has stored what was there. So memory is bounded by
+//! the rings, and a sink that cannot store for a while loses nothing.
+//!
+//! - **Order**: of one producer's frames always; between producers see
+//!   [`Batcher::producer`].
+//! - **When it flushes**: at once if it was idle or someone waits for a receipt;
+//!   else when [`flush_age`](Options::flush_age) has passed since the last flush
+//!   began, or a partition has gathered [`flush_bytes`](Options::flush_bytes).
+//!   While a flush is at the device the next one gathers, so batches grow with load.
+//! - **When a partition is full**: the producer waits or is refused, as
+//!   [`Overflow`] says. Nothing is overwritten.
+//! - **What a crash takes**: at most what [`Figures::lost_possible`] says, the newest of
+//!   each producer.
+//!
+//! ```
+//! use wellspring_log::batcher::{EventTemplate, Options};
+//! use wellspring_log::{Log, Options as LogOptions};
+//! use wellspring_types::DataKind;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! let log = Log::open(dir.path(), LogOptions::default())?;
+//! let batcher = log.batcher(Options::default())?;
+//! let clicked = EventTemplate::new("Clicked", &["page:home"])?;
+//! let mut producer = batcher.producer(0, None);
+//! for _ in 0..1000 {
+//!     producer.push_event(&clicked, DataKind::Json, b"{}")?;
+//! }
+//! batcher.close(); // stores everything that was pushed
+//! assert_eq!(log.head(), 1000);
+//! assert_eq!(batcher.figures().accepted, batcher.figures().stored);
+//! # Ok(())
+//! # }
+//! ```
+
+mod event;
+mod figures;
+mod flusher;
+mod log_sink;
+mod producer;
+mod ring;
+#[cfg(test)]
+mod ring_tests;
+mod shared;
+mod sink;
+mod sync;
+#[cfg(test)]
+mod tests;
+
+pub use crate::amount::Amount;
+pub use event::EventTemplate;
+pub use figures::Figures;
+pub(crate) use log_sink::LogSink;
+pub use producer::{Producer, PushError, Receipt, Wake};
+pub use sink::{Sink, Stored, Trouble};
+
+use crate::options::Clock;
+use crate::threads;
+use flusher::Flusher;
+use shared::{Link, Partition, Shared};
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What becomes of a push that finds its partition full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overflow {
+    /// The producer waits until there is room.
+    #[default]
+    Block,
+    /// The push is refused and counted as shed.
+    Shed,
+}
+
+/// How a batcher works. `Options::default()` is right for most.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Size of each producer's partition in bytes, rounded up to a power of two from 4 KiB to 1 GiB.
+    /// A frame may be half as long.
+    pub partition_bytes: usize,
+    /// A partition that has gathered this much is flushed at once.
+    pub flush_bytes: usize,
+    /// Longest time between the beginnings of two flushes while there is something to flush.
+    pub flush_age: Duration,
+    /// What becomes of a push that finds its partition full.
+    pub overflow: Overflow,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            partition_bytes: 8 << 20,
+            flush_bytes: 1 << 20,
+            flush_age: Duration::from_millis(2),
+            overflow: Overflow::Block,
+        }
+    }
+}
+
+impl Options {
+    fn capacity(&self) -> usize {
+        self.partition_bytes.clamp(4 << 10, 1 << 30).next_power_of_two()
+    }
+}
+
+/// A batcher. Clones are the same one; the last to go closes it.
+#[derive(Debug, Clone)]
+pub struct Batcher {
+    closer: Arc<Closer>,
+}
+
+#[derive(Debug)]
+struct Closer {
+    shared: Arc<Shared>,
+    flusher: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Closer {
+    fn close(&self) {
+        self.shared.close();
+        let thread = crate::segments::lock(&self.flusher).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Batcher {
+    /// Starts a batcher, and its thread, that flushes to `sink`.
+    ///
+    /// # Errors
+    /// The system's, if it gives no thread. A retry may help.
+    pub fn start(sink: impl Sink, options: Options, clock: Arc<dyn Clock>) -> io::Result<Batcher> {
+        let shared = Arc::new(Shared::new(options));
+        let flusher = Flusher::new(Arc::clone(&shared), sink, clock);
+        let thread = threads::spawn("wellspring-flush", move || flusher.run())?;
+        shared.set_flusher(thread.thread().clone());
+        Ok(Batcher { closer: Arc::new(Closer { shared, flusher: Mutex::new(Some(thread)) }) })
+    }
+
+    /// A new partition and the right to push to it. Any number may be made; each takes
+    /// [`partition_bytes`](Options::partition_bytes) of address space, and memory as far as it is used.
+    ///
+    /// Whoever pushes first to a producer with a lower `order` and then to one with a higher finds
+    /// the two stored in this order. Between producers with the same `order` nothing is promised.
+    ///
+    /// `wake` is called, on the flusher's thread, after [`Producer::want_wake`]; it must not block.
+    #[must_use]
+    pub fn producer(&self, order: u8, wake: Option<Wake>) -> Producer {
+        let shared = &self.closer.shared;
+        let (writer, reader) = ring::ring(shared.options.capacity());
+        let link = Arc::new(Link::new(wake));
+        shared.admit(Partition { reader, link: Arc::clone(&link), order });
+        Producer::new(writer, link, Arc::clone(shared))
+    }
+
+    /// Counts since it was started.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        self.closer.shared.figures()
+    }
+
+    /// Takes no more, stores what has been accepted, and ends the thread. If the sink cannot store
+    /// (its trouble lasts over a second), [`Figures::lost_possible`] says afterwards what is lost.
+    pub fn close(&self) {
+        self.closer.close();
+    }
+}

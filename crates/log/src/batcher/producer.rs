@@ -1,0 +1,269 @@
+//! The producer's side: copy, move one counter, go on.
+
+use super::Overflow;
+use super::event::EventTemplate;
+use super::ring::{NoRoom, Reservation, Writer};
+use super::shared::{Link, Shared};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use wellspring_types::{DataKind, Invalid};
+
+/// Called on the flusher's thread when something a producer asked about may have changed.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// Turns given to other threads before a blocked producer parks.
+const YIELDS: u32 = 16;
+/// Longest time a blocked producer sleeps before it looks again.
+const NAP: Duration = Duration::from_millis(5);
+
+/// Why a push was not accepted. Nothing of it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PushError {
+    /// The partition is full. The same push may succeed later.
+    NoRoom,
+    /// It can never fit: send less at a time.
+    TooLarge {
+        /// Bytes it would take.
+        bytes: usize,
+        /// Bytes it may take.
+        limit: usize,
+    },
+    /// The device has no room. The same push succeeds when it has.
+    StorageFull,
+    /// Nothing is taken any more. A retry does not help.
+    Closed {
+        /// Why.
+        reason: String,
+    },
+    /// An event breaks a limit. A retry does not help.
+    Invalid(Invalid),
+}
+
+impl fmt::Display for PushError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PushError::NoRoom => write!(f, "as much is waiting to be stored as may be"),
+            PushError::TooLarge { bytes, limit } => {
+                write!(f, "{bytes} bytes at a time are too many; the limit is {limit}")
+            }
+            PushError::StorageFull => write!(f, "no room left on the device"),
+            PushError::Closed { reason } => write!(f, "nothing is taken any more: {reason}"),
+            PushError::Invalid(invalid) => invalid.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for PushError {}
+
+impl From<NoRoom> for PushError {
+    fn from(_: NoRoom) -> PushError {
+        PushError::NoRoom
+    }
+}
+
+/// Says where in its partition a push ended: good for asking its own producer whether it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Receipt(u64);
+
+/// The right to push to one partition. One thread at a time; it may be moved to another.
+#[derive(Debug)]
+pub struct Producer {
+    writer: Writer,
+    link: Arc<Link>,
+    shared: Arc<Shared>,
+    /// Where the flusher was last told that enough has gathered.
+    told_at: u64,
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        self.link.finished.store(true, Ordering::Release);
+        self.shared.wake_if_asleep();
+    }
+}
+
+/// What to do about a full partition.
+enum Relief {
+    TryAgain,
+    Refused,
+}
+
+impl Producer {
+    pub(super) fn new(writer: Writer, link: Arc<Link>, shared: Arc<Shared>) -> Producer {
+        Producer { writer, link, shared, told_at: 0 }
+    }
+
+    /// The longest frame, or frames pushed together, in bytes.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        self.writer.longest()
+    }
+
+    /// Pushes one frame; a full partition is dealt with as [`Overflow`] says.
+    /// Every frame must be one the sink can tell from the next.
+    ///
+    /// # Errors
+    /// [`PushError`]; [`NoRoom`](PushError::NoRoom) only under [`Overflow::Shed`].
+    #[inline]
+    pub fn push(&mut self, frame: &[u8]) -> Result<Receipt, PushError> {
+        loop {
+            let full = match self.try_push(frame) {
+                Err(PushError::NoRoom) => self.relieve(1, frame.len()),
+                other => return other,
+            };
+            if matches!(full, Relief::Refused) {
+                return Err(PushError::NoRoom);
+            }
+        }
+    }
+
+    /// As [`push`](Self::push), but never waits and never counts as shed.
+    ///
+    /// # Errors
+    /// [`PushError`].
+    #[inline]
+    pub fn try_push(&mut self, frame: &[u8]) -> Result<Receipt, PushError> {
+        self.place(frame.len(), 1, |room| room.put(frame))
+    }
+
+    /// Pushes one event for the log; a full partition is dealt with as [`Overflow`] says.
+    ///
+    /// # Errors
+    /// [`PushError`]; [`NoRoom`](PushError::NoRoom) only under [`Overflow::Shed`].
+    pub fn push_event(
+        &mut self,
+        template: &EventTemplate,
+        kind: DataKind,
+        data: &[u8],
+    ) -> Result<Receipt, PushError> {
+        self.push_events(template, kind, std::iter::once(data))
+    }
+
+    /// Pushes events for the log, all or none and next to each other.
+    ///
+    /// # Errors
+    /// [`PushError`]; [`NoRoom`](PushError::NoRoom) only under [`Overflow::Shed`].
+    pub fn push_events<'a>(
+        &mut self,
+        template: &EventTemplate,
+        kind: DataKind,
+        data: impl Iterator<Item = &'a [u8]> + Clone,
+    ) -> Result<Receipt, PushError> {
+        loop {
+            let full = match self.try_push_events(template, kind, data.clone()) {
+                Err(PushError::NoRoom) => {
+                    let bytes = data.clone().map(|data| template.frame_bytes(data)).sum();
+                    self.relieve(data.clone().count() as u64, bytes)
+                }
+                other => return other,
+            };
+            if matches!(full, Relief::Refused) {
+                return Err(PushError::NoRoom);
+            }
+        }
+    }
+
+    /// As [`push_events`](Self::push_events), but never waits and never counts as shed.
+    ///
+    /// # Errors
+    /// [`PushError`].
+    #[inline]
+    pub fn try_push_events<'a>(
+        &mut self,
+        template: &EventTemplate,
+        kind: DataKind,
+        data: impl Iterator<Item = &'a [u8]> + Clone,
+    ) -> Result<Receipt, PushError> {
+        let (mut bytes, mut events) = (0usize, 0);
+        for data in data.clone() {
+            template.check(data).map_err(PushError::Invalid)?;
+            bytes = bytes.saturating_add(template.frame_bytes(data));
+            events += 1;
+        }
+        self.place(bytes, events, |room| {
+            for data in data {
+                template.put(room, kind, data);
+            }
+        })
+    }
+
+    #[inline]
+    fn place(
+        &mut self,
+        bytes: usize,
+        events: u64,
+        fill: impl FnOnce(&mut Reservation<'_>),
+    ) -> Result<Receipt, PushError> {
+        if let Some(refusal) = self.shared.refusal() {
+            return Err(refusal);
+        }
+        if bytes > self.writer.longest() {
+            return Err(PushError::TooLarge { bytes, limit: self.writer.longest() });
+        }
+        let mut room = self.writer.reserve(bytes)?;
+        fill(&mut room);
+        // Before it can be stored, so that stored never exceeds accepted.
+        self.link.counts.accepted.add_alone(events, bytes as u64);
+        let place = room.publish();
+        self.shared.wake_if_asleep();
+        if place - self.told_at >= self.shared.options.flush_bytes as u64 {
+            self.told_at = place;
+            self.shared.unpark();
+        }
+        Ok(Receipt(place))
+    }
+
+    /// Waits for room, or counts what is refused for the lack of it.
+    #[cold]
+    fn relieve(&mut self, events: u64, bytes: usize) -> Relief {
+        if self.shared.options.overflow == Overflow::Shed {
+            self.count_shed(events, bytes as u64);
+            return Relief::Refused;
+        }
+        let released = self.writer.released();
+        self.shared.hurry();
+        for _ in 0..YIELDS {
+            std::thread::yield_now();
+            if self.writer.released() > released {
+                return Relief::TryAgain;
+            }
+        }
+        self.link.want_unpark();
+        if self.writer.released() == released {
+            std::thread::park_timeout(NAP);
+        }
+        Relief::TryAgain
+    }
+
+    /// Counts as shed what a caller of `try_push…` gave up.
+    pub fn count_shed(&mut self, events: u64, bytes: u64) {
+        self.link.counts.shed.add_alone(events, bytes);
+    }
+
+    /// Whether everything up to a receipt of this producer has been stored.
+    #[must_use]
+    pub fn is_stored(&self, receipt: Receipt) -> bool {
+        self.writer.released() >= receipt.0
+    }
+
+    /// Why nothing is taken now, and nothing more is stored, if so.
+    #[must_use]
+    pub fn refusal(&self) -> Option<PushError> {
+        self.shared.refusal()
+    }
+
+    /// Asks for a flush now and for a call of `wake` when something has been stored or has failed to be.
+    /// Call it, then look once more ([`is_stored`](Self::is_stored), `try_push…`), then wait.
+    pub fn want_wake(&self) {
+        self.link.want();
+        self.shared.hurry();
+    }
+
+    /// Whether anything pushed has not been stored yet.
+    #[must_use]
+    pub fn has_unstored(&self) -> bool {
+        self.writer.released() < self.writer.tail()
+    }
+}

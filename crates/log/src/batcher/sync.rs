@@ -1,0 +1,56 @@
+//! What the ring is made of: atomics, and bytes that two threads share.
+//!
+//! `tests/ring_model.rs` compiles `ring.rs` against loom's versions of the
+//! same names and tries every order in which the two threads can run.
+
+use std::cell::UnsafeCell;
+pub(super) use std::sync::Arc;
+pub(super) use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A stretch of a [`Bytes`], borrowed.
+pub(super) type Read<'a> = &'a [u8];
+
+/// Bytes that one thread writes and another reads, never the same at a time:
+/// who uses this says why that is so. The only unsafe code of the crate.
+#[derive(Debug)]
+pub(super) struct Bytes {
+    cells: Box<[UnsafeCell<u8>]>,
+}
+
+// SAFETY: every access goes through `write` and `read`, whose callers promise
+// that no two of them touch the same byte at a time unless both read it.
+unsafe impl Sync for Bytes {}
+
+impl Bytes {
+    /// So many zeros; pages that are never written cost no memory.
+    pub(super) fn zeroed(len: usize) -> Bytes {
+        let bytes = Box::into_raw(vec![0u8; len].into_boxed_slice());
+        // SAFETY: `UnsafeCell<u8>` has the layout of `u8`, and the box was just given up.
+        Bytes { cells: unsafe { Box::from_raw(bytes as *mut [UnsafeCell<u8>]) } }
+    }
+
+    /// Copies `part` to `at`.
+    ///
+    /// # Safety
+    /// No other thread reads or writes any of these bytes meanwhile.
+    #[inline]
+    pub(super) unsafe fn write(&self, at: usize, part: &[u8]) {
+        let cells = &self.cells[at..at + part.len()];
+        let to = cells.as_ptr().cast::<u8>().cast_mut();
+        // SAFETY: the cells are in bounds by the slicing above, are mutable
+        // through a shared reference because they are `UnsafeCell`s, and nobody
+        // else touches them by the caller's promise.
+        unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len()) }
+    }
+
+    /// The `len` bytes at `at`.
+    ///
+    /// # Safety
+    /// No other thread writes any of these bytes while the slice lives.
+    #[inline]
+    pub(super) unsafe fn read(&self, at: usize, len: usize) -> Read<'_> {
+        let cells = &self.cells[at..at + len];
+        // SAFETY: in bounds by the slicing above; not written meanwhile by the caller's promise.
+        unsafe { std::slice::from_raw_parts(cells.as_ptr().cast::<u8>(), len) }
+    }
+}

@@ -1,0 +1,333 @@
+//! The batcher's threads together: sequence numbers at full speed, sinks that
+//! fail in every way, and the log behind it.
+
+#![allow(clippy::disallowed_methods)] // tests start threads
+
+use super::*;
+use crate::options::SystemClock;
+use crate::record::EncodedEvents;
+use crate::{Log, Options as LogOptions, ReadOptions};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use wellspring_types::{DataKind, Event, Query};
+
+const FRAME_BYTES: usize = 64;
+
+fn frame(producer: u8, number: u64) -> [u8; FRAME_BYTES] {
+    let mut frame = [producer; FRAME_BYTES];
+    frame[..8].copy_from_slice(&number.to_le_bytes());
+    frame
+}
+
+/// What a checking sink does with a call.
+#[derive(Debug, Clone, Copy)]
+enum Mood {
+    Store,
+    StoreSome(usize, Trouble2),
+}
+
+/// [`Trouble`] without its text.
+#[derive(Debug, Clone, Copy)]
+enum Trouble2 {
+    Busy,
+    Full,
+}
+
+/// Checks every frame: no gap, no repeat, no other bytes.
+struct CheckingSink {
+    next: Arc<[AtomicU64; 4]>,
+    mood: Box<dyn FnMut() -> Mood + Send>,
+}
+
+impl CheckingSink {
+    fn new(mood: impl FnMut() -> Mood + Send + 'static) -> (CheckingSink, Arc<[AtomicU64; 4]>) {
+        let next = Arc::new([const { AtomicU64::new(0) }; 4]);
+        (CheckingSink { next: Arc::clone(&next), mood: Box::new(mood) }, next)
+    }
+
+    fn check(&self, seen: &[u8]) {
+        let producer = seen[8];
+        let next = &self.next[usize::from(producer)];
+        let expected = next.load(Ordering::Relaxed);
+        assert_eq!(seen, frame(producer, expected), "from producer {producer}");
+        next.store(expected + 1, Ordering::Release);
+    }
+}
+
+impl Sink for CheckingSink {
+    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+        let (limit, trouble) = match (self.mood)() {
+            Mood::Store => (usize::MAX, None),
+            Mood::StoreSome(frames, Trouble2::Busy) => (frames, Some(Trouble::Busy)),
+            Mood::StoreSome(frames, Trouble2::Full) => (frames, Some(Trouble::Full)),
+        };
+        let mut stored = Stored { bytes: 0, events: 0, trouble: None };
+        for seen in parts.iter().flat_map(|part| part.chunks_exact(FRAME_BYTES)) {
+            if stored.events as usize == limit {
+                stored.trouble = trouble;
+                break;
+            }
+            self.check(seen);
+            stored.bytes += FRAME_BYTES;
+            stored.events += 1;
+        }
+        stored
+    }
+}
+
+fn small(overflow: Overflow) -> Options {
+    Options { partition_bytes: 16 << 10, flush_bytes: 4 << 10, overflow, ..Options::default() }
+}
+
+fn batcher(sink: impl Sink, options: Options) -> Batcher {
+    Batcher::start(sink, options, Arc::new(SystemClock)).unwrap()
+}
+
+/// Pushes from three threads as fast as they can, through a sink of this mood.
+fn deliver(mood: impl FnMut() -> Mood + Send + 'static, each: u64) {
+    let (sink, next) = CheckingSink::new(mood);
+    let batcher = batcher(sink, small(Overflow::Block));
+    let threads: Vec<_> = (0..3u8)
+        .map(|number| {
+            let mut producer = batcher.producer(number % 2, None);
+            std::thread::spawn(move || {
+                let mut n = 0;
+                while n < each {
+                    match producer.push(&frame(number, n)) {
+                        Ok(_) => n += 1,
+                        Err(PushError::StorageFull) => std::thread::yield_now(),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    batcher.close();
+    assert!((0..3).all(|number| next[number].load(Ordering::Acquire) == each));
+    let figures = batcher.figures();
+    let all = Amount { events: 3 * each, bytes: 3 * each * FRAME_BYTES as u64 };
+    assert_eq!((figures.accepted, figures.stored), (all, all));
+    assert_eq!((figures.shed, figures.lost_possible()), Default::default());
+}
+
+#[test]
+fn every_message_arrives_once_and_in_order_at_full_speed() {
+    deliver(|| Mood::Store, 200_000);
+}
+
+#[test]
+fn a_sink_that_stores_little_at_a_time_loses_nothing() {
+    let mut call = 0;
+    let mood = move || {
+        call += 1;
+        match call % 4 {
+            0 => Mood::Store,
+            n => {
+                Mood::StoreSome(call * 7 % 90, if n == 1 { Trouble2::Full } else { Trouble2::Busy })
+            }
+        }
+    };
+    deliver(mood, 500);
+}
+
+/// A sink that waits until it is let go.
+fn gate() -> (impl FnMut() -> Mood + Send + 'static, Arc<AtomicBool>) {
+    let open = Arc::new(AtomicBool::new(false));
+    let gate = Arc::clone(&open);
+    let mood = move || {
+        while !gate.load(Ordering::Acquire) {
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        Mood::Store
+    };
+    (mood, open)
+}
+
+#[test]
+fn a_full_partition_sheds_counts_and_recovers() {
+    let (mood, open) = gate();
+    let (sink, next) = CheckingSink::new(mood);
+    let batcher = batcher(sink, small(Overflow::Shed));
+    let mut producer = batcher.producer(0, None);
+    let mut accepted = 0;
+    let mut refused = 0;
+    for _ in 0..1000 {
+        match producer.push(&frame(0, accepted)) {
+            Ok(_) => accepted += 1,
+            Err(error) => {
+                assert_eq!(error, PushError::NoRoom);
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!(accepted, (16 << 10) / FRAME_BYTES as u64, "what fits");
+    let figures = batcher.figures();
+    assert_eq!((figures.accepted.events, figures.shed.events), (accepted, refused));
+    assert_eq!(figures.lost_possible().events, accepted, "nothing is stored yet");
+    open.store(true, Ordering::Release);
+    while batcher.figures().lost_possible().events > 0 {
+        std::thread::yield_now();
+    }
+    producer.push(&frame(0, accepted)).unwrap();
+    batcher.close();
+    assert_eq!(next[0].load(Ordering::Acquire), accepted + 1);
+}
+
+#[test]
+fn a_receipt_is_stored_soon_after_it_is_asked_for() {
+    let (sink, _) = CheckingSink::new(|| Mood::Store);
+    let options = Options { flush_age: Duration::from_secs(3600), ..small(Overflow::Block) };
+    let batcher = batcher(sink, options);
+    let (tell, told) = std::sync::mpsc::channel();
+    let wake: Wake = Arc::new(move || {
+        let _ = tell.send(());
+    });
+    let mut producer = batcher.producer(0, Some(wake));
+    for number in 0..100 {
+        let receipt = producer.push(&frame(0, number)).unwrap();
+        producer.want_wake();
+        while !producer.is_stored(receipt) {
+            told.recv_timeout(Duration::from_secs(20)).expect("a wake");
+            producer.want_wake();
+        }
+    }
+    assert!(!producer.has_unstored());
+}
+
+#[test]
+fn after_a_sleep_a_push_is_flushed_without_being_asked_for() {
+    let (sink, next) = CheckingSink::new(|| Mood::Store);
+    let batcher = batcher(sink, small(Overflow::Block));
+    let mut producer = batcher.producer(0, None);
+    for number in 0..20 {
+        // Long enough for the flusher to be in either of its sleeps.
+        std::thread::sleep(Duration::from_millis(number % 5));
+        producer.push(&frame(0, number)).unwrap();
+    }
+    for _ in 0..2000 {
+        if next[0].load(Ordering::Acquire) == 20 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("only {} of 20 were stored within two seconds", next[0].load(Ordering::Acquire));
+}
+
+/// Remembers the numbers of frames in the order they are stored.
+struct OrderSink(Arc<Mutex<Vec<u64>>>);
+
+impl Sink for OrderSink {
+    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+        let all = parts.concat();
+        let numbers = all.chunks_exact(8).map(|n| u64::from_le_bytes(n.try_into().unwrap()));
+        self.0.lock().unwrap().extend(numbers);
+        Stored { bytes: all.len(), events: all.len() as u64 / 8, trouble: None }
+    }
+}
+
+#[test]
+fn what_goes_to_a_later_producer_afterwards_is_stored_afterwards() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let batcher = batcher(OrderSink(Arc::clone(&seen)), small(Overflow::Block));
+    // Made in the other order, so that order alone decides.
+    let mut later = batcher.producer(1, None);
+    let mut earlier = batcher.producer(0, None);
+    // Idle ones between: looking at them gives the pushes time to fall between two looks.
+    let idle: Vec<_> = (0..500).map(|_| batcher.producer(0, None)).collect();
+    for pair in 0..200_000u64 {
+        earlier.push(&(2 * pair).to_le_bytes()).unwrap();
+        later.push(&(2 * pair + 1).to_le_bytes()).unwrap();
+    }
+    batcher.close();
+    drop(idle);
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 400_000);
+    let mut earlier_seen = 0;
+    for &number in &*seen {
+        if number % 2 == 0 {
+            earlier_seen = number / 2 + 1;
+        } else {
+            assert!(earlier_seen > number / 2, "{number} came before what was pushed before it");
+        }
+    }
+}
+
+#[test]
+fn producers_that_go_leave_their_counts_and_their_frames() {
+    let (sink, next) = CheckingSink::new(|| Mood::Store);
+    let batcher = batcher(sink, small(Overflow::Block));
+    for number in 0..50 {
+        batcher.producer(0, None).push(&frame(0, number)).unwrap();
+    }
+    batcher.close();
+    assert_eq!(next[0].load(Ordering::Acquire), 50);
+    let figures = batcher.figures();
+    assert_eq!((figures.accepted.events, figures.partitions), (50, 0));
+}
+
+#[test]
+fn a_sink_that_panics_refuses_pushes_instead_of_hanging_them() {
+    let (sink, _) = CheckingSink::new(|| panic!("meant: the sink of this test panics"));
+    let batcher = batcher(sink, small(Overflow::Block));
+    let mut producer = batcher.producer(0, None);
+    let refused = (0..1_000_000u64).find_map(|n| producer.push(&frame(0, n)).err());
+    assert!(matches!(refused, Some(PushError::Closed { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_template_encodes_what_the_record_format_says() {
+    let data = br#"{"a":1}"#;
+    for tags in [&[][..], &["t:1"], &["t:1", "ü:2"]] {
+        let event = Event::json("Type", tags, std::str::from_utf8(data).unwrap());
+        let mut expected = EncodedEvents::new();
+        expected.push(&event.as_ref()).unwrap();
+        let template = EventTemplate::new("Type", tags).unwrap();
+        let (mut writer, mut reader) = ring::ring(4096);
+        let mut room = writer.reserve(template.frame_bytes(data)).unwrap();
+        template.put(&mut room, DataKind::Json, data);
+        room.publish();
+        reader.observe();
+        assert_eq!(reader.parts()[0], expected.bytes());
+    }
+    assert_eq!(EventTemplate::new("", &["a"]).unwrap_err().field, "type");
+    assert_eq!(EventTemplate::new("T", &["a", "a"]).unwrap_err().field, "tags[1]");
+}
+
+#[test]
+fn a_log_stores_everything_in_order_and_reads_it_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = Log::open(dir.path(), LogOptions::default()).unwrap();
+    let options = Options { partition_bytes: 64 << 10, ..Options::default() };
+    let batcher = log.batcher(options).unwrap();
+    let clicked = EventTemplate::new("Clicked", &["page:home"]).unwrap();
+    let producers: Vec<_> = (0..2)
+        .map(|number| {
+            let (mut producer, clicked) = (batcher.producer(0, None), clicked.clone());
+            std::thread::spawn(move || {
+                for n in 0..5000u32 {
+                    let data = format!("[{number},{n}]");
+                    producer.push_event(&clicked, DataKind::Json, data.as_bytes()).unwrap();
+                }
+            })
+        })
+        .collect();
+    // The log goes on taking other appends meanwhile.
+    let mut events = EncodedEvents::new();
+    events.push(&Event::json("Other", &["x"], "{}").as_ref()).unwrap();
+    log.append(crate::Append { events, ..Default::default() }).unwrap();
+    producers.into_iter().for_each(|thread| thread.join().unwrap());
+    batcher.close();
+    let mut next = [0; 2];
+    let mut events =
+        log.snapshot().read(&Query::item(&["Clicked"], &["page:home"]), ReadOptions::default());
+    while let Some(event) = events.next().unwrap() {
+        let text = std::str::from_utf8(event.data()).unwrap().trim_matches(['[', ']']).to_owned();
+        let (producer, number) = text.split_once(',').unwrap();
+        let next = &mut next[producer.parse::<usize>().unwrap()];
+        assert_eq!(number.parse(), Ok(*next));
+        *next += 1;
+    }
+    assert_eq!(next, [5000, 5000]);
+    assert_eq!(log.head(), 10_001);
+    assert_eq!(batcher.figures().stored.events, 10_000);
+}
