@@ -26,7 +26,8 @@ server_core=0
 client_core=$(( $(nproc) > 1 ? 1 : 0 ))
 declare -A address pid
 
-if [ "$wellspring" != null ] && [ ! -x "$wellspring" ]; then
+# A driver that starts no server sets `serverless` before it sources this.
+if [ -z "${serverless:-}" ] && [ "$wellspring" != null ] && [ ! -x "$wellspring" ]; then
     echo "no Wellspring at $wellspring: build it (cargo build --release) or set WELLSPRING_BIN" >&2
     exit 1
 fi

@@ -3,6 +3,7 @@
 
 mod append_latency;
 mod append_throughput;
+mod batcher;
 mod closed_loop;
 mod condition_growth;
 mod epoll;
@@ -42,6 +43,7 @@ wsbench SUBCOMMAND --flag value …
   free-address                                         a loopback address nobody listens on
   ingest             --server I --address A --bench B --server-pid P --connections N   POST /e, every 202 counted
   read-counter       --server I --address A --connections N   every read is an answer, as the original counts
+  batcher                                              64-byte messages, delivered and verified; and memcpy
   ingest-report      --file F                          Markdown tables of the two
   null-server        --address A [--lose N]            answers and stores nothing: the client's ceiling
   report             --file F                          Markdown tables from rows
@@ -82,6 +84,7 @@ fn dispatch(subcommand: &str, mut flags: Flags) -> Outcome<()> {
             println!("{}", std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?);
             Ok(())
         }
+        "batcher" => batcher::run(flags),
         "ingest" => ingest::run(flags),
         "read-counter" => read_counter::run(flags),
         "ingest-report" => ingest_report::run(flags),
