@@ -68,6 +68,8 @@ pub(crate) fn serve(listener: &TcpListener) -> Outcome<()> {
         for completion in &mut completions {
             floor.complete(&completion)?;
         }
+        // Tells the kernel that they are taken; it would not wait otherwise.
+        completions.sync();
         floor.buffers.publish();
     }
 }
