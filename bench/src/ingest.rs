@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::{process::Command, time::Duration};
 
 /// The 7 bytes of WIRE §2.
-const BODY: &str = r#"{"e":1}"#;
+pub(crate) const BODY: &str = r#"{"e":1}"#;
 
 /// How long the run lasts that finds out how many requests fill the measured time. The measured run has a
 /// count and no duration: only then does the load tester know of every answer. At the end of a duration each

@@ -18,9 +18,10 @@ const CLIENT_LIMITED: f64 = 0.8;
 /// One figure of a row.
 type Figure = fn(&Row) -> Option<f64>;
 
-/// `wsbench ingest-report --file …`.
+/// `wsbench ingest-report --file …`: ratios to floors and hyper; with `--against`, to that server.
 pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let file: String = flags.required("file")?;
+    let against: Option<String> = flags.optional("against")?;
     flags.finish()?;
     let mut rows = Vec::new();
     for line in std::fs::read_to_string(&file)?.lines() {
@@ -32,7 +33,10 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let (ingest, counted) = (of("ingest"), of("read-counter"));
     if !ingest.is_empty() {
         print_figures(&ingest);
-        print_ratios(&ingest);
+        match against {
+            None => print_ratios(&ingest),
+            Some(base) => print_against(&ingest, &base),
+        }
     }
     if !counted.is_empty() {
         print_reads(&counted);
@@ -121,6 +125,26 @@ fn print_ratios(rows: &[&Row]) {
     );
 }
 
+fn print_against(rows: &[&Row], base: &str) {
+    println!("\n| load | server | rate ÷ {base}'s | CPU ÷ | p50 ÷ | p99 ÷ |");
+    println!("|---|---|---|---|---|---|");
+    for case in in_order(rows.iter().map(|row| row.case.as_str())) {
+        for server in in_order(rows.iter().map(|row| row.server.as_str())) {
+            if server != base {
+                let to = |figure: Figure| ratio(rows, case, server, Some(base), figure, false);
+                println!(
+                    "| {case} | {server} | {} | {} | {} | {} |",
+                    to(|row| Some(row.value)),
+                    to(|row| row.server_us),
+                    to(|row| row.p50_us),
+                    to(|row| row.p99_us),
+                );
+            }
+        }
+    }
+    println!("\nMedians over rounds (lowest … highest); ratios are made within each round.");
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Better {
     Higher,
@@ -160,8 +184,9 @@ fn ratio(
             Some(if turned { other / mine } else { mine / other })
         })
         .collect();
-    let name = peer.trim_start_matches(FLOOR);
-    if ratios.is_empty() { "–".into() } else { format!("{} [{name}]", ratio_spread(&ratios)) }
+    // Which of the floors it is differs from figure to figure.
+    let name = peer.strip_prefix(FLOOR).map(|name| format!(" [{name}]")).unwrap_or_default();
+    if ratios.is_empty() { "–".into() } else { ratio_spread(&ratios) + &name }
 }
 
 fn print_reads(rows: &[&Row]) {

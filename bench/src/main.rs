@@ -15,6 +15,7 @@ mod http1;
 mod http2;
 mod ingest;
 mod ingest_account;
+mod ingest_fill;
 mod ingest_report;
 mod machine;
 mod null_server;
@@ -44,7 +45,8 @@ wsbench SUBCOMMAND --flag value …
   ingest             --server I --address A --bench B --server-pid P --connections N   POST /e, every 202 counted
   read-counter       --server I --address A --connections N   every read is an answer, as the original counts
   batcher                                              64-byte messages, delivered and verified; and memcpy
-  ingest-report      --file F                          Markdown tables of the two
+  ingest-fill        --address A --events N            makes the log long, by NDJSON through POST /e
+  ingest-report      --file F [--against SERVER]       Markdown tables of ingest and read-counter
   null-server        --address A [--lose N]            answers and stores nothing: the client's ceiling
   report             --file F                          Markdown tables from rows
   environment                                          the machine, as Markdown
@@ -87,6 +89,7 @@ fn dispatch(subcommand: &str, mut flags: Flags) -> Outcome<()> {
         "batcher" => batcher::run(flags),
         "ingest" => ingest::run(flags),
         "read-counter" => read_counter::run(flags),
+        "ingest-fill" => ingest_fill::run(flags),
         "ingest-report" => ingest_report::run(flags),
         "null-server" => {
             let address: String = flags.required("address")?;
