@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wellspring_log::batcher::Overflow;
 use wellspring_types::limits;
+use wellspring_types::valid::check_text;
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize, Serialize)]
@@ -15,6 +17,16 @@ pub(crate) enum LogFormat {
     Text,
     /// For machines, one object a line.
     Json,
+}
+
+/// What becomes of events that find no room in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum IngestOverflow {
+    /// Their clients are read more slowly.
+    Block,
+    /// They are refused with 429.
+    Shed,
 }
 
 /// What `wellspring serve` takes.
@@ -102,6 +114,19 @@ settings! {
     segment_bytes: u32 = "WELLSPRING_SEGMENT_BYTES", 256 << 20;
     /// Most bytes of a log that may wait to become durable.
     staged_bytes: usize = "WELLSPRING_STAGED_BYTES", 64 << 20;
+    /// Type of events taken in by POST /e that name none.
+    ingest_type: String = "WELLSPRING_INGEST_TYPE", "Ingested".to_owned();
+    /// When no more may wait in memory: block (clients are read more slowly) or shed (429).
+    ingest_overflow: IngestOverflow = "WELLSPRING_INGEST_OVERFLOW", IngestOverflow::Block;
+    /// Memory of each serving thread and log for events accepted and not yet stored, in bytes; a power of two.
+    ingest_partition_bytes: usize = "WELLSPRING_INGEST_PARTITION_BYTES", 8 << 20;
+    /// Accepted events are stored at once when a serving thread has so many bytes of them.
+    ingest_flush_bytes: usize = "WELLSPRING_INGEST_FLUSH_BYTES", 1 << 20;
+    /// Longest time between two times accepted events are stored, in ms.
+    ingest_flush_ms: u64 = "WELLSPRING_INGEST_FLUSH_MS", 2;
+    /// Serves POST /e by a loop of its own, and hands every other connection to the general one.
+    [num_args = 0..=1, default_missing_value = "true"]
+    lean_loop: bool = "WELLSPRING_LEAN_LOOP", true;
     /// Time for the header section of a request, in ms.
     header_timeout_ms: u64 = "WELLSPRING_HEADER_TIMEOUT_MS", 10_000;
     /// Time a connection may be idle between requests, in ms.
@@ -141,11 +166,41 @@ impl Config {
         if !(64 << 10..=2 << 30).contains(&config.segment_bytes) {
             return Err("segment_bytes must be from 65536 to 2147483648".to_owned());
         }
+        config.check_ingest()?;
         let zero = [config.heartbeat_ms, config.body_timeout_ms, config.header_timeout_ms];
         if zero.contains(&0) {
             return Err("timeouts and heartbeat_ms must not be 0".to_owned());
         }
         Ok(config)
+    }
+
+    fn check_ingest(&self) -> Result<(), String> {
+        let partition = self.ingest_partition_bytes;
+        if !partition.is_power_of_two() || !((4 << 20)..=(1 << 30)).contains(&partition) {
+            return Err(format!(
+                "ingest_partition_bytes must be a power of two from 4194304 to 1073741824, not {partition}"
+            ));
+        }
+        if !(1..=60_000).contains(&self.ingest_flush_ms) || self.ingest_flush_bytes == 0 {
+            return Err(
+                "ingest_flush_ms must be from 1 to 60000 and ingest_flush_bytes not 0".to_owned()
+            );
+        }
+        check_text(&self.ingest_type, limits::MAX_TYPE_BYTES)
+            .map_err(|reason| format!("ingest_type {reason}"))
+    }
+
+    /// How accepted events are gathered.
+    pub(crate) fn batcher(&self) -> wellspring_log::batcher::Options {
+        wellspring_log::batcher::Options {
+            partition_bytes: self.ingest_partition_bytes,
+            flush_bytes: self.ingest_flush_bytes,
+            flush_age: Duration::from_millis(self.ingest_flush_ms),
+            overflow: match self.ingest_overflow {
+                IngestOverflow::Block => Overflow::Block,
+                IngestOverflow::Shed => Overflow::Shed,
+            },
+        }
     }
 
     /// The address to listen on.
@@ -221,6 +276,14 @@ fn read_file(path: &Path) -> Result<Settings, String> {
 }
 
 #[cfg(test)]
+impl Config {
+    /// The configuration that these flags give.
+    pub(crate) fn for_tests(flags: &[&str]) -> Config {
+        tests::load(flags).expect("flags that are right")
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use clap::Parser;
@@ -231,7 +294,7 @@ mod tests {
         serve: ServeArgs,
     }
 
-    fn load(flags: &[&str]) -> Result<Config, String> {
+    pub(super) fn load(flags: &[&str]) -> Result<Config, String> {
         let line = ["x"].iter().chain(flags);
         Config::load(Line::try_parse_from(line).map_err(|e| e.to_string())?.serve)
     }

@@ -6,6 +6,7 @@ mod cli;
 mod clock;
 mod config;
 mod http;
+mod ingest;
 mod node;
 mod serve;
 mod stats;

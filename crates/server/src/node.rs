@@ -1,12 +1,14 @@
 //! The logs of this process: where they are, which exist, opening and dropping them.
 
 use crate::config::Config;
+use crate::ingest::Account;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use wellspring_log::{Clock, Log, OpenError, Options};
+use wellspring_log::batcher::{self, Batcher};
+use wellspring_log::{Clock, Log, LogStats, OpenError, Options};
 
 /// The log that is always there after a start.
 pub(crate) const MAIN: &str = "main";
@@ -66,9 +68,39 @@ pub(crate) struct Node {
     dir: PathBuf,
     options: Options,
     max_logs: usize,
-    logs: RwLock<BTreeMap<String, Log>>,
+    batching: batcher::Options,
+    logs: RwLock<BTreeMap<String, Entry>>,
     /// Held while logs are made or dropped, so that readers of `logs` never wait for the disk.
     changes: Mutex<u64>,
+}
+
+/// A log and, once something was taken in for it, its batcher.
+#[derive(Clone)]
+struct Entry {
+    log: Log,
+    batching: Arc<Mutex<Batching>>,
+}
+
+/// What a log has of a batcher.
+#[derive(Default)]
+enum Batching {
+    /// None yet.
+    #[default]
+    Idle,
+    /// This one.
+    Started(Batcher),
+    /// None any more. What it had is there for its figures.
+    Closed(Option<Batcher>),
+}
+
+impl Batching {
+    fn batcher(&self) -> Option<&Batcher> {
+        match self {
+            Batching::Idle => None,
+            Batching::Started(batcher) => Some(batcher),
+            Batching::Closed(batcher) => batcher.as_ref(),
+        }
+    }
 }
 
 impl Node {
@@ -89,6 +121,7 @@ impl Node {
             dir,
             options,
             max_logs: config.max_logs.max(1),
+            batching: config.batcher(),
             logs: RwLock::default(),
             changes: Mutex::new(0),
         };
@@ -110,13 +143,58 @@ impl Node {
 
     /// The log of that name.
     pub(crate) fn get(&self, name: &str) -> Option<Log> {
-        self.logs.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.logs
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .map(|entry| entry.log.clone())
     }
 
     /// All logs, by name.
     pub(crate) fn all(&self) -> Vec<(String, Log)> {
         let logs = self.logs.read().unwrap_or_else(PoisonError::into_inner);
-        logs.iter().map(|(name, log)| (name.clone(), log.clone())).collect()
+        logs.iter().map(|(name, entry)| (name.clone(), entry.log.clone())).collect()
+    }
+
+    /// The batcher in front of a log, started if need be; `None` if there is no such log.
+    ///
+    /// # Errors
+    /// The log is being closed, or the system gives no thread.
+    pub(crate) fn batcher(&self, name: &str) -> Option<std::io::Result<Batcher>> {
+        let entry = self.entry(name)?;
+        let mut batching = entry.batching.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(match &*batching {
+            Batching::Started(batcher) => Ok(batcher.clone()),
+            Batching::Closed(_) => Err(std::io::Error::other("the log is being closed")),
+            Batching::Idle => entry
+                .log
+                .batcher(self.batching)
+                .inspect(|batcher| *batching = Batching::Started(batcher.clone())),
+        })
+    }
+
+    fn entry(&self, name: &str) -> Option<Entry> {
+        self.logs.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    fn entries(&self) -> Vec<(String, Entry)> {
+        let logs = self.logs.read().unwrap_or_else(PoisonError::into_inner);
+        logs.iter().map(|(name, entry)| (name.clone(), entry.clone())).collect()
+    }
+
+    /// What was accepted for a log, and what became of it. Asks the file system.
+    pub(crate) fn account(&self, name: &str) -> Option<Account> {
+        self.entry(name).map(|entry| entry.figures().1)
+    }
+
+    /// The figures and the account of every log, by name. Asks the file system.
+    pub(crate) fn figures(&self) -> Vec<(String, LogStats, Account)> {
+        let entries = self.entries().into_iter();
+        let figures = entries.map(|(name, entry)| {
+            let (stats, account) = entry.figures();
+            (name, stats, account)
+        });
+        figures.collect()
     }
 
     /// Makes a log and tells whether it is new. Blocks on the disk. `name` must be a name.
@@ -141,8 +219,8 @@ impl Node {
     /// [`NodeError`].
     pub(crate) fn drop_log(&self, name: &str) -> Result<(), NodeError> {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        let log = self.logs.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        self.discard(name, &log.ok_or(NodeError::NotFound)?, &mut changes)
+        let entry = self.logs.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.discard(name, &entry.ok_or(NodeError::NotFound)?, &mut changes)
     }
 
     /// Puts an empty log in the place of one. Appends on their way to the old one are refused as closed.
@@ -151,16 +229,14 @@ impl Node {
     /// [`NodeError`].
     pub(crate) fn empty(&self, name: &str) -> Result<(), NodeError> {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = self.get(name).ok_or(NodeError::NotFound)?;
+        let old = self.entry(name).ok_or(NodeError::NotFound)?;
         self.discard(name, &old, &mut changes)?;
         self.open_log(name)
     }
 
     /// Takes no more appends anywhere, makes durable what is staged.
     pub(crate) fn close(&self) {
-        for (_, log) in self.all() {
-            log.close();
-        }
+        self.entries().iter().for_each(|(name, entry)| entry.close(name));
     }
 
     fn open_log(&self, name: &str) -> Result<(), NodeError> {
@@ -170,18 +246,48 @@ impl Node {
         // The folder's own entry must survive a power loss, or acknowledged events would go with it.
         sync_dir(&self.dir)?;
         let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);
-        logs.insert(name.to_owned(), log);
+        logs.insert(name.to_owned(), Entry { log, batching: Arc::default() });
         Ok(())
     }
 
     /// The name is given up first and durably, so that a crash meanwhile never leaves half a log under it.
-    fn discard(&self, name: &str, log: &Log, count: &mut u64) -> Result<(), NodeError> {
-        log.close();
+    fn discard(&self, name: &str, entry: &Entry, count: &mut u64) -> Result<(), NodeError> {
+        entry.close(name);
         *count += 1;
         let (from, to) = (self.dir.join(name), self.dir.join(format!("{DROPPED}{count}-{name}")));
         fs::rename(&from, &to).map_err(io(&from, "renaming"))?;
         sync_dir(&self.dir)?;
         fs::remove_dir_all(&to).map_err(io(&to, "removing"))
+    }
+}
+
+impl Entry {
+    fn figures(&self) -> (LogStats, Account) {
+        let stats = self.log.stats();
+        let batching = self.batching.lock().unwrap_or_else(PoisonError::into_inner);
+        let account = Account::new(&stats, batching.batcher().map(Batcher::figures));
+        (stats, account)
+    }
+
+    /// Stores what was accepted, then closes the log.
+    fn close(&self, name: &str) {
+        let mut batching = self.batching.lock().unwrap_or_else(PoisonError::into_inner);
+        let batcher = batching.batcher().cloned();
+        *batching = Batching::Closed(batcher.clone());
+        drop(batching);
+        if let Some(batcher) = batcher {
+            batcher.close();
+            let lost = batcher.figures().lost_possible();
+            if lost.events > 0 {
+                tracing::error!(
+                    log = name,
+                    events = lost.events,
+                    bytes = lost.bytes,
+                    "accepted events could not be stored and are lost"
+                );
+            }
+        }
+        self.log.close();
     }
 }
 

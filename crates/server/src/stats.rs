@@ -1,10 +1,12 @@
 //! One source of figures. Counters are kept per serving thread, so that counting
 //! a request touches no cache line another core writes to.
 
+use crate::ingest::Account;
 use std::cell::Cell;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use wellspring_log::LogStats;
+use wellspring_log::batcher::Amount;
 
 /// Upper bounds of the latency buckets, µs.
 const BUCKETS_US: [u64; 16] = [
@@ -75,10 +77,15 @@ impl Stats {
     }
 
     /// Everything in the Prometheus text format. `routes` in the order of the table.
-    pub(crate) fn prometheus(&self, routes: &[String], logs: &[(String, LogStats)]) -> String {
+    pub(crate) fn prometheus(
+        &self,
+        routes: &[String],
+        logs: &[(String, LogStats, Account)],
+    ) -> String {
         let mut out = String::with_capacity(16 << 10);
         self.write_requests(&mut out, routes);
         write_logs(&mut out, logs);
+        write_ingest(&mut out, logs);
         let mut gauge = |name: &str, help: &str, value: i64| {
             let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
         };
@@ -145,7 +152,7 @@ impl Stats {
     }
 }
 
-fn write_logs(out: &mut String, logs: &[(String, LogStats)]) {
+fn write_logs(out: &mut String, logs: &[(String, LogStats, Account)]) {
     type Pick = fn(&LogStats) -> u64;
     let figures: [(&str, &str, &str, Pick); 11] = [
         ("head", "gauge", "Last durable position.", |s| s.head),
@@ -165,8 +172,30 @@ fn write_logs(out: &mut String, logs: &[(String, LogStats)]) {
             out,
             "# HELP wellspring_log_{name} {help}\n# TYPE wellspring_log_{name} {kind}"
         );
-        for (log, stats) in logs {
+        for (log, stats, _) in logs {
             let _ = writeln!(out, "wellspring_log_{name}{{log=\"{log}\"}} {}", pick(stats));
+        }
+    }
+}
+
+fn write_ingest(out: &mut String, logs: &[(String, LogStats, Account)]) {
+    type Pick = fn(&Account) -> Amount;
+    let figures: [(&str, &str, &str, &str, Pick); 5] = [
+        ("accepted", "_total", "counter", "accepted before they were durable", |a| a.accepted),
+        ("stored", "_total", "counter", "accepted and then made durable", |a| a.stored),
+        ("shed", "_total", "counter", "refused because memory for them was full", |a| a.shed),
+        ("dropped", "_total", "counter", "accepted and then dropped by a full disk", |a| a.dropped),
+        ("lost_possible", "", "gauge", "that a crash right now would lose", Account::in_flight),
+    ];
+    for (name, suffix, kind, what, pick) in figures {
+        for (unit, title) in [("events", "Events"), ("bytes", "Encoded bytes of events")] {
+            let name = format!("wellspring_ingest_{name}_{unit}{suffix}");
+            let _ = writeln!(out, "# HELP {name} {title} {what}.\n# TYPE {name} {kind}");
+            for (log, _, account) in logs {
+                let amount = pick(account);
+                let value = if unit == "events" { amount.events } else { amount.bytes };
+                let _ = writeln!(out, "{name}{{log=\"{log}\"}} {value}");
+            }
         }
     }
 }
@@ -197,7 +226,9 @@ mod tests {
         stats.answered(0, 200, 70);
         stats.answered(1, 418, 1);
         let log = LogStats { head: 9, ..LogStats::default() };
-        let text = stats.prometheus(&["GET /x".into()], &[("main".into(), log)]);
+        let accepted = Amount { events: 7, bytes: 70 };
+        let account = Account::of_accepted(accepted);
+        let text = stats.prometheus(&["GET /x".into()], &[("main".into(), log, account)]);
         for line in [
             "wellspring_requests_total{route=\"GET /x\",status=\"200\"} 2",
             "wellspring_requests_total{route=\"GET /x\",status=\"409\"} 1",
@@ -205,6 +236,8 @@ mod tests {
             "wellspring_request_duration_seconds_bucket{route=\"GET /x\",le=\"0.0001\"} 2",
             "wellspring_request_duration_seconds_bucket{route=\"GET /x\",le=\"+Inf\"} 3",
             "wellspring_log_head{log=\"main\"} 9",
+            "wellspring_ingest_accepted_events_total{log=\"main\"} 7",
+            "wellspring_ingest_lost_possible_bytes{log=\"main\"} 70",
         ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");
         }

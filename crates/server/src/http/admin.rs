@@ -32,11 +32,7 @@ pub(crate) async fn ready(shell: Arc<Shell>, _request: Request) -> Answer {
 
 /// `GET /metrics`.
 pub(crate) async fn metrics(shell: Arc<Shell>, _request: Request) -> Answer {
-    let text = elsewhere(move || {
-        let logs: Vec<_> =
-            shell.node.all().into_iter().map(|(name, log)| (name, log.stats())).collect();
-        shell.stats.prometheus(&routes::names(), &logs)
-    });
+    let text = elsewhere(move || shell.stats.prometheus(&routes::names(), &shell.node.figures()));
     Ok(Response::text("text/plain; version=0.0.4; charset=utf-8", text.await?))
 }
 

@@ -49,7 +49,7 @@ fn operation(route: &Route, path: &str) -> Value {
         "summary": route.what,
         "operationId": operation_id(route.method, path),
         "responses": {
-            "200": answer(route),
+            success(route): answer(route),
             "default": {
                 "description": "A problem (RFC 9457)",
                 "content": {"application/problem+json": {"schema": reference("Problem")}}
@@ -65,9 +65,18 @@ fn operation(route: &Route, path: &str) -> Value {
         if route.path == "/v1/append" {
             content["application/x-ndjson"] = json!({"schema": reference("EventToAppend")});
         }
+        if route.gives == "Taken" {
+            content["application/x-ndjson"] = json!({"schema": {}});
+            content["application/octet-stream"] = json!({"schema": {}});
+        }
         operation["requestBody"] = json!({"required": true, "content": content});
     }
     operation
+}
+
+/// The status of an answer that is not a problem.
+fn success(route: &Route) -> &'static str {
+    if route.gives == "Taken" { "202" } else { "200" }
 }
 
 fn operation_id(method: &str, path: &str) -> String {

@@ -21,13 +21,18 @@ impl Params {
     /// Decodes the query of a URL. A name that is neither in `known` nor about freshness is a mistake.
     pub(crate) fn of(request: &Request, known: &[&str]) -> Result<Params, Box<Problem>> {
         let Some(query) = request.uri.query() else { return Ok(Params::default()) };
+        let known: Vec<&str> = known.iter().chain(&FRESHNESS).copied().collect();
+        Params::parse_known(query, &known)
+    }
+
+    /// Decodes a query in which only these names may stand.
+    pub(crate) fn parse_known(query: &str, known: &[&str]) -> Result<Params, Box<Problem>> {
         let params = Params::parse(query)?;
-        let is_known = |name: &str| known.contains(&name) || FRESHNESS.contains(&name);
-        match params.0.iter().find(|(name, _)| !is_known(name)) {
+        match params.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             Some((name, _)) => Err(problem::INVALID
                 .because(format!(
                     "{name} is not a known parameter; known here: {}",
-                    known.iter().chain(&FRESHNESS).copied().collect::<Vec<_>>().join(", ")
+                    known.join(", ")
                 ))
                 .field(name.as_str())),
             None => Ok(params),

@@ -58,6 +58,7 @@ kinds! {
     INVALID 422 "invalid" "A field breaks a rule" Retry::No;
     KEY_REUSED 422 "idempotency-key-reused" "The idempotency key was used with another body" Retry::No;
     TOO_MANY_LEASES 429 "too-many-leases" "There are too many leases" Retry::Seconds(1);
+    INGEST_FULL 429 "ingest-full" "As much is waiting to be stored as may be" Retry::Seconds(1);
     CORRUPT 500 "corrupt" "Stored bytes are damaged" Retry::No;
     IO 500 "storage-failure" "The storage could not be read" Retry::Same;
     OUTCOME_UNKNOWN 500 "outcome-unknown" "The append may or may not have been made" Retry::Same;

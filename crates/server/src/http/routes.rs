@@ -2,7 +2,7 @@
 //! this table, so neither can know what the other does not.
 
 use super::{Answer, Request, Shell};
-use super::{admin, append, dialects, leases, logs, openapi, project, read};
+use super::{admin, append, dialects, ingest, leases, logs, openapi, project, read};
 use crate::node::MAIN;
 use std::collections::HashMap;
 use std::future::Future;
@@ -68,6 +68,14 @@ table! {
     POST "/v1/append" Log append::append:
         "Appends events, all or none, if the condition holds. With application/x-ndjson: bulk, one event a line, streamed, atomic per batch of at most 1000 lines."
         ? [] "Append" => "Appended";
+    POST "/e" Main ingest::post:
+        "Takes an event in: the body is its data, one JSON value or any bytes; with application/x-ndjson an event a line, all or none. Answers 202 when it is in memory; with ack=durable when it is on disk."
+        ? ["type", "tag", "ack"] "Anything" => "Taken";
+    GET "/e" Main ingest::up: "Whether events are taken in." ? [] "" => "Up";
+    POST "/v1/e" Log ingest::post: "As POST /e." ? ["type", "tag", "ack"] "Anything" => "Taken";
+    GET "/v1/ingest" Log ingest::account:
+        "What was accepted before it was durable, and what became of it."
+        ? ["consistency", "wait_ms"] "" => "IngestAccount";
     GET "/v1/events" Log read::get_events:
         "Reads events in order: a JSON page, an NDJSON stream without limit, or a subscription as server-sent events."
         ? ["type", "tag", "query", "after", "limit", "order", "consistency", "wait_ms"] "" => "Events";

@@ -1,0 +1,102 @@
+//! What was accepted and what became of it: one source for `GET /v1/ingest` and `/metrics`.
+
+use crate::config::{Config, IngestOverflow};
+use wellspring_log::LogStats;
+use wellspring_log::batcher::{Amount, Figures};
+
+/// The account of one log. `accepted = stored + in_flight + dropped`, at any moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Account {
+    /// Answered as accepted: through ingest, and appends with `"ack":"accepted"`.
+    pub(crate) accepted: Amount,
+    /// Made as durable as `--sync` says.
+    pub(crate) stored: Amount,
+    /// Refused because there was no room for them in memory; not part of `accepted`.
+    pub(crate) shed: Amount,
+    /// Appends with `"ack":"accepted"` that a full disk dropped afterwards. Never through ingest.
+    pub(crate) dropped: Amount,
+    figures: Figures,
+}
+
+impl Account {
+    /// Of a log and its batcher, if it has one. `log` must have been read first.
+    pub(crate) fn new(log: &LogStats, figures: Option<Figures>) -> Account {
+        let figures = figures.unwrap_or_default();
+        Account {
+            accepted: log.accepted.plus(figures.accepted),
+            stored: log.accepted_stored.plus(figures.stored),
+            shed: figures.shed,
+            dropped: log.accepted_dropped,
+            figures,
+        }
+    }
+
+    /// Accepted, and in memory: what a crash right now would lose.
+    pub(crate) fn in_flight(&self) -> Amount {
+        self.accepted.minus(self.stored).minus(self.dropped)
+    }
+
+    /// The document of `GET /v1/ingest`.
+    pub(crate) fn to_json(self, config: &Config) -> String {
+        let amount = |name: &str, amount: Amount| {
+            format!(r#""{name}":{{"events":{},"bytes":{}}}"#, amount.events, amount.bytes)
+        };
+        let amounts = [
+            amount("accepted", self.accepted),
+            amount("stored", self.stored),
+            amount("in_flight", self.in_flight()),
+            amount("shed", self.shed),
+            amount("dropped", self.dropped),
+            amount("lost_possible", self.in_flight()),
+        ];
+        let overflow = match config.ingest_overflow {
+            IngestOverflow::Block => "block",
+            IngestOverflow::Shed => "shed",
+        };
+        format!(
+            r#"{{{},"window":{{"flush_ms":{},"last_us":{},"longest_us":{}}},"overflow":"{overflow}","partitions":{},"partition_bytes":{}}}"#,
+            amounts.join(","),
+            config.ingest_flush_ms,
+            self.figures.window_last_us,
+            self.figures.window_longest_us,
+            self.figures.partitions,
+            config.ingest_partition_bytes,
+        )
+    }
+
+    /// An account in which something was accepted, and nothing else has happened.
+    #[cfg(test)]
+    pub(crate) fn of_accepted(accepted: Amount) -> Account {
+        Account { accepted, ..Account::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_adds_up() {
+        let amount = |events| Amount { events, bytes: events * 10 };
+        let log = LogStats {
+            accepted: amount(9),
+            accepted_stored: amount(5),
+            accepted_dropped: amount(1),
+            ..LogStats::default()
+        };
+        let figures = Figures {
+            accepted: amount(20),
+            stored: amount(18),
+            shed: amount(4),
+            ..Figures::default()
+        };
+        let account = Account::new(&log, Some(figures));
+        assert_eq!(account.in_flight(), amount(5));
+        let json: serde_json::Value =
+            serde_json::from_str(&account.to_json(&Config::for_tests(&[]))).unwrap();
+        let events = |name: &str| json[name]["events"].as_u64().unwrap();
+        assert_eq!(events("accepted"), events("stored") + events("in_flight") + events("dropped"));
+        assert_eq!((events("shed"), events("lost_possible")), (4, 5));
+        assert_eq!(json["overflow"], "block");
+    }
+}

@@ -1,0 +1,92 @@
+//! What a body holds: one event or many, JSON or opaque.
+
+use super::Media;
+use crate::http::json::{Cursor, Fault};
+use crate::http::problem::{self, Problem, of_fault};
+use wellspring_types::DataKind;
+
+/// The data of the events of one body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Data<'a> {
+    /// One event.
+    One(DataKind, &'a [u8]),
+    /// Several, all JSON.
+    Many(Vec<&'a [u8]>),
+}
+
+/// Reads a body.
+pub(super) fn read(media: Media, body: &[u8]) -> Result<Data<'_>, Box<Problem>> {
+    if body.is_empty() {
+        return Err(problem::INVALID.because("the body is empty; send the event's data"));
+    }
+    match media {
+        Media::Json => match value(body) {
+            Ok(value) => Ok(Data::One(DataKind::Json, value)),
+            Err(fault) => Err(of_fault(&fault, body)),
+        },
+        // What is not JSON after all is stored as it is.
+        Media::Unspecified => Ok(match value(body) {
+            Ok(value) => Data::One(DataKind::Json, value),
+            Err(_) => Data::One(DataKind::Binary, body),
+        }),
+        Media::Opaque => Ok(Data::One(DataKind::Binary, body)),
+        Media::Ndjson => lines(body).map(Data::Many),
+    }
+}
+
+/// The one JSON value that a document is, without the space around it.
+fn value(document: &[u8]) -> Result<&[u8], Box<Fault>> {
+    let mut cursor = Cursor::new(document)?;
+    let value = cursor.raw()?;
+    cursor.end()?;
+    Ok(value)
+}
+
+fn lines(body: &[u8]) -> Result<Vec<&[u8]>, Box<Problem>> {
+    let mut values = Vec::new();
+    for (number, line) in (1u64..).zip(body.split(|&byte| byte == b'\n')) {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        values.push(value(line).map_err(|fault| bad_line(number, &of_fault(&fault, line)))?);
+    }
+    if values.is_empty() {
+        return Err(problem::INVALID.because("the body holds only empty lines"));
+    }
+    Ok(values)
+}
+
+fn bad_line(number: u64, fault: &Problem) -> Box<Problem> {
+    problem::INVALID
+        .because(format!("line {number}: {}; nothing of the body was stored", fault.detail))
+        .with("line", number.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_what_its_media_says() {
+        let json = |text: &'static str| Ok(Data::One(DataKind::Json, text.as_bytes()));
+        let read =
+            |media, body: &'static str| read(media, body.as_bytes()).map_err(|p| p.kind.slug);
+        assert_eq!(read(Media::Json, " {\"e\":1}\n"), json("{\"e\":1}"));
+        assert_eq!(read(Media::Unspecified, "{\"e\":1}"), json("{\"e\":1}"));
+        assert_eq!(read(Media::Json, "{\"e\":}"), Err("malformed-json"));
+        assert_eq!(read(Media::Json, "{} {}"), Err("malformed-json"));
+        assert_eq!(read(Media::Json, ""), Err("invalid"));
+        assert_eq!(read(Media::Unspecified, "a=b"), Ok(Data::One(DataKind::Binary, b"a=b")));
+        assert_eq!(read(Media::Opaque, "{}"), Ok(Data::One(DataKind::Binary, b"{}")));
+    }
+
+    #[test]
+    fn lines_are_events_and_a_bad_one_is_numbered() {
+        let many = read(Media::Ndjson, b"{}\n\n 1 \r\n\"x\"");
+        assert_eq!(many.unwrap(), Data::Many(vec![b"{}", b"1", b"\"x\""]));
+        let problem = read(Media::Ndjson, b"{}\n\n{").unwrap_err();
+        assert_eq!(problem.more, [("line", "3".to_owned())]);
+        assert_eq!(problem.kind.status, 422);
+        assert!(read(Media::Ndjson, b"\n \n").is_err());
+    }
+}

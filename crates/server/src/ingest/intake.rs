@@ -1,0 +1,267 @@
+//! A serving thread's way into the logs' batchers.
+
+use super::data::{self, Data};
+use super::target;
+use super::{Media, Target};
+use crate::http::Shell;
+use crate::http::problem::{self, Problem};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use wellspring_log::Ack;
+use wellspring_log::batcher::{Overflow, Producer, PushError, Receipt, Wake};
+use wellspring_types::limits;
+
+/// Targets remembered; over it all are forgotten and come again as they are asked for.
+const TARGETS: usize = 1024;
+
+/// Whether a thread comes first or second on a connection's way. What a connection
+/// hands in before it is handed over is stored before what it hands in afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The lean loop.
+    First = 0,
+    /// The general stack.
+    Second = 1,
+}
+
+/// What became of a request's events.
+#[derive(Debug)]
+pub(crate) enum Taken {
+    /// They are accepted: answer now.
+    Accepted,
+    /// They are accepted; answer when [`Intake::settled`] says that they are stored.
+    Pending(Ticket),
+    /// There is no room: try the same again when woken, and take nothing else from this client meanwhile.
+    Full,
+    /// They are not accepted.
+    Refused(Box<Problem>),
+}
+
+/// Names events that are to become durable, to the [`Intake`] that took them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ticket {
+    source: usize,
+    generation: u64,
+    receipt: Receipt,
+}
+
+/// What has become of a ticket.
+#[derive(Debug)]
+pub(crate) enum Settled {
+    /// Ask again when woken.
+    Pending,
+    /// They are durable.
+    Stored,
+    /// Nobody knows, or they never will be.
+    Failed(Box<Problem>),
+}
+
+/// The producer of one log.
+struct Source {
+    log: String,
+    /// `None` if the log was closed under it and has not been asked for since.
+    producer: Option<Producer>,
+    /// Counts producers, so that a ticket of an earlier one is not asked of a later one.
+    generation: u64,
+}
+
+/// See the module. One for each serving thread.
+pub(crate) struct Intake {
+    shell: Arc<Shell>,
+    wake: Wake,
+    order: Order,
+    sources: Vec<Source>,
+    targets: HashMap<Box<str>, Rc<Target>>,
+    /// The target asked for last: most often the next is the same.
+    last: Option<(Box<str>, Rc<Target>)>,
+}
+
+impl Intake {
+    /// `wake` is called from another thread when a full partition has room again or tickets may be settled.
+    pub(crate) fn new(shell: &Arc<Shell>, order: Order, wake: Wake) -> Intake {
+        Intake {
+            shell: Arc::clone(shell),
+            wake,
+            order,
+            sources: Vec::new(),
+            targets: HashMap::new(),
+            last: None,
+        }
+    }
+
+    /// What a request target asks for. `None` if it is not one for ingest; a problem if it is, but wrong.
+    pub(crate) fn target(&mut self, text: &str) -> Option<Result<Rc<Target>, Box<Problem>>> {
+        if let Some((known, target)) = &self.last
+            && **known == *text
+        {
+            return Some(Ok(Rc::clone(target)));
+        }
+        if let Some(target) = self.targets.get(text) {
+            let target = Rc::clone(target);
+            self.last = Some((text.into(), Rc::clone(&target)));
+            return Some(Ok(target));
+        }
+        let parsed = target::parse(text, &self.shell.config)?;
+        Some(parsed.and_then(|target| self.remember(text, target)))
+    }
+
+    fn remember(&mut self, text: &str, mut target: Target) -> Result<Rc<Target>, Box<Problem>> {
+        if self.shell.node.get(&target.log).is_none() {
+            return Err(no_such_log(&target.log));
+        }
+        target.source = self.source(&target.log);
+        let target = Rc::new(target);
+        if self.targets.len() >= TARGETS {
+            self.targets.clear();
+        }
+        self.targets.insert(text.into(), Rc::clone(&target));
+        self.last = Some((text.into(), Rc::clone(&target)));
+        Ok(target)
+    }
+
+    /// The place of a log's producer.
+    fn source(&mut self, log: &str) -> usize {
+        if let Some(at) = self.sources.iter().position(|source| source.log == log) {
+            return at;
+        }
+        self.sources.push(Source { log: log.to_owned(), producer: None, generation: 0 });
+        self.sources.len() - 1
+    }
+
+    /// The largest body that can be taken, in bytes.
+    pub(crate) fn largest_body(&self, media: Media) -> usize {
+        match media {
+            Media::Ndjson => self.shell.config.ingest_partition_bytes / 2,
+            // Space around JSON is not part of the data.
+            Media::Json | Media::Unspecified | Media::Opaque => limits::MAX_DATA_BYTES + 1024,
+        }
+    }
+
+    /// Takes the events of one body, all or none.
+    pub(crate) fn take(&mut self, target: &Target, media: Media, body: &[u8]) -> Taken {
+        match data::read(media, body) {
+            Ok(Data::One(kind, data)) => self.push(target, |producer, overflow| {
+                let data = std::iter::once(data);
+                match overflow {
+                    Overflow::Block => producer.try_push_events(&target.template, kind, data),
+                    Overflow::Shed => producer.push_events(&target.template, kind, data),
+                }
+            }),
+            Ok(Data::Many(lines)) => self.push(target, |producer, overflow| {
+                let (kind, data) = (wellspring_types::DataKind::Json, lines.iter().copied());
+                match overflow {
+                    Overflow::Block => producer.try_push_events(&target.template, kind, data),
+                    Overflow::Shed => producer.push_events(&target.template, kind, data),
+                }
+            }),
+            Err(problem) => Taken::Refused(problem),
+        }
+    }
+
+    fn push(
+        &mut self,
+        target: &Target,
+        mut push: impl FnMut(&mut Producer, Overflow) -> Result<Receipt, PushError>,
+    ) -> Taken {
+        let overflow = self.shell.config.batcher().overflow;
+        // A log that was emptied has another batcher: its old producer is closed, a new one is not.
+        let mut renewed = false;
+        loop {
+            let source = &mut self.sources[target.source];
+            let Some(producer) = &mut source.producer else {
+                match self.renew(target.source) {
+                    Ok(()) => {
+                        renewed = true;
+                        continue;
+                    }
+                    Err(problem) => return Taken::Refused(problem),
+                }
+            };
+            let mut pushed = push(producer, overflow);
+            if pushed == Err(PushError::NoRoom) && overflow == Overflow::Block {
+                producer.want_wake();
+                // Room may have been made before the flusher knew that it is wanted.
+                pushed = push(producer, overflow);
+            }
+            return match pushed {
+                Ok(_) if target.ack == Ack::Accepted => Taken::Accepted,
+                Ok(receipt) => {
+                    producer.want_wake();
+                    let (source, generation) = (target.source, source.generation);
+                    Taken::Pending(Ticket { source, generation, receipt })
+                }
+                Err(PushError::NoRoom) if overflow == Overflow::Block => Taken::Full,
+                Err(PushError::Closed { .. }) if !renewed => {
+                    source.producer = None;
+                    continue;
+                }
+                Err(error) => Taken::Refused(self.problem(error)),
+            };
+        }
+    }
+
+    fn renew(&mut self, source: usize) -> Result<(), Box<Problem>> {
+        let source = &mut self.sources[source];
+        let batcher =
+            self.shell.node.batcher(&source.log).ok_or_else(|| no_such_log(&source.log))?;
+        let batcher = batcher.map_err(|error| {
+            problem::INTERNAL
+                .because(format!("the thread that stores events cannot start: {error}"))
+        })?;
+        source.producer = Some(batcher.producer(self.order as u8, Some(Arc::clone(&self.wake))));
+        source.generation += 1;
+        Ok(())
+    }
+
+    fn problem(&self, error: PushError) -> Box<Problem> {
+        let detail = error.to_string();
+        match error {
+            PushError::NoRoom => problem::INGEST_FULL.because(detail),
+            PushError::TooLarge { limit, .. } => {
+                problem::TOO_LARGE.because(detail).limit(limit as u64)
+            }
+            PushError::StorageFull => problem::STORAGE_FULL.because(detail),
+            PushError::Closed { .. } if self.shell.is_stopping() => {
+                problem::SHUTTING_DOWN.because("the server is stopping")
+            }
+            PushError::Closed { .. } => problem::LOG_CLOSED.because(detail),
+            PushError::Invalid(invalid) => invalid.into(),
+        }
+    }
+
+    /// What has become of events that are to become durable. Never `Pending` for ever: `wake` follows.
+    pub(crate) fn settled(&mut self, ticket: &Ticket) -> Settled {
+        let source = &self.sources[ticket.source];
+        let producer = source.producer.as_ref().filter(|_| source.generation == ticket.generation);
+        let Some(producer) = producer else {
+            return Settled::Failed(unknown("the log was closed meanwhile"));
+        };
+        if producer.is_stored(ticket.receipt) {
+            return Settled::Stored;
+        }
+        // Asked for before looking again, so that nothing falls between.
+        producer.want_wake();
+        let refusal = producer.refusal();
+        if producer.is_stored(ticket.receipt) {
+            return Settled::Stored;
+        }
+        match refusal {
+            None => Settled::Pending,
+            Some(PushError::Closed { reason }) => Settled::Failed(unknown(&reason)),
+            Some(_) => Settled::Failed(
+                problem::OUTCOME_UNKNOWN
+                    .because("no room left on the device; the events are kept in memory and stored when there is"),
+            ),
+        }
+    }
+}
+
+fn unknown(reason: &str) -> Box<Problem> {
+    problem::OUTCOME_UNKNOWN.because(format!("the events may or may not be stored: {reason}"))
+}
+
+fn no_such_log(log: &str) -> Box<Problem> {
+    problem::LOG_NOT_FOUND
+        .because(format!("there is no log {log:?}; PUT /v1/logs/{{log}} makes one"))
+}

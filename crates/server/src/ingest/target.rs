@@ -1,0 +1,92 @@
+//! What the target of a request asks for: `/e?type=Clicked&tag=page:home&ack=durable`.
+
+use crate::config::Config;
+use crate::http::params::{Params, percent_decode};
+use crate::http::problem::{self, Problem};
+use crate::node::MAIN;
+use wellspring_log::Ack;
+use wellspring_log::batcher::EventTemplate;
+
+/// A target, understood.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// The log.
+    pub(crate) log: String,
+    /// Type and tags of the events.
+    pub(crate) template: EventTemplate,
+    /// When to answer.
+    pub(crate) ack: Ack,
+    /// The producer, by its place in the [`Intake`](super::Intake) that made this.
+    pub(super) source: usize,
+}
+
+/// The log's name, not decoded, and the query, if this is an ingest target.
+fn split(target: &str) -> Option<(&str, &str)> {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    if path == "/e" || path == "/v1/e" {
+        return Some((MAIN, query));
+    }
+    let log = path.strip_prefix("/v1/logs/")?.strip_suffix("/e")?;
+    (!log.is_empty() && !log.contains('/')).then_some((log, query))
+}
+
+/// What a target asks for; `None` if it is not one for ingest.
+pub(super) fn parse(target: &str, config: &Config) -> Option<Result<Target, Box<Problem>>> {
+    let (log, query) = split(target)?;
+    Some(understand(log, query, config))
+}
+
+fn understand(log: &str, query: &str, config: &Config) -> Result<Target, Box<Problem>> {
+    let params = Params::parse_known(query, &["type", "tag", "ack"])?;
+    let event_type = params.one("type")?.unwrap_or(&config.ingest_type);
+    let tags: Vec<&str> = params.all("tag").collect();
+    let template = EventTemplate::new(event_type, &tags)?;
+    let ack = match params.one("ack")? {
+        None | Some("accepted") => Ack::Accepted,
+        Some("durable") => Ack::Durable,
+        Some(other) => {
+            return Err(problem::INVALID
+                .because(format!("ack must be accepted or durable, not {other:?}"))
+                .field("ack"));
+        }
+    };
+    Ok(Target { log: percent_decode(log, false)?, template, ack, source: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ingest_paths_are_targets() {
+        assert_eq!(split("/e"), Some(("main", "")));
+        assert_eq!(split("/e?"), Some(("main", "")));
+        assert_eq!(split("/v1/e?type=T"), Some(("main", "type=T")));
+        assert_eq!(split("/v1/logs/x/e"), Some(("x", "")));
+        for other in ["/", "/e/", "/ee", "/v1/logs//e", "/v1/logs/a/b/e", "/v1/events", "", "e"] {
+            assert_eq!(split(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn parameters_override_and_mistakes_are_named() {
+        let config = Config::for_tests(&[]);
+        let read = |target: &str| parse(target, &config).unwrap();
+        let target = read("/e?type=Clicked&tag=a%3A1&tag=b&ack=durable").unwrap();
+        assert_eq!(target.ack, Ack::Durable);
+        assert_eq!(target.template, EventTemplate::new("Clicked", &["a:1", "b"]).unwrap());
+        let plain = read("/e").unwrap();
+        assert_eq!(plain.ack, Ack::Accepted);
+        assert_eq!(plain.template, EventTemplate::new::<&str>("Ingested", &[]).unwrap());
+        for (target, field) in [
+            ("/e?colour=red", "colour"),
+            ("/e?ack=maybe", "ack"),
+            ("/e?type=", "type"),
+            ("/e?type=A&type=B", "type"),
+            ("/e?tag=a&tag=a", "tags[1]"),
+        ] {
+            assert_eq!(read(target).unwrap_err().field.as_deref(), Some(field), "{target}");
+        }
+        assert_eq!(read("/e?tag=%ff").unwrap_err().kind.status, 400);
+    }
+}
