@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # servers.sh and the driver assign what is used here
 # Sourced by the run-ingest*.sh drivers after servers.sh: builds the floors, starts servers of ingest by name.
 cargo build --release --quiet -p floor
 bench=${BENCH_BIN:-$PWD/../target/release/wellspring}

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the run-*.sh drivers: builds wsbench, starts and stops servers on free loopback ports in a
 # temporary folder on a real disk, and writes results. Every process is stopped by its own id.
 #
