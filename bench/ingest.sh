@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # servers.sh and the driver assign what is used here
 # Sourced by the run-ingest*.sh drivers after servers.sh: builds the floors, starts servers of ingest by name.
-cargo build --release --quiet -p floor
+CARGO_BUILD_JOBS=${CARGO_BUILD_JOBS:-1} cargo build --release --quiet -p floor
 bench=${BENCH_BIN:-$PWD/../target/release/wellspring}
 if [ ! -x "$bench" ]; then
     echo "no load tester at $bench: build it (cargo build --release) or set BENCH_BIN" >&2
