@@ -28,12 +28,13 @@ pub(super) struct Flusher<S> {
     attempts_left: u32,
 }
 
-/// Refuses pushes when the thread ends, however it ends.
+/// When the thread ends, however it ends: nothing is taken any more, and nobody waits for it.
 struct Ending(Arc<Shared>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
         self.0.refuse("the flusher has stopped");
+        self.0.answer_all();
     }
 }
 

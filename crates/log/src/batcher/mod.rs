@@ -54,6 +54,7 @@ mod sink;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 pub use crate::amount::Amount;
 pub use event::EventTemplate;
@@ -63,6 +64,7 @@ pub use producer::{Producer, PushError, Receipt, Wake};
 pub use sink::{Sink, Stored, Trouble};
 
 use crate::options::Clock;
+use crate::segments::lock;
 use crate::threads;
 use flusher::Flusher;
 use shared::{Link, Partition, Shared};
@@ -133,8 +135,9 @@ impl Drop for Closer {
 impl Closer {
     fn close(&self) {
         self.shared.close();
-        let thread = crate::segments::lock(&self.flusher).take();
-        if let Some(thread) = thread {
+        let Some(thread) = lock(&self.flusher).take() else { return };
+        // A wake may drop the last handle on the flusher's own thread, which cannot wait for itself.
+        if thread.thread().id() != std::thread::current().id() {
             let _ = thread.join();
         }
     }
@@ -177,6 +180,8 @@ impl Batcher {
 
     /// Takes no more, stores what has been accepted, and ends the thread. If the sink cannot store
     /// (its trouble lasts over a second), [`Figures::lost_possible`] says afterwards what is lost.
+    ///
+    /// Let producers end first: a push that runs at the same time as this may be accepted too late to be stored.
     pub fn close(&self) {
         self.closer.close();
     }

@@ -1,4 +1,4 @@
-//! The ring alone; `tests/ring_model.rs` has the two threads.
+//! The ring alone; `tests/batcher_model.rs` has the two threads.
 
 use super::ring::*;
 use proptest::prelude::*;

@@ -3,6 +3,7 @@
 use super::figures::Figures;
 use super::producer::Wake;
 use super::ring::Reader;
+use super::wanted::Wanted;
 use super::{Options, PushError};
 use crate::amount::{Amount, Count};
 use crate::segments::lock;
@@ -30,7 +31,7 @@ const CLOSED: u8 = 2;
 pub(super) struct Link {
     pub(super) counts: Counts,
     /// The producer wants to be woken when something has been released.
-    wanted: AtomicBool,
+    pub(super) wanted: Wanted,
     /// The producer is gone.
     pub(super) finished: AtomicBool,
     waiter: Mutex<Option<Thread>>,
@@ -57,31 +58,22 @@ impl Link {
     pub(super) fn new(wake: Option<Wake>) -> Link {
         Link {
             counts: Counts::default(),
-            wanted: AtomicBool::new(false),
+            wanted: Wanted::new(),
             finished: AtomicBool::new(false),
             waiter: Mutex::new(None),
             wake: WakeSlot(wake),
         }
     }
 
-    /// Asks to be woken. What is then found not yet released will be followed by a wake.
-    pub(super) fn want(&self) {
-        self.wanted.store(true, Ordering::SeqCst);
-        // Pairs with the fence in `answer`: either this thread sees what was
-        // released, or the flusher sees that it is wanted.
-        fence(Ordering::SeqCst);
-    }
-
-    /// The same for a thread that is about to park.
+    /// Asks to be woken by a thread that is about to park. See [`Wanted::ask`].
     pub(super) fn want_unpark(&self) {
         *lock(&self.waiter) = Some(std::thread::current());
-        self.want();
+        self.wanted.ask();
     }
 
     /// Wakes the producer if it asked for it. Called after a release or a change of state.
     pub(super) fn answer(&self) {
-        fence(Ordering::SeqCst);
-        if !self.wanted.load(Ordering::Relaxed) || !self.wanted.swap(false, Ordering::SeqCst) {
+        if !self.wanted.take() {
             return;
         }
         if let Some(thread) = lock(&self.waiter).take() {
@@ -266,6 +258,12 @@ impl Shared {
             FULL => Some(PushError::StorageFull),
             _ => Some(PushError::Closed { reason: lock(&self.reason).clone() }),
         }
+    }
+
+    /// Answers every producer that waits.
+    pub(super) fn answer_all(&self) {
+        let live = lock(&self.links).live.clone();
+        live.iter().for_each(|link| link.answer());
     }
 
     pub(super) fn figures(&self) -> Figures {

@@ -1,11 +1,11 @@
 //! What the ring is made of: atomics, and bytes that two threads share.
 //!
-//! `tests/ring_model.rs` compiles `ring.rs` against loom's versions of the
-//! same names and tries every order in which the two threads can run.
+//! `tests/batcher_model.rs` compiles `ring.rs` and `wanted.rs` against loom's versions
+//! of the same names and tries every order in which the two threads can run.
 
 use std::cell::UnsafeCell;
 pub(super) use std::sync::Arc;
-pub(super) use std::sync::atomic::{AtomicU64, Ordering};
+pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 /// A stretch of a [`Bytes`], borrowed.
 pub(super) type Read<'a> = &'a [u8];

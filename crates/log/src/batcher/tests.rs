@@ -269,6 +269,16 @@ fn producers_that_go_leave_their_counts_and_their_frames() {
 fn a_sink_that_panics_refuses_pushes_instead_of_hanging_them() {
     let (sink, _) = CheckingSink::new(|| panic!("meant: the sink of this test panics"));
     let batcher = batcher(sink, small(Overflow::Block));
+    let (tell, told) = std::sync::mpsc::channel();
+    let mut waiting = batcher.producer(
+        0,
+        Some(Arc::new(move || {
+            let _ = tell.send(());
+        })),
+    );
+    waiting.want_wake();
+    waiting.push(&frame(1, 0)).unwrap();
+    told.recv_timeout(Duration::from_secs(20)).expect("who waits is told");
     let mut producer = batcher.producer(0, None);
     let refused = (0..1_000_000u64).find_map(|n| producer.push(&frame(0, n)).err());
     assert!(matches!(refused, Some(PushError::Closed { .. })), "{refused:?}");

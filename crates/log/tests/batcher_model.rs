@@ -1,12 +1,12 @@
-//! The batcher's ring under loom: every order in which its two threads can run,
-//! with every value an atomic load may return. The ring is the crate's own
-//! source file, compiled here against loom's atomics and cells.
+//! The batcher's ring, and its way of asking to be told, under loom: every order
+//! in which two threads can run, with every value an atomic load may return. Both
+//! are the crate's own source files, compiled here against loom's atomics and cells.
 
 #![allow(unreachable_pub, missing_docs, dead_code)] // one binary, nothing is public
 
 mod sync {
     pub(super) use loom::sync::Arc;
-    pub(super) use loom::sync::atomic::{AtomicU64, Ordering};
+    pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
     pub(super) type Read<'a> = Vec<u8>;
 
@@ -39,6 +39,9 @@ mod sync {
 #[allow(clippy::ptr_arg)]
 #[path = "../src/batcher/ring.rs"]
 mod ring;
+
+#[path = "../src/batcher/wanted.rs"]
+mod wanted;
 
 /// Pushes frames of these lengths, each filled with its number from 1, as often as it takes.
 fn produce(mut writer: ring::Writer, lengths: &[usize]) {
@@ -95,4 +98,22 @@ fn frames_that_fill_the_lap_exactly() {
 #[test]
 fn frames_that_skip_the_end_of_every_lap() {
     check(&[1, 2, 2, 2, 2]);
+}
+
+#[test]
+fn who_asks_sees_the_change_or_is_told_of_it() {
+    use loom::sync::Arc;
+    use loom::sync::atomic::{AtomicU64, Ordering};
+    loom::model(|| {
+        let shared = Arc::new((wanted::Wanted::new(), AtomicU64::new(0)));
+        let other = Arc::clone(&shared);
+        let flusher = loom::thread::spawn(move || {
+            other.1.store(1, Ordering::Release);
+            other.0.take()
+        });
+        shared.0.ask();
+        let seen = shared.1.load(Ordering::Acquire) == 1;
+        let told = flusher.join().unwrap();
+        assert!(seen || told, "the asker waits for ever");
+    });
 }
