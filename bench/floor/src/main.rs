@@ -41,7 +41,8 @@ fn run() -> Outcome<()> {
         return Err(USAGE.into());
     };
     if let Some(core) = arguments.next() {
-        pin_to(core.parse().map_err(|_| format!("{core:?} is not a core; {USAGE}"))?)?;
+        let number = core.parse().map_err(|_| format!("{core:?} is not a core; {USAGE}"))?;
+        pin_to(number).map_err(|error| format!("core {core}: {error}"))?;
     }
     let listener = TcpListener::bind(&address).map_err(|error| format!("{address}: {error}"))?;
     set_nodelay(&listener)?;
