@@ -10,6 +10,8 @@ mod crash;
 mod dialects;
 mod examples;
 mod freshness;
+#[cfg(target_os = "linux")]
+mod lean;
 mod lifecycle;
 mod race;
 mod rubbish;
