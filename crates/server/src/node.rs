@@ -41,6 +41,17 @@ pub(crate) enum NodeError {
     },
 }
 
+/// Why a log has no batcher.
+#[derive(Debug)]
+pub(crate) enum NoBatcher {
+    /// There is no log of that name.
+    NoLog,
+    /// It is being closed, perhaps to be emptied. A retry may help.
+    Closing,
+    /// The system gives no thread. A retry may help.
+    NoThread(std::io::Error),
+}
+
 impl fmt::Display for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -156,21 +167,22 @@ impl Node {
         logs.iter().map(|(name, entry)| (name.clone(), entry.log.clone())).collect()
     }
 
-    /// The batcher in front of a log, started if need be; `None` if there is no such log.
+    /// The batcher in front of a log, started if need be.
     ///
     /// # Errors
-    /// The log is being closed, or the system gives no thread.
-    pub(crate) fn batcher(&self, name: &str) -> Option<std::io::Result<Batcher>> {
-        let entry = self.entry(name)?;
+    /// [`NoBatcher`].
+    pub(crate) fn batcher(&self, name: &str) -> Result<Batcher, NoBatcher> {
+        let entry = self.entry(name).ok_or(NoBatcher::NoLog)?;
         let mut batching = entry.batching.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(match &*batching {
+        match &*batching {
             Batching::Started(batcher) => Ok(batcher.clone()),
-            Batching::Closed(_) => Err(std::io::Error::other("the log is being closed")),
-            Batching::Idle => entry
-                .log
-                .batcher(self.batching)
-                .inspect(|batcher| *batching = Batching::Started(batcher.clone())),
-        })
+            Batching::Closed(_) => Err(NoBatcher::Closing),
+            Batching::Idle => {
+                let batcher = entry.log.batcher(self.batching).map_err(NoBatcher::NoThread)?;
+                *batching = Batching::Started(batcher.clone());
+                Ok(batcher)
+            }
+        }
     }
 
     fn entry(&self, name: &str) -> Option<Entry> {

@@ -62,7 +62,6 @@ impl<S: Sink> Flusher<S> {
         loop {
             // Read before looking: what was accepted before closing is then seen.
             let closing = self.shared.is_closing();
-            self.admit();
             if !self.look() {
                 self.retire();
                 if closing {
@@ -90,14 +89,29 @@ impl<S: Sink> Flusher<S> {
     }
 
     /// Observes every partition, whatever is stored later first: who has pushed to one
-    /// with a lower order and then to this one is seen in both, or not in this one.
+    /// with a lower order and then to this one is seen in both, or not in this one. So
+    /// what was made meanwhile is admitted before each lower order is looked at.
     fn look(&mut self) -> bool {
         let mut some = false;
-        for partition in self.partitions.iter_mut().rev() {
-            partition.reader.observe();
-            some |= partition.reader.has_content();
+        let mut observed_from = None;
+        loop {
+            self.admit();
+            let end = observed_from.map_or(self.partitions.len(), |order| self.first_of(order));
+            let Some(order) = self.partitions[..end].last().map(|last| last.order) else {
+                return some;
+            };
+            let start = self.first_of(order);
+            for partition in &mut self.partitions[start..end] {
+                partition.reader.observe();
+                some |= partition.reader.has_content();
+            }
+            observed_from = Some(order);
         }
-        some
+    }
+
+    /// Where the partitions of this order, or a higher one, begin.
+    fn first_of(&self, order: u8) -> usize {
+        self.partitions.partition_point(|partition| partition.order < order)
     }
 
     /// How long more may be gathered before a flush.

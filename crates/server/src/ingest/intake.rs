@@ -5,6 +5,7 @@ use super::target;
 use super::{Media, Target};
 use crate::http::Shell;
 use crate::http::problem::{self, Problem};
+use crate::node::NoBatcher;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -203,11 +204,12 @@ impl Intake {
 
     fn renew(&mut self, source: usize) -> Result<(), Box<Problem>> {
         let source = &mut self.sources[source];
-        let batcher =
-            self.shell.node.batcher(&source.log).ok_or_else(|| no_such_log(&source.log))?;
-        let batcher = batcher.map_err(|error| {
-            problem::INTERNAL
-                .because(format!("the thread that stores events cannot start: {error}"))
+        let batcher = self.shell.node.batcher(&source.log).map_err(|why| match why {
+            NoBatcher::NoLog => no_such_log(&source.log),
+            NoBatcher::Closing if self.shell.is_stopping() => stopping(),
+            NoBatcher::Closing => problem::LOG_CLOSED.because("the log is being closed"),
+            NoBatcher::NoThread(error) => problem::INTERNAL
+                .because(format!("the thread that stores events cannot start: {error}")),
         })?;
         source.producer = Some(batcher.producer(self.order as u8, Some(Arc::clone(&self.wake))));
         source.generation += 1;
@@ -222,9 +224,7 @@ impl Intake {
                 problem::TOO_LARGE.because(detail).limit(limit as u64)
             }
             PushError::StorageFull => problem::STORAGE_FULL.because(detail),
-            PushError::Closed { .. } if self.shell.is_stopping() => {
-                problem::SHUTTING_DOWN.because("the server is stopping")
-            }
+            PushError::Closed { .. } if self.shell.is_stopping() => stopping(),
             PushError::Closed { .. } => problem::LOG_CLOSED.because(detail),
             PushError::Invalid(invalid) => invalid.into(),
         }
@@ -259,6 +259,10 @@ impl Intake {
 
 fn unknown(reason: &str) -> Box<Problem> {
     problem::OUTCOME_UNKNOWN.because(format!("the events may or may not be stored: {reason}"))
+}
+
+fn stopping() -> Box<Problem> {
+    problem::SHUTTING_DOWN.because("the server is stopping")
 }
 
 fn no_such_log(log: &str) -> Box<Problem> {

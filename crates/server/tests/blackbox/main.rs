@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, missing_docs)] // one binary, nothing is public
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
+mod account;
 mod append;
 mod bench;
 mod client;
@@ -10,9 +11,12 @@ mod crash;
 mod dialects;
 mod examples;
 mod freshness;
+mod ingest_account;
+mod ingest_crash;
 #[cfg(target_os = "linux")]
 mod lean;
 mod lifecycle;
+mod numbered;
 mod race;
 mod rubbish;
 mod server;

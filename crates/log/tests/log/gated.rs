@@ -1,0 +1,114 @@
+//! A disk whose barriers wait until they are let through: slow for as long as a
+//! test needs it.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex};
+use wellspring_log::storage::simulated::SimulatedStorage;
+use wellspring_log::storage::{Storage, StorageFile};
+
+/// Whether barriers pass.
+#[derive(Debug, Default)]
+pub struct Gate {
+    closed: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    pub fn close(&self) {
+        *self.closed.lock().unwrap() = true;
+    }
+
+    pub fn open(&self) {
+        *self.closed.lock().unwrap() = false;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        let closed = self.closed.lock().unwrap();
+        drop(self.opened.wait_while(closed, |closed| *closed).unwrap());
+    }
+}
+
+/// A simulated folder behind a gate.
+#[derive(Debug, Clone)]
+pub struct GatedStorage {
+    disk: SimulatedStorage,
+    pub gate: Arc<Gate>,
+}
+
+impl GatedStorage {
+    pub fn new(seed: u64) -> GatedStorage {
+        GatedStorage { disk: SimulatedStorage::new(seed), gate: Arc::default() }
+    }
+
+    fn gated(&self, file: Arc<dyn StorageFile>) -> Arc<dyn StorageFile> {
+        Arc::new(GatedFile { file, gate: Arc::clone(&self.gate) })
+    }
+}
+
+impl Storage for GatedStorage {
+    fn name(&self) -> String {
+        self.disk.name()
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        self.disk.lock()
+    }
+
+    fn unlock(&self) {
+        self.disk.unlock();
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
+        self.disk.open(name).map(|file| self.gated(file))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
+        self.disk.create(name).map(|file| self.gated(file))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        self.disk.sync_dir()
+    }
+}
+
+#[derive(Debug)]
+struct GatedFile {
+    file: Arc<dyn StorageFile>,
+    gate: Arc<Gate>,
+}
+
+impl StorageFile for GatedFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(buf, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.gate.pass();
+        self.file.sync_data()
+    }
+}

@@ -1,0 +1,168 @@
+//! The server is stopped under the load of eight connections, each with a manner
+//! of its own of sending numbered events by `POST /e`.
+//!
+//! With SIGTERM every event that was answered is stored, once, in order. With
+//! `kill -9` what is missing is the newest of each connection, answered within
+//! the loss window before the kill; what was answered as durable is there.
+//!
+//! `WELLSPRING_CRASH_CYCLES` sets how often (default 12), for each of the two.
+
+use crate::numbered::{Fate, HABITS, Ledger, ends, prefixes, push_until_cut, read_after};
+use crate::server::Server;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longest time from an answer to a `kill -9` that takes its event. Stated are 2 ms and a
+/// flush; the rest is for a machine that has much else to do.
+const WINDOW: Duration = Duration::from_millis(250);
+/// Cycles on one folder.
+const FOLDER_CYCLES: usize = 4;
+
+fn cycles() -> usize {
+    let cycles = std::env::var("WELLSPRING_CRASH_CYCLES");
+    cycles.map_or(12, |text| text.parse().expect("a number of cycles"))
+}
+
+/// Both ways in take turns.
+fn flags(cycle: usize) -> [&'static str; 2] {
+    ["--lean-loop", if cycle.is_multiple_of(2) { "true" } else { "false" }]
+}
+
+/// Pushes from all connections until `stop` has stopped the server.
+fn load<T>(address: SocketAddr, cycle: usize, stop: impl FnOnce() -> T) -> (Vec<Ledger>, T) {
+    let pushers: Vec<_> = (0..)
+        .zip(HABITS)
+        .map(|(at, habit)| {
+            let seed = cycle as u64 * 100 + at;
+            let push = move || push_until_cut(address, &format!("{cycle}-{at}"), habit, seed);
+            std::thread::spawn(push)
+        })
+        .collect();
+    // Anywhere between the first request and some hundred flushes.
+    std::thread::sleep(Duration::from_millis(3 + (cycle as u64 * 41) % 170));
+    let stopped = stop();
+    (pushers.into_iter().map(|pusher| pusher.join().expect("a pusher")).collect(), stopped)
+}
+
+fn head(server: &Server) -> u64 {
+    server.client().get("/v1/head").unwrap().expect(200)["head"].as_u64().unwrap()
+}
+
+/// Runs `cycle` again and again, now and then on a fresh folder.
+fn run(mut cycle: impl FnMut(&Path, usize)) {
+    let mut dir = tempfile::tempdir().unwrap();
+    for number in 0..cycles() {
+        if number.is_multiple_of(FOLDER_CYCLES) {
+            dir = tempfile::tempdir().unwrap();
+        }
+        cycle(dir.path(), number);
+    }
+}
+
+#[test]
+fn sigterm_at_any_moment_stores_every_answered_event_once_and_in_order() {
+    let mut answered = 0;
+    run(|dir, cycle| {
+        let mut server = Server::start_in(dir, &flags(cycle));
+        let before = head(&server);
+        let address = server.address;
+        let (ledgers, status) = load(address, cycle, || server.terminate());
+        assert!(status.success(), "{status}");
+        let again = Server::start_in(dir, &flags(cycle));
+        let events = read_after(&mut again.client(), before);
+        for (ledger, there) in ledgers.iter().zip(prefixes(&events, &ledgers)) {
+            let mut whole = there == 0;
+            for (sent, end) in ends(ledger) {
+                whole |= there == end;
+                let must = matches!(sent.fate, Fate::Accepted | Fate::Durable);
+                assert!(
+                    !must || end <= there,
+                    "cycle {cycle}, {} ({:?}): {sent:?} was answered, only {there} are there",
+                    ledger.name,
+                    ledger.habit
+                );
+            }
+            assert!(whole, "cycle {cycle}, {}: a body is there in part", ledger.name);
+            answered += ledger.answered();
+        }
+    });
+    println!("{answered} events answered in {} cycles, all there", cycles());
+    assert!(answered > cycles() as u64 * 20, "the load reached the server: {answered}");
+}
+
+/// The longest a write and its barrier take while `done` is not set: what the disk and the
+/// machine add to the window.
+fn slowest_barrier(dir: &Path, done: &AtomicBool) -> Duration {
+    let mut file = std::fs::File::create(dir.join("yardstick")).unwrap();
+    let mut slowest = Duration::ZERO;
+    while !done.load(Ordering::SeqCst) {
+        let begun = Instant::now();
+        file.write_all(&[1; 512]).unwrap();
+        file.sync_data().unwrap();
+        slowest = slowest.max(begun.elapsed());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    slowest
+}
+
+/// What a kill took.
+#[derive(Debug, Default)]
+struct Toll {
+    answered: u64,
+    missing: u64,
+    /// From the answer of a missing event to the kill.
+    longest: Duration,
+}
+
+impl Toll {
+    fn add(&mut self, cycle: usize, ledger: &Ledger, there: usize, killed: Instant) {
+        self.answered += ledger.answered();
+        for (sent, end) in ends(ledger) {
+            let Some(answered) = sent.answered.filter(|_| end > there) else { continue };
+            assert!(
+                sent.fate != Fate::Durable,
+                "cycle {cycle}, {}: {sent:?} was answered as durable, only {there} are there",
+                ledger.name
+            );
+            self.missing += sent.events.min((end - there) as u64);
+            self.longest = self.longest.max(killed.saturating_duration_since(answered));
+        }
+    }
+}
+
+#[test]
+fn kill_9_takes_the_newest_of_each_connection_within_the_window_and_nothing_durable() {
+    let mut all = Toll::default();
+    run(|dir, cycle| {
+        let server = Server::start_in(dir, &flags(cycle));
+        let before = head(&server);
+        let (address, done) = (server.address, AtomicBool::new(false));
+        let (ledgers, killed, barrier) = std::thread::scope(|scope| {
+            let yardstick = scope.spawn(|| slowest_barrier(dir, &done));
+            let (ledgers, killed) = load(address, cycle, || {
+                let killed = Instant::now();
+                server.kill();
+                killed
+            });
+            done.store(true, Ordering::SeqCst);
+            (ledgers, killed, yardstick.join().unwrap())
+        });
+        let again = Server::start_in(dir, &flags(cycle));
+        let events = read_after(&mut again.client(), before);
+        let mut toll = Toll::default();
+        for (ledger, there) in ledgers.iter().zip(prefixes(&events, &ledgers)) {
+            toll.add(cycle, ledger, there, killed);
+        }
+        // One barrier may be under way when an event comes, and its own follows.
+        let window = WINDOW + 2 * barrier;
+        assert!(toll.longest <= window, "cycle {cycle}: {toll:?}; {window:?} is too long already");
+        all.answered += toll.answered;
+        all.missing += toll.missing;
+        all.longest = all.longest.max(toll.longest);
+    });
+    println!("in {} cycles: {all:?}", cycles());
+    assert!(all.answered > cycles() as u64 * 20, "the load reached the server: {all:?}");
+}
