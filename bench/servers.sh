@@ -1,8 +1,10 @@
+# shellcheck shell=bash
 # Sourced by the run-*.sh drivers: builds wsbench, starts and stops servers on free loopback ports in a
 # temporary folder on a real disk, and writes results. Every process is stopped by its own id.
 #
 # Environment: WELLSPRING_BIN (default ../target/release/wellspring; "null" takes the null server instead, to
-# try the drivers), UMADB_VERSION, ROUNDS, BENCH_TMP, BENCH_CACHE, BENCH_BOOST=1 (own autogroup at nice -15).
+# try the drivers; NULL_LOSE=n makes it lose each n-th event of POST /e, to see them fail), UMADB_VERSION,
+# ROUNDS, BENCH_TMP, BENCH_CACHE, BENCH_BOOST=1 (own autogroup at nice -15).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -25,7 +27,8 @@ server_core=0
 client_core=$(( $(nproc) > 1 ? 1 : 0 ))
 declare -A address pid
 
-if [ "$wellspring" != null ] && [ ! -x "$wellspring" ]; then
+# A driver that starts no server sets `serverless` before it sources this.
+if [ -z "${serverless:-}" ] && [ "$wellspring" != null ] && [ ! -x "$wellspring" ]; then
     echo "no Wellspring at $wellspring: build it (cargo build --release) or set WELLSPRING_BIN" >&2
     exit 1
 fi
@@ -38,25 +41,35 @@ install_umadb() {
     "$cache/umadb-venv/bin/pip" install --quiet "umadb==${UMADB_VERSION:-0.7.8}"
 }
 
-# start LABEL KIND PINNING [ARGUMENT…]: starts a server and waits until it answers. KIND is wellspring, umadb
-# or null; PINNING is "pinned" or "none". Leaves address[LABEL] and pid[LABEL].
+# answers KIND ADDRESS: whether the server answers (a floor: whether it listens, for it knows only POST /e).
+answers() {
+    case $1 in
+        epoll | uring | hyper) (exec 3<> "/dev/tcp/${2%:*}/${2##*:}") 2> /dev/null ;;
+        umadb) "$wsbench" head --server umadb --address "$2" > /dev/null 2>&1 ;;
+        *) "$wsbench" head --server wellspring --address "$2" > /dev/null 2>&1 ;;
+    esac
+}
+
+# start LABEL KIND PINNING [ARGUMENT…]: starts a server and waits until it answers. KIND is wellspring, umadb,
+# null, or a floor (epoll, uring, hyper); PINNING is "pinned" or "none". Leaves address[LABEL] and pid[LABEL].
 start() {
     local label=$1 kind=$2 pinning=$3; shift 3
-    local at data=$work/$label dialect=wellspring run=()
+    local at data=$work/$label run=()
     at=$("$wsbench" free-address)
     mkdir -p "$data"
     [ "$pinning" = pinned ] && run=(taskset -c "$server_core")
     [ "$kind" = wellspring ] && [ "$wellspring" = null ] && kind=null
     case $kind in
         wellspring) run+=("$wellspring" serve --data "$data" --listen "$at" "$@") ;;
-        umadb) dialect=umadb; run+=("$umadb" --listen "$at" --db-path "$data" "$@") ;;
-        null) run+=("$wsbench" null-server --address "$at") ;;
+        umadb) run+=("$umadb" --listen "$at" --db-path "$data" "$@") ;;
+        null) run+=("$wsbench" null-server --address "$at" ${NULL_LOSE:+--lose "$NULL_LOSE"}) ;;
+        epoll | uring | hyper) run+=("${wsbench%/*}/floor" "$kind" "$at") ;;
     esac
     "${run[@]}" > "$work/$label.log" 2>&1 &
     pid[$label]=$!
     address[$label]=$at
     for _ in $(seq 300); do
-        "$wsbench" head --server "$dialect" --address "$at" > /dev/null 2>&1 && return
+        answers "$kind" "$at" && return
         kill -0 "${pid[$label]}" 2> /dev/null || break
         sleep 0.1
     done

@@ -108,18 +108,30 @@ impl HttpConnection {
         })
     }
 
-    /// Sends a request and hands the body to `each` as it arrives; returns the status.
+    /// Sends a request, with JSON if there is a body, and hands the answer's body to `each` as it arrives;
+    /// returns the status.
     pub(crate) fn call(
         &mut self,
         method: &str,
         path: &str,
         accept: &str,
         body: Option<&[u8]>,
+        each: impl FnMut(&[u8]),
+    ) -> Outcome<u16> {
+        self.call_with(method, path, accept, body.map(|body| ("application/json", body)), each)
+    }
+
+    /// The same with the body's content type.
+    pub(crate) fn call_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        accept: &str,
+        body: Option<(&str, &[u8])>,
         mut each: impl FnMut(&[u8]),
     ) -> Outcome<u16> {
         self.output.clear();
-        let content_type = if body.is_some() { "application/json" } else { "" };
-        let body = body.unwrap_or_default();
+        let (content_type, body) = body.unwrap_or_default();
         write_request(method, &self.host, path, accept, content_type, body, &mut self.output);
         self.stream.write_all(&self.output)?;
         self.input.clear();

@@ -3,6 +3,7 @@
 
 mod append_latency;
 mod append_throughput;
+mod batcher;
 mod closed_loop;
 mod condition_growth;
 mod epoll;
@@ -12,10 +13,15 @@ mod grpc;
 mod h2_client;
 mod http1;
 mod http2;
+mod ingest;
+mod ingest_account;
+mod ingest_fill;
+mod ingest_report;
 mod machine;
 mod null_server;
 mod open_time;
 mod proto;
+mod read_counter;
 mod reads;
 mod report;
 mod row;
@@ -36,10 +42,15 @@ wsbench SUBCOMMAND --flag value …
   fill               --server S --address A --events N the standing data set
   head               --server S --address A            prints the head; fails until the server answers
   free-address                                         a loopback address nobody listens on
-  null-server        --address A                       answers and stores nothing: the client's ceiling
+  ingest             --server I --address A --bench B --server-pid P --connections N   POST /e, every 202 counted
+  read-counter       --server I --address A --connections N   every read is an answer, as the original counts
+  batcher                                              64-byte messages, delivered and verified; and memcpy
+  ingest-fill        --address A --events N            makes the log long, by NDJSON through POST /e
+  ingest-report      --file F [--against SERVER]       Markdown tables of ingest and read-counter
+  null-server        --address A [--lose N]            answers and stores nothing: the client's ceiling
   report             --file F                          Markdown tables from rows
   environment                                          the machine, as Markdown
-S is wellspring or umadb. Common flags: --out FILE --round N --pin CORE --pinning LABEL --server-name NAME.";
+S is wellspring or umadb, I is wellspring or floor. Common flags: --out FILE --round N --pin CORE --pinning LABEL --server-name NAME.";
 
 fn main() -> std::process::ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -75,10 +86,16 @@ fn dispatch(subcommand: &str, mut flags: Flags) -> Outcome<()> {
             println!("{}", std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?);
             Ok(())
         }
+        "batcher" => batcher::run(flags),
+        "ingest" => ingest::run(flags),
+        "read-counter" => read_counter::run(flags),
+        "ingest-fill" => ingest_fill::run(flags),
+        "ingest-report" => ingest_report::run(flags),
         "null-server" => {
             let address: String = flags.required("address")?;
+            let lose = flags.optional("lose")?;
             flags.finish()?;
-            null_server::serve(&address)
+            null_server::serve(&address, lose)
         }
         "report" => report::run(flags),
         "environment" => {

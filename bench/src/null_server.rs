@@ -1,6 +1,7 @@
 //! A server that stores nothing: it acknowledges every append at once, over HTTP/1.1 and gRPC. What the
 //! client reaches against it is the client's own ceiling; a real result near it is client-limited.
-//! Over HTTP/1.1 it also streams as many made-up events as it has acknowledged, ten for a tag.
+//! Over HTTP/1.1 it also streams as many made-up events as it has acknowledged, ten for a tag; and it takes
+//! `POST /e`, with an account that is right unless it was told to lose events, to try the drivers' checks.
 
 use crate::{
     epoll::{Epoll, would_block},
@@ -23,6 +24,11 @@ const ANSWER_HEADERS: &[u8] = b"\x88\x0f\x10\x10application/grpc";
 /// `grpc-status: 0`.
 const TRAILERS: &[u8] = b"\x00\x0bgrpc-status\x010";
 
+/// The answer to `POST /e`, as WIRE §2 has it.
+const ACCEPTED: &[u8] =
+    b"HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\
+    Connection: keep-alive\r\n\r\n{\"ok\":true}";
+
 struct Peer {
     socket: TcpStream,
     input: Vec<u8>,
@@ -32,14 +38,25 @@ struct Peer {
     owed_window: u32,
 }
 
-/// Serves until killed. Answers carry growing positions, and `head` tells the last one.
-pub(crate) fn serve(address: &str) -> Outcome<()> {
+/// What the server pretends to have stored.
+struct Pretence {
+    /// The position of the last event.
+    position: u64,
+    /// Events taken by `POST /e`.
+    accepted: u64,
+    /// Every so many of them one is not in the log.
+    lose: Option<u64>,
+}
+
+/// Serves until killed. Answers carry growing positions, and `head` tells the last one. With `lose`, each
+/// event of that number that `POST /e` takes is missing from the head.
+pub(crate) fn serve(address: &str, lose: Option<u64>) -> Outcome<()> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let epoll = Epoll::new()?;
     epoll.add(listener.as_raw_fd(), LISTENER)?;
     let mut peers: HashMap<usize, Peer> = HashMap::new();
-    let mut position = 0;
+    let mut log = Pretence { position: 0, accepted: 0, lose };
     loop {
         for token in epoll.wait(-1)? {
             if token == LISTENER {
@@ -55,7 +72,7 @@ pub(crate) fn serve(address: &str) -> Outcome<()> {
                     );
                 }
             } else if let Some(peer) = peers.get_mut(&token)
-                && peer.serve(&mut position).is_err()
+                && peer.serve(&mut log).is_err()
             {
                 peers.remove(&token);
             }
@@ -63,8 +80,22 @@ pub(crate) fn serve(address: &str) -> Outcome<()> {
     }
 }
 
+impl Pretence {
+    fn take(&mut self, events: u64) {
+        let lost = |accepted: u64| self.lose.map_or(0, |every| accepted / every.max(1));
+        self.position += events - (lost(self.accepted + events) - lost(self.accepted));
+        self.accepted += events;
+    }
+
+    fn account(&self) -> String {
+        let taken = format!(r#"{{"events":{},"bytes":0}}"#, self.accepted);
+        let none = r#"{"events":0,"bytes":0}"#;
+        format!(r#"{{"accepted":{taken},"stored":{taken},"in_flight":{none},"dropped":{none}}}"#)
+    }
+}
+
 impl Peer {
-    fn serve(&mut self, position: &mut u64) -> Outcome<()> {
+    fn serve(&mut self, log: &mut Pretence) -> Outcome<()> {
         let kept = self.input.len();
         self.input.resize(kept + (1 << 16), 0);
         let read = match self.socket.read(&mut self.input[kept..]) {
@@ -75,8 +106,7 @@ impl Peer {
         };
         self.input.truncate(kept + read);
         let speaks_http2 = *self.speaks_http2.get_or_insert(self.input.starts_with(b"PRI "));
-        let used =
-            if speaks_http2 { self.answer_http2(position) } else { self.answer_http1(position)? };
+        let used = if speaks_http2 { self.answer_http2(log) } else { self.answer_http1(log)? };
         self.input.drain(..used);
         self.flush()
     }
@@ -94,7 +124,7 @@ impl Peer {
         Ok(())
     }
 
-    fn answer_http1(&mut self, position: &mut u64) -> Outcome<usize> {
+    fn answer_http1(&mut self, log: &mut Pretence) -> Outcome<usize> {
         let mut used = 0;
         loop {
             let mut headers = [httparse::EMPTY_HEADER; 16];
@@ -102,26 +132,39 @@ impl Peer {
             let httparse::Status::Complete(head) = request.parse(&self.input[used..])? else {
                 break;
             };
-            let mut length = 0;
+            let (mut length, mut lines) = (0, false);
             for header in request.headers.iter() {
                 if header.name.eq_ignore_ascii_case("content-length") {
                     length = std::str::from_utf8(header.value)?.parse()?;
+                } else if header.name.eq_ignore_ascii_case("content-type") {
+                    lines = header.value == b"application/x-ndjson";
                 }
             }
             if self.input.len() < used + head + length {
                 break;
             }
             let path = request.path.unwrap_or_default().to_owned();
+            let method = request.method.unwrap_or_default().to_owned();
             let body = &self.input[used + head..used + head + length];
-            *position += memchr::memmem::find_iter(body, b"{\"type\":").count() as u64;
+            log.position += memchr::memmem::find_iter(body, b"{\"type\":").count() as u64;
             used += head + length;
-            if path.starts_with("/v1/events") {
-                self.stream_events(if path.contains("tag=") { 10 } else { *position })?;
+            if path == "/e" && method == "POST" {
+                log.take(if lines { memchr::memchr_iter(b'\n', body).count() } else { 1 } as u64);
+                self.output.extend_from_slice(ACCEPTED);
                 continue;
             }
-            let body = format!(
-                r#"{{"first":{position},"last":{position},"head":{position},"replayed":false}}"#
-            );
+            if path.starts_with("/v1/events") {
+                self.stream_events(if path.contains("tag=") { 10 } else { log.position })?;
+                continue;
+            }
+            let position = log.position;
+            let body = if path == "/v1/ingest" {
+                log.account()
+            } else {
+                format!(
+                    r#"{{"first":{position},"last":{position},"head":{position},"replayed":false}}"#
+                )
+            };
             write!(
                 self.output,
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nwellspring-position: {position}\r\n\
@@ -161,7 +204,7 @@ impl Peer {
         Ok(())
     }
 
-    fn answer_http2(&mut self, position: &mut u64) -> usize {
+    fn answer_http2(&mut self, log: &mut Pretence) -> usize {
         let mut used = 0;
         if self.input.starts_with(http2::PREFACE) {
             used = http2::PREFACE.len();
@@ -182,7 +225,7 @@ impl Peer {
                     }
                     if frame.flags & http2::END_STREAM != 0 {
                         // A Head request is an empty message; both answers have the position in field 1.
-                        *position += u64::from(frame.payload.len() > 5);
+                        log.position += u64::from(frame.payload.len() > 5);
                         let out = &mut self.output;
                         http2::write_frame(
                             http2::HEADERS,
@@ -192,7 +235,7 @@ impl Peer {
                             out,
                         );
                         let mut message = Vec::with_capacity(16);
-                        write_grpc(&AppendResponse { position: *position }, &mut message);
+                        write_grpc(&AppendResponse { position: log.position }, &mut message);
                         http2::write_frame(http2::DATA, 0, frame.stream, &message, out);
                         let flags = http2::END_HEADERS | http2::END_STREAM;
                         http2::write_frame(http2::HEADERS, flags, frame.stream, TRAILERS, out);

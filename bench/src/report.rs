@@ -29,7 +29,7 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
 }
 
 /// Keys in the order of their first appearance.
-fn in_order<K: PartialEq>(keys: impl Iterator<Item = K>) -> Vec<K> {
+pub(crate) fn in_order<K: PartialEq>(keys: impl Iterator<Item = K>) -> Vec<K> {
     let mut seen = Vec::new();
     for key in keys {
         if !seen.contains(&key) {
@@ -167,7 +167,8 @@ fn values(rows: &[&Row]) -> Vec<f64> {
     rows.iter().map(|row| row.value).collect()
 }
 
-fn spread(values: &[f64]) -> String {
+/// The median, with the lowest and highest where there are several.
+pub(crate) fn spread(values: &[f64]) -> String {
     let (low, high) = range(values);
     match values.len() {
         0 => "–".into(),
@@ -176,7 +177,8 @@ fn spread(values: &[f64]) -> String {
     }
 }
 
-fn ratio_spread(ratios: &[f64]) -> String {
+/// The same of ratios.
+pub(crate) fn ratio_spread(ratios: &[f64]) -> String {
     let (low, high) = range(ratios);
     format!("{:.2} ({low:.2} … {high:.2})", median(ratios))
 }
@@ -188,7 +190,7 @@ fn range(values: &[f64]) -> (f64, f64) {
 }
 
 /// Three significant digits, thousands set apart.
-fn figure(value: f64) -> String {
+pub(crate) fn figure(value: f64) -> String {
     match value {
         v if v >= 1e6 => format!("{:.2} M", v / 1e6),
         v if v >= 1e4 => format!("{:.1} k", v / 1e3),

@@ -35,6 +35,9 @@ pub(crate) struct Row {
     /// Cores the server used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) server_busy: Option<f64>,
+    /// CPU time the server used for each request, in µs, user and system, all its threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) server_us: Option<f64>,
     /// How many single observations it rests on.
     #[serde(default)]
     pub(crate) samples: u64,
@@ -74,6 +77,9 @@ impl Sink {
             if let Some(value) = value {
                 line += &format!("  {name} {value:.0} µs");
             }
+        }
+        if let Some(value) = row.server_us {
+            line += &format!("  server {value:.2} µs each");
         }
         for (name, value) in [("client", row.client_busy), ("server", row.server_busy)] {
             if let Some(value) = value {

@@ -7,6 +7,8 @@ mod clock;
 mod config;
 mod http;
 mod ingest;
+#[cfg(target_os = "linux")]
+mod lean;
 mod node;
 mod serve;
 mod stats;
@@ -51,5 +53,33 @@ pub mod parsers {
     pub fn append_body(body: &[u8]) -> [Option<usize>; 2] {
         [Style::Native, Style::Dialect]
             .map(|style| read_append(body, style).ok().map(|append| append.events.len()))
+    }
+
+    /// What an ingest connection came to.
+    #[cfg(target_os = "linux")]
+    #[derive(Debug, PartialEq, Eq)]
+    pub struct Ingested {
+        /// Targets and bodies taken, in order.
+        pub taken: Vec<(String, Vec<u8>)>,
+        /// Statuses answered, `100 Continue` apart; `None` if what was sent is no sequence of answers.
+        pub statuses: Option<Vec<u16>>,
+        /// The bytes the connection was handed over with, if it was.
+        pub handed_over: Option<Vec<u8>>,
+    }
+
+    /// Serves `input` as an ingest connection that sends it in pieces, as long in
+    /// turn as `lengths` says (0 counts as 1; none at all: in one piece).
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn ingest_connection(input: &[u8], lengths: &[u8]) -> Ingested {
+        let mut rest = input;
+        let mut lengths = lengths.iter().cycle();
+        let pieces = std::iter::from_fn(|| {
+            let length = lengths.next().map_or(rest.len(), |&length| usize::from(length.max(1)));
+            let (piece, behind) = rest.split_at(length.min(rest.len()));
+            rest = behind;
+            (!piece.is_empty()).then_some(piece)
+        });
+        crate::lean::ingest_connection(pieces)
     }
 }

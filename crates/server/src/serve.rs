@@ -3,12 +3,13 @@
 use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::{Shell, connection, routes};
 use crate::node::Node;
-use crate::stats::{self, Stats};
+use crate::stats::{self, OpenConnection, Stats};
+use bytes::Bytes;
 use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -69,7 +70,8 @@ fn serve(mut config: Config) -> Result<(), String> {
     let clock = crate::clock::system();
     let node = Node::open(&config, Arc::clone(&clock)).map_err(|e| e.to_string())?;
     let (stop, stopping) = watch::channel(false);
-    let stats = Arc::new(Stats::new(config.threads, routes::TABLE.len()));
+    // Each core may have two serving threads.
+    let stats = Arc::new(Stats::new(2 * config.threads, routes::TABLE.len()));
     let shell = Arc::new(Shell {
         node,
         stats,
@@ -81,7 +83,7 @@ fn serve(mut config: Config) -> Result<(), String> {
         config,
     });
     let main = runtime("main")?;
-    let threads = start_threads(&shell, &main)?;
+    let Serving { threads, wakes } = start_threads(&shell, &main)?;
     let drain = Duration::from_millis(shell.config.drain_timeout_ms);
     main.block_on(async {
         let name = signal().await.map_err(|e| format!("signals cannot be watched: {e}"))?;
@@ -93,6 +95,7 @@ fn serve(mut config: Config) -> Result<(), String> {
             }
         });
         let _ = stop.send(true);
+        wakes.iter().for_each(|wake| wake());
         // The threads bound their own draining; this waits for them without blocking the signals.
         let joined =
             tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join())));
@@ -137,8 +140,24 @@ fn runtime(name: &str) -> Result<Runtime, String> {
         .map_err(|e| format!("the runtime cannot start: {e}"))
 }
 
-/// One listener and one thread for each core. They share the port; the kernel spreads connections.
-fn start_threads(shell: &Arc<Shell>, main: &Runtime) -> Result<Vec<JoinHandle<()>>, String> {
+/// The threads that serve, and how to tell the lean ones that the server stops.
+struct Serving {
+    threads: Vec<JoinHandle<()>>,
+    wakes: Vec<Box<dyn Fn() + Send>>,
+}
+
+/// Where a serving thread's connections come from.
+enum Arrivals {
+    /// It accepts them itself.
+    Accepted(std::net::TcpListener),
+    /// The lean thread beside it hands them over.
+    #[cfg(target_os = "linux")]
+    HandedOver(tokio::sync::mpsc::UnboundedReceiver<crate::lean::Handover>),
+}
+
+/// One listener for each core, and one thread, or two with the lean loop. The
+/// listeners share the port; the kernel spreads connections.
+fn start_threads(shell: &Arc<Shell>, main: &Runtime) -> Result<Serving, String> {
     let mut address = shell.config.address()?;
     refuse_shared_port(address)?;
     let mut listeners = Vec::new();
@@ -152,30 +171,70 @@ fn start_threads(shell: &Arc<Shell>, main: &Runtime) -> Result<Vec<JoinHandle<()
             listeners.push(listener.into_std().map_err(|e| e.to_string())?);
         }
     }
-    let threads = listeners.into_iter().enumerate().map(|(index, listener)| {
-        let shell = Arc::clone(shell);
+    let mut serving = Serving { threads: Vec::new(), wakes: Vec::new() };
+    for (index, listener) in listeners.into_iter().enumerate() {
+        let arrivals = arrivals(shell, index, listener, &mut serving)?;
         let name = format!("http-{index}");
         let runtime = runtime(&name)?;
-        #[allow(clippy::disallowed_methods)] // the server's shell: a door for threads
-        std::thread::Builder::new()
-            .name(name)
-            .spawn(move || {
-                stats::enter_thread(index);
-                let drain = Duration::from_millis(shell.config.drain_timeout_ms);
-                runtime.block_on(accept_until_stopped(listener, shell, drain));
-                runtime.shutdown_timeout(Duration::from_millis(100));
-            })
-            .map_err(|e| format!("a thread cannot start: {e}"))
-    });
-    let threads = threads.collect::<Result<_, String>>()?;
+        let shell = Arc::clone(shell);
+        serving.threads.push(spawn(name, move || {
+            stats::enter_thread(index);
+            runtime.block_on(serve_until_stopped(arrivals, shell));
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        })?);
+    }
     tracing::info!(
         address = %address,
         data = %shell.config.data.display(),
         sync = shell.config.sync,
         threads = shell.config.threads,
+        lean_loop = !serving.wakes.is_empty(),
         "wellspring listens"
     );
-    Ok(threads)
+    Ok(serving)
+}
+
+#[allow(clippy::disallowed_methods)] // the server's shell: a door for threads
+fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
+    let thread = std::thread::Builder::new().name(name).spawn(work);
+    thread.map_err(|e| format!("a thread cannot start: {e}"))
+}
+
+/// Starts the lean thread of a core, if there is to be one, and gives it the listener.
+#[cfg(target_os = "linux")]
+fn arrivals(
+    shell: &Arc<Shell>,
+    index: usize,
+    listener: std::net::TcpListener,
+    serving: &mut Serving,
+) -> Result<Arrivals, String> {
+    use crate::lean::{self, Bell};
+    if !shell.config.lean_loop {
+        return Ok(Arrivals::Accepted(listener));
+    }
+    let bell = Bell::new().map_err(|e| format!("a lean thread cannot be woken: {e}"))?;
+    let bell = Arc::new(bell);
+    let ringer = Arc::clone(&bell);
+    serving.wakes.push(Box::new(move || ringer.ring()));
+    let (handover, handed_over) = tokio::sync::mpsc::unbounded_channel();
+    let shell = Arc::clone(shell);
+    serving.threads.push(spawn(format!("lean-{index}"), move || {
+        stats::enter_thread(shell.config.threads + index);
+        if let Err(error) = lean::run(&shell, listener, bell, handover) {
+            tracing::error!(%error, "a lean thread cannot start");
+        }
+    })?);
+    Ok(Arrivals::HandedOver(handed_over))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn arrivals(
+    _: &Arc<Shell>,
+    _: usize,
+    listener: std::net::TcpListener,
+    _: &mut Serving,
+) -> Result<Arrivals, String> {
+    Ok(Arrivals::Accepted(listener))
 }
 
 /// The threads share the port by `SO_REUSEPORT`, which would let a second server
@@ -199,8 +258,51 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Accepts connections until the server stops, then waits for those that are open.
-async fn accept_until_stopped(listener: std::net::TcpListener, shell: Arc<Shell>, drain: Duration) {
+/// Serves connections until the server stops, then waits for those that are open.
+async fn serve_until_stopped(arrivals: Arrivals, shell: Arc<Shell>) {
+    // Every connection holds a sender; when the last is gone, so are the connections.
+    let (open, mut all_closed) = tokio::sync::mpsc::channel::<()>(1);
+    let (drain, mut stopping) = (shell.config.drain_timeout_ms, shell.stopping.clone());
+    let ended = async {
+        let _ = stopping.wait_for(|&stopping| stopping).await;
+        tokio::time::sleep(Duration::from_millis(drain)).await;
+    };
+    let served = async {
+        match arrivals {
+            Arrivals::Accepted(listener) => accept_until_stopped(listener, &shell, open).await,
+            #[cfg(target_os = "linux")]
+            Arrivals::HandedOver(connections) => take_over(connections, &shell, open).await,
+        }
+        all_closed.recv().await;
+    };
+    tokio::select! {
+        biased;
+        () = served => {}
+        () = ended => tracing::warn!("connections were cut after {drain} ms"),
+    }
+}
+
+/// Serves what the lean thread hands over until it ends. It ends in time.
+#[cfg(target_os = "linux")]
+async fn take_over(
+    mut connections: tokio::sync::mpsc::UnboundedReceiver<crate::lean::Handover>,
+    shell: &Arc<Shell>,
+    open: tokio::sync::mpsc::Sender<()>,
+) {
+    while let Some(connection) = connections.recv().await {
+        match TcpStream::from_std(connection.stream) {
+            Ok(stream) => start(stream, connection.read.into(), shell, connection.open, &open),
+            Err(error) => tracing::warn!(%error, "a connection could not be taken over"),
+        }
+    }
+}
+
+/// Accepts connections until the server stops.
+async fn accept_until_stopped(
+    listener: std::net::TcpListener,
+    shell: &Arc<Shell>,
+    open: tokio::sync::mpsc::Sender<()>,
+) {
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => {
@@ -209,12 +311,10 @@ async fn accept_until_stopped(listener: std::net::TcpListener, shell: Arc<Shell>
         }
     };
     let mut stopping = shell.stopping.clone();
-    // Every connection holds a sender; when the last is gone, so are the connections.
-    let (open, mut all_closed) = tokio::sync::mpsc::channel::<()>(1);
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => take(stream, &shell, open.clone()),
+                Ok((stream, _)) => admit(stream, shell, &open),
                 Err(error) => {
                     // Out of descriptors, most likely: waiting is all that helps.
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -224,39 +324,33 @@ async fn accept_until_stopped(listener: std::net::TcpListener, shell: Arc<Shell>
             _ = stopping.wait_for(|&stopping| stopping) => break,
         }
     }
-    drop(listener);
-    drop(open);
-    if tokio::time::timeout(drain, all_closed.recv()).await.is_err() {
-        tracing::warn!("connections were cut after {} ms", drain.as_millis());
-    }
 }
 
-fn take(stream: TcpStream, shell: &Arc<Shell>, open: tokio::sync::mpsc::Sender<()>) {
+fn admit(stream: TcpStream, shell: &Arc<Shell>, open: &tokio::sync::mpsc::Sender<()>) {
     let _ = stream.set_nodelay(true);
-    let stats = &shell.stats;
-    if stats.connections.fetch_add(1, Relaxed) >= shell.config.max_connections as i64 {
-        stats.connections.fetch_sub(1, Relaxed);
-        stats.refused.fetch_add(1, Relaxed);
-        let _ = stream.try_write(
-            b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-        );
-        return;
+    match shell.stats.open(shell.config.max_connections) {
+        Some(counted) => start(stream, Bytes::new(), shell, counted, open),
+        None => {
+            let _ = stream.try_write(
+                b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            );
+        }
     }
-    let shell = Arc::clone(shell);
-    tokio::spawn(async move {
-        let _open = open;
-        let _counted = Counted(Arc::clone(&shell.stats));
-        connection::serve(stream, shell).await;
-    });
 }
 
-/// Counts a connection as open.
-struct Counted(Arc<Stats>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Relaxed);
-    }
+/// Serves a connection of which `read` has been read already.
+fn start(
+    stream: TcpStream,
+    read: Bytes,
+    shell: &Arc<Shell>,
+    counted: OpenConnection,
+    open: &tokio::sync::mpsc::Sender<()>,
+) {
+    let (shell, open) = (Arc::clone(shell), open.clone());
+    tokio::spawn(async move {
+        let _open = (open, counted);
+        connection::serve(stream, read, shell).await;
+    });
 }
 
 /// Waits for a signal to stop.

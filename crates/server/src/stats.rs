@@ -4,6 +4,7 @@
 use crate::ingest::Account;
 use std::cell::Cell;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use wellspring_log::LogStats;
 use wellspring_log::batcher::Amount;
@@ -14,9 +15,9 @@ const BUCKETS_US: [u64; 16] = [
     1_000_000, 2_500_000, 10_000_000,
 ];
 /// Statuses counted by themselves; any other counts as the last.
-const STATUSES: [u16; 24] = [
-    200, 201, 202, 204, 302, 304, 400, 401, 403, 404, 405, 406, 408, 409, 413, 414, 415, 422, 429,
-    500, 503, 505, 507, 0,
+const STATUSES: [u16; 26] = [
+    200, 201, 202, 204, 302, 304, 400, 401, 403, 404, 405, 406, 408, 409, 413, 414, 415, 417, 422,
+    429, 431, 500, 503, 505, 507, 0,
 ];
 
 thread_local! {
@@ -26,6 +27,15 @@ thread_local! {
 /// Names the calling thread's shard.
 pub(crate) fn enter_thread(index: usize) {
     SHARD.set(index);
+}
+
+/// Counts a connection as open.
+pub(crate) struct OpenConnection(Arc<Stats>);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Relaxed);
+    }
 }
 
 #[derive(Default)]
@@ -64,12 +74,28 @@ impl Stats {
 
     /// Counts one answer. For a stream, the time until it began.
     pub(crate) fn answered(&self, route: usize, status: u16, took_us: u64) {
+        self.answered_alike(route, status, took_us, 1);
+    }
+
+    /// Counts `count` answers that took the same time.
+    pub(crate) fn answered_alike(&self, route: usize, status: u16, took_us: u64, count: u64) {
         let Some(figures) = self.shards.get(SHARD.get()).and_then(|s| s.get(route)) else { return };
         let status = STATUSES.iter().position(|&s| s == status).unwrap_or(STATUSES.len() - 1);
-        figures.statuses[status].fetch_add(1, Relaxed);
+        figures.statuses[status].fetch_add(count, Relaxed);
         let bucket = BUCKETS_US.partition_point(|&bound| bound < took_us);
-        figures.buckets[bucket].fetch_add(1, Relaxed);
-        figures.sum_us.fetch_add(took_us, Relaxed);
+        figures.buckets[bucket].fetch_add(count, Relaxed);
+        figures.sum_us.fetch_add(took_us * count, Relaxed);
+    }
+
+    /// Counts a connection as open for as long as what it returns lives; `None`,
+    /// counted as refused, if `most` are.
+    pub(crate) fn open(self: &Arc<Stats>, most: usize) -> Option<OpenConnection> {
+        if self.connections.fetch_add(1, Relaxed) >= most as i64 {
+            self.connections.fetch_sub(1, Relaxed);
+            self.refused.fetch_add(1, Relaxed);
+            return None;
+        }
+        Some(OpenConnection(Arc::clone(self)))
     }
 
     fn sum(&self, route: usize, pick: impl Fn(&RouteFigures) -> &AtomicU64) -> u64 {

@@ -4,6 +4,9 @@ use super::ring::Reservation;
 use crate::record::{FLAG_BINARY, HEADER_BYTES};
 use wellspring_types::{DataKind, EventRef, Invalid, Reason, limits};
 
+/// Records up to this are put together before they are copied.
+const SMALL_BYTES: usize = 256;
+
 /// Type and tags, checked and encoded once for many events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventTemplate {
@@ -49,17 +52,29 @@ impl EventTemplate {
     /// Writes the record, as `record::encode` would, without position and time.
     #[inline]
     pub(super) fn put(&self, room: &mut Reservation<'_>, kind: DataKind, data: &[u8]) {
-        let mut header = [0u8; HEADER_BYTES];
-        header[0..4].copy_from_slice(&(self.frame_bytes(data) as u32).to_le_bytes());
+        let len = self.frame_bytes(data);
+        let mut small = [0u8; SMALL_BYTES];
+        let header = &mut small[..HEADER_BYTES];
+        header[0..4].copy_from_slice(&(len as u32).to_le_bytes());
         header[24] = self.type_bytes;
         header[25] = self.tags;
         header[27] = if kind == DataKind::Binary { FLAG_BINARY } else { 0 };
         header[28..32].copy_from_slice(&(data.len() as u32).to_le_bytes());
-        let crc = crc32c::crc32c(&header[24..]);
+        let terms_end = HEADER_BYTES + self.terms.len();
+        if len <= SMALL_BYTES {
+            // Put together here first: one checksum and one copy cost less than three of each.
+            small[HEADER_BYTES..terms_end].copy_from_slice(&self.terms);
+            small[terms_end..len].copy_from_slice(data);
+            let crc = crc32c::crc32c(&small[24..len]);
+            small[4..8].copy_from_slice(&crc.to_le_bytes());
+            room.put(&small[..len]);
+            return;
+        }
+        let crc = crc32c::crc32c(&small[24..HEADER_BYTES]);
         let crc = crc32c::crc32c_append(crc, &self.terms);
         let crc = crc32c::crc32c_append(crc, data);
-        header[4..8].copy_from_slice(&crc.to_le_bytes());
-        room.put(&header);
+        small[4..8].copy_from_slice(&crc.to_le_bytes());
+        room.put(&small[..HEADER_BYTES]);
         room.put(&self.terms);
         room.put(data);
     }

@@ -287,9 +287,11 @@ fn a_sink_that_panics_refuses_pushes_instead_of_hanging_them() {
 
 #[test]
 fn a_template_encodes_what_the_record_format_says() {
-    let data = br#"{"a":1}"#;
-    for tags in [&[][..], &["t:1"], &["t:1", "ü:2"]] {
-        let event = Event::json("Type", tags, std::str::from_utf8(data).unwrap());
+    let long = format!("\"{}\"", "x".repeat(300));
+    let tags = [&[][..], &["t:1"], &["t:1", "ü:2"]];
+    for (tags, data) in tags.into_iter().flat_map(|tags| [(tags, "7"), (tags, &long)]) {
+        let event = Event::json("Type", tags, data);
+        let data = data.as_bytes();
         let mut expected = EncodedEvents::new();
         expected.push(&event.as_ref()).unwrap();
         let template = EventTemplate::new("Type", tags).unwrap();

@@ -48,6 +48,8 @@ pub(crate) struct ActiveWriter {
     index: Arc<ActiveIndex>,
     /// Tags of the event being pushed; kept for its allocation.
     own: Vec<u32>,
+    /// The type of the event before, and its number: events of one type come in runs.
+    last_type: (String, u32),
 }
 
 impl ActiveWriter {
@@ -71,7 +73,7 @@ impl ActiveWriter {
             ids: IdTable::new(),
             keys: TermTable::new(Domain::Key),
         };
-        ActiveWriter { index: Arc::new(index), own: Vec::new() }
+        ActiveWriter { index: Arc::new(index), own: Vec::new(), last_type: (String::new(), 0) }
     }
 
     /// The index, for readers.
@@ -83,7 +85,13 @@ impl ActiveWriter {
     pub(crate) fn push(&mut self, offset: u32, record: &RecordView<'_>) {
         let index = &*self.index;
         let rel = index.len.load(Relaxed);
-        let event_type = index.types.intern(&index.keyed, record.event_type());
+        let (last_type, number) = &mut self.last_type;
+        // No type is empty, so nothing equals the first.
+        if last_type != record.event_type() {
+            *number = index.types.intern(&index.keyed, record.event_type());
+            record.event_type().clone_into(last_type);
+        }
+        let event_type = *number;
         index.offsets.set(rel, offset);
         index.type_column.set(rel, event_type);
         index.types.lists.push(&index.arena, event_type, rel);

@@ -59,6 +59,8 @@ impl Drop for InFlight {
 /// The socket, watched.
 struct Watched {
     io: TokioIo<TcpStream>,
+    /// What was read from the socket before it came here, and comes before what it still holds.
+    read: Bytes,
     activity: Arc<Activity>,
 }
 
@@ -66,8 +68,14 @@ impl Read for Watched {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
+        mut buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.read.is_empty() {
+            let length = self.read.len().min(buffer.remaining());
+            buffer.put_slice(&self.read.split_to(length));
+            self.activity.read.fetch_add(1, Relaxed);
+            return Poll::Ready(Ok(()));
+        }
         let poll = Pin::new(&mut self.io).poll_read(context, buffer);
         if poll.is_ready() {
             self.activity.read.fetch_add(1, Relaxed);
@@ -206,10 +214,11 @@ async fn serve_request(
     Ok(response)
 }
 
-/// Serves one connection until it ends, times out or the server stops.
-pub(crate) async fn serve(stream: TcpStream, shell: Arc<Shell>) {
+/// Serves one connection until it ends, times out or the server stops. `read` is
+/// what has been read from it already.
+pub(crate) async fn serve(stream: TcpStream, read: Bytes, shell: Arc<Shell>) {
     let activity = Arc::new(Activity::default());
-    let io = Watched { io: TokioIo::new(stream), activity: Arc::clone(&activity) };
+    let io = Watched { io: TokioIo::new(stream), read, activity: Arc::clone(&activity) };
     let service =
         service_fn(|request| serve_request(request, Arc::clone(&shell), Arc::clone(&activity)));
     let builder = builder(&shell);
@@ -219,6 +228,8 @@ pub(crate) async fn serve(stream: TcpStream, shell: Arc<Shell>) {
     let mut told_to_end = false;
     loop {
         tokio::select! {
+            // A request that has been read is begun before the connection is told to end.
+            biased;
             _ = connection.as_mut() => return,
             () = tokio::time::sleep(watch.tick) => match watch.look(&activity) {
                 Verdict::Fine => {}

@@ -11,7 +11,7 @@ mod dialect_data;
 mod dialects;
 mod dispatch;
 mod fold;
-mod ingest;
+pub(crate) mod ingest;
 pub(crate) mod json;
 mod leases;
 mod logs;

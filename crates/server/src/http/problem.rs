@@ -47,6 +47,7 @@ kinds! {
     LOG_NOT_FOUND 404 "log-not-found" "There is no such log" Retry::No;
     METHOD_NOT_ALLOWED 405 "method-not-allowed" "The resource does not know this method" Retry::No;
     NOT_ACCEPTABLE 406 "not-acceptable" "No representation that the client accepts" Retry::No;
+    REQUEST_TIMEOUT 408 "request-timeout" "The request came too slowly" Retry::Same;
     BODY_TIMEOUT 408 "body-timeout" "The body came too slowly" Retry::Same;
     CONDITION_FAILED 409 "append-condition-failed" "The append condition failed" Retry::AfterReread;
     LEASE_LOST 409 "lease-lost" "The lease has expired or has another holder" Retry::AfterReread;
@@ -55,10 +56,12 @@ kinds! {
     TOO_LARGE 413 "too-large" "Something is larger than its limit" Retry::No;
     URL_TOO_LONG 414 "url-too-long" "The URL is too long" Retry::No;
     UNSUPPORTED_MEDIA 415 "unsupported-media-type" "The content type is not known here" Retry::No;
+    EXPECTATION_FAILED 417 "expectation-failed" "An expectation cannot be met" Retry::No;
     INVALID 422 "invalid" "A field breaks a rule" Retry::No;
     KEY_REUSED 422 "idempotency-key-reused" "The idempotency key was used with another body" Retry::No;
     TOO_MANY_LEASES 429 "too-many-leases" "There are too many leases" Retry::Seconds(1);
     INGEST_FULL 429 "ingest-full" "As much is waiting to be stored as may be" Retry::Seconds(1);
+    HEADERS_TOO_LARGE 431 "headers-too-large" "The head of the request is too large" Retry::No;
     CORRUPT 500 "corrupt" "Stored bytes are damaged" Retry::No;
     IO 500 "storage-failure" "The storage could not be read" Retry::Same;
     OUTCOME_UNKNOWN 500 "outcome-unknown" "The append may or may not have been made" Retry::Same;

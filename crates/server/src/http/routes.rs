@@ -238,6 +238,13 @@ fn captures(pattern: &[String], path: &str) -> Option<(String, String)> {
     segments.next().is_none().then_some((log, param))
 }
 
+/// The index of a route in [`TABLE`], by method and path as they stand there; the
+/// length of the table, which counts as "other", if there is none.
+pub(crate) fn index(method: &str, path: &str) -> usize {
+    let found = TABLE.iter().position(|route| route.method == method && route.path == path);
+    found.unwrap_or(TABLE.len())
+}
+
 /// Names of the routes for the figures, in the order of [`TABLE`].
 pub(crate) fn names() -> Vec<String> {
     TABLE.iter().map(|route| format!("{} {}", route.method, route.path)).collect()

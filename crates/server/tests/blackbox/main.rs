@@ -13,6 +13,8 @@ mod examples;
 mod freshness;
 mod ingest_account;
 mod ingest_crash;
+#[cfg(target_os = "linux")]
+mod lean;
 mod lifecycle;
 mod numbered;
 mod race;

@@ -1,0 +1,66 @@
+//! The bytes of answers.
+
+use super::head::After;
+use crate::http::json::push_u64;
+use crate::http::problem::Problem;
+
+/// What every accepted request is answered, byte for byte.
+pub(crate) const ACCEPTED: &[u8] = b"HTTP/1.1 202 Accepted\r\n\
+Content-Type: application/json\r\n\
+Content-Length: 11\r\n\
+Connection: keep-alive\r\n\
+\r\n\
+{\"ok\":true}";
+
+/// The same for the last request of a connection.
+pub(crate) const ACCEPTED_LAST: &[u8] = b"HTTP/1.1 202 Accepted\r\n\
+Content-Type: application/json\r\n\
+Content-Length: 11\r\n\
+Connection: close\r\n\
+\r\n\
+{\"ok\":true}";
+
+/// What a client that asks before it sends is told.
+pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// What a connection beyond the limit is told.
+pub(crate) const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+Retry-After: 1\r\n\
+Content-Length: 0\r\n\
+Connection: close\r\n\
+\r\n";
+
+/// The status of [`ACCEPTED`].
+pub(crate) const ACCEPTED_STATUS: u16 = 202;
+
+/// The answer to an accepted request.
+pub(crate) fn accepted(after: After) -> &'static [u8] {
+    match after {
+        After::Keep => ACCEPTED,
+        After::Close => ACCEPTED_LAST,
+    }
+}
+
+/// Appends a problem as an answer.
+pub(crate) fn push_problem(out: &mut Vec<u8>, problem: &Problem, after: After) {
+    let document = problem.to_json();
+    let status = problem.kind.status;
+    out.extend_from_slice(b"HTTP/1.1 ");
+    push_u64(out, status.into());
+    out.push(b' ');
+    let reason = hyper::StatusCode::from_u16(status).ok().and_then(|s| s.canonical_reason());
+    out.extend_from_slice(reason.unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"\r\nContent-Type: application/problem+json\r\nContent-Length: ");
+    push_u64(out, document.len() as u64);
+    out.extend_from_slice(match after {
+        After::Keep => b"\r\nConnection: keep-alive\r\n",
+        After::Close => b"\r\nConnection: close\r\n",
+    });
+    if let Some(seconds) = problem.retry_after_s() {
+        out.extend_from_slice(b"Retry-After: ");
+        push_u64(out, seconds.into());
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(&document);
+}

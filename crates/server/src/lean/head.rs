@@ -1,0 +1,338 @@
+//! The head of a request: whether it is ours, how its body is framed, and what is
+//! wrong with it. Where two readers could see different messages in the same
+//! bytes, it is refused and the connection ends.
+
+use super::seam::Ingest;
+use crate::http::ingest::refuse_key;
+use crate::http::problem::{self, Problem};
+use crate::ingest::Media;
+use httparse::{EMPTY_HEADER, Error, Header, Status};
+use std::mem::MaybeUninit;
+
+/// What a request line holds besides its target: `POST  HTTP/1.1` and the line's end.
+const LINE_EXTRA_BYTES: usize = 16;
+/// The first line of HTTP/2. It is no request; the other stack knows what to do.
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
+/// As many headers as are read without an allocation.
+const HEADERS_ON_STACK: usize = 64;
+/// Digits of a length that fits 64 bits whatever they are.
+pub(super) const LENGTH_DIGITS: usize = 19;
+
+/// Limits of a head.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Most headers.
+    pub(crate) headers: usize,
+    /// Longest head, in bytes.
+    pub(crate) head_bytes: usize,
+    /// Longest path and query, in bytes.
+    pub(crate) url_bytes: usize,
+}
+
+/// How a body is delimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// So many bytes.
+    Length(u64),
+    /// Chunks.
+    Chunked,
+}
+
+/// Whether the client waits for `100 Continue` before it sends the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expects {
+    Nothing,
+    Continue,
+}
+
+/// Whether a connection goes on after a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum After {
+    Keep,
+    Close,
+}
+
+/// What a head that was understood asks for.
+pub(crate) struct Order<T> {
+    /// What is to be done with the body, or why nothing can be.
+    pub(crate) what: Result<T, Box<Problem>>,
+    pub(crate) media: Media,
+    pub(crate) framing: Framing,
+    pub(crate) expects: Expects,
+    pub(crate) after: After,
+}
+
+/// What the bytes at the beginning of a request are.
+pub(crate) enum Reading<T> {
+    /// Not a whole head yet. Whether its first line is there and ours.
+    Partial { line: bool },
+    /// Not an ingest request: for the other stack, untouched.
+    Foreign,
+    /// A whole head.
+    Order {
+        /// What it asks for.
+        order: Order<T>,
+        /// Its length in bytes.
+        used: usize,
+        /// Where the value of its only Content-Length is.
+        length_at: Option<(usize, usize)>,
+    },
+    /// Not to be understood: answer and close.
+    Broken(Box<Problem>),
+}
+
+/// Reads a head at the beginning of `input`, which is not empty and begins with no line end.
+pub(crate) fn read<I: Ingest>(ingest: &mut I, limits: &Limits, input: &[u8]) -> Reading<I::Target> {
+    if let Some(reading) = overlong_line(limits, input) {
+        return reading;
+    }
+    let mut stack = [const { MaybeUninit::uninit() }; HEADERS_ON_STACK];
+    let mut heap = Vec::new();
+    let headers = if limits.headers <= HEADERS_ON_STACK {
+        &mut stack[..limits.headers]
+    } else {
+        heap.resize(limits.headers, MaybeUninit::new(EMPTY_HEADER));
+        &mut heap[..]
+    };
+    let mut request = httparse::Request::new(&mut []);
+    match request.parse_with_uninit_headers(input, headers) {
+        Ok(Status::Complete(used)) => {
+            if used > limits.head_bytes {
+                return Reading::Broken(head_too_long(limits));
+            }
+            let line = (request.method, request.path, request.version);
+            match target_of(ingest, line) {
+                Some(what) => judge(ingest, what, request.headers, input, used),
+                None => Reading::Foreign,
+            }
+        }
+        Ok(Status::Partial) => match line_of(ingest, input) {
+            Line::Ours if input.len() > limits.head_bytes => Reading::Broken(head_too_long(limits)),
+            Line::Ours => Reading::Partial { line: true },
+            Line::Foreign => Reading::Foreign,
+            Line::Incomplete | Line::Broken => Reading::Partial { line: false },
+        },
+        Err(error) => match line_of(ingest, input) {
+            Line::Foreign => Reading::Foreign,
+            _ => Reading::Broken(broken(error, limits)),
+        },
+    }
+}
+
+/// A first line that is longer than any may be: refused if it could be ours, else not our affair.
+fn overlong_line<T>(limits: &Limits, input: &[u8]) -> Option<Reading<T>> {
+    let most = limits.url_bytes + LINE_EXTRA_BYTES;
+    if input.len() <= most || input[..=most].contains(&b'\n') {
+        return None;
+    }
+    if !input.starts_with(b"POST ") {
+        return Some(Reading::Foreign);
+    }
+    Some(Reading::Broken(
+        problem::URL_TOO_LONG
+            .because(format!("the request line is longer than {most} bytes"))
+            .limit(limits.url_bytes as u64),
+    ))
+}
+
+/// A first line, looked at by itself.
+enum Line {
+    Incomplete,
+    Ours,
+    Foreign,
+    Broken,
+}
+
+fn line_of<I: Ingest>(ingest: &mut I, input: &[u8]) -> Line {
+    let Some(end) = input.iter().position(|&b| b == b'\n') else { return Line::Incomplete };
+    let mut request = httparse::Request::new(&mut []);
+    match request.parse(&input[..=end]) {
+        Ok(Status::Partial) => {
+            let line = (request.method, request.path, request.version);
+            match target_of(ingest, line) {
+                Some(_) => Line::Ours,
+                None => Line::Foreign,
+            }
+        }
+        _ => Line::Broken,
+    }
+}
+
+type Parts<'a> = (Option<&'a str>, Option<&'a str>, Option<u8>);
+
+/// What a first line asks for; `None` if it is not an ingest request over HTTP/1.1.
+fn target_of<I: Ingest>(
+    ingest: &mut I,
+    line: Parts<'_>,
+) -> Option<Result<I::Target, Box<Problem>>> {
+    match line {
+        (Some("POST"), Some(path), Some(1)) => ingest.target(path),
+        _ => None,
+    }
+}
+
+/// The headers that mean something here.
+#[derive(Default)]
+struct Fields<'a> {
+    hosts: usize,
+    length: Option<&'a [u8]>,
+    lengths: usize,
+    chunked: Option<bool>,
+    close: bool,
+    expect: Option<&'a [u8]>,
+    media: Option<&'a [u8]>,
+    coding: Option<&'a [u8]>,
+    idempotent: bool,
+}
+
+impl<'a> Fields<'a> {
+    fn of(headers: &[Header<'a>]) -> Fields<'a> {
+        let mut fields = Fields::default();
+        for header in headers {
+            fields.note(header.name, header.value.trim_ascii());
+        }
+        fields
+    }
+
+    fn note(&mut self, name: &str, value: &'a [u8]) {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        // All names known here differ in length.
+        match name.len() {
+            4 if is("host") => self.hosts += 1,
+            6 if is("expect") && self.expect.is_none_or(is_continue) => self.expect = Some(value),
+            10 if is("connection") => {
+                let mut options = value.split(|&b| b == b',');
+                self.close |= options.any(|o| o.trim_ascii().eq_ignore_ascii_case(b"close"));
+            }
+            12 if is("content-type") => self.media = self.media.or(Some(value)),
+            14 if is("content-length") => {
+                self.lengths += 1;
+                self.length = Some(value);
+            }
+            15 if is("idempotency-key") => self.idempotent = true,
+            16 if is("content-encoding") && !value.eq_ignore_ascii_case(b"identity") => {
+                self.coding = Some(value);
+            }
+            17 if is("transfer-encoding") => {
+                let first = self.chunked.is_none();
+                self.chunked = Some(first && value.eq_ignore_ascii_case(b"chunked"));
+            }
+            _ => {}
+        }
+    }
+
+    /// How the body is framed, or why that cannot be told for certain.
+    fn framing(&self) -> Result<Framing, &'static str> {
+        match (self.chunked, self.length) {
+            (None, None) => Ok(Framing::Length(0)),
+            (Some(true), None) => Ok(Framing::Chunked),
+            (Some(false), None) => Err("the only Transfer-Encoding known here is chunked"),
+            (Some(_), Some(_)) => {
+                Err("Content-Length and Transfer-Encoding are given, which contradict each other")
+            }
+            (None, Some(_)) if self.lengths > 1 => Err("Content-Length is given more than once"),
+            (None, Some(value)) => {
+                length(value).map(Framing::Length).ok_or("Content-Length is not a length")
+            }
+        }
+    }
+
+    /// Why a request whose framing is known is refused, whatever its body.
+    fn refusal(&self) -> Option<Box<Problem>> {
+        if let Some(expect) = self.expect.filter(|value| !is_continue(value)) {
+            let detail = format!("nobody here can meet {:?}", String::from_utf8_lossy(expect));
+            return Some(problem::EXPECTATION_FAILED.because(detail).field("Expect"));
+        }
+        if let Some(coding) = self.coding {
+            let coding = String::from_utf8_lossy(coding);
+            let detail = format!("bodies are taken as they are, not encoded as {coding:?}");
+            return Some(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Encoding"));
+        }
+        refuse_key(self.idempotent).err()
+    }
+}
+
+fn is_continue(value: &[u8]) -> bool {
+    value.eq_ignore_ascii_case(b"100-continue")
+}
+
+/// A length as it may stand in Content-Length: digits, nothing else, at most 19.
+pub(super) fn length(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || digits.len() > LENGTH_DIGITS {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |value, digit| {
+        digit.is_ascii_digit().then(|| value * 10 + u64::from(digit - b'0'))
+    })
+}
+
+fn judge<I: Ingest>(
+    ingest: &I,
+    what: Result<I::Target, Box<Problem>>,
+    headers: &[Header<'_>],
+    input: &[u8],
+    used: usize,
+) -> Reading<I::Target> {
+    let fields = Fields::of(headers);
+    if fields.hosts != 1 {
+        let detail = "HTTP/1.1 asks for exactly one Host header";
+        return Reading::Broken(problem::BAD_REQUEST.because(detail).field("Host"));
+    }
+    let framing = match fields.framing() {
+        Ok(framing) => framing,
+        Err(detail) => return Reading::Broken(problem::BAD_REQUEST.because(detail)),
+    };
+    let media = Media::of(fields.media);
+    let what = match (what, fields.refusal()) {
+        (Ok(_), Some(refusal)) => Err(refusal),
+        (Ok(target), None) => fits(ingest, media, framing).map(|()| target),
+        (Err(problem), _) => Err(problem),
+    };
+    let expects = match fields.expect {
+        Some(_) => Expects::Continue,
+        None => Expects::Nothing,
+    };
+    let after = if fields.close { After::Close } else { After::Keep };
+    // Slices of `input`: the difference of their addresses is an offset in it.
+    let length_at = fields.length.map(|value| {
+        let start = value.as_ptr() as usize - input.as_ptr() as usize;
+        (start, start + value.len())
+    });
+    Reading::Order { order: Order { what, media, framing, expects, after }, used, length_at }
+}
+
+/// Whether a body of this framing may be taken at all.
+pub(super) fn fits<I: Ingest>(
+    ingest: &I,
+    media: Media,
+    framing: Framing,
+) -> Result<(), Box<Problem>> {
+    let most = ingest.largest_body(media);
+    match framing {
+        Framing::Length(length) if length > most as u64 => Err(body_too_large(most)),
+        _ => Ok(()),
+    }
+}
+
+/// The answer to a body beyond its limit.
+pub(super) fn body_too_large(most: usize) -> Box<Problem> {
+    problem::TOO_LARGE
+        .because(format!("the body is larger than {most} bytes; send several requests"))
+        .limit(most as u64)
+}
+
+/// The answer to a head beyond its limit.
+pub(super) fn head_too_long(limits: &Limits) -> Box<Problem> {
+    problem::HEADERS_TOO_LARGE
+        .because(format!("the head of the request is longer than {} bytes", limits.head_bytes))
+        .limit(limits.head_bytes as u64)
+}
+
+fn broken(error: Error, limits: &Limits) -> Box<Problem> {
+    if error == Error::TooManyHeaders {
+        return problem::HEADERS_TOO_LARGE
+            .because(format!("there are more than {} headers", limits.headers))
+            .limit(limits.headers as u64);
+    }
+    problem::BAD_REQUEST.because(format!("this is not HTTP/1.1: {error}"))
+}

@@ -1,0 +1,158 @@
+//! The lean loop: HTTP/1.1 for ingest requests and nothing else, one epoll loop a
+//! serving thread, without a runtime (decision 0008).
+//!
+//! ```text
+//! socket → worker → session → head, chunked → seam (Ingest) → the partition
+//!             ↑        ↓
+//!           send  ←  answers       anything else: the socket and the bytes read → tokio
+//! ```
+//!
+//! `session` is the protocol and knows no socket; `worker` and `conn` are the sockets.
+
+mod answer;
+mod bell;
+mod chunked;
+mod conn;
+mod desk;
+mod head;
+mod outcome;
+mod repeat;
+mod replay;
+mod replies;
+mod request;
+mod seam;
+mod session;
+mod slab;
+mod state;
+mod sweep;
+mod worker;
+
+pub(crate) use bell::Bell;
+
+use crate::http::{Shell, routes};
+use crate::ingest::{Intake, Order};
+use crate::stats::OpenConnection;
+use desk::{BodyMemory, Desk};
+use head::Limits;
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use tokio::sync::mpsc::UnboundedSender;
+use worker::{Parts, Worker};
+
+/// A connection for the other stack.
+///
+/// Events taken from it before are in the lean thread's partition, events that
+/// come over it from now on go to the partition of the tokio thread with the same
+/// index. They stay in order because the batcher takes the lean thread's first.
+pub(crate) struct Handover {
+    /// The socket, not blocking.
+    pub(crate) stream: TcpStream,
+    /// What was read from it and belongs to the request that comes now.
+    pub(crate) read: Vec<u8>,
+    /// Counts the connection.
+    pub(crate) open: OpenConnection,
+}
+
+/// Ids of requests that are set aside for each thread, enough for a million a second for years.
+const REQUEST_IDS: u64 = 1 << 48;
+
+/// What of the configuration the loop needs; times in µs.
+#[derive(Debug, Clone)]
+struct Settings {
+    max_connections: usize,
+    access_log: bool,
+    /// Of the ids for logged requests: this one and those after it are the thread's own.
+    first_request_id: u64,
+    /// The route that answers are counted for.
+    route: usize,
+    header_us: u64,
+    body_us: u64,
+    idle_us: u64,
+    write_us: u64,
+    drain_us: u64,
+}
+
+impl Settings {
+    fn of(shell: &Shell) -> Settings {
+        let config = &shell.config;
+        let [header_us, body_us, idle_us, write_us, drain_us] = [
+            config.header_timeout_ms,
+            config.body_timeout_ms,
+            config.idle_timeout_ms,
+            config.write_timeout_ms,
+            config.drain_timeout_ms,
+        ]
+        .map(|ms| ms.saturating_mul(1_000));
+        Settings {
+            max_connections: config.max_connections,
+            access_log: config.access_log,
+            first_request_id: shell.request_ids.fetch_add(REQUEST_IDS, Relaxed),
+            route: routes::index("POST", "/e"),
+            header_us,
+            body_us,
+            idle_us,
+            write_us,
+            drain_us,
+        }
+    }
+}
+
+/// Serves `listener` until the server stops. `bell` wakes it: when it should look
+/// whether the server stops, and when the intake may have changed its mind.
+///
+/// # Errors
+/// The loop could not be set up.
+pub(crate) fn run(
+    shell: &Arc<Shell>,
+    listener: TcpListener,
+    bell: Arc<Bell>,
+    handover: UnboundedSender<Handover>,
+) -> io::Result<()> {
+    let config = &shell.config;
+    let limits = Limits {
+        headers: config.max_headers,
+        head_bytes: config.max_buffer_bytes,
+        url_bytes: config.max_url_bytes,
+    };
+    let memory = BodyMemory::new(&shell.stats, config.body_memory_bytes);
+    let ringer = Arc::clone(&bell);
+    let intake = Intake::new(shell, Order::First, Arc::new(move || ringer.ring()));
+    let mut desk = Desk::new(intake, limits, memory);
+    desk.tally.paths =
+        config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
+    let parts = Parts {
+        listener: Some(listener),
+        bell,
+        settings: Settings::of(shell),
+        stats: Arc::clone(&shell.stats),
+        clock: Arc::clone(&shell.clock),
+        stopping: shell.stopping.clone(),
+        handover,
+    };
+    Worker::new(parts, desk)?.run();
+    Ok(())
+}
+
+/// Serves an ingest connection that sends these pieces, with nothing behind it. For the fuzz target.
+pub(crate) fn ingest_connection<'a>(
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> crate::parsers::Ingested {
+    let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096 };
+    let trace = replay::replay(limits, pieces);
+    crate::parsers::Ingested {
+        taken: trace.taken,
+        statuses: replay::statuses(&trace.answers),
+        handed_over: match trace.end {
+            replay::End::Left(rest) => Some(rest),
+            replay::End::Closed => None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod session_tests;
+
+#[cfg(test)]
+mod worker_tests;

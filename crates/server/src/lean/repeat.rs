@@ -1,0 +1,65 @@
+//! A head that comes again. Most requests on a connection begin with the bytes of
+//! the one before, except perhaps for the digits of Content-Length. Comparing is
+//! cheaper than parsing, and can accept nothing that was not accepted before: every
+//! byte is equal but for digits that stand where a length stood.
+
+use super::head::{After, LENGTH_DIGITS, length};
+use crate::ingest::Media;
+
+/// Longer heads are not worth remembering.
+const MOST_BYTES: usize = 1_024;
+
+/// The last head that was an ingest request with a Content-Length and nothing special.
+pub(crate) struct Repeat {
+    /// Up to the length's first digit. Empty while nothing is remembered.
+    before: Vec<u8>,
+    /// From behind the length's last digit to the end of the head.
+    behind: Vec<u8>,
+    /// What the request asked for.
+    pub(crate) target: String,
+    pub(crate) media: Media,
+    pub(crate) after: After,
+}
+
+impl Repeat {
+    /// Nothing to repeat.
+    pub(crate) fn new() -> Repeat {
+        Repeat {
+            before: Vec::new(),
+            behind: Vec::new(),
+            target: String::new(),
+            media: Media::Unspecified,
+            after: After::Keep,
+        }
+    }
+
+    /// If `input` begins with the remembered head: the head's length in bytes and the body's.
+    pub(crate) fn find(&self, input: &[u8]) -> Option<(usize, u64)> {
+        let rest = input.strip_prefix(&self.before[..])?;
+        let digits = rest.iter().take(LENGTH_DIGITS).take_while(|b| b.is_ascii_digit()).count();
+        let (digits, rest) = rest.split_at(digits);
+        if self.behind.is_empty() || !rest.starts_with(&self.behind) {
+            return None;
+        }
+        Some((self.before.len() + digits.len() + self.behind.len(), length(digits)?))
+    }
+
+    /// Remembers a head whose length's digits are at `length_at`.
+    pub(crate) fn remember(
+        &mut self,
+        head: &[u8],
+        length_at: (usize, usize),
+        media: Media,
+        after: After,
+    ) {
+        // `POST`, a space, the target: what has been parsed looks like this.
+        let target = head.split(|&b| b == b' ').nth(1).and_then(|t| std::str::from_utf8(t).ok());
+        let Some(target) = target.filter(|_| head.len() <= MOST_BYTES) else { return };
+        self.before.clear();
+        self.before.extend_from_slice(&head[..length_at.0]);
+        self.behind.clear();
+        self.behind.extend_from_slice(&head[length_at.1..]);
+        target.clone_into(&mut self.target);
+        (self.media, self.after) = (media, after);
+    }
+}

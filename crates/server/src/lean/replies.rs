@@ -1,0 +1,102 @@
+//! Answers that must wait for one before them: a client gets them in the order of
+//! its requests, and a durable one is not ready before its barrier.
+
+use super::answer;
+use super::desk::{Answered, Asked, Desk};
+use super::head::After;
+use super::seam::Ingest;
+use crate::ingest::Settled;
+use std::collections::VecDeque;
+
+/// Most answers of one connection that may wait for a barrier.
+const MOST_WAITING: usize = 64;
+/// Once so many bytes of answers are ready but for those before them, nothing more is taken.
+const MOST_READY_BYTES: usize = 32 << 10;
+
+enum Reply<T> {
+    /// Ready but for those before it.
+    Ready(Vec<u8>),
+    /// Waits for a barrier.
+    Durable { ticket: T, after: After, asked: Asked },
+}
+
+/// The answers that wait, oldest first.
+pub(crate) struct Replies<T> {
+    queue: VecDeque<Reply<T>>,
+    durable: usize,
+}
+
+impl<T> Replies<T> {
+    /// None wait.
+    pub(crate) fn new() -> Replies<T> {
+        Replies { queue: VecDeque::new(), durable: 0 }
+    }
+
+    /// Whether none wait.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Whether no more may wait.
+    pub(crate) fn is_full(&self) -> bool {
+        let ready = || {
+            let bytes = self.queue.iter().map(|reply| match reply {
+                Reply::Ready(bytes) => bytes.len(),
+                Reply::Durable { .. } => 0,
+            });
+            bytes.sum::<usize>() >= MOST_READY_BYTES
+        };
+        self.durable >= MOST_WAITING || (self.durable > 0 && ready())
+    }
+
+    /// Where the next answer goes: out at once, or behind those that wait.
+    pub(crate) fn next<'a>(&'a mut self, out: &'a mut Vec<u8>) -> &'a mut Vec<u8> {
+        if self.queue.is_empty() {
+            return out;
+        }
+        if !matches!(self.queue.back(), Some(Reply::Ready(_))) {
+            self.queue.push_back(Reply::Ready(Vec::new()));
+        }
+        match self.queue.back_mut() {
+            Some(Reply::Ready(bytes)) => bytes,
+            _ => out,
+        }
+    }
+
+    /// Adds an answer that waits for a barrier.
+    pub(crate) fn wait_for(&mut self, ticket: T, after: After, asked: Asked) {
+        self.queue.push_back(Reply::Durable { ticket, after, asked });
+        self.durable += 1;
+    }
+
+    /// Hands out what is ready. `last` is what the answer says about the connection if none follows it.
+    pub(crate) fn settle<I: Ingest<Ticket = T>>(&mut self, desk: &mut Desk<I>, last: After) {
+        while let Some(reply) = self.queue.pop_front() {
+            let (ticket, after, asked) = match reply {
+                Reply::Ready(bytes) => {
+                    desk.out.extend_from_slice(&bytes);
+                    continue;
+                }
+                Reply::Durable { ticket, after, asked } => (ticket, after, asked),
+            };
+            let closes = after == After::Close || (self.queue.is_empty() && last == After::Close);
+            let said = if closes { After::Close } else { After::Keep };
+            let status = match desk.ingest.settled(&ticket) {
+                Settled::Pending => {
+                    self.queue.push_front(Reply::Durable { ticket, after, asked });
+                    return;
+                }
+                Settled::Stored => {
+                    desk.out.extend_from_slice(answer::accepted(said));
+                    answer::ACCEPTED_STATUS
+                }
+                Settled::Failed(problem) => {
+                    answer::push_problem(&mut desk.out, &problem, said);
+                    problem.kind.status
+                }
+            };
+            self.durable -= 1;
+            desk.tally.others.push(Answered { status, asked });
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! One connection without its socket: bytes go in, answers and the next thing to
+//! do come out. Every split of the same bytes gives the same requests in the same
+//! order, and the same answers.
+
+use super::desk::Desk;
+use super::head::{self, After, Reading};
+use super::replies::Replies;
+use super::seam::Ingest;
+use super::state::{Kept, State};
+use crate::http::problem;
+
+/// With so many bytes of answers at hand they are sent before more requests are looked at.
+const OUT_BYTES: usize = 64 << 10;
+
+/// What a session wants next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// More bytes.
+    More,
+    /// To be called again once the answers so far are sent.
+    Flush,
+    /// To be called again when there may be room for the request it keeps.
+    Stalled,
+    /// To be called again when an answer may be settled; no bytes before that.
+    Wait,
+    /// To be handed over to the other stack with [`Session::into_rest`].
+    Leave,
+    /// To be ended once the answers are sent.
+    End,
+}
+
+/// What a session waits for the client to do, for the timeouts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// To begin a request.
+    Idle,
+    /// To complete a head.
+    Head,
+    /// To complete a body.
+    Body,
+    /// Nothing: the client waits for us.
+    Ours,
+}
+
+/// One connection without its socket.
+pub(crate) struct Session<I: Ingest> {
+    pub(super) state: State<I>,
+    /// Bytes read and not used: a part of a head, or what follows a request that waits.
+    left: Vec<u8>,
+    pub(super) replies: Replies<I::Ticket>,
+    /// Requests begun, wrapping: tells a request from the one before it.
+    pub(super) begun: u32,
+}
+
+impl<I: Ingest> Session<I> {
+    /// A connection on which nothing has come.
+    pub(crate) fn new() -> Session<I> {
+        Session { state: State::IDLE, left: Vec::new(), replies: Replies::new(), begun: 0 }
+    }
+
+    /// Takes bytes that were read. Only after [`Turn::More`].
+    pub(crate) fn receive(&mut self, desk: &mut Desk<I>, input: &[u8]) -> Turn {
+        if !self.left.is_empty() {
+            self.left.extend_from_slice(input);
+            return self.resume(desk);
+        }
+        let (used, turn) = self.advance(desk, input);
+        if used < input.len() {
+            self.left = desk.spare.take();
+            self.left.extend_from_slice(&input[used..]);
+        }
+        turn
+    }
+
+    /// Goes on with what was read before.
+    pub(crate) fn resume(&mut self, desk: &mut Desk<I>) -> Turn {
+        let mut left = std::mem::take(&mut self.left);
+        let (used, turn) = self.advance(desk, &left);
+        if used == left.len() {
+            desk.spare.give(left);
+        } else {
+            left.drain(..used);
+            self.left = left;
+        }
+        turn
+    }
+
+    /// The client will send no more. Only after [`Turn::More`].
+    pub(crate) fn end_of_input(&mut self, desk: &mut Desk<I>) -> Turn {
+        if matches!(self.state, State::Body(_)) {
+            let problem = problem::BAD_REQUEST.because("the body broke off");
+            self.give_up(desk, &problem);
+        } else if !self.left.is_empty() {
+            let left = std::mem::take(&mut self.left);
+            if let Reading::Broken(problem) = head::read(&mut desk.ingest, &desk.limits, &left) {
+                self.give_up(desk, &problem);
+            }
+        }
+        self.state = State::Ended;
+        self.turn()
+    }
+
+    /// The client took too long: says so if a request has begun, and ends.
+    pub(crate) fn expire(&mut self, desk: &mut Desk<I>) -> Turn {
+        let problem = match self.phase() {
+            Phase::Head => Some(problem::REQUEST_TIMEOUT.because("the head did not come in time")),
+            Phase::Body if matches!(self.state, State::Body(_)) => {
+                Some(problem::BODY_TIMEOUT.because("the body did not come in time"))
+            }
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            self.give_up(desk, &problem);
+        }
+        self.state = State::Ended;
+        self.turn()
+    }
+
+    /// Hands out answers that are settled, and goes on.
+    pub(crate) fn settle(&mut self, desk: &mut Desk<I>) -> Turn {
+        let quiet = matches!(self.state, State::Head { .. }) && self.left.is_empty();
+        let last = if desk.stopping && quiet { After::Close } else { After::Keep };
+        self.replies.settle(desk, last);
+        if last == After::Close && self.replies.is_empty() {
+            self.state = State::Ended;
+        }
+        self.resume(desk)
+    }
+
+    /// Tries again to place the request that found no room. What follows it has to wait.
+    pub(crate) fn retry(&mut self, desk: &mut Desk<I>) -> Turn {
+        match std::mem::replace(&mut self.state, State::IDLE) {
+            State::Stalled(kept) => {
+                let follows = !self.left.is_empty();
+                if let Some(asking) = self.place(desk, kept.asking, &kept.body, follows) {
+                    self.state = State::Stalled(Box::new(Kept { asking, ..*kept }));
+                    return Turn::Stalled;
+                }
+                desk.spare.give(kept.body);
+            }
+            other => self.state = other,
+        }
+        Turn::Flush
+    }
+
+    /// Whether answers wait to be settled.
+    pub(crate) fn waits(&self) -> bool {
+        !self.replies.is_empty()
+    }
+
+    /// What the client is expected to do.
+    pub(crate) fn phase(&self) -> Phase {
+        match &self.state {
+            _ if self.waits() => Phase::Ours,
+            State::Head { .. } if self.left.is_empty() => Phase::Idle,
+            State::Head { .. } => Phase::Head,
+            State::Body(_) | State::Skip { .. } => Phase::Body,
+            State::Stalled(_) | State::Leaving | State::Ended => Phase::Ours,
+        }
+    }
+
+    /// Changes with every request.
+    pub(crate) fn begun(&self) -> u32 {
+        self.begun
+    }
+
+    /// The bytes that were read and not used.
+    pub(crate) fn into_rest(self) -> Vec<u8> {
+        self.left
+    }
+
+    fn turn(&self) -> Turn {
+        match &self.state {
+            State::Stalled(_) => Turn::Stalled,
+            State::Leaving if self.replies.is_empty() => Turn::Leave,
+            State::Ended if self.replies.is_empty() => Turn::End,
+            State::Leaving | State::Ended => Turn::Wait,
+            _ if self.replies.is_full() => Turn::Wait,
+            _ => Turn::More,
+        }
+    }
+
+    /// Works through `input`: bytes used, and what is wanted next.
+    fn advance(&mut self, desk: &mut Desk<I>, input: &[u8]) -> (usize, Turn) {
+        let mut used = 0;
+        loop {
+            if self.replies.is_full() {
+                break;
+            }
+            let rest = &input[used..];
+            let step = match &mut self.state {
+                State::Head { .. } if rest.is_empty() => {
+                    // Nothing is asked for any more, and nothing will be.
+                    if desk.stopping && self.replies.is_empty() {
+                        self.state = State::Ended;
+                    }
+                    None
+                }
+                State::Head { .. } if desk.out.len() >= OUT_BYTES => return (used, Turn::Flush),
+                State::Head { seen, line } => {
+                    let (seen, line) = (*seen, *line);
+                    self.head(desk, rest, seen, line)
+                }
+                State::Body(_) | State::Skip { .. } if rest.is_empty() => None,
+                State::Body(_) => Some(self.body(desk, rest)),
+                State::Skip { .. } => Some(self.skip(rest)),
+                State::Stalled(_) | State::Leaving | State::Ended => None,
+            };
+            match step {
+                Some(step) => used += step,
+                None => break,
+            }
+        }
+        if matches!(self.state, State::Ended) {
+            used = input.len();
+        }
+        (used, self.turn())
+    }
+}

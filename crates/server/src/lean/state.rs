@@ -1,0 +1,90 @@
+//! Where a session stands.
+
+use super::chunked::{Broken, Chunked};
+use super::desk::{Asked, Charge};
+use super::head::{After, Framing};
+use super::seam::Ingest;
+use crate::ingest::Media;
+
+/// Where a session stands.
+pub(super) enum State<I: Ingest> {
+    /// Between requests or in a head of which `seen` bytes were looked at, in vain.
+    Head {
+        seen: usize,
+        line: bool,
+    },
+    Body(Box<Receiving<I>>),
+    /// A refused body: so many more bytes of it may come.
+    Skip {
+        rest: Rest,
+        allowance: u64,
+    },
+    /// A whole request that found no room.
+    Stalled(Box<Kept<I>>),
+    Leaving,
+    Ended,
+}
+
+impl<I: Ingest> State<I> {
+    /// Between requests.
+    pub(super) const IDLE: State<I> = State::Head { seen: 0, line: false };
+}
+
+/// A request as far as the head tells.
+pub(super) struct Asking<T> {
+    pub(super) target: T,
+    pub(super) media: Media,
+    pub(super) after: After,
+    pub(super) asked: Asked,
+}
+
+pub(super) struct Receiving<I: Ingest> {
+    pub(super) asking: Asking<I::Target>,
+    pub(super) rest: Rest,
+    pub(super) body: Vec<u8>,
+    pub(super) charge: Charge,
+    pub(super) most: usize,
+    /// What the head announced.
+    pub(super) framing: Framing,
+}
+
+pub(super) struct Kept<I: Ingest> {
+    pub(super) asking: Asking<I::Target>,
+    pub(super) body: Vec<u8>,
+    pub(super) _charge: Charge,
+}
+
+/// A request that is not taken, whatever else its body holds.
+pub(super) struct Refused {
+    pub(super) asked: Asked,
+    pub(super) after: After,
+    pub(super) framing: Framing,
+    pub(super) rest: Rest,
+}
+
+/// What of a body has not come.
+pub(super) enum Rest {
+    Length(u64),
+    Chunked(Chunked),
+}
+
+impl Rest {
+    pub(super) fn of(framing: Framing, head_bytes: usize) -> Rest {
+        match framing {
+            Framing::Length(length) => Rest::Length(length),
+            Framing::Chunked => Rest::Chunked(Chunked::new(head_bytes)),
+        }
+    }
+
+    /// The next piece of the body in `input`: bytes used, data, whether it is the last.
+    pub(super) fn next<'a>(&mut self, input: &'a [u8]) -> Result<(usize, &'a [u8], bool), Broken> {
+        match self {
+            Rest::Length(left) => {
+                let used = usize::try_from(*left).map_or(input.len(), |l| l.min(input.len()));
+                *left -= used as u64;
+                Ok((used, &input[..used], *left == 0))
+            }
+            Rest::Chunked(chunked) => chunked.next(input).map(|p| (p.used, p.data, p.end)),
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! The loop of one lean thread: waits, accepts, reads, has sessions work, sends.
+
+use super::answer;
+use super::bell::Bell;
+use super::conn::{Conn, Input, Sent};
+use super::desk::Desk;
+use super::seam::Ingest;
+use super::session::Turn;
+use super::slab::{Slab, Token};
+use super::sweep::Sweep;
+use super::{Handover, Settings};
+use crate::stats::Stats;
+use rustix::event::epoll::{self, EventFlags};
+use rustix::event::{Timespec, epoll::EventData};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, SocketFlags};
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
+use wellspring_log::Clock;
+
+const LISTENER: Token = Token::reserved(1);
+const BELL: Token = Token::reserved(2);
+/// Sockets looked at each time the loop wakes.
+const EVENTS: usize = 256;
+/// Connections accepted each time the loop wakes.
+const ACCEPTS: usize = 64;
+/// The buffer that every connection is read into.
+const READ_BYTES: usize = 64 << 10;
+/// What is read at a time while some request finds no room: what comes with it must be kept.
+const READ_BYTES_FULL: usize = 16 << 10;
+/// How long nothing is accepted after accepting failed. Out of descriptors, most likely.
+const ACCEPT_PAUSE_US: u64 = 50_000;
+/// What is still read and thrown away of a connection that has ended, so that the
+/// client can read its last answer instead of a reset.
+const LINGER_BYTES: usize = 64 << 20;
+
+/// What the loop needs besides the intake.
+pub(super) struct Parts {
+    /// Gone once the server stops.
+    pub(super) listener: Option<TcpListener>,
+    pub(super) bell: Arc<Bell>,
+    pub(super) settings: Settings,
+    pub(super) stats: Arc<Stats>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) stopping: watch::Receiver<bool>,
+    pub(super) handover: UnboundedSender<Handover>,
+}
+
+/// One lean thread at work.
+pub(super) struct Worker<I: Ingest> {
+    pub(super) parts: Parts,
+    pub(super) desk: Desk<I>,
+    pub(super) conns: Slab<Conn<I>>,
+    pub(super) sweep: Sweep,
+    /// Whether and since when the server stops.
+    pub(super) stopping_since_us: Option<u64>,
+    epoll: OwnedFd,
+    buffer: Vec<u8>,
+    /// Connections whose answers wait to be settled, and connections without room.
+    waiting: Vec<Token>,
+    stalled: Vec<Token>,
+    /// Those being dealt with; empty in between.
+    turned: Vec<Token>,
+    /// When accepting goes on after it failed.
+    accept_again_us: Option<u64>,
+    request_id: u64,
+}
+
+impl<I: Ingest> Worker<I> {
+    /// A loop about to begin.
+    ///
+    /// # Errors
+    /// The operating system has no room for another epoll set.
+    pub(super) fn new(parts: Parts, desk: Desk<I>) -> io::Result<Worker<I>> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let data = |token: Token| EventData::new_u64(token.to_u64());
+        if let Some(listener) = &parts.listener {
+            epoll::add(&epoll, listener, data(LISTENER), EventFlags::IN)?;
+        }
+        let edge = EventFlags::IN | EventFlags::ET;
+        epoll::add(&epoll, &*parts.bell, data(BELL), edge)?;
+        let mut desk = desk;
+        desk.now_us = parts.clock.monotonic_us();
+        let sweep = Sweep::new(&parts.settings, desk.now_us);
+        Ok(Worker {
+            request_id: parts.settings.first_request_id,
+            parts,
+            desk,
+            conns: Slab::new(),
+            sweep,
+            stopping_since_us: None,
+            epoll,
+            buffer: vec![0; READ_BYTES],
+            waiting: Vec::new(),
+            stalled: Vec::new(),
+            turned: Vec::new(),
+            accept_again_us: None,
+        })
+    }
+
+    /// Serves until the server stops and the connections have ended or their time is up.
+    pub(super) fn run(mut self) {
+        let mut events = Vec::with_capacity(EVENTS);
+        // Whatever was rung for before there was a loop.
+        self.answer_the_bell();
+        while !self.is_done() {
+            events.clear();
+            let timeout = self.timeout();
+            let spare = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&self.epoll, spare, timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => {
+                    tracing::error!(%error, "a lean thread cannot wait");
+                    return;
+                }
+            }
+            self.desk.now_us = self.parts.clock.monotonic_us();
+            let mut rang = false;
+            for event in &events {
+                match Token::from_u64(event.data.u64()) {
+                    LISTENER => self.accept(),
+                    BELL => rang = true,
+                    token => self.ready(token, event.flags),
+                }
+            }
+            if rang {
+                self.answer_the_bell();
+            }
+            self.sweep();
+            self.accept_again();
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        let Some(since_us) = self.stopping_since_us else { return false };
+        let left = self.conns.len();
+        let late = self.desk.now_us.saturating_sub(since_us) >= self.parts.settings.drain_us;
+        if late && left > 0 {
+            tracing::warn!(connections = left, "connections were cut when their time was up");
+        }
+        late || left == 0
+    }
+
+    /// How long to wait at most: nothing is due while there are no connections.
+    fn timeout(&self) -> Option<Timespec> {
+        let swept = (self.conns.len() > 0).then(|| self.sweep.due_us());
+        let end =
+            self.stopping_since_us.map(|since| since.saturating_add(self.parts.settings.drain_us));
+        let due = [swept, end, self.accept_again_us].into_iter().flatten().min()?;
+        let wait_us = due.saturating_sub(self.desk.now_us);
+        let nanos = (wait_us % 1_000_000 * 1_000) as i64;
+        Some(Timespec { tv_sec: (wait_us / 1_000_000) as i64, tv_nsec: nanos })
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTS {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            let Some(listener) = &self.parts.listener else { return };
+            match rustix::net::accept_with(listener, flags) {
+                Ok(socket) => self.admit(TcpStream::from(socket)),
+                Err(Errno::AGAIN) => return,
+                // The client has thought better of it.
+                Err(Errno::CONNABORTED | Errno::INTR) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    self.accept_again_us = Some(self.desk.now_us + ACCEPT_PAUSE_US);
+                    self.watch_listener(EventFlags::empty());
+                    return;
+                }
+            }
+        }
+    }
+
+    fn accept_again(&mut self) {
+        if self.accept_again_us.is_some_and(|again| again <= self.desk.now_us) {
+            self.accept_again_us = None;
+            self.watch_listener(EventFlags::IN);
+        }
+    }
+
+    fn watch_listener(&self, interest: EventFlags) {
+        if let Some(listener) = &self.parts.listener {
+            let data = EventData::new_u64(LISTENER.to_u64());
+            let _ = epoll::modify(&self.epoll, listener, data, interest);
+        }
+    }
+
+    fn admit(&mut self, stream: TcpStream) {
+        let _ = stream.set_nodelay(true);
+        let Some(open) = self.parts.stats.open(self.parts.settings.max_connections) else {
+            let _ = rustix::net::send(&stream, answer::TOO_MANY_CONNECTIONS, SendFlags::NOSIGNAL);
+            return;
+        };
+        let token = self.conns.insert(Conn::new(stream, open, self.desk.now_us));
+        let Some(conn) = self.conns.get_mut(token) else { return };
+        let data = EventData::new_u64(token.to_u64());
+        if epoll::add(&self.epoll, &conn.stream, data, EventFlags::IN).is_err() {
+            self.close(token);
+        }
+    }
+
+    /// Something happened on a connection.
+    fn ready(&mut self, token: Token, flags: EventFlags) {
+        let Some(conn) = self.conns.get_mut(token) else { return };
+        let broken = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+        if conn.is_blocked() {
+            if broken {
+                return self.close(token);
+            }
+            // Once everything is sent, the session goes on where it stopped.
+            match conn.send(&mut self.desk.out, self.desk.now_us) {
+                Sent::Gone => return self.close(token),
+                Sent::Blocked => return,
+                Sent::All => {}
+            }
+            let turn = conn.session.resume(&mut self.desk);
+            return self.proceed(token, turn);
+        }
+        if conn.reads() {
+            return self.read(token);
+        }
+        if broken {
+            // Nobody is there any more to be answered.
+            return self.close(token);
+        }
+        // Not now: what is there will be seen when it is wanted.
+        self.watch_for(token, EventFlags::empty());
+    }
+
+    /// Reads once and has the session work on it.
+    pub(super) fn read(&mut self, token: Token) {
+        let Some(conn) = self.conns.get_mut(token) else { return };
+        let most = if self.stalled.is_empty() { READ_BYTES } else { READ_BYTES_FULL };
+        let buffer = &mut self.buffer[..most];
+        let got = match rustix::net::recv(&conn.stream, &mut *buffer, RecvFlags::empty()) {
+            Ok((got, _)) => got,
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            Err(_) => return self.close(token),
+        };
+        let turn = match &mut conn.input {
+            Input::Discarded(_) if got == 0 => return self.close(token),
+            Input::Discarded(left) => match left.checked_sub(got) {
+                Some(rest) => {
+                    *left = rest;
+                    return;
+                }
+                None => return self.close(token),
+            },
+            Input::Open if got > 0 => conn.session.receive(&mut self.desk, &buffer[..got]),
+            Input::Open | Input::Ended => {
+                conn.input = Input::Ended;
+                conn.session.end_of_input(&mut self.desk)
+            }
+        };
+        self.proceed(token, turn);
+    }
+
+    /// Sends what the session answered and does what it wants next.
+    pub(super) fn proceed(&mut self, token: Token, mut turn: Turn) {
+        let Some(conn) = self.conns.get_mut(token) else { return };
+        let mut sent = conn.send(&mut self.desk.out, self.desk.now_us);
+        while (sent, turn) == (Sent::All, Turn::Flush) {
+            turn = conn.session.resume(&mut self.desk);
+            sent = conn.send(&mut self.desk.out, self.desk.now_us);
+        }
+        conn.turn = turn;
+        if turn == Turn::Stalled && !std::mem::replace(&mut conn.in_stalled, true) {
+            self.stalled.push(token);
+        }
+        if conn.session.waits() && !std::mem::replace(&mut conn.in_waiting, true) {
+            self.waiting.push(token);
+        }
+        let wants = match (sent, turn) {
+            (Sent::Gone, _) => {
+                self.desk.out.clear();
+                self.close(token);
+                return self.count();
+            }
+            (Sent::Blocked, _) => EventFlags::OUT,
+            (Sent::All, Turn::More) => EventFlags::IN,
+            (Sent::All, Turn::Leave) => {
+                self.hand_over(token);
+                return self.count();
+            }
+            (Sent::All, Turn::End) => {
+                self.linger(token);
+                return self.count();
+            }
+            // Most clients send nothing while they wait: only if they do is it worth a call.
+            (Sent::All, Turn::Stalled | Turn::Wait | Turn::Flush) => conn.interest,
+        };
+        conn.watch(self.desk.now_us);
+        if conn.interest != wants {
+            self.watch_for(token, wants);
+        }
+        self.count();
+    }
+
+    fn watch_for(&mut self, token: Token, wants: EventFlags) {
+        let Some(conn) = self.conns.get_mut(token) else { return };
+        conn.interest = wants;
+        let data = EventData::new_u64(token.to_u64());
+        if epoll::modify(&self.epoll, &conn.stream, data, wants).is_err() {
+            self.close(token);
+        }
+    }
+
+    /// Counts what was answered. The time is that from when the loop woke for it.
+    fn count(&mut self) {
+        let Desk { tally, now_us, .. } = &mut self.desk;
+        if tally.prompt == 0 && tally.others.is_empty() {
+            return;
+        }
+        let sent_us = self.parts.clock.monotonic_us();
+        let (stats, route) = (&self.parts.stats, self.parts.settings.route);
+        if tally.prompt > 0 {
+            let took_us = sent_us.saturating_sub(*now_us);
+            let count = std::mem::take(&mut tally.prompt);
+            stats.answered_alike(route, answer::ACCEPTED_STATUS, took_us, count.into());
+        }
+        for answered in tally.others.drain(..) {
+            let (status, took_us) = (answered.status, sent_us.saturating_sub(answered.asked.at_us));
+            stats.answered(route, status, took_us);
+            let Some(path) = answered.asked.path.as_deref() else { continue };
+            let request_id = format!("{:016x}", self.request_id);
+            self.request_id = self.request_id.wrapping_add(1);
+            if self.parts.settings.access_log {
+                tracing::info!(target: "access", method = "POST", path, status, took_us, request_id);
+            } else {
+                tracing::debug!(target: "access", method = "POST", path, status, took_us, request_id);
+            }
+        }
+    }
+
+    /// The flusher or whoever stops the server rang.
+    fn answer_the_bell(&mut self) {
+        self.parts.bell.listen();
+        if self.stopping_since_us.is_none() && *self.parts.stopping.borrow() {
+            self.stop();
+        }
+        self.settle_all();
+        self.retry_all();
+    }
+
+    fn settle_all(&mut self) {
+        let mut turned = std::mem::take(&mut self.turned);
+        turned.append(&mut self.waiting);
+        for &token in &turned {
+            let Some(conn) = self.conns.get_mut(token) else { continue };
+            conn.in_waiting = false;
+            let turn = conn.session.settle(&mut self.desk);
+            self.proceed(token, turn);
+        }
+        turned.clear();
+        self.turned = turned;
+    }
+
+    /// Tries again, in the order in which they came to a stop: first the requests
+    /// that are kept, then what is behind them, so that a connection with many
+    /// requests does not go before one with a single one.
+    fn retry_all(&mut self) {
+        let mut turned = std::mem::take(&mut self.turned);
+        self.desk.full.clear();
+        for token in std::mem::take(&mut self.stalled) {
+            let Some(conn) = self.conns.get_mut(token) else { continue };
+            if conn.session.retry(&mut self.desk) == Turn::Stalled {
+                self.stalled.push(token);
+                continue;
+            }
+            conn.in_stalled = false;
+            match conn.send(&mut self.desk.out, self.desk.now_us) {
+                Sent::Gone => self.close(token),
+                Sent::All | Sent::Blocked => turned.push(token),
+            }
+        }
+        for &token in &turned {
+            let Some(conn) = self.conns.get_mut(token) else { continue };
+            let turn = conn.session.resume(&mut self.desk);
+            self.proceed(token, turn);
+        }
+        turned.clear();
+        self.turned = turned;
+    }
+
+    /// Gives the connection to the other stack.
+    fn hand_over(&mut self, token: Token) {
+        let Some(conn) = self.conns.remove(token) else { return };
+        if epoll::delete(&self.epoll, &conn.stream).is_err() {
+            return;
+        }
+        let Conn { stream, session, open, .. } = conn;
+        // Fails only if the other stack has ended; then so has the connection.
+        let _ = self.parts.handover.send(Handover { stream, read: session.into_rest(), open });
+    }
+
+    /// Ends a connection whose last answer is sent.
+    fn linger(&mut self, token: Token) {
+        let Some(conn) = self.conns.get_mut(token) else { return };
+        if conn.input == Input::Ended {
+            return self.close(token);
+        }
+        if conn.stream.shutdown(std::net::Shutdown::Write).is_err() {
+            return self.close(token);
+        }
+        conn.input = Input::Discarded(LINGER_BYTES);
+        conn.watch(self.desk.now_us);
+        if conn.interest != EventFlags::IN {
+            self.watch_for(token, EventFlags::IN);
+        }
+    }
+
+    /// Drops a connection. Closing a socket takes it out of the epoll set.
+    pub(super) fn close(&mut self, token: Token) {
+        drop(self.conns.remove(token));
+    }
+
+    /// No more connections; what was sent is answered; who is in the middle of a request has time.
+    fn stop(&mut self) {
+        self.desk.stopping = true;
+        self.stopping_since_us = Some(self.desk.now_us);
+        self.accept_again_us = None;
+        self.parts.listener = None;
+        self.sweep.hurry(self.desk.now_us);
+        for place in 0..self.conns.places() {
+            let Some(token) = self.conns.at(place) else { continue };
+            self.end_if_idle(token);
+        }
+    }
+}
