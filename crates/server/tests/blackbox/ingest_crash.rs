@@ -7,7 +7,7 @@
 //!
 //! `WELLSPRING_CRASH_CYCLES` sets how often (default 12), for each of the two.
 
-use crate::numbered::{Fate, HABITS, Ledger, ends, prefixes, push_until_cut, read_after};
+use crate::numbered::{Fate, HABITS, Habit, Ledger, ends, prefixes, push_until_cut, read_after};
 use crate::server::Server;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -18,6 +18,10 @@ use std::time::{Duration, Instant};
 /// Longest time from an answer to a `kill -9` that takes its event. Stated are 2 ms and a
 /// flush; the rest is for a machine that has much else to do.
 const WINDOW: Duration = Duration::from_millis(250);
+/// None of these waits for the disk, which would hurry the flusher.
+const PATIENT: [Habit; 2] = [Habit::Single, Habit::Tagged];
+/// With these, and patient clients, age alone decides when to flush.
+const AGE_ALONE: [&str; 2] = ["--ingest-flush-bytes", "1073741824"];
 /// Cycles on one folder.
 const FOLDER_CYCLES: usize = 4;
 
@@ -31,20 +35,27 @@ fn flags(cycle: usize) -> [&'static str; 2] {
     ["--lean-loop", if cycle.is_multiple_of(2) { "true" } else { "false" }]
 }
 
-/// Pushes from all connections until `stop` has stopped the server.
-fn load<T>(address: SocketAddr, cycle: usize, stop: impl FnOnce() -> T) -> (Vec<Ledger>, T) {
-    let pushers: Vec<_> = (0..)
-        .zip(HABITS)
-        .map(|(at, habit)| {
-            let seed = cycle as u64 * 100 + at;
-            let push = move || push_until_cut(address, &format!("{cycle}-{at}"), habit, seed);
-            std::thread::spawn(push)
-        })
-        .collect();
-    // Anywhere between the first request and some hundred flushes.
-    std::thread::sleep(Duration::from_millis(3 + (cycle as u64 * 41) % 170));
+/// Pushes from connections with these habits for a while, and until `stop` has stopped the server.
+fn load<T>(
+    address: SocketAddr,
+    cycle: usize,
+    habits: &[Habit],
+    time: Duration,
+    stop: impl FnOnce() -> T,
+) -> (Vec<Ledger>, T) {
+    let push = |(at, &habit): (usize, &Habit)| {
+        let (name, seed) = (format!("{cycle}-{at}"), (cycle * 100 + at) as u64);
+        std::thread::spawn(move || push_until_cut(address, &name, habit, seed))
+    };
+    let pushers: Vec<_> = habits.iter().enumerate().map(push).collect();
+    std::thread::sleep(time);
     let stopped = stop();
     (pushers.into_iter().map(|pusher| pusher.join().expect("a pusher")).collect(), stopped)
+}
+
+/// Anywhere between the first request and some hundred flushes.
+fn some_time(cycle: usize) -> Duration {
+    Duration::from_millis(3 + (cycle as u64 * 41) % 170)
 }
 
 fn head(server: &Server) -> u64 {
@@ -69,7 +80,8 @@ fn sigterm_at_any_moment_stores_every_answered_event_once_and_in_order() {
         let mut server = Server::start_in(dir, &flags(cycle));
         let before = head(&server);
         let address = server.address;
-        let (ledgers, status) = load(address, cycle, || server.terminate());
+        let (ledgers, status) =
+            load(address, cycle, &HABITS, some_time(cycle), || server.terminate());
         assert!(status.success(), "{status}");
         let again = Server::start_in(dir, &flags(cycle));
         let events = read_after(&mut again.client(), before);
@@ -137,12 +149,18 @@ impl Toll {
 fn kill_9_takes_the_newest_of_each_connection_within_the_window_and_nothing_durable() {
     let mut all = Toll::default();
     run(|dir, cycle| {
-        let server = Server::start_in(dir, &flags(cycle));
+        let patient = cycle % 3 == 2;
+        let settings = [&flags(cycle)[..], if patient { &AGE_ALONE } else { &[] }].concat();
+        let server = Server::start_in(dir, &settings);
         let before = head(&server);
         let (address, done) = (server.address, AtomicBool::new(false));
+        let (habits, time) = match patient {
+            true => (&PATIENT[..], 2 * WINDOW),
+            false => (&HABITS[..], some_time(cycle)),
+        };
         let (ledgers, killed, barrier) = std::thread::scope(|scope| {
             let yardstick = scope.spawn(|| slowest_barrier(dir, &done));
-            let (ledgers, killed) = load(address, cycle, || {
+            let (ledgers, killed) = load(address, cycle, habits, time, || {
                 let killed = Instant::now();
                 server.kill();
                 killed
