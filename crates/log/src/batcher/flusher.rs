@@ -48,10 +48,11 @@ impl<S: Sink> Flusher<S> {
         Flusher {
             shared,
             sink,
-            clock,
             partitions: Vec::new(),
             flushed_us: 0,
-            looked_us: 0,
+            // There are no producers yet: nothing has been waiting for longer.
+            looked_us: clock.monotonic_us(),
+            clock,
             attempts_left: LAST_ATTEMPTS,
         }
     }

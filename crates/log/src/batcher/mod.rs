@@ -172,6 +172,12 @@ impl Batcher {
         Producer::new(writer, link, Arc::clone(shared))
     }
 
+    /// Why nothing is taken now, if so: what every producer would be refused with.
+    #[must_use]
+    pub fn refusal(&self) -> Option<PushError> {
+        self.closer.shared.refusal()
+    }
+
     /// Counts since it was started.
     #[must_use]
     pub fn figures(&self) -> Figures {

@@ -13,6 +13,7 @@ mod idempotence;
 mod ingest_faults;
 mod ingest_histories;
 mod ingest_order;
+mod ingest_window;
 mod oracle;
 mod race;
 mod reads;

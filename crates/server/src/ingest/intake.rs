@@ -203,14 +203,19 @@ impl Intake {
     }
 
     fn renew(&mut self, source: usize) -> Result<(), Box<Problem>> {
-        let source = &mut self.sources[source];
-        let batcher = self.shell.node.batcher(&source.log).map_err(|why| match why {
-            NoBatcher::NoLog => no_such_log(&source.log),
+        let log = &self.sources[source].log;
+        let batcher = self.shell.node.batcher(log).map_err(|why| match why {
+            NoBatcher::NoLog => no_such_log(log),
             NoBatcher::Closing if self.shell.is_stopping() => stopping(),
             NoBatcher::Closing => problem::LOG_CLOSED.because("the log is being closed"),
             NoBatcher::NoThread(error) => problem::INTERNAL
                 .because(format!("the thread that stores events cannot start: {error}")),
         })?;
+        // Nobody would ever look into a partition of a batcher that has ended.
+        if let Some(refusal @ PushError::Closed { .. }) = batcher.refusal() {
+            return Err(self.problem(refusal));
+        }
+        let source = &mut self.sources[source];
         source.producer = Some(batcher.producer(self.order as u8, Some(Arc::clone(&self.wake))));
         source.generation += 1;
         Ok(())
@@ -268,4 +273,53 @@ fn stopping() -> Box<Problem> {
 fn no_such_log(log: &str) -> Box<Problem> {
     problem::LOG_NOT_FOUND
         .because(format!("there is no log {log:?}; PUT /v1/logs/{{log}} makes one"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::node::Node;
+    use crate::stats::Stats;
+    use tokio::sync::{Semaphore, watch};
+
+    fn shell(dir: &std::path::Path) -> Arc<Shell> {
+        let config = Config::for_tests(&["--data", dir.to_str().unwrap()]);
+        let clock = crate::clock::system();
+        Arc::new(Shell {
+            node: Node::open(&config, Arc::clone(&clock)).unwrap(),
+            stats: Arc::new(Stats::new(1, 1)),
+            clock,
+            stopping: watch::channel(false).1,
+            long_reads: Arc::new(Semaphore::new(1)),
+            subscriptions: Arc::new(Semaphore::new(1)),
+            request_ids: Default::default(),
+            config,
+        })
+    }
+
+    #[test]
+    fn requests_to_a_log_that_has_closed_cost_no_partition() {
+        let dir = tempfile::tempdir().unwrap();
+        let shell = shell(dir.path());
+        let mut intake = Intake::new(&shell, Order::First, Arc::new(|| {}));
+        let target = intake.target("/e").unwrap().unwrap();
+        assert!(matches!(intake.take(&target, Media::Unspecified, b"1"), Taken::Accepted));
+        shell.node.get("main").unwrap().close();
+        let mut refused = 0;
+        while refused < 50 {
+            match intake.take(&target, Media::Unspecified, b"1") {
+                // The batcher learns of it when it next stores something.
+                Taken::Accepted => assert_eq!(refused, 0),
+                Taken::Refused(problem) => {
+                    assert_eq!(problem.kind, &problem::LOG_CLOSED, "{problem:?}");
+                    refused += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let account = shell.node.account("main").unwrap().to_json(&shell.config);
+        let account: serde_json::Value = serde_json::from_str(&account).unwrap();
+        assert!(account["partitions"].as_u64().unwrap() <= 1, "{account}");
+    }
 }

@@ -52,12 +52,18 @@ impl Answer {
     }
 }
 
+impl From<TcpStream> for Client {
+    fn from(stream: TcpStream) -> Client {
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+        Client { stream: BufReader::new(stream) }
+    }
+}
+
 impl Client {
     pub fn connect(address: SocketAddr) -> io::Result<Client> {
         let stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
-        Ok(Client { stream: BufReader::new(stream) })
+        Ok(Client::from(stream))
     }
 
     pub fn get(&mut self, path: &str) -> io::Result<Answer> {

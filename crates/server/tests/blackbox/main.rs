@@ -13,6 +13,9 @@ mod examples;
 mod freshness;
 mod ingest_account;
 mod ingest_crash;
+mod ingest_crowd;
+mod ingest_original;
+mod ingest_pressure;
 #[cfg(target_os = "linux")]
 mod lean;
 mod lifecycle;

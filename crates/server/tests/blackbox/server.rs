@@ -35,9 +35,18 @@ impl Server {
 
     /// A server on this folder, which may have been used before.
     pub fn start_in(dir: &Path, flags: &[&str]) -> Server {
+        Server::start_under(&[], dir, flags)
+    }
+
+    /// The same, started by a command that becomes the server: its words come before the server's own.
+    pub fn start_under(command: &[&str], dir: &Path, flags: &[&str]) -> Server {
+        let mut words = command.iter().copied().chain([env!("CARGO_BIN_EXE_wellspring")]);
+        let program = words.next().expect("at least the server");
+        let words: Vec<&str> = words.collect();
         for _ in 0..5 {
             let address: SocketAddr = ([127, 0, 0, 1], free_port()).into();
-            let child = Command::new(env!("CARGO_BIN_EXE_wellspring"))
+            let child = Command::new(program)
+                .args(&words)
                 .args(["serve", "--data", dir.to_str().unwrap()])
                 .args(["--listen", &address.to_string()])
                 .args(flags)
