@@ -60,7 +60,7 @@ mod threads;
 pub use error::{AppendError, Corruption, OpenError, ReadError};
 pub use feed::Feed;
 pub use lease::{Fence, Lease, LeaseError, Leases};
-pub use log::{Ack, Append, Appended, CommitOn, Completion, Log, LogStats, Staged};
+pub use log::{AcceptedStats, Ack, Append, Appended, CommitOn, Completion, Log, LogStats, Staged};
 pub use options::{Clock, Options, Sync, SystemClock};
 pub use read::{Events, Order, ReadOptions, Snapshot, Subscription, TermCount};
 pub use record::{EncodedEvents, RecordView, RequestKey};

@@ -89,12 +89,20 @@ pub struct LogStats {
     pub barrier_us: u64,
     /// The single-writer epoch of this opening.
     pub epoch: u64,
-    /// Appended with [`Ack::Accepted`].
+    /// What became of appends with [`Ack::Accepted`].
+    pub accepted: AcceptedStats,
+}
+
+/// What became of events appended with [`Ack::Accepted`]. What is neither stored nor dropped is
+/// still in memory, or a device has failed and nobody knows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AcceptedStats {
+    /// Answered when staged.
     pub accepted: Amount,
     /// Of these, made durable.
-    pub accepted_stored: Amount,
+    pub stored: Amount,
     /// Of these, dropped because the journal refused them afterwards (a full disk).
-    pub accepted_dropped: Amount,
+    pub dropped: Amount,
 }
 
 /// An open log. Cheap to clone; the last clone to go closes it.
@@ -253,15 +261,12 @@ impl Log {
         &self.sequencer.leases
     }
 
-    /// Figures about the log.
+    /// Figures about the log. Asks the file system how large it is.
     #[must_use]
     pub fn stats(&self) -> LogStats {
         let sequencer = &self.sequencer;
         let counters = &sequencer.counters;
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-        // Before `accepted`, which must not be the smaller.
-        let accepted_stored = counters.accepted_stored.get();
-        let accepted_dropped = counters.accepted_dropped.get();
         LogStats {
             head: self.head(),
             disk_bytes: sequencer.disk_bytes(),
@@ -275,10 +280,17 @@ impl Log {
             batches: read(&counters.batches),
             barrier_us: read(&counters.barrier_us),
             epoch: sequencer.epoch,
-            accepted_stored,
-            accepted_dropped,
-            accepted: counters.accepted.get(),
+            accepted: self.accepted_stats(),
         }
+    }
+
+    /// What became of appends with [`Ack::Accepted`]. Asks no device.
+    #[must_use]
+    pub fn accepted_stats(&self) -> AcceptedStats {
+        let counters = &self.sequencer.counters;
+        // `accepted` last: it must not be the smallest.
+        let (stored, dropped) = (counters.accepted_stored.get(), counters.accepted_dropped.get());
+        AcceptedStats { accepted: counters.accepted.get(), stored, dropped }
     }
 
     /// Why the log takes no appends any more, if so.

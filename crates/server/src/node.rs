@@ -194,19 +194,15 @@ impl Node {
         logs.iter().map(|(name, entry)| (name.clone(), entry.clone())).collect()
     }
 
-    /// What was accepted for a log, and what became of it. Asks the file system.
+    /// What was accepted for a log, and what became of it.
     pub(crate) fn account(&self, name: &str) -> Option<Account> {
-        self.entry(name).map(|entry| entry.figures().1)
+        self.entry(name).map(|entry| entry.account())
     }
 
     /// The figures and the account of every log, by name. Asks the file system.
     pub(crate) fn figures(&self) -> Vec<(String, LogStats, Account)> {
         let entries = self.entries().into_iter();
-        let figures = entries.map(|(name, entry)| {
-            let (stats, account) = entry.figures();
-            (name, stats, account)
-        });
-        figures.collect()
+        entries.map(|(name, entry)| (name, entry.log.stats(), entry.account())).collect()
     }
 
     /// Makes a log and tells whether it is new. Blocks on the disk. `name` must be a name.
@@ -274,11 +270,10 @@ impl Node {
 }
 
 impl Entry {
-    fn figures(&self) -> (LogStats, Account) {
-        let stats = self.log.stats();
+    fn account(&self) -> Account {
+        let log = self.log.accepted_stats();
         let batching = self.batching.lock().unwrap_or_else(PoisonError::into_inner);
-        let account = Account::new(&stats, batching.batcher().map(Batcher::figures));
-        (stats, account)
+        Account::new(log, batching.batcher().map(Batcher::figures))
     }
 
     /// Stores what was accepted, then closes the log.

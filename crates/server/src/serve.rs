@@ -220,7 +220,7 @@ fn arrivals(
     let shell = Arc::clone(shell);
     serving.threads.push(spawn(format!("lean-{index}"), move || {
         stats::enter_thread(shell.config.threads + index);
-        if let Err(error) = lean::run(&shell, listener, bell, handover) {
+        if let Err(error) = lean::run(&shell, &listener, &bell, &handover) {
             tracing::error!(%error, "a lean thread cannot start");
         }
     })?);

@@ -3,7 +3,6 @@
 
 use super::params::{Params, expect_identity, freshen, negotiate};
 use super::problem::{self, Problem};
-use super::read::elsewhere;
 use super::{Answer, JSON, Request, Response, Shell};
 use crate::ingest::{ACCEPTED, Intake, Media, Order, Settled, Taken, Target};
 use std::cell::RefCell;
@@ -93,8 +92,6 @@ pub(crate) async fn account(shell: Arc<Shell>, request: Request) -> Answer {
     negotiate(&request, &[JSON])?;
     let log = request.log()?;
     freshen(&request, &params, log).await?;
-    let name = request.log_name.clone();
-    let document =
-        elsewhere(move || shell.node.account(&name).unwrap_or_default().to_json(&shell.config));
-    Ok(Response::json(200, document.await?))
+    let account = shell.node.account(&request.log_name).unwrap_or_default();
+    Ok(Response::json(200, account.to_json(&shell.config)))
 }

@@ -1,7 +1,7 @@
 //! What was accepted and what became of it: one source for `GET /v1/ingest` and `/metrics`.
 
 use crate::config::{Config, IngestOverflow};
-use wellspring_log::LogStats;
+use wellspring_log::AcceptedStats;
 use wellspring_log::batcher::{Amount, Figures};
 
 /// The account of one log. `accepted = stored + in_flight + dropped`, at any moment.
@@ -19,14 +19,14 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Of a log and its batcher, if it has one. `log` must have been read first.
-    pub(crate) fn new(log: &LogStats, figures: Option<Figures>) -> Account {
+    /// Of a log's own appends and of its batcher, if it has one.
+    pub(crate) fn new(log: AcceptedStats, figures: Option<Figures>) -> Account {
         let figures = figures.unwrap_or_default();
         Account {
             accepted: log.accepted.plus(figures.accepted),
-            stored: log.accepted_stored.plus(figures.stored),
+            stored: log.stored.plus(figures.stored),
             shed: figures.shed,
-            dropped: log.accepted_dropped,
+            dropped: log.dropped,
             figures,
         }
     }
@@ -78,19 +78,14 @@ mod tests {
     #[test]
     fn the_account_adds_up() {
         let amount = |events| Amount { events, bytes: events * 10 };
-        let log = LogStats {
-            accepted: amount(9),
-            accepted_stored: amount(5),
-            accepted_dropped: amount(1),
-            ..LogStats::default()
-        };
+        let log = AcceptedStats { accepted: amount(9), stored: amount(5), dropped: amount(1) };
         let figures = Figures {
             accepted: amount(20),
             stored: amount(18),
             shed: amount(4),
             ..Figures::default()
         };
-        let account = Account::new(&log, Some(figures));
+        let account = Account::new(log, Some(figures));
         assert_eq!(account.in_flight(), amount(5));
         let json: serde_json::Value =
             serde_json::from_str(&account.to_json(&Config::for_tests(&[]))).unwrap();

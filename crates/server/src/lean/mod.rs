@@ -36,6 +36,7 @@ use desk::{BodyMemory, Desk};
 use head::Limits;
 use std::io;
 use std::net::{TcpListener, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::mpsc::UnboundedSender;
@@ -102,14 +103,32 @@ impl Settings {
 /// Serves `listener` until the server stops. `bell` wakes it: when it should look
 /// whether the server stops, and when the intake may have changed its mind.
 ///
+/// A mistake of ours that panics costs the connections of this loop, not the loop:
+/// it begins anew with the same listener. What was accepted is stored.
+///
 /// # Errors
 /// The loop could not be set up.
 pub(crate) fn run(
     shell: &Arc<Shell>,
+    listener: &TcpListener,
+    bell: &Arc<Bell>,
+    handover: &UnboundedSender<Handover>,
+) -> io::Result<()> {
+    loop {
+        let worker = worker(shell, listener.try_clone()?, Arc::clone(bell), handover.clone())?;
+        if catch_unwind(AssertUnwindSafe(|| worker.run())).is_ok() || shell.is_stopping() {
+            return Ok(());
+        }
+        tracing::error!("a lean loop panicked; its connections are lost, it begins anew");
+    }
+}
+
+fn worker(
+    shell: &Arc<Shell>,
     listener: TcpListener,
     bell: Arc<Bell>,
     handover: UnboundedSender<Handover>,
-) -> io::Result<()> {
+) -> io::Result<Worker<Intake>> {
     let config = &shell.config;
     let limits = Limits {
         headers: config.max_headers,
@@ -131,8 +150,7 @@ pub(crate) fn run(
         stopping: shell.stopping.clone(),
         handover,
     };
-    Worker::new(parts, desk)?.run();
-    Ok(())
+    Worker::new(parts, desk)
 }
 
 /// Serves an ingest connection that sends these pieces, with nothing behind it. For the fuzz target.

@@ -423,7 +423,10 @@ impl<I: Ingest> Worker<I> {
         self.desk.stopping = true;
         self.stopping_since_us = Some(self.desk.now_us);
         self.accept_again_us = None;
-        self.parts.listener = None;
+        if let Some(listener) = self.parts.listener.take() {
+            // Closing this descriptor is not enough: there is another (see `run`).
+            let _ = rustix::net::shutdown(&listener, rustix::net::Shutdown::Both);
+        }
         self.sweep.hurry(self.desk.now_us);
         for place in 0..self.conns.places() {
             let Some(token) = self.conns.at(place) else { continue };
