@@ -4,9 +4,10 @@
 
 use crate::account::{Account, Amount, count_of};
 use crate::client::Client;
+use crate::done::Done;
 use crate::server::Server;
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 pub const BOTH_LOOPS: [[&str; 2]; 2] = [["--lean-loop", "true"], ["--lean-loop", "false"]];
@@ -18,7 +19,7 @@ struct Clients {
     answered: AtomicU64,
     /// Of the answered, those through `POST /v1/append`.
     appended: AtomicU64,
-    done: AtomicBool,
+    done: Done,
 }
 
 impl Clients {
@@ -26,7 +27,7 @@ impl Clients {
     fn push(&self, server: &Server, way: usize) {
         let mut client = server.client();
         for n in 0u64.. {
-            if self.done.load(SeqCst) {
+            if self.done.is_set() {
                 return;
             }
             let lines = if way == 0 { n % 4 + 1 } else { 1 };
@@ -49,7 +50,7 @@ impl Clients {
         let mut client = server.client();
         let event = json!({"type": "Appended", "tags": [], "data": "x".repeat(300)});
         let body = json!({"events": [event, event], "ack": "accepted"});
-        while !self.done.load(SeqCst) {
+        while !self.done.is_set() {
             self.sent.fetch_add(2, SeqCst);
             let answer = client.post("/v1/append", &body).unwrap();
             if answer.status == 202 {
@@ -65,7 +66,7 @@ impl Clients {
     fn sample(&self, server: &Server, most_staged_bytes: u64, source: Source) -> u64 {
         let (mut client, mut other) = (server.client(), server.client());
         let (mut last, mut in_flight) = (Account::default(), 0);
-        while !self.done.load(SeqCst) {
+        while !self.done.is_set() {
             let answered = self.answered.load(SeqCst);
             let account = match source {
                 Source::Metrics => Account::scrape(&mut client, "main"),
@@ -105,12 +106,13 @@ fn every_sample_adds_up_and_at_rest_the_account_is_the_log() {
         let clients = Clients::default();
         let in_flight: u64 = std::thread::scope(|scope| {
             let (server, clients) = (&server, &clients);
+            let enough = clients.done.at_the_end();
             (0..4).for_each(|way| drop(scope.spawn(move || clients.push(server, way))));
             scope.spawn(|| clients.append(server));
             let samplers = [Source::Document, Source::Metrics]
                 .map(|source| scope.spawn(move || clients.sample(server, STAGED, source)));
             std::thread::sleep(Duration::from_millis(700));
-            clients.done.store(true, SeqCst);
+            drop(enough);
             samplers.into_iter().map(|sampler| sampler.join().unwrap()).sum()
         });
         assert!(in_flight > 0, "some samples were taken while events were in flight");
@@ -277,10 +279,10 @@ fn a_log_made_anew_has_an_account_of_its_own() {
 }
 
 /// Pushes to a log that comes and goes; returns how many were taken and the longest wait.
-fn push_through(server: &Server, path: &str, done: &AtomicBool) -> (u64, Duration) {
+fn push_through(server: &Server, path: &str, done: &Done) -> (u64, Duration) {
     let mut client = server.client();
     let (mut taken, mut longest) = (0, Duration::ZERO);
-    while !done.load(SeqCst) {
+    while !done.is_set() {
         let begun = Instant::now();
         let answer = client.call("POST", path, &[], b"1").unwrap();
         longest = longest.max(begun.elapsed());
@@ -303,9 +305,10 @@ fn logs_emptied_and_dropped_under_load_leave_no_request_without_an_answer() {
         let server = Server::start_with(&[&["--dev-endpoints"], &lean[..]].concat());
         let mut admin = server.client();
         make(&mut admin, "x");
-        let done = AtomicBool::new(false);
+        let done = Done::default();
         std::thread::scope(|scope| {
             let (server, done) = (&server, &done);
+            let enough = done.at_the_end();
             let paths = ["/v1/logs/x/e", "/v1/logs/x/e?ack=durable", "/e?tag=t", "/e?ack=durable"];
             let pushers = paths.map(|path| scope.spawn(|| push_through(server, path, done)));
             for _ in 0..15 {
@@ -315,7 +318,7 @@ fn logs_emptied_and_dropped_under_load_leave_no_request_without_an_answer() {
                 make(&mut admin, "x");
             }
             std::thread::sleep(Duration::from_millis(15));
-            done.store(true, SeqCst);
+            drop(enough);
             for pusher in pushers {
                 let (taken, longest) = pusher.join().unwrap();
                 assert!(taken > 0, "some were taken");

@@ -7,12 +7,12 @@
 //!
 //! `WELLSPRING_CRASH_CYCLES` sets how often (default 12), for each of the two.
 
+use crate::done::Done;
 use crate::numbered::{Fate, HABITS, Habit, Ledger, ends, prefixes, push_until_cut, read_after};
 use crate::server::Server;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest time from an answer to a `kill -9` that takes its event. Stated are 2 ms and a
@@ -107,10 +107,10 @@ fn sigterm_at_any_moment_stores_every_answered_event_once_and_in_order() {
 
 /// The longest a write and its barrier take while `done` is not set: what the disk and the
 /// machine add to the window.
-fn slowest_barrier(dir: &Path, done: &AtomicBool) -> Duration {
+fn slowest_barrier(dir: &Path, done: &Done) -> Duration {
     let mut file = std::fs::File::create(dir.join("yardstick")).unwrap();
     let mut slowest = Duration::ZERO;
-    while !done.load(Ordering::SeqCst) {
+    while !done.is_set() {
         let begun = Instant::now();
         file.write_all(&[1; 512]).unwrap();
         file.sync_data().unwrap();
@@ -153,19 +153,20 @@ fn kill_9_takes_the_newest_of_each_connection_within_the_window_and_nothing_dura
         let settings = [&flags(cycle)[..], if patient { &AGE_ALONE } else { &[] }].concat();
         let server = Server::start_in(dir, &settings);
         let before = head(&server);
-        let (address, done) = (server.address, AtomicBool::new(false));
+        let (address, done) = (server.address, Done::default());
         let (habits, time) = match patient {
             true => (&PATIENT[..], 2 * WINDOW),
             false => (&HABITS[..], some_time(cycle)),
         };
         let (ledgers, killed, barrier) = std::thread::scope(|scope| {
+            let enough = done.at_the_end();
             let yardstick = scope.spawn(|| slowest_barrier(dir, &done));
             let (ledgers, killed) = load(address, cycle, habits, time, || {
                 let killed = Instant::now();
                 server.kill();
                 killed
             });
-            done.store(true, Ordering::SeqCst);
+            drop(enough);
             (ledgers, killed, yardstick.join().unwrap())
         });
         let again = Server::start_in(dir, &flags(cycle));

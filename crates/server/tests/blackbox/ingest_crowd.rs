@@ -4,11 +4,12 @@
 
 use crate::account::{Account, count_of, metric};
 use crate::client::Client;
+use crate::done::Done;
 use crate::ingest_account::BOTH_LOOPS;
 use crate::server::Server;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 const WANTED: usize = 10_000;
@@ -70,7 +71,7 @@ fn open_crowd(address: SocketAddr, count: usize) -> Vec<TcpStream> {
 }
 
 /// Sends a byte on every slow connection, again and again. Returns the bytes each has sent.
-fn drip(crowd: &[TcpStream], done: &AtomicBool) -> usize {
+fn drip(crowd: &[TcpStream], done: &Done) -> usize {
     for sent in 0.. {
         let slow = crowd.iter().enumerate().filter(|(at, _)| Manner::of(*at) != Manner::Idle);
         for (count, (at, mut stream)) in slow.enumerate() {
@@ -80,7 +81,7 @@ fn drip(crowd: &[TcpStream], done: &AtomicBool) -> usize {
                 std::thread::sleep(Duration::from_millis(3));
             }
         }
-        if done.load(SeqCst) {
+        if done.is_set() {
             return sent + 1;
         }
     }
@@ -88,9 +89,9 @@ fn drip(crowd: &[TcpStream], done: &AtomicBool) -> usize {
 }
 
 /// Sends heads without end until the server has had enough; counts those it put an end to.
-fn bomb(address: SocketAddr, done: &AtomicBool, ended: &AtomicUsize) {
+fn bomb(address: SocketAddr, done: &Done, ended: &AtomicUsize) {
     let line = format!("X-Bomb: {}\r\n", "y".repeat(4_000));
-    while !done.load(SeqCst) {
+    while !done.is_set() {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -160,15 +161,16 @@ fn ten_thousand_connections_up_to_no_good_stop_nobody() {
         let before = resident_bytes(&crowded);
         let begun = Instant::now();
         let crowd = open_crowd(crowded.address, count);
-        let (done, ended) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let (done, ended) = (Done::default(), AtomicUsize::new(0));
         let (times, sent, resident) = std::thread::scope(|scope| {
+            let enough = done.at_the_end();
             let dripping = scope.spawn(|| drip(&crowd, &done));
             let bombers =
                 (0..BOMBERS).map(|_| scope.spawn(|| bomb(crowded.address, &done, &ended)));
             let bombers: Vec<_> = bombers.collect();
             let times = watch(&crowded, &quiet);
             let resident = resident_bytes(&crowded);
-            done.store(true, SeqCst);
+            drop(enough);
             bombers.into_iter().for_each(|bomber| bomber.join().unwrap());
             (times, dripping.join().unwrap(), resident)
         });

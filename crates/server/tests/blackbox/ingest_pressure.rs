@@ -4,6 +4,7 @@
 
 use crate::account::{Account, Amount, count_of, metric};
 use crate::client::{Answer, Client};
+use crate::done::Done;
 use crate::ingest_account::BOTH_LOOPS;
 use crate::server::Server;
 use serde_json::Value;
@@ -11,7 +12,6 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// The smallest partition there is, in bytes.
@@ -121,8 +121,9 @@ struct Pushed {
 }
 
 fn push_from_many(server: &Server, connections: usize, each: usize) -> Pushed {
-    let done = AtomicBool::new(false);
+    let done = Done::default();
     std::thread::scope(|scope| {
+        let enough = done.at_the_end();
         let pushers: Vec<_> = (0..connections)
             .map(|connection| {
                 scope.spawn(move || {
@@ -141,14 +142,14 @@ fn push_from_many(server: &Server, connections: usize, each: usize) -> Pushed {
             .collect();
         let watch = scope.spawn(|| {
             let (mut client, mut most) = (server.client(), 0);
-            while !done.load(SeqCst) {
+            while !done.is_set() {
                 most = most.max(resident_bytes(&mut client));
                 std::thread::sleep(Duration::from_millis(5));
             }
             most
         });
         let taken: Vec<Vec<usize>> = pushers.into_iter().map(|p| p.join().unwrap()).collect();
-        done.store(true, SeqCst);
+        drop(enough);
         let refused = (connections * each - taken.iter().map(Vec::len).sum::<usize>()) as u64;
         Pushed { taken, refused, most_resident: watch.join().unwrap() }
     })

@@ -9,6 +9,7 @@ mod bench;
 mod client;
 mod crash;
 mod dialects;
+mod done;
 mod examples;
 mod freshness;
 mod ingest_account;
