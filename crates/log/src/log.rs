@@ -209,7 +209,7 @@ impl Log {
     /// The system's, if it gives no thread. A retry may help.
     pub fn batcher(&self, options: batcher::Options) -> io::Result<Batcher> {
         let clock = Arc::clone(&self.sequencer.options.clock);
-        Batcher::start(LogSink::new(self.clone()), options, clock)
+        Batcher::of_events(LogSink::new(self.clone()), options, clock)
     }
 
     /// Stages records encoded by this crate, unconditionally. See [`Sequencer::stage_records`].

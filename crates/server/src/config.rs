@@ -118,7 +118,7 @@ settings! {
     ingest_type: String = "WELLSPRING_INGEST_TYPE", "Ingested".to_owned();
     /// When no more may wait in memory: block (clients are read more slowly) or shed (429).
     ingest_overflow: IngestOverflow = "WELLSPRING_INGEST_OVERFLOW", IngestOverflow::Block;
-    /// Memory of each serving thread and log for events accepted and not yet stored, in bytes; a power of two.
+    /// Memory of each serving thread and log for events accepted and not yet stored, in bytes: a power of two from 4194304 to 1073741824.
     ingest_partition_bytes: usize = "WELLSPRING_INGEST_PARTITION_BYTES", 8 << 20;
     /// Accepted events are stored at once when a serving thread has so many bytes of them.
     ingest_flush_bytes: usize = "WELLSPRING_INGEST_FLUSH_BYTES", 1 << 20;
@@ -181,10 +181,17 @@ impl Config {
                 "ingest_partition_bytes must be a power of two from 4194304 to 1073741824, not {partition}"
             ));
         }
-        if !(1..=60_000).contains(&self.ingest_flush_ms) || self.ingest_flush_bytes == 0 {
-            return Err(
-                "ingest_flush_ms must be from 1 to 60000 and ingest_flush_bytes not 0".to_owned()
-            );
+        if !(1..=60_000).contains(&self.ingest_flush_ms) {
+            return Err(format!(
+                "ingest_flush_ms must be from 1 to 60000, not {}",
+                self.ingest_flush_ms
+            ));
+        }
+        if !(1..=partition).contains(&self.ingest_flush_bytes) {
+            return Err(format!(
+                "ingest_flush_bytes must be from 1 to ingest_partition_bytes ({partition}), not {}",
+                self.ingest_flush_bytes
+            ));
         }
         check_text(&self.ingest_type, limits::MAX_TYPE_BYTES)
             .map_err(|reason| format!("ingest_type {reason}"))

@@ -242,9 +242,10 @@ impl Node {
         self.open_log(name)
     }
 
-    /// Takes no more appends anywhere, makes durable what is staged.
-    pub(crate) fn close(&self) {
-        self.entries().iter().for_each(|(name, entry)| entry.close(name));
+    /// Takes no more appends anywhere, makes durable what is staged or accepted. Tells how many
+    /// accepted events could not be stored.
+    pub(crate) fn close(&self) -> u64 {
+        self.entries().iter().map(|(name, entry)| entry.close(name)).sum()
     }
 
     fn open_log(&self, name: &str) -> Result<(), NodeError> {
@@ -273,18 +274,20 @@ impl Entry {
     fn account(&self) -> Account {
         let log = self.log.accepted_stats();
         let batching = self.batching.lock().unwrap_or_else(PoisonError::into_inner);
-        Account::new(log, batching.batcher().map(Batcher::figures))
+        Account::new(log, batching.batcher())
     }
 
-    /// Stores what was accepted, then closes the log.
-    fn close(&self, name: &str) {
+    /// Stores what was accepted, then closes the log. Tells how many accepted events are lost.
+    fn close(&self, name: &str) -> u64 {
         let mut batching = self.batching.lock().unwrap_or_else(PoisonError::into_inner);
         let batcher = batching.batcher().cloned();
         *batching = Batching::Closed(batcher.clone());
         drop(batching);
+        let mut events_lost = 0;
         if let Some(batcher) = batcher {
             batcher.close();
             let lost = batcher.figures().lost_possible();
+            events_lost = lost.events;
             if lost.events > 0 {
                 tracing::error!(
                     log = name,
@@ -295,6 +298,7 @@ impl Entry {
             }
         }
         self.log.close();
+        events_lost
     }
 }
 

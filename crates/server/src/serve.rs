@@ -101,8 +101,12 @@ fn serve(mut config: Config) -> Result<(), String> {
             tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join())));
         let _ = tokio::time::timeout(drain + Duration::from_secs(2), joined).await;
         let closing = Arc::clone(&shell);
-        let _ = tokio::task::spawn_blocking(move || closing.node.close()).await;
-        Ok::<(), String>(())
+        let lost = tokio::task::spawn_blocking(move || closing.node.close()).await;
+        match lost {
+            Ok(0) => Ok(()),
+            Ok(lost) => Err(format!("{lost} accepted events could not be stored and are lost")),
+            Err(error) => Err(format!("the logs were not closed in order: {error}")),
+        }
     })?;
     tracing::info!("stopped");
     main.shutdown_background();

@@ -224,6 +224,13 @@ fn write_ingest(out: &mut String, logs: &[(String, LogStats, Account)]) {
             }
         }
     }
+    for (at, (name, what, _)) in Account::default().gauges().iter().enumerate() {
+        let name = format!("wellspring_ingest_{name}");
+        let _ = writeln!(out, "# HELP {name} {what}\n# TYPE {name} gauge");
+        for (log, _, account) in logs {
+            let _ = writeln!(out, "{name}{{log=\"{log}\"}} {}", account.gauges()[at].2);
+        }
+    }
 }
 
 /// Resident memory of this process in bytes; 0 where it cannot be told.

@@ -67,7 +67,7 @@ use crate::options::Clock;
 use crate::segments::lock;
 use crate::threads;
 use flusher::Flusher;
-use shared::{Link, Partition, Shared};
+use shared::{Frames, Link, Partition, Shared};
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -149,7 +149,25 @@ impl Batcher {
     /// # Errors
     /// The system's, if it gives no thread. A retry may help.
     pub fn start(sink: impl Sink, options: Options, clock: Arc<dyn Clock>) -> io::Result<Batcher> {
-        let shared = Arc::new(Shared::new(options));
+        Batcher::begin(sink, Frames::Any, options, clock)
+    }
+
+    /// A batcher whose sink takes nothing but events.
+    pub(crate) fn of_events(
+        sink: LogSink,
+        options: Options,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<Batcher> {
+        Batcher::begin(sink, Frames::Events, options, clock)
+    }
+
+    fn begin(
+        sink: impl Sink,
+        frames: Frames,
+        options: Options,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<Batcher> {
+        let shared = Arc::new(Shared::new(options, frames));
         let flusher = Flusher::new(Arc::clone(&shared), sink, clock);
         let thread = threads::spawn("wellspring-flush", move || flusher.run())?;
         shared.set_flusher(thread.thread().clone());

@@ -3,7 +3,7 @@
 use super::Overflow;
 use super::event::EventTemplate;
 use super::ring::{NoRoom, Reservation, Writer};
-use super::shared::{Link, Shared};
+use super::shared::{Frames, Link, Shared};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -39,6 +39,8 @@ pub enum PushError {
     },
     /// An event breaks a limit. A retry does not help.
     Invalid(Invalid),
+    /// The batcher stands before a log, which takes events and not frames of one's own.
+    EventsOnly,
 }
 
 impl fmt::Display for PushError {
@@ -51,6 +53,7 @@ impl fmt::Display for PushError {
             PushError::StorageFull => write!(f, "no room left on the device"),
             PushError::Closed { reason } => write!(f, "nothing is taken any more: {reason}"),
             PushError::Invalid(invalid) => invalid.fmt(f),
+            PushError::EventsOnly => write!(f, "a log takes events: use push_event"),
         }
     }
 }
@@ -102,7 +105,7 @@ impl Producer {
     }
 
     /// Pushes one frame; a full partition is dealt with as [`Overflow`] says.
-    /// Every frame must be one the sink can tell from the next.
+    /// Every frame must be one the sink can tell from the next. A log takes no frames but events.
     ///
     /// # Errors
     /// [`PushError`]; [`NoRoom`](PushError::NoRoom) only under [`Overflow::Shed`].
@@ -125,10 +128,15 @@ impl Producer {
     /// [`PushError`].
     #[inline]
     pub fn try_push(&mut self, frame: &[u8]) -> Result<Receipt, PushError> {
+        if self.shared.frames == Frames::Events {
+            return Err(PushError::EventsOnly);
+        }
         self.place(frame.len(), 1, |room| room.put(frame))
     }
 
     /// Pushes one event for the log; a full partition is dealt with as [`Overflow`] says.
+    /// The data is not looked at: under [`DataKind::Json`] it must be one JSON value, because
+    /// who reads it takes it for one.
     ///
     /// # Errors
     /// [`PushError`]; [`NoRoom`](PushError::NoRoom) only under [`Overflow::Shed`].

@@ -26,6 +26,15 @@ const TAKING: u8 = 0;
 const FULL: u8 = 1;
 const CLOSED: u8 = 2;
 
+/// What may be pushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Frames {
+    /// Whatever the sink understands.
+    Any,
+    /// Events, encoded by this crate.
+    Events,
+}
+
 /// What a producer and the flusher share besides the ring.
 #[derive(Debug)]
 pub(super) struct Link {
@@ -97,6 +106,7 @@ pub(super) struct Partition {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: Options,
+    pub(super) frames: Frames,
     signals: Signals,
     /// Someone waits for a receipt: do not wait for more.
     urgent: AtomicBool,
@@ -121,9 +131,10 @@ struct Links {
 }
 
 impl Shared {
-    pub(super) fn new(options: Options) -> Shared {
+    pub(super) fn new(options: Options, frames: Frames) -> Shared {
         Shared {
             options,
+            frames,
             signals: Signals::default(),
             urgent: AtomicBool::new(false),
             closing: AtomicBool::new(false),

@@ -313,6 +313,8 @@ fn a_log_stores_everything_in_order_and_reads_it_back() {
     let options = Options { partition_bytes: 64 << 10, ..Options::default() };
     let batcher = log.batcher(options).unwrap();
     let clicked = EventTemplate::new("Clicked", &["page:home"]).unwrap();
+    let foreign = batcher.producer(0, None).push(b"not an event");
+    assert_eq!(foreign, Err(PushError::EventsOnly));
     let producers: Vec<_> = (0..2)
         .map(|number| {
             let (mut producer, clicked) = (batcher.producer(0, None), clicked.clone());

@@ -26,6 +26,10 @@ pub(crate) async fn ready(shell: Arc<Shell>, _request: Request) -> Answer {
         if let Some(reason) = log.closed_reason() {
             return Err(problem::LOG_CLOSED.because(format!("{name} takes no appends: {reason}")));
         }
+        if shell.node.account(&name).is_some_and(|account| account.full) {
+            let detail = format!("{name} takes nothing in: no room left on the device");
+            return Err(problem::STORAGE_FULL.because(detail));
+        }
     }
     Ok(Response::json(200, &b"{\"status\":\"ready\"}"[..]))
 }

@@ -2,7 +2,7 @@
 
 use crate::config::{Config, IngestOverflow};
 use wellspring_log::AcceptedStats;
-use wellspring_log::batcher::{Amount, Figures};
+use wellspring_log::batcher::{Amount, Batcher, Figures, PushError};
 
 /// The account of one log. `accepted = stored + in_flight + dropped`, at any moment.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,24 +16,55 @@ pub(crate) struct Account {
     /// Appends with `"ack":"accepted"` that a full disk dropped afterwards. Never through ingest.
     pub(crate) dropped: Amount,
     figures: Figures,
+    /// Whether events are refused because the device is full.
+    pub(crate) full: bool,
 }
 
 impl Account {
     /// Of a log's own appends and of its batcher, if it has one.
-    pub(crate) fn new(log: AcceptedStats, figures: Option<Figures>) -> Account {
-        let figures = figures.unwrap_or_default();
+    pub(crate) fn new(log: AcceptedStats, batcher: Option<&Batcher>) -> Account {
+        let figures = batcher.map(Batcher::figures).unwrap_or_default();
+        let full = batcher.and_then(Batcher::refusal) == Some(PushError::StorageFull);
+        Account { full, ..Account::of_figures(log, figures) }
+    }
+
+    fn of_figures(log: AcceptedStats, figures: Figures) -> Account {
         Account {
             accepted: log.accepted.plus(figures.accepted),
             stored: log.stored.plus(figures.stored),
             shed: figures.shed,
             dropped: log.dropped,
             figures,
+            full: false,
         }
     }
 
     /// Accepted, and in memory: what a crash right now would lose.
     pub(crate) fn in_flight(&self) -> Amount {
         self.accepted.minus(self.stored).minus(self.dropped)
+    }
+
+    /// Gauges besides the amounts: name, what it says, value.
+    pub(crate) fn gauges(&self) -> [(&'static str, &'static str, u64); 4] {
+        let figures = &self.figures;
+        [
+            (
+                "window_last_microseconds",
+                "Longest wait from acceptance to durability in the last flush.",
+                figures.window_last_us,
+            ),
+            (
+                "window_longest_microseconds",
+                "The longest such wait since the start.",
+                figures.window_longest_us,
+            ),
+            ("partitions", "Partitions of serving threads.", figures.partitions as u64),
+            (
+                "storage_full",
+                "1 while events are refused because the device is full.",
+                u64::from(self.full),
+            ),
+        ]
     }
 
     /// The document of `GET /v1/ingest`.
@@ -85,7 +116,7 @@ mod tests {
             shed: amount(4),
             ..Figures::default()
         };
-        let account = Account::new(log, Some(figures));
+        let account = Account::of_figures(log, figures);
         assert_eq!(account.in_flight(), amount(5));
         let json: serde_json::Value =
             serde_json::from_str(&account.to_json(&Config::for_tests(&[]))).unwrap();

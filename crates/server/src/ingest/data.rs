@@ -1,7 +1,7 @@
 //! What a body holds: one event or many, JSON or opaque.
 
 use super::Media;
-use crate::http::json::{Cursor, Fault};
+use crate::http::json::{Cursor, Fault, FaultKind};
 use crate::http::problem::{self, Problem, of_fault};
 use wellspring_types::DataKind;
 
@@ -48,7 +48,7 @@ fn lines(body: &[u8]) -> Result<Vec<&[u8]>, Box<Problem>> {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        values.push(value(line).map_err(|fault| bad_line(number, &of_fault(&fault, line)))?);
+        values.push(value(line).map_err(|fault| bad_line(number, &fault, line))?);
     }
     if values.is_empty() {
         return Err(problem::INVALID.because("the body holds only empty lines"));
@@ -56,9 +56,15 @@ fn lines(body: &[u8]) -> Result<Vec<&[u8]>, Box<Problem>> {
     Ok(values)
 }
 
-fn bad_line(number: u64, fault: &Problem) -> Box<Problem> {
+fn bad_line(number: u64, fault: &Fault, line: &[u8]) -> Box<Problem> {
+    let what = match &fault.kind {
+        FaultKind::Syntax(expected) => {
+            format!("expected {expected} at column {}", fault.line_and_column(line).1)
+        }
+        _ => of_fault(fault, line).detail,
+    };
     problem::INVALID
-        .because(format!("line {number}: {}; nothing of the body was stored", fault.detail))
+        .because(format!("line {number} of the body: {what}; nothing of the body was stored"))
         .with("line", number.to_string())
 }
 

@@ -16,6 +16,9 @@ use wellspring_types::limits;
 /// Targets remembered; over it all are forgotten and come again as they are asked for.
 const TARGETS: usize = 1024;
 
+/// How often the operator is told that the device is full, µs.
+const TELL_FULL_US: u64 = 10_000_000;
+
 /// Whether a thread comes first or second on a connection's way. What a connection
 /// hands in before it is handed over is stored before what it hands in afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +79,8 @@ pub(crate) struct Intake {
     targets: HashMap<Box<str>, Rc<Target>>,
     /// The target asked for last: most often the next is the same.
     last: Option<(Box<str>, Rc<Target>)>,
+    /// When the operator was last told that the device is full, µs.
+    full_told_us: Option<u64>,
 }
 
 impl Intake {
@@ -88,6 +93,7 @@ impl Intake {
             sources: Vec::new(),
             targets: HashMap::new(),
             last: None,
+            full_told_us: None,
         }
     }
 
@@ -197,8 +203,21 @@ impl Intake {
                     source.producer = None;
                     continue;
                 }
+                Err(PushError::StorageFull) => {
+                    self.tell_full(&target.log);
+                    Taken::Refused(self.problem(PushError::StorageFull))
+                }
                 Err(error) => Taken::Refused(self.problem(error)),
             };
+        }
+    }
+
+    /// Tells the operator, now and then.
+    fn tell_full(&mut self, log: &str) {
+        let now_us = self.shell.clock.monotonic_us();
+        if self.full_told_us.is_none_or(|told_us| now_us - told_us >= TELL_FULL_US) {
+            self.full_told_us = Some(now_us);
+            tracing::warn!(log, "no room left on the device: events are refused with 503");
         }
     }
 
@@ -224,14 +243,21 @@ impl Intake {
     fn problem(&self, error: PushError) -> Box<Problem> {
         let detail = error.to_string();
         match error {
-            PushError::NoRoom => problem::INGEST_FULL.because(detail),
-            PushError::TooLarge { limit, .. } => {
-                problem::TOO_LARGE.because(detail).limit(limit as u64)
-            }
+            PushError::NoRoom => problem::INGEST_FULL.because(format!(
+                "the memory for events that wait to be stored ({} bytes a serving thread) is taken; send more slowly",
+                self.shell.config.ingest_partition_bytes
+            )),
+            PushError::TooLarge { bytes, limit } => problem::TOO_LARGE
+                .because(format!(
+                    "the events take {bytes} bytes as encoded (each has a header, its type and its tags); \
+                     at most {limit} are taken at a time: send fewer lines a request"
+                ))
+                .limit(limit as u64),
             PushError::StorageFull => problem::STORAGE_FULL.because(detail),
             PushError::Closed { .. } if self.shell.is_stopping() => stopping(),
             PushError::Closed { .. } => problem::LOG_CLOSED.because(detail),
             PushError::Invalid(invalid) => invalid.into(),
+            PushError::EventsOnly => problem::INTERNAL.because(detail),
         }
     }
 
