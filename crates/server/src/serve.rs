@@ -86,6 +86,7 @@ fn serve(mut config: Config) -> Result<(), String> {
     let Serving { threads, wakes } = start_threads(&shell, &main)?;
     let drain = Duration::from_millis(shell.config.drain_timeout_ms);
     main.block_on(async {
+        let _file_limit = survive_file_limit();
         let name = signal().await.map_err(|e| format!("signals cannot be watched: {e}"))?;
         tracing::info!(signal = name, "stopping");
         // A second signal means: now.
@@ -355,6 +356,14 @@ fn start(
         let _open = (open, counted);
         connection::serve(stream, read, shell).await;
     });
+}
+
+/// A write beyond a limit on file sizes (`ulimit -f`) is to fail like one on a full disk, not to
+/// end the process: for that its signal needs someone who listens.
+fn survive_file_limit() -> Option<tokio::signal::unix::Signal> {
+    /// `SIGXFSZ`, the same on all of Linux' common architectures.
+    const FILE_SIZE_LIMIT: i32 = 25;
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(FILE_SIZE_LIMIT)).ok()
 }
 
 /// Waits for a signal to stop.

@@ -14,8 +14,8 @@ pub(super) enum Data<'a> {
     Many(Vec<&'a [u8]>),
 }
 
-/// Reads a body.
-pub(super) fn read(media: Media, body: &[u8]) -> Result<Data<'_>, Box<Problem>> {
+/// Reads a body of at most `most_lines` lines.
+pub(super) fn read(media: Media, body: &[u8], most_lines: usize) -> Result<Data<'_>, Box<Problem>> {
     if body.is_empty() {
         return Err(problem::INVALID.because("the body is empty; send the event's data"));
     }
@@ -30,7 +30,7 @@ pub(super) fn read(media: Media, body: &[u8]) -> Result<Data<'_>, Box<Problem>> 
             Err(_) => Data::One(DataKind::Binary, body),
         }),
         Media::Opaque => Ok(Data::One(DataKind::Binary, body)),
-        Media::Ndjson => lines(body).map(Data::Many),
+        Media::Ndjson => lines(body, most_lines).map(Data::Many),
     }
 }
 
@@ -42,11 +42,17 @@ fn value(document: &[u8]) -> Result<&[u8], Box<Fault>> {
     Ok(value)
 }
 
-fn lines(body: &[u8]) -> Result<Vec<&[u8]>, Box<Problem>> {
+fn lines(body: &[u8], most: usize) -> Result<Vec<&[u8]>, Box<Problem>> {
     let mut values = Vec::new();
     for (number, line) in (1u64..).zip(body.split(|&byte| byte == b'\n')) {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
+        }
+        if values.len() == most {
+            // Not read to the end: these could not be stored together, however short they are.
+            return Err(problem::TOO_LARGE
+                .because(format!("the body has more than {most} lines; send fewer a request"))
+                .limit(most as u64));
         }
         values.push(value(line).map_err(|fault| bad_line(number, &fault, line))?);
     }
@@ -76,7 +82,7 @@ mod tests {
     fn a_body_is_what_its_media_says() {
         let json = |text: &'static str| Ok(Data::One(DataKind::Json, text.as_bytes()));
         let read =
-            |media, body: &'static str| read(media, body.as_bytes()).map_err(|p| p.kind.slug);
+            |media, body: &'static str| read(media, body.as_bytes(), 9).map_err(|p| p.kind.slug);
         assert_eq!(read(Media::Json, " {\"e\":1}\n"), json("{\"e\":1}"));
         assert_eq!(read(Media::Unspecified, "{\"e\":1}"), json("{\"e\":1}"));
         assert_eq!(read(Media::Json, "{\"e\":}"), Err("malformed-json"));
@@ -88,11 +94,13 @@ mod tests {
 
     #[test]
     fn lines_are_events_and_a_bad_one_is_numbered() {
-        let many = read(Media::Ndjson, b"{}\n\n 1 \r\n\"x\"");
+        let many = read(Media::Ndjson, b"{}\n\n 1 \r\n\"x\"", 3);
         assert_eq!(many.unwrap(), Data::Many(vec![b"{}", b"1", b"\"x\""]));
-        let problem = read(Media::Ndjson, b"{}\n\n{").unwrap_err();
+        let problem = read(Media::Ndjson, b"{}\n\n{", 3).unwrap_err();
         assert_eq!(problem.more, [("line", "3".to_owned())]);
         assert_eq!(problem.kind.status, 422);
-        assert!(read(Media::Ndjson, b"\n \n").is_err());
+        let problem = read(Media::Ndjson, b"1\n2\n3\n{", 2).unwrap_err();
+        assert_eq!((problem.kind.status, problem.limit), (413, Some(2)));
+        assert!(read(Media::Ndjson, b"\n \n", 3).is_err());
     }
 }

@@ -19,6 +19,9 @@ const TARGETS: usize = 1024;
 /// How often the operator is told that the device is full, µs.
 const TELL_FULL_US: u64 = 10_000_000;
 
+/// What the smallest event takes in a partition: a record's header, a byte of type and one of data.
+const SMALLEST_EVENT_BYTES: usize = 34;
+
 /// Whether a thread comes first or second on a connection's way. What a connection
 /// hands in before it is handed over is stored before what it hands in afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +135,13 @@ impl Intake {
         if let Some(at) = self.sources.iter().position(|source| source.log == log) {
             return at;
         }
+        // Those of logs that are gone would keep their partitions.
+        for source in &mut self.sources {
+            let closed = |producer: &mut Producer| {
+                matches!(producer.refusal(), Some(PushError::Closed { .. }))
+            };
+            source.producer.take_if(closed);
+        }
         self.sources.push(Source { log: log.to_owned(), producer: None, generation: 0 });
         self.sources.len() - 1
     }
@@ -147,7 +157,8 @@ impl Intake {
 
     /// Takes the events of one body, all or none.
     pub(crate) fn take(&mut self, target: &Target, media: Media, body: &[u8]) -> Taken {
-        match data::read(media, body) {
+        let most_lines = self.shell.config.ingest_partition_bytes / 2 / SMALLEST_EVENT_BYTES;
+        match data::read(media, body, most_lines) {
             Ok(Data::One(kind, data)) => self.push(target, |producer, overflow| {
                 let data = std::iter::once(data);
                 match overflow {

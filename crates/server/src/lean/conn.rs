@@ -91,7 +91,8 @@ impl<I: Ingest> Conn<I> {
         }
     }
 
-    /// Sends `out` behind what was not sent before, and empties it.
+    /// Sends `out` behind what was not sent before, and empties it, even if the client is
+    /// gone: the next to send is another connection.
     pub(super) fn send(&mut self, out: &mut Vec<u8>, now_us: u64) -> Sent {
         if self.unsent.is_empty() {
             if out.is_empty() {
@@ -100,7 +101,10 @@ impl<I: Ingest> Conn<I> {
             // A healthy client has room for everything: nothing is copied.
             let sent = match write(&self.stream, out) {
                 Ok(sent) => sent,
-                Err(gone) => return gone,
+                Err(gone) => {
+                    out.clear();
+                    return gone;
+                }
             };
             if sent < out.len() {
                 self.unsent.extend_from_slice(&out[sent..]);

@@ -276,7 +276,6 @@ impl<I: Ingest> Worker<I> {
         }
         let wants = match (sent, turn) {
             (Sent::Gone, _) => {
-                self.desk.out.clear();
                 self.close(token);
                 return self.count();
             }

@@ -29,6 +29,8 @@ struct Command {
     room: AtomicUsize,
     /// Requests for `/e?durable` that are stored.
     stored: AtomicUsize,
+    /// A client that goes as soon as something is taken.
+    goes: Mutex<Option<TcpStream>>,
 }
 
 struct Commanded {
@@ -52,6 +54,7 @@ impl Ingest for Commanded {
             }
             self.command.room.store(room - 1, SeqCst);
         }
+        drop(self.command.goes.lock().unwrap().take());
         self.command.taken.lock().unwrap().push(String::from_utf8_lossy(body).into_owned());
         if target == "/e?durable" {
             self.tickets += 1;
@@ -232,6 +235,27 @@ fn who_waits_for_room_is_not_read_and_may_go() {
     next.write_all(&request("/e?full", "next")).unwrap();
     answers(&mut next, 1);
     assert_eq!(running.taken(1), ["next"]);
+    running.stop();
+}
+
+#[test]
+fn an_answer_to_a_client_that_is_gone_goes_to_nobody_else() {
+    let mut running = Running::start();
+    let mut stalled = ["gone", "there"].map(|body| {
+        let mut stream = running.connect();
+        stream.write_all(&request("/e?full", body)).unwrap();
+        silent(&mut stream);
+        Some(stream)
+    });
+    let gone = stalled[0].take().unwrap();
+    rustix::net::sockopt::set_socket_linger(&gone, Some(Duration::ZERO)).unwrap();
+    *running.command.goes.lock().unwrap() = Some(gone);
+    running.command.room.store(2, SeqCst);
+    running.bell.ring();
+    running.taken(2);
+    let there = stalled[1].as_mut().unwrap();
+    answers(there, 1);
+    silent(there);
     running.stop();
 }
 
