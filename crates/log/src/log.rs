@@ -217,9 +217,10 @@ impl Log {
         &self,
         records: &[u8],
         count: u32,
+        setbacks: Option<u64>,
         done: Completion,
-    ) -> Result<(), AppendError> {
-        self.sequencer.stage_records(records, count, done)
+    ) -> Result<u64, AppendError> {
+        self.sequencer.stage_records(records, count, setbacks, done)
     }
 
     /// Rough number of index entries that judging `condition` may have to visit: a caller on an

@@ -239,6 +239,7 @@ fn start(
         tail: scanned.end,
         closed: None,
         full: false,
+        setbacks: 0,
         spare: Vec::new(),
     };
     let committer = Committer {

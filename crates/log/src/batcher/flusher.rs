@@ -63,7 +63,7 @@ impl<S: Sink> Flusher<S> {
         loop {
             // Read before looking: what was accepted before closing is then seen.
             let closing = self.shared.is_closing();
-            if !self.look() {
+            if !self.look() && !self.look_if_urgent() {
                 self.retire();
                 if closing {
                     return;
@@ -108,6 +108,16 @@ impl<S: Sink> Flusher<S> {
             }
             observed_from = Some(order);
         }
+    }
+
+    /// When nothing was found: forgets who asked to hurry, or they would keep this thread from
+    /// sleeping for ever. What they had pushed before they asked is seen by looking after that.
+    fn look_if_urgent(&mut self) -> bool {
+        let found = self.shared.take_urgent() && self.look();
+        if found {
+            self.shared.hurry();
+        }
+        found
     }
 
     /// Where the partitions of this order, or a higher one, begin.

@@ -48,6 +48,7 @@ impl Sink for LogSink {
     fn store(&mut self, parts: &[&[u8]]) -> Stored {
         let (tell, told) = mpsc::channel();
         let mut pieces: Vec<Piece> = Vec::new();
+        let mut setbacks = None;
         'staging: for part in parts {
             let mut rest = *part;
             while !rest.is_empty() {
@@ -59,9 +60,15 @@ impl Sink for LogSink {
                 let done = Box::new(move |outcome: Result<_, _>| {
                     let _ = tell.send((index, outcome.map(|_| ())));
                 });
-                let refused = self.log.stage_records(records, events, done).err();
-                let ends = refused.is_some();
-                pieces.push(Piece { bytes, events, outcome: refused.map(Err) });
+                let outcome = match self.log.stage_records(records, events, setbacks, done) {
+                    Ok(so_far) => {
+                        setbacks = Some(so_far);
+                        None
+                    }
+                    Err(refused) => Some(Err(refused)),
+                };
+                let ends = outcome.is_some();
+                pieces.push(Piece { bytes, events, outcome });
                 if ends {
                     break 'staging;
                 }
@@ -77,8 +84,9 @@ impl Sink for LogSink {
     }
 }
 
-/// The stored beginning, and why it ends there. A journal that refuses a batch
-/// refuses all after it too, so nothing that is stored lies behind a gap.
+/// The stored beginning, and why it ends there. A journal that refuses a batch drops all
+/// that is staged after it, and nothing is staged after that (others may commit, and find
+/// the disk full, between two pieces): nothing that is stored lies behind a gap.
 fn account(pieces: &[Piece]) -> Stored {
     let mut stored = Stored { bytes: 0, events: 0, trouble: None };
     for piece in pieces {

@@ -344,3 +344,36 @@ fn a_log_stores_everything_in_order_and_reads_it_back() {
     assert_eq!(log.head(), 10_001);
     assert_eq!(batcher.figures().stored.events, 10_000);
 }
+
+/// Counts how often it is asked for the time.
+#[derive(Debug, Default)]
+struct AskedClock(AtomicU64);
+
+impl Clock for AskedClock {
+    fn wall_us(&self) -> u64 {
+        SystemClock.wall_us()
+    }
+
+    fn monotonic_us(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        SystemClock.monotonic_us()
+    }
+}
+
+#[test]
+fn hurrying_a_flusher_that_has_nothing_to_do_does_not_keep_it_busy() {
+    let (sink, _) = CheckingSink::new(|| Mood::Store);
+    let clock = Arc::new(AskedClock::default());
+    let batcher =
+        Batcher::start(sink, small(Overflow::Block), Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
+    let mut producer = batcher.producer(0, None);
+    let receipt = producer.push(&frame(0, 0)).unwrap();
+    while !producer.is_stored(receipt) {
+        std::thread::yield_now();
+    }
+    producer.want_wake();
+    std::thread::sleep(Duration::from_millis(100));
+    // It looks at the clock each time it has slept: at most about once a millisecond.
+    let asked = clock.0.load(Ordering::Relaxed);
+    assert!(asked < 1_000, "it has slept {asked} times");
+}

@@ -223,6 +223,7 @@ impl Sequencer {
         let mut staging = lock(&self.staging);
         let dropped: Vec<Gathering> = staging.queue.drain(..).collect();
         staging.staged_bytes = 0;
+        staging.setbacks += 1;
         if let Some(reason) = closed {
             staging.closed = Some(reason);
         } else {

@@ -41,6 +41,8 @@ pub(crate) struct Staging {
     pub(crate) closed: Option<String>,
     /// The last batch found no room: look for room before staging another.
     pub(crate) full: bool,
+    /// How often what was staged has been dropped.
+    pub(crate) setbacks: u64,
     /// Buffers of committed batches, to be used again.
     pub(crate) spare: Vec<Vec<u8>>,
 }
@@ -210,23 +212,29 @@ impl Sequencer {
     }
 
     /// Stages `count` records that nothing has to be judged for: no condition, key, fence or ids.
-    /// Does not commit. `done` is called when the journal has dealt with them.
+    /// Does not commit. `done` is called when the journal has dealt with them. Returns the
+    /// number of [`setbacks`](Staging::setbacks) so far: records that must not be stored unless
+    /// those staged before them are give what they got with these as `setbacks`.
     ///
     /// # Errors
-    /// [`AppendError::Overloaded`], [`StorageFull`](AppendError::StorageFull) or
-    /// [`Closed`](AppendError::Closed); `done` is not called then.
+    /// [`AppendError::Overloaded`], [`StorageFull`](AppendError::StorageFull) (also if there was a
+    /// setback since) or [`Closed`](AppendError::Closed); `done` is not called then.
     pub(crate) fn stage_records(
         &self,
         records: &[u8],
         count: u32,
+        setbacks: Option<u64>,
         done: Completion,
-    ) -> Result<(), AppendError> {
+    ) -> Result<u64, AppendError> {
         let mut staging = lock(&self.staging);
+        if setbacks.is_some_and(|setbacks| setbacks != staging.setbacks) {
+            return Err(AppendError::StorageFull);
+        }
         self.admit(&mut staging, records.len())?;
         let (first, last) = self.place(&mut staging, records, count);
         let outcome = Outcome::Appended { first, last, replayed: false };
         staging.wait(Waiter { done, outcome });
-        Ok(())
+        Ok(staging.setbacks)
     }
 
     /// Puts records into the batch that gathers; their first and last position.

@@ -5,6 +5,7 @@
 use crate::gated::{Gate, GatedStorage};
 use crate::oracle::{append, open, read_all, small_segments};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use wellspring_log::batcher::{
@@ -134,6 +135,41 @@ fn a_full_disk_refuses_what_comes_and_keeps_what_it_accepted() {
             assert_eq!(count(&log, number, producer.fill), producer.next);
         }
     }
+}
+
+#[test]
+fn a_disk_that_is_full_only_for_others_gets_nothing_twice() {
+    let storage = SimulatedStorage::new(1);
+    let log = open(&storage, wellspring_log::Options::default()).unwrap();
+    let batcher = log.batcher(Options::default()).unwrap();
+    let mut numbered = Numbered::new(&batcher, 0, 1);
+    let stop = AtomicBool::new(false);
+    let give_room = || {
+        let capacity_bytes = Some(log.stats().disk_bytes + (600 << 10));
+        storage.set_faults(Faults { capacity_bytes, ..Faults::default() });
+    };
+    give_room();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Too large for what is left: it takes along whatever is staged with it.
+            let large = [Event::json("Other", &["o"], &format!("\"{}\"", "x".repeat(900_000)))];
+            while !stop.load(Ordering::SeqCst) {
+                let _ = log.append(append(&large));
+            }
+        });
+        let deadline = Instant::now() + Duration::from_secs(3);
+        while Instant::now() < deadline && numbered.next < 100_000 {
+            if numbered.push().is_err() {
+                give_room();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+    storage.set_faults(Faults::default());
+    batcher.close();
+    assert_eq!(batcher.figures().accepted, batcher.figures().stored);
+    assert_eq!(count(&log, 0, 1), numbered.next);
 }
 
 #[test]
