@@ -98,8 +98,8 @@ impl Account {
     /// The account when nothing is in flight any more.
     #[track_caller]
     pub fn at_rest(server: &Server, log: &str) -> Account {
-        let mut client = server.client();
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut client = server.client().patient();
+        let deadline = Instant::now() + Duration::from_secs(120);
         loop {
             let (account, _) = Account::ask(&mut client, log);
             if account.lost_possible == Amount::default() {

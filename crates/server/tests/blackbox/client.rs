@@ -66,6 +66,13 @@ impl Client {
         Ok(Client::from(stream))
     }
 
+    /// Waits longer than usual for each answer: for tests that ask much of the disk.
+    pub fn patient(self) -> Client {
+        let timeout = Some(Duration::from_secs(120));
+        self.stream.get_ref().set_read_timeout(timeout).expect("a socket");
+        self
+    }
+
     pub fn get(&mut self, path: &str) -> io::Result<Answer> {
         self.call("GET", path, &[], b"")
     }
