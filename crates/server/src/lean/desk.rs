@@ -13,7 +13,8 @@ use std::sync::atomic::Ordering::Relaxed;
 const FREE_BYTES: usize = 16 << 10;
 /// Buffers kept for the next request that needs one, and the largest of them.
 const SPARE_BUFFERS: usize = 64;
-const SPARE_BYTES: usize = 256 << 10;
+/// No larger than what is not charged: a connection may hold one for long.
+const SPARE_BYTES: usize = FREE_BYTES;
 
 /// What all sessions of one thread share.
 pub(crate) struct Desk<I: Ingest> {

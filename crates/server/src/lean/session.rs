@@ -2,7 +2,7 @@
 //! do come out. Every split of the same bytes gives the same requests in the same
 //! order, and the same answers.
 
-use super::desk::Desk;
+use super::desk::{Charge, Desk};
 use super::head::{self, After, Reading};
 use super::replies::Replies;
 use super::seam::Ingest;
@@ -47,6 +47,7 @@ pub(crate) struct Session<I: Ingest> {
     pub(super) state: State<I>,
     /// Bytes read and not used: a part of a head, or what follows a request that waits.
     left: Vec<u8>,
+    charge: Charge,
     pub(super) replies: Replies<I::Ticket>,
     /// Requests begun, wrapping: tells a request from the one before it.
     pub(super) begun: u32,
@@ -55,21 +56,40 @@ pub(crate) struct Session<I: Ingest> {
 impl<I: Ingest> Session<I> {
     /// A connection on which nothing has come.
     pub(crate) fn new() -> Session<I> {
-        Session { state: State::IDLE, left: Vec::new(), replies: Replies::new(), begun: 0 }
+        Session {
+            state: State::IDLE,
+            left: Vec::new(),
+            charge: Charge::default(),
+            replies: Replies::new(),
+            begun: 0,
+        }
     }
 
     /// Takes bytes that were read. Only after [`Turn::More`].
     pub(crate) fn receive(&mut self, desk: &mut Desk<I>, input: &[u8]) -> Turn {
         if !self.left.is_empty() {
             self.left.extend_from_slice(input);
-            return self.resume(desk);
+            return match self.charge(desk) {
+                Some(turn) => turn,
+                None => self.resume(desk),
+            };
         }
         let (used, turn) = self.advance(desk, input);
         if used < input.len() {
             self.left = desk.spare.take();
             self.left.extend_from_slice(&input[used..]);
+            return self.charge(desk).unwrap_or(turn);
         }
         turn
+    }
+
+    /// Charges what is kept like a body: many long heads that do not end take as much. If that is
+    /// too much, the connection ends.
+    fn charge(&mut self, desk: &mut Desk<I>) -> Option<Turn> {
+        let problem = self.charge.raise(&desk.memory, self.left.len()).err()?;
+        self.left = Vec::new();
+        self.give_up(desk, &problem);
+        Some(self.turn())
     }
 
     /// Goes on with what was read before.
@@ -78,6 +98,7 @@ impl<I: Ingest> Session<I> {
         let (used, turn) = self.advance(desk, &left);
         if used == left.len() {
             desk.spare.give(left);
+            self.charge = Charge::default();
         } else {
             left.drain(..used);
             self.left = left;

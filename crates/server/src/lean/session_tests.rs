@@ -402,6 +402,24 @@ fn memory_for_bodies_is_charged_and_given_back() {
     assert_eq!(stats.body_bytes.load(Relaxed), 0);
 }
 
+#[test]
+fn long_heads_that_do_not_end_are_charged_like_bodies() {
+    let mut desk = desk(Limits { head_bytes: 64 << 10, ..LIMITS });
+    let stats = std::sync::Arc::new(crate::stats::Stats::new(1, 0));
+    desk.memory = super::desk::BodyMemory::new(&stats, 60 << 10);
+    let head = format!("POST /e HTTP/1.1\r\nX: {}", "x".repeat(40 << 10));
+    let mut first = Session::new();
+    assert_eq!(first.receive(&mut desk, head.as_bytes()), Turn::More);
+    assert!(stats.body_bytes.load(Relaxed) >= 40 << 10);
+    let mut second = Session::new();
+    assert_eq!(second.receive(&mut desk, head.as_bytes()), Turn::End);
+    assert_eq!(statuses(&std::mem::take(&mut desk.out)).unwrap(), [503]);
+    // The first goes on, and gives back what it held.
+    assert_eq!(first.receive(&mut desk, b"\r\nHost: l\r\nContent-Length: 1\r\n\r\n1"), Turn::More);
+    assert_eq!(desk.out, ACCEPTED);
+    assert_eq!(stats.body_bytes.load(Relaxed), 0);
+}
+
 /// A request and what must come of it.
 #[derive(Debug, Clone)]
 struct Case {
