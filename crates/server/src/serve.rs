@@ -1,6 +1,7 @@
 //! `wellspring serve`: threads, listeners, signals, and an orderly end.
 
 use crate::config::{Config, LogFormat, ServeArgs};
+use crate::http::body_memory::BodyMemory;
 use crate::http::{Shell, connection, routes};
 use crate::node::Node;
 use crate::stats::{self, OpenConnection, Stats};
@@ -74,6 +75,7 @@ fn serve(mut config: Config) -> Result<(), String> {
     let stats = Arc::new(Stats::new(2 * config.threads, routes::TABLE.len()));
     let shell = Arc::new(Shell {
         node,
+        body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
         stats,
         request_ids: AtomicU64::new(first_request_id(clock.wall_us())),
         clock,
@@ -336,9 +338,7 @@ fn admit(stream: TcpStream, shell: &Arc<Shell>, open: &tokio::sync::mpsc::Sender
     match shell.stats.open(shell.config.max_connections) {
         Some(counted) => start(stream, Bytes::new(), shell, counted, open),
         None => {
-            let _ = stream.try_write(
-                b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-            );
+            let _ = stream.try_write(connection::TOO_MANY);
         }
     }
 }

@@ -2,17 +2,15 @@
 //! slower than the timeout, never with more memory than all bodies may take.
 
 use super::Shell;
+use super::body_memory::Charge;
 use super::problem::{self, Problem};
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body as _, Incoming};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Bodies up to this size are not charged: every connection's read buffer is about as large.
-const FREE_BYTES: usize = 16 << 10;
 /// What is still read and thrown away of a body nobody wants, so that a client
 /// that is still sending can read its answer: bytes and time.
 const LINGER_BYTES: usize = 64 << 20;
@@ -30,13 +28,13 @@ pub(crate) enum Source {
 pub(crate) struct Body {
     source: Source,
     shell: Arc<Shell>,
-    charged: usize,
+    charge: Charge,
 }
 
 impl Body {
     /// A body not yet read.
     pub(crate) fn new(source: Source, shell: &Arc<Shell>) -> Body {
-        Body { source, shell: Arc::clone(shell), charged: 0 }
+        Body { source, shell: Arc::clone(shell), charge: Charge::default() }
     }
 
     fn timeout(&self) -> Duration {
@@ -131,21 +129,7 @@ impl Body {
 
     /// Counts this body's memory as `bytes` until it is dropped.
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Box<Problem>> {
-        if bytes <= FREE_BYTES.max(self.charged) {
-            return Ok(());
-        }
-        let more = bytes - self.charged;
-        let counter = &self.shell.stats.body_bytes;
-        let limit = self.shell.config.body_memory_bytes;
-        let before = counter.fetch_add(more as i64, Relaxed);
-        if before + more as i64 > limit as i64 {
-            counter.fetch_sub(more as i64, Relaxed);
-            return Err(problem::OVERLOADED
-                .because("bodies being received take all the memory they may")
-                .limit(limit as u64));
-        }
-        self.charged += more;
-        Ok(())
+        self.charge.raise(&self.shell.body_memory, bytes)
     }
 
     fn is_end(&self) -> bool {
@@ -158,7 +142,6 @@ impl Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
-        self.shell.stats.body_bytes.fetch_sub(self.charged as i64, Relaxed);
         if self.is_end() {
             return;
         }
@@ -187,7 +170,8 @@ async fn linger(mut incoming: Incoming) {
     let _ = tokio::time::timeout(LINGER, discard).await;
 }
 
-fn too_large(limit: usize) -> Box<Problem> {
+/// The answer to a body beyond its limit.
+pub(crate) fn too_large(limit: usize) -> Box<Problem> {
     problem::TOO_LARGE
         .because(format!("the body is larger than {limit} bytes; send several requests"))
         .limit(limit as u64)

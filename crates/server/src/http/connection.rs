@@ -20,6 +20,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
+/// What a connection beyond the limit is told.
+pub(crate) const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+Retry-After: 1\r\n\
+Content-Length: 0\r\n\
+Connection: close\r\n\
+\r\n";
+
 /// What happened on a connection, for the watch over it.
 #[derive(Default)]
 struct Activity {

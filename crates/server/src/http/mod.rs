@@ -4,7 +4,8 @@
 
 mod admin;
 mod append;
-mod body;
+pub(crate) mod body;
+pub(crate) mod body_memory;
 mod bulk;
 pub(crate) mod connection;
 mod dialect_data;
@@ -30,6 +31,7 @@ pub(crate) use body::{Body, Source};
 use crate::config::Config;
 use crate::node::Node;
 use crate::stats::Stats;
+use body_memory::BodyMemory;
 use bytes::Bytes;
 use hyper::header::HeaderMap;
 use hyper::{Method, Uri, Version};
@@ -62,6 +64,8 @@ pub(crate) struct Shell {
     pub(crate) node: Node,
     /// The figures.
     pub(crate) stats: Arc<Stats>,
+    /// What bodies being received may take of memory.
+    pub(crate) body_memory: BodyMemory,
     /// The clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// Becomes true when the server stops.

@@ -316,6 +316,7 @@ fn no_such_log(log: &str) -> Box<Problem> {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::http::body_memory::BodyMemory;
     use crate::node::Node;
     use crate::stats::Stats;
     use tokio::sync::{Semaphore, watch};
@@ -323,9 +324,11 @@ mod tests {
     fn shell(dir: &std::path::Path) -> Arc<Shell> {
         let config = Config::for_tests(&["--data", dir.to_str().unwrap()]);
         let clock = crate::clock::system();
+        let stats = Arc::new(Stats::new(1, 1));
         Arc::new(Shell {
             node: Node::open(&config, Arc::clone(&clock)).unwrap(),
-            stats: Arc::new(Stats::new(1, 1)),
+            body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
+            stats,
             clock,
             stopping: watch::channel(false).1,
             long_reads: Arc::new(Semaphore::new(1)),

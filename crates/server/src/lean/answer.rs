@@ -23,13 +23,6 @@ Connection: close\r\n\
 /// What a client that asks before it sends is told.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// What a connection beyond the limit is told.
-pub(crate) const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
-Retry-After: 1\r\n\
-Content-Length: 0\r\n\
-Connection: close\r\n\
-\r\n";
-
 /// The status of [`ACCEPTED`].
 pub(crate) const ACCEPTED_STATUS: u16 = 202;
 

@@ -3,6 +3,7 @@
 //! bytes, it is refused and the connection ends.
 
 use super::seam::Ingest;
+use crate::http::body;
 use crate::http::ingest::refuse_key;
 use crate::http::problem::{self, Problem};
 use crate::ingest::Media;
@@ -309,16 +310,9 @@ pub(super) fn fits<I: Ingest>(
 ) -> Result<(), Box<Problem>> {
     let most = ingest.largest_body(media);
     match framing {
-        Framing::Length(length) if length > most as u64 => Err(body_too_large(most)),
+        Framing::Length(length) if length > most as u64 => Err(body::too_large(most)),
         _ => Ok(()),
     }
-}
-
-/// The answer to a body beyond its limit.
-pub(super) fn body_too_large(most: usize) -> Box<Problem> {
-    problem::TOO_LARGE
-        .because(format!("the body is larger than {most} bytes; send several requests"))
-        .limit(most as u64)
 }
 
 /// The answer to a head beyond its limit.

@@ -32,7 +32,7 @@ pub(crate) use bell::Bell;
 use crate::http::{Shell, routes};
 use crate::ingest::{Intake, Order};
 use crate::stats::OpenConnection;
-use desk::{BodyMemory, Desk};
+use desk::Desk;
 use head::Limits;
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -135,10 +135,9 @@ fn worker(
         head_bytes: config.max_buffer_bytes,
         url_bytes: config.max_url_bytes,
     };
-    let memory = BodyMemory::new(&shell.stats, config.body_memory_bytes);
     let ringer = Arc::clone(&bell);
     let intake = Intake::new(shell, Order::First, Arc::new(move || ringer.ring()));
-    let mut desk = Desk::new(intake, limits, memory);
+    let mut desk = Desk::new(intake, limits, shell.body_memory.clone());
     desk.tally.paths =
         config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
     let parts = Parts {

@@ -1,11 +1,12 @@
 //! From a whole request to its answer: a session that hands over, keeps or refuses.
 
 use super::answer;
-use super::desk::{Answered, Asked, Charge, Desk};
+use super::desk::{Answered, Asked, Desk};
 use super::head::{After, Framing};
 use super::seam::{Ingest, Taken};
 use super::session::Session;
 use super::state::{Asking, Kept, Refused, Rest, State};
+use crate::http::body_memory::Charge;
 use crate::http::problem::Problem;
 
 /// Rest of a refused body that is read and thrown away so that the connection can go on.

@@ -1,10 +1,11 @@
 //! A session driven by a script instead of a socket, over an intake that remembers
 //! what it was given. For the tests and the fuzz target.
 
-use super::desk::{BodyMemory, Desk};
+use super::desk::Desk;
 use super::head::Limits;
 use super::seam::{Ingest, Taken};
 use super::session::{Session, Turn};
+use crate::http::body_memory::BodyMemory;
 use crate::http::problem::{self, Problem};
 use crate::ingest::{Media, Settled};
 use crate::stats::Stats;

@@ -2,11 +2,13 @@
 
 use super::answer;
 use super::chunked::Broken;
-use super::desk::{Asked, Charge, Desk};
+use super::desk::{Asked, Desk};
 use super::head::{self, After, Expects, Framing, Order, Reading};
 use super::seam::Ingest;
 use super::session::Session;
 use super::state::{Asking, Kept, Receiving, Refused, Rest, State};
+use crate::http::body;
+use crate::http::body_memory::Charge;
 use crate::http::problem::{self, Problem};
 
 impl<I: Ingest> Session<I> {
@@ -130,7 +132,7 @@ impl<I: Ingest> Session<I> {
             };
             at += used;
             let room = if receiving.body.len() + data.len() > receiving.most {
-                Err(head::body_too_large(receiving.most))
+                Err(body::too_large(receiving.most))
             } else {
                 receiving.charge.raise(&desk.memory, receiving.body.len() + data.len())
             };

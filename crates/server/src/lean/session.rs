@@ -2,11 +2,12 @@
 //! do come out. Every split of the same bytes gives the same requests in the same
 //! order, and the same answers.
 
-use super::desk::{Charge, Desk};
+use super::desk::Desk;
 use super::head::{self, After, Reading};
 use super::replies::Replies;
 use super::seam::Ingest;
 use super::state::{Kept, State};
+use crate::http::body_memory::Charge;
 use crate::http::problem;
 
 /// With so many bytes of answers at hand they are sent before more requests are looked at.

@@ -4,6 +4,7 @@ use super::answer::{ACCEPTED, ACCEPTED_LAST, CONTINUE};
 use super::head::Limits;
 use super::replay::{End, LARGEST_BODY, Trace, desk, replay, statuses};
 use super::session::{Phase, Session, Turn};
+use crate::http::body_memory::{BodyMemory, Charge};
 use proptest::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -389,13 +390,13 @@ fn when_the_server_stops_what_was_read_is_answered_and_the_last_answer_says_so()
 fn memory_for_bodies_is_charged_and_given_back() {
     let mut desk = desk(LIMITS);
     let stats = std::sync::Arc::new(crate::stats::Stats::new(1, 0));
-    desk.memory = super::desk::BodyMemory::new(&stats, 60 << 10);
-    let mut charge = super::desk::Charge::default();
+    desk.memory = BodyMemory::new(&stats, 60 << 10);
+    let mut charge = Charge::default();
     charge.raise(&desk.memory, 16 << 10).unwrap();
     assert_eq!(stats.body_bytes.load(Relaxed), 0, "small ones are free");
     charge.raise(&desk.memory, 40 << 10).unwrap();
     assert_eq!(stats.body_bytes.load(Relaxed), 40 << 10);
-    let mut other = super::desk::Charge::default();
+    let mut other = Charge::default();
     let refused = other.raise(&desk.memory, 21 << 10).unwrap_err();
     assert_eq!(refused.kind.status, 503);
     drop(charge);
@@ -406,7 +407,7 @@ fn memory_for_bodies_is_charged_and_given_back() {
 fn long_heads_that_do_not_end_are_charged_like_bodies() {
     let mut desk = desk(Limits { head_bytes: 64 << 10, ..LIMITS });
     let stats = std::sync::Arc::new(crate::stats::Stats::new(1, 0));
-    desk.memory = super::desk::BodyMemory::new(&stats, 60 << 10);
+    desk.memory = BodyMemory::new(&stats, 60 << 10);
     let head = format!("POST /e HTTP/1.1\r\nX: {}", "x".repeat(40 << 10));
     let mut first = Session::new();
     assert_eq!(first.receive(&mut desk, head.as_bytes()), Turn::More);

@@ -1,9 +1,10 @@
 //! Where a session stands.
 
 use super::chunked::{Broken, Chunked};
-use super::desk::{Asked, Charge};
+use super::desk::Asked;
 use super::head::{After, Framing};
 use super::seam::Ingest;
+use crate::http::body_memory::Charge;
 use crate::ingest::Media;
 
 /// Where a session stands.

@@ -9,6 +9,7 @@ use super::session::Turn;
 use super::slab::{Slab, Token};
 use super::sweep::Sweep;
 use super::{Handover, Settings};
+use crate::http::connection;
 use crate::stats::Stats;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{Timespec, epoll::EventData};
@@ -192,7 +193,7 @@ impl<I: Ingest> Worker<I> {
     fn admit(&mut self, stream: TcpStream) {
         let _ = stream.set_nodelay(true);
         let Some(open) = self.parts.stats.open(self.parts.settings.max_connections) else {
-            let _ = rustix::net::send(&stream, answer::TOO_MANY_CONNECTIONS, SendFlags::NOSIGNAL);
+            let _ = rustix::net::send(&stream, connection::TOO_MANY, SendFlags::NOSIGNAL);
             return;
         };
         let token = self.conns.insert(Conn::new(stream, open, self.desk.now_us));

@@ -4,11 +4,12 @@
 
 use super::answer::{ACCEPTED, ACCEPTED_LAST};
 use super::bell::Bell;
-use super::desk::{BodyMemory, Desk};
+use super::desk::Desk;
 use super::head::Limits;
 use super::seam::{Ingest, Taken};
 use super::worker::{Parts, Worker};
 use super::{Handover, Settings};
+use crate::http::body_memory::BodyMemory;
 use crate::http::problem::Problem;
 use crate::ingest::{Media, Settled};
 use crate::stats::Stats;
