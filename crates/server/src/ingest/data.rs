@@ -8,10 +8,20 @@ use wellspring_types::DataKind;
 /// The data of the events of one body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Data<'a> {
-    /// One event.
-    One(DataKind, &'a [u8]),
+    /// One event: no allocation.
+    One(DataKind, [&'a [u8]; 1]),
     /// Several, all JSON.
     Many(Vec<&'a [u8]>),
+}
+
+impl<'a> Data<'a> {
+    /// What kind they all are, and each.
+    pub(super) fn events(&self) -> (DataKind, &[&'a [u8]]) {
+        match self {
+            Data::One(kind, one) => (*kind, one),
+            Data::Many(lines) => (DataKind::Json, lines),
+        }
+    }
 }
 
 /// Reads a body of at most `most_lines` lines.
@@ -21,15 +31,15 @@ pub(super) fn read(media: Media, body: &[u8], most_lines: usize) -> Result<Data<
     }
     match media {
         Media::Json => match value(body) {
-            Ok(value) => Ok(Data::One(DataKind::Json, value)),
+            Ok(value) => Ok(Data::One(DataKind::Json, [value])),
             Err(fault) => Err(of_fault(&fault, body)),
         },
         // What is not JSON after all is stored as it is.
         Media::Unspecified => Ok(match value(body) {
-            Ok(value) => Data::One(DataKind::Json, value),
-            Err(_) => Data::One(DataKind::Binary, body),
+            Ok(value) => Data::One(DataKind::Json, [value]),
+            Err(_) => Data::One(DataKind::Binary, [body]),
         }),
-        Media::Opaque => Ok(Data::One(DataKind::Binary, body)),
+        Media::Opaque => Ok(Data::One(DataKind::Binary, [body])),
         Media::Ndjson => lines(body, most_lines).map(Data::Many),
     }
 }
@@ -80,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_body_is_what_its_media_says() {
-        let json = |text: &'static str| Ok(Data::One(DataKind::Json, text.as_bytes()));
+        let json = |text: &'static str| Ok(Data::One(DataKind::Json, [text.as_bytes()]));
         let read =
             |media, body: &'static str| read(media, body.as_bytes(), 9).map_err(|p| p.kind.slug);
         assert_eq!(read(Media::Json, " {\"e\":1}\n"), json("{\"e\":1}"));
@@ -88,8 +98,8 @@ mod tests {
         assert_eq!(read(Media::Json, "{\"e\":}"), Err("malformed-json"));
         assert_eq!(read(Media::Json, "{} {}"), Err("malformed-json"));
         assert_eq!(read(Media::Json, ""), Err("invalid"));
-        assert_eq!(read(Media::Unspecified, "a=b"), Ok(Data::One(DataKind::Binary, b"a=b")));
-        assert_eq!(read(Media::Opaque, "{}"), Ok(Data::One(DataKind::Binary, b"{}")));
+        assert_eq!(read(Media::Unspecified, "a=b"), Ok(Data::One(DataKind::Binary, [&b"a=b"[..]])));
+        assert_eq!(read(Media::Opaque, "{}"), Ok(Data::One(DataKind::Binary, [&b"{}"[..]])));
     }
 
     #[test]

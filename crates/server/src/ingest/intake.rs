@@ -3,6 +3,7 @@
 use super::data::{self, Data};
 use super::target;
 use super::{Media, Target};
+use crate::config::IngestOverflow;
 use crate::http::Shell;
 use crate::http::problem::{self, Problem};
 use crate::node::NoBatcher;
@@ -10,7 +11,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use wellspring_log::Ack;
-use wellspring_log::batcher::{Overflow, Producer, PushError, Receipt, Wake};
+use wellspring_log::batcher::{Producer, PushError, Receipt, Wake};
 use wellspring_types::limits;
 
 /// Targets remembered; over it all are forgotten and come again as they are asked for.
@@ -159,30 +160,21 @@ impl Intake {
     pub(crate) fn take(&mut self, target: &Target, media: Media, body: &[u8]) -> Taken {
         let most_lines = self.shell.config.ingest_partition_bytes / 2 / SMALLEST_EVENT_BYTES;
         match data::read(media, body, most_lines) {
-            Ok(Data::One(kind, data)) => self.push(target, |producer, overflow| {
-                let data = std::iter::once(data);
-                match overflow {
-                    Overflow::Block => producer.try_push_events(&target.template, kind, data),
-                    Overflow::Shed => producer.push_events(&target.template, kind, data),
-                }
-            }),
-            Ok(Data::Many(lines)) => self.push(target, |producer, overflow| {
-                let (kind, data) = (wellspring_types::DataKind::Json, lines.iter().copied());
-                match overflow {
-                    Overflow::Block => producer.try_push_events(&target.template, kind, data),
-                    Overflow::Shed => producer.push_events(&target.template, kind, data),
-                }
-            }),
+            Ok(data) => self.push(target, &data),
             Err(problem) => Taken::Refused(problem),
         }
     }
 
-    fn push(
-        &mut self,
-        target: &Target,
-        mut push: impl FnMut(&mut Producer, Overflow) -> Result<Receipt, PushError>,
-    ) -> Taken {
-        let overflow = self.shell.config.batcher().overflow;
+    fn push(&mut self, target: &Target, data: &Data<'_>) -> Taken {
+        let overflow = self.shell.config.ingest_overflow;
+        let (kind, events) = data.events();
+        let push = |producer: &mut Producer| {
+            let events = events.iter().copied();
+            match overflow {
+                IngestOverflow::Block => producer.try_push_events(&target.template, kind, events),
+                IngestOverflow::Shed => producer.push_events(&target.template, kind, events),
+            }
+        };
         // A log that was emptied has another batcher: its old producer is closed, a new one is not.
         let mut renewed = false;
         loop {
@@ -196,11 +188,11 @@ impl Intake {
                     Err(problem) => return Taken::Refused(problem),
                 }
             };
-            let mut pushed = push(producer, overflow);
-            if pushed == Err(PushError::NoRoom) && overflow == Overflow::Block {
+            let mut pushed = push(producer);
+            if pushed == Err(PushError::NoRoom) && overflow == IngestOverflow::Block {
                 producer.want_wake();
                 // Room may have been made before the flusher knew that it is wanted.
-                pushed = push(producer, overflow);
+                pushed = push(producer);
             }
             return match pushed {
                 Ok(_) if target.ack == Ack::Accepted => Taken::Accepted,
@@ -209,7 +201,7 @@ impl Intake {
                     let (source, generation) = (target.source, source.generation);
                     Taken::Pending(Ticket { source, generation, receipt })
                 }
-                Err(PushError::NoRoom) if overflow == Overflow::Block => Taken::Full,
+                Err(PushError::NoRoom) if overflow == IngestOverflow::Block => Taken::Full,
                 Err(PushError::Closed { .. }) if !renewed => {
                     source.producer = None;
                     continue;
