@@ -212,15 +212,9 @@ impl Log {
         Batcher::of_events(LogSink::new(self.clone()), options, clock)
     }
 
-    /// Stages records encoded by this crate, unconditionally. See [`Sequencer::stage_records`].
-    pub(crate) fn stage_records(
-        &self,
-        records: &[u8],
-        count: u32,
-        setbacks: Option<u64>,
-        done: Completion,
-    ) -> Result<u64, AppendError> {
-        self.sequencer.stage_records(records, count, setbacks, done)
+    /// What decides.
+    pub(crate) fn sequencer(&self) -> &Sequencer {
+        &self.sequencer
     }
 
     /// Rough number of index entries that judging `condition` may have to visit: a caller on an

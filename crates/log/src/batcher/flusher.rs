@@ -150,7 +150,7 @@ impl<S: Sink> Flusher<S> {
         // Before the room is given back, so that who sees a receipt released sees it counted.
         self.shared.stored.add_alone(stored.events, stored.bytes as u64);
         self.release(stored.bytes);
-        if stored.trouble.is_none() {
+        let Some(trouble) = stored.trouble else {
             let now_us = self.clock.monotonic_us();
             let window_us = now_us.saturating_sub(waiting_since_us);
             self.shared.window_last_us.store(window_us, Ordering::Relaxed);
@@ -158,36 +158,32 @@ impl<S: Sink> Flusher<S> {
             self.shared.take_again();
             self.answer();
             return After::GoOn;
-        }
+        };
         // What is left has been waiting since before.
         self.looked_us = waiting_since_us;
-        self.recover(stored.trouble, closing)
+        self.recover(trouble, closing)
     }
 
-    fn recover(&mut self, trouble: Option<Trouble>, closing: bool) -> After {
-        match trouble {
-            None => {}
-            Some(Trouble::Busy) => {
-                self.answer();
-                std::thread::park_timeout(BUSY_PAUSE);
-            }
-            Some(Trouble::Full) => {
+    fn recover(&mut self, trouble: Trouble, closing: bool) -> After {
+        let pause = match trouble {
+            Trouble::Busy => BUSY_PAUSE,
+            Trouble::Full => {
                 self.shared.refuse_as_full();
-                self.answer();
                 if closing {
                     self.attempts_left -= 1;
                     if self.attempts_left == 0 {
                         return After::End;
                     }
                 }
-                std::thread::park_timeout(FULL_PAUSE);
+                FULL_PAUSE
             }
-            Some(Trouble::Closed(reason)) => {
+            Trouble::Closed(reason) => {
                 self.shared.refuse(&reason);
-                self.answer();
                 return After::End;
             }
-        }
+        };
+        self.answer();
+        std::thread::park_timeout(pause);
         After::GoOn
     }
 

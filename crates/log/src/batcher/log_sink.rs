@@ -60,13 +60,14 @@ impl Sink for LogSink {
                 let done = Box::new(move |outcome: Result<_, _>| {
                     let _ = tell.send((index, outcome.map(|_| ())));
                 });
-                let outcome = match self.log.stage_records(records, events, setbacks, done) {
-                    Ok(so_far) => {
-                        setbacks = Some(so_far);
-                        None
-                    }
-                    Err(refused) => Some(Err(refused)),
-                };
+                let outcome =
+                    match self.log.sequencer().stage_records(records, events, setbacks, done) {
+                        Ok(so_far) => {
+                            setbacks = Some(so_far);
+                            None
+                        }
+                        Err(refused) => Some(Err(refused)),
+                    };
                 let ends = outcome.is_some();
                 pieces.push(Piece { bytes, events, outcome });
                 if ends {

@@ -214,45 +214,6 @@ fn after_a_sleep_a_push_is_flushed_without_being_asked_for() {
     panic!("only {} of 20 were stored within two seconds", next[0].load(Ordering::Acquire));
 }
 
-/// Remembers the numbers of frames in the order they are stored.
-struct OrderSink(Arc<Mutex<Vec<u64>>>);
-
-impl Sink for OrderSink {
-    fn store(&mut self, parts: &[&[u8]]) -> Stored {
-        let all = parts.concat();
-        let numbers = all.chunks_exact(8).map(|n| u64::from_le_bytes(n.try_into().unwrap()));
-        self.0.lock().unwrap().extend(numbers);
-        Stored { bytes: all.len(), events: all.len() as u64 / 8, trouble: None }
-    }
-}
-
-#[test]
-fn what_goes_to_a_later_producer_afterwards_is_stored_afterwards() {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let batcher = batcher(OrderSink(Arc::clone(&seen)), small(Overflow::Block));
-    // Made in the other order, so that order alone decides.
-    let mut later = batcher.producer(1, None);
-    let mut earlier = batcher.producer(0, None);
-    // Idle ones between: looking at them gives the pushes time to fall between two looks.
-    let idle: Vec<_> = (0..500).map(|_| batcher.producer(0, None)).collect();
-    for pair in 0..200_000u64 {
-        earlier.push(&(2 * pair).to_le_bytes()).unwrap();
-        later.push(&(2 * pair + 1).to_le_bytes()).unwrap();
-    }
-    batcher.close();
-    drop(idle);
-    let seen = seen.lock().unwrap();
-    assert_eq!(seen.len(), 400_000);
-    let mut earlier_seen = 0;
-    for &number in &*seen {
-        if number % 2 == 0 {
-            earlier_seen = number / 2 + 1;
-        } else {
-            assert!(earlier_seen > number / 2, "{number} came before what was pushed before it");
-        }
-    }
-}
-
 #[test]
 fn producers_that_go_leave_their_counts_and_their_frames() {
     let (sink, next) = CheckingSink::new(|| Mood::Store);

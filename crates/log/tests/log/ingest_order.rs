@@ -50,3 +50,32 @@ fn an_earlier_producer_made_a_moment_ago_still_comes_first() {
         );
     }
 }
+
+#[test]
+fn what_goes_to_a_later_producer_afterwards_is_stored_afterwards() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let options = Options { partition_bytes: 16 << 10, flush_bytes: 4 << 10, ..Options::default() };
+    let sink = OrderSink(Arc::clone(&seen));
+    let batcher = Batcher::start(sink, options, Arc::new(SystemClock)).unwrap();
+    // Made in the other order, so that order alone decides.
+    let mut later = batcher.producer(1, None);
+    let mut earlier = batcher.producer(0, None);
+    // Idle ones between: looking at them gives the pushes time to fall between two looks.
+    let idle: Vec<_> = (0..500).map(|_| batcher.producer(0, None)).collect();
+    for pair in 0..200_000u64 {
+        earlier.push(&(2 * pair).to_le_bytes()).unwrap();
+        later.push(&(2 * pair + 1).to_le_bytes()).unwrap();
+    }
+    batcher.close();
+    drop(idle);
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 400_000);
+    let mut earlier_seen = 0;
+    for &number in &*seen {
+        if number % 2 == 0 {
+            earlier_seen = number / 2 + 1;
+        } else {
+            assert!(earlier_seen > number / 2, "{number} came before what was pushed before it");
+        }
+    }
+}
