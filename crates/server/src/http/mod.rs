@@ -36,6 +36,7 @@ use bytes::Bytes;
 use hyper::header::HeaderMap;
 use hyper::{Method, Uri, Version};
 use problem::Problem;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tokio::sync::{Semaphore, watch};
@@ -95,6 +96,8 @@ pub(crate) struct Request {
     pub(crate) version: Version,
     /// Its headers.
     pub(crate) headers: HeaderMap,
+    /// Who is at the other end of the connection, if known. Not necessarily the client: proxies.
+    pub(crate) peer: Option<IpAddr>,
     /// Its body, not yet read.
     pub(crate) body: Body,
     /// The decoded variable part of the path that is not the log's name.
