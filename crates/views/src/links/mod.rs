@@ -3,5 +3,7 @@
 //! welcome, and what a click's headers say of its visitor.
 
 pub mod code;
+pub mod permutation;
 
 pub use code::{Code, CodeFault, CodeText, MAX_CODE_CHARS};
+pub use permutation::Permutation;
