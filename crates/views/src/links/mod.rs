@@ -3,5 +3,15 @@
 //! welcome, and what a click's headers say of its visitor.
 
 pub mod code;
+pub mod digest;
+pub mod hostname;
+pub mod hosts;
+pub mod permutation;
+pub mod referrer;
+pub mod url;
 
 pub use code::{Code, CodeFault, CodeText, MAX_CODE_CHARS};
+pub use hosts::{HostList, HostListFault, HostVerdict, Policy};
+pub use permutation::Permutation;
+pub use referrer::ReferrerHost;
+pub use url::{MAX_URL_CHARS, Target, UrlFault};
