@@ -2,6 +2,7 @@
 //! order they are given in, which targets a link may have, which hosts are
 //! welcome, and what a click's headers say of its visitor.
 
+pub mod agent;
 pub mod code;
 pub mod digest;
 pub mod hostname;
@@ -10,6 +11,7 @@ pub mod permutation;
 pub mod referrer;
 pub mod url;
 
+pub use agent::Agent;
 pub use code::{Code, CodeFault, CodeText, MAX_CODE_CHARS};
 pub use hosts::{HostList, HostListFault, HostVerdict, Policy};
 pub use permutation::Permutation;
