@@ -336,11 +336,9 @@ fn may_call_itself_a_bot(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::disallowed_methods)]
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashSet;
-    use std::hint::black_box;
 
     /// Strings that vendors document, or that their programs send.
     #[rustfmt::skip]
@@ -485,44 +483,5 @@ mod tests {
             let agent = family(&bytes);
             prop_assert!(index_of(agent.family).is_some());
         }
-    }
-
-    /// `cargo test --release -p wellspring-views agent -- --ignored --nocapture`
-    ///
-    /// The least of many short runs: what the code takes when nobody else has the processor.
-    #[test]
-    #[ignore = "a measurement"]
-    fn nanoseconds_per_header() {
-        let hostile = "b c h m p s-".repeat(100);
-        let own = [PEOPLE[0].1, "curl/8.5.0", "python-requests/2.32.3", &hostile];
-        let least_ns = |work: &dyn Fn()| {
-            let batches = (0..200).map(|_| {
-                let clock = std::time::Instant::now();
-                (0..500).for_each(|_| work());
-                clock.elapsed().as_nanos() as f64 / 500.0
-            });
-            batches.fold(f64::MAX, f64::min)
-        };
-        for header in own.into_iter().chain([PEOPLE[2].1, BOTS[1].1]) {
-            let bytes = header.as_bytes();
-            let lower = header.to_ascii_lowercase();
-            let lower = &lower.as_bytes()[..lower.len().min(MAX_AGENT_BYTES)];
-            let whole_ns = least_ns(&|| _ = black_box(family(black_box(bytes))));
-            let names_ns = least_ns(&|| _ = black_box(read(black_box(lower)).family));
-            println!(
-                "{whole_ns:.0} ns, of it {names_ns:.0} for names, {} bytes: {}",
-                bytes.len(),
-                family(bytes).family
-            );
-        }
-        // Headers of many kinds in turn, as a server sees them: the processor cannot learn them.
-        let all: Vec<&[u8]> = PEOPLE.iter().chain(BOTS).map(|case| case.1.as_bytes()).collect();
-        let bytes: usize = all.iter().map(|header| header.len()).sum();
-        let turn_ns = least_ns(&|| all.iter().for_each(|header| _ = black_box(family(header))));
-        println!(
-            "{:.0} ns each of all in turn, of {} bytes",
-            turn_ns / all.len() as f64,
-            bytes / all.len()
-        );
     }
 }
