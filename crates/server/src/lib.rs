@@ -9,6 +9,7 @@ mod http;
 mod ingest;
 #[cfg(target_os = "linux")]
 mod lean;
+mod links;
 mod node;
 mod serve;
 mod stats;

@@ -7,7 +7,7 @@ use crate::node::Node;
 use crate::stats::{self, OpenConnection, Stats};
 use bytes::Bytes;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -298,10 +298,19 @@ async fn take_over(
 ) {
     while let Some(connection) = connections.recv().await {
         match TcpStream::from_std(connection.stream) {
-            Ok(stream) => start(stream, connection.read.into(), shell, connection.open, &open),
+            Ok(stream) => {
+                let accepted = Accepted { stream, peer: connection.peer };
+                start(accepted, connection.read.into(), shell, connection.open, &open);
+            }
             Err(error) => tracing::warn!(%error, "a connection could not be taken over"),
         }
     }
+}
+
+/// A connection, and who is at the other end if that is known.
+struct Accepted {
+    stream: TcpStream,
+    peer: Option<IpAddr>,
 }
 
 /// Accepts connections until the server stops.
@@ -321,7 +330,9 @@ async fn accept_until_stopped(
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => admit(stream, shell, &open),
+                Ok((stream, address)) => {
+                    admit(Accepted { stream, peer: Some(address.ip().to_canonical()) }, shell, &open);
+                }
                 Err(error) => {
                     // Out of descriptors, most likely: waiting is all that helps.
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -333,19 +344,19 @@ async fn accept_until_stopped(
     }
 }
 
-fn admit(stream: TcpStream, shell: &Arc<Shell>, open: &tokio::sync::mpsc::Sender<()>) {
-    let _ = stream.set_nodelay(true);
+fn admit(accepted: Accepted, shell: &Arc<Shell>, open: &tokio::sync::mpsc::Sender<()>) {
+    let _ = accepted.stream.set_nodelay(true);
     match shell.stats.open(shell.config.max_connections) {
-        Some(counted) => start(stream, Bytes::new(), shell, counted, open),
+        Some(counted) => start(accepted, Bytes::new(), shell, counted, open),
         None => {
-            let _ = stream.try_write(connection::TOO_MANY);
+            let _ = accepted.stream.try_write(connection::TOO_MANY);
         }
     }
 }
 
 /// Serves a connection of which `read` has been read already.
 fn start(
-    stream: TcpStream,
+    accepted: Accepted,
     read: Bytes,
     shell: &Arc<Shell>,
     counted: OpenConnection,
@@ -354,7 +365,7 @@ fn start(
     let (shell, open) = (Arc::clone(shell), open.clone());
     tokio::spawn(async move {
         let _open = (open, counted);
-        connection::serve(stream, read, shell).await;
+        connection::serve(accepted.stream, accepted.peer, read, shell).await;
     });
 }
 

@@ -13,6 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -184,6 +185,7 @@ fn poll_chunk(
 
 async fn serve_request(
     request: hyper::Request<Incoming>,
+    peer: Option<IpAddr>,
     shell: Arc<Shell>,
     activity: Arc<Activity>,
 ) -> Result<hyper::Response<Outgoing>, Infallible> {
@@ -197,6 +199,7 @@ async fn serve_request(
         uri: parts.uri,
         version: parts.version,
         headers: parts.headers,
+        peer,
         body: Body::new(Source::Incoming(incoming), &shell),
         param: String::new(),
         log_name: String::new(),
@@ -222,12 +225,13 @@ async fn serve_request(
 }
 
 /// Serves one connection until it ends, times out or the server stops. `read` is
-/// what has been read from it already.
-pub(crate) async fn serve(stream: TcpStream, read: Bytes, shell: Arc<Shell>) {
+/// what has been read from it already, `peer` who is at the other end.
+pub(crate) async fn serve(stream: TcpStream, peer: Option<IpAddr>, read: Bytes, shell: Arc<Shell>) {
     let activity = Arc::new(Activity::default());
     let io = Watched { io: TokioIo::new(stream), read, activity: Arc::clone(&activity) };
-    let service =
-        service_fn(|request| serve_request(request, Arc::clone(&shell), Arc::clone(&activity)));
+    let service = service_fn(|request| {
+        serve_request(request, peer, Arc::clone(&shell), Arc::clone(&activity))
+    });
     let builder = builder(&shell);
     let mut connection = std::pin::pin!(builder.serve_connection(io, service));
     let mut watch = Watch::new(&shell);

@@ -15,6 +15,7 @@ mod fold;
 pub(crate) mod ingest;
 pub(crate) mod json;
 mod leases;
+mod links;
 mod logs;
 mod openapi;
 pub(crate) mod params;
@@ -36,6 +37,7 @@ use bytes::Bytes;
 use hyper::header::HeaderMap;
 use hyper::{Method, Uri, Version};
 use problem::Problem;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tokio::sync::{Semaphore, watch};
@@ -95,6 +97,8 @@ pub(crate) struct Request {
     pub(crate) version: Version,
     /// Its headers.
     pub(crate) headers: HeaderMap,
+    /// Who is at the other end of the connection, if known. Not necessarily the client: proxies.
+    pub(crate) peer: Option<IpAddr>,
     /// Its body, not yet read.
     pub(crate) body: Body,
     /// The decoded variable part of the path that is not the log's name.

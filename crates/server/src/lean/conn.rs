@@ -7,7 +7,7 @@ use crate::stats::OpenConnection;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 
 /// What sending came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,12 +68,19 @@ pub(super) struct Conn<I: Ingest> {
     /// Answers for which the socket had no room; those up to `sent` are gone.
     unsent: Vec<u8>,
     sent: usize,
+    /// Who is at the other end, if the system told.
+    pub(super) peer: Option<IpAddr>,
     pub(super) open: OpenConnection,
 }
 
 impl<I: Ingest> Conn<I> {
     /// A connection that was just accepted and is watched for input.
-    pub(super) fn new(stream: TcpStream, open: OpenConnection, now_us: u64) -> Conn<I> {
+    pub(super) fn new(
+        stream: TcpStream,
+        peer: Option<IpAddr>,
+        open: OpenConnection,
+        now_us: u64,
+    ) -> Conn<I> {
         Conn {
             stream,
             session: Session::new(),
@@ -87,6 +94,7 @@ impl<I: Ingest> Conn<I> {
             begun: 0,
             unsent: Vec::new(),
             sent: 0,
+            peer,
             open,
         }
     }

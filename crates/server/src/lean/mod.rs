@@ -35,7 +35,7 @@ use crate::stats::OpenConnection;
 use desk::Desk;
 use head::Limits;
 use std::io;
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -52,6 +52,8 @@ pub(crate) struct Handover {
     pub(crate) stream: TcpStream,
     /// What was read from it and belongs to the request that comes now.
     pub(crate) read: Vec<u8>,
+    /// Who is at the other end, if the system told.
+    pub(crate) peer: Option<IpAddr>,
     /// Counts the connection.
     pub(crate) open: OpenConnection,
 }

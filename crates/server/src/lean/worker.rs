@@ -15,9 +15,9 @@ use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{Timespec, epoll::EventData};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, SocketFlags};
+use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, SocketFlags};
 use std::io;
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
@@ -161,8 +161,9 @@ impl<I: Ingest> Worker<I> {
         for _ in 0..ACCEPTS {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let Some(listener) = &self.parts.listener else { return };
-            match rustix::net::accept_with(listener, flags) {
-                Ok(socket) => self.admit(TcpStream::from(socket)),
+            // With the address: asking for it later would be another call.
+            match rustix::net::acceptfrom_with(listener, flags) {
+                Ok((socket, peer)) => self.admit(TcpStream::from(socket), peer.and_then(ip_of)),
                 Err(Errno::AGAIN) => return,
                 // The client has thought better of it.
                 Err(Errno::CONNABORTED | Errno::INTR) => {}
@@ -190,13 +191,13 @@ impl<I: Ingest> Worker<I> {
         }
     }
 
-    fn admit(&mut self, stream: TcpStream) {
+    fn admit(&mut self, stream: TcpStream, peer: Option<IpAddr>) {
         let _ = stream.set_nodelay(true);
         let Some(open) = self.parts.stats.open(self.parts.settings.max_connections) else {
             let _ = rustix::net::send(&stream, connection::TOO_MANY, SendFlags::NOSIGNAL);
             return;
         };
-        let token = self.conns.insert(Conn::new(stream, open, self.desk.now_us));
+        let token = self.conns.insert(Conn::new(stream, peer, open, self.desk.now_us));
         let Some(conn) = self.conns.get_mut(token) else { return };
         let data = EventData::new_u64(token.to_u64());
         if epoll::add(&self.epoll, &conn.stream, data, EventFlags::IN).is_err() {
@@ -392,9 +393,10 @@ impl<I: Ingest> Worker<I> {
         if epoll::delete(&self.epoll, &conn.stream).is_err() {
             return;
         }
-        let Conn { stream, session, open, .. } = conn;
+        let Conn { stream, session, peer, open, .. } = conn;
+        let read = session.into_rest();
         // Fails only if the other stack has ended; then so has the connection.
-        let _ = self.parts.handover.send(Handover { stream, read: session.into_rest(), open });
+        let _ = self.parts.handover.send(Handover { stream, read, peer, open });
     }
 
     /// Ends a connection whose last answer is sent.
@@ -433,4 +435,9 @@ impl<I: Ingest> Worker<I> {
             self.end_if_idle(token);
         }
     }
+}
+
+/// The address of a client, without its port, and as IPv4 if it is that within IPv6.
+fn ip_of(address: SocketAddrAny) -> Option<IpAddr> {
+    SocketAddr::try_from(address).ok().map(|address| address.ip().to_canonical())
 }

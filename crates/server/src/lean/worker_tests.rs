@@ -281,6 +281,7 @@ fn durable_answers_come_when_the_barrier_has() {
     answers(&mut stream, 1);
     let handed_over = running.handed_over.blocking_recv().unwrap();
     assert_eq!(handed_over.read, b"GET /health HTTP/1.1\r\n");
+    assert_eq!(handed_over.peer, Some(std::net::Ipv4Addr::LOCALHOST.into()));
     running.open(1);
     drop(handed_over);
     running.open(0);
