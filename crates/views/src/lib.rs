@@ -1,4 +1,5 @@
 //! Pure folds over events. Nothing here sees a clock, a disk or HTTP: a view at
 //! position N is a function of events 1..N alone.
 
+pub mod links;
 pub mod project;
