@@ -9,7 +9,9 @@ mod http;
 mod ingest;
 #[cfg(target_os = "linux")]
 mod lean;
+mod links;
 mod node;
+mod random;
 mod serve;
 mod stats;
 

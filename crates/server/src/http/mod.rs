@@ -29,6 +29,7 @@ pub(crate) mod wire;
 pub(crate) use body::{Body, Source};
 
 use crate::config::Config;
+use crate::links::VisitorKeys;
 use crate::node::Node;
 use crate::stats::Stats;
 use body_memory::BodyMemory;
@@ -75,6 +76,8 @@ pub(crate) struct Shell {
     pub(crate) long_reads: Arc<Semaphore>,
     /// One permit for each subscription.
     pub(crate) subscriptions: Arc<Semaphore>,
+    /// The keys under which visitors of links are counted.
+    pub(crate) visitor_keys: VisitorKeys,
     /// Source of request ids: a random start, then counting.
     pub(crate) request_ids: AtomicU64,
 }

@@ -23,6 +23,12 @@ Connection: close\r\n\
 /// What a client that asks before it sends is told.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
+/// How the answer to a visitor begins whose link leads somewhere; where follows.
+pub(crate) const FOUND: &[u8] = b"HTTP/1.1 302 Found\r\nLocation: ";
+
+/// The status of [`FOUND`].
+pub(crate) const FOUND_STATUS: u16 = 302;
+
 /// The status of [`ACCEPTED`].
 pub(crate) const ACCEPTED_STATUS: u16 = 202;
 
@@ -33,6 +39,31 @@ pub(crate) fn accepted(after: After) -> &'static [u8] {
         After::Close => ACCEPTED_LAST,
     }
 }
+
+/// How the answer to a visitor ends, behind the location. The headers are those of
+/// [`links::REDIRECT_HEADERS`](crate::links::REDIRECT_HEADERS).
+pub(crate) fn found(after: After) -> &'static [u8] {
+    match after {
+        After::Keep => FOUND_KEEP,
+        After::Close => FOUND_CLOSE,
+    }
+}
+
+/// Written down rather than put together, because of what a redirect costs.
+const FOUND_KEEP: &[u8] = b"\r\n\
+Referrer-Policy: strict-origin-when-cross-origin\r\n\
+Cache-Control: private, no-store\r\n\
+Content-Length: 0\r\n\
+Connection: keep-alive\r\n\
+\r\n";
+
+/// The same for the last request of a connection.
+const FOUND_CLOSE: &[u8] = b"\r\n\
+Referrer-Policy: strict-origin-when-cross-origin\r\n\
+Cache-Control: private, no-store\r\n\
+Content-Length: 0\r\n\
+Connection: close\r\n\
+\r\n";
 
 /// Appends a problem as an answer.
 pub(crate) fn push_problem(out: &mut Vec<u8>, problem: &Problem, after: After) {
@@ -56,4 +87,22 @@ pub(crate) fn push_problem(out: &mut Vec<u8>, problem: &Problem, after: After) {
     }
     out.extend_from_slice(b"\r\n");
     out.extend_from_slice(&document);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::links::REDIRECT_HEADERS;
+
+    #[test]
+    fn a_redirect_carries_the_headers_that_every_redirect_carries() {
+        let headers = REDIRECT_HEADERS.map(|(name, value)| format!("{name}: {value}\r\n")).concat();
+        for (after, connection) in [(After::Keep, "keep-alive"), (After::Close, "close")] {
+            let end = String::from_utf8(found(after).to_vec()).unwrap();
+            let expected = format!(
+                "\r\n{headers}content-length: 0\r\nconnection: {connection}\r\n\r\n"
+            );
+            assert_eq!(end.to_ascii_lowercase(), expected);
+        }
+    }
 }

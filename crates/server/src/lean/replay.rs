@@ -3,7 +3,7 @@
 
 use super::desk::Desk;
 use super::head::Limits;
-use super::seam::{Ingest, Taken};
+use super::seam::{Serves, Taken};
 use super::session::{Session, Turn};
 use crate::http::body_memory::BodyMemory;
 use crate::http::problem::{self, Problem};
@@ -26,7 +26,7 @@ pub(crate) struct Fake {
     tickets: u64,
 }
 
-impl Ingest for Fake {
+impl Serves for Fake {
     type Target = String;
     type Ticket = u64;
 
@@ -107,7 +107,7 @@ pub(crate) fn desk(limits: Limits) -> Desk<Fake> {
 /// room and settles answers only when the session has come to a stop for want of it.
 pub(crate) fn replay<'a>(limits: Limits, pieces: impl Iterator<Item = &'a [u8]>) -> Trace {
     let mut desk = desk(limits);
-    let mut session = Session::new();
+    let mut session = Session::new(None);
     let mut answers = Vec::new();
     let mut pieces = pieces.filter(|piece| !piece.is_empty());
     let mut turn = Turn::More;
@@ -119,12 +119,12 @@ pub(crate) fn replay<'a>(limits: Limits, pieces: impl Iterator<Item = &'a [u8]>)
             },
             Turn::Flush => session.resume(&mut desk),
             Turn::Stalled => {
-                desk.ingest.room += 1;
+                desk.serving.room += 1;
                 desk.full.clear();
                 session.retry(&mut desk)
             }
             Turn::Wait => {
-                desk.ingest.stored += 1;
+                desk.serving.stored += 1;
                 session.settle(&mut desk)
             }
             Turn::Leave => break End::Left(Vec::new()),
@@ -140,7 +140,7 @@ pub(crate) fn replay<'a>(limits: Limits, pieces: impl Iterator<Item = &'a [u8]>)
             End::Left(rest)
         }
     };
-    Trace { taken: desk.ingest.taken, answers, end }
+    Trace { taken: desk.serving.taken, answers, end }
 }
 
 /// The statuses of answers, interim ones apart; `None` if the bytes are not answers.

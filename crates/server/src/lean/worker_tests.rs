@@ -6,7 +6,7 @@ use super::answer::{ACCEPTED, ACCEPTED_LAST};
 use super::bell::Bell;
 use super::desk::Desk;
 use super::head::Limits;
-use super::seam::{Ingest, Taken};
+use super::seam::{Serves, Taken};
 use super::worker::{Parts, Worker};
 use super::{Handover, Settings};
 use crate::http::body_memory::BodyMemory;
@@ -39,7 +39,7 @@ struct Commanded {
     tickets: usize,
 }
 
-impl Ingest for Commanded {
+impl Serves for Commanded {
     type Target = String;
     type Ticket = usize;
 
@@ -95,12 +95,12 @@ impl Running {
         let (bell, command) = (Arc::new(Bell::new().unwrap()), Arc::new(Command::default()));
         let (stop, stopping) = watch::channel(false);
         let (handover, handed_over) = unbounded_channel();
-        let stats = Arc::new(Stats::new(1, 1));
+        let stats = Arc::new(Stats::new(1, 2));
         let settings = Settings {
             max_connections: 100,
             access_log: false,
             first_request_id: 0,
-            route: 0,
+            routes: [0, 1],
             header_us: 10_000_000,
             body_us: 10_000_000,
             idle_us: 10_000_000,
