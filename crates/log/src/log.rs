@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::read::{Snapshot, Subscription};
 use crate::record::{EncodedEvents, RequestKey};
 use crate::segments::lock;
-use crate::sequencer::{Sequencer, Submitted};
+use crate::sequencer::{Sequencer, Submitted, judge};
 use crate::storage::{DiskStorage, Storage};
 use std::io;
 use std::path::Path;
@@ -223,6 +223,14 @@ impl Log {
     pub fn judging_cost(&self, condition: &AppendCondition) -> u64 {
         let snapshot = self.snapshot();
         condition::cost(snapshot.segments(), condition, snapshot.head())
+    }
+
+    /// What an earlier, durable append with this key came to; `None` if there was none.
+    ///
+    /// # Errors
+    /// [`AppendError::KeyReused`] if it had another digest, [`AppendError::Read`].
+    pub fn find_request(&self, key: &RequestKey) -> Result<Option<Appended>, AppendError> {
+        judge::find_request(&self.snapshot(), key)
     }
 
     /// The last durable position; 0 if the log is empty.

@@ -3,3 +3,4 @@
 
 pub mod links;
 pub mod project;
+pub mod view;

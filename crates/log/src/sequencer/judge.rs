@@ -6,6 +6,7 @@ use crate::condition::{Stretch, find_id, find_key, judge};
 use crate::error::{AppendError, ReadError};
 use crate::log::{Append, Appended};
 use crate::read::Snapshot;
+use crate::record::RequestKey;
 use crate::segments::Segment;
 use std::sync::Arc;
 use wellspring_types::{EventId, Position};
@@ -110,6 +111,25 @@ pub(crate) fn replay(
         }
     }
     Ok(replayed(snapshot, first, count))
+}
+
+/// The append with this key, if there was one, whatever it appended.
+pub(crate) fn find_request(
+    snapshot: &Snapshot,
+    key: &RequestKey,
+) -> Result<Option<Appended>, AppendError> {
+    let stretch = Stretch { low: 0, high: snapshot.head() };
+    let found = find_key(snapshot.segments(), &key.key, stretch).map_err(AppendError::Read)?;
+    let Some(position) = found else { return Ok(None) };
+    let stored = snapshot
+        .at(position, |record| record.request_key().map(|(_, digest, count)| (digest, count)))
+        .map_err(AppendError::Read)?;
+    match stored.flatten() {
+        Some((digest, count)) if digest == key.digest => {
+            Ok(Some(replayed(snapshot, position, count.into())))
+        }
+        _ => Err(AppendError::KeyReused { first: position }),
+    }
 }
 
 /// The first event of the request whose id is in the log, where an event with one was found.

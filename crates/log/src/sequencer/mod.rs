@@ -8,7 +8,7 @@
 
 mod commit;
 mod gather;
-mod judge;
+pub(crate) mod judge;
 mod stage;
 
 pub(crate) use commit::Committer;

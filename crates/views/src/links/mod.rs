@@ -1,9 +1,100 @@
 //! Links: the first view. What is pure about a link shortener: codes and the
 //! order they are given in, which targets a link may have, which hosts are
-//! welcome, and what a click's headers say of its visitor.
+//! welcome, what a click's headers say of its visitor; and the view itself,
+//! what is decided, folded and answered.
 
+pub mod agent;
+mod answer;
+mod apply;
+mod clicks;
 pub mod code;
-pub mod permutation;
+mod decide;
+pub mod digest;
+pub mod event;
+mod names;
+mod permutation;
+mod record;
+mod snapshot;
+mod state;
+mod top;
+pub mod url;
+mod visitors;
 
+pub use answer::{
+    Bucket, Details, ListOrder, ListRequest, Page, ReferrerClicks, SeriesPoint, Stats,
+    StatsRequest,
+};
 pub use code::{Code, CodeFault, CodeText, MAX_CODE_CHARS};
+pub use decide::{Change, Command, Context, Create, Naming, Outcome, Refusal, Staged};
 pub use permutation::Permutation;
+pub use record::Status;
+pub use state::{Folded, Links, Lookup};
+
+use crate::view::{Decision, Recorded, SnapshotFault, Ticket, View};
+use std::io;
+use std::sync::Arc;
+use wellspring_types::Query;
+
+/// Most tags of a link.
+pub const MAX_TAGS: usize = 16;
+/// Longest tag of a link, in bytes of UTF-8.
+pub const MAX_TAG_BYTES: usize = 64;
+
+impl View for Links {
+    const NAME: &'static str = "links";
+    const VERSION: u32 = 1;
+
+    type Folded = Folded;
+    type Staged = Staged;
+    type Command = Command;
+    type Context = Context;
+    type Outcome = Outcome;
+    type Refusal = Refusal;
+
+    fn new() -> Links {
+        Links::default()
+    }
+
+    fn concern() -> Query {
+        let types =
+            [event::OPENED, event::CREATED, event::CHANGED, event::DELETED, event::CLICKED];
+        Query::item(&types, &[])
+    }
+
+    fn folded(&self) -> &Arc<Folded> {
+        &self.folded
+    }
+
+    fn apply(&mut self, event: &impl Recorded) {
+        self.fold(event);
+    }
+
+    fn outcome(event: &impl Recorded) -> Option<Outcome> {
+        decide::outcome(event)
+    }
+
+    fn decide(
+        folded: &Folded,
+        staged: &Staged,
+        context: &Context,
+        command: &Command,
+    ) -> Result<Decision<Outcome>, Refusal> {
+        decide::decide(folded, staged, context, command)
+    }
+
+    fn stage(staged: &mut Staged, decision: &Decision<Outcome>, ticket: Ticket) {
+        staged.stage(decision, ticket);
+    }
+
+    fn settle(staged: &mut Staged, ticket: Ticket) {
+        staged.settle(ticket);
+    }
+
+    fn encode(folded: &Folded, out: &mut impl io::Write) -> io::Result<()> {
+        snapshot::encode(folded, out)
+    }
+
+    fn decode(input: &mut impl io::Read) -> Result<Links, SnapshotFault> {
+        snapshot::decode(input)
+    }
+}

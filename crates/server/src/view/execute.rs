@@ -1,0 +1,359 @@
+//! Commands: decided against what is folded and what is decided already, appended
+//! on a condition, and answered when they are durable and folded.
+//!
+//! A decision and its place in the log's order are taken under one lock, so that
+//! decisions follow each other as their events do; nobody waits for the device
+//! there, so commands gather into one group commit.
+
+use super::freshness::NotFresh;
+use super::recorded::Stored;
+use super::{Live, lock};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use wellspring_log::{
+    Ack, Append, AppendError, Appended, CommitOn, EncodedEvents, ReadError, ReadOptions,
+    RequestKey, Staged,
+};
+use wellspring_types::{AppendCondition, Invalid, Position, Query, limits};
+use wellspring_views::view::{Decision, Ticket, View};
+
+/// Attempts at a decision that others' events keep overtaking.
+const ATTEMPTS: usize = 16;
+/// How long an answer waits for its own events to be folded.
+const FOLD_WAIT: Duration = Duration::from_secs(30);
+/// How long a decision waits for a view that is being rebuilt.
+const REBUILD_WAIT: Duration = Duration::from_secs(5);
+/// How often a decision that hangs on others' looks what became of them.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// What is decided and not folded yet.
+pub(super) struct Deciding<V: View> {
+    staged: V::Staged,
+    next_ticket: Ticket,
+    /// Decisions neither folded nor come to nothing, oldest first; with the position of the
+    /// last event once that is durable.
+    open: Vec<(Ticket, Option<Position>)>,
+}
+
+impl<V: View> Default for Deciding<V> {
+    fn default() -> Self {
+        Deciding { staged: V::Staged::default(), next_ticket: 1, open: Vec::new() }
+    }
+}
+
+/// An append that came to an end: durable up to a position, or refused.
+pub(super) struct Ended {
+    ticket: Ticket,
+    last: Option<Position>,
+}
+
+/// What became of commands.
+pub(crate) struct Executed<V: View> {
+    /// Of the first commands, in order; as many as were executed.
+    pub(crate) outcomes: Vec<V::Outcome>,
+    /// Why the next one was refused, if not all were executed. Those after it were not looked at.
+    pub(crate) refused: Option<V::Refusal>,
+    /// The last append, if anything had to be appended.
+    pub(crate) appended: Option<Appended>,
+}
+
+/// Why commands were not executed.
+#[derive(Debug)]
+pub(crate) enum ExecuteError {
+    /// The log did not take the events.
+    Append(AppendError),
+    /// The view is not there.
+    NotFresh(NotFresh),
+}
+
+impl From<AppendError> for ExecuteError {
+    fn from(error: AppendError) -> ExecuteError {
+        ExecuteError::Append(error)
+    }
+}
+
+impl From<ReadError> for ExecuteError {
+    fn from(error: ReadError) -> ExecuteError {
+        ExecuteError::Append(AppendError::Read(error))
+    }
+}
+
+impl From<NotFresh> for ExecuteError {
+    fn from(error: NotFresh) -> ExecuteError {
+        ExecuteError::NotFresh(error)
+    }
+}
+
+type Answer = oneshot::Receiver<Result<Appended, AppendError>>;
+
+/// Decisions on their way.
+struct Batch<V: View> {
+    outcomes: Vec<V::Outcome>,
+    /// Nothing, if nothing has to be appended.
+    answer: Option<Answer>,
+}
+
+/// What deciding came to.
+enum Decided<V: View> {
+    /// So many commands are decided, and staged.
+    Batch(Batch<V>),
+    /// The first is refused.
+    Refused(V::Refusal),
+    /// An event breaks a limit of the log.
+    Invalid(Invalid),
+    /// Depends on decisions up to this one that may still come to nothing.
+    DependsOn(Ticket),
+}
+
+impl<V: View> Live<V> {
+    /// Executes commands in order, as many as possible in one append. With a key, all of them must
+    /// fit into one, and a retry gets the first answer.
+    ///
+    /// # Errors
+    /// [`ExecuteError`]. Commands whose append succeeded before it stay executed.
+    pub(crate) async fn execute(
+        &self,
+        commands: &[V::Command],
+        key: Option<RequestKey>,
+        on: CommitOn,
+    ) -> Result<Executed<V>, ExecuteError> {
+        if let Some(key) = &key
+            && let Some(appended) = self.log.find_request(key)?
+        {
+            return self.replay(appended).await;
+        }
+        let mut executed = Executed { outcomes: Vec::new(), refused: None, appended: None };
+        let mut attempts = 0;
+        while executed.outcomes.len() < commands.len() {
+            let rest = &commands[executed.outcomes.len()..];
+            self.caught_up(self.position(), REBUILD_WAIT).await?;
+            let batch = match self.decide(rest, key.clone(), on) {
+                Decided::Batch(batch) => batch,
+                Decided::DependsOn(ticket) => {
+                    self.settled(ticket).await;
+                    continue;
+                }
+                Decided::Invalid(invalid) => return Err(AppendError::Invalid(invalid).into()),
+                Decided::Refused(refusal) => {
+                    executed.refused = Some(refusal);
+                    return Ok(executed);
+                }
+            };
+            if let Some(answer) = batch.answer {
+                let lost = AppendError::Unknown { reason: "the log gave no answer".into() };
+                match answer.await.unwrap_or(Err(lost)) {
+                    Ok(appended) if appended.replayed => return self.replay(appended).await,
+                    Ok(appended) => {
+                        self.caught_up(appended.last, FOLD_WAIT).await?;
+                        executed.appended = Some(appended);
+                    }
+                    // Somebody else's event: see it, then decide again.
+                    Err(AppendError::Conflict(conflict)) if attempts < ATTEMPTS => {
+                        attempts += 1;
+                        self.caught_up(conflict.position, FOLD_WAIT).await?;
+                        continue;
+                    }
+                    Err(AppendError::KeyReused { first }) => match &key {
+                        // Of two attempts at once the other came first.
+                        Some(key) => match self.log.find_request(key)? {
+                            Some(appended) => return self.replay(appended).await,
+                            None => return Err(AppendError::KeyReused { first }.into()),
+                        },
+                        None => return Err(AppendError::KeyReused { first }.into()),
+                    },
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            executed.outcomes.extend(batch.outcomes);
+        }
+        Ok(executed)
+    }
+
+    /// The answer to an earlier attempt.
+    async fn replay(&self, appended: Appended) -> Result<Executed<V>, ExecuteError> {
+        self.caught_up(appended.last, FOLD_WAIT).await?;
+        let options = ReadOptions {
+            after: Some(appended.first - 1),
+            limit: Some(appended.last + 1 - appended.first),
+            ..ReadOptions::default()
+        };
+        let mut events = self.log.snapshot().read(&Query::all(), options);
+        let mut outcomes = Vec::new();
+        while let Some(record) = events.next()? {
+            outcomes.extend(V::outcome(&Stored(record)));
+        }
+        let appended = Some(Appended { replayed: true, ..appended });
+        Ok(Executed { outcomes, refused: None, appended })
+    }
+
+    /// Decides as many commands as fit into one append, and stages it.
+    fn decide(&self, commands: &[V::Command], key: Option<RequestKey>, on: CommitOn) -> Decided<V> {
+        let Some(folded) = self.folded() else { return Decided::DependsOn(0) };
+        let mut deciding = lock(&self.deciding);
+        self.sweep(&mut deciding);
+        let ticket = deciding.next_ticket;
+        deciding.next_ticket += 1;
+        let (mut outcomes, mut events) = (Vec::new(), EncodedEvents::new());
+        let mut condition = AppendCondition::default();
+        for command in commands {
+            match V::decide(folded, &deciding.staged, &self.context, command) {
+                Ok(decision) => {
+                    match add(&mut events, &mut condition, &decision) {
+                        Ok(Added::Fits) => {}
+                        Ok(Added::Full) => break,
+                        Err(invalid) => {
+                            V::settle(&mut deciding.staged, ticket);
+                            return Decided::Invalid(invalid);
+                        }
+                    }
+                    V::stage(&mut deciding.staged, &decision, ticket);
+                    outcomes.push(decision.outcome);
+                }
+                Err(_) if !outcomes.is_empty() => break,
+                Err(refusal) => return self.refused(&deciding, folded, command, refusal),
+            }
+        }
+        if events.is_empty() {
+            return match deciding.open.last() {
+                // What is there already may have been decided only.
+                Some(&(last, _)) if self.hangs(folded, &commands[..outcomes.len()]) => {
+                    Decided::DependsOn(last)
+                }
+                _ => Decided::Batch(Batch { outcomes, answer: None }),
+            };
+        }
+        let condition = Some(condition).filter(|condition| *condition != AppendCondition::default());
+        let append = Append { events, condition, ack: Ack::Durable, key, fence: None };
+        deciding.open.push((ticket, None));
+        Decided::Batch(Batch { outcomes, answer: Some(self.stage(deciding, append, ticket, on)) })
+    }
+
+    fn stage(
+        &self,
+        deciding: std::sync::MutexGuard<'_, Deciding<V>>,
+        append: Append,
+        ticket: Ticket,
+        on: CommitOn,
+    ) -> Answer {
+        let (sender, answer) = oneshot::channel();
+        let ended = std::sync::Arc::clone(&self.ended);
+        let done = Box::new(move |outcome: Result<Appended, AppendError>| {
+            let last = outcome.as_ref().ok().filter(|a| !a.replayed).map(|a| a.last);
+            lock(&ended).push(Ended { ticket, last });
+            let _ = sender.send(outcome);
+        });
+        let staged = self.log.stage(append, done);
+        drop(deciding);
+        if staged == Staged::Waiting {
+            self.log.commit(on);
+        }
+        answer
+    }
+
+    /// A refusal stands if it does without what may still come to nothing.
+    fn refused(
+        &self,
+        deciding: &Deciding<V>,
+        folded: &V::Folded,
+        command: &V::Command,
+        refusal: V::Refusal,
+    ) -> Decided<V> {
+        match deciding.open.last() {
+            None => Decided::Refused(refusal),
+            Some(&(last, _)) => {
+                match V::decide(folded, &V::Staged::default(), &self.context, command) {
+                    Err(refusal) => Decided::Refused(refusal),
+                    Ok(_) => Decided::DependsOn(last),
+                }
+            }
+        }
+    }
+
+    /// Whether these commands would come to events without what is staged.
+    fn hangs(&self, folded: &V::Folded, commands: &[V::Command]) -> bool {
+        commands.iter().any(|command| {
+            match V::decide(folded, &V::Staged::default(), &self.context, command) {
+                Ok(decision) => !decision.events.is_empty(),
+                Err(_) => true,
+            }
+        })
+    }
+
+    /// Forgets decisions that are folded or have come to nothing.
+    fn sweep(&self, deciding: &mut Deciding<V>) {
+        for Ended { ticket, last } in lock(&self.ended).drain(..) {
+            match last {
+                Some(_) => {
+                    let open = deciding.open.iter_mut().find(|(open, _)| *open == ticket);
+                    open.into_iter().for_each(|open| open.1 = last);
+                }
+                None => {
+                    deciding.open.retain(|(open, _)| *open != ticket);
+                    V::settle(&mut deciding.staged, ticket);
+                }
+            }
+        }
+        let position = self.position();
+        let Deciding { staged, open, .. } = deciding;
+        open.retain(|&(ticket, last)| {
+            let folded = last.is_some_and(|last| last <= position);
+            if folded {
+                V::settle(staged, ticket);
+            }
+            !folded
+        });
+    }
+
+    /// Waits until no decision up to `ticket` is open.
+    async fn settled(&self, ticket: Ticket) {
+        loop {
+            {
+                let mut deciding = lock(&self.deciding);
+                self.sweep(&mut deciding);
+                if deciding.open.iter().all(|(open, _)| *open > ticket) {
+                    return;
+                }
+            }
+            self.fold_here();
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// Whether a decision still fits into an append.
+enum Added {
+    Fits,
+    Full,
+}
+
+/// Adds a decision to an append, if it fits. Conditions on what must never have existed can be
+/// joined; one with a position stands alone.
+fn add<O>(
+    events: &mut EncodedEvents,
+    condition: &mut AppendCondition,
+    decision: &Decision<O>,
+) -> Result<Added, Invalid> {
+    let wanted = decision.condition.clone().unwrap_or_default();
+    let alone = |condition: &AppendCondition| condition.fail_if_events_match.is_some();
+    let items = wanted.fail_if_exists.map_or(Vec::new(), |query| query.items);
+    let known = condition.fail_if_exists.as_ref().map_or(0, |query| query.items.len());
+    let many = known + items.len() > limits::MAX_QUERY_ITEMS
+        || events.len() + decision.events.len() > limits::MAX_EVENTS
+        || events.byte_len() > limits::MAX_REQUEST_BYTES / 2
+        || alone(condition)
+        || decision.condition.as_ref().is_some_and(alone);
+    if many && !events.is_empty() {
+        return Ok(Added::Full);
+    }
+    for event in &decision.events {
+        events.push(&event.as_ref())?;
+    }
+    if !items.is_empty() {
+        condition.fail_if_exists.get_or_insert_default().items.extend(items);
+    }
+    if wanted.fail_if_events_match.is_some() {
+        (condition.fail_if_events_match, condition.after) =
+            (wanted.fail_if_events_match, wanted.after);
+    }
+    Ok(Added::Fits)
+}

@@ -1,0 +1,200 @@
+//! Folding: from the log into the view, in order, each event once.
+
+use super::recorded::Stored;
+use super::{Live, lock};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use wellspring_log::{ReadError, ReadOptions};
+use wellspring_types::{Position, Query};
+use wellspring_views::view::View;
+
+/// How long the thread lets events gather before it folds them. Who waits for one folds it himself.
+const GATHER: Duration = Duration::from_millis(2);
+/// Longest sleep. Being woken does not depend on it.
+const SLEEP: Duration = Duration::from_secs(1);
+/// Events folded before readers are told how far it is.
+const PUBLISH_EVENTS: u64 = 4_096;
+/// A thread with other work to do folds no more than this many events.
+const INLINE_EVENTS: u64 = 2_048;
+/// Events folded before another snapshot is worth its writing.
+const SNAPSHOT_EVENTS: u64 = 1_000_000;
+/// Snapshots take at most one part in so many of the time.
+const SNAPSHOT_SHARE: u64 = 50;
+/// Pause after a read that failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The one who folds.
+pub(super) enum Writer<V> {
+    /// Nothing has been read yet.
+    Unread,
+    /// At work.
+    At(Folding<V>),
+}
+
+/// A view and how far it is.
+pub(super) struct Folding<V> {
+    view: V,
+    position: Position,
+    concern: Query,
+    snapshot: SnapshotDue,
+}
+
+/// When the next snapshot is due.
+struct SnapshotDue {
+    at: Position,
+    not_before_us: u64,
+}
+
+impl<V: View> Live<V> {
+    /// The life of the thread.
+    pub(super) fn run(self: Arc<Self>) {
+        self.begin();
+        loop {
+            let closing = self.closing.load(Ordering::Acquire);
+            if let Err(error) = self.fold_all() {
+                tracing::error!(view = V::NAME, %error, "a view cannot go on");
+                *lock(&self.fault) = Some(error.to_string());
+                if closing {
+                    return;
+                }
+                std::thread::park_timeout(PAUSE);
+                continue;
+            }
+            *lock(&self.fault) = None;
+            if !self.caught_up.swap(true, Ordering::AcqRel) {
+                tracing::debug!(view = V::NAME, position = self.position(), "a view answers");
+            }
+            if closing {
+                return self.save(SNAPSHOT_EVENTS / 100);
+            }
+            self.save_if_due();
+            self.log.feed().wait_past(self.position(), SLEEP);
+            if !self.closing.load(Ordering::Acquire) {
+                std::thread::park_timeout(GATHER);
+            }
+        }
+    }
+
+    /// Reads the snapshot, or begins at the beginning.
+    fn begin(&self) {
+        let (view, position) = match self.snapshots.read::<V>(&self.log) {
+            Ok(Some(found)) => found,
+            Ok(None) => (V::new(), 0),
+            Err(reason) => {
+                tracing::warn!(view = V::NAME, %reason, "a snapshot is not used; rebuilding");
+                (V::new(), 0)
+            }
+        };
+        self.snapshot_position.store(position, Ordering::Relaxed);
+        let _ = self.folded.set(Arc::clone(view.folded()));
+        let snapshot = SnapshotDue { at: position + SNAPSHOT_EVENTS, not_before_us: 0 };
+        *lock(&self.writer) =
+            Writer::At(Folding { view, position, concern: V::concern(), snapshot });
+        self.position.publish(position);
+    }
+
+    /// Folds up to the head, wherever that is by then.
+    fn fold_all(&self) -> Result<(), ReadError> {
+        let mut told_us = self.clock.monotonic_us();
+        while self.position() < self.log.head() {
+            if self.closing.load(Ordering::Relaxed) && !self.caught_up.load(Ordering::Relaxed) {
+                // Not even rebuilt: the next start goes on from the last snapshot.
+                return Ok(());
+            }
+            if let Writer::At(folding) = &mut *lock(&self.writer) {
+                folding.advance(self, 16 * PUBLISH_EVENTS)?;
+            }
+            let now_us = self.clock.monotonic_us();
+            if now_us - told_us > 5_000_000 {
+                told_us = now_us;
+                let (position, head) = (self.position(), self.log.head());
+                tracing::info!(view = V::NAME, position, head, "a view is being rebuilt");
+            }
+        }
+        Ok(())
+    }
+
+    /// Folds on this thread if that is little work and nobody else is at it.
+    pub(super) fn fold_here(&self) {
+        if self.log.head().saturating_sub(self.position()) > INLINE_EVENTS {
+            self.nudge();
+            return;
+        }
+        let Ok(mut writer) = self.writer.try_lock() else { return };
+        if let Writer::At(folding) = &mut *writer
+            && let Err(error) = folding.advance(self, INLINE_EVENTS)
+        {
+            tracing::error!(view = V::NAME, %error, "a view cannot go on");
+        }
+    }
+
+    /// Has the thread fold now.
+    fn nudge(&self) {
+        if let Some(thread) = &*lock(&self.thread) {
+            thread.thread().unpark();
+        }
+    }
+
+    fn save_if_due(&self) {
+        let now_us = self.clock.monotonic_us();
+        let due = match &*lock(&self.writer) {
+            Writer::At(Folding { snapshot, position, .. }) => {
+                *position >= snapshot.at && now_us >= snapshot.not_before_us
+            }
+            Writer::Unread => false,
+        };
+        if due {
+            self.save(0);
+            let end_us = self.clock.monotonic_us();
+            if let Writer::At(folding) = &mut *lock(&self.writer) {
+                let not_before_us = end_us + (end_us - now_us) * SNAPSHOT_SHARE;
+                let at = folding.position + SNAPSHOT_EVENTS;
+                folding.snapshot = SnapshotDue { at, not_before_us };
+            }
+        }
+    }
+
+    /// Writes a snapshot if more than so many events are not in one, as an ordinary reader: whoever
+    /// waits may fold meanwhile.
+    fn save(&self, worth: u64) {
+        let position = self.position();
+        let saved = self.snapshot_position.load(Ordering::Relaxed);
+        let Some(folded) = self.folded.get() else { return };
+        if position.saturating_sub(saved) <= worth {
+            return;
+        }
+        let encode = |out: &mut io::BufWriter<_>| V::encode(folded, out);
+        match self.snapshots.write(&self.log, position, encode) {
+            Ok(bytes) => {
+                self.snapshot_position.store(position, Ordering::Relaxed);
+                tracing::debug!(view = V::NAME, position, bytes, "a snapshot is written");
+            }
+            Err(error) => tracing::warn!(view = V::NAME, %error, "a snapshot cannot be written"),
+        }
+    }
+}
+
+impl<V: View> Folding<V> {
+    /// Folds what there is now, but no more than so many positions, and tells readers.
+    fn advance(&mut self, live: &Live<V>, most: u64) -> Result<(), ReadError> {
+        let snapshot = live.log.snapshot();
+        let end = snapshot.head().min(self.position + most);
+        let options = ReadOptions { after: Some(self.position), ..ReadOptions::default() };
+        let mut events = snapshot.read(&self.concern, options);
+        while let Some(record) = events.next()? {
+            if record.position() > end {
+                break;
+            }
+            self.position = record.position();
+            self.view.apply(&Stored(record));
+            if self.position.is_multiple_of(PUBLISH_EVENTS) {
+                live.position.publish(self.position);
+            }
+        }
+        self.position = end.max(self.position);
+        live.position.publish(self.position);
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! Snapshots of a view on disk: `LOG/views/NAME.snapshot`.
+//!
+//! ```text
+//! magic "WSVIEW1\n" · version of the fold (u32) · position (u64) · anchor (u64)
+//! the view's own bytes · CRC-32C of everything before (u32)      little-endian
+//! ```
+//! The anchor is taken from the event at the position: in another log, or one that
+//! was restored to another past, it is another. A snapshot that does not fit is
+//! not used, and the view is rebuilt: nothing is ever lost with it.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use wellspring_log::{Log, ReadError};
+use wellspring_types::Position;
+use wellspring_views::view::View;
+
+const MAGIC: &[u8; 8] = b"WSVIEW1\n";
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Where a view's snapshot lies.
+pub(super) struct SnapshotFile {
+    path: PathBuf,
+    version: u32,
+    forbidden: AtomicBool,
+}
+
+impl SnapshotFile {
+    /// The snapshot of a view of the log in `dir`.
+    pub(super) fn new(dir: &Path, name: &str, version: u32) -> SnapshotFile {
+        let path = dir.join("views").join(format!("{name}.snapshot"));
+        SnapshotFile { path, version, forbidden: AtomicBool::new(false) }
+    }
+
+    /// No snapshot is written any more.
+    pub(super) fn forbid(&self) {
+        self.forbidden.store(true, Ordering::SeqCst);
+    }
+
+    /// Writes a snapshot; the one before stays until the new one is whole. Tells its length in bytes.
+    ///
+    /// # Errors
+    /// The file system's. The one before is still there.
+    pub(super) fn write(
+        &self,
+        log: &Log,
+        position: Position,
+        encode: impl FnOnce(&mut BufWriter<Summed<File>>) -> io::Result<()>,
+    ) -> io::Result<u64> {
+        if self.forbidden.load(Ordering::SeqCst) {
+            return Ok(0);
+        }
+        let anchor = anchor(log, position).map_err(io::Error::other)?;
+        let anchor = anchor.ok_or_else(|| io::Error::other("there is no event at its position"))?;
+        let dir = self.path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(dir)?;
+        let unfinished = self.path.with_extension("unfinished");
+        let summed = Summed::new(File::create(&unfinished)?);
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, summed);
+        out.write_all(MAGIC)?;
+        out.write_all(&self.version.to_le_bytes())?;
+        out.write_all(&position.to_le_bytes())?;
+        out.write_all(&anchor.to_le_bytes())?;
+        encode(&mut out)?;
+        out.flush()?;
+        let sum = out.get_ref().crc;
+        out.write_all(&sum.to_le_bytes())?;
+        let Summed { inner, bytes, .. } = out.into_inner().map_err(io::Error::other)?;
+        inner.sync_all()?;
+        fs::rename(&unfinished, &self.path)?;
+        File::open(dir)?.sync_all()?;
+        Ok(bytes)
+    }
+
+    /// Reads the snapshot, if there is one.
+    ///
+    /// # Errors
+    /// Why it is not to be used.
+    pub(super) fn read<V: View>(&self, log: &Log) -> Result<Option<(V, Position)>, String> {
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        let mut input = Summed::new(BufReader::with_capacity(BUFFER_BYTES, file));
+        let mut magic = [0; 8];
+        fill(&mut input, &mut magic)?;
+        if &magic != MAGIC {
+            return Err("it is no snapshot".to_owned());
+        }
+        let (mut version, mut position, mut known) = ([0; 4], [0; 8], [0; 8]);
+        fill(&mut input, &mut version)?;
+        if u32::from_le_bytes(version) != self.version {
+            return Err(format!("it is of version {}", u32::from_le_bytes(version)));
+        }
+        fill(&mut input, &mut position)?;
+        fill(&mut input, &mut known)?;
+        let position = Position::from_le_bytes(position);
+        let here = anchor(log, position).map_err(|error| error.to_string())?;
+        if here != Some(u64::from_le_bytes(known)) {
+            return Err(format!("the event at its position {position} is another"));
+        }
+        let view = V::decode(&mut input).map_err(|fault| fault.to_string())?;
+        let (sum, mut stored) = (input.crc, [0; 4]);
+        fill(&mut input, &mut stored)?;
+        let ends = input.read(&mut [0]).is_ok_and(|more| more == 0);
+        if u32::from_le_bytes(stored) != sum || !ends {
+            return Err("its checksum is wrong".to_owned());
+        }
+        Ok(Some((view, position)))
+    }
+}
+
+fn fill(input: &mut impl Read, bytes: &mut [u8]) -> Result<(), String> {
+    input.read_exact(bytes).map_err(|error| error.to_string())
+}
+
+/// What tells the event at a position from another's; `None` if there is none.
+fn anchor(log: &Log, position: Position) -> Result<Option<u64>, ReadError> {
+    log.snapshot().at(position, |record| {
+        let sum = crc32c::crc32c(record.event_type().as_bytes());
+        let sum = crc32c::crc32c_append(sum, record.data());
+        u64::from(sum) << 32 | record.recorded_at_us() & 0xffff_ffff
+    })
+}
+
+/// Sums what passes.
+pub(super) struct Summed<T> {
+    inner: T,
+    crc: u32,
+    bytes: u64,
+}
+
+impl<T> Summed<T> {
+    fn new(inner: T) -> Summed<T> {
+        Summed { inner, crc: 0, bytes: 0 }
+    }
+
+    fn note(&mut self, bytes: &[u8]) {
+        self.crc = crc32c::crc32c_append(self.crc, bytes);
+        self.bytes += bytes.len() as u64;
+    }
+}
+
+impl<T: Write> Write for Summed<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.note(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<T: Read> Read for Summed<T> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(bytes)?;
+        self.note(&bytes[..read]);
+        Ok(read)
+    }
+}

@@ -1,0 +1,106 @@
+//! The fold: what an event changes. Each change is made at most once, whatever is
+//! applied again: a link knows when it was created, last changed and last clicked.
+
+use super::clicks::{Clicks, Detail};
+use super::event::{ChangedData, ClickedData, CreatedData, Fact};
+use super::record::{Record, Status};
+use super::state::{Links, Opened};
+use super::{Code, MAX_TAG_BYTES, MAX_TAGS, url};
+use crate::view::Recorded;
+use std::borrow::Cow;
+use wellspring_types::valid::check_text;
+
+impl Links {
+    pub(super) fn fold(&mut self, event: &impl Recorded) {
+        match Fact::of(event.event_type(), event.tags(), event.data()) {
+            Some(Fact::Clicked(code, click)) => self.clicked(event, code, &click),
+            Some(Fact::Created(code, created)) => self.created(event, code, created),
+            Some(Fact::Changed(code, changed)) => self.changed(event, code, changed),
+            Some(Fact::Deleted(code)) => self.update(event, code, |record| {
+                record.status = Status::Deleted;
+            }),
+            // The first decides; another could only have been forced past its condition.
+            Some(Fact::Opened(key)) => drop(self.folded.opened.set(Opened::new(key))),
+            None => {}
+        }
+    }
+
+    fn created(&mut self, event: &impl Recorded, code: Code, created: CreatedData<'_>) {
+        let position = event.position();
+        if self.folded.find(code).is_some() || !tags_are_fine(&created.tags) {
+            return;
+        }
+        let Ok(plain) = plainness(&created.url) else { return };
+        let record = Record {
+            code,
+            status: Status::Enabled,
+            created_at_us: event.recorded_at_us(),
+            created: position,
+            changed: position,
+            expires_at_us: created.expires_at_us,
+            url: created.url.into_owned(),
+            plain,
+            tags: created.tags,
+        };
+        self.insert(&record, created.number);
+    }
+
+    fn changed(&mut self, event: &impl Recorded, code: Code, changed: ChangedData<'_>) {
+        let ChangedData { url, enabled, expires_at_us, tags } = changed;
+        if tags.as_ref().is_some_and(|tags| !tags_are_fine(tags)) {
+            return;
+        }
+        let plain = url.as_deref().map_or(Ok(None), |url| plainness(url).map(Some));
+        let Ok(plain) = plain else { return };
+        self.update(event, code, |record| {
+            record.plain = plain.unwrap_or(record.plain);
+            record.url = url.map_or_else(|| std::mem::take(&mut record.url), Cow::into_owned);
+            record.expires_at_us = expires_at_us.unwrap_or(record.expires_at_us);
+            record.tags = tags.unwrap_or_else(|| std::mem::take(&mut record.tags));
+            record.status = match enabled {
+                Some(true) => Status::Enabled,
+                Some(false) => Status::Disabled,
+                None => record.status,
+            };
+        });
+    }
+
+    /// Changes a link that is there, is not deleted and has not seen this event.
+    fn update(&mut self, event: &impl Recorded, code: Code, change: impl FnOnce(&mut Record)) {
+        let Some(link) = self.folded.find(code) else { return };
+        let Some(mut record) = self.folded.record(link) else { return };
+        if record.status != Status::Deleted && event.position() > record.changed {
+            change(&mut record);
+            record.changed = event.position();
+            self.replace(link, &record);
+        }
+    }
+
+    fn clicked(&mut self, event: &impl Recorded, code: Code, click: &ClickedData<'_>) {
+        let Some(link) = self.folded.find(code) else { return };
+        let clicks = match self.folded.clicks(link) {
+            Some(clicks) => clicks,
+            None => {
+                // Clicks from before there was a link are nobody's.
+                let created = self.folded.record(link).map_or(0, |record| record.created);
+                self.folded.clicks_or(link, || Clicks::of(Detail::after(created)))
+            }
+        };
+        clicks.add(event.position(), event.recorded_at_us(), click);
+    }
+}
+
+/// Whether a URL may stand in a header as it is, if it may be a link's at all.
+fn plainness(text: &str) -> Result<bool, url::UrlFault> {
+    let mut location = Vec::with_capacity(text.len());
+    url::check(text)?.push_location(&mut location);
+    Ok(location == text.as_bytes())
+}
+
+/// Whether tags are few and short enough, and none stands twice.
+pub(super) fn tags_are_fine(tags: &[String]) -> bool {
+    let fine = |(at, tag): (usize, &String)| {
+        check_text(tag, MAX_TAG_BYTES).is_ok() && !tags[..at].contains(tag)
+    };
+    tags.len() <= MAX_TAGS && tags.iter().enumerate().all(fine)
+}

@@ -1,0 +1,198 @@
+//! The clicks of one link: what is kept of them does not grow with their number.
+
+use super::agent;
+use super::event::{ClickedData, parse_visitor};
+use super::top::Top;
+use super::visitors::Visitors;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wellspring_types::Position;
+
+/// Hours of which the clicks are kept; days are kept for ever.
+pub(super) const HOURS_KEPT: usize = 92 * 24;
+pub(super) const HOUR_US: u64 = 3_600_000_000;
+pub(super) const DAY_US: u64 = 24 * HOUR_US;
+
+/// The clicks of one link. The total is read without a lock; the rest is behind one
+/// that is held for one click or for one copy, never for a fold or an answer.
+#[derive(Debug, Default)]
+pub(super) struct Clicks {
+    total: AtomicU64,
+    detail: Mutex<Detail>,
+}
+
+/// A day's clicks, once it is over also its visitors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Day {
+    /// Days since 1970 UTC.
+    pub(super) day: u32,
+    pub(super) visitors: u32,
+    pub(super) clicks: u64,
+}
+
+/// What is kept of clicks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Detail {
+    /// Position of the last click counted.
+    pub(super) applied: Position,
+    pub(super) total: u64,
+    pub(super) bots: u64,
+    /// Clicks that named no referrer.
+    pub(super) direct: u64,
+    /// Hours since 1970 UTC and their clicks, ascending, none without.
+    pub(super) hours: VecDeque<(u32, u64)>,
+    /// Ascending, none without clicks. The last is still counting visitors.
+    pub(super) days: Vec<Day>,
+    pub(super) today: Visitors,
+    /// Index in [`agent::FAMILIES`] and clicks.
+    pub(super) agents: Vec<(u8, u64)>,
+    pub(super) referrers: Top,
+}
+
+impl Clicks {
+    /// Those of a snapshot.
+    pub(super) fn of(detail: Detail) -> Clicks {
+        Clicks { total: AtomicU64::new(detail.total), detail: Mutex::new(detail) }
+    }
+
+    /// How many there are.
+    pub(super) fn total(&self) -> u64 {
+        self.total.load(Relaxed)
+    }
+
+    /// Counts a click, once.
+    pub(super) fn add(&self, position: Position, at_us: u64, click: &ClickedData<'_>) {
+        let mut detail = self.lock();
+        if position > detail.applied {
+            detail.add(position, at_us, click);
+            self.total.store(detail.total, Relaxed);
+        }
+    }
+
+    /// A copy of what is kept.
+    pub(super) fn detail(&self) -> Detail {
+        self.lock().clone()
+    }
+
+    /// Visitors and bots.
+    pub(super) fn visits(&self) -> (u64, u64) {
+        let (before, today, bots) = {
+            let detail = self.lock();
+            (detail.visitors_before_today(), detail.today.clone(), detail.bots)
+        };
+        (before + today.count(), bots)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Detail> {
+        self.detail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Detail {
+    /// Nothing yet; clicks up to `applied` do not count.
+    pub(super) fn after(applied: Position) -> Detail {
+        Detail { applied, ..Detail::default() }
+    }
+
+    fn visitors_before_today(&self) -> u64 {
+        self.days.split_last().map_or(0, |(_, days)| days.iter().map(|d| u64::from(d.visitors)).sum())
+    }
+
+    /// Visitors, each counted once a day.
+    pub(super) fn visitors(&self) -> u64 {
+        self.visitors_before_today() + self.today.count()
+    }
+
+    fn add(&mut self, position: Position, at_us: u64, click: &ClickedData<'_>) {
+        self.applied = position;
+        self.total += 1;
+        self.add_hour((at_us / HOUR_US) as u32);
+        self.add_day((at_us / DAY_US) as u32);
+        if click.bot {
+            self.bots += 1;
+        } else if let Some(visitor) = parse_visitor(&click.visitor) {
+            self.today.add(visitor);
+        }
+        self.add_agent(agent::index_of(&click.agent).unwrap_or(agent::OTHER));
+        match &click.referrer {
+            Some(host) => self.referrers.add(host),
+            None => self.direct += 1,
+        }
+    }
+
+    fn add_hour(&mut self, hour: u32) {
+        match self.hours.back_mut() {
+            Some((last, clicks)) if *last == hour => *clicks += 1,
+            _ => {
+                if self.hours.len() == HOURS_KEPT {
+                    self.hours.pop_front();
+                }
+                self.hours.push_back((hour, 1));
+            }
+        }
+    }
+
+    fn add_day(&mut self, day: u32) {
+        if let Some(last) = self.days.last_mut() {
+            if last.day == day {
+                last.clicks += 1;
+                return;
+            }
+            last.visitors = u32::try_from(self.today.count()).unwrap_or(u32::MAX);
+        }
+        self.today = Visitors::default();
+        self.days.push(Day { day, visitors: 0, clicks: 1 });
+    }
+
+    fn add_agent(&mut self, family: u8) {
+        match self.agents.iter_mut().find(|(known, _)| *known == family) {
+            Some((_, clicks)) => *clicks += 1,
+            None => self.agents.push((family, 1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn click(visitor: u64, referrer: Option<&'static str>, bot: bool) -> ClickedData<'static> {
+        ClickedData {
+            visitor: format!("{visitor:016x}").into(),
+            agent: "Firefox".into(),
+            referrer: referrer.map(Into::into),
+            bot,
+        }
+    }
+
+    #[test]
+    fn a_visitor_counts_once_a_day_and_a_bot_never() {
+        let clicks = Clicks::default();
+        for (position, day, visitor, bot) in
+            [(1, 0, 7, false), (2, 0, 7, false), (3, 0, 8, true), (4, 1, 7, false), (5, 1, 9, false)]
+        {
+            clicks.add(position, day * DAY_US + 5, &click(visitor, Some("a.example"), bot));
+        }
+        // Applied again: nothing changes.
+        clicks.add(3, 5, &click(3, None, false));
+        assert_eq!((clicks.total(), clicks.visits()), (5, (3, 1)));
+        let detail = clicks.detail();
+        assert_eq!(detail.days.iter().map(|d| d.clicks).collect::<Vec<_>>(), [3, 2]);
+        assert_eq!(detail.days[0].visitors, 1);
+        assert_eq!(detail.hours, [(0, 3), (24, 2)]);
+        assert_eq!((detail.direct, detail.referrers.entries()[0].count), (0, 5));
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_but_for_days() {
+        let clicks = Clicks::default();
+        let hours = HOURS_KEPT as u64 + 500;
+        for hour in 0..hours {
+            clicks.add(hour + 1, hour * HOUR_US, &click(hour, None, false));
+        }
+        let detail = clicks.detail();
+        assert_eq!(detail.hours.len(), HOURS_KEPT);
+        assert_eq!(detail.days.iter().map(|d| d.clicks).sum::<u64>(), hours);
+    }
+}

@@ -1,0 +1,369 @@
+//! The decision: which events a command comes to, on top of what is folded and what
+//! has been decided and is not folded yet.
+
+use super::apply::tags_are_fine;
+use super::event::{
+    CREATED, ChangedData, Chosen, CreatedData, DELETED, Fact, Key, LINK_TAG, OPENED, OPENED_TAG,
+};
+use super::record::Status;
+use super::state::{Folded, Opened};
+use super::url::{self, UrlFault};
+use super::{Code, digest};
+use crate::view::{Decision, Recorded, Ticket};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use wellspring_types::{AppendCondition, Query, QueryItem};
+
+/// How a link gets its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// The next of the permuted counter.
+    Automatic,
+    /// This one.
+    Alias(Code),
+    /// From the URL, so that the same URL gets the same code.
+    Deterministic,
+}
+
+/// A new link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Create {
+    /// Where it leads: checked by [`url::check`].
+    pub url: String,
+    /// How it gets its code.
+    pub naming: Naming,
+    /// When it ends, µs since 1970 UTC.
+    pub expires_at_us: Option<u64>,
+    /// At most [`MAX_TAGS`](super::MAX_TAGS), none twice.
+    pub tags: Vec<String>,
+}
+
+/// What is to change of a link; `None` stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Which link.
+    pub code: Code,
+    /// Where it leads from now on.
+    pub url: Option<String>,
+    /// Whether it redirects.
+    pub enabled: Option<bool>,
+    /// When it ends; `Some(None)`: never.
+    pub expires_at_us: Option<Option<u64>>,
+    /// Its tags, all of them.
+    pub tags: Option<Vec<String>>,
+}
+
+/// What a client wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A new link.
+    Create(Create),
+    /// A link changed.
+    Change(Change),
+    /// A link deleted, for ever.
+    Delete {
+        /// Which link.
+        code: Code,
+    },
+}
+
+/// What a decision needs that no event holds.
+#[derive(Debug, Clone, Copy)]
+pub struct Context {
+    /// The key to open links with, if nobody has: random.
+    pub key: Key,
+    /// Whether a word may not be a code.
+    pub reserved: fn(&str) -> bool,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// There is a new link.
+    Created(Code),
+    /// The link was there already.
+    Existing(Code),
+    /// It is changed.
+    Changed(Code),
+    /// It is deleted.
+    Deleted(Code),
+}
+
+/// Why a command is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// A link has, or had, this alias.
+    AliasTaken(Code),
+    /// The alias is a word of the server's own.
+    Reserved(Code),
+    /// There is no such link.
+    Unknown(Code),
+    /// The link is deleted.
+    Deleted(Code),
+    /// The URL may not be a link's.
+    Url(UrlFault),
+    /// The tags are too many, too long, or one stands twice.
+    Tags,
+    /// Every code there can be is taken.
+    Exhausted,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::AliasTaken(code) => write!(f, "the alias {code} is taken; choose another"),
+            Refusal::Reserved(code) => write!(f, "the alias {code} is reserved; choose another"),
+            Refusal::Unknown(code) => write!(f, "there is no link {code}"),
+            Refusal::Deleted(code) => write!(f, "the link {code} has been deleted"),
+            Refusal::Url(fault) => fault.fmt(f),
+            Refusal::Tags => write!(
+                f,
+                "a link has at most {} different tags of at most {} bytes, without control characters",
+                super::MAX_TAGS,
+                super::MAX_TAG_BYTES
+            ),
+            Refusal::Exhausted => f.write_str("there are no more codes"),
+        }
+    }
+}
+
+/// A link as it will be.
+#[derive(Debug, Clone)]
+struct Pending {
+    ticket: Ticket,
+    url: String,
+    deleted: bool,
+}
+
+/// What has been decided and is not folded yet.
+#[derive(Debug, Default)]
+pub struct Staged {
+    opened: Option<(Ticket, Opened)>,
+    next: u64,
+    links: HashMap<Code, Pending>,
+    of_ticket: HashMap<Ticket, Vec<Code>>,
+}
+
+/// A link as a decision sees it.
+struct Seen {
+    url: String,
+    deleted: bool,
+}
+
+/// What is folded with what is staged on top.
+struct Ahead<'a> {
+    folded: &'a Folded,
+    staged: &'a Staged,
+}
+
+impl Ahead<'_> {
+    fn link(&self, code: Code) -> Option<Seen> {
+        if let Some(pending) = self.staged.links.get(&code) {
+            return Some(Seen { url: pending.url.clone(), deleted: pending.deleted });
+        }
+        let record = self.folded.record(self.folded.find(code)?)?;
+        Some(Seen { url: record.url, deleted: record.status == Status::Deleted })
+    }
+
+    fn is_taken(&self, code: Code) -> bool {
+        self.staged.links.contains_key(&code) || self.folded.find(code).is_some()
+    }
+
+    fn alive(&self, code: Code) -> Result<Seen, Refusal> {
+        let seen = self.link(code).ok_or(Refusal::Unknown(code))?;
+        if seen.deleted { Err(Refusal::Deleted(code)) } else { Ok(seen) }
+    }
+}
+
+/// The outcome that an event tells of.
+pub(super) fn outcome(event: &impl Recorded) -> Option<Outcome> {
+    match Fact::of(event.event_type(), event.tags(), event.data())? {
+        Fact::Created(code, _) => Some(Outcome::Created(code)),
+        Fact::Changed(code, _) => Some(Outcome::Changed(code)),
+        Fact::Deleted(code) => Some(Outcome::Deleted(code)),
+        Fact::Opened(_) | Fact::Clicked(..) => None,
+    }
+}
+
+pub(super) fn decide(
+    folded: &Folded,
+    staged: &Staged,
+    context: &Context,
+    command: &Command,
+) -> Result<Decision<Outcome>, Refusal> {
+    let ahead = Ahead { folded, staged };
+    match command {
+        Command::Create(create) => decide_create(&ahead, context, create),
+        Command::Change(change) => decide_change(&ahead, change),
+        Command::Delete { code } => {
+            ahead.alive(*code)?;
+            Ok(Decision {
+                events: vec![Fact::Deleted(*code).to_event()],
+                condition: Some(still_there(*code)),
+                outcome: Outcome::Deleted(*code),
+            })
+        }
+    }
+}
+
+/// Changes and deletions of others do no harm, but nothing may follow a deletion.
+fn still_there(code: Code) -> AppendCondition {
+    let link = format!("{LINK_TAG}{code}");
+    AppendCondition::not_exists(Query::item(&[DELETED], &[&link]))
+}
+
+fn decide_change(ahead: &Ahead<'_>, change: &Change) -> Result<Decision<Outcome>, Refusal> {
+    let Change { code, url, enabled, expires_at_us, tags } = change;
+    ahead.alive(*code)?;
+    if let Some(text) = url {
+        url::check(text).map_err(Refusal::Url)?;
+    }
+    if tags.as_ref().is_some_and(|tags| !tags_are_fine(tags)) {
+        return Err(Refusal::Tags);
+    }
+    let data = ChangedData {
+        url: url.as_deref().map(Cow::Borrowed),
+        enabled: *enabled,
+        expires_at_us: *expires_at_us,
+        tags: tags.clone(),
+    };
+    let nothing = data == ChangedData::default();
+    let events = if nothing { Vec::new() } else { vec![Fact::Changed(*code, data).to_event()] };
+    Ok(Decision {
+        events,
+        condition: (!nothing).then(|| still_there(*code)),
+        outcome: Outcome::Changed(*code),
+    })
+}
+
+fn decide_create(
+    ahead: &Ahead<'_>,
+    context: &Context,
+    create: &Create,
+) -> Result<Decision<Outcome>, Refusal> {
+    url::check(&create.url).map_err(Refusal::Url)?;
+    if !tags_are_fine(&create.tags) {
+        return Err(Refusal::Tags);
+    }
+    let mut items = Vec::with_capacity(2);
+    let mut events = Vec::with_capacity(2);
+    let (code, number, chosen) = match create.naming {
+        Naming::Alias(code) if (context.reserved)(&code.as_text()) => {
+            return Err(Refusal::Reserved(code));
+        }
+        Naming::Alias(code) if ahead.is_taken(code) => return Err(Refusal::AliasTaken(code)),
+        Naming::Alias(code) => (code, None, Chosen::Alias),
+        Naming::Automatic => {
+            let fresh;
+            let opened = match (ahead.folded.opened.get(), &ahead.staged.opened) {
+                (Some(opened), _) | (None, Some((_, opened))) => opened,
+                (None, None) => {
+                    fresh = Opened::new(context.key);
+                    events.push(Fact::Opened(context.key).to_event());
+                    items.push(QueryItem::new(&[OPENED], &[OPENED_TAG]));
+                    &fresh
+                }
+            };
+            let (code, number) = next_code(ahead, context, opened)?;
+            (code, Some(number), Chosen::Automatic)
+        }
+        Naming::Deterministic => match deterministic(ahead, context, &create.url) {
+            Deterministic::Free(code) => (code, None, Chosen::Deterministic),
+            Deterministic::There(code) => {
+                let outcome = Outcome::Existing(code);
+                return Ok(Decision { events, condition: None, outcome });
+            }
+        },
+    };
+    let data = CreatedData {
+        url: create.url.as_str().into(),
+        number,
+        chosen,
+        expires_at_us: create.expires_at_us,
+        tags: create.tags.clone(),
+    };
+    events.push(Fact::Created(code, data).to_event());
+    items.push(QueryItem::new(&[CREATED], &[&format!("{LINK_TAG}{code}")]));
+    let condition = Some(AppendCondition::not_exists(Query { items }));
+    Ok(Decision { events, condition, outcome: Outcome::Created(code) })
+}
+
+/// The next automatic code that is free, and its counter.
+fn next_code(
+    ahead: &Ahead<'_>,
+    context: &Context,
+    opened: &Opened,
+) -> Result<(Code, u64), Refusal> {
+    let next = ahead.folded.next.load(Ordering::Acquire).max(ahead.staged.next);
+    for number in next.. {
+        let code = opened.permutation.code(number).ok_or(Refusal::Exhausted)?;
+        if !(context.reserved)(&code.as_text()) && !ahead.is_taken(code) {
+            return Ok((code, number));
+        }
+    }
+    Err(Refusal::Exhausted)
+}
+
+enum Deterministic {
+    Free(Code),
+    There(Code),
+}
+
+/// The first code of the URL's that leads there already or is free. A deleted link's never is again.
+fn deterministic(ahead: &Ahead<'_>, context: &Context, url: &str) -> Deterministic {
+    let mut candidates = digest::candidates(url);
+    loop {
+        let code = candidates.next().expect("candidates never end");
+        match ahead.link(code) {
+            None if (context.reserved)(&code.as_text()) => {}
+            None => return Deterministic::Free(code),
+            Some(seen) if seen.url == url && !seen.deleted => return Deterministic::There(code),
+            Some(_) => {}
+        }
+    }
+}
+
+impl Staged {
+    pub(super) fn stage(&mut self, decision: &Decision<Outcome>, ticket: Ticket) {
+        for event in &decision.events {
+            let tags = event.tags.iter().map(String::as_str);
+            match Fact::of(&event.event_type, tags, &event.data) {
+                Some(Fact::Opened(key)) => self.opened = Some((ticket, Opened::new(key))),
+                Some(Fact::Created(code, created)) => {
+                    let number = created.number.map_or(0, |number| number + 1);
+                    self.next = self.next.max(number);
+                    let url = created.url.into_owned();
+                    self.put(code, Pending { ticket, url, deleted: false });
+                }
+                Some(Fact::Changed(code, ChangedData { url: Some(url), .. })) => {
+                    let url = url.into_owned();
+                    self.put(code, Pending { ticket, url, deleted: false });
+                }
+                Some(Fact::Deleted(code)) => {
+                    self.put(code, Pending { ticket, url: String::new(), deleted: true });
+                }
+                // What else changes is nothing a decision looks at.
+                Some(Fact::Changed(..) | Fact::Clicked(..)) | None => {}
+            }
+        }
+    }
+
+    fn put(&mut self, code: Code, pending: Pending) {
+        self.of_ticket.entry(pending.ticket).or_default().push(code);
+        self.links.insert(code, pending);
+    }
+
+    pub(super) fn settle(&mut self, ticket: Ticket) {
+        for code in self.of_ticket.remove(&ticket).unwrap_or_default() {
+            // A later decision about the same link stays.
+            if self.links.get(&code).is_some_and(|pending| pending.ticket == ticket) {
+                self.links.remove(&code);
+            }
+        }
+        if self.opened.as_ref().is_some_and(|(opened, _)| *opened == ticket) {
+            self.opened = None;
+        }
+    }
+}

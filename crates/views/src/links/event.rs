@@ -1,0 +1,234 @@
+//! The events of links, as they are written and read. Whoever may append to the log
+//! may append any of these; what makes no sense is no fact.
+
+use super::Code;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use wellspring_types::{DataKind, Event};
+
+/// The first event: chooses the order of automatic codes.
+pub const OPENED: &str = "LinksOpened";
+/// A link came to be.
+pub const CREATED: &str = "LinkCreated";
+/// A link was changed.
+pub const CHANGED: &str = "LinkChanged";
+/// A link was deleted, for ever.
+pub const DELETED: &str = "LinkDeleted";
+/// Somebody followed a link.
+pub const CLICKED: &str = "LinkClicked";
+/// Tag of [`OPENED`].
+pub const OPENED_TAG: &str = "links";
+/// Before the code in a tag of a link's own events.
+pub const LINK_TAG: &str = "link:";
+/// Before the code in the tag of a click. Not [`LINK_TAG`]: a condition on a link must not meet its clicks.
+pub const CLICKED_TAG: &str = "clicked:";
+/// Before a tag of a link in the tags of [`CREATED`] .
+pub const TAG_TAG: &str = "link-tag:";
+
+/// Key of the permutation of automatic codes.
+pub type Key = [u8; 16];
+
+/// How a code came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Chosen {
+    Automatic,
+    Alias,
+    Deterministic,
+}
+
+#[derive(Serialize, Deserialize)]
+struct OpenedData<'a> {
+    #[serde(borrow)]
+    key: Cow<'a, str>,
+}
+
+/// Data of [`CREATED`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CreatedData<'a> {
+    #[serde(borrow)]
+    pub(super) url: Cow<'a, str>,
+    /// The counter's value behind an automatic code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) number: Option<u64>,
+    pub(super) chosen: Chosen,
+    #[serde(default, rename = "expires_at", skip_serializing_if = "Option::is_none")]
+    pub(super) expires_at_us: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) tags: Vec<String>,
+}
+
+/// Data of [`CHANGED`]: what is there changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ChangedData<'a> {
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub(super) url: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) enabled: Option<bool>,
+    /// `null`: never.
+    #[serde(
+        default,
+        rename = "expires_at",
+        deserialize_with = "given",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub(super) expires_at_us: Option<Option<u64>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tags: Option<Vec<String>>,
+}
+
+/// A member that is there, `null` or not.
+fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D::Error> {
+    Option::<u64>::deserialize(from).map(Some)
+}
+
+/// Data of [`CLICKED`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ClickedData<'a> {
+    /// Hash of the visitor, 16 hexadecimal digits.
+    #[serde(borrow)]
+    pub(super) visitor: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) agent: Cow<'a, str>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub(super) referrer: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) bot: bool,
+}
+
+/// What an event says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fact<'a> {
+    Opened(Key),
+    Created(Code, CreatedData<'a>),
+    Changed(Code, ChangedData<'a>),
+    Deleted(Code),
+    Clicked(Code, ClickedData<'a>),
+}
+
+impl<'a> Fact<'a> {
+    /// What an event of this type, with these tags and data, says; `None` if that is nothing here.
+    pub(super) fn of<'t>(
+        event_type: &str,
+        mut tags: impl Iterator<Item = &'t str>,
+        data: &'a [u8],
+    ) -> Option<Fact<'a>> {
+        let mut code = |prefix: &str| {
+            tags.find_map(|tag| Code::parse(tag.strip_prefix(prefix)?.as_bytes()))
+        };
+        match event_type {
+            CLICKED => {
+                Some(Fact::Clicked(code(CLICKED_TAG)?, serde_json::from_slice(data).ok()?))
+            }
+            CREATED => Some(Fact::Created(code(LINK_TAG)?, serde_json::from_slice(data).ok()?)),
+            CHANGED => Some(Fact::Changed(code(LINK_TAG)?, serde_json::from_slice(data).ok()?)),
+            DELETED => Some(Fact::Deleted(code(LINK_TAG)?)),
+            OPENED => {
+                let data: OpenedData<'_> = serde_json::from_slice(data).ok()?;
+                Some(Fact::Opened(parse_key(&data.key)?))
+            }
+            _ => None,
+        }
+    }
+
+    /// The event that says it.
+    pub(super) fn to_event(&self) -> Event {
+        let link = |code: &Code| format!("{LINK_TAG}{code}");
+        let (event_type, tags, data) = match self {
+            Fact::Opened(key) => {
+                let key = format!("{:032x}", u128::from_be_bytes(*key)).into();
+                (OPENED, vec![OPENED_TAG.to_owned()], json(&OpenedData { key }))
+            }
+            Fact::Created(code, created) => {
+                let own = created.tags.iter().map(|tag| format!("{TAG_TAG}{tag}"));
+                (CREATED, std::iter::once(link(code)).chain(own).collect(), json(created))
+            }
+            Fact::Changed(code, changed) => (CHANGED, vec![link(code)], json(changed)),
+            Fact::Deleted(code) => (DELETED, vec![link(code)], b"{}".to_vec()),
+            Fact::Clicked(code, clicked) => {
+                (CLICKED, vec![format!("{CLICKED_TAG}{code}")], json(clicked))
+            }
+        };
+        Event {
+            event_type: event_type.to_owned(),
+            tags,
+            data,
+            kind: DataKind::Json,
+            id: None,
+            metadata: Vec::new(),
+        }
+    }
+}
+
+fn json(data: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(data).expect("texts and numbers are always JSON")
+}
+
+fn parse_key(hex: &str) -> Option<Key> {
+    let digits = hex.len() == 32 && hex.bytes().all(|b| b.is_ascii_hexdigit());
+    u128::from_str_radix(hex, 16).ok().filter(|_| digits).map(u128::to_be_bytes)
+}
+
+/// The hash in a click.
+pub(super) fn parse_visitor(hex: &str) -> Option<u64> {
+    let digits = hex.len() == 16 && hex.bytes().all(|b| b.is_ascii_hexdigit());
+    u64::from_str_radix(hex, 16).ok().filter(|_| digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(fact: &Fact<'_>) {
+        let event = fact.to_event();
+        event.as_ref().check().unwrap();
+        let tags = event.tags.iter().map(String::as_str);
+        assert_eq!(Fact::of(&event.event_type, tags, &event.data).as_ref(), Some(fact));
+    }
+
+    #[test]
+    fn facts_are_written_and_read() {
+        let code = Code::parse(b"Yci").unwrap();
+        round(&Fact::Opened(*b"0123456789abcdef"));
+        round(&Fact::Deleted(code));
+        round(&Fact::Created(
+            code,
+            CreatedData {
+                url: "http://example.com/\"ü\"".into(),
+                number: Some(7),
+                chosen: Chosen::Automatic,
+                expires_at_us: Some(9),
+                tags: vec!["a".into(), "b c".into()],
+            },
+        ));
+        for expires_at_us in [None, Some(None), Some(Some(7))] {
+            let enabled = Some(false);
+            round(&Fact::Changed(
+                code,
+                ChangedData { enabled, expires_at_us, ..ChangedData::default() },
+            ));
+        }
+        round(&Fact::Clicked(
+            code,
+            ClickedData {
+                visitor: "0123456789abcdef".into(),
+                agent: "Firefox".into(),
+                referrer: Some("example.com".into()),
+                bot: true,
+            },
+        ));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_no_fact() {
+        let of = |event_type, tag: &'static str, data: &'static str| {
+            Fact::of(event_type, [tag].into_iter(), data.as_bytes())
+        };
+        assert_eq!(of(CREATED, "link:Yci", "{}"), None);
+        assert_eq!(of(CREATED, "link:Y-i", r#"{"url":"http://a","chosen":"alias"}"#), None);
+        assert_eq!(of(CLICKED, "link:Yci", r#"{"visitor":"0","agent":"x"}"#), None);
+        assert_eq!(of(OPENED, "links", r#"{"key":"+123456789abcdef0123456789abcdef"}"#), None);
+        assert_eq!(of("Other", "link:Yci", "{}"), None);
+        assert!(of(DELETED, "link:Yci", "rubbish").is_some());
+    }
+}

@@ -1,0 +1,95 @@
+//! From codes to links, for codes that are not at their counter's place: aliases,
+//! deterministic codes, and whatever others have appended. One writer, readers without a lock.
+//!
+//! Open addressing with linear probing, in levels: when one is three quarters full
+//! the next, four times as large, takes what comes. Nothing is ever moved, so a
+//! reader needs no care; a code is looked for in each level, the largest first.
+
+use super::Code;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const FIRST_SLOTS: usize = 1 << 10;
+const LEVELS: usize = 14;
+
+/// Code plus one, 0 while free; and its link.
+type Slot = (AtomicU64, AtomicU64);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    levels: [OnceLock<Box<[Slot]>>; LEVELS],
+}
+
+/// The writer's part.
+#[derive(Debug, Default)]
+pub(super) struct NamesEnd {
+    level: usize,
+    used: usize,
+}
+
+/// Where a code is looked for first. Multiplication by an odd constant (Fibonacci hashing, Knuth,
+/// TAOCP 3, 6.4); its high bits are the good ones.
+fn first_slot(code: Code, slots: usize) -> usize {
+    (code.number().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - slots.ilog2())) as usize
+}
+
+impl Names {
+    /// The link of a code.
+    pub(super) fn get(&self, code: Code) -> Option<u64> {
+        let levels = self.levels.iter().map_while(|level| level.get());
+        // The largest is the last; there are few.
+        let mut found = None;
+        for slots in levels {
+            let mut at = first_slot(code, slots.len());
+            loop {
+                match slots[at].0.load(Ordering::Acquire) {
+                    0 => break,
+                    key if key == code.number() + 1 => {
+                        found = Some(slots[at].1.load(Ordering::Relaxed));
+                        break;
+                    }
+                    _ => at = (at + 1) % slots.len(),
+                }
+            }
+        }
+        found
+    }
+
+    /// Adds a code that is not there. Only the one writer calls this.
+    pub(super) fn insert(&self, end: &mut NamesEnd, code: Code, link: u64) {
+        if end.used >= (FIRST_SLOTS << (2 * end.level)) / 4 * 3 {
+            (end.level, end.used) = (end.level + 1, 0);
+        }
+        let slots = self.levels[end.level].get_or_init(|| {
+            (0..FIRST_SLOTS << (2 * end.level)).map(|_| Slot::default()).collect()
+        });
+        let mut at = first_slot(code, slots.len());
+        while slots[at].0.load(Ordering::Relaxed) != 0 {
+            at = (at + 1) % slots.len();
+        }
+        slots[at].1.store(link, Ordering::Relaxed);
+        // Publishes the link with the key.
+        slots[at].0.store(code.number() + 1, Ordering::Release);
+        end.used += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_found_and_no_other() {
+        let (names, mut end) = (Names::default(), NamesEnd::default());
+        let code = |n: u64| Code::from_number(n * 7_919 + 3).unwrap();
+        for n in 0..30_000 {
+            names.insert(&mut end, code(n), n);
+        }
+        assert!(end.level >= 2);
+        for n in 0..30_000 {
+            assert_eq!(names.get(code(n)), Some(n));
+            assert_eq!(names.get(Code::from_number(n * 7_919 + 4).unwrap()), None);
+        }
+    }
+}

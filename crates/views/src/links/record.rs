@@ -1,0 +1,234 @@
+//! A link as it lies in memory: words that are written once and never changed. A
+//! change writes the link anew and moves one pointer, so readers need no lock.
+//!
+//! ```text
+//! word 0   code (60 bits), status (2), whether words 3 to 5 are there (1), whether the URL is plain (1)
+//! word 1   created, µs since 1970 UTC
+//! word 2   position of the creation (48 bits), length of the URL in bytes (16)
+//! word 3   expires, µs since 1970 UTC; all ones: never
+//! word 4   position of the last change
+//! word 5   length of the tags in bytes
+//! then     the URL, the tags (each a length byte and its text), padded with zeros
+//! ```
+
+use super::Code;
+use crate::view::Chunked;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use wellspring_types::Position;
+
+/// Positions in a record: more events than any log will hold.
+const POSITION_BITS: u32 = 48;
+const CODE_BITS: u32 = 60;
+const MORE: u64 = 1 << 62;
+const PLAIN: u64 = 1 << 63;
+const NEVER: u64 = u64::MAX;
+
+/// What may be done with a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It redirects.
+    Enabled,
+    /// It does not, for now.
+    Disabled,
+    /// It never will again, and nor will its code.
+    Deleted,
+}
+
+impl Status {
+    pub(super) fn number(self) -> u8 {
+        self as u8
+    }
+
+    pub(super) fn from_number(number: u8) -> Option<Status> {
+        [Status::Enabled, Status::Disabled, Status::Deleted].get(usize::from(number)).copied()
+    }
+}
+
+/// A link but for its clicks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) code: Code,
+    pub(super) status: Status,
+    pub(super) created_at_us: u64,
+    pub(super) created: Position,
+    pub(super) changed: Position,
+    pub(super) expires_at_us: Option<u64>,
+    pub(super) url: String,
+    /// Whether the URL as it is may stand in a `Location` header.
+    pub(super) plain: bool,
+    pub(super) tags: Vec<String>,
+}
+
+/// What a redirect needs to know of a link.
+pub(super) struct Glance {
+    pub(super) code: u64,
+    pub(super) status: Status,
+    pub(super) plain: bool,
+    pub(super) expires_at_us: Option<u64>,
+    url_at: u64,
+    url_bytes: usize,
+}
+
+/// Where records lie.
+#[derive(Debug, Default)]
+pub(super) struct Arena {
+    words: Chunked<AtomicU64>,
+}
+
+impl Record {
+    /// Writes it at `at`; returns the words it takes. Nobody knows of it before its place is published.
+    pub(super) fn write(&self, arena: &Arena, at: u64) -> u64 {
+        let more = self.expires_at_us.is_some()
+            || self.changed != self.created
+            || !self.tags.is_empty();
+        let mut next = at;
+        let mut put = |word: u64| {
+            arena.words.make(next).store(word, Relaxed);
+            next += 1;
+        };
+        let flags = if more { MORE } else { 0 } | if self.plain { PLAIN } else { 0 };
+        put(self.code.number() | u64::from(self.status.number()) << CODE_BITS | flags);
+        put(self.created_at_us);
+        put(self.created | (self.url.len() as u64) << POSITION_BITS);
+        let tag_bytes: usize = self.tags.iter().map(|tag| 1 + tag.len()).sum();
+        if more {
+            put(self.expires_at_us.unwrap_or(NEVER));
+            put(self.changed);
+            put(tag_bytes as u64);
+        }
+        let mut text = Vec::with_capacity(self.url.len() + tag_bytes);
+        text.extend_from_slice(self.url.as_bytes());
+        for tag in &self.tags {
+            text.push(tag.len() as u8);
+            text.extend_from_slice(tag.as_bytes());
+        }
+        for bytes in text.chunks(8) {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            put(u64::from_le_bytes(word));
+        }
+        next - at
+    }
+}
+
+impl Arena {
+    fn word(&self, at: u64) -> u64 {
+        self.words.get(at).map_or(0, |word| word.load(Relaxed))
+    }
+
+    /// The record at a published place, as far as a redirect needs it.
+    pub(super) fn glance(&self, at: u64) -> Glance {
+        let (first, third) = (self.word(at), self.word(at + 2));
+        let more = first & MORE != 0;
+        let expires = if more { self.word(at + 3) } else { NEVER };
+        Glance {
+            code: first & ((1 << CODE_BITS) - 1),
+            status: status_of(first),
+            plain: first & PLAIN != 0,
+            expires_at_us: (expires != NEVER).then_some(expires),
+            url_at: at + if more { 6 } else { 3 },
+            url_bytes: (third >> POSITION_BITS) as usize,
+        }
+    }
+
+    /// Appends the URL of a record.
+    pub(super) fn push_url(&self, glance: &Glance, out: &mut Vec<u8>) {
+        self.push_bytes(glance.url_at, glance.url_bytes, out);
+    }
+
+    /// The record at a published place.
+    pub(super) fn read(&self, at: u64) -> Option<Record> {
+        let glance = self.glance(at);
+        let more = glance.url_at == at + 6;
+        let created = self.word(at + 2) & ((1 << POSITION_BITS) - 1);
+        let changed = if more { self.word(at + 4) } else { created };
+        let tag_bytes = if more { self.word(at + 5) as usize } else { 0 };
+        let mut text = Vec::with_capacity(glance.url_bytes + tag_bytes + 8);
+        self.push_bytes(glance.url_at, glance.url_bytes + tag_bytes, &mut text);
+        let tags = text.split_off(glance.url_bytes);
+        Some(Record {
+            code: Code::from_number(glance.code)?,
+            status: glance.status,
+            created_at_us: self.word(at + 1),
+            created,
+            changed,
+            expires_at_us: glance.expires_at_us,
+            url: String::from_utf8(text).ok()?,
+            plain: glance.plain,
+            tags: split_tags(&tags)?,
+        })
+    }
+
+    /// Appends bytes that begin with the word at `at`.
+    fn push_bytes(&self, mut at: u64, bytes: usize, out: &mut Vec<u8>) {
+        let end = out.len() + bytes;
+        out.reserve(bytes + 8);
+        while out.len() < end {
+            let Some(run) = self.words.run(at) else { break };
+            let wanted = (end - out.len()).div_ceil(8).min(run.len());
+            for word in &run[..wanted] {
+                out.extend_from_slice(&word.load(Relaxed).to_le_bytes());
+            }
+            at += wanted as u64;
+        }
+        out.truncate(end);
+    }
+}
+
+fn status_of(first: u64) -> Status {
+    Status::from_number((first >> CODE_BITS & 3) as u8).unwrap_or(Status::Deleted)
+}
+
+fn split_tags(mut bytes: &[u8]) -> Option<Vec<String>> {
+    let mut tags = Vec::new();
+    while let Some((&length, rest)) = bytes.split_first() {
+        let (tag, rest) = rest.split_at_checked(length.into())?;
+        tags.push(std::str::from_utf8(tag).ok()?.to_owned());
+        bytes = rest;
+    }
+    Some(tags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let arena = Arena::default();
+        let plain = Record {
+            code: Code::parse(b"Yci").unwrap(),
+            status: Status::Enabled,
+            created_at_us: 1_795_225_406_952_770,
+            created: 7,
+            changed: 7,
+            expires_at_us: None,
+            url: "http://example.com/test".into(),
+            plain: true,
+            tags: Vec::new(),
+        };
+        let full = Record {
+            code: Code::parse(b"zzzzzzzzzz").unwrap(),
+            status: Status::Deleted,
+            changed: 9,
+            expires_at_us: Some(5),
+            url: format!("https://example.com/{}", "ü".repeat(900)),
+            plain: false,
+            tags: vec!["a".into(), "é:1".into()],
+            ..plain.clone()
+        };
+        let (mut at, mut places) = (4_090, Vec::new());
+        for record in [&plain, &full, &plain] {
+            places.push(at);
+            at += record.write(&arena, at);
+        }
+        for (at, record) in places.into_iter().zip([&plain, &full, &plain]) {
+            assert_eq!(arena.read(at).as_ref(), Some(record));
+            let (glance, mut url) = (arena.glance(at), Vec::new());
+            arena.push_url(&glance, &mut url);
+            assert_eq!(url, record.url.as_bytes());
+        }
+        // Three words and the URL: what a link takes.
+        assert_eq!(plain.write(&arena, at), 6);
+    }
+}

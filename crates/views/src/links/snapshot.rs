@@ -1,0 +1,265 @@
+//! Links as bytes. All numbers are LEB128 varints, texts and lists have their length before them.
+//!
+//! ```text
+//! opened (0 or 1, then the key), next counter, number of links
+//! each link in the order of creation: code, counter + 1 or 0, status, created µs, created,
+//!     changed − created, expires µs + 1 or 0, URL, tags, whether clicked, clicks
+//! clicks: applied, total, bots, direct, hours, days, visitors of the last day, agents, referrers
+//! ```
+//! Written by an ordinary reader while the fold goes on: see [`View`](crate::view::View).
+
+use super::clicks::{Clicks, Day, Detail};
+use super::record::{Record, Status};
+use super::state::{Folded, Links, Opened};
+use super::top::{Entry, Top};
+use super::visitors::Visitors;
+use super::{Code, url};
+use crate::view::SnapshotFault;
+use std::io::{self, Read, Write};
+use std::sync::atomic::Ordering;
+
+/// Longest text or list that is believed.
+const MOST: u64 = 1 << 20;
+
+fn put(out: &mut impl Write, mut number: u64) -> io::Result<()> {
+    while number >= 0x80 {
+        out.write_all(&[number as u8 | 0x80])?;
+        number >>= 7;
+    }
+    out.write_all(&[number as u8])
+}
+
+fn put_bytes(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    put(out, bytes.len() as u64)?;
+    out.write_all(bytes)
+}
+
+pub(super) fn encode(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
+    // The count first: whatever comes later is not written, but folded again.
+    let count = folded.count();
+    let opened = folded.opened.get();
+    match opened {
+        Some(opened) => {
+            put(out, 1)?;
+            out.write_all(&opened.key)?;
+        }
+        None => put(out, 0)?,
+    }
+    put(out, folded.next.load(Ordering::Acquire))?;
+    put(out, count)?;
+    for link in 0..count {
+        let missing = || io::Error::other("a link has no record");
+        let record = folded.record(link).ok_or_else(missing)?;
+        let number = opened.and_then(|opened| folded.number_of(opened, record.code, link));
+        put_record(out, &record, number)?;
+        match folded.clicks(link) {
+            None => put(out, 0)?,
+            Some(clicks) => {
+                put(out, 1)?;
+                put_clicks(out, &clicks.detail())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn put_record(out: &mut impl Write, record: &Record, number: Option<u64>) -> io::Result<()> {
+    put(out, record.code.number())?;
+    put(out, number.map_or(0, |number| number + 1))?;
+    put(out, record.status.number().into())?;
+    put(out, record.created_at_us)?;
+    put(out, record.created)?;
+    put(out, record.changed - record.created)?;
+    put(out, record.expires_at_us.map_or(0, |expires_at_us| expires_at_us.saturating_add(1)))?;
+    put_bytes(out, record.url.as_bytes())?;
+    put(out, record.tags.len() as u64)?;
+    record.tags.iter().try_for_each(|tag| put_bytes(out, tag.as_bytes()))
+}
+
+fn put_clicks(out: &mut impl Write, detail: &Detail) -> io::Result<()> {
+    for number in [detail.applied, detail.total, detail.bots, detail.direct] {
+        put(out, number)?;
+    }
+    put(out, detail.hours.len() as u64)?;
+    for &(hour, clicks) in &detail.hours {
+        put(out, hour.into())?;
+        put(out, clicks)?;
+    }
+    put(out, detail.days.len() as u64)?;
+    for day in &detail.days {
+        put(out, day.day.into())?;
+        put(out, day.visitors.into())?;
+        put(out, day.clicks)?;
+    }
+    match &detail.today {
+        Visitors::Few(hashes) => {
+            put(out, hashes.len() as u64)?;
+            hashes.iter().try_for_each(|hash| out.write_all(&hash.to_le_bytes()))?;
+        }
+        Visitors::Many(registers) => {
+            put(out, registers.len() as u64)?;
+            out.write_all(registers)?;
+        }
+    }
+    put(out, detail.agents.len() as u64)?;
+    for &(family, clicks) in &detail.agents {
+        put(out, family.into())?;
+        put(out, clicks)?;
+    }
+    let entries = detail.referrers.entries();
+    put(out, entries.len() as u64)?;
+    for entry in entries {
+        put_bytes(out, entry.name.as_bytes())?;
+        put(out, entry.count)?;
+        put(out, entry.excess)?;
+    }
+    Ok(())
+}
+
+/// Reads what was written.
+struct Input<'a, R>(&'a mut R);
+
+impl<R: Read> Input<'_, R> {
+    fn byte(&mut self) -> Result<u8, SnapshotFault> {
+        let mut byte = [0];
+        self.0.read_exact(&mut byte)?;
+        Ok(byte[0])
+    }
+
+    fn number(&mut self) -> Result<u64, SnapshotFault> {
+        let mut number = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(SnapshotFault::Malformed("a number is too long"))
+    }
+
+    fn small<T: TryFrom<u64>>(&mut self) -> Result<T, SnapshotFault> {
+        let number = self.number()?;
+        T::try_from(number).map_err(|_| SnapshotFault::Malformed("a number is too large"))
+    }
+
+    fn length(&mut self) -> Result<usize, SnapshotFault> {
+        let length = self.number()?;
+        if length > MOST {
+            return Err(SnapshotFault::Malformed("a list is too long"));
+        }
+        Ok(length as usize)
+    }
+
+    fn bytes(&mut self) -> Result<Vec<u8>, SnapshotFault> {
+        let mut bytes = vec![0; self.length()?];
+        self.0.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn text(&mut self) -> Result<String, SnapshotFault> {
+        let bytes = self.bytes()?;
+        String::from_utf8(bytes).map_err(|_| SnapshotFault::Malformed("a text is not UTF-8"))
+    }
+
+    fn list<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Self) -> Result<T, SnapshotFault>,
+    ) -> Result<Vec<T>, SnapshotFault> {
+        let length = self.length()?;
+        (0..length).map(|_| read(self)).collect()
+    }
+}
+
+pub(super) fn decode(input: &mut impl Read) -> Result<Links, SnapshotFault> {
+    let mut input = Input(input);
+    let mut links = Links::default();
+    match input.byte()? {
+        0 => {}
+        1 => {
+            let mut key = [0; 16];
+            input.0.read_exact(&mut key)?;
+            drop(links.folded.opened.set(Opened::new(key)));
+        }
+        _ => return Err(SnapshotFault::Malformed("it is neither opened nor not")),
+    }
+    let next = input.number()?;
+    let count = input.number()?;
+    for link in 0..count {
+        let (record, number) = read_record(&mut input)?;
+        if links.folded.find(record.code).is_some() {
+            return Err(SnapshotFault::Malformed("a code stands twice"));
+        }
+        links.insert(&record, number);
+        if input.number()? == 1 {
+            let clicks = Clicks::of(read_clicks(&mut input)?);
+            links.folded.clicks_or(link, || clicks);
+        }
+    }
+    links.folded.next.store(next, Ordering::Release);
+    Ok(links)
+}
+
+fn read_record<R: Read>(
+    input: &mut Input<'_, R>,
+) -> Result<(Record, Option<u64>), SnapshotFault> {
+    let code = Code::from_number(input.number()?)
+        .ok_or(SnapshotFault::Malformed("a code has no number"))?;
+    let number = input.number()?.checked_sub(1);
+    let status = Status::from_number(input.small()?)
+        .ok_or(SnapshotFault::Malformed("a status is unknown"))?;
+    let (created_at_us, created) = (input.number()?, input.number()?);
+    let changed = created.saturating_add(input.number()?);
+    let expires_at_us = input.number()?.checked_sub(1);
+    let url = input.text()?;
+    let tags = input.list(Input::text)?;
+    let mut location = Vec::new();
+    url::check(&url)
+        .map_err(|_| SnapshotFault::Malformed("a URL may not be a link's"))?
+        .push_location(&mut location);
+    let plain = location == url.as_bytes();
+    let record =
+        Record { code, status, created_at_us, created, changed, expires_at_us, url, plain, tags };
+    Ok((record, number))
+}
+
+fn read_clicks<R: Read>(input: &mut Input<'_, R>) -> Result<Detail, SnapshotFault> {
+    let malformed = || SnapshotFault::Malformed("more is kept of clicks than may be");
+    let (applied, total) = (input.number()?, input.number()?);
+    let (bots, direct) = (input.number()?, input.number()?);
+    let hours = input.list(|input| Ok((input.small()?, input.number()?)))?.into();
+    let days = input.list(|input| {
+        let (day, visitors) = (input.small()?, input.small()?);
+        Ok(Day { day, visitors, clicks: input.number()? })
+    })?;
+    let visitors = input.length()?;
+    let today = if visitors <= 64 {
+        let mut hashes = Vec::with_capacity(visitors);
+        for _ in 0..visitors {
+            let mut hash = [0; 8];
+            input.0.read_exact(&mut hash)?;
+            hashes.push(u64::from_le_bytes(hash));
+        }
+        Visitors::few(hashes)
+    } else {
+        let mut registers = vec![0; visitors];
+        input.0.read_exact(&mut registers)?;
+        Visitors::many(registers)
+    };
+    let agents = input.list(|input| Ok((input.small()?, input.number()?)))?;
+    let entries = input.list(|input| {
+        let name = input.text()?.into();
+        Ok(Entry { name, count: input.number()?, excess: input.number()? })
+    })?;
+    Ok(Detail {
+        applied,
+        total,
+        bots,
+        direct,
+        hours,
+        days,
+        today: today.ok_or_else(malformed)?,
+        agents,
+        referrers: Top::from_entries(entries).ok_or_else(malformed)?,
+    })
+}

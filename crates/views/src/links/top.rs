@@ -1,0 +1,86 @@
+//! The most frequent of many names in bounded memory: Space-Saving (Metwally, Agrawal,
+//! El Abbadi 2005). Exact until the places are taken; then a name that has none takes
+//! that of the rarest, with its count, which may be too high by what it took over.
+
+/// Names kept.
+pub(super) const PLACES: usize = 64;
+
+/// A name and its count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) name: Box<str>,
+    pub(super) count: u64,
+    /// By how much the count may be too high.
+    pub(super) excess: u64,
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Top {
+    entries: Vec<Entry>,
+}
+
+impl Top {
+    /// Counts a name.
+    pub(super) fn add(&mut self, name: &str) {
+        if let Some(at) = self.entries.iter().position(|entry| *entry.name == *name) {
+            self.entries[at].count += 1;
+            // The frequent ones are found first.
+            if at > 0 && self.entries[at - 1].count < self.entries[at].count {
+                self.entries.swap(at - 1, at);
+            }
+            return;
+        }
+        if self.entries.len() < PLACES {
+            self.entries.push(Entry { name: name.into(), count: 1, excess: 0 });
+            return;
+        }
+        // The rarest; of several the last.
+        let rarest = self.entries.iter_mut().rev().min_by_key(|entry| entry.count);
+        if let Some(entry) = rarest {
+            let excess = entry.count;
+            *entry = Entry { name: name.into(), count: excess + 1, excess };
+        }
+    }
+
+    /// The entries, in no particular order.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The entries of a snapshot, if they are not too many.
+    pub(super) fn from_entries(entries: Vec<Entry>) -> Option<Top> {
+        (entries.len() <= PLACES).then_some(Top { entries })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn frequent_names_are_never_missed_and_no_count_is_too_low() {
+        let (mut top, mut truth) = (Top::default(), HashMap::<String, u64>::new());
+        for n in 0..20_000u64 {
+            // Ten frequent names among thousands of rare ones.
+            let name = if n % 3 == 0 { format!("rare{n}") } else { format!("often{}", n % 10) };
+            top.add(&name);
+            *truth.entry(name).or_default() += 1;
+        }
+        for often in 0..10 {
+            let name = format!("often{often}");
+            let entry = top.entries().iter().find(|e| *e.name == *name).expect(&name);
+            assert!(entry.count >= truth[&name] && entry.count - entry.excess <= truth[&name]);
+        }
+    }
+
+    #[test]
+    fn while_there_are_places_counts_are_exact() {
+        let mut top = Top::default();
+        for n in 0..6_400usize {
+            top.add(&format!("n{}", n % PLACES));
+        }
+        assert!(top.entries().iter().all(|entry| entry.count == 100 && entry.excess == 0));
+    }
+}

@@ -1,0 +1,91 @@
+//! An array that grows and never moves: one writer adds, any number of readers look, none waits.
+
+use std::sync::OnceLock;
+
+/// Elements of a chunk.
+const CHUNK: usize = 4_096;
+/// Block b has 2^b chunks: room for 2^43 elements.
+const BLOCKS: usize = 32;
+
+type Chunk<T> = OnceLock<Box<[T]>>;
+
+/// Elements in chunks that are made when they are first written to. Elements are
+/// atomics or cells of their own, so that sharing them is all there is to sharing the array.
+#[derive(Debug)]
+pub struct Chunked<T> {
+    blocks: [OnceLock<Box<[Chunk<T>]>>; BLOCKS],
+}
+
+impl<T> Default for Chunked<T> {
+    fn default() -> Self {
+        Chunked { blocks: [const { OnceLock::new() }; BLOCKS] }
+    }
+}
+
+/// Block, chunk in the block, element in the chunk.
+fn place(index: u64) -> (usize, usize, usize) {
+    let index = usize::try_from(index).unwrap_or(usize::MAX - CHUNK);
+    let chunk = index / CHUNK + 1;
+    let block = chunk.ilog2() as usize;
+    (block, chunk - (1 << block), index % CHUNK)
+}
+
+impl<T: Default> Chunked<T> {
+    /// The element, if its chunk has been made.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, index: u64) -> Option<&T> {
+        self.run(index).map(|run| &run[0])
+    }
+
+    /// The element and those behind it in the same chunk, if that has been made.
+    #[inline]
+    #[must_use]
+    pub fn run(&self, index: u64) -> Option<&[T]> {
+        let (block, chunk, at) = place(index);
+        self.blocks.get(block)?.get()?[chunk].get().map(|elements| &elements[at..])
+    }
+
+    /// The element; its chunk is made if need be.
+    ///
+    /// # Panics
+    /// If the index is 2^43 or more: no machine has the memory.
+    pub fn make(&self, index: u64) -> &T {
+        let (block, chunk, at) = place(index);
+        let chunks = self.blocks[block]
+            .get_or_init(|| (0..1usize << block).map(|_| OnceLock::new()).collect());
+        let elements = chunks[chunk].get_or_init(|| (0..CHUNK).map(|_| T::default()).collect());
+        &elements[at]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    #[test]
+    fn every_index_has_a_place_of_its_own() {
+        let mut seen = HashSet::new();
+        for index in (0..40_000).chain(1 << 30..(1 << 30) + 9_000) {
+            assert!(seen.insert(place(index)), "{index}");
+        }
+    }
+
+    #[test]
+    fn elements_stay_where_they_are() {
+        let array = Chunked::<AtomicU64>::default();
+        assert!(array.get(0).is_none());
+        for index in 0..20_000 {
+            array.make(index).store(index * 3, Relaxed);
+        }
+        let first = std::ptr::from_ref(array.make(0));
+        for index in 0..20_000 {
+            assert_eq!(array.get(index).unwrap().load(Relaxed), index * 3);
+        }
+        assert_eq!(first, std::ptr::from_ref(array.make(0)));
+        assert!(array.get(1 << 40).is_none());
+        assert_eq!(array.run(CHUNK as u64 - 2).unwrap().len(), 2);
+    }
+}

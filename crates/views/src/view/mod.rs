@@ -1,0 +1,146 @@
+//! What a view is: a decision, a fold and an answer. The shell around it (threads,
+//! disk, clock, log) is the server's.
+//!
+//! ```text
+//! command ─► decide(folded, staged) ─► events + condition ─► the log ─► apply ─► folded ─► answer
+//!               ▲          │
+//!               └─ staged ◄┘   what was decided and is not folded yet
+//! ```
+//!
+//! Everything here is a function of its arguments: no clock (time comes in the event
+//! or the question), no disk, no randomness (it comes in the context). A view at
+//! position N is a function of events 1…N alone.
+
+mod chunked;
+
+pub use chunked::Chunked;
+
+use std::fmt;
+use std::io;
+use wellspring_types::{AppendCondition, Event, Position, Query};
+
+/// An event as it lies in the log.
+pub trait Recorded {
+    /// Its position.
+    fn position(&self) -> Position;
+    /// When it was recorded, µs since 1970 UTC; never decreases along positions.
+    fn recorded_at_us(&self) -> u64;
+    /// Its type.
+    fn event_type(&self) -> &str;
+    /// Its tags.
+    fn tags(&self) -> impl Iterator<Item = &str>;
+    /// Its payload.
+    fn data(&self) -> &[u8];
+}
+
+/// Names a decision until the shell has settled it.
+pub type Ticket = u64;
+
+/// What a decision comes to.
+#[derive(Debug, Clone)]
+pub struct Decision<O> {
+    /// The events to append, all or none; empty if nothing has to happen.
+    pub events: Vec<Event>,
+    /// What must not have happened, by whomever: a view does not own its events' log.
+    pub condition: Option<AppendCondition>,
+    /// What to answer once the events are durable and folded.
+    pub outcome: O,
+}
+
+/// Why a snapshot cannot be read. The view is then rebuilt from the log.
+#[derive(Debug)]
+pub enum SnapshotFault {
+    /// It ends early, or could not be read.
+    Io(io::Error),
+    /// It holds something that no snapshot of this version holds.
+    Malformed(&'static str),
+}
+
+impl fmt::Display for SnapshotFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SnapshotFault::Io(error) => write!(f, "{error}"),
+            SnapshotFault::Malformed(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotFault {}
+
+impl From<io::Error> for SnapshotFault {
+    fn from(error: io::Error) -> SnapshotFault {
+        SnapshotFault::Io(error)
+    }
+}
+
+/// A view: the one writer of what is folded. Readers share [`Folded`](Self::Folded),
+/// which they read without waiting for the writer.
+///
+/// Two properties that every view's tests must show:
+/// - **Disposable**: folding the log anew gives the same answers, byte for byte.
+/// - **Idempotent**: applying an event whose effect is there already changes nothing.
+///   A snapshot is taken by an ordinary reader while the fold goes on, so it may hold
+///   effects of events after its position, and they are applied again when it is read.
+pub trait View: Sized + Send + 'static {
+    /// Names the view in files, figures and answers.
+    const NAME: &'static str;
+    /// Version of the fold and of the snapshot's form. A snapshot of another version is discarded.
+    const VERSION: u32;
+
+    /// What is folded, shared with readers.
+    type Folded: Send + Sync + 'static;
+    /// What has been decided and is not folded yet. Decisions see it, answers do not.
+    type Staged: Default + Send + 'static;
+    /// What a client wants to happen.
+    type Command: Send + 'static;
+    /// What a decision needs that no event holds: randomness, rules of the shell.
+    type Context: Send + Sync + 'static;
+    /// What became of a command.
+    type Outcome: Send + 'static;
+    /// Why a command is refused. A retry does not help until something changes.
+    type Refusal: Send + 'static;
+
+    /// A view of no events.
+    fn new() -> Self;
+
+    /// The events that concern it.
+    fn concern() -> Query;
+
+    /// The readers' side.
+    fn folded(&self) -> &std::sync::Arc<Self::Folded>;
+
+    /// Folds the next event. Events that make no sense here (anyone may append to a log) change nothing.
+    fn apply(&mut self, event: &impl Recorded);
+
+    /// What an event says about the outcome of the command it came from, for a retry of that command.
+    fn outcome(event: &impl Recorded) -> Option<Self::Outcome>;
+
+    /// Decides one command.
+    ///
+    /// # Errors
+    /// The refusal, if the command cannot be.
+    fn decide(
+        folded: &Self::Folded,
+        staged: &Self::Staged,
+        context: &Self::Context,
+        command: &Self::Command,
+    ) -> Result<Decision<Self::Outcome>, Self::Refusal>;
+
+    /// Notes a decision as made: later ones are decided on top of it.
+    fn stage(staged: &mut Self::Staged, decision: &Decision<Self::Outcome>, ticket: Ticket);
+
+    /// Forgets a decision: it is folded, or it has come to nothing.
+    fn settle(staged: &mut Self::Staged, ticket: Ticket);
+
+    /// Writes a snapshot while the fold may go on.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    fn encode(folded: &Self::Folded, out: &mut impl io::Write) -> io::Result<()>;
+
+    /// Reads a snapshot of this version.
+    ///
+    /// # Errors
+    /// [`SnapshotFault`]; never a view that is half there.
+    fn decode(input: &mut impl io::Read) -> Result<Self, SnapshotFault>;
+}
