@@ -1,5 +1,6 @@
 //! What can be set: flags first, then `WELLSPRING_*`, then a TOML file, then the default.
 
+use crate::links::settings::{LinkSettings, ReferrerPolicy};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -42,25 +43,32 @@ pub(crate) struct ServeArgs {
     settings: Settings,
 }
 
+// Those after `optional` have no default: that they are not set means something of its own.
 macro_rules! settings {
-    ($($(#[doc = $doc:literal])+ $([$($flag:tt)*])? $name:ident: $type:ty = $env:literal, $default:expr;)*) => {
+    ($($(#[doc = $doc:literal])+ $([$($flag:tt)*])? $name:ident: $type:ty = $env:literal, $default:expr;)*
+     $(optional $(#[doc = $maybe_doc:literal])+ $maybe:ident: $maybe_type:ty = $maybe_env:literal;)*) => {
         /// Settings as given in one place: flags and environment, or the file.
         #[derive(Debug, Default, Args, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         struct Settings {
             $($(#[doc = $doc])+ #[arg(long, env = $env, $($($flag)*)?)] $name: Option<$type>,)*
+            $($(#[doc = $maybe_doc])+ #[arg(long, env = $maybe_env)] $maybe: Option<$maybe_type>,)*
         }
 
         /// The effective configuration.
         #[derive(Debug, Clone, Serialize)]
         pub(crate) struct Config {
             $($(#[doc = $doc])+ pub(crate) $name: $type,)*
+            $($(#[doc = $maybe_doc])+ pub(crate) $maybe: Option<$maybe_type>,)*
         }
 
         impl Settings {
             /// These, and where they are silent `other`, and where both are the default.
             fn over(self, other: Settings) -> Config {
-                Config { $($name: self.$name.or(other.$name).unwrap_or_else(|| $default),)* }
+                Config {
+                    $($name: self.$name.or(other.$name).unwrap_or_else(|| $default),)*
+                    $($maybe: self.$maybe.or(other.$maybe),)*
+                }
             }
         }
     };
@@ -139,6 +147,23 @@ settings! {
     heartbeat_ms: u64 = "WELLSPRING_HEARTBEAT_MS", 15_000;
     /// Time for requests in flight when the server stops, in ms.
     drain_timeout_ms: u64 = "WELLSPRING_DRAIN_TIMEOUT_MS", 10_000;
+    /// Value of Referrer-Policy on redirects of links.
+    link_referrer_policy: ReferrerPolicy = "WELLSPRING_LINK_REFERRER_POLICY", ReferrerPolicy::StrictOriginWhenCrossOrigin;
+    /// Hosts that links may lead to, with those below them; none given: any host. Comma separated.
+    [value_delimiter = ',']
+    link_allow_hosts: Vec<String> = "WELLSPRING_LINK_ALLOW_HOSTS", Vec::new();
+    /// Hosts that links may not lead to, with those below them. Comma separated.
+    [value_delimiter = ',']
+    link_deny_hosts: Vec<String> = "WELLSPRING_LINK_DENY_HOSTS", Vec::new();
+    /// Addresses and prefixes (10.0.0.0/8) of proxies whose X-Forwarded-For is believed. Comma separated.
+    [value_delimiter = ',']
+    trusted_proxies: Vec<String> = "WELLSPRING_TRUSTED_PROXIES", Vec::new();
+    optional
+    /// Scheme and host of short URLs, e.g. https://go.example.com; not set: http and the Host of each request.
+    link_base_url: String = "WELLSPRING_LINK_BASE_URL";
+    optional
+    /// Most links that a client address may make in a minute; 0 = any number. Not set: any number while --listen is a loopback address, else 600.
+    link_creates_per_minute: u32 = "WELLSPRING_LINK_CREATES_PER_MINUTE";
 }
 
 impl Config {
@@ -167,6 +192,7 @@ impl Config {
             return Err("segment_bytes must be from 65536 to 2147483648".to_owned());
         }
         config.check_ingest()?;
+        LinkSettings::of(&config)?;
         let zero = [config.heartbeat_ms, config.body_timeout_ms, config.header_timeout_ms];
         if zero.contains(&0) {
             return Err("timeouts and heartbeat_ms must not be 0".to_owned());

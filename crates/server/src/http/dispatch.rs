@@ -4,7 +4,7 @@
 use super::params::percent_decode;
 use super::problem::{self, Problem};
 use super::routes::{Found, Lookup, Router, Scope, TABLE};
-use super::{Answer, Content, Request, Response, Shell};
+use super::{Answer, Content, Request, Response, Shell, links};
 use crate::node::is_name;
 use hyper::{Method, Version};
 use std::sync::Arc;
@@ -44,10 +44,16 @@ async fn run(shell: &Arc<Shell>, mut request: Request) -> (usize, Option<Log>, A
     };
     let route = &TABLE[found.route];
     if let Err(problem) = prepare(shell, &mut request, &found, route.scope) {
-        return (found.route, None, Err(problem));
+        return (found.route, None, Err(in_words_of(route.scope, problem)));
     }
     let log = request.log.clone();
-    (found.route, log, (route.handler)(Arc::clone(shell), request).await)
+    let answer = (route.handler)(Arc::clone(shell), request).await;
+    (found.route, log, answer.map_err(|problem| in_words_of(route.scope, problem)))
+}
+
+/// A problem as the clients of a route expect it.
+fn in_words_of(scope: Scope, problem: Box<Problem>) -> Box<Problem> {
+    if scope == Scope::Links { links::with_error(problem) } else { problem }
 }
 
 fn find(shell: &Shell, request: &Request) -> Result<Found, Answer> {
@@ -61,15 +67,15 @@ fn find(shell: &Shell, request: &Request) -> Result<Found, Answer> {
     let router = Router::get(shell.config.dev_endpoints);
     match router.find(request.method.as_str(), path) {
         Lookup::Found(found) => Ok(found),
-        Lookup::WrongMethod(allow) if request.method == Method::OPTIONS => {
+        Lookup::WrongMethod { allow, .. } if request.method == Method::OPTIONS => {
             let response = Response { status: 204, content_type: "", ..Response::json(204, "") };
             Err(Ok(response.with("allow", allow)))
         }
-        Lookup::WrongMethod(allow) => {
+        Lookup::WrongMethod { allow, scope } => {
             let detail = format!("{path} knows {allow}, not {}", request.method);
             let mut problem = problem::METHOD_NOT_ALLOWED.because(detail);
             problem.allow = Some(allow);
-            Err(Err(problem))
+            Err(Err(in_words_of(scope, problem)))
         }
         Lookup::Nothing => Err(Err(problem::NOT_FOUND
             .because(format!("{path} is not a route; GET /openapi.json lists them all")))),

@@ -15,6 +15,7 @@ mod fold;
 pub(crate) mod ingest;
 pub(crate) mod json;
 mod leases;
+mod links;
 mod logs;
 mod openapi;
 pub(crate) mod params;

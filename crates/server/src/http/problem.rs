@@ -43,6 +43,12 @@ macro_rules! kinds {
 kinds! {
     MALFORMED_JSON 400 "malformed-json" "The body is not JSON" Retry::No;
     BAD_REQUEST 400 "bad-request" "The request cannot be understood" Retry::No;
+    URL_REQUIRED 400 "url-required" "A link needs a URL" Retry::No;
+    BAD_URL 400 "bad-url" "No link may lead to this URL" Retry::No;
+    HOST_REFUSED 400 "host-refused" "No link may lead to this host" Retry::No;
+    OWN_HOST 400 "own-host" "A link may not lead back here" Retry::No;
+    BAD_CODE 400 "bad-code" "This cannot be a code" Retry::No;
+    LINK_NOT_FOUND 404 "link-not-found" "There is no such link" Retry::No;
     NOT_FOUND 404 "not-found" "There is nothing here" Retry::No;
     LOG_NOT_FOUND 404 "log-not-found" "There is no such log" Retry::No;
     METHOD_NOT_ALLOWED 405 "method-not-allowed" "The resource does not know this method" Retry::No;
@@ -53,12 +59,18 @@ kinds! {
     LEASE_LOST 409 "lease-lost" "The lease has expired or has another holder" Retry::AfterReread;
     LEASE_HELD 409 "lease-held" "Another client holds the lease" Retry::Same;
     ID_REUSED 409 "event-id-reused" "An event id is taken" Retry::No;
+    ALIAS_TAKEN 409 "alias-taken" "The alias is taken" Retry::No;
+    LINK_DISABLED 410 "link-disabled" "The link is disabled" Retry::No;
+    LINK_EXPIRED 410 "link-expired" "The link has expired" Retry::No;
+    LINK_DELETED 410 "link-deleted" "The link has been deleted" Retry::No;
     TOO_LARGE 413 "too-large" "Something is larger than its limit" Retry::No;
     URL_TOO_LONG 414 "url-too-long" "The URL is too long" Retry::No;
     UNSUPPORTED_MEDIA 415 "unsupported-media-type" "The content type is not known here" Retry::No;
     EXPECTATION_FAILED 417 "expectation-failed" "An expectation cannot be met" Retry::No;
     INVALID 422 "invalid" "A field breaks a rule" Retry::No;
     KEY_REUSED 422 "idempotency-key-reused" "The idempotency key was used with another body" Retry::No;
+    ALIAS_RESERVED 422 "alias-reserved" "The alias is reserved" Retry::No;
+    TOO_MANY_LINKS 429 "too-many-links" "One client made too many links" Retry::Seconds(1);
     TOO_MANY_LEASES 429 "too-many-leases" "There are too many leases" Retry::Seconds(1);
     INGEST_FULL 429 "ingest-full" "As much is waiting to be stored as may be" Retry::Seconds(1);
     HEADERS_TOO_LARGE 431 "headers-too-large" "The head of the request is too large" Retry::No;
@@ -66,6 +78,7 @@ kinds! {
     IO 500 "storage-failure" "The storage could not be read" Retry::Same;
     OUTCOME_UNKNOWN 500 "outcome-unknown" "The append may or may not have been made" Retry::Same;
     INTERNAL 500 "internal" "The server failed" Retry::Same;
+    CODES_EXHAUSTED 503 "codes-exhausted" "Every code there can be is taken" Retry::No;
     TOO_COSTLY 503 "too-costly" "The read costs more than it may" Retry::No;
     OVERLOADED 503 "overloaded" "The server has too much to do" Retry::Seconds(1);
     NOT_YET 503 "not-yet" "The position has not been reached" Retry::Same;

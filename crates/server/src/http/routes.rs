@@ -2,7 +2,7 @@
 //! this table, so neither can know what the other does not.
 
 use super::{Answer, Request, Shell};
-use super::{admin, append, dialects, ingest, leases, logs, openapi, project, read};
+use super::{admin, append, dialects, ingest, leases, links, logs, openapi, project, read};
 use crate::node::MAIN;
 use std::collections::HashMap;
 use std::future::Future;
@@ -25,13 +25,15 @@ pub(crate) enum Scope {
     Main,
     /// As [`Scope::Main`], and only with `--dev-endpoints`.
     Dev,
+    /// The links in the log `main`, at this path only. Problems have a member `error` besides.
+    Links,
 }
 
 /// One route.
 pub(crate) struct Route {
     /// Its method.
     pub(crate) method: &'static str,
-    /// Its path; `{…}` stands for one segment.
+    /// Its path; `{…}` stands for one segment, or for what comes before `.qr` of one.
     pub(crate) path: &'static str,
     /// What it is about.
     pub(crate) scope: Scope,
@@ -119,6 +121,40 @@ table! {
     POST "/cleanup" Dev dialects::cleanup: "Empties the log main." ? [] "" => "";
     POST "/load-test-data" Dev dialects::load_test_data: "Appends example events."
         ? ["size"] "" => "";
+    POST "/api/urls" Links links::create:
+        "Makes a link. With application/x-ndjson: bulk, one link a line, streamed, atomic per batch of at most 1000 lines."
+        ? [] "LinkToCreate" => "Link";
+    GET "/api/urls" Links links::list: "Links, newest first, page by page."
+        ? ["limit", "after", "order", "tag", "search", "consistency", "wait_ms"] "" => "Links";
+    GET "/api/urls/{code}" Links links::details: "A link and its clicks so far."
+        ? ["consistency", "wait_ms"] "" => "LinkDetails";
+    PATCH "/api/urls/{code}" Links links::change: "Changes a link."
+        ? [] "LinkChange" => "LinkDetails";
+    DELETE "/api/urls/{code}" Links links::delete: "Deletes a link. Its code is never given again."
+        ? [] "" => "";
+    GET "/api/urls/{code}/stats" Links links::stats: "Clicks over time, referrers and user agents."
+        ? ["bucket", "from", "to", "consistency", "wait_ms"] "" => "LinkStats";
+    // Last, as they look like much else.
+    GET "/{code}.qr" Links links::qr: "The short URL as a QR code, an SVG." ? ["size"] "" => "";
+    GET "/{code}" Links links::redirect: "Leads to a link's target and counts the click." ? [] "" => "";
+}
+
+/// First segments of routes to come, and words that people expect not to lead away.
+const RESERVED: &[&str] = &[
+    "about", "admin", "api", "apple", "assets", "auth", "cache", "cart", "config", "console", "css",
+    "db", "debug", "docs", "favicon", "grpc", "help", "img", "index", "js", "kv", "links", "login",
+    "logout", "lookup", "main", "nornicdb", "null", "order", "qr", "query", "queue", "robots",
+    "search", "security", "signup", "sitemap", "sql", "static", "stats", "status", "stream",
+    "streams", "subscribe", "swagger", "tx", "ui", "umadb", "undefined", "update", "v1", "v2", "v3",
+    "well", "wellspring", "ws",
+];
+
+/// Whether a word may not be a link's code, in any mix of cases: it is the first segment of a
+/// route, with `--dev-endpoints` or without, or is kept for one.
+pub(crate) fn is_reserved(word: &str) -> bool {
+    let of_route = |route: &Route| route.path.split('/').nth(1).unwrap_or_default();
+    RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
+        || TABLE.iter().any(|route| of_route(route).eq_ignore_ascii_case(word))
 }
 
 /// A route that was found.
@@ -135,8 +171,13 @@ pub(crate) struct Found {
 pub(crate) enum Lookup {
     /// Here it is.
     Found(Found),
-    /// The path is known, the method is not; these are.
-    WrongMethod(String),
+    /// The path is known, the method is not.
+    WrongMethod {
+        /// The methods that are, as `Allow` names them.
+        allow: String,
+        /// What the path is about.
+        scope: Scope,
+    },
     /// The path is not known.
     Nothing,
 }
@@ -193,7 +234,11 @@ impl Router {
         }
         for (pattern, methods) in &self.patterns {
             if let Some((log, param)) = captures(pattern, path) {
-                return pick(methods, method, log, param);
+                return match pick(methods, method, log, param) {
+                    // No link has such a code, so this is a route that is not served.
+                    Lookup::WrongMethod { .. } if is_reserved(&path[1..]) => Lookup::Nothing,
+                    lookup => lookup,
+                };
             }
         }
         Lookup::Nothing
@@ -206,7 +251,8 @@ fn pick(methods: &Methods, method: &str, log: String, param: String) -> Lookup {
         if allow.contains(&"GET") {
             allow.push("HEAD");
         }
-        return Lookup::WrongMethod(allow.join(", "));
+        let scope = methods.first().map_or(Scope::Node, |&(_, route)| TABLE[route].scope);
+        return Lookup::WrongMethod { allow: allow.join(", "), scope };
     };
     let log = match TABLE[route].scope {
         Scope::Node => String::new(),
@@ -223,13 +269,17 @@ fn captures(pattern: &[String], path: &str) -> Option<(String, String)> {
     let mut segments = path.split('/');
     for expected in pattern {
         let segment = segments.next()?;
-        if !expected.starts_with('{') {
+        let Some((name, suffix)) = expected.strip_prefix('{').and_then(|e| e.split_once('}')) else {
             if expected != segment {
                 return None;
             }
-        } else if segment.is_empty() {
+            continue;
+        };
+        let segment = segment.strip_suffix(suffix)?;
+        if segment.is_empty() {
             return None;
-        } else if expected == "{log}" && pattern.len() > 4 {
+        }
+        if name == "log" && pattern.len() > 4 {
             segment.clone_into(&mut log);
         } else {
             segment.clone_into(&mut param);
@@ -289,8 +339,68 @@ mod tests {
         assert!(matches!(router.find("POST", "/cleanup"), Lookup::Nothing));
         assert!(matches!(Router::get(true).find("POST", "/cleanup"), Lookup::Found(_)));
         match router.find("PATCH", "/v1/logs/a/leases/b") {
-            Lookup::WrongMethod(allow) => assert_eq!(allow, "POST, PUT, DELETE"),
+            Lookup::WrongMethod { allow, .. } => assert_eq!(allow, "POST, PUT, DELETE"),
             _ => panic!("the path is known"),
         }
+    }
+
+    #[test]
+    fn codes_come_after_everything_else() {
+        let found = |name: &str, param: &str| {
+            let log = if name.ends_with("health") { "" } else { "main" };
+            Some((name.to_owned(), log.to_owned(), param.to_owned()))
+        };
+        assert_eq!(find("GET", "/Yci"), found("GET /{code}", "Yci"));
+        assert_eq!(find("HEAD", "/Yci"), found("GET /{code}", "Yci"));
+        assert_eq!(find("GET", "/Yci.qr"), found("GET /{code}.qr", "Yci"));
+        assert_eq!(find("GET", "/.qr"), found("GET /{code}", ".qr"));
+        assert_eq!(find("GET", "/Yci.png"), found("GET /{code}", "Yci.png"));
+        assert_eq!(find("GET", "/e"), found("GET /e", ""));
+        assert_eq!(find("GET", "/health"), found("GET /health", ""));
+        assert_eq!(find("GET", "/api/urls/Yci"), found("GET /api/urls/{code}", "Yci"));
+        assert_eq!(find("GET", "/api/urls/Yci/stats"), found("GET /api/urls/{code}/stats", "Yci"));
+        for path in ["/", "/a/b", "/Yci/", "//Yci", "/api/urls/", "/api/urls/a/b"] {
+            assert_eq!(find("GET", path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_code_knows_its_methods_and_a_reserved_word_is_none() {
+        let router = Router::get(false);
+        for path in ["/Yci", "/Yci.qr"] {
+            match router.find("POST", path) {
+                Lookup::WrongMethod { allow, scope } => {
+                    assert_eq!((allow.as_str(), scope), ("GET, HEAD", Scope::Links));
+                }
+                _ => panic!("{path} is known"),
+            }
+        }
+        match router.find("PUT", "/api/urls/Yci") {
+            Lookup::WrongMethod { allow, .. } => assert_eq!(allow, "GET, PATCH, DELETE, HEAD"),
+            _ => panic!("the path is known"),
+        }
+        for path in ["/lookup", "/cleanup", "/login"] {
+            assert!(matches!(router.find("POST", path), Lookup::Nothing), "{path}");
+        }
+    }
+
+    #[test]
+    fn no_code_shadows_a_route() {
+        for route in TABLE {
+            let first = route.path.split('/').nth(1).unwrap();
+            let as_pattern = first.starts_with('{');
+            assert_eq!(as_pattern, first.contains('}'), "{first}");
+            for word in [first.to_owned(), first.to_uppercase(), first.to_lowercase()] {
+                assert!(as_pattern || is_reserved(&word), "{word}");
+            }
+        }
+        for word in ["api", "API", "Lookup", "db", "V1", "health", "e", "E", "cleanup", "favicon"] {
+            assert!(is_reserved(word), "{word}");
+        }
+        for word in ["Yci", "ee", "healthy", "abc"] {
+            assert!(!is_reserved(word), "{word}");
+        }
+        // A longer word could not be a code in any case.
+        assert!(RESERVED.iter().all(|word| wellspring_views::links::Code::parse(word.as_bytes()).is_some()));
     }
 }

@@ -1,6 +1,8 @@
 //! The shell of links: what the pure view needs from outside and HTTP does not own.
 
 mod click;
+pub(crate) mod limit;
+pub(crate) mod peer;
 mod redirect;
 mod visit;
 mod visitor;

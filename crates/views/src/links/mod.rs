@@ -11,9 +11,12 @@ pub mod code;
 mod decide;
 pub mod digest;
 pub mod event;
+pub mod hostname;
+pub mod hosts;
 mod names;
 mod permutation;
 mod record;
+pub mod referrer;
 mod snapshot;
 mod state;
 mod top;
@@ -26,9 +29,12 @@ pub use answer::{
 };
 pub use code::{Code, CodeFault, CodeText, MAX_CODE_CHARS};
 pub use decide::{Change, Command, Context, Create, Naming, Outcome, Refusal, Staged};
+pub use hosts::{HostList, HostListFault, HostVerdict, Policy};
 pub use permutation::Permutation;
 pub use record::Status;
+pub use referrer::ReferrerHost;
 pub use state::{Folded, Links, Lookup};
+pub use url::{MAX_URL_CHARS, Target, UrlFault};
 
 use crate::view::{Decision, Recorded, SnapshotFault, Ticket, View};
 use std::io;

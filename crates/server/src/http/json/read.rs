@@ -145,7 +145,8 @@ impl<'a> Cursor<'a> {
         self.syntax("a JSON value")
     }
 
-    fn wrong<T>(&mut self, expected: &'static str) -> Outcome<T> {
+    /// The fault of a next value that is not of the type that belongs here.
+    pub(crate) fn wrong<T>(&mut self, expected: &'static str) -> Outcome<T> {
         let found = match self.peek() {
             Some(b'{') => "an object",
             Some(b'[') => "an array",
