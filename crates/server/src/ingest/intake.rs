@@ -220,10 +220,8 @@ impl Intake {
 
     /// Takes an event for the log `main` if it can be taken now; what cannot is counted as shed and forgotten.
     pub(crate) fn offer(&mut self, template: &EventTemplate, data: &[u8]) {
-        let at = match self.main {
-            Some(at) => at,
-            None => *self.main.insert(self.source(MAIN)),
-        };
+        let at = self.main.unwrap_or_else(|| self.source(MAIN));
+        self.main = Some(at);
         let push = |producer: &mut Producer| {
             producer.try_push_events(template, DataKind::Json, std::iter::once(data))
         };

@@ -199,7 +199,8 @@ fn asked_of<'a, I: Serves>(serves: &mut I, line: Parts<'a>) -> Option<Asks<'a, I
         (Some("POST"), Some(path), Some(1)) => serves.target(path).map(Asks::Ingest),
         (Some("GET"), Some(path), Some(1)) => {
             let code = path.strip_prefix('/')?.as_bytes();
-            let is_code = code_chars(code) == code.len() && !code.is_empty();
+            let is_code =
+                (1..=MAX_CODE_CHARS).contains(&code.len()) && code_chars(code) == code.len();
             (is_code && serves.serves_link(code)).then_some(Asks::Link(code))
         }
         _ => None,

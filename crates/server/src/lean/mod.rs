@@ -32,6 +32,7 @@ pub(crate) use bell::Bell;
 
 use crate::http::{Shell, routes};
 use crate::ingest::{Intake, Order};
+use crate::links::Redirects;
 use crate::stats::OpenConnection;
 use desk::Desk;
 use head::Limits;

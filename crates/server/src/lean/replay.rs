@@ -3,11 +3,12 @@
 
 use super::desk::Desk;
 use super::head::Limits;
-use super::seam::{Serves, Taken};
+use super::seam::{Redirected, Serves, Taken};
 use super::session::{Session, Turn};
 use crate::http::body_memory::BodyMemory;
 use crate::http::problem::{self, Problem};
 use crate::ingest::{Media, Settled};
+use crate::links::Visiting;
 use crate::stats::Stats;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ pub(crate) const LARGEST_BODY: usize = 600;
 /// An intake that remembers. What it does with a request is in the request's target.
 #[derive(Debug, Default)]
 pub(crate) struct Fake {
-    /// Targets and bodies taken, in order.
+    /// Targets and bodies taken, codes and data of clicks, in order.
     pub(crate) taken: Vec<(String, Vec<u8>)>,
     /// Requests that may still be taken for `/e?full` before the next one finds no room.
     pub(crate) room: usize,
@@ -75,6 +76,27 @@ impl Serves for Fake {
     fn same(a: &String, b: &String) -> bool {
         a == b
     }
+
+    fn serves_link(&mut self, code: &[u8]) -> bool {
+        code != b"health" && code != b"e"
+    }
+
+    fn redirect(&mut self, visiting: Visiting<'_>, location: &mut Vec<u8>) -> Redirected {
+        let code = String::from_utf8_lossy(visiting.code).into_owned();
+        location.extend_from_slice(b"https://example.com/");
+        location.extend_from_slice(visiting.code);
+        match code.as_str() {
+            "unknown" => Redirected::Refused(problem::NOT_FOUND.because("the fake knows no such link")),
+            "wait" => Redirected::Foreign,
+            _ => {
+                let mut data = Vec::new();
+                visiting.visit.push_data(b"0123456789abcdef", &mut data);
+                data.extend_from_slice(visiting.visit.forwarded());
+                self.taken.push((code, data));
+                Redirected::Found
+            }
+        }
+    }
 }
 
 /// How a connection ended.
@@ -89,7 +111,7 @@ pub(crate) enum End {
 /// What became of some bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trace {
-    /// Targets and bodies taken, in order.
+    /// Targets and bodies taken, codes and data of clicks, in order.
     pub(crate) taken: Vec<(String, Vec<u8>)>,
     /// Every byte of the answers.
     pub(crate) answers: Vec<u8>,

@@ -2,16 +2,17 @@
 
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
-use super::answer::{ACCEPTED, ACCEPTED_LAST};
+use super::answer::{ACCEPTED, ACCEPTED_LAST, found};
 use super::bell::Bell;
 use super::desk::Desk;
-use super::head::Limits;
-use super::seam::{Serves, Taken};
+use super::head::{After, Limits};
+use super::seam::{Redirected, Serves, Taken};
 use super::worker::{Parts, Worker};
 use super::{Handover, Settings};
 use crate::http::body_memory::BodyMemory;
 use crate::http::problem::Problem;
 use crate::ingest::{Media, Settled};
+use crate::links::Visiting;
 use crate::stats::Stats;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -74,6 +75,18 @@ impl Serves for Commanded {
 
     fn same(a: &String, b: &String) -> bool {
         a == b
+    }
+
+    fn serves_link(&mut self, code: &[u8]) -> bool {
+        code != b"health"
+    }
+
+    fn redirect(&mut self, visiting: Visiting<'_>, location: &mut Vec<u8>) -> Redirected {
+        location.extend_from_slice(b"https://example.com/");
+        location.extend_from_slice(visiting.code);
+        let peer = visiting.visitor.peer();
+        self.command.taken.lock().unwrap().push(peer.unwrap().to_string());
+        Redirected::Found
     }
 }
 
@@ -286,6 +299,28 @@ fn durable_answers_come_when_the_barrier_has() {
     drop(handed_over);
     running.open(0);
     running.stop();
+}
+
+#[test]
+fn redirects_are_counted_by_their_route_and_know_the_peer() {
+    let mut running = Running::start();
+    let mut stream = running.connect();
+    let visit = b"GET /abc HTTP/1.1\r\nHost: l\r\n\r\n";
+    stream.write_all(&[&visit.repeat(3)[..], &request("/e", "1")].concat()).unwrap();
+    let begin = b"HTTP/1.1 302 Found\r\nLocation: https://example.com/abc".as_slice();
+    let expected = [[begin, found(After::Keep)].concat().repeat(3), ACCEPTED.to_vec()].concat();
+    let mut answers = vec![0; expected.len()];
+    stream.read_exact(&mut answers).unwrap();
+    assert_eq!(answers, expected);
+    assert_eq!(running.taken(4), ["127.0.0.1", "127.0.0.1", "127.0.0.1", "1"]);
+    running.stop();
+    let figures = running.stats.prometheus(&["POST /e".into(), "GET /{code}".into()], &[]);
+    for line in [
+        r#"wellspring_requests_total{route="POST /e",status="202"} 1"#,
+        r#"wellspring_requests_total{route="GET /{code}",status="302"} 3"#,
+    ] {
+        assert!(figures.lines().any(|l| l == line), "{line}\n{figures}");
+    }
 }
 
 #[test]

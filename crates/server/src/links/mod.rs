@@ -4,6 +4,7 @@ mod click;
 pub(crate) mod limit;
 pub(crate) mod peer;
 mod redirect;
+pub(crate) mod settings;
 mod visit;
 mod visitor;
 

@@ -3,13 +3,12 @@
 use super::click::Clicks;
 use super::visit::Visit;
 use super::visitor::Visitor;
-use crate::http::Shell;
-use crate::http::problem::Problem;
-use crate::http::routes;
+use crate::http::problem::{self, Problem};
+use crate::http::{Shell, routes};
 use crate::ingest::Intake;
 use std::sync::Arc;
 use wellspring_types::Invalid;
-use wellspring_views::links::Code;
+use wellspring_views::links::{Code, Lookup};
 
 /// A request for a link.
 pub(crate) struct Visiting<'a> {
@@ -30,6 +29,92 @@ pub(crate) enum Redirected {
     Found,
     /// It leads nowhere: answer this, go on with the connection.
     Refused(Box<Problem>),
-    /// For the general stack, which can wait. Something may have been appended.
+    /// For the general stack, which can wait.
     Foreign,
+}
+
+/// Why a link leads nowhere; `None` if it leads somewhere.
+pub(crate) fn refusal(lookup: Lookup) -> Option<Box<Problem>> {
+    let problem = match lookup {
+        Lookup::Found => return None,
+        Lookup::Unknown => {
+            let problem = problem::NOT_FOUND.because("there is no link with this code");
+            return Some(problem.with("error", r#""URL not found""#.to_owned()));
+        }
+        Lookup::Disabled => problem::LINK_DISABLED.because("the link has been disabled"),
+        Lookup::Expired => problem::LINK_EXPIRED.because("the link's time is over"),
+        Lookup::Deleted => problem::LINK_DELETED.because("the link has been deleted"),
+    };
+    let error = format!("{:?}", problem.detail);
+    Some(problem.with("error", error))
+}
+
+/// Codes that are no links, whatever the log says: in any mix of cases, as numbers, in order.
+struct Reserved(Vec<u128>);
+
+impl Reserved {
+    fn new() -> Reserved {
+        let is_code = |word: &&str| Code::parse(word.as_bytes()).is_some();
+        let words = routes::reserved_words().filter(is_code);
+        let mut numbers: Vec<u128> = words.map(|word| Reserved::number(word.as_bytes())).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        Reserved(numbers)
+    }
+
+    /// Up to sixteen letters and digits as a number; a letter is the same in either case.
+    fn number(word: &[u8]) -> u128 {
+        word.iter().fold(0, |number, byte| number << 8 | u128::from(byte | 0x20))
+    }
+
+    #[inline]
+    fn holds(&self, code: &[u8]) -> bool {
+        self.0.binary_search(&Reserved::number(code)).is_ok()
+    }
+}
+
+/// What is looked up once in a turn of the loop.
+struct Turn {
+    /// Its time, by the monotonic clock.
+    at_us: u64,
+    /// The same, µs since 1970 UTC.
+    wall_us: u64,
+}
+
+/// A thread's way to links.
+pub(crate) struct Redirects {
+    shell: Arc<Shell>,
+    reserved: Reserved,
+    clicks: Clicks,
+    turn: Option<Turn>,
+}
+
+impl Redirects {
+    /// Nobody redirected yet.
+    ///
+    /// # Errors
+    /// Those of [`Clicks::new`].
+    pub(crate) fn new(shell: &Arc<Shell>) -> Result<Redirects, Invalid> {
+        let (reserved, clicks) = (Reserved::new(), Clicks::new()?);
+        Ok(Redirects { shell: Arc::clone(shell), reserved, clicks, turn: None })
+    }
+
+    /// Whether a code may be a link's at all.
+    pub(crate) fn serves(&self, code: &[u8]) -> bool {
+        !self.reserved.holds(code)
+    }
+
+    /// Appends where a link leads to `location`, and records the click.
+    pub(crate) fn redirect(
+        &mut self,
+        intake: &mut Intake,
+        visiting: Visiting<'_>,
+        location: &mut Vec<u8>,
+    ) -> Redirected {
+        let Visiting { code, visit, visitor, now_us } = visiting;
+        let Some(code) = Code::parse(code).filter(|_| self.serves(code)) else {
+            return Redirected::Foreign;
+        };
+        Redirected::Foreign
+    }
 }

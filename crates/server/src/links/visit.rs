@@ -28,16 +28,16 @@ pub(crate) struct Visit {
 impl Visit {
     /// Takes what a request tells in the place of what another has told.
     pub(crate) fn read(&mut self, told: &Told<'_>) {
-        let agent = agent::classify(told.agent.unwrap_or_default());
+        let agent = agent::family(told.agent.unwrap_or_default());
         let out = &mut self.behind_name;
         out.clear();
         out.extend_from_slice(b"\",\"agent\":");
-        push_string(out, agent.name());
+        push_string(out, agent.family);
         if let Some(host) = told.referrer.and_then(referrer::host) {
             out.extend_from_slice(b",\"referrer\":");
             push_string(out, &host);
         }
-        if agent.is_bot() {
+        if agent.bot {
             out.extend_from_slice(b",\"bot\":true");
         }
         out.push(b'}');
