@@ -149,13 +149,13 @@ settings! {
     drain_timeout_ms: u64 = "WELLSPRING_DRAIN_TIMEOUT_MS", 10_000;
     /// Value of Referrer-Policy on redirects of links.
     link_referrer_policy: ReferrerPolicy = "WELLSPRING_LINK_REFERRER_POLICY", ReferrerPolicy::StrictOriginWhenCrossOrigin;
-    /// Hosts that links may lead to, with those below them; none given: any host. Comma separated.
+    /// Hosts that links may lead to, comma separated: example.com is that host, *.example.com all below it; none given: any host.
     [value_delimiter = ',']
     link_allow_hosts: Vec<String> = "WELLSPRING_LINK_ALLOW_HOSTS", Vec::new();
-    /// Hosts that links may not lead to, with those below them. Comma separated.
+    /// Hosts that links may not lead to even if allowed, comma separated, as in --link-allow-hosts.
     [value_delimiter = ',']
     link_deny_hosts: Vec<String> = "WELLSPRING_LINK_DENY_HOSTS", Vec::new();
-    /// Addresses and prefixes (10.0.0.0/8) of proxies whose X-Forwarded-For is believed. Comma separated.
+    /// Proxies whose X-Forwarded-For is believed, comma separated: addresses and prefixes (10.0.0.0/8).
     [value_delimiter = ',']
     trusted_proxies: Vec<String> = "WELLSPRING_TRUSTED_PROXIES", Vec::new();
     optional
@@ -310,6 +310,11 @@ impl Config {
     /// The configuration that these flags give.
     pub(crate) fn for_tests(flags: &[&str]) -> Config {
         tests::load(flags).expect("flags that are right")
+    }
+
+    /// The configuration that these flags give, or what is wrong with them.
+    pub(crate) fn loaded(flags: &[&str]) -> Result<Config, String> {
+        tests::load(flags)
     }
 }
 

@@ -14,6 +14,7 @@ mod node;
 mod random;
 mod serve;
 mod stats;
+mod view;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -1,12 +1,14 @@
-//! The door through which chance enters the server: for what nobody may guess.
+//! The door through which randomness enters the server.
 
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Fills `bytes` with what the operating system's generator gives.
+/// Random bytes of the operating system's, good enough for keys.
 ///
 /// # Errors
-/// The system's, if it has no generator.
-pub(crate) fn fill(bytes: &mut [u8]) -> io::Result<()> {
-    File::open("/dev/urandom")?.read_exact(bytes)
+/// The system's: there is no `/dev/urandom`.
+pub(crate) fn bytes<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
 }

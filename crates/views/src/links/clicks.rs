@@ -114,7 +114,7 @@ impl Detail {
         } else if let Some(visitor) = parse_visitor(&click.visitor) {
             self.today.add(visitor);
         }
-        self.add_agent(agent::index_of(&click.agent).unwrap_or(agent::OTHER));
+        self.add_agent(agent::index_of(&click.agent).or_else(|| agent::index_of("Other")).unwrap_or(0));
         match &click.referrer {
             Some(host) => self.referrers.add(host),
             None => self.direct += 1,

@@ -14,7 +14,7 @@ pub mod event;
 pub mod hostname;
 pub mod hosts;
 mod names;
-mod permutation;
+pub mod permutation;
 mod record;
 pub mod referrer;
 mod snapshot;
@@ -23,6 +23,7 @@ mod top;
 pub mod url;
 mod visitors;
 
+pub use agent::Agent;
 pub use answer::{
     Bucket, Details, ListOrder, ListRequest, Page, ReferrerClicks, SeriesPoint, Stats,
     StatsRequest,

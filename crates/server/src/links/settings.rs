@@ -1,0 +1,267 @@
+//! The settings of links, read and checked.
+
+use super::limit::Limiter;
+use super::peer::TrustedProxies;
+use crate::config::Config;
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
+use wellspring_views::links::url::{self, Target};
+use wellspring_views::links::{HostList, Policy};
+
+/// Links that a client may make in a minute if nothing is set and others can reach the server.
+const DEFAULT_CREATES_PER_MINUTE: u32 = 600;
+
+/// What a browser tells a link's target of where it was found (W3C Referrer Policy).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ReferrerPolicy {
+    /// Nothing.
+    NoReferrer,
+    /// The whole URL, but not from https to http.
+    NoReferrerWhenDowngrade,
+    /// Scheme and host.
+    Origin,
+    /// Scheme and host; to the same origin the whole URL.
+    OriginWhenCrossOrigin,
+    /// The whole URL to the same origin, else nothing.
+    SameOrigin,
+    /// Scheme and host, but not from https to http.
+    StrictOrigin,
+    /// As browsers do by themselves: scheme and host, not from https to http; to the same origin the whole URL.
+    StrictOriginWhenCrossOrigin,
+    /// The whole URL.
+    UnsafeUrl,
+}
+
+impl ReferrerPolicy {
+    /// As the header has it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            ReferrerPolicy::NoReferrer => "no-referrer",
+            ReferrerPolicy::NoReferrerWhenDowngrade => "no-referrer-when-downgrade",
+            ReferrerPolicy::Origin => "origin",
+            ReferrerPolicy::OriginWhenCrossOrigin => "origin-when-cross-origin",
+            ReferrerPolicy::SameOrigin => "same-origin",
+            ReferrerPolicy::StrictOrigin => "strict-origin",
+            ReferrerPolicy::StrictOriginWhenCrossOrigin => "strict-origin-when-cross-origin",
+            ReferrerPolicy::UnsafeUrl => "unsafe-url",
+        }
+    }
+}
+
+/// A host and port under which this server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// In the form in which hosts are compared.
+    host: String,
+    /// None written means: that of http or that of https.
+    port: Option<u16>,
+}
+
+impl Origin {
+    /// Reads `host` or `host:port`; `None` if it is neither.
+    pub(crate) fn parse(authority: &str) -> Option<Origin> {
+        if authority.contains(['/', '?', '#']) {
+            return None;
+        }
+        // The port that is not written is the scheme's: so the two differ in it.
+        let (plain, secure) = (format!("http://{authority}"), format!("https://{authority}"));
+        let (plain, secure) = (url::check(&plain).ok()?, url::check(&secure).ok()?);
+        let port = (plain.port() == secure.port()).then_some(plain.port());
+        Some(Origin { host: plain.canonical_host(), port })
+    }
+
+    /// Whether a URL leads here.
+    pub(crate) fn is_of(&self, target: &Target<'_>) -> bool {
+        let port = target.port();
+        self.port.map_or(matches!(port, 80 | 443), |own| own == port)
+            && self.host == target.canonical_host()
+    }
+}
+
+/// Whether a URL leads to the address listened on. With port 0 that is not known here; the
+/// `Host` of the request tells then.
+fn leads_to(listen: SocketAddr, target: &Target<'_>) -> bool {
+    if listen.port() != target.port() {
+        return false;
+    }
+    let host = target.canonical_host();
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(&host);
+    let this_machine = match bare.parse::<IpAddr>() {
+        Ok(address) if address == listen.ip() => return true,
+        Ok(address) => address.is_loopback() || address.is_unspecified(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    };
+    this_machine && (listen.ip().is_loopback() || listen.ip().is_unspecified())
+}
+
+/// Scheme and host of short URLs.
+#[derive(Debug, Clone)]
+struct BaseUrl {
+    /// Without a slash at its end.
+    text: String,
+    origin: Origin,
+}
+
+/// The settings of links.
+#[derive(Debug)]
+pub(crate) struct LinkSettings {
+    base_url: Option<BaseUrl>,
+    listen: SocketAddr,
+    /// Which hosts links may lead to.
+    pub(crate) hosts: Policy,
+    /// The proxies whose word is believed.
+    pub(crate) proxies: TrustedProxies,
+    /// How many links a client may make; `None`: any number.
+    pub(crate) creates: Option<Limiter>,
+}
+
+impl LinkSettings {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// A sentence about the first that is wrong.
+    pub(crate) fn of(config: &Config) -> Result<LinkSettings, String> {
+        let list = |name: &str, entries: &[String]| {
+            let entries: Vec<String> =
+                entries.iter().filter(|entry| !entry.trim().is_empty()).cloned().collect();
+            HostList::parse(&entries).map_err(|fault| format!("{name}: {fault}"))
+        };
+        let listen = config.address()?;
+        let proxies = TrustedProxies::parse(&config.trusted_proxies).map_err(|entry| {
+            format!("trusted_proxies must be addresses or prefixes like 10.0.0.0/8, not {entry:?}")
+        })?;
+        let everyone = listen.ip().is_loopback() && config.link_creates_per_minute.is_none();
+        let per_minute = config.link_creates_per_minute.unwrap_or(DEFAULT_CREATES_PER_MINUTE);
+        Ok(LinkSettings {
+            base_url: config.link_base_url.as_deref().map(base_url).transpose()?,
+            listen,
+            hosts: Policy {
+                allow: list("link_allow_hosts", &config.link_allow_hosts)?,
+                deny: list("link_deny_hosts", &config.link_deny_hosts)?,
+            },
+            proxies,
+            creates: NonZeroU32::new(per_minute).filter(|_| !everyone).map(Limiter::new),
+        })
+    }
+
+    /// What stands before `/CODE` in a short URL. `host` is the `Host` of the request.
+    pub(crate) fn base(&self, host: Option<&str>) -> String {
+        match (&self.base_url, host) {
+            (Some(base), _) => base.text.clone(),
+            (None, Some(host)) => format!("http://{host}"),
+            (None, None) => format!("http://{}", self.listen),
+        }
+    }
+
+    /// Whether a URL leads back to this server, as far as it knows. `host` as in [`LinkSettings::base`].
+    pub(crate) fn is_own(&self, host: Option<&str>, target: &Target<'_>) -> bool {
+        self.base_url.as_ref().is_some_and(|base| base.origin.is_of(target))
+            || host.and_then(Origin::parse).is_some_and(|origin| origin.is_of(target))
+            || leads_to(self.listen, target)
+    }
+}
+
+fn base_url(text: &str) -> Result<BaseUrl, String> {
+    let wrong = |why: &str| format!("link_base_url {why}, not {text:?}");
+    let target = url::check(text).map_err(|fault| format!("link_base_url {text:?} {fault}"))?;
+    let bare = text.strip_suffix('/').unwrap_or(text);
+    let authority = bare.split_once("//").map_or("", |(_, authority)| authority);
+    let origin = Origin::parse(authority)
+        .ok_or_else(|| wrong("must be a scheme and a host, e.g. https://go.example.com"))?;
+    if !target.host().is_ascii() {
+        return Err(wrong("must have its host in ASCII (xn-- form)"));
+    }
+    Ok(BaseUrl { text: bare.to_owned(), origin })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(flags: &[&str]) -> LinkSettings {
+        LinkSettings::of(&Config::for_tests(flags)).expect("right settings")
+    }
+
+    fn is_own(flags: &[&str], host: Option<&str>, target: &str) -> bool {
+        settings(flags).is_own(host, &url::check(target).expect("a URL"))
+    }
+
+    #[test]
+    fn policies_are_spelled_as_in_the_header() {
+        for policy in ReferrerPolicy::value_variants() {
+            let name = policy.to_possible_value().expect("a name");
+            assert_eq!(name.get_name(), policy.as_str());
+            assert_eq!(toml::Value::try_from(policy).unwrap().as_str(), Some(policy.as_str()));
+        }
+    }
+
+    #[test]
+    fn who_is_limited_depends_on_who_can_reach_the_server() {
+        let limited = |flags: &[&str]| settings(flags).creates.is_some();
+        let public = ["--listen", "0.0.0.0:4000", "--insecure"];
+        assert!(!limited(&[]));
+        assert!(limited(&public));
+        assert!(limited(&["--link-creates-per-minute", "5"]));
+        assert!(!limited(&["--link-creates-per-minute", "0"]));
+        assert!(!limited(&[&public[..], &["--link-creates-per-minute", "0"]].concat()));
+    }
+
+    #[test]
+    fn short_urls_begin_with_what_is_set_or_asked_for() {
+        assert_eq!(settings(&[]).base(Some("a.example:81")), "http://a.example:81");
+        assert_eq!(settings(&[]).base(None), "http://127.0.0.1:4000");
+        let set = settings(&["--link-base-url", "https://go.example.com/"]);
+        assert_eq!(set.base(Some("a.example")), "https://go.example.com");
+    }
+
+    #[test]
+    fn a_url_back_here_is_told() {
+        let set = ["--link-base-url", "https://go.example.com"];
+        for target in ["https://GO.example.com/x", "http://go.example.com", "http://go.example.com.:443"] {
+            assert!(is_own(&set, None, target), "{target}");
+        }
+        for target in ["http://go.example.com:81", "http://example.com", "http://x.go.example.com"] {
+            assert!(!is_own(&set, None, target), "{target}");
+        }
+        assert!(is_own(&[], Some("a.example:81"), "http://a.example:81/x"));
+        assert!(!is_own(&[], Some("a.example:81"), "http://a.example/x"));
+        assert!(is_own(&[], Some("a.example"), "https://a.example/x"));
+        assert!(!is_own(&[], Some("no host"), "http://example.com"));
+        for target in ["http://127.0.0.1:4000", "http://localhost:4000/x", "http://[::1]:4000", "http://0.0.0.0:4000"] {
+            assert!(is_own(&[], None, target), "{target}");
+        }
+        for target in ["http://127.0.0.1:4001", "http://localhost", "http://10.0.0.1:4000"] {
+            assert!(!is_own(&[], None, target), "{target}");
+        }
+        let public = ["--insecure", "--listen", "10.0.0.1:4000"];
+        assert!(is_own(&public, None, "http://10.0.0.1:4000"));
+        assert!(!is_own(&public, None, "http://localhost:4000"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let message = |flags: &[&str]| Config::loaded(flags).expect_err("wrong settings");
+        assert!(message(&["--trusted-proxies", "10.0.0.0/8,x"]).contains("\"x\""));
+        assert!(message(&["--link-allow-hosts", "a.example,http://b"]).contains("link_allow_hosts"));
+        assert!(message(&["--link-deny-hosts", "a..b"]).contains("link_deny_hosts"));
+        for bad in ["go.example.com", "ftp://a", "https://a/b", "https://a?b", "https://a//", ""] {
+            assert!(message(&["--link-base-url", bad]).contains("link_base_url"), "{bad}");
+        }
+        assert!(message(&["--link-referrer-policy", "sometimes"]).contains("no-referrer"));
+    }
+
+    #[test]
+    fn lists_come_from_flags_with_commas_and_from_arrays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("w.toml");
+        std::fs::write(&path, "trusted_proxies = [\"::1\", \"10.0.0.0/8\"]\nlink_creates_per_minute = 7\n").unwrap();
+        let config = Config::for_tests(&["--config", path.to_str().unwrap(), "--link-deny-hosts", "a.example, *.b.example"]);
+        assert_eq!(config.trusted_proxies, ["::1", "10.0.0.0/8"]);
+        assert_eq!(config.link_creates_per_minute, Some(7));
+        let hosts = LinkSettings::of(&config).unwrap().hosts;
+        assert!(hosts.deny.matches("x.b.example") && hosts.deny.matches("a.example"));
+    }
+}
