@@ -1,4 +1,5 @@
-//! The head as something to wait for: blocking, or from any async runtime.
+//! The head, or another position that only grows, as something to wait for:
+//! blocking, or from any async runtime.
 
 use crate::segments::lock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,6 +13,9 @@ use wellspring_types::Position;
 const WAKERS: usize = 16 << 10;
 
 /// Tells when the head moves. Clones are the same feed.
+///
+/// [`Log::feed`](crate::Log::feed) gives a log's. Who keeps another position for others to wait for
+/// (how far a view has folded, say) makes one with [`Feed::at`]; "head" is then that position.
 #[derive(Debug, Clone, Default)]
 pub struct Feed {
     shared: Arc<Shared>,
@@ -28,9 +32,11 @@ struct Shared {
 }
 
 impl Feed {
-    pub(crate) fn new(head: Position) -> Feed {
+    /// A feed that stands at `position` and moves when [`publish`](Self::publish) is called.
+    #[must_use]
+    pub fn at(position: Position) -> Feed {
         let feed = Feed::default();
-        feed.shared.head.store(head, Ordering::SeqCst);
+        feed.shared.head.store(position, Ordering::SeqCst);
         feed
     }
 
@@ -40,15 +46,21 @@ impl Feed {
         self.shared.head.load(Ordering::Acquire)
     }
 
-    /// Moves the head. Everything a reader may look at up to it must be in place.
-    pub(crate) fn publish(&self, head: Position) {
+    /// Moves the head and wakes who waits for it. Everything a reader may look at up to it must be in
+    /// place: who sees the head sees what was done before this call.
+    ///
+    /// For the one thread that keeps the position, never with a lower one than before: the feed of a
+    /// log is moved by the log alone.
+    pub fn publish(&self, head: Position) {
         // Sequentially consistent with `waiting`: either the publisher sees the
         // waiter, or the waiter (who registers, then looks again) sees the head.
         self.shared.head.store(head, Ordering::SeqCst);
         self.wake_if_any();
     }
 
-    pub(crate) fn close(&self) {
+    /// Says that the head will not move again, and wakes everyone who waits. For who calls
+    /// [`publish`](Self::publish), after the last time.
+    pub fn close(&self) {
         self.shared.closed.store(true, Ordering::SeqCst);
         self.wake_if_any();
     }
@@ -127,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_waiter_sees_the_head_move_and_the_log_close() {
-        let feed = Feed::new(3);
+        let feed = Feed::at(3);
         assert_eq!(feed.wait_past(2, Duration::from_secs(9)), 3);
         assert_eq!(feed.wait_past(3, Duration::from_millis(1)), 3);
         let other = feed.clone();
@@ -143,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_task_registers_once_and_is_woken_once() {
-        let feed = Feed::new(0);
+        let feed = Feed::at(0);
         let waker = Waker::from(Arc::new(Idle));
         let mut context = Context::from_waker(&waker);
         for _ in 0..10 {

@@ -221,7 +221,7 @@ fn start(
     let mut recorded_at_us = scanned.recorded_at_us;
     if scanned.batches == 0 && scanned.next > 1 {
         // An empty last segment does not know; the segment before it does.
-        let feed = Feed::new(scanned.next - 1);
+        let feed = Feed::at(scanned.next - 1);
         recorded_at_us = crate::read::Snapshot::new(&feed, &segments)
             .at(scanned.next - 1, |record| record.recorded_at_us())
             .map_err(|error| {
@@ -253,7 +253,7 @@ fn start(
         leases: Leases::new(Arc::clone(&options.clock), epoch),
         storage: Arc::clone(storage),
         segments,
-        feed: Feed::new(scanned.next - 1),
+        feed: Feed::at(scanned.next - 1),
         epoch,
         counters: Arc::default(),
         staging: Mutex::new(staging),

@@ -1,12 +1,16 @@
-//! The batcher's ring, and its way of asking to be told, under loom: every order
-//! in which two threads can run, with every value an atomic load may return. Both
+//! The batcher's ring, and its ways of asking to be told, under loom: every order
+//! in which the threads can run, with every value an atomic load may return. They
 //! are the crate's own source files, compiled here against loom's atomics and cells.
 
 #![allow(unreachable_pub, missing_docs, dead_code)] // one binary, nothing is public
 
 mod sync {
-    pub(super) use loom::sync::Arc;
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+    pub(super) use loom::sync::{Arc, Mutex, MutexGuard};
+
+    pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap()
+    }
 
     pub(super) type Read<'a> = Vec<u8>;
 
@@ -42,6 +46,9 @@ mod ring;
 
 #[path = "../src/batcher/wanted.rs"]
 mod wanted;
+
+#[path = "../src/batcher/waiters.rs"]
+mod waiters;
 
 /// Pushes frames of these lengths, each filled with its number from 1, as often as it takes.
 fn produce(mut writer: ring::Writer, lengths: &[usize]) {
@@ -115,5 +122,87 @@ fn who_asks_sees_the_change_or_is_told_of_it() {
         let seen = shared.1.load(Ordering::Acquire) == 1;
         let told = flusher.join().unwrap();
         assert!(seen || told, "the asker waits for ever");
+    });
+}
+
+/// Remembers being woken. Not one of loom's: it is looked at when the threads have ended.
+#[derive(Default)]
+struct Woken(std::sync::atomic::AtomicBool);
+
+impl std::task::Wake for Woken {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn each_task_that_registers_sees_the_change_or_is_woken() {
+    use loom::sync::Arc;
+    use loom::sync::atomic::{AtomicU64, Ordering};
+    loom::model(|| {
+        let shared = Arc::new((waiters::Waiters::new(), AtomicU64::new(0)));
+        let wait = |shared: &(waiters::Waiters, AtomicU64)| {
+            let woken = std::sync::Arc::new(Woken::default());
+            shared.0.register(&std::sync::Arc::clone(&woken).into());
+            (shared.1.load(Ordering::Acquire) == 1, woken)
+        };
+        let threads = [0, 1].map(|thread| {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || {
+                if thread == 0 {
+                    return Some(wait(&shared));
+                }
+                shared.1.store(1, Ordering::Release);
+                shared.0.wake_all();
+                None
+            })
+        });
+        let own = wait(&shared);
+        let ended = threads.map(|thread| thread.join().unwrap());
+        for (seen, woken) in ended.into_iter().flatten().chain([own]) {
+            let woken = woken.0.load(std::sync::atomic::Ordering::SeqCst);
+            assert!(seen || woken, "a task waits for ever");
+        }
+    });
+}
+
+/// What a mark relies on: who knows of a push finds it at the gauge, and who finds it released
+/// sees what the flusher did before.
+#[test]
+fn a_gauge_shows_every_push_known_of_and_what_came_before_its_release() {
+    use loom::sync::Arc;
+    use loom::sync::atomic::{AtomicU64, Ordering};
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let (mut writer, mut reader) = ring::ring(4);
+        let gauge = reader.gauge();
+        let told = Arc::new((AtomicU64::new(0), AtomicU64::new(0)));
+        let (accepted, published) = (Arc::clone(&told), Arc::clone(&told));
+        let producer = loom::thread::spawn(move || {
+            for n in 1..=2 {
+                let mut room = writer.reserve(2).unwrap();
+                room.put(&[0; 2]);
+                room.publish();
+                accepted.0.store(n, Ordering::Release);
+            }
+        });
+        let flusher = loom::thread::spawn(move || {
+            for _ in 0..2 {
+                let seen = reader.observe();
+                if reader.has_content() {
+                    published.1.store(seen / 2, Ordering::Relaxed);
+                    reader.release(reader.observed_bytes() as usize);
+                }
+            }
+        });
+        let accepted = told.0.load(Ordering::Acquire);
+        let mark = gauge.tail();
+        assert!(mark >= 2 * accepted, "a push known of lies behind the mark");
+        if gauge.released() >= mark {
+            assert!(2 * told.1.load(Ordering::Relaxed) >= mark, "not published when released");
+        }
+        producer.join().unwrap();
+        flusher.join().unwrap();
     });
 }

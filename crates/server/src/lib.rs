@@ -11,8 +11,10 @@ mod ingest;
 mod lean;
 mod links;
 mod node;
+mod random;
 mod serve;
 mod stats;
+mod view;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -1,7 +1,9 @@
 //! The logs of this process: where they are, which exist, opening and dropping them.
 
 use crate::config::Config;
+use crate::http::routes;
 use crate::ingest::Account;
+use crate::view::{Live, Progress};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
@@ -9,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use wellspring_log::batcher::{self, Batcher};
 use wellspring_log::{Clock, Log, LogStats, OpenError, Options};
+use wellspring_views::links::{self, Links};
 
 /// The log that is always there after a start.
 pub(crate) const MAIN: &str = "main";
@@ -32,6 +35,8 @@ pub(crate) enum NodeError {
         /// Why.
         error: OpenError,
     },
+    /// A view of the log could not be begun.
+    View(String),
     /// The file system refused.
     Io {
         /// What was being done.
@@ -60,6 +65,7 @@ impl fmt::Display for NodeError {
                 write!(f, "there are {limit} logs, the most that max_logs allows")
             }
             NodeError::Open { log, error } => write!(f, "the log {log} does not open: {error}"),
+            NodeError::View(reason) => f.write_str(reason),
             NodeError::Io { doing, error } => write!(f, "{doing}: {error}"),
         }
     }
@@ -90,6 +96,8 @@ pub(crate) struct Node {
 struct Entry {
     log: Log,
     batching: Arc<Mutex<Batching>>,
+    /// Of the log `main` only: links are served from there.
+    links: Option<Arc<Live<Links>>>,
 }
 
 /// What a log has of a batcher.
@@ -185,6 +193,29 @@ impl Node {
         }
     }
 
+    /// The batcher in front of a log, if anything was ever taken in for it.
+    pub(crate) fn started_batcher(&self, name: &str) -> Option<Batcher> {
+        let entry = self.entry(name)?;
+        let batching = entry.batching.lock().unwrap_or_else(PoisonError::into_inner);
+        batching.batcher().cloned()
+    }
+
+    /// The links of the log `main`. Look again once its feed is closed: the log may have been emptied.
+    pub(crate) fn links(&self) -> Option<Arc<Live<Links>>> {
+        let logs = self.logs.read().unwrap_or_else(PoisonError::into_inner);
+        logs.get(MAIN)?.links.clone()
+    }
+
+    /// How far each view is: log, view, progress.
+    pub(crate) fn views(&self) -> Vec<(String, &'static str, Progress)> {
+        let entries = self.entries().into_iter();
+        let progress = |(name, entry): (String, Entry)| {
+            let links = entry.links?;
+            Some((name, links.name(), links.progress()))
+        };
+        entries.filter_map(progress).collect()
+    }
+
     fn entry(&self, name: &str) -> Option<Entry> {
         self.logs.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
@@ -254,13 +285,27 @@ impl Node {
             .map_err(|error| NodeError::Open { log: name.to_owned(), error })?;
         // The folder's own entry must survive a power loss, or acknowledged events would go with it.
         sync_dir(&self.dir)?;
+        let links = match name {
+            MAIN => Some(self.open_links(&log, &path)?),
+            _ => None,
+        };
         let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);
-        logs.insert(name.to_owned(), Entry { log, batching: Arc::default() });
+        logs.insert(name.to_owned(), Entry { log, batching: Arc::default(), links });
         Ok(())
+    }
+
+    fn open_links(&self, log: &Log, path: &Path) -> Result<Arc<Live<Links>>, NodeError> {
+        let key = crate::random::bytes().map_err(io(Path::new("/dev/urandom"), "reading"))?;
+        let context = links::Context { key, reserved: routes::is_reserved };
+        let clock = Arc::clone(&self.options.clock);
+        Live::open(log.clone(), path, context, clock).map_err(NodeError::View)
     }
 
     /// The name is given up first and durably, so that a crash meanwhile never leaves half a log under it.
     fn discard(&self, name: &str, entry: &Entry, count: &mut u64) -> Result<(), NodeError> {
+        if let Some(links) = &entry.links {
+            links.discard();
+        }
         entry.close(name);
         *count += 1;
         let (from, to) = (self.dir.join(name), self.dir.join(format!("{DROPPED}{count}-{name}")));
@@ -298,7 +343,19 @@ impl Entry {
             }
         }
         self.log.close();
+        if let Some(links) = &self.links {
+            links.close();
+        }
         events_lost
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // Their threads hold the logs.
+        for (_, entry) in self.entries() {
+            entry.links.iter().for_each(|links| links.discard());
+        }
     }
 }
 

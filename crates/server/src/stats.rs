@@ -2,6 +2,7 @@
 //! a request touches no cache line another core writes to.
 
 use crate::ingest::Account;
+use crate::view::{Progress, State};
 use std::cell::Cell;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -107,11 +108,13 @@ impl Stats {
         &self,
         routes: &[String],
         logs: &[(String, LogStats, Account)],
+        views: &[(String, &'static str, Progress)],
     ) -> String {
         let mut out = String::with_capacity(16 << 10);
         self.write_requests(&mut out, routes);
         write_logs(&mut out, logs);
         write_ingest(&mut out, logs);
+        write_views(&mut out, views);
         let mut gauge = |name: &str, help: &str, value: i64| {
             let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
         };
@@ -204,6 +207,28 @@ fn write_logs(out: &mut String, logs: &[(String, LogStats, Account)]) {
     }
 }
 
+fn write_views(out: &mut String, views: &[(String, &'static str, Progress)]) {
+    type Pick = fn(&Progress) -> u64;
+    let figures: [(&str, &str, Pick); 3] = [
+        ("position", "Everything up to here is folded.", |p| p.position),
+        ("lag_events", "Durable events not folded yet.", |p| p.head.saturating_sub(p.position)),
+        ("answers", "1 while it answers.", |p| u64::from(p.state == State::Live)),
+    ];
+    for (name, help, pick) in figures {
+        let _ = writeln!(
+            out,
+            "# HELP wellspring_view_{name} {help}\n# TYPE wellspring_view_{name} gauge"
+        );
+        for (log, view, progress) in views {
+            let _ = writeln!(
+                out,
+                "wellspring_view_{name}{{log=\"{log}\",view=\"{view}\"}} {}",
+                pick(progress)
+            );
+        }
+    }
+}
+
 fn write_ingest(out: &mut String, logs: &[(String, LogStats, Account)]) {
     type Pick = fn(&Account) -> Amount;
     let figures: [(&str, &str, &str, &str, Pick); 5] = [
@@ -261,7 +286,7 @@ mod tests {
         let log = LogStats { head: 9, ..LogStats::default() };
         let accepted = Amount { events: 7, bytes: 70 };
         let account = Account::of_accepted(accepted);
-        let text = stats.prometheus(&["GET /x".into()], &[("main".into(), log, account)]);
+        let text = stats.prometheus(&["GET /x".into()], &[("main".into(), log, account)], &[]);
         for line in [
             "wellspring_requests_total{route=\"GET /x\",status=\"200\"} 2",
             "wellspring_requests_total{route=\"GET /x\",status=\"409\"} 1",

@@ -33,8 +33,7 @@ struct Ending(Arc<Shared>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.0.refuse("the flusher has stopped");
-        self.0.answer_all();
+        self.0.end();
     }
 }
 
@@ -150,6 +149,10 @@ impl<S: Sink> Flusher<S> {
         // Before the room is given back, so that who sees a receipt released sees it counted.
         self.shared.stored.add_alone(stored.events, stored.bytes as u64);
         self.release(stored.bytes);
+        // Not if nothing was stored: who waits could not go on, and would hurry this thread again.
+        if stored.bytes > 0 {
+            self.shared.waiters.wake_all();
+        }
         let Some(trouble) = stored.trouble else {
             let now_us = self.clock.monotonic_us();
             let window_us = now_us.saturating_sub(waiting_since_us);
@@ -165,6 +168,7 @@ impl<S: Sink> Flusher<S> {
     }
 
     fn recover(&mut self, trouble: Trouble, closing: bool) -> After {
+        self.shared.stay_urgent();
         let pause = match trouble {
             Trouble::Busy => BUSY_PAUSE,
             Trouble::Full => {

@@ -45,6 +45,9 @@ mod event;
 mod figures;
 mod flusher;
 mod log_sink;
+mod mark;
+#[cfg(test)]
+mod mark_tests;
 mod producer;
 mod ring;
 #[cfg(test)]
@@ -54,12 +57,14 @@ mod sink;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod waiters;
 mod wanted;
 
 pub use crate::amount::Amount;
 pub use event::EventTemplate;
 pub use figures::Figures;
 pub(crate) use log_sink::LogSink;
+pub use mark::Mark;
 pub use producer::{Producer, PushError, Receipt, Wake};
 pub use sink::{Sink, Stored, Trouble};
 
@@ -70,6 +75,7 @@ use flusher::Flusher;
 use shared::{Frames, Link, Partition, Shared};
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -185,9 +191,43 @@ impl Batcher {
     pub fn producer(&self, order: u8, wake: Option<Wake>) -> Producer {
         let shared = &self.closer.shared;
         let (writer, reader) = ring::ring(shared.options.capacity());
-        let link = Arc::new(Link::new(wake));
+        let link = Arc::new(Link::new(reader.gauge(), wake));
         shared.admit(Partition { reader, link: Arc::clone(&link), order });
         Producer::new(writer, link, Arc::clone(shared))
+    }
+
+    /// This moment, for [`poll_stored`](Self::poll_stored): all that any producer of this batcher has
+    /// pushed lies before it, as far as the push happened before this call (the caller has been told
+    /// of it, however indirectly). Allocates nothing if everything is stored.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        self.closer.shared.mark()
+    }
+
+    /// Ready when everything before `mark`, which must be one of this batcher, is stored. For a
+    /// log's batcher [`Log::head`](crate::Log::head) then includes it: a snapshot taken after this
+    /// has answered shows it.
+    ///
+    /// Otherwise asks for a flush at once and wakes the task when something has been stored; call
+    /// it again then. Spurious wake-ups are possible. While the device is full it stays pending and
+    /// nothing is woken, so a caller that answers somebody needs a timeout.
+    ///
+    /// # Errors
+    /// [`PushError::Closed`] if the batcher has ended without having stored everything before the
+    /// mark. While it is still closing the task waits for what becomes of it.
+    pub fn poll_stored(
+        &self,
+        mark: &Mark,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), PushError>> {
+        let shared = &self.closer.shared;
+        if let Some(known) = mark.outcome(shared) {
+            return Poll::Ready(known);
+        }
+        // Registered, then looked at again: no wake-up falls between.
+        shared.waiters.register(context.waker());
+        shared.hurry_unless_full();
+        mark.outcome(shared).map_or(Poll::Pending, Poll::Ready)
     }
 
     /// Why nothing is taken now, if so: what every producer would be refused with.

@@ -63,6 +63,25 @@ pub(super) struct Reader {
     tail_seen: u64,
 }
 
+/// A look at both ends from outside: neither end notices it.
+#[derive(Debug)]
+pub(super) struct Gauge {
+    ring: Arc<Ring>,
+}
+
+impl Gauge {
+    /// The place after everything published: at least what was published before this was called.
+    pub(super) fn tail(&self) -> u64 {
+        self.ring.written.tail.load(Ordering::Acquire)
+    }
+
+    /// The place before which everything has been released. Who sees it sees what the consumer
+    /// did before it released.
+    pub(super) fn released(&self) -> u64 {
+        self.ring.released.head.load(Ordering::Acquire)
+    }
+}
+
 /// Makes a ring of `capacity` bytes, a power of two.
 pub(super) fn ring(capacity: usize) -> (Writer, Reader) {
     assert!(capacity.is_power_of_two(), "the capacity of a ring is a power of two");
@@ -149,6 +168,11 @@ impl Reservation<'_> {
 }
 
 impl Reader {
+    /// A gauge of this ring.
+    pub(super) fn gauge(&self) -> Gauge {
+        Gauge { ring: Arc::clone(&self.ring) }
+    }
+
     /// Looks at what has been published; [`parts`](Self::parts) gives all of it. Returns its place.
     pub(super) fn observe(&mut self) -> u64 {
         self.tail_seen = self.ring.written.tail.load(Ordering::Acquire);

@@ -1,8 +1,10 @@
 //! What producers, the flusher and the batcher's owner share.
 
 use super::figures::Figures;
+use super::mark::Mark;
 use super::producer::Wake;
-use super::ring::Reader;
+use super::ring::{Gauge, Reader};
+use super::waiters::Waiters;
 use super::wanted::Wanted;
 use super::{Options, PushError};
 use crate::amount::{Amount, Count};
@@ -43,6 +45,8 @@ pub(super) struct Link {
     pub(super) wanted: Wanted,
     /// The producer is gone.
     pub(super) finished: AtomicBool,
+    /// How far the partition is filled and stored.
+    pub(super) gauge: Gauge,
     waiter: Mutex<Option<Thread>>,
     wake: WakeSlot,
 }
@@ -64,11 +68,12 @@ impl std::fmt::Debug for WakeSlot {
 }
 
 impl Link {
-    pub(super) fn new(wake: Option<Wake>) -> Link {
+    pub(super) fn new(gauge: Gauge, wake: Option<Wake>) -> Link {
         Link {
             counts: Counts::default(),
             wanted: Wanted::new(),
             finished: AtomicBool::new(false),
+            gauge,
             waiter: Mutex::new(None),
             wake: WakeSlot(wake),
         }
@@ -111,6 +116,10 @@ pub(super) struct Shared {
     /// Someone waits for a receipt: do not wait for more.
     urgent: AtomicBool,
     closing: AtomicBool,
+    /// The flusher has ended: nothing more will be stored.
+    ended: AtomicBool,
+    /// Who waits for something to be stored, without being a producer.
+    pub(super) waiters: Waiters,
     reason: Mutex<String>,
     flusher: OnceLock<Thread>,
     /// Partitions made since the flusher last looked.
@@ -138,6 +147,8 @@ impl Shared {
             signals: Signals::default(),
             urgent: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            waiters: Waiters::new(),
             reason: Mutex::default(),
             flusher: OnceLock::new(),
             arrivals: Mutex::default(),
@@ -197,6 +208,22 @@ impl Shared {
         self.unpark();
     }
 
+    /// Asks for a flush as soon as the device may have room: a pause after it was full is not cut short.
+    pub(super) fn hurry_unless_full(&self) {
+        self.urgent.store(true, Ordering::SeqCst);
+        // If this sees the device full, the flusher has yet to store something, and looks whether
+        // it is urgent after that.
+        if self.signals.refusing.load(Ordering::SeqCst) != FULL {
+            self.unpark();
+        }
+    }
+
+    /// Nobody waits any longer than the flusher pauses: it is about to pause because not
+    /// everything could be stored, and tries again at once after that.
+    pub(super) fn stay_urgent(&self) {
+        self.urgent.store(true, Ordering::SeqCst);
+    }
+
     /// Whether a flush was asked for since this was last taken.
     pub(super) fn take_urgent(&self) -> bool {
         self.urgent.swap(false, Ordering::SeqCst)
@@ -229,6 +256,27 @@ impl Shared {
 
     pub(super) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
+    }
+
+    /// The flusher will store nothing any more. Tells everyone who waits.
+    pub(super) fn end(&self) {
+        self.refuse("the flusher has stopped");
+        self.ended.store(true, Ordering::SeqCst);
+        self.answer_all();
+        self.waiters.wake_all();
+    }
+
+    /// Whether nothing will be stored any more. What has been is visible to who is told so.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
+    }
+
+    /// Where every producer stands now.
+    ///
+    /// A producer is among the live ones before it can push, and until all it pushed has been
+    /// stored; so what this does not find there was stored before.
+    pub(super) fn mark(&self) -> Mark {
+        Mark::of(&lock(&self.links).live)
     }
 
     /// Refuses all pushes from now on.
@@ -267,8 +315,13 @@ impl Shared {
         match self.signals.refusing.load(Ordering::Relaxed) {
             TAKING => None,
             FULL => Some(PushError::StorageFull),
-            _ => Some(PushError::Closed { reason: lock(&self.reason).clone() }),
+            _ => Some(self.closed()),
         }
+    }
+
+    /// What is refused when nothing is taken any more.
+    pub(super) fn closed(&self) -> PushError {
+        PushError::Closed { reason: lock(&self.reason).clone() }
     }
 
     /// Answers every producer that waits.

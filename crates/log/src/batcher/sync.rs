@@ -1,11 +1,12 @@
 //! What the ring is made of: atomics, and bytes that two threads share.
 //!
-//! `tests/batcher_model.rs` compiles `ring.rs` and `wanted.rs` against loom's versions
-//! of the same names and tries every order in which the two threads can run.
+//! `tests/batcher_model.rs` compiles `ring.rs`, `wanted.rs` and `waiters.rs` against loom's
+//! versions of the same names and tries every order in which the threads can run.
 
+pub(super) use crate::segments::lock;
 use std::cell::UnsafeCell;
-pub(super) use std::sync::Arc;
 pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+pub(super) use std::sync::{Arc, Mutex};
 
 /// A stretch of a [`Bytes`], borrowed.
 pub(super) type Read<'a> = &'a [u8];

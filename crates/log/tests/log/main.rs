@@ -12,6 +12,7 @@ mod gated;
 mod idempotence;
 mod ingest_faults;
 mod ingest_histories;
+mod ingest_marks;
 mod ingest_order;
 mod ingest_window;
 mod oracle;

@@ -5,6 +5,7 @@ use super::params::{Params, freshen, negotiate, within};
 use super::problem::{self, Problem};
 use super::read::elsewhere;
 use super::{Answer, JSON, Request, Response, Shell, routes};
+use crate::view::{Progress, State};
 use std::sync::Arc;
 use wellspring_log::{Snapshot, TermCount};
 
@@ -31,12 +32,23 @@ pub(crate) async fn ready(shell: Arc<Shell>, _request: Request) -> Answer {
             return Err(problem::STORAGE_FULL.because(detail));
         }
     }
+    for (log, view, progress) in shell.node.views() {
+        if progress.state != State::Live {
+            let Progress { position, head, .. } = progress;
+            let detail =
+                format!("the view {view} of {log} does not answer yet: {position} of {head} events");
+            return Err(problem::VIEW_NOT_READY.because(detail));
+        }
+    }
     Ok(Response::json(200, &b"{\"status\":\"ready\"}"[..]))
 }
 
 /// `GET /metrics`.
 pub(crate) async fn metrics(shell: Arc<Shell>, _request: Request) -> Answer {
-    let text = elsewhere(move || shell.stats.prometheus(&routes::names(), &shell.node.figures()));
+    let text = elsewhere(move || {
+        let (figures, views) = (shell.node.figures(), shell.node.views());
+        shell.stats.prometheus(&routes::names(), &figures, &views)
+    });
     Ok(Response::text("text/plain; version=0.0.4; charset=utf-8", text.await?))
 }
 

@@ -25,6 +25,7 @@ mod read;
 pub(crate) mod routes;
 mod stream;
 mod subscribe;
+mod views;
 pub(crate) mod wire;
 
 pub(crate) use body::{Body, Source};

@@ -81,6 +81,7 @@ kinds! {
     CODES_EXHAUSTED 503 "codes-exhausted" "Every code there can be is taken" Retry::No;
     TOO_COSTLY 503 "too-costly" "The read costs more than it may" Retry::No;
     OVERLOADED 503 "overloaded" "The server has too much to do" Retry::Seconds(1);
+    VIEW_NOT_READY 503 "view-not-ready" "A view does not answer yet" Retry::Seconds(1);
     NOT_YET 503 "not-yet" "The position has not been reached" Retry::Same;
     STORAGE_FULL 503 "storage-full" "No room left on the device" Retry::Seconds(30);
     LOG_CLOSED 503 "log-closed" "The log takes no appends" Retry::Seconds(5);

@@ -2,7 +2,7 @@
 //! this table, so neither can know what the other does not.
 
 use super::{Answer, Request, Shell};
-use super::{admin, append, dialects, ingest, leases, links, logs, openapi, project, read};
+use super::{admin, append, dialects, ingest, leases, links, logs, openapi, project, read, views};
 use crate::node::MAIN;
 use std::collections::HashMap;
 use std::future::Future;
@@ -105,6 +105,7 @@ table! {
     GET "/v1/logs/{log}" Node logs::get: "One log with size, head and term counts." ? [] "" => "Log";
     DELETE "/v1/logs/{log}" Node logs::delete: "Drops a log with everything in it."
         ? ["confirm"] "" => "";
+    GET "/v1/views" Node views::list: "How far each view is: state, position, lag." ? [] "" => "Views";
     GET "/health" Node admin::health: "Whether the process is healthy." ? [] "" => "Health";
     GET "/health/live" Node admin::health: "Whether the process lives." ? [] "" => "Health";
     GET "/health/ready" Node admin::ready: "Whether the process takes requests." ? [] "" => "Health";

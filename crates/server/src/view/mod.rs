@@ -121,6 +121,16 @@ impl<V: View> Live<V> {
         self.folded.get().map(|folded| &**folded)
     }
 
+    /// The view's name.
+    pub(crate) fn name(&self) -> &'static str {
+        V::NAME
+    }
+
+    /// Whether it has ended, because its log was closed or dropped.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.position.is_closed()
+    }
+
     /// Everything up to here is folded.
     pub(crate) fn position(&self) -> Position {
         self.position.head()
@@ -160,3 +170,6 @@ impl<V: View> Live<V> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

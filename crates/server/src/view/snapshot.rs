@@ -126,6 +126,7 @@ fn anchor(log: &Log, position: Position) -> Result<Option<u64>, ReadError> {
 }
 
 /// Sums what passes.
+#[derive(Debug)]
 pub(super) struct Summed<T> {
     inner: T,
     crc: u32,

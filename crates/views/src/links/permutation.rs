@@ -131,7 +131,6 @@ fn place(code: Code) -> Option<(usize, u64)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::disallowed_methods)]
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashSet;
@@ -245,35 +244,6 @@ mod tests {
             let code = Code::parse(text.as_bytes()).expect("a code");
             let n = permutation.number(code).expect("an automatic code");
             prop_assert_eq!(permutation.code(n), Some(code));
-        }
-    }
-
-    /// `cargo test --release -p wellspring-views permutation -- --ignored --nocapture`
-    #[test]
-    #[ignore = "a measurement"]
-    fn nanoseconds_of_both_directions() {
-        let permutation = Permutation::new(KEYS[2]);
-        for start in [0u64, 238_328, 1_000_000_000_000, AUTOMATIC_CODES - 3_000_000] {
-            let count = 200_000;
-            let codes: Vec<Code> =
-                (start..start + count).map(|n| permutation.code(n).expect("a code")).collect();
-            let clock = std::time::Instant::now();
-            let sum = (start..start + count).filter_map(|n| permutation.code(n)).count();
-            let forth = clock.elapsed();
-            let clock = std::time::Instant::now();
-            // Each waits for the one before it, so this is the time of one and not of many at once.
-            let last = codes.iter().fold(0, |last, &code| {
-                let code = Code::from_number(code.number() ^ (last & 1)).unwrap_or(code);
-                permutation.number(code).unwrap_or(0)
-            });
-            let back = clock.elapsed();
-            let each = |time: std::time::Duration| time.as_nanos() as f64 / count as f64;
-            println!(
-                "{} chars: code {:.1} ns, number (one after another) {:.1} ns ({sum} {last})",
-                codes[0].len(),
-                each(forth),
-                each(back)
-            );
         }
     }
 }

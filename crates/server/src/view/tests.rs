@@ -1,0 +1,226 @@
+//! The shell around a view, with the links in it.
+
+use super::{ExecuteError, Executed, Live};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use wellspring_log::{Append, AppendError, CommitOn, EncodedEvents, Log, Options, RequestKey};
+use wellspring_types::Event;
+use wellspring_views::links::{
+    Change, Code, Command, Context, Create, Links, ListRequest, Naming, Outcome, Refusal,
+};
+
+const SOON: Duration = Duration::from_secs(20);
+
+struct World {
+    log: Log,
+    live: Arc<Live<Links>>,
+}
+
+impl World {
+    fn open(dir: &Path) -> World {
+        let log = Log::open(dir, Options::default()).unwrap();
+        let context = Context { key: [7; 16], reserved: |word| word == "api" };
+        let live = Live::open(log.clone(), dir, context, crate::clock::system()).unwrap();
+        World { log, live }
+    }
+
+    fn close(self) {
+        self.log.close();
+        self.live.close();
+    }
+
+    async fn execute(&self, commands: &[Command]) -> Executed<Links> {
+        self.live.execute(commands, None, CommitOn::ThisThread).await.unwrap()
+    }
+
+    async fn list(&self) -> String {
+        let folded = self.live.caught_up(self.log.head(), SOON).await.unwrap();
+        let request = ListRequest { limit: 10_000, scan_limit: 10_000, ..ListRequest::default() };
+        format!("{:?}", folded.list(&request))
+    }
+}
+
+fn create(url: &str, naming: Naming) -> Command {
+    Command::Create(Create { url: url.into(), naming, expires_at_us: None, tags: Vec::new() })
+}
+
+fn code(text: &str) -> Code {
+    Code::parse(text.as_bytes()).unwrap()
+}
+
+fn append(log: &Log, event: &Event) {
+    let mut events = EncodedEvents::new();
+    events.push(&event.as_ref()).unwrap();
+    log.append(Append { events, ..Append::default() }).unwrap();
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+#[test]
+fn an_answer_is_followed_by_reads_that_show_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::open(dir.path());
+    runtime().block_on(async {
+        for n in 0..300 {
+            let url = format!("http://example.com/{n}");
+            let executed = world.execute(&[create(&url, Naming::Automatic)]).await;
+            let [Outcome::Created(code)] = executed.outcomes[..] else { panic!("not created") };
+            let details = world.live.folded().unwrap().details(code).expect("it is shown");
+            assert_eq!(details.url, url);
+            assert!(executed.appended.is_some_and(|a| a.last <= world.live.position()));
+        }
+    });
+    world.close();
+}
+
+#[test]
+fn commands_in_one_request_see_each_other_and_stop_at_a_refusal() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::open(dir.path());
+    runtime().block_on(async {
+        let alias = |text| create("http://a.example", Naming::Alias(code(text)));
+        let commands = [alias("one"), alias("two"), alias("one"), alias("three")];
+        let executed = world.execute(&commands).await;
+        assert_eq!(executed.outcomes.len(), 2);
+        assert_eq!(executed.refused, Some(Refusal::AliasTaken(code("one"))));
+        assert!(world.live.folded().unwrap().details(code("three")).is_none());
+        // More than fit into one append.
+        let many: Vec<Command> =
+            (0..900).map(|_| create("http://b.example", Naming::Automatic)).collect();
+        let executed = world.execute(&many).await;
+        assert_eq!((executed.outcomes.len(), executed.refused), (900, None));
+    });
+    world.close();
+}
+
+#[test]
+fn decisions_at_once_follow_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::open(dir.path());
+    runtime().block_on(async {
+        let on = CommitOn::JournalThread;
+        let local = tokio::task::LocalSet::new();
+        let mut tasks = Vec::new();
+        for n in 0..200 {
+            let live = Arc::clone(&world.live);
+            let naming = match n % 4 {
+                0 => Naming::Alias(code(&format!("alias{}", n / 16))),
+                1 => Naming::Deterministic,
+                _ => Naming::Automatic,
+            };
+            let command = create(&format!("http://example.com/{}", n % 8), naming);
+            tasks.push(local.spawn_local(async move {
+                live.execute(&[command], None, on).await.unwrap()
+            }));
+        }
+        let mut created = Vec::new();
+        local
+            .run_until(async {
+                for task in tasks {
+                    let executed = task.await.unwrap();
+                    match (&executed.outcomes[..], executed.refused) {
+                        ([Outcome::Created(code)], None) => created.push(*code),
+                        ([Outcome::Existing(code)], None) => {
+                            // Told only once it is durable.
+                            assert!(world.live.folded().unwrap().details(*code).is_some());
+                        }
+                        ([], Some(Refusal::AliasTaken(_))) => {}
+                        other => panic!("{other:?}"),
+                    }
+                }
+            })
+            .await;
+        // 100 automatic ones, 13 aliases, and deterministic ones for the URLs 1 and 5.
+        assert_eq!(created.len(), 115);
+        created.sort();
+        created.dedup();
+        assert_eq!(created.len(), 115);
+    });
+    world.close();
+}
+
+#[test]
+fn what_others_append_is_seen_and_decided_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::open(dir.path());
+    runtime().block_on(async {
+        for n in 0..50 {
+            let alias = format!("other{n}");
+            let data = r#"{"url":"http://other.example","chosen":"alias"}"#;
+            let tag = format!("link:{alias}");
+            append(&world.log, &Event::json("LinkCreated", &[&tag], data));
+            // Folded or not: the condition knows.
+            let command = create("http://mine.example", Naming::Alias(code(&alias)));
+            let executed = world.execute(&[command]).await;
+            assert_eq!(executed.refused, Some(Refusal::AliasTaken(code(&alias))));
+        }
+    });
+    world.close();
+}
+
+#[test]
+fn a_retry_with_its_key_gets_the_first_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::open(dir.path());
+    runtime().block_on(async {
+        let key = |digest| Some(RequestKey { key: "k".into(), digest: [digest; 16] });
+        let command = [create("http://a.example", Naming::Alias(code("mine")))];
+        let on = CommitOn::ThisThread;
+        let first = world.live.execute(&command, key(1), on).await.unwrap();
+        let again = world.live.execute(&command, key(1), on).await.unwrap();
+        assert_eq!(first.outcomes, again.outcomes);
+        assert!(again.appended.unwrap().replayed && !first.appended.unwrap().replayed);
+        let other = world.live.execute(&command, key(2), on).await;
+        assert!(matches!(other, Err(ExecuteError::Append(AppendError::KeyReused { .. }))));
+    });
+    world.close();
+}
+
+#[test]
+fn a_snapshot_is_used_and_a_bad_one_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::open(dir.path());
+    let path = dir.path().join("views/links.snapshot");
+    let expected = runtime().block_on(async {
+        let many: Vec<Command> = (0..12_000)
+            .map(|n| create(&format!("http://example.com/{n}"), Naming::Automatic))
+            .collect();
+        world.execute(&many).await;
+        let change = Change {
+            code: code("none"),
+            url: None,
+            enabled: Some(false),
+            expires_at_us: None,
+            tags: None,
+        };
+        let executed = world.execute(&[Command::Change(change)]).await;
+        assert_eq!(executed.refused, Some(Refusal::Unknown(code("none"))));
+        world.list().await
+    });
+    world.close();
+    let sound = std::fs::read(&path).expect("a snapshot was written at the end");
+
+    let reopened = |expected_snapshot: bool| {
+        let world = World::open(dir.path());
+        let list = runtime().block_on(world.list());
+        assert_eq!(world.live.progress().snapshot > 0, expected_snapshot);
+        assert_eq!(list, expected);
+        // Without another snapshot.
+        world.log.close();
+        world.live.discard();
+    };
+    reopened(true);
+    for at in [3, 9, 13, 21, sound.len() / 2, sound.len() - 2] {
+        let mut damaged = sound.clone();
+        damaged[at] ^= 0x20;
+        std::fs::write(&path, damaged).unwrap();
+        reopened(false);
+    }
+    std::fs::write(&path, &sound[..sound.len() / 3]).unwrap();
+    reopened(false);
+    std::fs::remove_file(&path).unwrap();
+    reopened(false);
+}
