@@ -31,6 +31,7 @@ pub(crate) mod wire;
 pub(crate) use body::{Body, Source};
 
 use crate::config::Config;
+use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::stats::Stats;
 use body_memory::BodyMemory;
@@ -69,6 +70,8 @@ pub(crate) struct Shell {
     pub(crate) stats: Arc<Stats>,
     /// What bodies being received may take of memory.
     pub(crate) body_memory: BodyMemory,
+    /// The settings of links.
+    pub(crate) link_settings: LinkSettings,
     /// The clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// Becomes true when the server stops.

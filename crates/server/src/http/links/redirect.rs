@@ -35,8 +35,8 @@ pub(crate) async fn redirect(shell: Arc<Shell>, request: Request) -> Answer {
         }
     }
     if request.method != Method::HEAD {
-        let click = crate::http::ingest::CLICK_PLACEHOLDER;
-        let _ = (click, client_of(&shell, &request));
+        // CLICK
+
     }
     let location = String::from_utf8(location)
         .map_err(|_| problem::INTERNAL.because("a target is not visible ASCII"))?;
