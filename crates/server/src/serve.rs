@@ -4,6 +4,7 @@ use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
 use crate::http::{Shell, connection, routes};
 use crate::links::VisitorKeys;
+use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::stats::{self, OpenConnection, Stats};
 use bytes::Bytes;
@@ -78,6 +79,7 @@ fn serve(mut config: Config) -> Result<(), String> {
     let stats = Arc::new(Stats::new(2 * config.threads, routes::TABLE.len()));
     let shell = Arc::new(Shell {
         node,
+        link_settings: LinkSettings::of(&config)?,
         body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
         stats,
         request_ids: AtomicU64::new(first_request_id(clock.wall_us())),

@@ -351,6 +351,7 @@ mod tests {
         let stats = Arc::new(Stats::new(1, 1));
         Arc::new(Shell {
             node: Node::open(&config, Arc::clone(&clock)).unwrap(),
+            link_settings: crate::links::settings::LinkSettings::of(&config).unwrap(),
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
             stats,
             clock: Arc::clone(&clock),

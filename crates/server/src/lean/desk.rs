@@ -1,6 +1,7 @@
 //! What all sessions of one thread share: who serves them, the limits, the
 //! answers on their way out, buffers to use again, and what is to be counted.
 
+use super::answer::FoundEnds;
 use super::head::Limits;
 use super::repeat::{Repeat, RepeatVisit};
 use super::seam::Serves;
@@ -23,6 +24,8 @@ pub(crate) struct Desk<I: Serves> {
     pub(crate) repeat: Repeat,
     /// The last head of a request for a link.
     pub(crate) visited: RepeatVisit,
+    /// How redirects end.
+    pub(crate) found_ends: FoundEnds,
     /// Answers of the session at work, not yet handed to its socket.
     pub(crate) out: Vec<u8>,
     /// Answers to be counted.
@@ -39,13 +42,19 @@ pub(crate) struct Desk<I: Serves> {
 
 impl<I: Serves> Desk<I> {
     /// A desk at which nothing has happened yet.
-    pub(crate) fn new(serving: I, limits: Limits, memory: BodyMemory) -> Desk<I> {
+    pub(crate) fn new(
+        serving: I,
+        limits: Limits,
+        memory: BodyMemory,
+        found_ends: FoundEnds,
+    ) -> Desk<I> {
         Desk {
             serving,
             limits,
             memory,
             repeat: Repeat::new(),
             visited: RepeatVisit::new(),
+            found_ends,
             out: Vec::new(),
             tally: Tally::default(),
             spare: Spare(Vec::new()),

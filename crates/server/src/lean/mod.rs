@@ -34,6 +34,7 @@ use crate::http::{Shell, routes};
 use crate::ingest::{Intake, Order};
 use crate::links::Redirects;
 use crate::stats::OpenConnection;
+use answer::FoundEnds;
 use desk::Desk;
 use head::Limits;
 use seam::Serving;
@@ -143,7 +144,8 @@ fn worker(
     let ringer = Arc::clone(&bell);
     let intake = Intake::new(shell, Order::First, Arc::new(move || ringer.ring()));
     let redirects = Redirects::new(shell).map_err(io::Error::other)?;
-    let mut desk = Desk::new(Serving { intake, redirects }, limits, shell.body_memory.clone());
+    let ends = FoundEnds::new(config.link_referrer_policy.as_str());
+    let mut desk = Desk::new(Serving { intake, redirects }, limits, shell.body_memory.clone(), ends);
     desk.tally.paths =
         config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
     let parts = Parts {

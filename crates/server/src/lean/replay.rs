@@ -1,6 +1,7 @@
 //! A session driven by a script instead of a socket, over an intake that remembers
 //! what it was given. For the tests and the fuzz target.
 
+use super::answer::FoundEnds;
 use super::desk::Desk;
 use super::head::Limits;
 use super::seam::{Redirected, Serves, Taken};
@@ -122,7 +123,8 @@ pub(crate) struct Trace {
 /// A desk with the fake at it.
 pub(crate) fn desk(limits: Limits) -> Desk<Fake> {
     let stats = Arc::new(Stats::new(1, 0));
-    Desk::new(Fake::default(), limits, BodyMemory::new(&stats, 1 << 20))
+    let ends = FoundEnds::new("strict-origin-when-cross-origin");
+    Desk::new(Fake::default(), limits, BodyMemory::new(&stats, 1 << 20), ends)
 }
 
 /// Gives a session the pieces one after another and then the end of input. Makes

@@ -1,6 +1,6 @@
 //! The protocol at every split, against answers known beforehand.
 
-use super::answer::{ACCEPTED, ACCEPTED_LAST, CONTINUE, found};
+use super::answer::{ACCEPTED, ACCEPTED_LAST, CONTINUE, FoundEnds};
 use super::head::{After, Limits};
 use super::replay::{End, LARGEST_BODY, Trace, desk, replay, statuses};
 use super::session::{Phase, Session, Turn};
@@ -434,7 +434,8 @@ fn clicked(code: &str) -> (String, Vec<u8>) {
 
 fn found_at(code: &str, after: After) -> Vec<u8> {
     let begin = format!("HTTP/1.1 302 Found\r\nLocation: https://example.com/{code}");
-    [begin.as_bytes(), found(after)].concat()
+    let ends = FoundEnds::new("strict-origin-when-cross-origin");
+    [begin.as_bytes(), ends.of(after)].concat()
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl<I: Serves> Session<I> {
         };
         let status = match desk.serving.redirect(visiting, out) {
             Redirected::Found => {
-                out.extend_from_slice(answer::found(after));
+                out.extend_from_slice(desk.found_ends.of(after));
                 answer::FOUND_STATUS
             }
             Redirected::Refused(problem) => {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
-use super::answer::{ACCEPTED, ACCEPTED_LAST, found};
+use super::answer::{ACCEPTED, ACCEPTED_LAST, FoundEnds};
 use super::bell::Bell;
 use super::desk::Desk;
 use super::head::{After, Limits};
@@ -133,7 +133,7 @@ impl Running {
         let memory = BodyMemory::new(&stats, 1 << 20);
         let intake = Commanded { command: Arc::clone(&command), tickets: 0 };
         let thread = std::thread::spawn(move || {
-            Worker::new(parts, Desk::new(intake, limits, memory)).unwrap().run();
+            Worker::new(parts, Desk::new(intake, limits, memory, FoundEnds::new("origin"))).unwrap().run();
         });
         let thread = Some(thread);
         Running { command, address, bell, stop, stats, thread, handed_over }
@@ -308,7 +308,8 @@ fn redirects_are_counted_by_their_route_and_know_the_peer() {
     let visit = b"GET /abc HTTP/1.1\r\nHost: l\r\n\r\n";
     stream.write_all(&[&visit.repeat(3)[..], &request("/e", "1")].concat()).unwrap();
     let begin = b"HTTP/1.1 302 Found\r\nLocation: https://example.com/abc".as_slice();
-    let expected = [[begin, found(After::Keep)].concat().repeat(3), ACCEPTED.to_vec()].concat();
+    let ends = FoundEnds::new("origin");
+    let expected = [[begin, ends.of(After::Keep)].concat().repeat(3), ACCEPTED.to_vec()].concat();
     let mut answers = vec![0; expected.len()];
     stream.read_exact(&mut answers).unwrap();
     assert_eq!(answers, expected);

@@ -51,7 +51,8 @@ impl Clicks {
             Some(key) if key.is_for(now_us) => key,
             _ => *self.key.insert(shell.visitor_keys.at(now_us)),
         };
-        let address = visitor.peer();
+        let forwarded = std::iter::once(visit.forwarded());
+        let address = shell.link_settings.proxies.client(visitor.peer(), forwarded);
         let name = visitor.name(&key, address);
         self.data.clear();
         visit.push_data(&name, &mut self.data);

@@ -13,10 +13,5 @@ pub(crate) use redirect::{Redirected, Redirects, Visiting};
 pub(crate) use visit::{Told, Visit};
 pub(crate) use visitor::{Visitor, VisitorKeys};
 
-/// What every redirect carries besides its `Location`, whichever stack sends it. Nobody may keep
-/// it, since the next visit is another click and the link may change; and its target learns no
-/// more of where the visitor comes from than the host.
-pub(crate) const REDIRECT_HEADERS: [(&str, &str); 2] = [
-    ("referrer-policy", "strict-origin-when-cross-origin"),
-    ("cache-control", "private, no-store"),
-];
+/// `Cache-Control` of every redirect: the next visit is another click, and the link may change.
+pub(crate) const REDIRECT_CACHING: &str = "private, no-store";

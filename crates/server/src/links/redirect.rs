@@ -3,12 +3,13 @@
 use super::click::Clicks;
 use super::visit::Visit;
 use super::visitor::Visitor;
-use crate::http::problem::{self, Problem};
-use crate::http::{Shell, routes};
+use crate::http::problem::Problem;
+use crate::http::{Shell, links, routes};
 use crate::ingest::Intake;
+use crate::view::Live;
 use std::sync::Arc;
 use wellspring_types::Invalid;
-use wellspring_views::links::{Code, Lookup};
+use wellspring_views::links::{Code, Links};
 
 /// A request for a link.
 pub(crate) struct Visiting<'a> {
@@ -31,22 +32,6 @@ pub(crate) enum Redirected {
     Refused(Box<Problem>),
     /// For the general stack, which can wait.
     Foreign,
-}
-
-/// Why a link leads nowhere; `None` if it leads somewhere.
-pub(crate) fn refusal(lookup: Lookup) -> Option<Box<Problem>> {
-    let problem = match lookup {
-        Lookup::Found => return None,
-        Lookup::Unknown => {
-            let problem = problem::NOT_FOUND.because("there is no link with this code");
-            return Some(problem.with("error", r#""URL not found""#.to_owned()));
-        }
-        Lookup::Disabled => problem::LINK_DISABLED.because("the link has been disabled"),
-        Lookup::Expired => problem::LINK_EXPIRED.because("the link's time is over"),
-        Lookup::Deleted => problem::LINK_DELETED.because("the link has been deleted"),
-    };
-    let error = format!("{:?}", problem.detail);
-    Some(problem.with("error", error))
 }
 
 /// Codes that are no links, whatever the log says: in any mix of cases, as numbers, in order.
@@ -79,6 +64,8 @@ struct Turn {
     at_us: u64,
     /// The same, µs since 1970 UTC.
     wall_us: u64,
+    /// The view; another once the log has been emptied.
+    live: Option<Arc<Live<Links>>>,
 }
 
 /// A thread's way to links.
@@ -86,7 +73,7 @@ pub(crate) struct Redirects {
     shell: Arc<Shell>,
     reserved: Reserved,
     clicks: Clicks,
-    turn: Option<Turn>,
+    turn: Turn,
 }
 
 impl Redirects {
@@ -96,7 +83,8 @@ impl Redirects {
     /// Those of [`Clicks::new`].
     pub(crate) fn new(shell: &Arc<Shell>) -> Result<Redirects, Invalid> {
         let (reserved, clicks) = (Reserved::new(), Clicks::new()?);
-        Ok(Redirects { shell: Arc::clone(shell), reserved, clicks, turn: None })
+        let turn = Turn { at_us: u64::MAX, wall_us: 0, live: None };
+        Ok(Redirects { shell: Arc::clone(shell), reserved, clicks, turn })
     }
 
     /// Whether a code may be a link's at all.
@@ -112,9 +100,40 @@ impl Redirects {
         location: &mut Vec<u8>,
     ) -> Redirected {
         let Visiting { code, visit, visitor, now_us } = visiting;
+        if self.turn.at_us != now_us {
+            let (wall_us, live) = (self.shell.clock.wall_us(), self.shell.node.links());
+            self.turn = Turn { at_us: now_us, wall_us, live };
+        }
+        let Turn { wall_us, live, .. } = &self.turn;
+        let Some(folded) = live.as_ref().and_then(|live| live.folded()) else {
+            return Redirected::Foreign;
+        };
         let Some(code) = Code::parse(code).filter(|_| self.serves(code)) else {
             return Redirected::Foreign;
         };
-        Redirected::Foreign
+        match links::of_lookup(code, folded.lookup(code, *wall_us, location)) {
+            Ok(()) => {
+                self.clicks.record(intake, code, visit, visitor, *wall_us);
+                Redirected::Found
+            }
+            Err(problem) => Redirected::Refused(links::with_error(problem)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_words_are_no_links_in_any_mix_of_cases() {
+        let reserved = Reserved::new();
+        for word in routes::reserved_words().filter(|word| Code::parse(word.as_bytes()).is_some()) {
+            let upper = word.to_ascii_uppercase();
+            assert!(reserved.holds(word.as_bytes()) && reserved.holds(upper.as_bytes()), "{word}");
+        }
+        for code in ["Yci", "0123456789", "healthy", "h", "HEALTHZ", "zzzzzzzzzz"] {
+            assert_eq!(reserved.holds(code.as_bytes()), routes::is_reserved(code), "{code}");
+        }
     }
 }

@@ -57,10 +57,10 @@ impl VisitorKey {
     /// A key nobody knows. Should the system give no randomness, one that at least cannot be
     /// turned back into this one.
     fn next(&self, day: u64) -> VisitorKey {
-        let mut fresh = [0; 32];
-        if let Err(error) = random::fill(&mut fresh) {
+        let fresh = random::bytes::<32>().unwrap_or_else(|error| {
             tracing::error!(%error, "no randomness for the key of visitors; the old key is hashed");
-        }
+            [0; 32]
+        });
         let hash = Sha256::new_with_prefix(self.secret).chain_update(fresh);
         let secret = hash.chain_update(day.to_le_bytes()).finalize().into();
         VisitorKey { day, generation: self.generation.wrapping_add(1), secret }
@@ -92,8 +92,7 @@ impl VisitorKeys {
         let key = match kept {
             Some(key) => key,
             None => {
-                let mut secret = [0; 32];
-                random::fill(&mut secret)?;
+                let secret = random::bytes()?;
                 let key = VisitorKey { day: now_us / DAY_US, generation: 0, secret };
                 write(&path, &key)?;
                 key
