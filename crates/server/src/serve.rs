@@ -208,7 +208,10 @@ fn start_threads(shell: &Arc<Shell>, main: &Runtime) -> Result<Serving, String> 
 /// # Errors
 /// The system gives none.
 #[allow(clippy::disallowed_methods)] // the server's shell: a door for threads
-pub(crate) fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
+pub(crate) fn spawn(
+    name: String,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, String> {
     let thread = std::thread::Builder::new().name(name).spawn(work);
     thread.map_err(|e| format!("a thread cannot start: {e}"))
 }

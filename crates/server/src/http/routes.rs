@@ -142,12 +142,62 @@ table! {
 
 /// First segments of routes to come, and words that people expect not to lead away.
 const RESERVED: &[&str] = &[
-    "about", "admin", "api", "apple", "assets", "auth", "cache", "cart", "config", "console", "css",
-    "db", "debug", "docs", "favicon", "grpc", "help", "img", "index", "js", "kv", "links", "login",
-    "logout", "lookup", "main", "nornicdb", "null", "order", "qr", "query", "queue", "robots",
-    "search", "security", "signup", "sitemap", "sql", "static", "stats", "status", "stream",
-    "streams", "subscribe", "swagger", "tx", "ui", "umadb", "undefined", "update", "v1", "v2", "v3",
-    "well", "wellspring", "ws",
+    "about",
+    "admin",
+    "api",
+    "apple",
+    "assets",
+    "auth",
+    "cache",
+    "cart",
+    "config",
+    "console",
+    "css",
+    "db",
+    "debug",
+    "docs",
+    "favicon",
+    "grpc",
+    "help",
+    "img",
+    "index",
+    "js",
+    "kv",
+    "links",
+    "login",
+    "logout",
+    "lookup",
+    "main",
+    "nornicdb",
+    "null",
+    "order",
+    "qr",
+    "query",
+    "queue",
+    "robots",
+    "search",
+    "security",
+    "signup",
+    "sitemap",
+    "sql",
+    "static",
+    "stats",
+    "status",
+    "stream",
+    "streams",
+    "subscribe",
+    "swagger",
+    "tx",
+    "ui",
+    "umadb",
+    "undefined",
+    "update",
+    "v1",
+    "v2",
+    "v3",
+    "well",
+    "wellspring",
+    "ws",
 ];
 
 /// Whether a word may not be a link's code, in any mix of cases: it is the first segment of a
@@ -270,7 +320,8 @@ fn captures(pattern: &[String], path: &str) -> Option<(String, String)> {
     let mut segments = path.split('/');
     for expected in pattern {
         let segment = segments.next()?;
-        let Some((name, suffix)) = expected.strip_prefix('{').and_then(|e| e.split_once('}')) else {
+        let Some((name, suffix)) = expected.strip_prefix('{').and_then(|e| e.split_once('}'))
+        else {
             if expected != segment {
                 return None;
             }
@@ -402,6 +453,10 @@ mod tests {
             assert!(!is_reserved(word), "{word}");
         }
         // A longer word could not be a code in any case.
-        assert!(RESERVED.iter().all(|word| wellspring_views::links::Code::parse(word.as_bytes()).is_some()));
+        assert!(
+            RESERVED
+                .iter()
+                .all(|word| wellspring_views::links::Code::parse(word.as_bytes()).is_some())
+        );
     }
 }

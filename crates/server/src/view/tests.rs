@@ -112,9 +112,9 @@ fn decisions_at_once_follow_each_other() {
                 _ => Naming::Automatic,
             };
             let command = create(&format!("http://example.com/{}", n % 8), naming);
-            tasks.push(local.spawn_local(async move {
-                live.execute(&[command], None, on).await.unwrap()
-            }));
+            tasks.push(
+                local.spawn_local(async move { live.execute(&[command], None, on).await.unwrap() }),
+            );
         }
         let mut created = Vec::new();
         local

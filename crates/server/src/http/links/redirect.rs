@@ -36,7 +36,6 @@ pub(crate) async fn redirect(shell: Arc<Shell>, request: Request) -> Answer {
     }
     if request.method != Method::HEAD {
         // CLICK
-
     }
     let location = String::from_utf8(location)
         .map_err(|_| problem::INTERNAL.because("a target is not visible ASCII"))?;
