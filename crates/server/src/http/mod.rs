@@ -15,7 +15,7 @@ mod fold;
 pub(crate) mod ingest;
 pub(crate) mod json;
 mod leases;
-mod links;
+pub(crate) mod links;
 mod logs;
 mod openapi;
 pub(crate) mod params;
@@ -31,6 +31,7 @@ pub(crate) mod wire;
 pub(crate) use body::{Body, Source};
 
 use crate::config::Config;
+use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::stats::Stats;
@@ -80,6 +81,8 @@ pub(crate) struct Shell {
     pub(crate) long_reads: Arc<Semaphore>,
     /// One permit for each subscription.
     pub(crate) subscriptions: Arc<Semaphore>,
+    /// The keys under which visitors of links are counted.
+    pub(crate) visitor_keys: VisitorKeys,
     /// Source of request ids: a random start, then counting.
     pub(crate) request_ids: AtomicU64,
 }

@@ -16,7 +16,7 @@ pub(crate) use change::{change, delete};
 pub(crate) use create::create;
 pub(crate) use read::{details, list, stats};
 pub(crate) use redirect::{qr, redirect};
-pub(crate) use refusal::with_error;
+pub(crate) use refusal::{of_lookup, with_error};
 
 use super::params::{Params, reach};
 use super::problem::{self, Problem};

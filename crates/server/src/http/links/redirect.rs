@@ -1,13 +1,13 @@
 //! `GET /{code}` over the general stack (HTTP/2, and connections that the lean loop has handed
 //! over), and `GET /{code}.qr`.
 
-use super::{client_of, code_of, host_of, live, refusal};
+use super::{code_of, host_of, live, refusal};
 use crate::http::params::{Params, within};
 use crate::http::problem;
 use crate::http::{Answer, Request, Response, Shell};
+use crate::links::{REDIRECT_CACHING, Told, record_click};
 use hyper::Method;
 use std::sync::Arc;
-use wellspring_views::links::Lookup;
 
 /// Sides of a QR code that may be asked for, in px.
 const MIN_SIZE_PX: u64 = 16;
@@ -22,20 +22,16 @@ pub(crate) async fn redirect(shell: Arc<Shell>, request: Request) -> Answer {
         None => live.caught_up(0, std::time::Duration::ZERO).await?,
     };
     let mut location = Vec::with_capacity(128);
-    match folded.lookup(code, shell.clock.wall_us(), &mut location) {
-        Lookup::Found => {}
-        Lookup::Unknown => return Err(refusal::unknown(code)),
-        Lookup::Deleted => return Err(refusal::deleted(code)),
-        Lookup::Disabled => {
-            let detail = format!("the link {code} is disabled for now");
-            return Err(problem::LINK_DISABLED.because(detail));
-        }
-        Lookup::Expired => {
-            return Err(problem::LINK_EXPIRED.because(format!("the link {code} has expired")));
-        }
-    }
+    refusal::of_lookup(code, folded.lookup(code, shell.clock.wall_us(), &mut location))?;
     if request.method != Method::HEAD {
-        // CLICK
+        let value = |name: &str| request.headers.get(name).map(|value| value.as_bytes());
+        let forwarded = request.headers.get_all("x-forwarded-for").iter();
+        let told = Told {
+            agent: value("user-agent"),
+            referrer: value("referer"),
+            forwarded: forwarded.map(|value| value.as_bytes()).collect(),
+        };
+        record_click(&shell, code, &told, request.peer);
     }
     let location = String::from_utf8(location)
         .map_err(|_| problem::INTERNAL.because("a target is not visible ASCII"))?;
@@ -43,7 +39,7 @@ pub(crate) async fn redirect(shell: Arc<Shell>, request: Request) -> Answer {
     Ok(Response { content_type: "", ..Response::json(302, "") }
         .with("location", location)
         .with("referrer-policy", policy.to_owned())
-        .with("cache-control", "private, no-store".to_owned()))
+        .with("cache-control", REDIRECT_CACHING.to_owned()))
 }
 
 /// `GET /{code}.qr`: the short URL to be photographed.

@@ -3,7 +3,7 @@
 use super::target;
 use crate::http::json::push_string;
 use crate::http::problem::{self, Problem};
-use wellspring_views::links::{Code, Refusal, Status};
+use wellspring_views::links::{Code, Lookup, Refusal, Status};
 
 /// Adds the member `error`, which the clients of link shorteners look at.
 pub(crate) fn with_error(problem: Box<Problem>) -> Box<Problem> {
@@ -27,6 +27,18 @@ pub(super) fn unknown(code: Code) -> Box<Problem> {
 /// The answer about a code whose link is deleted.
 pub(super) fn deleted(code: Code) -> Box<Problem> {
     problem::LINK_DELETED.because(format!("the link {code} has been deleted"))
+}
+
+/// Whether a link leads anywhere.
+pub(crate) fn of_lookup(code: Code, lookup: Lookup) -> Result<(), Box<Problem>> {
+    let (kind, what) = match lookup {
+        Lookup::Found => return Ok(()),
+        Lookup::Unknown => return Err(unknown(code)),
+        Lookup::Deleted => return Err(deleted(code)),
+        Lookup::Disabled => (&problem::LINK_DISABLED, "is disabled for now"),
+        Lookup::Expired => (&problem::LINK_EXPIRED, "has expired"),
+    };
+    Err(kind.because(format!("the link {code} {what}")))
 }
 
 /// Whether a link's details may be shown.
