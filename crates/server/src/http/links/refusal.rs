@@ -3,7 +3,6 @@
 use super::target;
 use crate::http::json::push_string;
 use crate::http::problem::{self, Problem};
-use crate::view::{ExecuteError, NotFresh};
 use wellspring_views::links::{Code, Lookup, Refusal, Status};
 
 /// Adds the member `error`, which the clients of link shorteners look at.
@@ -61,36 +60,13 @@ pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
     }
 }
 
-impl From<ExecuteError> for Box<Problem> {
-    fn from(error: ExecuteError) -> Box<Problem> {
-        match error {
-            ExecuteError::Append(error) => error.into(),
-            ExecuteError::NotFresh(error) => error.into(),
-        }
-    }
-}
-
-impl From<NotFresh> for Box<Problem> {
-    fn from(error: NotFresh) -> Box<Problem> {
-        let detail = error.to_string();
-        match error {
-            NotFresh::Rebuilding(progress) => problem::VIEW_NOT_READY
-                .because(detail)
-                .with("position", progress.position.to_string())
-                .with("head", progress.head.to_string()),
-            NotFresh::NotYet(_) => problem::NOT_YET.because(detail),
-            NotFresh::NotStored => problem::NOT_YET.because(detail),
-            NotFresh::Failed(_) => problem::IO.because(detail),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn error_of(problem: Box<Problem>) -> (u64, String) {
-        let json: serde_json::Value = serde_json::from_slice(&with_error(problem).to_json()).unwrap();
+        let json: serde_json::Value =
+            serde_json::from_slice(&with_error(problem).to_json()).unwrap();
         (json["status"].as_u64().unwrap(), json["error"].as_str().unwrap().to_owned())
     }
 
