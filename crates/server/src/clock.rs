@@ -127,9 +127,8 @@ fn fraction_us(rest: &mut &[u8]) -> Option<u64> {
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (front, after) = rest.split_at(count);
     *rest = after;
-    let us = (0..6).fold(0, |us, place| {
-        us * 10 + front.get(place).map_or(0, |&byte| u64::from(byte - b'0'))
-    });
+    let us = (0..6)
+        .fold(0, |us, place| us * 10 + front.get(place).map_or(0, |&byte| u64::from(byte - b'0')));
     (count > 0).then_some(us)
 }
 

@@ -3,6 +3,8 @@
 use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
 use crate::http::{Shell, connection, routes};
+use crate::links::VisitorKeys;
+use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::stats::{self, OpenConnection, Stats};
 use bytes::Bytes;
@@ -70,14 +72,19 @@ fn serve(mut config: Config) -> Result<(), String> {
     config.max_connections = connections_that_fit(config.max_connections);
     let clock = crate::clock::system();
     let node = Node::open(&config, Arc::clone(&clock)).map_err(|e| e.to_string())?;
+    let visitor_keys = VisitorKeys::open(&config.data, clock.wall_us()).map_err(|e| {
+        format!("the key of visitors cannot be kept in {}: {e}", config.data.display())
+    })?;
     let (stop, stopping) = watch::channel(false);
     // Each core may have two serving threads.
     let stats = Arc::new(Stats::new(2 * config.threads, routes::TABLE.len()));
     let shell = Arc::new(Shell {
         node,
+        link_settings: LinkSettings::of(&config)?,
         body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
         stats,
         request_ids: AtomicU64::new(first_request_id(clock.wall_us())),
+        visitor_keys,
         clock,
         stopping,
         long_reads: Arc::new(Semaphore::new(config.max_long_reads)),
@@ -206,7 +213,10 @@ fn start_threads(shell: &Arc<Shell>, main: &Runtime) -> Result<Serving, String> 
 /// # Errors
 /// The system gives none.
 #[allow(clippy::disallowed_methods)] // the server's shell: a door for threads
-pub(crate) fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
+pub(crate) fn spawn(
+    name: String,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, String> {
     let thread = std::thread::Builder::new().name(name).spawn(work);
     thread.map_err(|e| format!("a thread cannot start: {e}"))
 }

@@ -35,8 +35,9 @@ pub(crate) async fn ready(shell: Arc<Shell>, _request: Request) -> Answer {
     for (log, view, progress) in shell.node.views() {
         if progress.state != State::Live {
             let Progress { position, head, .. } = progress;
-            let detail =
-                format!("the view {view} of {log} does not answer yet: {position} of {head} events");
+            let detail = format!(
+                "the view {view} of {log} does not answer yet: {position} of {head} events"
+            );
             return Err(problem::VIEW_NOT_READY.because(detail));
         }
     }

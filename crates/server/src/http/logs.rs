@@ -18,7 +18,9 @@ impl From<NodeError> for Box<Problem> {
         match error {
             NodeError::NotFound => problem::LOG_NOT_FOUND.because(detail),
             NodeError::TooMany(limit) => problem::INVALID.because(detail).limit(limit as u64),
-            NodeError::Open { .. } | NodeError::Io { .. } | NodeError::View(_) => problem::IO.because(detail),
+            NodeError::Open { .. } | NodeError::Io { .. } | NodeError::View(_) => {
+                problem::IO.because(detail)
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ mod fold;
 pub(crate) mod ingest;
 pub(crate) mod json;
 mod leases;
-mod links;
+pub(crate) mod links;
 mod logs;
 mod openapi;
 pub(crate) mod params;
@@ -31,6 +31,8 @@ pub(crate) mod wire;
 pub(crate) use body::{Body, Source};
 
 use crate::config::Config;
+use crate::links::VisitorKeys;
+use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::stats::Stats;
 use body_memory::BodyMemory;
@@ -69,6 +71,8 @@ pub(crate) struct Shell {
     pub(crate) stats: Arc<Stats>,
     /// What bodies being received may take of memory.
     pub(crate) body_memory: BodyMemory,
+    /// The settings of links.
+    pub(crate) link_settings: LinkSettings,
     /// The clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// Becomes true when the server stops.
@@ -77,6 +81,8 @@ pub(crate) struct Shell {
     pub(crate) long_reads: Arc<Semaphore>,
     /// One permit for each subscription.
     pub(crate) subscriptions: Arc<Semaphore>,
+    /// The keys under which visitors of links are counted.
+    pub(crate) visitor_keys: VisitorKeys,
     /// Source of request ids: a random start, then counting.
     pub(crate) request_ids: AtomicU64,
 }

@@ -142,20 +142,74 @@ table! {
 
 /// First segments of routes to come, and words that people expect not to lead away.
 const RESERVED: &[&str] = &[
-    "about", "admin", "api", "apple", "assets", "auth", "cache", "cart", "config", "console", "css",
-    "db", "debug", "docs", "favicon", "grpc", "help", "img", "index", "js", "kv", "links", "login",
-    "logout", "lookup", "main", "nornicdb", "null", "order", "qr", "query", "queue", "robots",
-    "search", "security", "signup", "sitemap", "sql", "static", "stats", "status", "stream",
-    "streams", "subscribe", "swagger", "tx", "ui", "umadb", "undefined", "update", "v1", "v2", "v3",
-    "well", "wellspring", "ws",
+    "about",
+    "admin",
+    "api",
+    "apple",
+    "assets",
+    "auth",
+    "cache",
+    "cart",
+    "config",
+    "console",
+    "css",
+    "db",
+    "debug",
+    "docs",
+    "favicon",
+    "grpc",
+    "help",
+    "img",
+    "index",
+    "js",
+    "kv",
+    "links",
+    "login",
+    "logout",
+    "lookup",
+    "main",
+    "nornicdb",
+    "null",
+    "order",
+    "qr",
+    "query",
+    "queue",
+    "robots",
+    "search",
+    "security",
+    "signup",
+    "sitemap",
+    "sql",
+    "static",
+    "stats",
+    "status",
+    "stream",
+    "streams",
+    "subscribe",
+    "swagger",
+    "tx",
+    "ui",
+    "umadb",
+    "undefined",
+    "update",
+    "v1",
+    "v2",
+    "v3",
+    "well",
+    "wellspring",
+    "ws",
 ];
 
 /// Whether a word may not be a link's code, in any mix of cases: it is the first segment of a
 /// route, with `--dev-endpoints` or without, or is kept for one.
 pub(crate) fn is_reserved(word: &str) -> bool {
-    let of_route = |route: &Route| route.path.split('/').nth(1).unwrap_or_default();
-    RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
-        || TABLE.iter().any(|route| of_route(route).eq_ignore_ascii_case(word))
+    reserved_words().any(|reserved| reserved.eq_ignore_ascii_case(word))
+}
+
+/// The words for which [`is_reserved`] says yes, some of them twice.
+pub(crate) fn reserved_words() -> impl Iterator<Item = &'static str> {
+    let of_routes = TABLE.iter().filter_map(|route| route.path.split('/').nth(1));
+    RESERVED.iter().copied().chain(of_routes)
 }
 
 /// A route that was found.
@@ -270,7 +324,8 @@ fn captures(pattern: &[String], path: &str) -> Option<(String, String)> {
     let mut segments = path.split('/');
     for expected in pattern {
         let segment = segments.next()?;
-        let Some((name, suffix)) = expected.strip_prefix('{').and_then(|e| e.split_once('}')) else {
+        let Some((name, suffix)) = expected.strip_prefix('{').and_then(|e| e.split_once('}'))
+        else {
             if expected != segment {
                 return None;
             }
@@ -402,6 +457,10 @@ mod tests {
             assert!(!is_reserved(word), "{word}");
         }
         // A longer word could not be a code in any case.
-        assert!(RESERVED.iter().all(|word| wellspring_views::links::Code::parse(word.as_bytes()).is_some()));
+        assert!(
+            RESERVED
+                .iter()
+                .all(|word| wellspring_views::links::Code::parse(word.as_bytes()).is_some())
+        );
     }
 }

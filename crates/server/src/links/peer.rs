@@ -59,7 +59,10 @@ impl TrustedProxies {
     /// The first entry that is neither.
     pub(crate) fn parse(entries: &[String]) -> Result<TrustedProxies, String> {
         let entries = entries.iter().map(|entry| entry.trim()).filter(|entry| !entry.is_empty());
-        entries.map(|entry| Prefix::parse(entry).ok_or_else(|| entry.to_owned())).collect::<Result<_, _>>().map(TrustedProxies)
+        entries
+            .map(|entry| Prefix::parse(entry).ok_or_else(|| entry.to_owned()))
+            .collect::<Result<_, _>>()
+            .map(TrustedProxies)
     }
 
     /// Whether an address is one of theirs.
@@ -79,8 +82,7 @@ impl TrustedProxies {
         if self.0.is_empty() {
             return Some(client);
         }
-        let mut entries =
-            forwarded.rev().flat_map(|value| value.rsplit(|&byte| byte == b','));
+        let mut entries = forwarded.rev().flat_map(|value| value.rsplit(|&byte| byte == b','));
         while self.holds(client) {
             match entries.next().and_then(address_of) {
                 Some(address) => client = address,

@@ -220,17 +220,25 @@ mod tests {
     #[test]
     fn a_url_back_here_is_told() {
         let set = ["--link-base-url", "https://go.example.com"];
-        for target in ["https://GO.example.com/x", "http://go.example.com", "http://go.example.com.:443"] {
+        for target in
+            ["https://GO.example.com/x", "http://go.example.com", "http://go.example.com.:443"]
+        {
             assert!(is_own(&set, None, target), "{target}");
         }
-        for target in ["http://go.example.com:81", "http://example.com", "http://x.go.example.com"] {
+        for target in ["http://go.example.com:81", "http://example.com", "http://x.go.example.com"]
+        {
             assert!(!is_own(&set, None, target), "{target}");
         }
         assert!(is_own(&[], Some("a.example:81"), "http://a.example:81/x"));
         assert!(!is_own(&[], Some("a.example:81"), "http://a.example/x"));
         assert!(is_own(&[], Some("a.example"), "https://a.example/x"));
         assert!(!is_own(&[], Some("no host"), "http://example.com"));
-        for target in ["http://127.0.0.1:4000", "http://localhost:4000/x", "http://[::1]:4000", "http://0.0.0.0:4000"] {
+        for target in [
+            "http://127.0.0.1:4000",
+            "http://localhost:4000/x",
+            "http://[::1]:4000",
+            "http://0.0.0.0:4000",
+        ] {
             assert!(is_own(&[], None, target), "{target}");
         }
         for target in ["http://127.0.0.1:4001", "http://localhost", "http://10.0.0.1:4000"] {
@@ -245,7 +253,9 @@ mod tests {
     fn what_is_wrong_is_named() {
         let message = |flags: &[&str]| Config::loaded(flags).expect_err("wrong settings");
         assert!(message(&["--trusted-proxies", "10.0.0.0/8,x"]).contains("\"x\""));
-        assert!(message(&["--link-allow-hosts", "a.example,http://b"]).contains("link_allow_hosts"));
+        assert!(
+            message(&["--link-allow-hosts", "a.example,http://b"]).contains("link_allow_hosts")
+        );
         assert!(message(&["--link-deny-hosts", "a..b"]).contains("link_deny_hosts"));
         for bad in ["go.example.com", "ftp://a", "https://a/b", "https://a?b", "https://a//", ""] {
             assert!(message(&["--link-base-url", bad]).contains("link_base_url"), "{bad}");
@@ -257,8 +267,17 @@ mod tests {
     fn lists_come_from_flags_with_commas_and_from_arrays() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("w.toml");
-        std::fs::write(&path, "trusted_proxies = [\"::1\", \"10.0.0.0/8\"]\nlink_creates_per_minute = 7\n").unwrap();
-        let config = Config::for_tests(&["--config", path.to_str().unwrap(), "--link-deny-hosts", "a.example, *.b.example"]);
+        std::fs::write(
+            &path,
+            "trusted_proxies = [\"::1\", \"10.0.0.0/8\"]\nlink_creates_per_minute = 7\n",
+        )
+        .unwrap();
+        let config = Config::for_tests(&[
+            "--config",
+            path.to_str().unwrap(),
+            "--link-deny-hosts",
+            "a.example, *.b.example",
+        ]);
         assert_eq!(config.trusted_proxies, ["::1", "10.0.0.0/8"]);
         assert_eq!(config.link_creates_per_minute, Some(7));
         let hosts = LinkSettings::of(&config).unwrap().hosts;

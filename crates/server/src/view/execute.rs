@@ -222,7 +222,8 @@ impl<V: View> Live<V> {
                 _ => Decided::Batch(Batch { outcomes, answer: None }),
             };
         }
-        let condition = Some(condition).filter(|condition| *condition != AppendCondition::default());
+        let condition =
+            Some(condition).filter(|condition| *condition != AppendCondition::default());
         let append = Append { events, condition, ack: Ack::Durable, key, fence: None };
         deciding.open.push((ticket, None));
         Decided::Batch(Batch { outcomes, answer: Some(self.stage(deciding, append, ticket, on)) })

@@ -4,6 +4,7 @@ use super::{ExecuteError, Executed, Live};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{Append, AppendError, CommitOn, EncodedEvents, Log, Options, RequestKey};
 use wellspring_types::Event;
 use wellspring_views::links::{
@@ -19,7 +20,10 @@ struct World {
 
 impl World {
     fn open(dir: &Path) -> World {
-        let log = Log::open(dir, Options::default()).unwrap();
+        World::over(Log::open(dir, Options::default()).unwrap(), dir)
+    }
+
+    fn over(log: Log, dir: &Path) -> World {
         let context = Context { key: [7; 16], reserved: |word| word == "api" };
         let live = Live::open(log.clone(), dir, context, crate::clock::system()).unwrap();
         World { log, live }
@@ -112,9 +116,9 @@ fn decisions_at_once_follow_each_other() {
                 _ => Naming::Automatic,
             };
             let command = create(&format!("http://example.com/{}", n % 8), naming);
-            tasks.push(local.spawn_local(async move {
-                live.execute(&[command], None, on).await.unwrap()
-            }));
+            tasks.push(
+                local.spawn_local(async move { live.execute(&[command], None, on).await.unwrap() }),
+            );
         }
         let mut created = Vec::new();
         local
@@ -138,6 +142,38 @@ fn decisions_at_once_follow_each_other() {
         created.sort();
         created.dedup();
         assert_eq!(created.len(), 115);
+    });
+    world.close();
+}
+
+#[test]
+fn what_came_to_nothing_is_not_decided_against() {
+    let dir = tempfile::tempdir().unwrap();
+    let storage = SimulatedStorage::new(5);
+    let log = Log::open_on(Arc::new(storage.clone()), Options::default()).unwrap();
+    let world = World::over(log, dir.path());
+    runtime().block_on(async {
+        world.execute(&[create("http://a.example", Naming::Automatic)]).await;
+        let held: u64 = storage.contents().values().map(|file| file.len() as u64).sum();
+        let full = Faults { capacity_bytes: Some(held), ..Faults::default() };
+        for round in 0..20 {
+            storage.set_faults(full);
+            // The segment may have room left, but not for ever.
+            let mut number = 0;
+            let alias = loop {
+                number += 1;
+                let naming = Naming::Alias(code(&format!("a{round}x{number}")));
+                let alias = [create("http://a.example", naming)];
+                match world.live.execute(&alias, None, CommitOn::ThisThread).await {
+                    Ok(executed) => assert_eq!(executed.refused, None),
+                    Err(ExecuteError::Append(AppendError::StorageFull)) => break alias,
+                    Err(other) => panic!("{other:?}"),
+                }
+            };
+            storage.set_faults(Faults::default());
+            let executed = world.execute(&alias).await;
+            assert_eq!((executed.outcomes.len(), executed.refused), (1, None));
+        }
     });
     world.close();
 }

@@ -96,7 +96,9 @@ impl Detail {
     }
 
     fn visitors_before_today(&self) -> u64 {
-        self.days.split_last().map_or(0, |(_, days)| days.iter().map(|d| u64::from(d.visitors)).sum())
+        self.days
+            .split_last()
+            .map_or(0, |(_, days)| days.iter().map(|d| u64::from(d.visitors)).sum())
     }
 
     /// Visitors, each counted once a day.
@@ -114,7 +116,9 @@ impl Detail {
         } else if let Some(visitor) = parse_visitor(&click.visitor) {
             self.today.add(visitor);
         }
-        self.add_agent(agent::index_of(&click.agent).or_else(|| agent::index_of("Other")).unwrap_or(0));
+        self.add_agent(
+            agent::index_of(&click.agent).or_else(|| agent::index_of("Other")).unwrap_or(0),
+        );
         match &click.referrer {
             Some(host) => self.referrers.add(host),
             None => self.direct += 1,
@@ -169,9 +173,13 @@ mod tests {
     #[test]
     fn a_visitor_counts_once_a_day_and_a_bot_never() {
         let clicks = Clicks::default();
-        for (position, day, visitor, bot) in
-            [(1, 0, 7, false), (2, 0, 7, false), (3, 0, 8, true), (4, 1, 7, false), (5, 1, 9, false)]
-        {
+        for (position, day, visitor, bot) in [
+            (1, 0, 7, false),
+            (2, 0, 7, false),
+            (3, 0, 8, true),
+            (4, 1, 7, false),
+            (5, 1, 9, false),
+        ] {
             clicks.add(position, day * DAY_US + 5, &click(visitor, Some("a.example"), bot));
         }
         // Applied again: nothing changes.

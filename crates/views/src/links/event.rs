@@ -113,13 +113,10 @@ impl<'a> Fact<'a> {
         mut tags: impl Iterator<Item = &'t str>,
         data: &'a [u8],
     ) -> Option<Fact<'a>> {
-        let mut code = |prefix: &str| {
-            tags.find_map(|tag| Code::parse(tag.strip_prefix(prefix)?.as_bytes()))
-        };
+        let mut code =
+            |prefix: &str| tags.find_map(|tag| Code::parse(tag.strip_prefix(prefix)?.as_bytes()));
         match event_type {
-            CLICKED => {
-                Some(Fact::Clicked(code(CLICKED_TAG)?, serde_json::from_slice(data).ok()?))
-            }
+            CLICKED => Some(Fact::Clicked(code(CLICKED_TAG)?, serde_json::from_slice(data).ok()?)),
             CREATED => Some(Fact::Created(code(LINK_TAG)?, serde_json::from_slice(data).ok()?)),
             CHANGED => Some(Fact::Changed(code(LINK_TAG)?, serde_json::from_slice(data).ok()?)),
             DELETED => Some(Fact::Deleted(code(LINK_TAG)?)),

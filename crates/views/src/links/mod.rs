@@ -25,8 +25,7 @@ mod visitors;
 
 pub use agent::Agent;
 pub use answer::{
-    Bucket, Details, ListOrder, ListRequest, Page, ReferrerClicks, SeriesPoint, Stats,
-    StatsRequest,
+    Bucket, Details, ListOrder, ListRequest, Page, ReferrerClicks, SeriesPoint, Stats, StatsRequest,
 };
 pub use code::{Code, CodeFault, CodeText, MAX_CODE_CHARS};
 pub use decide::{Change, Command, Context, Create, Naming, Outcome, Refusal, Staged};
@@ -63,8 +62,7 @@ impl View for Links {
     }
 
     fn concern() -> Query {
-        let types =
-            [event::OPENED, event::CREATED, event::CHANGED, event::DELETED, event::CLICKED];
+        let types = [event::OPENED, event::CREATED, event::CHANGED, event::DELETED, event::CLICKED];
         Query::item(&types, &[])
     }
 

@@ -61,9 +61,8 @@ impl Names {
         if end.used >= (FIRST_SLOTS << (2 * end.level)) / 4 * 3 {
             (end.level, end.used) = (end.level + 1, 0);
         }
-        let slots = self.levels[end.level].get_or_init(|| {
-            (0..FIRST_SLOTS << (2 * end.level)).map(|_| Slot::default()).collect()
-        });
+        let slots = self.levels[end.level]
+            .get_or_init(|| (0..FIRST_SLOTS << (2 * end.level)).map(|_| Slot::default()).collect());
         let mut at = first_slot(code, slots.len());
         while slots[at].0.load(Ordering::Relaxed) != 0 {
             at = (at + 1) % slots.len();

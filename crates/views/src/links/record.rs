@@ -78,9 +78,8 @@ pub(super) struct Arena {
 impl Record {
     /// Writes it at `at`; returns the words it takes. Nobody knows of it before its place is published.
     pub(super) fn write(&self, arena: &Arena, at: u64) -> u64 {
-        let more = self.expires_at_us.is_some()
-            || self.changed != self.created
-            || !self.tags.is_empty();
+        let more =
+            self.expires_at_us.is_some() || self.changed != self.created || !self.tags.is_empty();
         let mut next = at;
         let mut put = |word: u64| {
             arena.words.make(next).store(word, Relaxed);

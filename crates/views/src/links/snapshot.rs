@@ -200,9 +200,7 @@ pub(super) fn decode(input: &mut impl Read) -> Result<Links, SnapshotFault> {
     Ok(links)
 }
 
-fn read_record<R: Read>(
-    input: &mut Input<'_, R>,
-) -> Result<(Record, Option<u64>), SnapshotFault> {
+fn read_record<R: Read>(input: &mut Input<'_, R>) -> Result<(Record, Option<u64>), SnapshotFault> {
     let code = Code::from_number(input.number()?)
         .ok_or(SnapshotFault::Malformed("a code has no number"))?;
     let number = input.number()?.checked_sub(1);
