@@ -181,7 +181,10 @@ fn no_code_can_be_the_first_segment_of_a_route() {
     let segments: BTreeSet<&str> = paths.map(|path| path.split('/').nth(1).unwrap()).collect();
     let is_code = |word: &&str| word.len() <= 10 && word.bytes().all(|b| b.is_ascii_alphanumeric());
     let mut words: Vec<&str> = segments.into_iter().filter(is_code).collect();
-    assert!(words.contains(&"health") && words.contains(&"api") && words.contains(&"v1"), "{words:?}");
+    assert!(
+        words.contains(&"health") && words.contains(&"api") && words.contains(&"v1"),
+        "{words:?}"
+    );
     // Kept for later, or for what people expect there.
     words.extend(["favicon", "robots", "admin", "login"]);
     for word in words {
@@ -222,7 +225,9 @@ fn links_lead_neither_back_here_nor_to_hosts_that_are_not_allowed() {
         let problem = refused(&answer, if own.contains("0x7f") { BAD_URL } else { OWN_HOST });
         assert_eq!(problem["field"], "url", "{own}");
     }
-    for denied in ["http://evil.example", "https://a.b.EVIL.example:8080/x", "http://evil.example./"] {
+    for denied in
+        ["http://evil.example", "https://a.b.EVIL.example:8080/x", "http://evil.example./"]
+    {
         refused(&client.post("/api/urls", &json!({"url": denied})).unwrap(), HOST_REFUSED);
     }
     let made = create(&mut client, &json!({"url": "http://notevil.example", "alias": "fine"}));
@@ -234,7 +239,10 @@ fn links_lead_neither_back_here_nor_to_hosts_that_are_not_allowed() {
 
     let server = Server::start_with(&["--link-allow-hosts", "good.example,*.good.example"]);
     let mut client = server.client();
-    refused(&client.post("/api/urls", &json!({"url": "http://other.example"})).unwrap(), HOST_REFUSED);
+    refused(
+        &client.post("/api/urls", &json!({"url": "http://other.example"})).unwrap(),
+        HOST_REFUSED,
+    );
     for url in ["http://good.example", "https://a.good.example/x"] {
         shorten(&mut client, url);
     }
