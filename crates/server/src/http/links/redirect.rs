@@ -1,7 +1,7 @@
 //! `GET /{code}` over the general stack (HTTP/2, and connections that the lean loop has handed
 //! over), and `GET /{code}.qr`.
 
-use super::{client_of, code_of, host_of, live, refusal};
+use super::{code_of, host_of, live, refusal};
 use crate::http::params::{Params, within};
 use crate::http::problem;
 use crate::http::{Answer, Request, Response, Shell};

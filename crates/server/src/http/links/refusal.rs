@@ -3,7 +3,6 @@
 use super::target;
 use crate::http::json::push_string;
 use crate::http::problem::{self, Problem};
-use crate::view::{ExecuteError, NotFresh};
 use wellspring_views::links::{Code, Lookup, Refusal, Status};
 
 /// Adds the member `error`, which the clients of link shorteners look at.
@@ -58,30 +57,6 @@ pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
         Refusal::Url(fault) => target::of_fault(fault),
         Refusal::Tags => problem::INVALID.because(detail).field("tags"),
         Refusal::Exhausted => problem::CODES_EXHAUSTED.because(detail),
-    }
-}
-
-impl From<ExecuteError> for Box<Problem> {
-    fn from(error: ExecuteError) -> Box<Problem> {
-        match error {
-            ExecuteError::Append(error) => error.into(),
-            ExecuteError::NotFresh(error) => error.into(),
-        }
-    }
-}
-
-impl From<NotFresh> for Box<Problem> {
-    fn from(error: NotFresh) -> Box<Problem> {
-        let detail = error.to_string();
-        match error {
-            NotFresh::Rebuilding(progress) => problem::VIEW_NOT_READY
-                .because(detail)
-                .with("position", progress.position.to_string())
-                .with("head", progress.head.to_string()),
-            NotFresh::NotYet(_) => problem::NOT_YET.because(detail),
-            NotFresh::NotStored => problem::NOT_YET.because(detail),
-            NotFresh::Failed(_) => problem::IO.because(detail),
-        }
     }
 }
 
