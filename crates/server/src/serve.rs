@@ -72,8 +72,9 @@ fn serve(mut config: Config) -> Result<(), String> {
     config.max_connections = connections_that_fit(config.max_connections);
     let clock = crate::clock::system();
     let node = Node::open(&config, Arc::clone(&clock)).map_err(|e| e.to_string())?;
-    let visitor_keys = VisitorKeys::open(&config.data, clock.wall_us())
-        .map_err(|e| format!("the key of visitors cannot be kept in {}: {e}", config.data.display()))?;
+    let visitor_keys = VisitorKeys::open(&config.data, clock.wall_us()).map_err(|e| {
+        format!("the key of visitors cannot be kept in {}: {e}", config.data.display())
+    })?;
     let (stop, stopping) = watch::channel(false);
     // Each core may have two serving threads.
     let stats = Arc::new(Stats::new(2 * config.threads, routes::TABLE.len()));

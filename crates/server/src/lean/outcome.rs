@@ -46,7 +46,11 @@ impl<I: Serves> Session<I> {
             }
             Taken::Refused(problem) => {
                 answer::push_problem(self.replies.next(&mut desk.out), &problem, said);
-                desk.tally.others.push(Answered { family: Family::Ingest, status: problem.kind.status, asked });
+                desk.tally.others.push(Answered {
+                    family: Family::Ingest,
+                    status: problem.kind.status,
+                    asked,
+                });
                 said
             }
             Taken::Full => {
@@ -97,7 +101,11 @@ impl<I: Serves> Session<I> {
         let closes = after == After::Close || !skippable || (desk.stopping && last);
         let said = if closes { After::Close } else { After::Keep };
         answer::push_problem(self.replies.next(&mut desk.out), problem, said);
-        desk.tally.others.push(Answered { family: Family::Ingest, status: problem.kind.status, asked });
+        desk.tally.others.push(Answered {
+            family: Family::Ingest,
+            status: problem.kind.status,
+            asked,
+        });
         self.state = match (said, rest) {
             (After::Close, _) => State::Ended,
             (After::Keep, Rest::Length(0)) => State::IDLE,
@@ -109,7 +117,11 @@ impl<I: Serves> Session<I> {
     pub(super) fn give_up(&mut self, desk: &mut Desk<I>, problem: &Problem) {
         answer::push_problem(self.replies.next(&mut desk.out), problem, After::Close);
         let asked = Asked { at_us: desk.now_us, path: None };
-        desk.tally.others.push(Answered { family: Family::Ingest, status: problem.kind.status, asked });
+        desk.tally.others.push(Answered {
+            family: Family::Ingest,
+            status: problem.kind.status,
+            asked,
+        });
         self.state = State::Ended;
     }
 }

@@ -87,7 +87,9 @@ impl Serves for Fake {
         location.extend_from_slice(b"https://example.com/");
         location.extend_from_slice(visiting.code);
         match code.as_str() {
-            "unknown" => Redirected::Refused(problem::NOT_FOUND.because("the fake knows no such link")),
+            "unknown" => {
+                Redirected::Refused(problem::NOT_FOUND.because("the fake knows no such link"))
+            }
             "wait" => Redirected::Foreign,
             _ => {
                 let mut data = Vec::new();

@@ -492,7 +492,9 @@ fn a_repeated_head_with_another_code_is_judged_like_a_new_one() {
 fn a_head_too_long_to_remember_is_understood_each_time() {
     let long = |code: &str| {
         let filling = "y".repeat(3_000);
-        format!("GET /{code} HTTP/1.1\r\nHost: l\r\nCookie: {filling}\r\nUser-Agent: curl/8\r\n\r\n")
+        format!(
+            "GET /{code} HTTP/1.1\r\nHost: l\r\nCookie: {filling}\r\nUser-Agent: curl/8\r\n\r\n"
+        )
     };
     let input = [visit("a"), long("b").into(), long("c").into(), visit("d")].concat();
     for step in [1, 7, 1_000, input.len()] {

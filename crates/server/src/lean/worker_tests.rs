@@ -133,7 +133,9 @@ impl Running {
         let memory = BodyMemory::new(&stats, 1 << 20);
         let intake = Commanded { command: Arc::clone(&command), tickets: 0 };
         let thread = std::thread::spawn(move || {
-            Worker::new(parts, Desk::new(intake, limits, memory, FoundEnds::new("origin"))).unwrap().run();
+            Worker::new(parts, Desk::new(intake, limits, memory, FoundEnds::new("origin")))
+                .unwrap()
+                .run();
         });
         let thread = Some(thread);
         Running { command, address, bell, stop, stats, thread, handed_over }

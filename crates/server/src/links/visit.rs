@@ -94,7 +94,9 @@ mod tests {
             r#"{"visitor":"0123456789abcdef","agent":"Firefox","referrer":"news.example"}"#
         );
         let bot = Told {
-            agent: Some(b"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"),
+            agent: Some(
+                b"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+            ),
             ..Told::default()
         };
         let json: serde_json::Value = serde_json::from_str(&data(&bot)).unwrap();
@@ -105,7 +107,10 @@ mod tests {
     #[test]
     fn several_forwarding_headers_are_one_list() {
         let mut visit = Visit::default();
-        visit.read(&Told { forwarded: vec![b"192.0.2.1, 192.0.2.2", b"192.0.2.3"], ..Told::default() });
+        visit.read(&Told {
+            forwarded: vec![b"192.0.2.1, 192.0.2.2", b"192.0.2.3"],
+            ..Told::default()
+        });
         assert_eq!(visit.forwarded(), b"192.0.2.1, 192.0.2.2,192.0.2.3");
         visit.read(&Told::default());
         assert_eq!(visit.forwarded(), b"");

@@ -168,9 +168,7 @@ impl Visitor {
     /// The name of the client behind a request, who is at `address`.
     pub(crate) fn name(&mut self, key: &VisitorKey, address: Option<IpAddr>) -> VisitorName {
         match self.known {
-            Some((known, generation, name))
-                if known == address && generation == key.generation =>
-            {
+            Some((known, generation, name)) if known == address && generation == key.generation => {
                 name
             }
             _ => {
@@ -230,7 +228,9 @@ mod tests {
     #[test]
     fn a_file_that_is_no_key_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
-        for rubbish in ["", "20000", "20000 xyz\n", "x 00\n", &format!("20000 {}\n", "+0".repeat(32))] {
+        for rubbish in
+            ["", "20000", "20000 xyz\n", "x 00\n", &format!("20000 {}\n", "+0".repeat(32))]
+        {
             fs::write(dir.path().join(FILE), rubbish).unwrap();
             let name = |keys: VisitorKeys| keys.at(NOON_US).name(None);
             let made = name(VisitorKeys::open(dir.path(), NOON_US).unwrap());

@@ -158,17 +158,18 @@ fn what_came_to_nothing_is_not_decided_against() {
         let full = Faults { capacity_bytes: Some(held), ..Faults::default() };
         for round in 0..20 {
             storage.set_faults(full);
-            let alias = [create("http://a.example", Naming::Alias(code(&format!("a{round}"))))];
-            let long = "x".repeat(2_000);
-            let failed = loop {
-                // The segment may have room left, but not for ever.
-                let filler = create(&format!("http://b.example/{long}"), Naming::Automatic);
-                let filled = world.live.execute(&[filler], None, CommitOn::ThisThread).await;
-                if filled.is_err() {
-                    break world.live.execute(&alias, None, CommitOn::ThisThread).await;
+            // The segment may have room left, but not for ever.
+            let mut number = 0;
+            let alias = loop {
+                number += 1;
+                let naming = Naming::Alias(code(&format!("a{round}x{number}")));
+                let alias = [create("http://a.example", naming)];
+                match world.live.execute(&alias, None, CommitOn::ThisThread).await {
+                    Ok(executed) => assert_eq!(executed.refused, None),
+                    Err(ExecuteError::Append(AppendError::StorageFull)) => break alias,
+                    Err(other) => panic!("{other:?}"),
                 }
             };
-            assert!(matches!(failed, Err(ExecuteError::Append(AppendError::StorageFull))));
             storage.set_faults(Faults::default());
             let executed = world.execute(&alias).await;
             assert_eq!((executed.outcomes.len(), executed.refused), (1, None));

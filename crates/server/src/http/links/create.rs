@@ -53,8 +53,8 @@ pub(super) fn parse(
     host: Option<&str>,
     body: &[u8],
 ) -> Result<Create, Box<Problem>> {
-    let create = body::read_create(body, shell.clock.wall_us())
-        .map_err(|fault| of_fault(&fault, body))?;
+    let create =
+        body::read_create(body, shell.clock.wall_us()).map_err(|fault| of_fault(&fault, body))?;
     target::check(&shell.link_settings, host, &create.url)?;
     Ok(create)
 }

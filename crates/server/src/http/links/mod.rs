@@ -58,7 +58,9 @@ fn admit(shell: &Shell, client: Option<IpAddr>) -> Result<(), Box<Problem>> {
     let Some(limiter) = &shell.link_settings.creates else { return Ok(()) };
     limiter.take(client, shell.clock.monotonic_us()).map_err(|seconds| {
         problem::TOO_MANY_LINKS
-            .because(format!("{seconds} s from now there is room for another link from this address"))
+            .because(format!(
+                "{seconds} s from now there is room for another link from this address"
+            ))
             .limit(limiter.per_minute())
             .retry(problem::Retry::Seconds(seconds))
     })
@@ -73,7 +75,9 @@ struct Fresh {
 impl Fresh {
     /// What is folded. It answers: it has been waited for.
     fn folded(&self) -> Result<&Folded, Box<Problem>> {
-        self.live.folded().ok_or_else(|| problem::VIEW_NOT_READY.because("the view is being rebuilt"))
+        self.live
+            .folded()
+            .ok_or_else(|| problem::VIEW_NOT_READY.because("the view is being rebuilt"))
     }
 }
 
@@ -87,7 +91,9 @@ async fn fresh(shell: &Shell, request: &Request, params: &Params) -> Result<Fres
         Some("cached") => true,
         Some(other) => {
             return Err(problem::INVALID
-                .because(format!("consistency must be local, linearizable or cached, not {other:?}"))
+                .because(format!(
+                    "consistency must be local, linearizable or cached, not {other:?}"
+                ))
                 .field("consistency"));
         }
     };

@@ -92,11 +92,8 @@ pub(crate) async fn stats(shell: Arc<Shell>, request: Request) -> Answer {
             return Err(problem::INVALID.because(detail).field("bucket"));
         }
     };
-    let wanted = StatsRequest {
-        bucket,
-        from_us: moment(&params, "from")?,
-        to_us: moment(&params, "to")?,
-    };
+    let wanted =
+        StatsRequest { bucket, from_us: moment(&params, "from")?, to_us: moment(&params, "to")? };
     let fresh = fresh(&shell, &request, &params).await?;
     let folded = fresh.folded()?;
     let details = folded.details(code).ok_or_else(|| refusal::unknown(code))?;

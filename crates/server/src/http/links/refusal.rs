@@ -65,7 +65,8 @@ mod tests {
     use super::*;
 
     fn error_of(problem: Box<Problem>) -> (u64, String) {
-        let json: serde_json::Value = serde_json::from_slice(&with_error(problem).to_json()).unwrap();
+        let json: serde_json::Value =
+            serde_json::from_slice(&with_error(problem).to_json()).unwrap();
         (json["status"].as_u64().unwrap(), json["error"].as_str().unwrap().to_owned())
     }
 
