@@ -93,10 +93,10 @@ impl Shell {
         *self.stopping.borrow()
     }
 
-    /// One over this data folder, with nobody who listens.
+    /// One over this data folder and with these flags, and nobody who listens.
     #[cfg(test)]
-    pub(crate) fn for_tests(data: &std::path::Path) -> Arc<Shell> {
-        let config = Config::for_tests(&["--data", data.to_str().unwrap()]);
+    pub(crate) fn for_tests(data: &std::path::Path, flags: &[&str]) -> Arc<Shell> {
+        let config = Config::for_tests(&[&["--data", data.to_str().unwrap()], flags].concat());
         let clock = crate::clock::system();
         let stats = Arc::new(Stats::new(1, 1));
         Arc::new(Shell {

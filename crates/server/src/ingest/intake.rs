@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn requests_to_a_log_that_has_closed_cost_no_partition() {
         let dir = tempfile::tempdir().unwrap();
-        let shell = Shell::for_tests(dir.path());
+        let shell = Shell::for_tests(dir.path(), &[]);
         let mut intake = Intake::new(&shell, Order::First, Arc::new(|| {}));
         let target = intake.target("/e").unwrap().unwrap();
         assert!(matches!(intake.take(&target, Media::Unspecified, b"1"), Taken::Accepted));

@@ -149,8 +149,8 @@ mod tests {
     }
 
     impl Thread {
-        fn start(data: &std::path::Path) -> Thread {
-            let shell = Shell::for_tests(data);
+        fn start(data: &std::path::Path, flags: &[&str]) -> Thread {
+            let shell = Shell::for_tests(data, flags);
             let intake = Intake::new(&shell, Order::First, Arc::new(|| {}));
             let redirects = Redirects::new(&shell).unwrap();
             let visitor = Visitor::at(Some("192.0.2.7".parse().unwrap()));
@@ -164,8 +164,13 @@ mod tests {
 
         /// What a visit comes to, and what was appended.
         fn visit(&mut self, code: &str) -> (Redirected, String) {
+            self.visit_for(code, "")
+        }
+
+        fn visit_for(&mut self, code: &str, forwarded: &str) -> (Redirected, String) {
             let mut visit = Visit::default();
-            visit.read(&Told { agent: Some(b"curl/8.5.0"), ..Told::default() });
+            let forwarded = vec![forwarded.as_bytes()];
+            visit.read(&Told { agent: Some(b"curl/8.5.0"), forwarded, ..Told::default() });
             let visiting = Visiting {
                 code: code.as_bytes(),
                 visit: &visit,
@@ -176,6 +181,23 @@ mod tests {
             let mut location = Vec::new();
             let became = self.redirects.redirect(&mut self.intake, visiting, &mut location);
             (became, String::from_utf8(location).unwrap())
+        }
+
+        /// The data of the clicks of a code, stored so far.
+        fn clicks(&self, code: &str) -> Vec<String> {
+            let snapshot = self.shell.node.get(MAIN).unwrap().snapshot();
+            let query = Query::item(&["LinkClicked"], &[&format!("clicked:{code}")]);
+            let mut clicks = snapshot.read(&query, ReadOptions::default());
+            let mut seen = Vec::new();
+            while let Some(click) = clicks.next().unwrap() {
+                seen.push(String::from_utf8(click.data().to_vec()).unwrap());
+            }
+            seen
+        }
+
+        fn name_of(&self, address: &str) -> String {
+            let key = self.shell.visitor_keys.at(self.shell.clock.wall_us());
+            String::from_utf8(key.name(address.parse().ok()).to_vec()).unwrap()
         }
 
         /// Waits until all that was taken is stored and folded.
@@ -192,7 +214,7 @@ mod tests {
     #[test]
     fn a_link_leads_where_the_log_says_and_each_visit_is_an_event() {
         let dir = tempfile::tempdir().unwrap();
-        let mut thread = Thread::start(dir.path());
+        let mut thread = Thread::start(dir.path(), &[]);
         let created = r#"{"url":"http://example.com/a","chosen":"alias"}"#;
         for tag in ["link:abc", "link:health", "link:gone"] {
             thread.event("LinkCreated", tag, created);
@@ -211,25 +233,57 @@ mod tests {
             assert_eq!(problem.more[0].0, "error");
         }
         thread.settle();
-        let log = thread.shell.node.get(MAIN).unwrap();
-        let query = Query::item(&["LinkClicked"], &["clicked:abc"]);
-        let snapshot = log.snapshot();
-        let mut clicks = snapshot.read(&query, ReadOptions::default());
-        let mut seen = Vec::new();
-        while let Some(click) = clicks.next().unwrap() {
-            seen.push(String::from_utf8(click.data().to_vec()).unwrap());
-        }
-        let name = thread.shell.visitor_keys.at(thread.shell.clock.wall_us());
-        let name = String::from_utf8(name.name(thread.visitor.peer()).to_vec()).unwrap();
+        let name = thread.name_of("192.0.2.7");
         let expected = format!(r#"{{"visitor":"{name}","agent":"curl"}}"#);
-        assert_eq!(seen, [&expected[..]; 3]);
-        assert_eq!(log.head(), 4 + 3, "only what led somewhere was recorded");
+        assert_eq!(thread.clicks("abc"), [&expected[..]; 3]);
+        let head = thread.shell.node.get(MAIN).unwrap().head();
+        assert_eq!(head, 4 + 3, "only what led somewhere was recorded");
+    }
+
+    #[test]
+    fn a_visitor_behind_a_trusted_proxy_is_who_the_proxy_says() {
+        let dir = tempfile::tempdir().unwrap();
+        for (flags, proxies) in [(&["--trusted-proxies", "192.0.2.0/24"][..], true), (&[], false)] {
+            let mut thread = Thread::start(&dir.path().join(proxies.to_string()), flags);
+            let created = r#"{"url":"http://example.com/a","chosen":"alias"}"#;
+            thread.event("LinkCreated", "link:abc", created);
+            thread.settle();
+            for client in ["203.0.113.1", "203.0.113.2", "203.0.113.1"] {
+                thread.visit_for("abc", client);
+            }
+            thread.settle();
+            let data = |address: &str| {
+                format!(r#"{{"visitor":"{}","agent":"curl"}}"#, thread.name_of(address))
+            };
+            let expected = if proxies {
+                ["203.0.113.1", "203.0.113.2", "203.0.113.1"].map(data)
+            } else {
+                ["192.0.2.7"; 3].map(data)
+            };
+            assert_eq!(thread.clicks("abc"), expected);
+        }
+    }
+
+    #[test]
+    fn no_event_that_anybody_appends_can_write_headers_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut thread = Thread::start(dir.path(), &[]);
+        let targets =
+            ["http://e.example/\\r\\nSet-Cookie: a=b", "http://e.example/ü\\u0000", "javascript:x"];
+        for target in targets {
+            let created = format!(r#"{{"url":"{target}","chosen":"alias"}}"#);
+            thread.event("LinkCreated", "link:evil", &created);
+            thread.settle();
+            let (_, location) = thread.visit("evil");
+            assert!(location.bytes().all(|byte| byte.is_ascii_graphic()), "{location:?}");
+            assert!(!location.starts_with("javascript"), "{location:?}");
+        }
     }
 
     #[test]
     fn a_click_that_cannot_be_taken_is_counted_and_the_redirect_goes_on() {
         let dir = tempfile::tempdir().unwrap();
-        let mut thread = Thread::start(dir.path());
+        let mut thread = Thread::start(dir.path(), &[]);
         let created = r#"{"url":"http://example.com/a","chosen":"alias"}"#;
         thread.event("LinkCreated", "link:abc", created);
         thread.settle();
