@@ -22,5 +22,6 @@ mod lean;
 mod lifecycle;
 mod numbered;
 mod race;
+mod redirects;
 mod rubbish;
 mod server;
