@@ -1,7 +1,7 @@
 //! Damaged snapshots: an error or a view that works, never a panic, a hang or a great allocation.
 
 use super::history::{World, any_history};
-use super::properties::folded;
+use super::properties::{config, folded};
 use super::questions::{answers, codes, encoded};
 use proptest::prelude::*;
 use std::io::{self, Read};
@@ -31,7 +31,7 @@ fn try_out(bytes: &[u8], world: &World) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(config(60))]
 
     #[test]
     fn a_damaged_snapshot_does_no_harm(

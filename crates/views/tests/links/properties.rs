@@ -11,6 +11,12 @@ use std::sync::Arc;
 use wellspring_views::links::Links;
 use wellspring_views::view::View;
 
+/// Histories are long: a bound on shrinking them. A seed would say little a year on; the examples
+/// in `regressions.rs` do.
+pub(crate) fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { max_shrink_iters: 4_000, failure_persistence: None, ..ProptestConfig::with_cases(cases) }
+}
+
 /// A view of these events.
 pub(crate) fn folded(entries: &[Entry]) -> Links {
     let mut view = Links::new();
@@ -62,7 +68,7 @@ fn snapshot_while_folding(entries: &[Entry], begun: usize, seed: u64) -> Vec<u8>
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { max_shrink_iters: 4_000, ..ProptestConfig::with_cases(150) })]
+    #![proptest_config(config(150))]
 
     /// Answers agree with the naive fold while the history goes on, and in the end; decisions are checked
     /// where they are made. In the end nothing depends on how it got there.

@@ -42,6 +42,10 @@ impl World {
                     self.never_were.extend(created(&decision.outcome));
                     self.open.push((ticket, None));
                     self.fold(position);
+                    if attempt > ATTEMPTS / 2 {
+                        // What has no effect can come before what has.
+                        self.see_all();
+                    }
                 }
                 None => return self.append_own(command, decision, ticket),
             }
