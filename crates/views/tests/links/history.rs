@@ -23,7 +23,8 @@ pub(crate) const URLS: &[&str] = &[
     "http://[2001:db8::1]:8080/",
     "https://a.example/ＩＳＴＡＮＢＵＬ/İ",
 ];
-const BAD_URLS: &[&str] = &["", "ftp://a", "http://", "http://u:p@h/", "http://a b/", "javascript:1"];
+const BAD_URLS: &[&str] =
+    &["", "ftp://a", "http://", "http://u:p@h/", "http://a b/", "javascript:1"];
 const ALIASES: &[&str] =
     &["0", "a1", "Yci", "yCI", "api", "Zed", "zzzzzzzzzz", "promo2026", "A", "000"];
 pub(crate) const TAGS: &[&str] = &["a", "é", "größe", "x:y z", "ad \"q\" \\"];
@@ -58,8 +59,7 @@ pub(crate) enum Step {
 
 pub(crate) fn any_history(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     let n = any::<u8>;
-    let fate =
-        || prop_oneof![6 => Just(Fate::Appended), 1 => Just(Fate::Overtaken), 1 => Just(Fate::Lost)];
+    let fate = || prop_oneof![6 => Just(Fate::Appended), 1 => Just(Fate::Overtaken), 1 => Just(Fate::Lost)];
     let step = prop_oneof![
         8 => (0u8..5, n(), n(), n(), n(), fate()).prop_map(|(naming, pick, url, expires, tags, fate)| {
             Step::Create { naming, pick, url, expires, tags, fate }
@@ -87,7 +87,10 @@ pub(crate) struct World {
     /// Not settled yet, with the last position, or nothing if lost.
     open: Vec<(Ticket, Option<Position>)>,
     next_ticket: Ticket,
+    /// Counters this process has given.
     numbers: HashSet<u64>,
+    /// Counters there are, others' included.
+    counted: u64,
     /// Links that were created by a decision which came to nothing: others may have been decided on them.
     never_were: HashSet<Code>,
 }
@@ -103,6 +106,7 @@ impl World {
             open: Vec::new(),
             next_ticket: 1,
             numbers: HashSet::new(),
+            counted: 0,
             never_were: HashSet::new(),
         }
     }
@@ -187,9 +191,8 @@ impl World {
     }
 
     fn numbered(&self, ahead: u64) -> Code {
-        let number = self.numbers.iter().max().map_or(0, |most| most + 1) + ahead;
         let key = self.oracle.key.unwrap_or_default();
-        Permutation::new(key).code(number).expect("a small number")
+        Permutation::new(key).code(self.counted + ahead).expect("a small number")
     }
 
     fn pick_expiry(&self, pick: u8) -> Option<u64> {
@@ -209,8 +212,10 @@ impl World {
         let hosts = if bit(1) { 100 } else { 4 };
         for nth in 0..count {
             let turn = mixed(nth + u64::from(style) * 1_000);
-            let family = agent::FAMILIES[(turn >> 8) as usize % if bit(2) { 80 } else { 3 } % agent::FAMILIES.len()];
-            let mut data = json!({"visitor": format!("{:016x}", mixed(turn % people)), "agent": family});
+            let family = agent::FAMILIES
+                [(turn >> 8) as usize % if bit(2) { 80 } else { 3 } % agent::FAMILIES.len()];
+            let mut data =
+                json!({"visitor": format!("{:016x}", mixed(turn % people)), "agent": family});
             if turn >> 16 & 3 > 0 {
                 data["referrer"] = format!("h{}.example", (turn >> 20) % hosts).into();
             }
@@ -220,7 +225,11 @@ impl World {
             if bit(4) {
                 self.journal.now_us += turn % (HOUR_US / 2);
             }
-            self.append(Event::json("LinkClicked", &[&format!("clicked:{code}")], &data.to_string()));
+            self.append(Event::json(
+                "LinkClicked",
+                &[&format!("clicked:{code}")],
+                &data.to_string(),
+            ));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::journal::Entry;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use wellspring_types::Position;
 use wellspring_views::links::event::Key;
@@ -62,17 +63,22 @@ impl Oracle {
             texts.filter_map(|text| Code::check(text.as_bytes()).ok()).next()
         };
         match (event.event_type.as_str(), data) {
-            ("LinksOpened", Some(data)) => {
-                let tagged = event.tags.iter().any(|tag| tag == "links");
-                self.key = self.key.or_else(|| opening_key(&data).filter(|_| tagged));
+            ("LinksOpened", data) if event.tags.iter().any(|tag| tag == "links") => {
+                let rubbish = || Sha256::digest(&event.data)[..16].try_into().expect("16 bytes");
+                let key = || data.as_ref().and_then(opening_key).unwrap_or_else(rubbish);
+                self.key.get_or_insert_with(key);
             }
-            ("LinkCreated", Some(data)) => _ = code("link:").and_then(|c| self.create(entry, c, &data)),
+            ("LinkCreated", Some(data)) => {
+                _ = code("link:").and_then(|c| self.create(entry, c, &data))
+            }
             ("LinkChanged", Some(data)) => _ = code("link:").and_then(|c| self.change(c, &data)),
             ("LinkDeleted", _) => {
                 let at = code("link:").and_then(|code| self.of_code.get(&code));
                 at.into_iter().for_each(|&at| self.links[at].status = Status::Deleted);
             }
-            ("LinkClicked", Some(data)) => _ = code("clicked:").and_then(|c| self.click(entry, c, &data)),
+            ("LinkClicked", Some(data)) => {
+                _ = code("clicked:").and_then(|c| self.click(entry, c, &data))
+            }
             _ => {}
         }
     }

@@ -140,7 +140,8 @@ fn check_stats(found: &Stats, link: &Link, request: &StatsRequest) {
 fn check_series(found: &[SeriesPoint], link: &Link, request: &StatsRequest) {
     let width_us = if request.bucket == Bucket::Hour { HOUR_US } else { DAY_US };
     let within = |start_us: u64| {
-        request.from_us.is_none_or(|us| us <= start_us) && request.to_us.is_none_or(|us| start_us < us)
+        request.from_us.is_none_or(|us| us <= start_us)
+            && request.to_us.is_none_or(|us| start_us < us)
     };
     let series: Vec<_> = link.series(width_us).into_iter().filter(|&(us, _)| within(us)).collect();
     assert_eq!(found.len(), series.len(), "{found:?}");

@@ -14,7 +14,11 @@ use wellspring_views::view::View;
 /// Histories are long: a bound on shrinking them. A seed would say little a year on; the examples
 /// in `regressions.rs` do.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { max_shrink_iters: 4_000, failure_persistence: None, ..ProptestConfig::with_cases(cases) }
+    ProptestConfig {
+        max_shrink_iters: 4_000,
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(cases)
+    }
 }
 
 /// A view of these events.

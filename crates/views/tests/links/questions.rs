@@ -18,8 +18,7 @@ pub(crate) fn codes(oracle: &Oracle) -> Vec<Code> {
 /// Times to ask for, ascending: about the last day, and about the ends of links.
 pub(crate) fn times(oracle: &Oracle, now_us: u64) -> Vec<u64> {
     let ends = oracle.links.iter().filter_map(|link| link.expires_at_us);
-    let mut times: Vec<u64> =
-        ends.take(2).flat_map(|us| [us.saturating_sub(1), us]).collect();
+    let mut times: Vec<u64> = ends.take(2).flat_map(|us| [us.saturating_sub(1), us]).collect();
     times.extend([now_us.saturating_sub(DAY_US), now_us]);
     times.sort_unstable();
     times
@@ -39,7 +38,8 @@ pub(crate) fn lists(count: usize) -> Vec<ListRequest> {
             lists.push(ListRequest { limit: 3, tag: tag.clone(), ..plain.clone() });
             lists.push(ListRequest { limit: 3, scan_limit: 2, tag, ..plain.clone() });
         }
-        for search in ["", "EXAMPLE", "ÜBER", "ß", "ПУТЬ", "yci", "GRÖSSE", "istanbul", "nowhere"] {
+        for search in ["", "EXAMPLE", "ÜBER", "ß", "ПУТЬ", "yci", "GRÖSSE", "istanbul", "nowhere"]
+        {
             let search = Some(search.to_owned());
             lists.push(ListRequest { limit: 2, search: search.clone(), ..plain.clone() });
             let tag = Some("a".to_owned());
@@ -59,9 +59,8 @@ pub(crate) fn answers(folded: &Folded, codes: &[Code], times_us: &[u64]) -> Stri
             let location = String::from_utf8(location).expect("visible ASCII");
             writeln!(text, "{code} {found:?} {location}").expect("a text takes all");
         }
-        let stats = [Bucket::Hour, Bucket::Day].map(|bucket| {
-            folded.stats(code, &StatsRequest { bucket, from_us: None, to_us: None })
-        });
+        let stats = [Bucket::Hour, Bucket::Day]
+            .map(|bucket| folded.stats(code, &StatsRequest { bucket, from_us: None, to_us: None }));
         writeln!(text, "{:?} {stats:?}", folded.details(code)).expect("a text takes all");
     }
     for request in lists(folded.count() as usize) {

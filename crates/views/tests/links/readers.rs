@@ -37,23 +37,32 @@ fn events() -> Vec<Entry> {
         events.push(match kind {
             0 | 1 => {
                 links += 1;
-                let number = if nth % 3 == 0 { String::new() } else { format!(",\"number\":{nth}") };
-                let data = format!(r#"{{"url":"https://{code}.example/0","chosen":"alias"{number}}}"#);
+                let number =
+                    if nth % 3 == 0 { String::new() } else { format!(",\"number\":{nth}") };
+                let data =
+                    format!(r#"{{"url":"https://{code}.example/0","chosen":"alias"{number}}}"#);
                 Event::json("LinkCreated", &[&link], &data)
             }
             2 | 3 => {
-                let (on, tag) = (chance >> 40 & 1 == 0, "t".repeat((chance >> 50) as usize % 60 + 1));
-                let data = format!(r#"{{"url":"https://{code}.example/{turn}","enabled":{on},"tags":["{tag}"]}}"#);
+                let (on, tag) =
+                    (chance >> 40 & 1 == 0, "t".repeat((chance >> 50) as usize % 60 + 1));
+                let data = format!(
+                    r#"{{"url":"https://{code}.example/{turn}","enabled":{on},"tags":["{tag}"]}}"#
+                );
                 Event::json("LinkChanged", &[&link], &data)
             }
             4 if chance >> 20 & 15 == 0 => Event::json("LinkDeleted", &[&link], "{}"),
             _ => {
-                let data = format!(r#"{{"visitor":"{chance:016x}","agent":"curl","referrer":"h{}.example"}}"#, chance % 200);
+                let data = format!(
+                    r#"{{"visitor":"{chance:016x}","agent":"curl","referrer":"h{}.example"}}"#,
+                    chance % 200
+                );
                 Event::json("LinkClicked", &[&format!("clicked:{code}")], &data)
             }
         });
     }
-    let entry = |(at, event)| Entry { position: at as u64 + 1, at_us: at as u64 * 10_000_000, event };
+    let entry =
+        |(at, event)| Entry { position: at as u64 + 1, at_us: at as u64 * 10_000_000, event };
     events.into_iter().enumerate().map(entry).collect()
 }
 
@@ -114,7 +123,13 @@ impl Memory {
         self.links = count;
         let order = if turn & 1 == 0 { ListOrder::Newest } else { ListOrder::Oldest };
         let after = Some(mixed(turn) % (count + 1));
-        let page = folded.list(&ListRequest { after, order, limit: 20, scan_limit: 50, ..ListRequest::default() });
+        let page = folded.list(&ListRequest {
+            after,
+            order,
+            limit: 20,
+            scan_limit: 50,
+            ..ListRequest::default()
+        });
         for details in page.links {
             assert!(details.url.starts_with(&format!("https://{}.example/", details.code)));
             self.deleted.entry(details.code).or_insert(false);

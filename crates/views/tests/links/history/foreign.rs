@@ -18,12 +18,16 @@ impl World {
                 // What this process would have given, or will: it counts on from there.
                 let code = self.numbered(near % 50);
                 let number = Permutation::new(self.oracle.key.unwrap_or_default()).number(code);
-                self.numbers.extend(number);
+                self.counted = number.map_or(0, |number| number + 1);
                 created_by_others(code, &json!({"number": number, "chosen": "automatic"}))
             }
-            4 => created_by_others(code, &json!({"url": BAD_URLS[usize::from(number) % BAD_URLS.len()]})),
+            4 => created_by_others(
+                code,
+                &json!({"url": BAD_URLS[usize::from(number) % BAD_URLS.len()]}),
+            ),
             5 => {
-                let tags = [json!(["a", "a"]), json!([""]), json!(["a\u{7}"]), json!(null), json!(7)];
+                let tags =
+                    [json!(["a", "a"]), json!([""]), json!(["a\u{7}"]), json!(null), json!(7)];
                 created_by_others(code, &json!({"tags": tags[usize::from(number) % 5]}))
             }
             6 => {
@@ -50,7 +54,8 @@ impl World {
             21 => Event::json("LinkClicked", &[&format!("link:{code}")], CLICK),
             22 => Event::json("SomethingElse", &[&format!("link:{code}"), "links"], "{}"),
             _ => {
-                let event_type = ["LinkCreated", "LinkChanged", "LinkClicked"][usize::from(number) % 3];
+                let event_type =
+                    ["LinkCreated", "LinkChanged", "LinkClicked"][usize::from(number) % 3];
                 let texts = ["", "{", "null", "7", "\"x\"", "{}", "{\"url\":\"http://a.example/"];
                 let (link, clicked) = (format!("link:{code}"), format!("clicked:{code}"));
                 Event::json(event_type, &[&link, &clicked], texts[usize::from(number / 3) % 7])
@@ -86,6 +91,11 @@ fn foreign_opening(number: u8) -> Event {
     match number % 4 {
         0 => Event::json("LinksOpened", &[], &data),
         1 => Event::json("LinksOpened", &["linked"], &data),
+        2 => Event::json(
+            "LinksOpened",
+            &["more", "links"],
+            ["rubbish", "{}", "{\"key\":\"7\"}"][usize::from(number / 4) % 3],
+        ),
         _ => Event::json("LinksOpened", &["links"], &data),
     }
 }
@@ -106,6 +116,10 @@ fn foreign_click(code: Code, number: u8) -> Event {
         json!({"visitor": "0000000000000001", "agent": "Safari", "bot": true}),
     ];
     let data = data[usize::from(number) % data.len()].to_string();
-    let data = if number & 16 == 0 { data } else { format!(" {} ", data.replace(',', " ,\n ").replace(':', " : ")) };
+    let data = if number & 16 == 0 {
+        data
+    } else {
+        format!(" {} ", data.replace(',', " ,\n ").replace(':', " : "))
+    };
     Event::json("LinkClicked", &[&format!("clicked:{code}")], &data)
 }

@@ -7,7 +7,8 @@ impl World {
         for attempt in 0..ATTEMPTS {
             self.sweep();
             let context = Context { key: self.next_key(), reserved };
-            let decision = match Links::decide(self.live.folded(), &self.staged, &context, command) {
+            let decision = match Links::decide(self.live.folded(), &self.staged, &context, command)
+            {
                 Ok(decision) => decision,
                 Err(refusal) => {
                     if self.open.is_empty() && self.folded == self.journal.head() {
@@ -83,6 +84,7 @@ impl World {
                 let data: Value = serde_json::from_slice(&event.data).expect("JSON");
                 if let Some(number) = data.get("number").and_then(Value::as_u64) {
                     assert!(self.numbers.insert(number), "{number} twice");
+                    self.counted = self.counted.max(number + 1);
                 }
             }
             last = self.append(event);
@@ -169,13 +171,16 @@ impl World {
             self.journal.entries.iter().any(|entry| {
                 entry.event.event_type == "LinkCreated"
                     && entry.event.tags.iter().any(|tag| {
-                        let code = tag.strip_prefix(prefix).map(str::as_bytes).and_then(Code::parse);
+                        let code =
+                            tag.strip_prefix(prefix).map(str::as_bytes).and_then(Code::parse);
                         code.is_some_and(|code| self.oracle.link(code).is_none())
                     })
             })
         };
         match command {
-            Command::Create(Create { naming: Naming::Alias(_) | Naming::Deterministic, .. }) => {
+            Command::Create(Create {
+                naming: Naming::Alias(_) | Naming::Deterministic, ..
+            }) => {
                 assert!(senseless("link:"), "{command:?} is blocked");
             }
             _ => panic!("{command:?} is blocked"),
