@@ -185,6 +185,7 @@ fn start_threads(shell: &Arc<Shell>, main: &Runtime) -> Result<Serving, String> 
             listeners.push(listener.into_std().map_err(|e| e.to_string())?);
         }
     }
+    shell.link_settings.bound_to(address);
     let mut serving = Serving { threads: Vec::new(), wakes: Vec::new() };
     for (index, listener) in listeners.into_iter().enumerate() {
         let arrivals = arrivals(shell, index, listener, &mut serving)?;

@@ -92,6 +92,27 @@ impl Shell {
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
     }
+
+    /// One over this data folder and with these flags, and nobody who listens.
+    #[cfg(test)]
+    pub(crate) fn for_tests(data: &std::path::Path, flags: &[&str]) -> Arc<Shell> {
+        let config = Config::for_tests(&[&["--data", data.to_str().unwrap()], flags].concat());
+        let clock = crate::clock::system();
+        let stats = Arc::new(Stats::new(1, 1));
+        Arc::new(Shell {
+            node: Node::open(&config, Arc::clone(&clock)).unwrap(),
+            link_settings: LinkSettings::of(&config).unwrap(),
+            body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
+            stats,
+            stopping: watch::channel(false).1,
+            long_reads: Arc::new(Semaphore::new(1)),
+            subscriptions: Arc::new(Semaphore::new(1)),
+            visitor_keys: VisitorKeys::open(data, clock.wall_us()).unwrap(),
+            request_ids: Default::default(),
+            clock,
+            config,
+        })
+    }
 }
 
 /// A request as a handler sees it.

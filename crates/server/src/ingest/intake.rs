@@ -338,36 +338,11 @@ fn no_such_log(log: &str) -> Box<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::http::body_memory::BodyMemory;
-    use crate::links::VisitorKeys;
-    use crate::node::Node;
-    use crate::stats::Stats;
-    use tokio::sync::{Semaphore, watch};
-
-    fn shell(dir: &std::path::Path) -> Arc<Shell> {
-        let config = Config::for_tests(&["--data", dir.to_str().unwrap()]);
-        let clock = crate::clock::system();
-        let stats = Arc::new(Stats::new(1, 1));
-        Arc::new(Shell {
-            node: Node::open(&config, Arc::clone(&clock)).unwrap(),
-            link_settings: crate::links::settings::LinkSettings::of(&config).unwrap(),
-            body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
-            stats,
-            clock: Arc::clone(&clock),
-            stopping: watch::channel(false).1,
-            long_reads: Arc::new(Semaphore::new(1)),
-            subscriptions: Arc::new(Semaphore::new(1)),
-            visitor_keys: VisitorKeys::open(dir, clock.wall_us()).unwrap(),
-            request_ids: Default::default(),
-            config,
-        })
-    }
 
     #[test]
     fn requests_to_a_log_that_has_closed_cost_no_partition() {
         let dir = tempfile::tempdir().unwrap();
-        let shell = shell(dir.path());
+        let shell = Shell::for_tests(dir.path(), &[]);
         let mut intake = Intake::new(&shell, Order::First, Arc::new(|| {}));
         let target = intake.target("/e").unwrap().unwrap();
         assert!(matches!(intake.take(&target, Media::Unspecified, b"1"), Taken::Accepted));

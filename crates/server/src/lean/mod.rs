@@ -181,4 +181,7 @@ pub(crate) fn ingest_connection<'a>(
 mod session_tests;
 
 #[cfg(test)]
+mod visit_tests;
+
+#[cfg(test)]
 mod worker_tests;

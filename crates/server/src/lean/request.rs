@@ -26,7 +26,9 @@ impl<I: Serves> Session<I> {
         {
             return Some(used + self.begin(desk, order, &input[..used], &input[used..]));
         }
-        if let Some((code_end, used)) = desk.visited.find(input) {
+        if let Some((code_end, used)) = desk.visited.find(input)
+            && desk.serving.serves_link(&input[head::CODE_AT..code_end])
+        {
             let (head, rest) = input.split_at(used);
             return self.visit(desk, head, code_end, rest.is_empty());
         }

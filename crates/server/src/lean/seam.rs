@@ -40,7 +40,8 @@ pub(crate) trait Serves {
 
     /// Whether `GET /code` is asked of [`redirect`](Self::redirect). If not, it is for the other stack.
     fn serves_link(&mut self, code: &[u8]) -> bool;
-    /// Appends where a link leads to `location`, and records the click.
+    /// Appends where a link leads to `location`, and records the click. Only for a code that
+    /// [`serves_link`](Self::serves_link) says yes to.
     fn redirect(&mut self, visiting: Visiting<'_>, location: &mut Vec<u8>) -> Redirected;
 }
 

@@ -8,7 +8,7 @@ pub(crate) mod settings;
 mod visit;
 mod visitor;
 
-pub(crate) use click::{Clicks, record_click};
+pub(crate) use click::record_click;
 pub(crate) use redirect::{Redirected, Redirects, Visiting};
 pub(crate) use visit::{Told, Visit};
 pub(crate) use visitor::{Visitor, VisitorKeys};

@@ -17,7 +17,7 @@ mod freshness;
 mod recorded;
 mod snapshot;
 
-pub(crate) use execute::{ExecuteError, Executed};
+pub(crate) use execute::ExecuteError;
 pub(crate) use freshness::{NotFresh, all_stored};
 
 use execute::Deciding;

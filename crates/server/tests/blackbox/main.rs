@@ -29,6 +29,7 @@ mod links_rebuild;
 mod links_refused;
 mod numbered;
 mod race;
+mod redirects;
 mod rubbish;
 mod server;
 mod shortener;

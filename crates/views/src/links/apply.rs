@@ -83,6 +83,9 @@ impl Links {
             None => {
                 // Clicks from before there was a link are nobody's.
                 let created = self.folded.record(link).map_or(0, |record| record.created);
+                if event.position() <= created {
+                    return;
+                }
                 self.folded.clicks_or(link, || Clicks::of(Detail::after(created)))
             }
         };

@@ -2,6 +2,7 @@
 
 use super::agent;
 use super::event::{ClickedData, parse_visitor};
+use super::referrer::MAX_REFERRER_BYTES;
 use super::top::Top;
 use super::visitors::Visitors;
 use std::collections::VecDeque;
@@ -119,7 +120,7 @@ impl Detail {
         self.add_agent(
             agent::index_of(&click.agent).or_else(|| agent::index_of("Other")).unwrap_or(0),
         );
-        match &click.referrer {
+        match click.referrer.as_deref().filter(|host| host.len() <= MAX_REFERRER_BYTES) {
             Some(host) => self.referrers.add(host),
             None => self.direct += 1,
         }

@@ -12,9 +12,10 @@ use super::{Code, digest};
 use crate::view::{Decision, Recorded, Ticket};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::atomic::Ordering;
-use wellspring_types::{AppendCondition, Query, QueryItem};
+use wellspring_types::{AppendCondition, Position, Query, QueryItem};
 
 /// How a link gets its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,7 +143,8 @@ struct Pending {
 pub struct Staged {
     opened: Option<(Ticket, Opened)>,
     next: u64,
-    links: HashMap<Code, Pending>,
+    /// Of each link what was decided last, and before.
+    links: HashMap<Code, Vec<Pending>>,
     of_ticket: HashMap<Ticket, Vec<Code>>,
 }
 
@@ -150,6 +152,8 @@ pub struct Staged {
 struct Seen {
     url: String,
     deleted: bool,
+    /// Position of its creation, 0 until that is folded.
+    created: Position,
 }
 
 /// What is folded with what is staged on top.
@@ -160,11 +164,17 @@ struct Ahead<'a> {
 
 impl Ahead<'_> {
     fn link(&self, code: Code) -> Option<Seen> {
-        if let Some(pending) = self.staged.links.get(&code) {
-            return Some(Seen { url: pending.url.clone(), deleted: pending.deleted });
+        let record = self.folded.find(code).and_then(|link| self.folded.record(link));
+        let created = record.as_ref().map_or(0, |record| record.created);
+        match self.staged.last(code) {
+            Some(Pending { url, deleted, .. }) => {
+                Some(Seen { url: url.clone(), deleted: *deleted, created })
+            }
+            None => record.map(|record| {
+                let deleted = record.status == Status::Deleted;
+                Seen { url: record.url, deleted, created }
+            }),
         }
-        let record = self.folded.record(self.folded.find(code)?)?;
-        Some(Seen { url: record.url, deleted: record.status == Status::Deleted })
     }
 
     fn is_taken(&self, code: Code) -> bool {
@@ -198,25 +208,29 @@ pub(super) fn decide(
         Command::Create(create) => decide_create(&ahead, context, create),
         Command::Change(change) => decide_change(&ahead, change),
         Command::Delete { code } => {
-            ahead.alive(*code)?;
+            let link = ahead.alive(*code)?;
             Ok(Decision {
                 events: vec![Fact::Deleted(*code).to_event()],
-                condition: Some(still_there(*code)),
+                condition: Some(still_there(*code, &link)),
                 outcome: Outcome::Deleted(*code),
             })
         }
     }
 }
 
-/// Changes and deletions of others do no harm, but nothing may follow a deletion.
-fn still_there(code: Code) -> AppendCondition {
-    let link = format!("{LINK_TAG}{code}");
-    AppendCondition::not_exists(Query::item(&[DELETED], &[&link]))
+/// Changes of others do no harm, but nothing may follow a deletion. One from before the creation
+/// deleted nothing.
+fn still_there(code: Code, link: &Seen) -> AppendCondition {
+    let deleted = Query::item(&[DELETED], &[&format!("{LINK_TAG}{code}")]);
+    match link.created {
+        0 => AppendCondition::not_exists(deleted),
+        created => AppendCondition::no_match_after(deleted, created),
+    }
 }
 
 fn decide_change(ahead: &Ahead<'_>, change: &Change) -> Result<Decision<Outcome>, Refusal> {
     let Change { code, url, enabled, expires_at_us, tags } = change;
-    ahead.alive(*code)?;
+    let link = ahead.alive(*code)?;
     if let Some(text) = url {
         url::check(text).map_err(Refusal::Url)?;
     }
@@ -233,7 +247,7 @@ fn decide_change(ahead: &Ahead<'_>, change: &Change) -> Result<Decision<Outcome>
     let events = if nothing { Vec::new() } else { vec![Fact::Changed(*code, data).to_event()] };
     Ok(Decision {
         events,
-        condition: (!nothing).then(|| still_there(*code)),
+        condition: (!nothing).then(|| still_there(*code, &link)),
         outcome: Outcome::Changed(*code),
     })
 }
@@ -326,6 +340,11 @@ fn deterministic(ahead: &Ahead<'_>, context: &Context, url: &str) -> Determinist
 }
 
 impl Staged {
+    /// A link as it was last decided to be.
+    fn last(&self, code: Code) -> Option<&Pending> {
+        self.links.get(&code)?.last()
+    }
+
     pub(super) fn stage(&mut self, decision: &Decision<Outcome>, ticket: Ticket) {
         for event in &decision.events {
             let tags = event.tags.iter().map(String::as_str);
@@ -352,14 +371,17 @@ impl Staged {
 
     fn put(&mut self, code: Code, pending: Pending) {
         self.of_ticket.entry(pending.ticket).or_default().push(code);
-        self.links.insert(code, pending);
+        self.links.entry(code).or_default().push(pending);
     }
 
     pub(super) fn settle(&mut self, ticket: Ticket) {
         for code in self.of_ticket.remove(&ticket).unwrap_or_default() {
-            // A later decision about the same link stays.
-            if self.links.get(&code).is_some_and(|pending| pending.ticket == ticket) {
-                self.links.remove(&code);
+            // Other decisions about the same link stay, earlier ones too: this one may have come to nothing.
+            if let Entry::Occupied(mut link) = self.links.entry(code) {
+                link.get_mut().retain(|pending| pending.ticket != ticket);
+                if link.get().is_empty() {
+                    link.remove();
+                }
             }
         }
         if self.opened.as_ref().is_some_and(|(opened, _)| *opened == ticket) {

@@ -3,6 +3,7 @@
 
 use super::Code;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use wellspring_types::{DataKind, Event};
 
@@ -120,10 +121,7 @@ impl<'a> Fact<'a> {
             CREATED => Some(Fact::Created(code(LINK_TAG)?, serde_json::from_slice(data).ok()?)),
             CHANGED => Some(Fact::Changed(code(LINK_TAG)?, serde_json::from_slice(data).ok()?)),
             DELETED => Some(Fact::Deleted(code(LINK_TAG)?)),
-            OPENED => {
-                let data: OpenedData<'_> = serde_json::from_slice(data).ok()?;
-                Some(Fact::Opened(parse_key(&data.key)?))
-            }
+            OPENED => tags.any(|tag| tag == OPENED_TAG).then(|| Fact::Opened(opened_key(data))),
             _ => None,
         }
     }
@@ -159,6 +157,19 @@ impl<'a> Fact<'a> {
 
 fn json(data: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(data).expect("texts and numbers are always JSON")
+}
+
+/// The key in [`OPENED`]. Data that holds none is made into one (SHA-256, the first half): nobody opens
+/// links after such an event, for the condition on it would fail for ever, so it must have opened them.
+fn opened_key(data: &[u8]) -> Key {
+    let read = || {
+        let data: OpenedData<'_> = serde_json::from_slice(data).ok()?;
+        parse_key(&data.key)
+    };
+    read().unwrap_or_else(|| {
+        let digest: [u8; 32] = Sha256::digest(data).into();
+        *digest.first_chunk().expect("32 bytes")
+    })
 }
 
 fn parse_key(hex: &str) -> Option<Key> {
@@ -224,8 +235,14 @@ mod tests {
         assert_eq!(of(CREATED, "link:Yci", "{}"), None);
         assert_eq!(of(CREATED, "link:Y-i", r#"{"url":"http://a","chosen":"alias"}"#), None);
         assert_eq!(of(CLICKED, "link:Yci", r#"{"visitor":"0","agent":"x"}"#), None);
-        assert_eq!(of(OPENED, "links", r#"{"key":"+123456789abcdef0123456789abcdef"}"#), None);
+        assert_eq!(of(OPENED, "linked", r#"{"key":"0123456789abcdef0123456789abcdef"}"#), None);
         assert_eq!(of("Other", "link:Yci", "{}"), None);
         assert!(of(DELETED, "link:Yci", "rubbish").is_some());
+        // Nobody could open links any more: so this did.
+        for rubbish in [r#"{"key":"+123456789abcdef0123456789abcdef"}"#, "", "{}"] {
+            assert!(
+                matches!(of(OPENED, "links", rubbish), Some(Fact::Opened(key)) if key != [0; 16])
+            );
+        }
     }
 }

@@ -35,9 +35,11 @@ fn put_bytes(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
 }
 
 pub(super) fn encode(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
-    // The count first: whatever comes later is not written, but folded again.
+    // The count before what else there is: whatever comes later is not written, but folded again. And
+    // again once they are opened: links from before that, being folded again, would get their counter's place.
     let count = folded.count();
     let opened = folded.opened.get();
+    let count = if opened.is_some() { folded.count() } else { count };
     match opened {
         Some(opened) => {
             put(out, 1)?;

@@ -1,0 +1,110 @@
+//! Damaged snapshots: an error or a view that works, never a panic, a hang or a great allocation.
+
+use super::history::{World, any_history};
+use super::properties::{config, folded};
+use super::questions::{answers, codes, encoded};
+use proptest::prelude::*;
+use std::io::{self, Read};
+use wellspring_views::links::Links;
+use wellspring_views::view::View;
+
+/// Bytes of which nobody may want too many before he has seen any.
+struct Sparing<'a>(&'a [u8]);
+
+impl Read for Sparing<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        assert!(into.len() <= 1 << 20, "{} bytes at once", into.len());
+        self.0.read(into)
+    }
+}
+
+/// Reads a snapshot, and uses what comes of it.
+fn try_out(bytes: &[u8], world: &World) -> bool {
+    let Ok(mut view) = Links::decode(&mut Sparing(bytes)) else { return false };
+    let codes = codes(&world.oracle);
+    let _ = answers(view.folded(), &codes, &[0, u64::MAX]);
+    world.journal.entries.iter().for_each(|entry| view.apply(entry));
+    let _ = answers(view.folded(), &codes, &[0, u64::MAX]);
+    let again = encoded(&view);
+    Links::decode(&mut again.as_slice()).expect("what is written can be read");
+    true
+}
+
+proptest! {
+    #![proptest_config(config(60))]
+
+    #[test]
+    fn a_damaged_snapshot_does_no_harm(
+        steps in any_history(60),
+        damages in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..4), 1..40),
+    ) {
+        let mut world = World::run(&steps);
+        world.fold_all();
+        let whole = encoded(&world.live);
+        prop_assert!(try_out(&whole, &world));
+        for (at, byte, kind) in damages {
+            let (mut bytes, at) = (whole.clone(), at.index(whole.len()));
+            match kind {
+                0 => bytes[at] ^= 1 << (byte % 8),
+                1 => bytes[at] = byte,
+                2 => _ = bytes.splice(at..at, [byte, 0xff, 0xff, 0xff, 0x7f]),
+                _ => {
+                    bytes.truncate(at);
+                    prop_assert!(!try_out(&bytes, &world), "cut at {}", at);
+                    continue;
+                }
+            }
+            try_out(&bytes, &world);
+        }
+    }
+
+    #[test]
+    fn rubbish_is_no_snapshot(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let world = World::new();
+        try_out(&bytes, &world);
+    }
+}
+
+#[test]
+fn every_cut_is_noticed() {
+    let mut world = World::new();
+    for step in super::regressions::varied() {
+        world.step(&step);
+    }
+    let whole = encoded(&folded(&world.journal.entries));
+    for length in 0..whole.len() {
+        assert!(Links::decode(&mut Sparing(&whole[..length])).is_err(), "cut at {length}");
+    }
+}
+
+/// Every byte of a snapshot in turn, as it breaks most.
+#[test]
+fn no_damaged_byte_does_harm() {
+    let mut world = World::new();
+    for step in super::regressions::varied() {
+        world.step(&step);
+    }
+    let whole = encoded(&folded(&world.journal.entries));
+    let registers = whole.len() > 2_048;
+    assert!(registers, "a day with many visitors");
+    let mut seen = 0;
+    for at in 0..whole.len() {
+        // One register is like another.
+        if whole[at] < 8 && at % 61 != 0 {
+            seen += 1;
+            if seen > 200 {
+                continue;
+            }
+        }
+        for with in [
+            &[0xff][..],
+            &[0],
+            &[0xff, 0xff, 0xff, 0xff, 0x0f],
+            &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+        ] {
+            let mut bytes = whole.clone();
+            bytes.splice(at..=at, with.iter().copied());
+            try_out(&bytes, &world);
+        }
+    }
+}

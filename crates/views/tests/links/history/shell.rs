@@ -1,0 +1,217 @@
+//! Executing a command: decide on what is staged, stage, append on the condition, settle.
+
+use super::*;
+
+impl World {
+    pub(crate) fn execute(&mut self, command: &Command, fate: Fate) {
+        for attempt in 0..ATTEMPTS {
+            self.sweep();
+            let context = Context { key: self.next_key(), reserved };
+            let decision = match Links::decide(self.live.folded(), &self.staged, &context, command)
+            {
+                Ok(decision) => decision,
+                Err(refusal) => {
+                    if self.open.is_empty() && self.folded == self.journal.head() {
+                        return self.check_refusal(command, &refusal);
+                    }
+                    self.see_all();
+                    continue;
+                }
+            };
+            if decision.events.is_empty() {
+                if self.open.is_empty() && self.folded == self.journal.head() {
+                    return self.check_nothing(command, decision.outcome);
+                }
+                self.see_all();
+                continue;
+            }
+            let ticket = self.next_ticket;
+            self.next_ticket += 1;
+            Links::stage(&mut self.staged, &decision, ticket);
+            if fate == Fate::Overtaken && attempt == 0 {
+                self.overtake(&decision);
+                let conflict = decision.condition.as_ref().and_then(|c| self.journal.conflict(c));
+                assert!(conflict.is_some(), "nobody noticed who came before {decision:?}");
+            }
+            if fate == Fate::Lost {
+                self.never_were.extend(created(&decision.outcome));
+                return self.open.push((ticket, None));
+            }
+            let condition = decision.condition.as_ref().expect("events come with a condition");
+            match self.journal.conflict(condition) {
+                Some(position) => {
+                    self.never_were.extend(created(&decision.outcome));
+                    self.open.push((ticket, None));
+                    self.fold(position);
+                    if attempt > ATTEMPTS / 2 {
+                        // What has no effect can come before what has.
+                        self.see_all();
+                    }
+                }
+                None => return self.append_own(command, decision, ticket),
+            }
+        }
+        self.check_blocked(command);
+    }
+
+    /// Each process has a key at hand in case nobody has opened the links.
+    fn next_key(&self) -> Key {
+        u128::from(mixed(self.next_ticket / 8)).to_le_bytes()
+    }
+
+    fn see_all(&mut self) {
+        self.fold(self.journal.head());
+        self.sweep();
+    }
+
+    /// Settles what is folded or lost.
+    pub(super) fn sweep(&mut self) {
+        let World { open, staged, folded, .. } = self;
+        open.retain(|&(ticket, last)| {
+            let stays = last.is_some_and(|last| last > *folded);
+            if !stays {
+                Links::settle(staged, ticket);
+            }
+            stays
+        });
+    }
+
+    fn append_own(&mut self, command: &Command, decision: Decision<Outcome>, ticket: Ticket) {
+        self.check_before(command, &decision);
+        let mut last = 0;
+        for event in decision.events {
+            if event.event_type == "LinkCreated" {
+                let data: Value = serde_json::from_slice(&event.data).expect("JSON");
+                if let Some(number) = data.get("number").and_then(Value::as_u64) {
+                    assert!(self.numbers.insert(number), "{number} twice");
+                    self.counted = self.counted.max(number + 1);
+                }
+            }
+            last = self.append(event);
+        }
+        self.open.push((ticket, Some(last)));
+        self.check_after(command, decision.outcome);
+    }
+
+    fn check_before(&self, command: &Command, decision: &Decision<Outcome>) {
+        match decision.outcome {
+            Outcome::Created(code) => {
+                assert!(self.oracle.link(code).is_none(), "{code} is given again");
+                assert!(!reserved(&code.as_text()), "{code} is reserved");
+                if let Command::Create(Create { naming: Naming::Automatic, .. }) = command {
+                    assert_eq!(code.len(), 3);
+                }
+            }
+            Outcome::Changed(code) | Outcome::Deleted(code) => match self.oracle.link(code) {
+                Some(link) => assert_ne!(link.status, Status::Deleted, "{code}"),
+                None => assert!(self.never_were.contains(&code), "{code} never was"),
+            },
+            Outcome::Existing(_) => panic!("what is there needs no events"),
+        }
+    }
+
+    fn check_after(&self, command: &Command, outcome: Outcome) {
+        match (command, outcome) {
+            (Command::Create(create), Outcome::Created(code)) => {
+                let link = self.oracle.link(code).expect("it was created");
+                assert_eq!((&link.url, &link.tags), (&create.url, &create.tags));
+                assert_eq!(link.created, self.journal.head());
+            }
+            (Command::Change(change), Outcome::Changed(code)) => {
+                let Some(link) = self.oracle.link(code) else { return };
+                assert!(change.url.as_ref().is_none_or(|url| *url == link.url));
+                assert!(change.tags.as_ref().is_none_or(|tags| *tags == link.tags));
+            }
+            (Command::Delete { .. }, Outcome::Deleted(code)) => {
+                assert!(self.oracle.link(code).is_none_or(|link| link.status == Status::Deleted));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Everything is known: the refusal must be right.
+    fn check_refusal(&self, command: &Command, refusal: &Refusal) {
+        let link = |code: &Code| self.oracle.link(*code);
+        match (command, refusal) {
+            (Command::Create(create), Refusal::AliasTaken(code)) => {
+                assert_eq!(create.naming, Naming::Alias(*code));
+                assert!(link(code).is_some(), "{code} is free");
+            }
+            (Command::Create(_), Refusal::Reserved(code)) => assert!(reserved(&code.as_text())),
+            (Command::Create(_) | Command::Change(_), Refusal::Url(_) | Refusal::Tags) => {}
+            (Command::Change(_) | Command::Delete { .. }, Refusal::Unknown(code)) => {
+                assert!(link(code).is_none(), "{code} is there");
+            }
+            (Command::Change(_) | Command::Delete { .. }, Refusal::Deleted(code)) => {
+                assert_eq!(link(code).map(|link| link.status), Some(Status::Deleted));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Everything is known and nothing has to happen.
+    fn check_nothing(&self, command: &Command, outcome: Outcome) {
+        match (command, outcome) {
+            (Command::Create(create), Outcome::Existing(code)) => {
+                let link = self.oracle.link(code).expect("it is there");
+                assert_eq!((&link.url, create.naming), (&create.url, Naming::Deterministic));
+                assert_ne!(link.status, Status::Deleted);
+            }
+            (Command::Change(change), Outcome::Changed(code)) => {
+                assert!(change.url.is_none() && change.enabled.is_none());
+                assert!(self.oracle.link(code).is_some());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// All attempts met a conflict: only a creation that makes no sense stands in the way for ever.
+    fn check_blocked(&self, command: &Command) {
+        let senseless = |prefix: &str| {
+            self.journal.entries.iter().any(|entry| {
+                entry.event.event_type == "LinkCreated"
+                    && entry.event.tags.iter().any(|tag| {
+                        let code =
+                            tag.strip_prefix(prefix).map(str::as_bytes).and_then(Code::parse);
+                        code.is_some_and(|code| self.oracle.link(code).is_none())
+                    })
+            })
+        };
+        match command {
+            Command::Create(Create {
+                naming: Naming::Alias(_) | Naming::Deterministic, ..
+            }) => {
+                assert!(senseless("link:"), "{command:?} is blocked");
+            }
+            _ => panic!("{command:?} is blocked"),
+        }
+    }
+
+    /// Appends what the decision rules out.
+    fn overtake(&mut self, decision: &Decision<Outcome>) {
+        let event = match decision.outcome {
+            Outcome::Created(code) => created_by_others(code, &json!({})),
+            Outcome::Changed(code) | Outcome::Deleted(code) => {
+                Event::json("LinkDeleted", &[&format!("link:{code}")], "{}")
+            }
+            Outcome::Existing(_) => panic!("what is there needs no events"),
+        };
+        self.append(event);
+    }
+}
+
+fn created(outcome: &Outcome) -> Option<Code> {
+    match outcome {
+        Outcome::Created(code) => Some(*code),
+        _ => None,
+    }
+}
+
+/// A link of others: its data with these members put in.
+pub(super) fn created_by_others(code: Code, members: &Value) -> Event {
+    let mut data = json!({"url": "https://others.example/", "chosen": "alias"});
+    for (name, value) in members.as_object().expect("members") {
+        data[name] = value.clone();
+    }
+    Event::json("LinkCreated", &[&format!("link:{code}"), "other"], &data.to_string())
+}

@@ -1,0 +1,173 @@
+//! Readers beside the one writer.
+
+use super::history::mixed;
+use super::journal::Entry;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use wellspring_types::Event;
+use wellspring_views::links::{
+    Bucket, Code, Folded, Links, ListOrder, ListRequest, Lookup, Permutation, StatsRequest,
+};
+use wellspring_views::view::View;
+
+const EVENTS: u64 = 200_000;
+const KEY: [u8; 16] = *b"0123456789abcdef";
+
+/// The nth link's code: automatic ones and others take turns.
+fn code(permutation: &Permutation, nth: u64) -> Code {
+    match nth % 3 {
+        0 => Code::from_number((1 << 50) + nth * 7_919).expect("a code"),
+        _ => permutation.code(nth).expect("a code"),
+    }
+}
+
+/// Creations, changes, deletions and clicks, in an order that looks random.
+fn events() -> Vec<Entry> {
+    let permutation = Permutation::new(KEY);
+    let key = format!("{{\"key\":\"{:032x}\"}}", u128::from_be_bytes(KEY));
+    let mut events = vec![Event::json("LinksOpened", &["links"], &key)];
+    let mut links = 0;
+    for turn in 1..EVENTS {
+        let chance = mixed(turn);
+        let kind = if links < 10 { 0 } else { chance % 10 };
+        let nth = if kind < 2 { links } else { (chance >> 8) % links };
+        let code = code(&permutation, nth);
+        let link = format!("link:{code}");
+        events.push(match kind {
+            0 | 1 => {
+                links += 1;
+                let number =
+                    if nth % 3 == 0 { String::new() } else { format!(",\"number\":{nth}") };
+                let data =
+                    format!(r#"{{"url":"https://{code}.example/0","chosen":"alias"{number}}}"#);
+                Event::json("LinkCreated", &[&link], &data)
+            }
+            2 | 3 => {
+                let (on, tag) =
+                    (chance >> 40 & 1 == 0, "t".repeat((chance >> 50) as usize % 60 + 1));
+                let data = format!(
+                    r#"{{"url":"https://{code}.example/{turn}","enabled":{on},"tags":["{tag}"]}}"#
+                );
+                Event::json("LinkChanged", &[&link], &data)
+            }
+            4 if chance >> 20 & 15 == 0 => Event::json("LinkDeleted", &[&link], "{}"),
+            _ => {
+                let data = format!(
+                    r#"{{"visitor":"{chance:016x}","agent":"curl","referrer":"h{}.example"}}"#,
+                    chance % 200
+                );
+                Event::json("LinkClicked", &[&format!("clicked:{code}")], &data)
+            }
+        });
+    }
+    let entry =
+        |(at, event)| Entry { position: at as u64 + 1, at_us: at as u64 * 10_000_000, event };
+    events.into_iter().enumerate().map(entry).collect()
+}
+
+/// What a reader remembers.
+#[derive(Default)]
+struct Memory {
+    clicks: HashMap<Code, u64>,
+    deleted: HashMap<Code, bool>,
+    links: u64,
+}
+
+impl Memory {
+    fn look(&mut self, folded: &Folded, code: Code) {
+        let mut location = Vec::new();
+        let found = folded.lookup(code, 0, &mut location);
+        if found == Lookup::Found {
+            let start = format!("https://{code}.example/");
+            assert!(location.starts_with(start.as_bytes()), "{code}: {location:?}");
+            assert!(location[start.len()..].iter().all(u8::is_ascii_digit));
+        }
+        assert_ne!(found, Lookup::Expired);
+        match self.deleted.get_mut(&code) {
+            Some(deleted) => {
+                assert_ne!(found, Lookup::Unknown, "{code} is gone");
+                assert!(!*deleted || found == Lookup::Deleted, "{code} is back");
+                *deleted = found == Lookup::Deleted;
+            }
+            None if found != Lookup::Unknown => {
+                self.deleted.insert(code, found == Lookup::Deleted);
+            }
+            None => {}
+        }
+    }
+
+    fn ask(&mut self, folded: &Folded, code: Code) {
+        let Some(details) = folded.details(code) else {
+            assert!(!self.deleted.contains_key(&code), "{code} is gone");
+            return;
+        };
+        assert!(details.url.starts_with(&format!("https://{code}.example/")));
+        self.count(code, details.clicks);
+        let request = StatsRequest { bucket: Bucket::Day, from_us: None, to_us: None };
+        let stats = folded.stats(code, &request).expect("it has details");
+        assert_eq!(stats.series.iter().map(|point| point.clicks).sum::<u64>(), stats.clicks);
+        assert_eq!(stats.referrers.iter().map(|r| r.clicks).sum::<u64>(), stats.clicks);
+        assert_eq!(stats.agents.iter().map(|(_, clicks)| clicks).sum::<u64>(), stats.clicks);
+        self.count(code, stats.clicks);
+    }
+
+    fn count(&mut self, code: Code, clicks: u64) {
+        let before = self.clicks.insert(code, clicks).unwrap_or(0);
+        assert!(before <= clicks, "{code}: {before} clicks, then {clicks}");
+    }
+
+    fn list(&mut self, folded: &Folded, turn: u64) {
+        let count = folded.count();
+        assert!(count >= self.links);
+        self.links = count;
+        let order = if turn & 1 == 0 { ListOrder::Newest } else { ListOrder::Oldest };
+        let after = Some(mixed(turn) % (count + 1));
+        let page = folded.list(&ListRequest {
+            after,
+            order,
+            limit: 20,
+            scan_limit: 50,
+            ..ListRequest::default()
+        });
+        for details in page.links {
+            assert!(details.url.starts_with(&format!("https://{}.example/", details.code)));
+            self.deleted.entry(details.code).or_insert(false);
+            self.count(details.code, details.clicks);
+        }
+    }
+}
+
+#[test]
+fn readers_see_what_there_is_while_it_grows() {
+    let entries = events();
+    let mut view = Links::new();
+    let folded = Arc::clone(view.folded());
+    let (done, looks) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for reader in 0..3u64 {
+            let (folded, done, looks) = (&folded, &done, &looks);
+            scope.spawn(move || {
+                let permutation = Permutation::new(KEY);
+                let (mut memory, mut turn) = (Memory::default(), reader << 40);
+                while !done.load(Ordering::Acquire) {
+                    turn += 1;
+                    let nth = mixed(turn) % (folded.count() + 20);
+                    memory.look(folded, code(&permutation, nth));
+                    match turn % 8 {
+                        0 => memory.ask(folded, code(&permutation, nth)),
+                        1 => memory.list(folded, turn >> 3),
+                        _ => {}
+                    }
+                    looks.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        entries.iter().for_each(|entry| view.apply(entry));
+        done.store(true, Ordering::Release);
+    });
+    let looks = looks.into_inner();
+    assert!(looks > 1_000, "only {looks} looks");
+    let rebuilt = super::properties::folded(&entries);
+    assert_eq!(super::questions::encoded(&rebuilt), super::questions::encoded(&view));
+}

@@ -1,0 +1,129 @@
+//! Faults that were found, each by example.
+
+use super::history::{Fate, Step};
+use super::journal::{Entry, Journal};
+use super::properties::folded;
+use super::questions::encoded;
+use wellspring_types::Event;
+use wellspring_views::links::{
+    Bucket, Change, Code, Command, Context, Create, Links, Naming, Outcome, Refusal, Staged,
+    StatsRequest,
+};
+use wellspring_views::view::{Decision, View};
+
+/// A history with something of everything.
+pub(crate) fn varied() -> Vec<Step> {
+    let mut steps = Vec::new();
+    for n in 0..12u8 {
+        let fate = Fate::Appended;
+        steps.push(Step::Create { naming: n % 5, pick: n * 7, url: n, expires: n, tags: n, fate });
+        steps.push(Step::Fold(15));
+        steps.push(Step::Clicks {
+            pick: n * 4,
+            count: if n == 7 { 250 } else { n },
+            style: n.wrapping_mul(31),
+        });
+        steps.push(Step::Change { pick: n * 4, members: 0xff, url: n, expires: n, tags: n, fate });
+    }
+    steps.push(Step::Clicks { pick: 0, count: 250, style: 0b111 });
+    steps
+}
+
+/// A view of events given by type, tag and data, appended a second apart.
+fn view_of(events: &[(&str, &str, &str)]) -> (Links, Vec<Entry>) {
+    let entry = |(at, &(event_type, tag, data)): (usize, &(&str, &str, &str))| Entry {
+        position: at as u64 + 1,
+        at_us: at as u64 * 1_000_000,
+        event: Event::json(event_type, &[tag], data),
+    };
+    let entries: Vec<Entry> = events.iter().enumerate().map(entry).collect();
+    (folded(&entries), entries)
+}
+
+fn code(text: &str) -> Code {
+    Code::parse(text.as_bytes()).expect("a code")
+}
+
+const LINK: &str = r#"{"url":"https://example.com/","chosen":"alias"}"#;
+const CLICK: &str = r#"{"visitor":"0123456789abcdef","agent":"Firefox"}"#;
+
+#[test]
+fn a_click_from_before_the_link_leaves_no_trace_when_it_is_applied_again() {
+    let (mut view, entries) =
+        view_of(&[("LinkClicked", "clicked:Yci", CLICK), ("LinkCreated", "link:Yci", LINK)]);
+    let before = encoded(&view);
+    view.apply(&entries[0]);
+    assert_eq!(encoded(&view), before);
+}
+
+fn decide(view: &Links, staged: &Staged, command: &Command) -> Decision<Outcome> {
+    let context = Context { key: [7; 16], reserved: |_| false };
+    Links::decide(view.folded(), staged, &context, command).expect("no refusal")
+}
+
+fn create(naming: Naming) -> Command {
+    let url = "https://example.com/".to_owned();
+    Command::Create(Create { url, naming, expires_at_us: None, tags: Vec::new() })
+}
+
+fn conflict(entries: Vec<Entry>, decision: &Decision<Outcome>) -> Option<u64> {
+    let journal = Journal { entries, now_us: 0 };
+    journal.conflict(decision.condition.as_ref().expect("a condition"))
+}
+
+#[test]
+fn a_deletion_from_before_the_link_forbids_nothing() {
+    let (view, mut entries) =
+        view_of(&[("LinkDeleted", "link:Yci", "{}"), ("LinkCreated", "link:Yci", LINK)]);
+    let deletion = decide(&view, &Staged::default(), &Command::Delete { code: code("Yci") });
+    assert_eq!(conflict(entries.clone(), &deletion), None);
+    entries.push(Entry { position: 3, ..entries[0].clone() });
+    assert_eq!(conflict(entries, &deletion), Some(3));
+}
+
+#[test]
+fn rubbish_that_opens_links_opens_them() {
+    let (view, entries) = view_of(&[("LinksOpened", "links", "rubbish")]);
+    let creation = decide(&view, &Staged::default(), &create(Naming::Automatic));
+    assert_eq!(creation.events.len(), 1);
+    assert_eq!(conflict(entries, &creation), None);
+    // Without its tag it is nobody's: no condition would have noticed it.
+    let (view, _) = view_of(&[("LinksOpened", "linked", "{}")]);
+    assert_eq!(decide(&view, &Staged::default(), &create(Naming::Automatic)).events.len(), 2);
+}
+
+#[test]
+fn a_change_that_comes_to_nothing_leaves_the_creation_before_it_staged() {
+    let (view, mut staged) = (Links::new(), Staged::default());
+    let creation = decide(&view, &staged, &create(Naming::Alias(code("Yci"))));
+    Links::stage(&mut staged, &creation, 1);
+    let url = Some("https://changed.example/".to_owned());
+    let change = Command::Change(Change {
+        code: code("Yci"),
+        url,
+        enabled: None,
+        expires_at_us: None,
+        tags: None,
+    });
+    let changed = decide(&view, &staged, &change);
+    Links::stage(&mut staged, &changed, 2);
+    Links::settle(&mut staged, 2);
+    let context = Context { key: [7; 16], reserved: |_| false };
+    let again =
+        Links::decide(view.folded(), &staged, &context, &create(Naming::Alias(code("Yci"))));
+    assert_eq!(again.err(), Some(Refusal::AliasTaken(code("Yci"))));
+    Links::settle(&mut staged, 1);
+    decide(&view, &staged, &create(Naming::Alias(code("Yci"))));
+}
+
+#[test]
+fn a_referrer_too_long_to_be_one_is_none() {
+    let long =
+        format!(r#"{{"visitor":"0","agent":"curl","referrer":"{}"}}"#, "a".repeat(1_000_000));
+    let (view, _) =
+        view_of(&[("LinkCreated", "link:Yci", LINK), ("LinkClicked", "clicked:Yci", &long)]);
+    assert!(encoded(&view).len() < 200);
+    let request = StatsRequest { bucket: Bucket::Day, from_us: None, to_us: None };
+    let stats = view.folded().stats(code("Yci"), &request).expect("a link");
+    assert_eq!((stats.referrers[0].referrer.as_ref(), stats.referrers[0].clicks), (None, 1));
+}
