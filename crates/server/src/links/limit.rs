@@ -44,21 +44,38 @@ impl Limiter {
         MINUTE_NS / self.token_ns
     }
 
-    /// Takes a token of `client` at the moment `now_us` of the monotonic clock.
+    /// Takes up to `wanted` tokens of `client`, at least one, at the moment `now_us` of the
+    /// monotonic clock; tells how many.
     ///
     /// # Errors
-    /// There is none left; one comes back in so many seconds, at least 1.
-    pub(crate) fn take(&self, client: Option<IpAddr>, now_us: u64) -> Result<(), u32> {
+    /// There is none left; in so many seconds, at least 1, there will be as many as are wanted,
+    /// or as many as there can be.
+    pub(crate) fn take(
+        &self,
+        client: Option<IpAddr>,
+        wanted: u64,
+        now_us: u64,
+    ) -> Result<u64, u32> {
         let client = client.map(network);
         let now_ns = now_us.saturating_mul(1000);
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let full_ns = buckets.full_ns(&client).max(now_ns) + self.token_ns;
-        let over_ns = (full_ns - now_ns).saturating_sub(MINUTE_NS);
-        if over_ns > 0 {
-            return Err(over_ns.div_ceil(1_000_000_000) as u32);
+        let full_ns = buckets.full_ns(&client).max(now_ns);
+        let room_ns = MINUTE_NS.saturating_sub(full_ns - now_ns);
+        let tokens = wanted.min(room_ns / self.token_ns);
+        if tokens == 0 {
+            let missing_ns = wanted.clamp(1, self.per_minute()) * self.token_ns - room_ns;
+            return Err(missing_ns.div_ceil(1_000_000_000) as u32);
         }
+        buckets.set(client, full_ns + tokens * self.token_ns);
+        Ok(tokens)
+    }
+
+    /// Gives tokens back that were taken and not used.
+    pub(crate) fn put_back(&self, client: Option<IpAddr>, tokens: u64) {
+        let client = client.map(network);
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let full_ns = buckets.full_ns(&client).saturating_sub(tokens * self.token_ns);
         buckets.set(client, full_ns);
-        Ok(())
     }
 }
 
@@ -102,25 +119,38 @@ mod tests {
         let (limiter, client) = (limiter(6), address("1.2.3.4"));
         let mut now_us = 5 * SECOND_US;
         for _ in 0..6 {
-            assert_eq!(limiter.take(client, now_us), Ok(()));
+            assert_eq!(limiter.take(client, 1, now_us), Ok(1));
         }
-        assert_eq!(limiter.take(client, now_us), Err(10));
+        assert_eq!(limiter.take(client, 1, now_us), Err(10));
         now_us += 9 * SECOND_US;
-        assert_eq!(limiter.take(client, now_us), Err(1), "a refusal costs nothing");
+        assert_eq!(limiter.take(client, 1, now_us), Err(1), "a refusal costs nothing");
         now_us += SECOND_US;
-        assert_eq!(limiter.take(client, now_us), Ok(()));
-        assert_eq!(limiter.take(client, now_us), Err(10));
+        assert_eq!(limiter.take(client, 1, now_us), Ok(1));
+        assert_eq!(limiter.take(client, 1, now_us), Err(10));
         // After a quiet minute the bucket is full, and no fuller.
         now_us += 3600 * SECOND_US;
-        let taken = (0..20).take_while(|_| limiter.take(client, now_us).is_ok()).count();
+        let taken = (0..20).take_while(|_| limiter.take(client, 1, now_us).is_ok()).count();
         assert_eq!(taken, 6);
+    }
+
+    #[test]
+    fn as_many_as_there_are_are_taken_at_once_and_what_was_not_used_comes_back() {
+        let (limiter, client) = (limiter(6), address("1.2.3.4"));
+        assert_eq!(limiter.take(client, 4, 0), Ok(4));
+        assert_eq!(limiter.take(client, 4, 0), Ok(2));
+        assert_eq!(limiter.take(client, 2, 0), Err(20));
+        assert_eq!(limiter.take(client, 1000, 0), Err(60), "there are never more than six");
+        limiter.put_back(client, 3);
+        assert_eq!(limiter.take(client, 4, 0), Ok(3));
+        limiter.put_back(client, 1000);
+        assert_eq!(limiter.take(client, 1000, SECOND_US), Ok(6), "nor more than full");
     }
 
     #[test]
     fn in_the_long_run_the_rate_is_kept() {
         let limiter = limiter(600);
         let taken = (0..3600 * 100)
-            .filter(|tick| limiter.take(address("1.2.3.4"), tick * SECOND_US / 100).is_ok())
+            .filter(|tick| limiter.take(address("1.2.3.4"), 1, tick * SECOND_US / 100).is_ok())
             .count();
         assert!((36_000..=36_600).contains(&taken), "{taken}");
     }
@@ -129,13 +159,13 @@ mod tests {
     fn clients_are_apart_and_a_network_is_one_client() {
         let limiter = limiter(1);
         for client in ["1.2.3.4", "1.2.3.5", "2001:db8::1", "2001:db8:0:1::1"].map(address) {
-            assert_eq!(limiter.take(client, 0), Ok(()));
+            assert_eq!(limiter.take(client, 1, 0), Ok(1));
         }
-        assert_eq!(limiter.take(None, 0), Ok(()));
+        assert_eq!(limiter.take(None, 1, 0), Ok(1));
         for client in ["1.2.3.4", "::ffff:1.2.3.4", "2001:db8::ffff", "2001:db8:0:1:8000::"] {
-            assert_eq!(limiter.take(address(client), 0), Err(60), "{client}");
+            assert_eq!(limiter.take(address(client), 1, 0), Err(60), "{client}");
         }
-        assert_eq!(limiter.take(None, 0), Err(60));
+        assert_eq!(limiter.take(None, 1, 0), Err(60));
     }
 
     #[test]
@@ -143,12 +173,12 @@ mod tests {
         let limiter = limiter(1);
         let client = |n: u32| Some(IpAddr::from(n.to_be_bytes()));
         for n in 0..200_000 {
-            assert_eq!(limiter.take(client(n), 0), Ok(()));
+            assert_eq!(limiter.take(client(n), 1, 0), Ok(1));
             let buckets = limiter.buckets.lock().unwrap();
             assert!(buckets.young.len() <= GENERATION && buckets.old.len() <= GENERATION);
         }
-        assert_eq!(limiter.take(client(199_999), 0), Err(60));
-        assert_eq!(limiter.take(client(199_999 - GENERATION as u32), 0), Err(60));
-        assert_eq!(limiter.take(client(0), 0), Ok(()));
+        assert_eq!(limiter.take(client(199_999), 1, 0), Err(60));
+        assert_eq!(limiter.take(client(199_999 - GENERATION as u32), 1, 0), Err(60));
+        assert_eq!(limiter.take(client(0), 1, 0), Ok(1));
     }
 }

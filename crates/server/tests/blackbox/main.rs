@@ -27,6 +27,7 @@ mod links_many;
 mod links_race;
 mod links_rebuild;
 mod links_refused;
+mod links_retry;
 mod numbered;
 mod race;
 mod redirects;

@@ -2,7 +2,7 @@
 
 use crate::clock::parse_rfc3339;
 use crate::http::json::{Cursor, Fault, FaultKind};
-use crate::http::problem::fault_of;
+use crate::http::problem::{self, Problem, fault_of};
 use crate::http::wire::{document, once, rule, unknown};
 use wellspring_types::Invalid;
 use wellspring_types::valid::check_text;
@@ -15,9 +15,47 @@ pub(super) const MAX_BODY_BYTES: usize = 64 << 10;
 /// Longest life that may be asked for, in s: a hundred years.
 const MAX_LIFE_S: u64 = 3_155_760_000;
 
-/// Reads what `POST /api/urls` takes at the moment `now_us`. A URL that is not given is empty;
-/// what it is, is not looked at.
-pub(super) fn read_create(body: &[u8], now_us: u64) -> Outcome<Create> {
+/// A link as it is asked for, whenever that is: what depends on the time is not judged yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// The link, but for a life that is counted from now.
+    link: Create,
+    /// How long it is to live, in s.
+    life_s: Option<u64>,
+}
+
+impl Asked {
+    /// How the link is to be named.
+    pub(super) fn naming(&self) -> Naming {
+        self.link.naming
+    }
+
+    /// Where it is to lead.
+    pub(super) fn url(&self) -> &str {
+        &self.link.url
+    }
+
+    /// What is asked for if it is asked at `now_us`, µs since 1970 UTC.
+    ///
+    /// # Errors
+    /// It would have expired already.
+    pub(super) fn at(&self, now_us: u64) -> Result<Create, Box<Problem>> {
+        let mut link = self.link.clone();
+        if link.expires_at_us.is_some_and(|moment_us| moment_us <= now_us) {
+            return Err(problem::INVALID
+                .because("expires_at lies in the past")
+                .field("expires_at"));
+        }
+        if let Some(seconds) = self.life_s {
+            link.expires_at_us = Some(now_us + seconds * 1_000_000);
+        }
+        Ok(link)
+    }
+}
+
+/// Reads what `POST /api/urls` takes. A URL that is not given is empty; what it is, is not
+/// looked at.
+pub(super) fn read_create(body: &[u8]) -> Outcome<Asked> {
     const KNOWN: &str = "url, alias, deterministic, expires_at, expires_in_s, tags";
     document(body, |cursor| {
         let start = cursor.at();
@@ -34,13 +72,7 @@ pub(super) fn read_create(body: &[u8], now_us: u64) -> Outcome<Create> {
                 "url" => once(&mut url, at, value.string()?.into_owned()),
                 "alias" => once(&mut alias, at, read_alias(value)?),
                 "deterministic" => once(&mut deterministic, at, read_flag(value)?),
-                "expires_at" => {
-                    let moment_us = read_moment(value)?;
-                    if moment_us <= now_us {
-                        return rule(at, "lies in the past");
-                    }
-                    once(&mut expires_at_us, at, moment_us)
-                }
+                "expires_at" => once(&mut expires_at_us, at, read_moment(value)?),
                 "expires_in_s" => once(&mut expires_in_s, at, read_life(value)?),
                 "tags" => once(&mut tags, at, read_tags(value)?),
                 _ => unknown(at, KNOWN),
@@ -56,12 +88,12 @@ pub(super) fn read_create(body: &[u8], now_us: u64) -> Outcome<Create> {
             (None, true) => Naming::Deterministic,
             (None, false) => Naming::Automatic,
         };
-        let expires_at_us = match (expires_at_us, expires_in_s) {
-            (Some(_), Some(_)) => return beside("expires_in_s", "expires_at"),
-            (at_us, in_s) => at_us.or(in_s.map(|seconds| now_us + seconds * 1_000_000)),
-        };
+        if expires_at_us.is_some() && expires_in_s.is_some() {
+            return beside("expires_in_s", "expires_at");
+        }
         let (url, tags) = (url.unwrap_or_default(), tags.unwrap_or_default());
-        Ok(Create { url, naming, expires_at_us, tags })
+        let link = Create { url, naming, expires_at_us, tags };
+        Ok(Asked { link, life_s: expires_in_s })
     })
 }
 
@@ -163,12 +195,12 @@ mod tests {
     const NOW_US: u64 = 1_795_225_406_000_000;
 
     fn create(body: &str) -> Create {
-        read_create(body.as_bytes(), NOW_US).expect("a right body")
+        read_create(body.as_bytes()).expect("a right body").at(NOW_US).expect("a right time")
     }
 
     fn refused(body: &str) -> (u16, String, String) {
-        let fault = read_create(body.as_bytes(), NOW_US).expect_err(body);
-        let problem = of_fault(&fault, body.as_bytes());
+        let asked = read_create(body.as_bytes()).map_err(|fault| of_fault(&fault, body.as_bytes()));
+        let problem = asked.and_then(|asked| asked.at(NOW_US)).expect_err(body);
         (problem.kind.status, problem.field.clone().unwrap_or_default(), problem.detail)
     }
 
@@ -261,7 +293,7 @@ mod tests {
         ) {
             let code = Code::parse(b"Yci").expect("a code");
             for body in [body.as_bytes(), &bytes] {
-                if let Ok(create) = read_create(body, NOW_US) {
+                if let Some(create) = read_create(body).ok().and_then(|asked| asked.at(NOW_US).ok()) {
                     prop_assert!(create.tags.len() <= MAX_TAGS);
                     prop_assert!(create.expires_at_us.is_none_or(|moment_us| moment_us > NOW_US));
                 }

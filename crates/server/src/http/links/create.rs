@@ -1,12 +1,13 @@
 //! `POST /api/urls`.
 
-use super::{admit, body, bulk, client_of, host_of, json, live, refusal, target};
+use super::body::{self, Asked};
+use super::{Allowance, bulk, client_of, host_of, json, live, refusal, target};
 use crate::http::append::{commit_on, digest, idempotency_key};
 use crate::http::params::{Params, content_type, expect_identity, expect_json, negotiate};
 use crate::http::problem::{self, Problem, of_fault};
 use crate::http::{Answer, JSON, NDJSON, Request, Response, Shell};
 use std::sync::Arc;
-use wellspring_log::RequestKey;
+use wellspring_log::{Log, RequestKey};
 use wellspring_types::limits;
 use wellspring_views::links::{Code, Command, Create, Folded, Outcome};
 
@@ -27,16 +28,29 @@ pub(crate) async fn create(shell: Arc<Shell>, mut request: Request) -> Answer {
     }
     expect_json(&request)?;
     let host = host_of(&request);
-    let create = parse(&shell, host, &body)?;
-    admit(&shell, client_of(&shell, &request))?;
+    let asked = parse(&body)?;
     let key = key.map(|key| RequestKey { key, digest: digest(&body) });
     let live = live(&shell)?;
-    let commands = [Command::Create(create)];
+    let allowance = Allowance { shell: &shell, client: client_of(&shell, &request) };
+    let again = seen(request.log()?, key.as_ref())?;
+    // What has become of the time or of the settings is nothing to a retry, and it is free.
+    let commands = if again {
+        Vec::new()
+    } else {
+        let create = judge(&shell, host, &asked)?;
+        allowance.take(1)?;
+        vec![Command::Create(create)]
+    };
     let executed = live.execute(&commands, key, commit_on(&shell, &request)).await?;
     if let Some(refused) = executed.refused {
         return Err(refusal::of_refusal(refused));
     }
-    let (status, code) = match executed.outcomes.last().and_then(|outcome| made(*outcome)) {
+    let replayed = executed.appended.is_some_and(|appended| appended.replayed);
+    let made = executed.outcomes.last().and_then(|outcome| made(*outcome));
+    if !again && (replayed || matches!(made, Some(Made::Before(_)))) {
+        allowance.put_back(1);
+    }
+    let (status, code) = match made {
         Some(Made::Now(code)) => (201, code),
         Some(Made::Before(code)) => (200, code),
         None => return Err(another_request()),
@@ -47,16 +61,27 @@ pub(crate) async fn create(shell: Arc<Shell>, mut request: Request) -> Answer {
     Ok(answer.at(live.position()))
 }
 
-/// Reads and checks one link to make.
-pub(super) fn parse(
+/// Reads one link to make.
+pub(super) fn parse(body: &[u8]) -> Result<Asked, Box<Problem>> {
+    body::read_create(body).map_err(|fault| of_fault(&fault, body))
+}
+
+/// Judges one link to make by the time and the settings as they are now.
+pub(super) fn judge(
     shell: &Shell,
     host: Option<&str>,
-    body: &[u8],
+    asked: &Asked,
 ) -> Result<Create, Box<Problem>> {
-    let create =
-        body::read_create(body, shell.clock.wall_us()).map_err(|fault| of_fault(&fault, body))?;
-    target::check(&shell.link_settings, host, &create.url)?;
-    Ok(create)
+    target::check(&shell.link_settings, host, asked.url())?;
+    asked.at(shell.clock.wall_us())
+}
+
+/// Whether a request with this key has been executed: then this one is a retry.
+pub(super) fn seen(log: &Log, key: Option<&RequestKey>) -> Result<bool, Box<Problem>> {
+    Ok(match key {
+        Some(key) => log.find_request(key)?.is_some(),
+        None => false,
+    })
 }
 
 /// A link that a create came to.

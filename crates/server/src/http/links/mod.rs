@@ -53,17 +53,40 @@ fn client_of(shell: &Shell, request: &Request) -> Option<IpAddr> {
     shell.link_settings.proxies.client(request.peer, forwarded)
 }
 
-/// The client may make so many links a minute; this is one.
-fn admit(shell: &Shell, client: Option<IpAddr>) -> Result<(), Box<Problem>> {
-    let Some(limiter) = &shell.link_settings.creates else { return Ok(()) };
-    limiter.take(client, shell.clock.monotonic_us()).map_err(|seconds| {
-        problem::TOO_MANY_LINKS
-            .because(format!(
-                "{seconds} s from now there is room for another link from this address"
-            ))
-            .limit(limiter.per_minute())
-            .retry(problem::Retry::Seconds(seconds))
-    })
+/// What is left of the links that a client may make in a minute.
+struct Allowance<'a> {
+    shell: &'a Shell,
+    client: Option<IpAddr>,
+}
+
+impl Allowance<'_> {
+    /// Takes up to `wanted` links of it, at least one; tells how many.
+    ///
+    /// # Errors
+    /// 429 with `Retry-After`: by then there is room for the rest.
+    fn take(&self, wanted: u64) -> Result<u64, Box<Problem>> {
+        let Some(limiter) = &self.shell.link_settings.creates else { return Ok(wanted) };
+        let now_us = self.shell.clock.monotonic_us();
+        limiter.take(self.client, wanted, now_us).map_err(|seconds| {
+            let links = match wanted.min(limiter.per_minute()) {
+                1 => "another link".to_owned(),
+                links => format!("{links} more links"),
+            };
+            problem::TOO_MANY_LINKS
+                .because(format!(
+                    "{seconds} s from now there is room for {links} from this address"
+                ))
+                .limit(limiter.per_minute())
+                .retry(problem::Retry::Seconds(seconds))
+        })
+    }
+
+    /// Gives back what came to no new link.
+    fn put_back(&self, links: u64) {
+        if let Some(limiter) = &self.shell.link_settings.creates {
+            limiter.put_back(self.client, links);
+        }
+    }
 }
 
 /// A view that shows what the client asks for, and the position it is at.
