@@ -3,8 +3,8 @@
 use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
 use crate::http::{Shell, connection, routes};
-use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
+use crate::links::{self, VisitorKeys};
 use crate::node::Node;
 use crate::stats::{self, OpenConnection, Stats};
 use bytes::Bytes;
@@ -96,6 +96,8 @@ fn serve(mut config: Config) -> Result<(), String> {
     let drain = Duration::from_millis(shell.config.drain_timeout_ms);
     main.block_on(async {
         let _file_limit = survive_file_limit();
+        let days = Arc::clone(&shell);
+        tokio::spawn(async move { links::turn_daily(&days.visitor_keys, &*days.clock).await });
         let name = signal().await.map_err(|e| format!("signals cannot be watched: {e}"))?;
         tracing::info!(signal = name, "stopping");
         // A second signal means: now.

@@ -48,7 +48,7 @@ impl Clicks {
     ) {
         let shell = intake.shell();
         let key = match self.key {
-            Some(key) if key.is_for(now_us) => key,
+            Some(key) if shell.visitor_keys.is_current(&key, now_us) => key,
             _ => *self.key.insert(shell.visitor_keys.at(now_us)),
         };
         let forwarded = std::iter::once(visit.forwarded());

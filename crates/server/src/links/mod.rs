@@ -11,7 +11,7 @@ mod visitor;
 pub(crate) use click::record_click;
 pub(crate) use redirect::{Redirected, Redirects, Visiting};
 pub(crate) use visit::{Told, Visit};
-pub(crate) use visitor::{Visitor, VisitorKeys};
+pub(crate) use visitor::{Visitor, VisitorKeys, turn_daily};
 
 /// `Cache-Control` of every redirect: the next visit is another click, and the link may change.
 pub(crate) const REDIRECT_CACHING: &str = "private, no-store";

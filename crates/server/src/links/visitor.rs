@@ -3,6 +3,9 @@
 //! The key of the hash is drawn anew each UTC day and the old one is overwritten: from
 //! then on not even we can tell which address a hash was made of. It lies in a file of
 //! the data folder, so that a restart counts nobody twice.
+//!
+//! A click finds the day's key in memory and never touches the disk; [`turn_daily`] looks
+//! after the file, also while nobody visits.
 
 use crate::random;
 use sha2::{Digest, Sha256};
@@ -11,12 +14,19 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use wellspring_log::Clock;
 
 /// Length of a UTC day, µs.
 const DAY_US: u64 = 86_400_000_000;
+/// Longest time without a look at the clock, µs: it may be set, and a machine may sleep.
+const LOOK_US: u64 = 60_000_000;
 /// The file, in the data folder.
 const FILE: &str = "links-visitor-key";
+/// Most bytes of a file that is overwritten; the key's is shorter.
+const SCRUBBED_BYTES: u64 = 4096;
 
 /// Sixteen hexadecimal digits.
 pub(crate) type VisitorName = [u8; 16];
@@ -34,7 +44,7 @@ pub(crate) struct VisitorKey {
 impl VisitorKey {
     /// Whether it is the key at this time, µs since 1970 UTC. A clock that is set back a
     /// little past midnight does not change the key twice.
-    pub(crate) fn is_for(&self, now_us: u64) -> bool {
+    fn is_for(&self, now_us: u64) -> bool {
         let today = now_us / DAY_US;
         today == self.day || today + 1 == self.day
     }
@@ -75,6 +85,10 @@ fn hex_digit(value: u8) -> u8 {
 pub(crate) struct VisitorKeys {
     path: PathBuf,
     current: Mutex<VisitorKey>,
+    /// That of the current key.
+    generation: AtomicU32,
+    /// That of the key in the file, if one of this process' is there. Locked before `current`.
+    on_disk: Mutex<Option<u32>>,
 }
 
 impl VisitorKeys {
@@ -89,32 +103,76 @@ impl VisitorKeys {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
+        // What a crash may have left of a replacement.
+        remove(&replacement(&path))?;
         let key = match kept {
             Some(key) => key,
             None => {
                 let secret = random::bytes()?;
                 let key = VisitorKey { day: now_us / DAY_US, generation: 0, secret };
-                write(&path, &key)?;
+                replace(&path, &key)?;
                 key
             }
         };
-        Ok(VisitorKeys { path, current: Mutex::new(key) })
+        let generation = AtomicU32::new(key.generation);
+        let on_disk = Mutex::new(Some(key.generation));
+        Ok(VisitorKeys { path, current: Mutex::new(key), generation, on_disk })
     }
 
-    /// The key at this time, µs since 1970 UTC. The first to ask on a new day replaces it, which
-    /// takes a small file; a thread keeps its copy while [`VisitorKey::is_for`] says so.
+    /// The key at this time, µs since 1970 UTC. The first to ask on a new day draws it; a thread
+    /// keeps its copy while it [`is_current`](Self::is_current). A clock that goes back never
+    /// brings a key back: there is none but this one.
     pub(crate) fn at(&self, now_us: u64) -> VisitorKey {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock(&self.current);
         if !current.is_for(now_us) {
             *current = current.next(now_us / DAY_US);
-            if let Err(error) = write(&self.path, &current) {
-                tracing::warn!(%error, "the key of visitors was not kept: a restart may count them twice");
-                // Yesterday's must not stay.
-                let _ = fs::remove_file(&self.path);
-            }
+            self.generation.store(current.generation, Ordering::Release);
         }
         *current
     }
+
+    /// Whether a copy is the key at this time, µs since 1970 UTC.
+    #[inline]
+    pub(crate) fn is_current(&self, copy: &VisitorKey, now_us: u64) -> bool {
+        copy.is_for(now_us) && copy.generation == self.generation.load(Ordering::Acquire)
+    }
+
+    /// Makes the file hold the key at this time, µs since 1970 UTC, and no other.
+    fn turn(&self, now_us: u64) {
+        let mut on_disk = lock(&self.on_disk);
+        let key = self.at(now_us);
+        if *on_disk == Some(key.generation) {
+            return;
+        }
+        *on_disk = match replace(&self.path, &key) {
+            Ok(()) => Some(key.generation),
+            Err(error) => {
+                tracing::warn!(%error, "the key of visitors was not kept: a restart may count them twice");
+                // Yesterday's must not stay.
+                for path in [&self.path, &replacement(&self.path)] {
+                    if let Err(error) = remove(path) {
+                        tracing::error!(%error, path = %path.display(), "an old key of visitors cannot be removed");
+                    }
+                }
+                None
+            }
+        };
+    }
+}
+
+/// Replaces the key on disk when a UTC day begins, for as long as the server runs. A replacement
+/// that fails is tried again within a minute.
+pub(crate) async fn turn_daily(keys: &VisitorKeys, clock: &dyn Clock) {
+    loop {
+        let now_us = clock.wall_us();
+        keys.turn(now_us);
+        let rest_us = DAY_US - now_us % DAY_US;
+        tokio::time::sleep(Duration::from_micros(rest_us.min(LOOK_US))).await;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A line: the day as a number, and the secret in hexadecimal digits.
@@ -130,20 +188,47 @@ fn read(bytes: &[u8]) -> Option<VisitorKey> {
     Some(VisitorKey { day: day.parse().ok()?, generation: 0, secret })
 }
 
-/// Replaces the file as a whole; for the owner only. Not forced to the device: a power cut may
-/// cost the key, and then some visitors count twice on that day.
-fn write(path: &Path, key: &VisitorKey) -> io::Result<()> {
-    let new = path.with_extension("new");
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+/// Where a key is written before it takes the file's place.
+fn replacement(path: &Path) -> PathBuf {
+    path.with_extension("new")
+}
+
+/// Replaces the file as a whole; for the owner only. The new key is not forced to the device: a
+/// power cut may cost it, and then some visitors count twice on that day. The old one is
+/// overwritten first, which the device may do elsewhere than where it was.
+fn replace(path: &Path, key: &VisitorKey) -> io::Result<()> {
+    let new = replacement(path);
+    remove(&new)?;
     let digits = key.secret.iter().flat_map(|byte| [hex_digit(byte >> 4), hex_digit(byte & 15)]);
     let digits: String = digits.map(char::from).collect();
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
     file.write_all(format!("{} {digits}\n", key.day).as_bytes())?;
     drop(file);
+    if let Err(error) = scrub(path) {
+        tracing::warn!(%error, "the old key of visitors was unlinked, but not overwritten");
+    }
     fs::rename(&new, path)
+}
+
+/// Overwrites a file and removes it; it may be missing.
+fn remove(path: &Path) -> io::Result<()> {
+    let scrubbed = scrub(path);
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => scrubbed,
+    }
+}
+
+/// Overwrites a file with zeros, down to the device; it may be missing.
+fn scrub(path: &Path) -> io::Result<()> {
+    let mut file = match OpenOptions::new().write(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let length = file.metadata()?.len().min(SCRUBBED_BYTES);
+    file.write_all(&vec![b'0'; length as usize])?;
+    file.sync_data()
 }
 
 /// Who visits over one connection: hashed once for each key.
@@ -213,10 +298,18 @@ mod tests {
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let keys = open(NOON_US + 1);
+        keys.turn(NOON_US + DAY_US / 2 - 1);
         assert_eq!(keys.at(NOON_US + DAY_US / 2 - 1).name(who), first);
         let before = fs::read(&file).unwrap();
+        // Whoever holds the old file open sees what became of it.
+        let mut old = fs::File::open(&file).unwrap();
         let second = keys.at(NOON_US + DAY_US / 2).name(who);
         assert_ne!(second, first, "midnight");
+        assert_eq!(fs::read(&file).unwrap(), before, "a click leaves the disk alone");
+        keys.turn(NOON_US + DAY_US / 2);
+        let mut left = Vec::new();
+        io::Read::read_to_end(&mut old, &mut left).unwrap();
+        assert_eq!(left, vec![b'0'; before.len()], "yesterday's key is overwritten");
         let after = fs::read(&file).unwrap();
         assert_ne!(after, before, "yesterday's key is gone");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "and lies nowhere else");
@@ -236,6 +329,93 @@ mod tests {
             let made = name(VisitorKeys::open(dir.path(), NOON_US).unwrap());
             assert_eq!(name(VisitorKeys::open(dir.path(), NOON_US).unwrap()), made, "{rubbish:?}");
         }
+    }
+
+    /// A clock that is a little before midnight when it is made.
+    struct LateClock(std::time::Instant);
+
+    impl Clock for LateClock {
+        fn wall_us(&self) -> u64 {
+            20_000 * DAY_US - 50_000 + self.monotonic_us()
+        }
+        fn monotonic_us(&self) -> u64 {
+            self.0.elapsed().as_micros() as u64
+        }
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)] // the time that really passes
+    fn midnight_replaces_the_key_on_disk_though_nobody_visits() {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = LateClock(std::time::Instant::now());
+        let keys = VisitorKeys::open(dir.path(), 20_000 * DAY_US - 50_000).unwrap();
+        let file = dir.path().join(FILE);
+        let yesterday = fs::read(&file).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let until = async {
+                while fs::read(&file).unwrap() == yesterday {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::select! {
+                () = turn_daily(&keys, &clock) => {}
+                () = until => {}
+                () = tokio::time::sleep(Duration::from_secs(20)) => panic!("the key stayed"),
+            }
+        });
+        assert!(clock.wall_us() >= 20_000 * DAY_US, "not before midnight");
+        let kept = read(&fs::read(&file).unwrap()).unwrap();
+        assert_eq!(kept.secret, keys.at(clock.wall_us()).secret);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_brings_no_key_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = VisitorKeys::open(dir.path(), NOON_US).unwrap();
+        let mut copies = vec![keys.at(NOON_US)];
+        for now_us in [
+            NOON_US + DAY_US,
+            NOON_US + 3 * DAY_US,
+            NOON_US,
+            NOON_US + DAY_US,
+            0,
+            u64::MAX,
+            NOON_US,
+            DAY_US,
+        ] {
+            let key = keys.at(now_us);
+            keys.turn(now_us);
+            assert_eq!(read(&fs::read(keys.path.as_path()).unwrap()).unwrap().secret, key.secret);
+            assert!(keys.is_current(&key, now_us));
+            if copies.last().is_some_and(|last| last.secret != key.secret) {
+                for old in &copies {
+                    assert_ne!(old.secret, key.secret);
+                    assert!(!keys.is_current(old, now_us), "a thread kept an old one");
+                    assert!(
+                        !keys.is_current(old, old.day * DAY_US),
+                        "it is used at its time again"
+                    );
+                }
+                copies.push(key);
+            }
+        }
+        assert_eq!(copies.len(), 9);
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_kept_is_not_left_from_yesterday_and_tried_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = VisitorKeys::open(dir.path(), NOON_US).unwrap();
+        // A folder in the way: the replacement cannot be written.
+        let way = replacement(&keys.path);
+        fs::create_dir(&way).unwrap();
+        keys.turn(NOON_US + DAY_US);
+        assert!(!keys.path.exists());
+        fs::remove_dir(&way).unwrap();
+        keys.turn(NOON_US + DAY_US + 1);
+        let kept = read(&fs::read(keys.path.as_path()).unwrap()).unwrap();
+        assert_eq!(kept.secret, keys.at(NOON_US + DAY_US).secret);
     }
 
     #[test]
