@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
 use wellspring_views::links::url::{self, Target};
-use wellspring_views::links::{HostList, Policy};
+use wellspring_views::links::{HostList, Policy, hostname};
 
 /// Links that a client may make in a minute if nothing is set and others can reach the server.
 const DEFAULT_CREATES_PER_MINUTE: u32 = 600;
@@ -159,9 +159,15 @@ impl LinkSettings {
         *self.bound.get().unwrap_or(&self.listen)
     }
 
-    /// What stands before `/CODE` in a short URL. `host` is the `Host` of the request.
+    /// Whether short URLs begin with what is set, whoever asks.
+    pub(crate) fn has_base_url(&self) -> bool {
+        self.base_url.is_some()
+    }
+
+    /// What stands before `/CODE` in a short URL. `host` is the `Host` of the request; one that
+    /// can be none is not believed.
     pub(crate) fn base(&self, host: Option<&str>) -> String {
-        match (&self.base_url, host) {
+        match (&self.base_url, host.filter(|host| is_authority(host))) {
             (Some(base), _) => base.text.clone(),
             (None, Some(host)) => format!("http://{host}"),
             (None, None) => format!("http://{}", self.address()),
@@ -174,6 +180,22 @@ impl LinkSettings {
             || host.and_then(Origin::parse).is_some_and(|origin| origin.is_of(target))
             || leads_to(self.address(), target)
     }
+}
+
+/// Whether a text is a plausible host in ASCII, with a port or without.
+fn is_authority(text: &str) -> bool {
+    // The colons between brackets are an address' own.
+    let end = match text.find(']') {
+        Some(bracket) => bracket + 1,
+        None => text.find(':').unwrap_or(text.len()),
+    };
+    let (host, rest) = text.split_at(end);
+    let is_port = |port: &str| {
+        port.bytes().all(|byte| byte.is_ascii_digit())
+            && port.parse::<u16>().is_ok_and(|port| port > 0)
+    };
+    let port_fits = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
+    text.is_ascii() && port_fits && hostname::check(host).is_ok()
 }
 
 fn base_url(text: &str) -> Result<BaseUrl, String> {
@@ -227,6 +249,48 @@ mod tests {
         assert_eq!(settings(&[]).base(None), "http://127.0.0.1:4000");
         let set = settings(&["--link-base-url", "https://go.example.com/"]);
         assert_eq!(set.base(Some("a.example")), "https://go.example.com");
+    }
+
+    #[test]
+    fn a_host_that_can_be_none_is_not_believed() {
+        for host in [
+            "a.example",
+            "A.example:65535",
+            "localhost",
+            "[::1]",
+            "[2001:db8::1]:80",
+            "127.0.0.1:4000",
+        ] {
+            assert_eq!(settings(&[]).base(Some(host)), format!("http://{host}"));
+        }
+        for host in [
+            "",
+            "a b",
+            "user@host",
+            "user:pw@host",
+            "evil/x",
+            "evil?x",
+            "evil#x",
+            "a:",
+            "a:0",
+            "a:65536",
+            "a:+80",
+            "a:80:80",
+            ":80",
+            "a..b",
+            "[::1",
+            "::1",
+            "[::1]x",
+            "a]b",
+            "1.2.3",
+            "a\"b",
+            "a\\b",
+            "a%2fb",
+            "<a>",
+            "hôte.example",
+        ] {
+            assert_eq!(settings(&[]).base(Some(host)), "http://127.0.0.1:4000", "{host}");
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod lean;
 mod lifecycle;
 mod links;
 mod links_crash;
+mod links_host;
 mod links_load;
 mod links_many;
 mod links_race;

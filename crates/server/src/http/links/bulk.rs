@@ -107,7 +107,7 @@ struct Bulk<'a> {
 
 /// Makes the links of a body's lines.
 pub(super) async fn create(shell: Arc<Shell>, mut request: Request, key: Option<String>) -> Answer {
-    let host = host_of(&request).map(str::to_owned);
+    let host = host_of(&request)?.map(str::to_owned);
     let mut bulk = Bulk {
         log: request.log()?.clone(),
         live: live(&shell)?,

@@ -11,12 +11,13 @@ use wellspring_views::links::Command;
 /// `PATCH /api/urls/{code}`.
 pub(crate) async fn change(shell: Arc<Shell>, mut request: Request) -> Answer {
     let code = code_of(&request)?;
+    let host = host_of(&request)?.map(str::to_owned);
+    let host = host.as_deref();
     Params::of(&request, &[])?;
     negotiate(&request, &[JSON])?;
     expect_json(&request)?;
     let body = request.body.read(body::MAX_BODY_BYTES).await?;
     let change = body::read_change(&body, code).map_err(|fault| of_fault(&fault, &body))?;
-    let host = host_of(&request);
     if let Some(url) = &change.url {
         target::check(&shell.link_settings, host, url)?;
     }

@@ -27,7 +27,7 @@ pub(crate) async fn create(shell: Arc<Shell>, mut request: Request) -> Answer {
         return Err(target::url_required());
     }
     expect_json(&request)?;
-    let host = host_of(&request);
+    let host = host_of(&request)?;
     let asked = parse(&body)?;
     let key = key.map(|key| RequestKey { key, digest: digest(&body) });
     let live = live(&shell)?;

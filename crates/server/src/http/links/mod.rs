@@ -23,6 +23,7 @@ use super::problem::{self, Problem};
 use super::{Request, Shell};
 use crate::node::MAIN;
 use crate::view::{self, Live};
+use hyper::Version;
 use std::net::IpAddr;
 use std::sync::Arc;
 use wellspring_types::Position;
@@ -40,10 +41,19 @@ fn code_of(request: &Request) -> Result<Code, Box<Problem>> {
     })
 }
 
-/// The host by which the client knows this server, with its port.
-fn host_of(request: &Request) -> Option<&str> {
+/// The host by which the client knows this server, with its port, as the client wrote it.
+///
+/// # Errors
+/// An HTTP/1.1 request without exactly one `Host` (RFC 9112, section 3.2).
+fn host_of(request: &Request) -> Result<Option<&str>, Box<Problem>> {
+    let hosts = request.headers.get_all("host").iter().count();
+    if request.version == Version::HTTP_11 && hosts != 1 {
+        let detail = "HTTP/1.1 asks for exactly one Host header";
+        return Err(problem::BAD_REQUEST.because(detail).field("Host"));
+    }
+    // What the target of the request names stands before the header (section 3.2.2).
     let authority = request.uri.authority().map(|authority| authority.as_str());
-    request.header("host").or(authority).filter(|host| !host.is_empty())
+    Ok(authority.or_else(|| request.header("host")).filter(|host| !host.is_empty()))
 }
 
 /// Who asks, as far as trusted proxies tell.

@@ -25,7 +25,7 @@ pub(crate) async fn details(shell: Arc<Shell>, request: Request) -> Answer {
     let details = fresh.folded()?.details(code).ok_or_else(|| refusal::unknown(code))?;
     refusal::shown(code, details.status)?;
     let mut out = Vec::with_capacity(320);
-    json::push_details(&mut out, &details, &shell.link_settings.base(host_of(&request)));
+    json::push_details(&mut out, &details, &shell.link_settings.base(host_of(&request)?));
     Ok(Response::json(200, out).at(fresh.position))
 }
 
@@ -35,7 +35,7 @@ pub(crate) async fn list(shell: Arc<Shell>, request: Request) -> Answer {
     negotiate(&request, &[JSON])?;
     let wanted = wanted(&params)?;
     let fresh = fresh(&shell, &request, &params).await?;
-    let base = shell.link_settings.base(host_of(&request));
+    let base = shell.link_settings.base(host_of(&request)?);
     let position = fresh.position;
     let answer = move || {
         let page = fresh.folded()?.list(&wanted);

@@ -45,6 +45,7 @@ pub(crate) async fn redirect(shell: Arc<Shell>, request: Request) -> Answer {
 /// `GET /{code}.qr`: the short URL to be photographed.
 pub(crate) async fn qr(shell: Arc<Shell>, request: Request) -> Answer {
     let code = code_of(&request)?;
+    let host = host_of(&request)?;
     let params = Params::of(&request, &["size"])?;
     let size_px = match params.number("size")? {
         Some(size) if size < MIN_SIZE_PX => {
@@ -58,10 +59,11 @@ pub(crate) async fn qr(shell: Arc<Shell>, request: Request) -> Answer {
     let folded = live.caught_up(0, params.wait()?).await?;
     let details = folded.details(code).ok_or_else(|| refusal::unknown(code))?;
     refusal::shown(code, details.status)?;
-    let short_url = format!("{}/{code}", shell.link_settings.base(host_of(&request)));
+    let short_url = format!("{}/{code}", shell.link_settings.base(host));
     let svg = super::qr::svg(&short_url, size_px)
         .ok_or_else(|| problem::TOO_LARGE.because("the short URL is too long for a QR code"))?;
-    // The picture is the same for as long as the code leads anywhere.
-    Ok(Response::text("image/svg+xml", svg)
-        .with("cache-control", "public, max-age=3600".to_owned()))
+    // The picture is the same for as long as the code leads anywhere, but what a client made of
+    // its Host is for that client only.
+    let scope = if shell.link_settings.has_base_url() { "public" } else { "private" };
+    Ok(Response::text("image/svg+xml", svg).with("cache-control", format!("{scope}, max-age=3600")))
 }
