@@ -88,6 +88,7 @@ fn serve(mut config: Config) -> Result<(), String> {
         clock,
         stopping,
         long_reads: Arc::new(Semaphore::new(config.max_long_reads)),
+        link_reads: Arc::new(Semaphore::new((config.threads / 2).max(1))),
         subscriptions: Arc::new(Semaphore::new(config.max_subscribers)),
         config,
     });

@@ -79,6 +79,8 @@ pub(crate) struct Shell {
     pub(crate) stopping: watch::Receiver<bool>,
     /// One permit for each long read.
     pub(crate) long_reads: Arc<Semaphore>,
+    /// One permit for each long read of links that may be at work at a time; the others wait.
+    pub(crate) link_reads: Arc<Semaphore>,
     /// One permit for each subscription.
     pub(crate) subscriptions: Arc<Semaphore>,
     /// The keys under which visitors of links are counted.
@@ -105,7 +107,8 @@ impl Shell {
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
             stats,
             stopping: watch::channel(false).1,
-            long_reads: Arc::new(Semaphore::new(1)),
+            long_reads: Arc::new(Semaphore::new(config.max_long_reads)),
+            link_reads: Arc::new(Semaphore::new(1)),
             subscriptions: Arc::new(Semaphore::new(1)),
             visitor_keys: VisitorKeys::open(data, clock.wall_us()).unwrap(),
             request_ids: Default::default(),

@@ -1,6 +1,7 @@
 //! Many links: listed, found, made by the line, made once in spite of retries, and
 //! under the load that shorteners are tested with.
 
+use crate::client::Client;
 use crate::ingest_account::BOTH_LOOPS;
 use crate::server::Server;
 use crate::shortener::*;
@@ -50,6 +51,54 @@ fn links_are_listed_page_by_page_and_found() {
     let thirds = codes(&mut client, "tag=third&order=asc");
     assert_eq!(thirds.len(), 9);
     assert!(thirds.contains(&made[12]) && !codes(&mut client, "tag=all").contains(&made[12]));
+}
+
+/// Appends events of a type with these tags and data, a thousand at a time.
+fn append(client: &mut Client, kind: &str, tags: &[String], data: &Value) {
+    for tags in tags.chunks(1000) {
+        let event = |tag| json!({"type": kind, "tags": [tag], "data": data});
+        let events: Vec<Value> = tags.iter().map(event).collect();
+        client.post("/v1/append", &json!({"events": events})).unwrap().expect(200);
+    }
+}
+
+#[test]
+fn a_page_among_very_many_is_short_and_says_where_to_go_on() {
+    let server = Server::start();
+    let mut client = server.client().patient();
+    let named =
+        |from: usize, to: usize| (from..to).map(|n| format!("link:n{n}")).collect::<Vec<_>>();
+    let needle = code_of(&create(&mut client, &json!({"url": "http://example.com/needle"})));
+    let hay = json!({"url": "http://example.com/hay", "chosen": "alias"});
+    append(&mut client, "LinkCreated", &named(0, 20_500), &hay);
+    // One look reaches 20,000 links far.
+    let first = client.get(&format!("/api/urls?search=needle&{PATIENTLY}")).unwrap().expect(200);
+    assert_eq!(first["links"], json!([]));
+    assert!(first["next"].is_u64(), "{first}");
+    assert_eq!(codes(&mut client, "search=needle"), [needle.clone()]);
+    assert_eq!(codes(&mut client, "search=needle&order=asc"), [needle.clone()]);
+    // A page behind more deleted links than one looks at in passing is whole all the same.
+    append(&mut client, "LinkDeleted", &named(18_000, 20_500), &json!({}));
+    let page = client.get(&format!("/api/urls?limit=2&{PATIENTLY}")).unwrap().expect(200);
+    let found: Vec<String> = page["links"].as_array().unwrap().iter().map(code_of).collect();
+    assert_eq!(found, ["n17999", "n17998"]);
+    // Figures of a few clicks and of many are written in different places.
+    let click = json!({"visitor": "0123456789abcdef", "agent": "Firefox"});
+    for clicks in [500, 501, 1700] {
+        let so_far = clicks_of(&mut client, &needle);
+        let tags = vec![format!("clicked:{needle}"); clicks - so_far];
+        append(&mut client, "LinkClicked", &tags, &click);
+        assert_eq!(clicks_of(&mut client, &needle), clicks);
+    }
+}
+
+fn clicks_of(client: &mut Client, code: &str) -> usize {
+    let path = format!("/api/urls/{code}/stats?{PATIENTLY}");
+    let stats = client.get(&path).unwrap().expect(200);
+    let sum: u64 =
+        stats["series"].as_array().unwrap().iter().map(|p| p["clicks"].as_u64().unwrap()).sum();
+    assert_eq!(stats["clicks"], sum);
+    sum as usize
 }
 
 #[test]

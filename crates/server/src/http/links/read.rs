@@ -5,16 +5,21 @@ use crate::clock::parse_rfc3339;
 use crate::http::json::push_u64;
 use crate::http::params::{Params, negotiate, within};
 use crate::http::problem::{self, Problem};
-use crate::http::read::elsewhere;
+use crate::http::read::{elsewhere, long_read};
 use crate::http::{Answer, JSON, Request, Response, Shell};
 use std::sync::Arc;
-use wellspring_views::links::{Bucket, ListOrder, ListRequest, StatsRequest};
+use wellspring_views::links::{Bucket, ListOrder, ListRequest, Page, StatsRequest};
 
 /// Links on a page if the client does not say, and at most.
 const DEFAULT_LINKS: u64 = 100;
 const MAX_LINKS: u64 = 1000;
-/// Links that are looked at for a page with a tag or a text to search for.
-const MAX_SCANNED: usize = 100_000;
+/// Links that are looked at for a page.
+const MAX_SCANNED: usize = 20_000;
+/// Links that a serving thread looks at for a page, and puts on one.
+const SHORT_SCAN: usize = 1000;
+const SHORT_PAGE: usize = 100;
+/// Clicks of a link whose figures a serving thread writes: no list in them is longer.
+const SHORT_CLICKS: u64 = 500;
 
 /// `GET /api/urls/{code}`.
 pub(crate) async fn details(shell: Arc<Shell>, request: Request) -> Answer {
@@ -37,26 +42,56 @@ pub(crate) async fn list(shell: Arc<Shell>, request: Request) -> Answer {
     let fresh = fresh(&shell, &request, &params).await?;
     let base = shell.link_settings.base(host_of(&request)?);
     let position = fresh.position;
+    if wanted.tag.is_none() && wanted.search.is_none() && wanted.limit <= SHORT_PAGE {
+        let page = fresh.folded()?.list(&ListRequest { scan_limit: SHORT_SCAN, ..wanted.clone() });
+        // Where very many are deleted it comes up short.
+        if page.links.len() == wanted.limit || page.next.is_none() {
+            return Ok(Response::json(200, written(&page, &base)).at(position));
+        }
+    }
     let answer = move || {
         let page = fresh.folded()?.list(&wanted);
-        let mut out = Vec::with_capacity(64 + page.links.len() * 320);
-        out.extend_from_slice(b"{\"links\":[");
-        for (i, link) in page.links.iter().enumerate() {
-            if i > 0 {
-                out.push(b',');
-            }
-            json::push_details(&mut out, link, &base);
-        }
-        out.extend_from_slice(b"],\"next\":");
-        match page.next {
-            Some(next) => push_u64(&mut out, next),
-            None => out.extend_from_slice(b"null"),
-        }
-        out.push(b'}');
-        Ok::<_, Box<Problem>>(out)
+        Ok::<_, Box<Problem>>(written(&page, &base))
     };
-    // Looking through many links, or writing many, takes ms that others would wait for.
-    Ok(Response::json(200, elsewhere(answer).await??).at(position))
+    Ok(Response::json(200, in_line(&shell, answer).await??).at(position))
+}
+
+fn written(page: &Page, base: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64 + page.links.len() * 320);
+    out.extend_from_slice(b"{\"links\":[");
+    for (i, link) in page.links.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        json::push_details(&mut out, link, base);
+    }
+    out.extend_from_slice(b"],\"next\":");
+    match page.next {
+        Some(next) => push_u64(&mut out, next),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.push(b'}');
+    out
+}
+
+/// Does work of some ms on a thread kept for it, when it is its turn: few at a time, so that
+/// those who search leave the cores to those who follow links.
+///
+/// # Errors
+/// As many long reads as may be are under way or wait already.
+async fn in_line<T: Send + 'static>(
+    shell: &Shell,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Box<Problem>> {
+    let permit = long_read(shell)?;
+    let turn = Arc::clone(&shell.link_reads).acquire_owned().await;
+    let turn = turn.map_err(|_| problem::SHUTTING_DOWN.because("no more links are read"))?;
+    elsewhere(move || {
+        // Held until the work is done, also if the client has gone.
+        let _held = (permit, turn);
+        work()
+    })
+    .await
 }
 
 fn wanted(params: &Params) -> Result<ListRequest, Box<Problem>> {
@@ -98,10 +133,15 @@ pub(crate) async fn stats(shell: Arc<Shell>, request: Request) -> Answer {
     let folded = fresh.folded()?;
     let details = folded.details(code).ok_or_else(|| refusal::unknown(code))?;
     refusal::shown(code, details.status)?;
-    let stats = folded.stats(code, &wanted).ok_or_else(|| refusal::unknown(code))?;
-    let mut out = Vec::with_capacity(256 + stats.series.len() * 64);
-    json::push_stats(&mut out, code, bucket, &stats);
-    Ok(Response::json(200, out).at(fresh.position))
+    let (clicks, position) = (details.clicks, fresh.position);
+    let answer = move || {
+        let stats = fresh.folded()?.stats(code, &wanted).ok_or_else(|| refusal::unknown(code))?;
+        let mut out = Vec::with_capacity(256 + stats.series.len() * 64);
+        json::push_stats(&mut out, code, bucket, &stats);
+        Ok::<_, Box<Problem>>(out)
+    };
+    let out = if clicks <= SHORT_CLICKS { answer()? } else { in_line(&shell, answer).await?? };
+    Ok(Response::json(200, out).at(position))
 }
 
 /// A parameter that is a moment, as µs since 1970 UTC.
@@ -119,6 +159,34 @@ fn moment(params: &Params, name: &str) -> Result<Option<u64>, Box<Problem>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_searches_waits_in_line_and_a_line_that_is_too_long_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let shell = Shell::for_tests(dir.path(), &["--max-long-reads", "3"]);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let turn = Arc::clone(&shell.link_reads).try_acquire_owned().unwrap();
+            let mut line: Vec<_> = (0..3)
+                .map(|n| {
+                    let shell = Arc::clone(&shell);
+                    tokio::spawn(async move { in_line(&shell, move || n).await.unwrap() })
+                })
+                .collect();
+            tokio::task::yield_now().await;
+            assert!(line.iter().all(|waiting| !waiting.is_finished()), "nobody overtakes");
+            let refused = in_line(&shell, || 9).await.unwrap_err();
+            assert_eq!((refused.kind.status, refused.limit), (503, Some(3)));
+            // One who goes away leaves the line.
+            line.remove(0).abort();
+            tokio::task::yield_now().await;
+            drop(turn);
+            assert_eq!(in_line(&shell, || 9).await.unwrap(), 9);
+            for (n, waiting) in (1..).zip(line) {
+                assert_eq!(waiting.await.unwrap(), n);
+            }
+        });
+    }
 
     const KNOWN: [&str; 7] = ["limit", "after", "order", "tag", "search", "from", "to"];
 
