@@ -58,6 +58,18 @@ pub mod parsers {
             .map(|style| read_append(body, style).ok().map(|append| append.events.len()))
     }
 
+    /// Reads a body as what makes a link and as what changes one; tells which of the two it is.
+    #[must_use]
+    pub fn link_body(body: &[u8]) -> [bool; 2] {
+        crate::http::links::reads(body)
+    }
+
+    /// Whether a text is taken for a `Host` of short URLs.
+    #[must_use]
+    pub fn is_authority(text: &str) -> bool {
+        crate::links::settings::is_authority(text)
+    }
+
     /// What a connection of the lean loop came to.
     #[cfg(target_os = "linux")]
     #[derive(Debug, PartialEq, Eq)]

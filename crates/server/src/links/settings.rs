@@ -183,7 +183,7 @@ impl LinkSettings {
 }
 
 /// Whether a text is a plausible host in ASCII, with a port or without.
-fn is_authority(text: &str) -> bool {
+pub(crate) fn is_authority(text: &str) -> bool {
     // The colons between brackets are an address' own.
     let end = match text.find(']') {
         Some(bracket) => bracket + 1,
