@@ -64,6 +64,9 @@ pub(crate) enum ExecuteError {
     Append(AppendError),
     /// The view is not there.
     NotFresh(NotFresh),
+    /// The events are durable, but the view does not show them yet. To send the command again would
+    /// be to give it twice.
+    DurableNotShown(Appended, NotFresh),
 }
 
 impl From<AppendError> for ExecuteError {
@@ -144,7 +147,8 @@ impl<V: View> Live<V> {
                 match answer.await.unwrap_or(Err(lost)) {
                     Ok(appended) if appended.replayed => return self.replay(appended).await,
                     Ok(appended) => {
-                        self.caught_up(appended.last, FOLD_WAIT).await?;
+                        let shown = self.caught_up(appended.last, FOLD_WAIT).await;
+                        shown.map_err(|e| ExecuteError::DurableNotShown(appended, e))?;
                         executed.appended = Some(appended);
                     }
                     // Somebody else's event: see it, then decide again.
