@@ -203,6 +203,29 @@ fn what_others_append_is_seen_and_decided_anew() {
 }
 
 #[test]
+fn rubbish_of_others_forbids_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::open(dir.path());
+    append(&world.log, &Event::json("LinksOpened", &["links"], r#"{"key":"zz"}"#));
+    append(&world.log, &Event::json("LinkCreated", &["link:bar"], "{}"));
+    append(&world.log, &Event::json("LinkDeleted", &["link:baz"], "{}"));
+    runtime().block_on(async {
+        for naming in [
+            Naming::Automatic,
+            Naming::Alias(code("bar")),
+            Naming::Alias(code("baz")),
+            Naming::Deterministic,
+        ] {
+            let executed = world.execute(&[create("http://a.example", naming)]).await;
+            assert_eq!((executed.outcomes.len(), executed.refused), (1, None), "{naming:?}");
+        }
+        let executed = world.execute(&[Command::Delete { code: code("baz") }]).await;
+        assert_eq!(executed.outcomes, [Outcome::Deleted(code("baz"))]);
+    });
+    world.close();
+}
+
+#[test]
 fn a_retry_with_its_key_gets_the_first_answer() {
     let dir = tempfile::tempdir().unwrap();
     let world = World::open(dir.path());
