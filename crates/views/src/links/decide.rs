@@ -1,7 +1,7 @@
 //! The decision: which events a command comes to, on top of what is folded and what
 //! has been decided and is not folded yet.
 
-use super::apply::tags_are_fine;
+use super::apply::{tags_are_fine, time_is_fine};
 use super::event::{
     CREATED, ChangedData, Chosen, CreatedData, DELETED, Fact, Key, LINK_TAG, OPENED, OPENED_TAG,
 };
@@ -107,6 +107,8 @@ pub enum Refusal {
     Url(UrlFault),
     /// The tags are too many, too long, or one stands twice.
     Tags,
+    /// It would end later than the year 9999.
+    TooLate,
     /// Every code there can be is taken.
     Exhausted,
 }
@@ -125,6 +127,7 @@ impl fmt::Display for Refusal {
                 super::MAX_TAGS,
                 super::MAX_TAG_BYTES
             ),
+            Refusal::TooLate => f.write_str("a link ends before the year 10000, or never"),
             Refusal::Exhausted => f.write_str("there are no more codes"),
         }
     }
@@ -224,6 +227,9 @@ fn decide_change(ahead: &Ahead<'_>, change: &Change) -> Result<Decision<Outcome>
     if tags.as_ref().is_some_and(|tags| !tags_are_fine(tags)) {
         return Err(Refusal::Tags);
     }
+    if !time_is_fine(expires_at_us.flatten()) {
+        return Err(Refusal::TooLate);
+    }
     let data = ChangedData {
         url: url.as_deref().map(Cow::Borrowed),
         enabled: *enabled,
@@ -244,6 +250,9 @@ fn decide_create(
     url::check(&create.url).map_err(Refusal::Url)?;
     if !tags_are_fine(&create.tags) {
         return Err(Refusal::Tags);
+    }
+    if !time_is_fine(create.expires_at_us) {
+        return Err(Refusal::TooLate);
     }
     let mut unless = Vec::with_capacity(2);
     let mut events = Vec::with_capacity(2);

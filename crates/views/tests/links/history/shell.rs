@@ -141,6 +141,12 @@ impl World {
             }
             (Command::Create(_), Refusal::Reserved(code)) => assert!(reserved(&code.as_text())),
             (Command::Create(_) | Command::Change(_), Refusal::Url(_) | Refusal::Tags) => {}
+            (Command::Create(Create { expires_at_us, .. }), Refusal::TooLate) => {
+                assert!(expires_at_us.is_some_and(|us| us > MAX_TIME_US));
+            }
+            (Command::Change(change), Refusal::TooLate) => {
+                assert!(change.expires_at_us.flatten().is_some_and(|us| us > MAX_TIME_US));
+            }
             (Command::Change(_) | Command::Delete { .. }, Refusal::Unknown(code)) => {
                 assert!(link(code).is_none(), "{code} is there");
             }
