@@ -16,7 +16,7 @@ use std::{ops::RangeInclusive, time::Duration};
 /// Links that `many` follows: their aliases are the numbers from 1 on.
 const MANY: u64 = 10_000;
 /// The alias that `redirect` follows.
-const ONE: &str = "one";
+pub(crate) const ONE: &str = "one";
 /// How long folding may go on after the last answer.
 const FOLDS_WITHIN: Duration = Duration::from_secs(60);
 
@@ -143,7 +143,7 @@ fn clicks(address: &str) -> Outcome<u64> {
 }
 
 /// Makes the links that are followed, unless they are there.
-fn make_links(address: &str) -> Outcome<()> {
+pub(crate) fn make_links(address: &str) -> Outcome<()> {
     let mut connection = HttpConnection::open(address)?;
     if connection.call("GET", &format!("/api/urls/{ONE}"), "", None, |_| {})? == 200 {
         return Ok(());

@@ -5,6 +5,7 @@ use crate::{
     flags::{Flags, Outcome},
     http1::HttpConnection,
     ingest_account::Account,
+    links::{ONE, make_links},
     row::Sink,
 };
 use std::{fmt::Write as _, time::Instant};
@@ -15,13 +16,15 @@ const BULK_LINES: u64 = 10_000;
 const CLICK_LINES: u64 = 10_000;
 const AGENTS: [&str; 4] = ["Chrome", "Firefox", "Safari", "curl"];
 
-/// `wsbench links-fill`: `--links` new links, or clicks on the oldest `--clicked` links, `--each` on each.
+/// `wsbench links-fill`: `--links` new links; clicks on the oldest `--clicked` links, `--each` on each; with
+/// `--one true` all clicks on the link that `wsbench links` follows.
 pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let sink = Sink::from_flags("links-fill", "wellspring", &mut flags)?;
     let address: String = flags.required("address")?;
     let links: u64 = flags.or("links", 0)?;
     let clicked: u64 = flags.or("clicked", 0)?;
     let each: u64 = flags.or("each", 10)?;
+    let one = flags.or("one", false)?;
     flags.finish()?;
     let mut connection = HttpConnection::open(&address)?;
     if links > 0 {
@@ -35,7 +38,12 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
         sink.put(&row)?;
     }
     if clicked > 0 {
-        let codes = oldest(&mut connection, clicked)?;
+        let codes = if one {
+            make_links(&address)?;
+            vec![ONE.to_owned(); usize::try_from(clicked)?]
+        } else {
+            oldest(&mut connection, clicked)?
+        };
         let before = Account::settled(&address)?;
         let started = Instant::now();
         for (at, code) in (0..).zip(&codes) {

@@ -1,4 +1,5 @@
-//! Tables of links: redirects against `POST /e`, links made against durable appends, how long a view takes to
+//! Tables of links: redirects against `POST /e`, links made against durable appends, a link with many clicks
+//! against one without, how long a view takes to
 //! be there, and what a link costs in memory.
 
 use crate::{
@@ -20,7 +21,11 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let of = |measurement: &str| -> Vec<&Row> {
         rows.iter().filter(|row| row.measurement == measurement).collect()
     };
-    for (ours, base) in [(&["redirect", "many"][..], "events"), (&["create"], "append")] {
+    for (ours, base) in [
+        (&["redirect", "many"][..], "events"),
+        (&["create"], "append"),
+        (&["redirect-full"], "redirect-empty"),
+    ] {
         let those: Vec<&Row> = of("links")
             .into_iter()
             .filter(|row| ours.contains(&row.server.as_str()) || row.server == base)

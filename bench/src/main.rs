@@ -55,7 +55,7 @@ wsbench SUBCOMMAND --flag value …
   ingest-report      --file F [--against SERVER]       Markdown tables of ingest and read-counter
   links              --what W --address A --bench B --server-pid P --connections N   W: events, redirect, many,
                      create, append; everything answered is counted in the log, and folded
-  links-fill         --address A [--links N] [--clicked N --each N]   makes links, and clicks on the oldest
+  links-fill         --address A [--links N] [--clicked N --each N [--one true]]   makes links, and clicks on the oldest
   links-open         --binary B --data D --case NAME [--rebuild true]   until the view of links answers; memory
   links-report       --file F                          Markdown tables of the three
   null-server        --address A [--lose N]            answers and stores nothing: the client's ceiling
