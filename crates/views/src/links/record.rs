@@ -18,6 +18,8 @@ use wellspring_types::Position;
 
 /// Positions in a record: more events than any log will hold.
 const POSITION_BITS: u32 = 48;
+/// Positions are below this.
+pub(super) const MOST_POSITIONS: Position = 1 << POSITION_BITS;
 const CODE_BITS: u32 = 60;
 const MORE: u64 = 1 << 62;
 const PLAIN: u64 = 1 << 63;

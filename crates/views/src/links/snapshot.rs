@@ -1,22 +1,24 @@
 //! Links as bytes. All numbers are LEB128 varints, texts and lists have their length before them.
 //!
 //! ```text
-//! opened (0 or 1, then the key), next counter, number of links
+//! opened (0 or 1, then the key), number of links
 //! each link in the order of creation: code, counter + 1 or 0, status, created µs, created,
 //!     changed − created, expires µs + 1 or 0, URL, tags, whether clicked, clicks
 //! clicks: applied, total, bots, direct, hours, days, visitors of the last day, agents, referrers
 //! ```
 //! Written by an ordinary reader while the fold goes on: see [`View`](crate::view::View).
 
-use super::clicks::{Clicks, Day, Detail};
-use super::record::{Record, Status};
+use super::agent::FAMILIES;
+use super::apply::tags_are_fine;
+use super::clicks::{Clicks, DAY_US, Day, Detail, HOURS_KEPT};
+use super::record::{MOST_POSITIONS, Record, Status};
+use super::referrer::MAX_REFERRER_BYTES;
 use super::state::{Folded, Links, Opened};
 use super::top::{Entry, Top};
 use super::visitors::Visitors;
 use super::{Code, url};
 use crate::view::SnapshotFault;
 use std::io::{self, Read, Write};
-use std::sync::atomic::Ordering;
 
 /// Longest text or list that is believed.
 const MOST: u64 = 1 << 20;
@@ -47,7 +49,6 @@ pub(super) fn encode(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
         }
         None => put(out, 0)?,
     }
-    put(out, folded.next.load(Ordering::Acquire))?;
     put(out, count)?;
     for link in 0..count {
         let missing = || io::Error::other("a link has no record");
@@ -185,7 +186,6 @@ pub(super) fn decode(input: &mut impl Read) -> Result<Links, SnapshotFault> {
         }
         _ => return Err(SnapshotFault::Malformed("it is neither opened nor not")),
     }
-    let next = input.number()?;
     let count = input.number()?;
     for link in 0..count {
         let (record, number) = read_record(&mut input)?;
@@ -193,12 +193,15 @@ pub(super) fn decode(input: &mut impl Read) -> Result<Links, SnapshotFault> {
             return Err(SnapshotFault::Malformed("a code stands twice"));
         }
         links.insert(&record, number);
-        if input.number()? == 1 {
-            let clicks = Clicks::of(read_clicks(&mut input)?);
-            links.folded.clicks_or(link, || clicks);
+        match input.number()? {
+            0 => {}
+            1 => {
+                let clicks = Clicks::of(read_clicks(&mut input)?);
+                links.folded.clicks_or(link, || clicks);
+            }
+            _ => return Err(SnapshotFault::Malformed("it is neither clicked nor not")),
         }
     }
-    links.folded.next.store(next, Ordering::Release);
     Ok(links)
 }
 
@@ -218,6 +221,9 @@ fn read_record<R: Read>(input: &mut Input<'_, R>) -> Result<(Record, Option<u64>
         .map_err(|_| SnapshotFault::Malformed("a URL may not be a link's"))?
         .push_location(&mut location);
     let plain = location == url.as_bytes();
+    if changed >= MOST_POSITIONS || !tags_are_fine(&tags) {
+        return Err(SnapshotFault::Malformed("a link is not one that is folded"));
+    }
     let record =
         Record { code, status, created_at_us, created, changed, expires_at_us, url, plain, tags };
     Ok((record, number))
@@ -251,7 +257,7 @@ fn read_clicks<R: Read>(input: &mut Input<'_, R>) -> Result<Detail, SnapshotFaul
         let name = input.text()?.into();
         Ok(Entry { name, count: input.number()?, excess: input.number()? })
     })?;
-    Ok(Detail {
+    let detail = Detail {
         applied,
         total,
         bots,
@@ -261,5 +267,36 @@ fn read_clicks<R: Read>(input: &mut Input<'_, R>) -> Result<Detail, SnapshotFaul
         today: today.ok_or_else(malformed)?,
         agents,
         referrers: Top::from_entries(entries).ok_or_else(malformed)?,
-    })
+    };
+    if is_sound(&detail) {
+        Ok(detail)
+    } else {
+        Err(SnapshotFault::Malformed("clicks do not add up"))
+    }
+}
+
+/// Whether every click is counted once in each way, and no number can overflow.
+fn is_sound(detail: &Detail) -> bool {
+    let Detail { applied, total, bots, direct, hours, days, today, agents, referrers } = detail;
+    let named = referrers.entries();
+    // Each has a position of its own.
+    let bounded = *applied < MOST_POSITIONS && total <= applied && bots <= total;
+    let kept = hours.len() <= HOURS_KEPT
+        && hours.iter().is_sorted_by(|a, b| a.0 < b.0)
+        && sum(hours.iter().map(|&(_, clicks)| clicks)).is_some_and(|sum| sum <= *total);
+    let daily = days.is_sorted_by(|a, b| a.day < b.day)
+        && days.last().is_none_or(|last| u64::from(last.day) <= u64::MAX / DAY_US)
+        && sum(days.iter().map(|day| day.clicks)) == Some(*total);
+    let of_agents = sum(agents.iter().map(|&(_, clicks)| clicks)) == Some(*total)
+        && agents.iter().all(|&(family, _)| usize::from(family) < FAMILIES.len());
+    let of_referrers = sum(named.iter().map(|entry| entry.count))
+        .and_then(|sum| sum.checked_add(*direct))
+        == Some(*total)
+        && named.iter().all(|e| e.excess < e.count && e.name.len() <= MAX_REFERRER_BYTES);
+    bounded && kept && daily && of_agents && of_referrers && today.is_sound()
+}
+
+/// The sum of counts, none of which is 0.
+fn sum(mut counts: impl Iterator<Item = u64>) -> Option<u64> {
+    counts.try_fold(0u64, |sum, count| sum.checked_add(count).filter(|_| count > 0))
 }

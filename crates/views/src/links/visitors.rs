@@ -45,6 +45,16 @@ impl Visitors {
         }
     }
 
+    /// Whether it can have come of hashes.
+    pub(super) fn is_sound(&self) -> bool {
+        match self {
+            Visitors::Few(_) => true,
+            Visitors::Many(registers) => {
+                registers.iter().all(|&run| u32::from(run) <= 65 - REGISTER_BITS)
+            }
+        }
+    }
+
     /// The registers of a snapshot, if they are as many as there should be.
     pub(super) fn many(registers: Vec<u8>) -> Option<Visitors> {
         (registers.len() == REGISTERS).then(|| Visitors::Many(registers.into_boxed_slice()))
