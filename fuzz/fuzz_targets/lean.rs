@@ -1,5 +1,5 @@
-//! Arbitrary bytes as an ingest connection, in one piece and in several: the same
-//! requests are taken, in the same order, the same statuses answered, the same bytes
+//! Arbitrary bytes as a connection of the lean loop, in one piece and in several: the same
+//! requests are taken and the same links followed, in the same order, the same statuses answered, the same bytes
 //! handed over, and never a panic.
 #![no_main]
 
@@ -17,6 +17,15 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(whole, cut);
     let statuses = whole.statuses.expect("answers and nothing else");
     assert!(whole.taken.len() <= statuses.len());
-    let posts = input.windows(5).filter(|window| window == b"POST ").count();
-    assert!(whole.taken.len() <= posts, "more was taken than was sent");
+    let asked = |begin: &[u8]| input.windows(begin.len()).filter(|window| *window == begin).count();
+    let (events, clicks): (Vec<_>, Vec<_>) =
+        whole.taken.iter().partition(|(target, _)| target.starts_with('/'));
+    assert!(events.len() <= asked(b"POST "), "more was taken than was sent");
+    assert!(clicks.len() <= asked(b"GET /"), "more links were followed than were asked for");
+    let found = statuses.iter().filter(|&&status| status == 302).count();
+    assert_eq!(clicks.len(), found, "a click for each redirect");
+    for (code, data) in clicks {
+        assert!((1..=10).contains(&code.len()) && code.bytes().all(|b| b.is_ascii_alphanumeric()));
+        assert!(data.starts_with(b"{\"visitor\":\"0123456789abcdef\",\"agent\":\""));
+    }
 });

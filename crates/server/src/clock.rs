@@ -46,7 +46,7 @@ fn civil_from_days(days: u64) -> (u64, u64, u64) {
 
 /// Days from 1970-01-01 to a date that exists; the inverse of [`civil_from_days`].
 fn days_from_civil(year: u64, month: u64, day: u64) -> Option<i64> {
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let length = match month {
         1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
         4 | 6 | 9 | 11 => 30,
@@ -228,6 +228,15 @@ mod tests {
             "tomorrow",
         ] {
             assert_eq!(parse_rfc3339(bad), None, "{bad}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_a_moment_or_none(text in r"[0-9TZtz:.+\- é]{0,30}") {
+            if let Some(us) = parse_rfc3339(&text) {
+                proptest::prop_assert_eq!(parse_rfc3339(&written(us)), Some(us));
+            }
         }
     }
 }

@@ -62,6 +62,14 @@ macro_rules! settings {
             $($(#[doc = $maybe_doc])+ pub(crate) $maybe: Option<$maybe_type>,)*
         }
 
+        impl Config {
+            /// The settings without a default that are not set.
+            fn unset(&self) -> Vec<&'static str> {
+                let all = [$((stringify!($maybe), self.$maybe.is_some()),)*];
+                all.into_iter().filter(|(_, is_set)| !is_set).map(|(name, _)| name).collect()
+            }
+        }
+
         impl Settings {
             /// These, and where they are silent `other`, and where both are the default.
             fn over(self, other: Settings) -> Config {
@@ -265,8 +273,12 @@ impl Config {
     /// The effective configuration as TOML, with the limits that cannot be set.
     pub(crate) fn to_toml(&self) -> String {
         let settings = toml::to_string(self).unwrap_or_else(|e| format!("# {e}\n"));
+        let unset = match self.unset() {
+            none if none.is_empty() => String::new(),
+            unset => format!("# Not set: {}\n", unset.join(", ")),
+        };
         format!(
-            "{settings}\n# Part of the meaning of an event; the same everywhere:\n[limits]\n{}",
+            "{settings}{unset}\n# Part of the meaning of an event; the same everywhere:\n[limits]\n{}",
             fixed_limits()
         )
     }
@@ -365,9 +377,13 @@ mod tests {
     fn what_is_printed_is_accepted_back() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("w.toml");
-        let config = load(&["--threads", "7"]).unwrap();
-        std::fs::write(&path, config.to_toml()).unwrap();
-        assert_eq!(load(&["--config", path.to_str().unwrap()]).unwrap().threads, 7);
+        let flags = ["--threads", "7", "--link-base-url", "http://a.example"];
+        let printed = load(&flags).unwrap().to_toml();
+        assert!(printed.contains("\n# Not set: link_creates_per_minute\n"), "{printed}");
+        std::fs::write(&path, printed).unwrap();
+        let config = load(&["--config", path.to_str().unwrap()]).unwrap();
+        assert_eq!((config.threads, config.link_creates_per_minute), (7, None));
+        assert_eq!(config.link_base_url.as_deref(), Some("http://a.example"));
     }
 
     #[test]

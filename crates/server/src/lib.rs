@@ -58,11 +58,11 @@ pub mod parsers {
             .map(|style| read_append(body, style).ok().map(|append| append.events.len()))
     }
 
-    /// What an ingest connection came to.
+    /// What a connection of the lean loop came to.
     #[cfg(target_os = "linux")]
     #[derive(Debug, PartialEq, Eq)]
     pub struct Ingested {
-        /// Targets and bodies taken, in order.
+        /// Targets and bodies taken, codes and data of clicks, in order.
         pub taken: Vec<(String, Vec<u8>)>,
         /// Statuses answered, `100 Continue` apart; `None` if what was sent is no sequence of answers.
         pub statuses: Option<Vec<u16>>,
@@ -70,7 +70,7 @@ pub mod parsers {
         pub handed_over: Option<Vec<u8>>,
     }
 
-    /// Serves `input` as an ingest connection that sends it in pieces, as long in
+    /// Serves `input` as a connection of the lean loop that sends it in pieces, as long in
     /// turn as `lengths` says (0 counts as 1; none at all: in one piece).
     #[cfg(target_os = "linux")]
     #[must_use]

@@ -3,6 +3,8 @@
 use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
 use crate::http::{Shell, connection, routes};
+use crate::links::VisitorKeys;
+use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::stats::{self, OpenConnection, Stats};
 use bytes::Bytes;
@@ -70,14 +72,19 @@ fn serve(mut config: Config) -> Result<(), String> {
     config.max_connections = connections_that_fit(config.max_connections);
     let clock = crate::clock::system();
     let node = Node::open(&config, Arc::clone(&clock)).map_err(|e| e.to_string())?;
+    let visitor_keys = VisitorKeys::open(&config.data, clock.wall_us()).map_err(|e| {
+        format!("the key of visitors cannot be kept in {}: {e}", config.data.display())
+    })?;
     let (stop, stopping) = watch::channel(false);
     // Each core may have two serving threads.
     let stats = Arc::new(Stats::new(2 * config.threads, routes::TABLE.len()));
     let shell = Arc::new(Shell {
         node,
+        link_settings: LinkSettings::of(&config)?,
         body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
         stats,
         request_ids: AtomicU64::new(first_request_id(clock.wall_us())),
+        visitor_keys,
         clock,
         stopping,
         long_reads: Arc::new(Semaphore::new(config.max_long_reads)),
@@ -178,6 +185,7 @@ fn start_threads(shell: &Arc<Shell>, main: &Runtime) -> Result<Serving, String> 
             listeners.push(listener.into_std().map_err(|e| e.to_string())?);
         }
     }
+    shell.link_settings.bound_to(address);
     let mut serving = Serving { threads: Vec::new(), wakes: Vec::new() };
     for (index, listener) in listeners.into_iter().enumerate() {
         let arrivals = arrivals(shell, index, listener, &mut serving)?;

@@ -2,6 +2,7 @@
 
 use super::ring::Reservation;
 use crate::record::{FLAG_BINARY, HEADER_BYTES};
+use wellspring_types::valid::check_tags;
 use wellspring_types::{DataKind, EventRef, Invalid, Reason, limits};
 
 /// Records up to this are put together before they are copied.
@@ -34,9 +35,23 @@ impl EventTemplate {
         Ok(EventTemplate { type_bytes: event_type.len() as u8, tags: tags.len() as u8, terms })
     }
 
-    /// Length of the record of an event with this data, in bytes.
+    /// Puts `tag` in the place of all tags. Allocates only for a tag longer than any before.
+    ///
+    /// # Errors
+    /// [`Invalid`], naming `tags[0]`; the template is as it was.
+    pub fn set_tag(&mut self, tag: &str) -> Result<(), Invalid> {
+        check_tags(&[tag])?;
+        self.terms.truncate(self.type_bytes.into());
+        self.terms.push(tag.len() as u8);
+        self.terms.extend_from_slice(tag.as_bytes());
+        self.tags = 1;
+        Ok(())
+    }
+
+    /// Length of the record of an event with this data, in bytes: what it takes of a partition.
     #[inline]
-    pub(super) fn frame_bytes(&self, data: &[u8]) -> usize {
+    #[must_use]
+    pub fn frame_bytes(&self, data: &[u8]) -> usize {
         HEADER_BYTES + self.terms.len() + data.len()
     }
 
@@ -77,5 +92,27 @@ impl EventTemplate {
         room.put(&small[..HEADER_BYTES]);
         room.put(&self.terms);
         room.put(data);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_with_another_tag_is_the_one_made_with_it() {
+        let made = |tags: &[&str]| EventTemplate::new("Clicked", tags).unwrap();
+        for before in [made(&[]), made(&["clicked:abc"]), made(&["a", "b"])] {
+            let mut template = before.clone();
+            for tag in ["clicked:x", "clicked:0123456789", "y"] {
+                template.set_tag(tag).unwrap();
+                assert_eq!(template, made(&[tag]));
+            }
+            let kept = template.clone();
+            for bad in ["", "line\nbreak", &"t".repeat(256)] {
+                assert_eq!(template.set_tag(bad).unwrap_err().field, "tags[0]");
+                assert_eq!(template, kept);
+            }
+        }
     }
 }

@@ -16,7 +16,10 @@ thread_local! {
 }
 
 /// Runs `act` on the thread's intake. Nothing is awaited within.
-fn with_intake<T>(shell: &Arc<Shell>, act: impl FnOnce(&mut Intake) -> T) -> (T, Arc<Notify>) {
+pub(crate) fn with_intake<T>(
+    shell: &Arc<Shell>,
+    act: impl FnOnce(&mut Intake) -> T,
+) -> (T, Arc<Notify>) {
     INTAKE.with_borrow_mut(|slot| {
         let (intake, notify) = slot.get_or_insert_with(|| {
             let notify = Arc::new(Notify::new());

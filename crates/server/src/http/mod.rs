@@ -15,7 +15,7 @@ mod fold;
 pub(crate) mod ingest;
 pub(crate) mod json;
 mod leases;
-mod links;
+pub(crate) mod links;
 mod logs;
 mod openapi;
 pub(crate) mod params;
@@ -31,6 +31,8 @@ pub(crate) mod wire;
 pub(crate) use body::{Body, Source};
 
 use crate::config::Config;
+use crate::links::VisitorKeys;
+use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::stats::Stats;
 use body_memory::BodyMemory;
@@ -69,6 +71,8 @@ pub(crate) struct Shell {
     pub(crate) stats: Arc<Stats>,
     /// What bodies being received may take of memory.
     pub(crate) body_memory: BodyMemory,
+    /// The settings of links.
+    pub(crate) link_settings: LinkSettings,
     /// The clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// Becomes true when the server stops.
@@ -77,6 +81,8 @@ pub(crate) struct Shell {
     pub(crate) long_reads: Arc<Semaphore>,
     /// One permit for each subscription.
     pub(crate) subscriptions: Arc<Semaphore>,
+    /// The keys under which visitors of links are counted.
+    pub(crate) visitor_keys: VisitorKeys,
     /// Source of request ids: a random start, then counting.
     pub(crate) request_ids: AtomicU64,
 }
@@ -85,6 +91,27 @@ impl Shell {
     /// Whether the server is stopping.
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
+    }
+
+    /// One over this data folder and with these flags, and nobody who listens.
+    #[cfg(test)]
+    pub(crate) fn for_tests(data: &std::path::Path, flags: &[&str]) -> Arc<Shell> {
+        let config = Config::for_tests(&[&["--data", data.to_str().unwrap()], flags].concat());
+        let clock = crate::clock::system();
+        let stats = Arc::new(Stats::new(1, 1));
+        Arc::new(Shell {
+            node: Node::open(&config, Arc::clone(&clock)).unwrap(),
+            link_settings: LinkSettings::of(&config).unwrap(),
+            body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
+            stats,
+            stopping: watch::channel(false).1,
+            long_reads: Arc::new(Semaphore::new(1)),
+            subscriptions: Arc::new(Semaphore::new(1)),
+            visitor_keys: VisitorKeys::open(data, clock.wall_us()).unwrap(),
+            request_ids: Default::default(),
+            clock,
+            config,
+        })
     }
 }
 

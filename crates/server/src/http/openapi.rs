@@ -62,8 +62,14 @@ fn operation(route: &Route, path: &str) -> Value {
     }
     if !route.takes.is_empty() {
         let mut content = json!({"application/json": {"schema": reference(route.takes)}});
-        if route.path == "/v1/append" {
-            content["application/x-ndjson"] = json!({"schema": reference("EventToAppend")});
+        match route.path {
+            "/v1/append" => {
+                content["application/x-ndjson"] = json!({"schema": reference("EventToAppend")})
+            }
+            "/api/urls" => {
+                content["application/x-ndjson"] = json!({"schema": reference("LinkToCreate")})
+            }
+            _ => {}
         }
         if route.gives == "Taken" {
             content["application/x-ndjson"] = json!({"schema": {}});
@@ -76,7 +82,13 @@ fn operation(route: &Route, path: &str) -> Value {
 
 /// The status of an answer that is not a problem.
 fn success(route: &Route) -> &'static str {
-    if route.gives == "Taken" { "202" } else { "200" }
+    match (route.method, route.path) {
+        ("POST", "/api/urls") => "201",
+        ("DELETE", "/api/urls/{code}") => "204",
+        (_, "/{code}") => "302",
+        _ if route.gives == "Taken" => "202",
+        _ => "200",
+    }
 }
 
 fn operation_id(method: &str, path: &str) -> String {
@@ -86,16 +98,29 @@ fn operation_id(method: &str, path: &str) -> String {
 
 fn parameters(route: &Route, path: &str) -> Vec<Value> {
     let in_path =
-        path.split('/').filter_map(|s| s.strip_prefix('{')?.strip_suffix('}')).map(|name| {
-            let kind = if name == "position" { "integer" } else { "string" };
-            json!({"name": name, "in": "path", "required": true, "schema": {"type": kind}})
+        path.split('/').filter_map(|s| s.strip_prefix('{')?.split_once('}')).map(|(name, _)| {
+            let schema = match name {
+                "position" => json!({"type": "integer"}),
+                "code" => json!({"type": "string", "pattern": "^[A-Za-z0-9]{1,10}$"}),
+                _ => json!({"type": "string"}),
+            };
+            json!({"name": name, "in": "path", "required": true, "schema": schema})
         });
     let in_query = route.params.iter().map(|&name| {
         let schema = match name {
+            "tag" if route.scope == Scope::Links => json!({"type": "string"}),
             "type" | "tag" => json!({"type": "array", "items": {"type": "string"}}),
             "after" if route.path == "/v1/tags" => json!({"type": "string"}),
             "after" | "limit" | "wait_ms" | "token" => json!({"type": "integer", "minimum": 0}),
             "order" => json!({"enum": ["asc", "desc"]}),
+            "bucket" => json!({"enum": ["hour", "day"]}),
+            "from" | "to" => json!({"type": "string", "format": "date-time"}),
+            "size" if route.scope == Scope::Links => {
+                json!({"type": "integer", "minimum": 16, "maximum": 4096})
+            }
+            "consistency" if route.scope == Scope::Links => {
+                json!({"enum": ["local", "linearizable", "cached"]})
+            }
             "consistency" => json!({"enum": ["local", "linearizable"]}),
             _ => json!({"type": "string"}),
         };
@@ -109,11 +134,11 @@ fn parameters(route: &Route, path: &str) -> Vec<Value> {
             "Wait until the log has reached this position.",
         ));
     }
-    match route.path {
-        "/v1/append" => {
+    match (route.method, route.path) {
+        ("POST", "/v1/append" | "/api/urls") => {
             all.push(header("Idempotency-Key", "A retry with it gets the first answer."))
         }
-        "/v1/events" => all.push(header("Last-Event-ID", "Where a subscription resumes.")),
+        (_, "/v1/events") => all.push(header("Last-Event-ID", "Where a subscription resumes.")),
         _ => {}
     }
     all
@@ -125,6 +150,15 @@ fn answer(route: &Route) -> Value {
     let mut answer = json!({"description": route.what});
     if route.scope != Scope::Node {
         answer["headers"] = json!({"Wellspring-Position": header});
+    }
+    match route.path {
+        "/{code}" => {
+            answer["headers"]["Location"] = json!({"schema": {"type": "string", "format": "uri"}})
+        }
+        "/{code}.qr" => {
+            answer["content"] = json!({"image/svg+xml": {"schema": {"type": "string"}}})
+        }
+        _ => {}
     }
     if route.gives.is_empty() {
         return answer;

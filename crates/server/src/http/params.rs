@@ -200,15 +200,24 @@ pub(crate) async fn freshen(
             .because(format!("consistency must be local or linearizable, not {other:?}"))
             .field("consistency"));
     }
-    let wait = params.wait()?;
-    let Some(text) = request.header("wellspring-min-position") else { return Ok(()) };
+    reach(request, log, params.wait()?).await?;
+    Ok(())
+}
+
+/// Waits until the log has reached the position that the client has seen elsewhere; gives it.
+pub(crate) async fn reach(
+    request: &Request,
+    log: &Log,
+    wait: Duration,
+) -> Result<Option<Position>, Box<Problem>> {
+    let Some(text) = request.header("wellspring-min-position") else { return Ok(None) };
     let wanted: Position = text.trim().parse().map_err(|_| {
         problem::BAD_REQUEST
             .because(format!("Wellspring-Min-Position must be a position, not {text:?}"))
             .field("Wellspring-Min-Position")
     })?;
     if wanted <= log.head() || past(log, wanted - 1, wait).await >= wanted {
-        return Ok(());
+        return Ok(Some(wanted));
     }
     Err(problem::NOT_YET.because(format!(
         "position {wanted} was not reached within {} ms; the head is {}",

@@ -203,9 +203,13 @@ const RESERVED: &[&str] = &[
 /// Whether a word may not be a link's code, in any mix of cases: it is the first segment of a
 /// route, with `--dev-endpoints` or without, or is kept for one.
 pub(crate) fn is_reserved(word: &str) -> bool {
-    let of_route = |route: &Route| route.path.split('/').nth(1).unwrap_or_default();
-    RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
-        || TABLE.iter().any(|route| of_route(route).eq_ignore_ascii_case(word))
+    reserved_words().any(|reserved| reserved.eq_ignore_ascii_case(word))
+}
+
+/// The words for which [`is_reserved`] says yes, some of them twice.
+pub(crate) fn reserved_words() -> impl Iterator<Item = &'static str> {
+    let of_routes = TABLE.iter().filter_map(|route| route.path.split('/').nth(1));
+    RESERVED.iter().copied().chain(of_routes)
 }
 
 /// A route that was found.

@@ -6,13 +6,13 @@ use super::{Media, Target};
 use crate::config::IngestOverflow;
 use crate::http::Shell;
 use crate::http::problem::{self, Problem};
-use crate::node::NoBatcher;
+use crate::node::{MAIN, NoBatcher};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use wellspring_log::Ack;
-use wellspring_log::batcher::{Producer, PushError, Receipt, Wake};
-use wellspring_types::limits;
+use wellspring_log::batcher::{EventTemplate, Producer, PushError, Receipt, Wake};
+use wellspring_types::{DataKind, limits};
 
 /// Targets remembered; over it all are forgotten and come again as they are asked for.
 const TARGETS: usize = 1024;
@@ -80,6 +80,8 @@ pub(crate) struct Intake {
     wake: Wake,
     order: Order,
     sources: Vec<Source>,
+    /// The place of `main`, once something was offered to it.
+    main: Option<usize>,
     targets: HashMap<Box<str>, Rc<Target>>,
     /// The target asked for last: most often the next is the same.
     last: Option<(Box<str>, Rc<Target>)>,
@@ -95,6 +97,7 @@ impl Intake {
             wake,
             order,
             sources: Vec::new(),
+            main: None,
             targets: HashMap::new(),
             last: None,
             full_told_us: None,
@@ -215,6 +218,34 @@ impl Intake {
         }
     }
 
+    /// Takes an event for the log `main` if it can be taken now; what cannot is counted as shed and forgotten.
+    pub(crate) fn offer(&mut self, template: &EventTemplate, data: &[u8]) {
+        let at = self.main.unwrap_or_else(|| self.source(MAIN));
+        self.main = Some(at);
+        let push = |producer: &mut Producer| {
+            producer.try_push_events(template, DataKind::Json, std::iter::once(data))
+        };
+        let pushed = self.sources[at].producer.as_mut().map(push);
+        // A log that was emptied has another batcher. What a producer has shed stays in the account.
+        let pushed = match pushed {
+            None | Some(Err(PushError::Closed { .. })) if self.renew(at).is_ok() => {
+                self.sources[at].producer.as_mut().map(push)
+            }
+            other => other,
+        };
+        if pushed == Some(Err(PushError::StorageFull)) {
+            self.tell_full(MAIN);
+        }
+        if let (Some(Err(_)), Some(producer)) = (pushed, &mut self.sources[at].producer) {
+            producer.count_shed(1, template.frame_bytes(data) as u64);
+        }
+    }
+
+    /// What every serving thread shares.
+    pub(crate) fn shell(&self) -> &Arc<Shell> {
+        &self.shell
+    }
+
     /// Tells the operator, now and then.
     fn tell_full(&mut self, log: &str) {
         let now_us = self.shell.clock.monotonic_us();
@@ -307,33 +338,11 @@ fn no_such_log(log: &str) -> Box<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::http::body_memory::BodyMemory;
-    use crate::node::Node;
-    use crate::stats::Stats;
-    use tokio::sync::{Semaphore, watch};
-
-    fn shell(dir: &std::path::Path) -> Arc<Shell> {
-        let config = Config::for_tests(&["--data", dir.to_str().unwrap()]);
-        let clock = crate::clock::system();
-        let stats = Arc::new(Stats::new(1, 1));
-        Arc::new(Shell {
-            node: Node::open(&config, Arc::clone(&clock)).unwrap(),
-            body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
-            stats,
-            clock,
-            stopping: watch::channel(false).1,
-            long_reads: Arc::new(Semaphore::new(1)),
-            subscriptions: Arc::new(Semaphore::new(1)),
-            request_ids: Default::default(),
-            config,
-        })
-    }
 
     #[test]
     fn requests_to_a_log_that_has_closed_cost_no_partition() {
         let dir = tempfile::tempdir().unwrap();
-        let shell = shell(dir.path());
+        let shell = Shell::for_tests(dir.path(), &[]);
         let mut intake = Intake::new(&shell, Order::First, Arc::new(|| {}));
         let target = intake.target("/e").unwrap().unwrap();
         assert!(matches!(intake.take(&target, Media::Unspecified, b"1"), Taken::Accepted));

@@ -3,6 +3,7 @@
 use super::head::After;
 use crate::http::json::push_u64;
 use crate::http::problem::Problem;
+use crate::links::REDIRECT_CACHING;
 
 /// What every accepted request is answered, byte for byte.
 pub(crate) const ACCEPTED: &[u8] = b"HTTP/1.1 202 Accepted\r\n\
@@ -23,6 +24,12 @@ Connection: close\r\n\
 /// What a client that asks before it sends is told.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
+/// How the answer to a visitor begins whose link leads somewhere; where follows.
+pub(crate) const FOUND: &[u8] = b"HTTP/1.1 302 Found\r\nLocation: ";
+
+/// The status of [`FOUND`].
+pub(crate) const FOUND_STATUS: u16 = 302;
+
 /// The status of [`ACCEPTED`].
 pub(crate) const ACCEPTED_STATUS: u16 = 202;
 
@@ -31,6 +38,40 @@ pub(crate) fn accepted(after: After) -> &'static [u8] {
     match after {
         After::Keep => ACCEPTED,
         After::Close => ACCEPTED_LAST,
+    }
+}
+
+/// How the answer to a visitor ends, behind the location: written down once, because of what
+/// a redirect costs.
+pub(crate) struct FoundEnds {
+    keep: Vec<u8>,
+    close: Vec<u8>,
+}
+
+impl FoundEnds {
+    /// Those with this `Referrer-Policy`.
+    pub(crate) fn new(referrer_policy: &str) -> FoundEnds {
+        let [keep, close] = ["keep-alive", "close"].map(|connection| {
+            let lines = [
+                "",
+                &format!("Referrer-Policy: {referrer_policy}"),
+                &format!("Cache-Control: {REDIRECT_CACHING}"),
+                "Content-Length: 0",
+                &format!("Connection: {connection}"),
+                "",
+                "",
+            ];
+            lines.join("\r\n").into_bytes()
+        });
+        FoundEnds { keep, close }
+    }
+
+    /// The one that says whether the connection goes on.
+    pub(crate) fn of(&self, after: After) -> &[u8] {
+        match after {
+            After::Keep => &self.keep,
+            After::Close => &self.close,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A session with its socket: what was not sent yet, what epoll watches for, since
 //! when it has been waiting for what.
 
-use super::seam::Ingest;
+use super::seam::Serves;
 use super::session::{Phase, Session, Turn};
 use crate::stats::OpenConnection;
 use rustix::event::epoll::EventFlags;
@@ -49,7 +49,7 @@ pub(super) enum Input {
 }
 
 /// A connection.
-pub(super) struct Conn<I: Ingest> {
+pub(super) struct Conn<I: Serves> {
     pub(super) stream: TcpStream,
     pub(super) session: Session<I>,
     /// What the session wanted last.
@@ -73,7 +73,7 @@ pub(super) struct Conn<I: Ingest> {
     pub(super) open: OpenConnection,
 }
 
-impl<I: Ingest> Conn<I> {
+impl<I: Serves> Conn<I> {
     /// A connection that was just accepted and is watched for input.
     pub(super) fn new(
         stream: TcpStream,
@@ -83,7 +83,7 @@ impl<I: Ingest> Conn<I> {
     ) -> Conn<I> {
         Conn {
             stream,
-            session: Session::new(),
+            session: Session::new(peer),
             turn: Turn::More,
             input: Input::Open,
             interest: EventFlags::IN,

@@ -1,9 +1,10 @@
-//! What all sessions of one thread share: who takes events in, the limits, the
+//! What all sessions of one thread share: who serves them, the limits, the
 //! answers on their way out, buffers to use again, and what is to be counted.
 
+use super::answer::FoundEnds;
 use super::head::Limits;
-use super::repeat::Repeat;
-use super::seam::Ingest;
+use super::repeat::{Repeat, RepeatVisit};
+use super::seam::Serves;
 use crate::http::body_memory::{BodyMemory, FREE_BYTES};
 
 /// Buffers kept for the next request that needs one, and the largest of them.
@@ -12,15 +13,19 @@ const SPARE_BUFFERS: usize = 64;
 const SPARE_BYTES: usize = FREE_BYTES;
 
 /// What all sessions of one thread share.
-pub(crate) struct Desk<I: Ingest> {
-    /// Takes events in.
-    pub(crate) ingest: I,
+pub(crate) struct Desk<I: Serves> {
+    /// Takes events in and knows where links lead.
+    pub(crate) serving: I,
     /// Limits of a head.
     pub(crate) limits: Limits,
     /// Memory for bodies being received.
     pub(crate) memory: BodyMemory,
-    /// The last head, likely to come again.
+    /// The last head of an ingest request, likely to come again.
     pub(crate) repeat: Repeat,
+    /// The last head of a request for a link.
+    pub(crate) visited: RepeatVisit,
+    /// How redirects end.
+    pub(crate) found_ends: FoundEnds,
     /// Answers of the session at work, not yet handed to its socket.
     pub(crate) out: Vec<u8>,
     /// Answers to be counted.
@@ -35,14 +40,21 @@ pub(crate) struct Desk<I: Ingest> {
     pub(crate) now_us: u64,
 }
 
-impl<I: Ingest> Desk<I> {
+impl<I: Serves> Desk<I> {
     /// A desk at which nothing has happened yet.
-    pub(crate) fn new(ingest: I, limits: Limits, memory: BodyMemory) -> Desk<I> {
+    pub(crate) fn new(
+        serving: I,
+        limits: Limits,
+        memory: BodyMemory,
+        found_ends: FoundEnds,
+    ) -> Desk<I> {
         Desk {
-            ingest,
+            serving,
             limits,
             memory,
             repeat: Repeat::new(),
+            visited: RepeatVisit::new(),
+            found_ends,
             out: Vec::new(),
             tally: Tally::default(),
             spare: Spare(Vec::new()),
@@ -65,9 +77,19 @@ pub(crate) struct Asked {
     pub(crate) path: Option<Box<str>>,
 }
 
+/// What requests are counted as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// `POST /e`, and what cannot be understood.
+    Ingest,
+    /// `GET /{code}`.
+    Link,
+}
+
 /// An answer to be counted.
 #[derive(Debug)]
 pub(crate) struct Answered {
+    pub(crate) family: Family,
     pub(crate) status: u16,
     pub(crate) asked: Asked,
 }
@@ -76,7 +98,9 @@ pub(crate) struct Answered {
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Requests accepted in the same turn of the loop in which they came.
-    pub(crate) prompt: u32,
+    pub(crate) accepted: u32,
+    /// Visitors told where a link leads, always in the same turn.
+    pub(crate) found: u32,
     /// All others.
     pub(crate) others: Vec<Answered>,
     /// Whether requests are logged, so that their paths must be kept.

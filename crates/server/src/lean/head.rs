@@ -1,19 +1,23 @@
-//! The head of a request: whether it is ours, how its body is framed, and what is
-//! wrong with it. Where two readers could see different messages in the same
+//! The head of a request: whether it is ours (for ingest or for a link), how its body
+//! is framed, and what is wrong with it. Where two readers could see different messages in the same
 //! bytes, it is refused and the connection ends.
 
-use super::seam::Ingest;
+use super::seam::Serves;
 use crate::http::body;
 use crate::http::ingest::refuse_key;
 use crate::http::problem::{self, Problem};
 use crate::ingest::Media;
+use crate::links::Told;
 use httparse::{EMPTY_HEADER, Error, Header, Status};
 use std::mem::MaybeUninit;
+use wellspring_views::links::MAX_CODE_CHARS;
 
 /// What a request line holds besides its target: `POST  HTTP/1.1` and the line's end.
 const LINE_EXTRA_BYTES: usize = 16;
 /// The first line of HTTP/2. It is no request; the other stack knows what to do.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
+/// Where the code begins in the head of a request for a link: behind `GET /`.
+pub(super) const CODE_AT: usize = 5;
 /// As many headers as are read without an allocation.
 const HEADERS_ON_STACK: usize = 64;
 /// Digits of a length that fits 64 bits whatever they are.
@@ -64,10 +68,10 @@ pub(crate) struct Order<T> {
 }
 
 /// What the bytes at the beginning of a request are.
-pub(crate) enum Reading<T> {
+pub(crate) enum Reading<'a, T> {
     /// Not a whole head yet. Whether its first line is there and ours.
     Partial { line: bool },
-    /// Not an ingest request: for the other stack, untouched.
+    /// Neither for ingest nor for a link: for the other stack, untouched.
     Foreign,
     /// A whole head.
     Order {
@@ -78,12 +82,29 @@ pub(crate) enum Reading<T> {
         /// Where the value of its only Content-Length is.
         length_at: Option<(usize, usize)>,
     },
+    /// A whole head that asks where a link leads, and has no body.
+    Visit(Visit<'a>),
     /// Not to be understood: answer and close.
     Broken(Box<Problem>),
 }
 
+/// The head of a request for a link.
+pub(crate) struct Visit<'a> {
+    /// Where its code ends; where it begins is [`CODE_AT`].
+    pub(crate) code_end: usize,
+    /// Its length in bytes.
+    pub(crate) used: usize,
+    pub(crate) after: After,
+    /// What it tells of the visitor.
+    pub(crate) told: Told<'a>,
+}
+
 /// Reads a head at the beginning of `input`, which is not empty and begins with no line end.
-pub(crate) fn read<I: Ingest>(ingest: &mut I, limits: &Limits, input: &[u8]) -> Reading<I::Target> {
+pub(crate) fn read<'a, I: Serves>(
+    serves: &mut I,
+    limits: &Limits,
+    input: &'a [u8],
+) -> Reading<'a, I::Target> {
     if let Some(reading) = overlong_line(limits, input) {
         return reading;
     }
@@ -102,18 +123,22 @@ pub(crate) fn read<I: Ingest>(ingest: &mut I, limits: &Limits, input: &[u8]) -> 
                 return Reading::Broken(head_too_long(limits));
             }
             let line = (request.method, request.path, request.version);
-            match target_of(ingest, line) {
-                Some(what) => judge(ingest, what, request.headers, input, used),
+            match asked_of(serves, line) {
+                Some(Asks::Ingest(what)) => judge(serves, what, request.headers, input, used),
+                Some(Asks::Link(code)) => {
+                    let code_end = CODE_AT + code.len();
+                    judge_visit(request.headers, code_end, used)
+                }
                 None => Reading::Foreign,
             }
         }
-        Ok(Status::Partial) => match line_of(ingest, input) {
+        Ok(Status::Partial) => match line_of(serves, input) {
             Line::Ours if input.len() > limits.head_bytes => Reading::Broken(head_too_long(limits)),
             Line::Ours => Reading::Partial { line: true },
             Line::Foreign => Reading::Foreign,
             Line::Incomplete | Line::Broken => Reading::Partial { line: false },
         },
-        Err(error) => match line_of(ingest, input) {
+        Err(error) => match line_of(serves, input) {
             Line::Foreign => Reading::Foreign,
             _ => Reading::Broken(broken(error, limits)),
         },
@@ -121,7 +146,7 @@ pub(crate) fn read<I: Ingest>(ingest: &mut I, limits: &Limits, input: &[u8]) -> 
 }
 
 /// A first line that is longer than any may be: refused if it could be ours, else not our affair.
-fn overlong_line<T>(limits: &Limits, input: &[u8]) -> Option<Reading<T>> {
+fn overlong_line<'a, T>(limits: &Limits, input: &'a [u8]) -> Option<Reading<'a, T>> {
     let most = limits.url_bytes + LINE_EXTRA_BYTES;
     if input.len() <= most || input[..=most].contains(&b'\n') {
         return None;
@@ -144,13 +169,13 @@ enum Line {
     Broken,
 }
 
-fn line_of<I: Ingest>(ingest: &mut I, input: &[u8]) -> Line {
+fn line_of<I: Serves>(serves: &mut I, input: &[u8]) -> Line {
     let Some(end) = input.iter().position(|&b| b == b'\n') else { return Line::Incomplete };
     let mut request = httparse::Request::new(&mut []);
     match request.parse(&input[..=end]) {
         Ok(Status::Partial) => {
             let line = (request.method, request.path, request.version);
-            match target_of(ingest, line) {
+            match asked_of(serves, line) {
                 Some(_) => Line::Ours,
                 None => Line::Foreign,
             }
@@ -161,15 +186,30 @@ fn line_of<I: Ingest>(ingest: &mut I, input: &[u8]) -> Line {
 
 type Parts<'a> = (Option<&'a str>, Option<&'a str>, Option<u8>);
 
-/// What a first line asks for; `None` if it is not an ingest request over HTTP/1.1.
-fn target_of<I: Ingest>(
-    ingest: &mut I,
-    line: Parts<'_>,
-) -> Option<Result<I::Target, Box<Problem>>> {
+/// What a first line that is ours asks for.
+enum Asks<'a, T> {
+    Ingest(Result<T, Box<Problem>>),
+    /// Where the link with this code leads.
+    Link(&'a [u8]),
+}
+
+/// What a first line asks for; `None` if it is not ours, or not over HTTP/1.1.
+fn asked_of<'a, I: Serves>(serves: &mut I, line: Parts<'a>) -> Option<Asks<'a, I::Target>> {
     match line {
-        (Some("POST"), Some(path), Some(1)) => ingest.target(path),
+        (Some("POST"), Some(path), Some(1)) => serves.target(path).map(Asks::Ingest),
+        (Some("GET"), Some(path), Some(1)) => {
+            let code = path.strip_prefix('/')?.as_bytes();
+            let is_code =
+                (1..=MAX_CODE_CHARS).contains(&code.len()) && code_chars(code) == code.len();
+            (is_code && serves.serves_link(code)).then_some(Asks::Link(code))
+        }
         _ => None,
     }
+}
+
+/// How many characters of a code `bytes` begin with; one more than a code has if it is more.
+pub(super) fn code_chars(bytes: &[u8]) -> usize {
+    bytes.iter().take(MAX_CODE_CHARS + 1).take_while(|b| b.is_ascii_alphanumeric()).count()
 }
 
 /// The headers that mean something here.
@@ -184,6 +224,8 @@ struct Fields<'a> {
     media: Option<&'a [u8]>,
     coding: Option<&'a [u8]>,
     idempotent: bool,
+    upgrade: bool,
+    told: Told<'a>,
 }
 
 impl<'a> Fields<'a> {
@@ -197,10 +239,12 @@ impl<'a> Fields<'a> {
 
     fn note(&mut self, name: &str, value: &'a [u8]) {
         let is = |known: &str| name.eq_ignore_ascii_case(known);
-        // All names known here differ in length.
         match name.len() {
             4 if is("host") => self.hosts += 1,
             6 if is("expect") && self.expect.is_none_or(is_continue) => self.expect = Some(value),
+            7 if is("upgrade") => self.upgrade = true,
+            7 if is("referer") => self.told.referrer = self.told.referrer.or(Some(value)),
+            10 if is("user-agent") => self.told.agent = self.told.agent.or(Some(value)),
             10 if is("connection") => {
                 let mut options = value.split(|&b| b == b',');
                 self.close |= options.any(|o| o.trim_ascii().eq_ignore_ascii_case(b"close"));
@@ -211,6 +255,7 @@ impl<'a> Fields<'a> {
                 self.length = Some(value);
             }
             15 if is("idempotency-key") => self.idempotent = true,
+            15 if is("x-forwarded-for") => self.told.forwarded.push(value),
             16 if is("content-encoding") && !value.eq_ignore_ascii_case(b"identity") => {
                 self.coding = Some(value);
             }
@@ -220,6 +265,10 @@ impl<'a> Fields<'a> {
             }
             _ => {}
         }
+    }
+
+    fn after(&self) -> After {
+        if self.close { After::Close } else { After::Keep }
     }
 
     /// How the body is framed, or why that cannot be told for certain.
@@ -267,33 +316,51 @@ pub(super) fn length(digits: &[u8]) -> Option<u64> {
     })
 }
 
-fn judge<I: Ingest>(
-    ingest: &I,
-    what: Result<I::Target, Box<Problem>>,
-    headers: &[Header<'_>],
-    input: &[u8],
-    used: usize,
-) -> Reading<I::Target> {
-    let fields = Fields::of(headers);
+/// What each head of ours must have: one Host, and a body whose end is certain.
+fn sound(fields: &Fields<'_>) -> Result<Framing, Box<Problem>> {
     if fields.hosts != 1 {
         let detail = "HTTP/1.1 asks for exactly one Host header";
-        return Reading::Broken(problem::BAD_REQUEST.because(detail).field("Host"));
+        return Err(problem::BAD_REQUEST.because(detail).field("Host"));
     }
-    let framing = match fields.framing() {
+    fields.framing().map_err(|detail| problem::BAD_REQUEST.because(detail))
+}
+
+/// A head that asks for a link. The other stack sees to what hardly anybody sends with it.
+fn judge_visit<'a, T>(headers: &[Header<'a>], code_end: usize, used: usize) -> Reading<'a, T> {
+    let fields = Fields::of(headers);
+    let after = fields.after();
+    match sound(&fields) {
+        Err(problem) => Reading::Broken(problem),
+        Ok(Framing::Length(0)) if fields.expect.is_none() && !fields.upgrade => {
+            Reading::Visit(Visit { code_end, used, after, told: fields.told })
+        }
+        Ok(_) => Reading::Foreign,
+    }
+}
+
+fn judge<'a, I: Serves>(
+    serves: &I,
+    what: Result<I::Target, Box<Problem>>,
+    headers: &[Header<'a>],
+    input: &[u8],
+    used: usize,
+) -> Reading<'a, I::Target> {
+    let fields = Fields::of(headers);
+    let framing = match sound(&fields) {
         Ok(framing) => framing,
-        Err(detail) => return Reading::Broken(problem::BAD_REQUEST.because(detail)),
+        Err(problem) => return Reading::Broken(problem),
     };
     let media = Media::of(fields.media);
     let what = match (what, fields.refusal()) {
         (Ok(_), Some(refusal)) => Err(refusal),
-        (Ok(target), None) => fits(ingest, media, framing).map(|()| target),
+        (Ok(target), None) => fits(serves, media, framing).map(|()| target),
         (Err(problem), _) => Err(problem),
     };
     let expects = match fields.expect {
         Some(_) => Expects::Continue,
         None => Expects::Nothing,
     };
-    let after = if fields.close { After::Close } else { After::Keep };
+    let after = fields.after();
     // Slices of `input`: the difference of their addresses is an offset in it.
     let length_at = fields.length.map(|value| {
         let start = value.as_ptr() as usize - input.as_ptr() as usize;
@@ -303,12 +370,12 @@ fn judge<I: Ingest>(
 }
 
 /// Whether a body of this framing may be taken at all.
-pub(super) fn fits<I: Ingest>(
-    ingest: &I,
+pub(super) fn fits<I: Serves>(
+    serves: &I,
     media: Media,
     framing: Framing,
 ) -> Result<(), Box<Problem>> {
-    let most = ingest.largest_body(media);
+    let most = serves.largest_body(media);
     match framing {
         Framing::Length(length) if length > most as u64 => Err(body::too_large(most)),
         _ => Ok(()),

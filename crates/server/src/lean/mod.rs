@@ -1,8 +1,8 @@
-//! The lean loop: HTTP/1.1 for ingest requests and nothing else, one epoll loop a
-//! serving thread, without a runtime (decision 0008).
+//! The lean loop: HTTP/1.1 for ingest and for links, and nothing else, one epoll loop
+//! a serving thread, without a runtime (decision 0008).
 //!
 //! ```text
-//! socket → worker → session → head, chunked → seam (Ingest) → the partition
+//! socket → worker → session → head, chunked → seam (Serves) → the partition, the links
 //!             ↑        ↓
 //!           send  ←  answers       anything else: the socket and the bytes read → tokio
 //! ```
@@ -25,15 +25,19 @@ mod session;
 mod slab;
 mod state;
 mod sweep;
+mod visit;
 mod worker;
 
 pub(crate) use bell::Bell;
 
 use crate::http::{Shell, routes};
 use crate::ingest::{Intake, Order};
+use crate::links::Redirects;
 use crate::stats::OpenConnection;
+use answer::FoundEnds;
 use desk::Desk;
 use head::Limits;
+use seam::Serving;
 use std::io;
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -68,8 +72,8 @@ struct Settings {
     access_log: bool,
     /// Of the ids for logged requests: this one and those after it are the thread's own.
     first_request_id: u64,
-    /// The route that answers are counted for.
-    route: usize,
+    /// The route that answers are counted for, by [`Family`](desk::Family).
+    routes: [usize; 2],
     header_us: u64,
     body_us: u64,
     idle_us: u64,
@@ -92,7 +96,7 @@ impl Settings {
             max_connections: config.max_connections,
             access_log: config.access_log,
             first_request_id: shell.request_ids.fetch_add(REQUEST_IDS, Relaxed),
-            route: routes::index("POST", "/e"),
+            routes: [routes::index("POST", "/e"), routes::index("GET", "/{code}")],
             header_us,
             body_us,
             idle_us,
@@ -130,7 +134,7 @@ fn worker(
     listener: TcpListener,
     bell: Arc<Bell>,
     handover: UnboundedSender<Handover>,
-) -> io::Result<Worker<Intake>> {
+) -> io::Result<Worker<Serving>> {
     let config = &shell.config;
     let limits = Limits {
         headers: config.max_headers,
@@ -139,7 +143,10 @@ fn worker(
     };
     let ringer = Arc::clone(&bell);
     let intake = Intake::new(shell, Order::First, Arc::new(move || ringer.ring()));
-    let mut desk = Desk::new(intake, limits, shell.body_memory.clone());
+    let redirects = Redirects::new(shell).map_err(io::Error::other)?;
+    let ends = FoundEnds::new(config.link_referrer_policy.as_str());
+    let mut desk =
+        Desk::new(Serving { intake, redirects }, limits, shell.body_memory.clone(), ends);
     desk.tally.paths =
         config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
     let parts = Parts {
@@ -172,6 +179,9 @@ pub(crate) fn ingest_connection<'a>(
 
 #[cfg(test)]
 mod session_tests;
+
+#[cfg(test)]
+mod visit_tests;
 
 #[cfg(test)]
 mod worker_tests;

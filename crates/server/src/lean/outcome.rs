@@ -1,9 +1,9 @@
 //! From a whole request to its answer: a session that hands over, keeps or refuses.
 
 use super::answer;
-use super::desk::{Answered, Asked, Desk};
+use super::desk::{Answered, Asked, Desk, Family};
 use super::head::{After, Framing};
-use super::seam::{Ingest, Taken};
+use super::seam::{Serves, Taken};
 use super::session::Session;
 use super::state::{Asking, Kept, Refused, Rest, State};
 use crate::http::body_memory::Charge;
@@ -12,7 +12,7 @@ use crate::http::problem::Problem;
 /// Rest of a refused body that is read and thrown away so that the connection can go on.
 const SKIP_BYTES: u64 = 2 << 20;
 
-impl<I: Ingest> Session<I> {
+impl<I: Serves> Session<I> {
     /// Hands a whole request over and answers it. Gives it back if there is no room.
     /// `follows`: whether bytes behind it have been read.
     pub(super) fn place(
@@ -26,16 +26,17 @@ impl<I: Ingest> Session<I> {
         if desk.is_full(&asking.target) {
             return Some(asking);
         }
-        let taken = desk.ingest.take(&asking.target, asking.media, body);
+        let taken = desk.serving.take(&asking.target, asking.media, body);
         let Asking { target, media, after, asked } = asking;
         let said = if desk.stopping && !follows { After::Close } else { after };
         let ends = match taken {
             Taken::Accepted => {
                 self.replies.next(&mut desk.out).extend_from_slice(answer::accepted(said));
                 if asked.at_us == desk.now_us && asked.path.is_none() {
-                    desk.tally.prompt += 1;
+                    desk.tally.accepted += 1;
                 } else {
-                    desk.tally.others.push(Answered { status: answer::ACCEPTED_STATUS, asked });
+                    let (family, status) = (Family::Ingest, answer::ACCEPTED_STATUS);
+                    desk.tally.others.push(Answered { family, status, asked });
                 }
                 said
             }
@@ -45,7 +46,11 @@ impl<I: Ingest> Session<I> {
             }
             Taken::Refused(problem) => {
                 answer::push_problem(self.replies.next(&mut desk.out), &problem, said);
-                desk.tally.others.push(Answered { status: problem.kind.status, asked });
+                desk.tally.others.push(Answered {
+                    family: Family::Ingest,
+                    status: problem.kind.status,
+                    asked,
+                });
                 said
             }
             Taken::Full => {
@@ -96,7 +101,11 @@ impl<I: Ingest> Session<I> {
         let closes = after == After::Close || !skippable || (desk.stopping && last);
         let said = if closes { After::Close } else { After::Keep };
         answer::push_problem(self.replies.next(&mut desk.out), problem, said);
-        desk.tally.others.push(Answered { status: problem.kind.status, asked });
+        desk.tally.others.push(Answered {
+            family: Family::Ingest,
+            status: problem.kind.status,
+            asked,
+        });
         self.state = match (said, rest) {
             (After::Close, _) => State::Ended,
             (After::Keep, Rest::Length(0)) => State::IDLE,
@@ -108,7 +117,11 @@ impl<I: Ingest> Session<I> {
     pub(super) fn give_up(&mut self, desk: &mut Desk<I>, problem: &Problem) {
         answer::push_problem(self.replies.next(&mut desk.out), problem, After::Close);
         let asked = Asked { at_us: desk.now_us, path: None };
-        desk.tally.others.push(Answered { status: problem.kind.status, asked });
+        desk.tally.others.push(Answered {
+            family: Family::Ingest,
+            status: problem.kind.status,
+            asked,
+        });
         self.state = State::Ended;
     }
 }

@@ -1,10 +1,14 @@
 //! A head that comes again. Most requests on a connection begin with the bytes of
-//! the one before, except perhaps for the digits of Content-Length. Comparing is
+//! the one before, except perhaps for the digits of Content-Length or the code of a
+//! link. Comparing is
 //! cheaper than parsing, and can accept nothing that was not accepted before: every
-//! byte is equal but for digits that stand where a length stood.
+//! byte is equal but for digits that stand where a length stood, and letters and
+//! digits that stand where a code stood.
 
-use super::head::{After, LENGTH_DIGITS, length};
+use super::head::{After, CODE_AT, LENGTH_DIGITS, code_chars, length};
 use crate::ingest::Media;
+use crate::links::{Told, Visit};
+use wellspring_views::links::MAX_CODE_CHARS;
 
 /// Longer heads are not worth remembering.
 const MOST_BYTES: usize = 1_024;
@@ -61,5 +65,42 @@ impl Repeat {
         self.behind.extend_from_slice(&head[length_at.1..]);
         target.clone_into(&mut self.target);
         (self.media, self.after) = (media, after);
+    }
+}
+
+/// The last head that asked for a link, and what it told of the visitor.
+pub(crate) struct RepeatVisit {
+    /// From behind the code to the end of the head. Empty while nothing is remembered.
+    behind: Vec<u8>,
+    /// What is recorded of a visitor who sends this head.
+    pub(crate) visit: Visit,
+    pub(crate) after: After,
+}
+
+impl RepeatVisit {
+    /// Nothing to repeat.
+    pub(crate) fn new() -> RepeatVisit {
+        RepeatVisit { behind: Vec::new(), visit: Visit::default(), after: After::Keep }
+    }
+
+    /// If `input` begins with the remembered head, but for the code: where the code ends, and the head.
+    pub(crate) fn find(&self, input: &[u8]) -> Option<(usize, usize)> {
+        let rest = input.strip_prefix(b"GET /")?;
+        let chars = code_chars(rest);
+        if self.behind.is_empty() || chars == 0 || chars > MAX_CODE_CHARS {
+            return None;
+        }
+        let code_end = CODE_AT + chars;
+        rest[chars..].starts_with(&self.behind).then_some((code_end, code_end + self.behind.len()))
+    }
+
+    /// Takes what a head tells, and remembers it: `behind` is what of it stands behind the code.
+    pub(crate) fn remember(&mut self, behind: &[u8], after: After, told: &Told<'_>) {
+        self.visit.read(told);
+        self.after = after;
+        self.behind.clear();
+        if behind.len() <= MOST_BYTES {
+            self.behind.extend_from_slice(behind);
+        }
     }
 }

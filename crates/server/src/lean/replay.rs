@@ -1,13 +1,15 @@
 //! A session driven by a script instead of a socket, over an intake that remembers
 //! what it was given. For the tests and the fuzz target.
 
+use super::answer::FoundEnds;
 use super::desk::Desk;
 use super::head::Limits;
-use super::seam::{Ingest, Taken};
+use super::seam::{Redirected, Serves, Taken};
 use super::session::{Session, Turn};
 use crate::http::body_memory::BodyMemory;
 use crate::http::problem::{self, Problem};
 use crate::ingest::{Media, Settled};
+use crate::links::Visiting;
 use crate::stats::Stats;
 use std::sync::Arc;
 
@@ -17,7 +19,7 @@ pub(crate) const LARGEST_BODY: usize = 600;
 /// An intake that remembers. What it does with a request is in the request's target.
 #[derive(Debug, Default)]
 pub(crate) struct Fake {
-    /// Targets and bodies taken, in order.
+    /// Targets and bodies taken, codes and data of clicks, in order.
     pub(crate) taken: Vec<(String, Vec<u8>)>,
     /// Requests that may still be taken for `/e?full` before the next one finds no room.
     pub(crate) room: usize,
@@ -26,7 +28,7 @@ pub(crate) struct Fake {
     tickets: u64,
 }
 
-impl Ingest for Fake {
+impl Serves for Fake {
     type Target = String;
     type Ticket = u64;
 
@@ -75,6 +77,29 @@ impl Ingest for Fake {
     fn same(a: &String, b: &String) -> bool {
         a == b
     }
+
+    fn serves_link(&mut self, code: &[u8]) -> bool {
+        code != b"health" && code != b"e"
+    }
+
+    fn redirect(&mut self, visiting: Visiting<'_>, location: &mut Vec<u8>) -> Redirected {
+        let code = String::from_utf8_lossy(visiting.code).into_owned();
+        location.extend_from_slice(b"https://example.com/");
+        location.extend_from_slice(visiting.code);
+        match code.as_str() {
+            "unknown" => {
+                Redirected::Refused(problem::NOT_FOUND.because("the fake knows no such link"))
+            }
+            "wait" => Redirected::Foreign,
+            _ => {
+                let mut data = Vec::new();
+                visiting.visit.push_data(b"0123456789abcdef", &mut data);
+                data.extend_from_slice(visiting.visit.forwarded());
+                self.taken.push((code, data));
+                Redirected::Found
+            }
+        }
+    }
 }
 
 /// How a connection ended.
@@ -89,7 +114,7 @@ pub(crate) enum End {
 /// What became of some bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trace {
-    /// Targets and bodies taken, in order.
+    /// Targets and bodies taken, codes and data of clicks, in order.
     pub(crate) taken: Vec<(String, Vec<u8>)>,
     /// Every byte of the answers.
     pub(crate) answers: Vec<u8>,
@@ -100,14 +125,15 @@ pub(crate) struct Trace {
 /// A desk with the fake at it.
 pub(crate) fn desk(limits: Limits) -> Desk<Fake> {
     let stats = Arc::new(Stats::new(1, 0));
-    Desk::new(Fake::default(), limits, BodyMemory::new(&stats, 1 << 20))
+    let ends = FoundEnds::new("strict-origin-when-cross-origin");
+    Desk::new(Fake::default(), limits, BodyMemory::new(&stats, 1 << 20), ends)
 }
 
 /// Gives a session the pieces one after another and then the end of input. Makes
 /// room and settles answers only when the session has come to a stop for want of it.
 pub(crate) fn replay<'a>(limits: Limits, pieces: impl Iterator<Item = &'a [u8]>) -> Trace {
     let mut desk = desk(limits);
-    let mut session = Session::new();
+    let mut session = Session::new(None);
     let mut answers = Vec::new();
     let mut pieces = pieces.filter(|piece| !piece.is_empty());
     let mut turn = Turn::More;
@@ -119,12 +145,12 @@ pub(crate) fn replay<'a>(limits: Limits, pieces: impl Iterator<Item = &'a [u8]>)
             },
             Turn::Flush => session.resume(&mut desk),
             Turn::Stalled => {
-                desk.ingest.room += 1;
+                desk.serving.room += 1;
                 desk.full.clear();
                 session.retry(&mut desk)
             }
             Turn::Wait => {
-                desk.ingest.stored += 1;
+                desk.serving.stored += 1;
                 session.settle(&mut desk)
             }
             Turn::Leave => break End::Left(Vec::new()),
@@ -140,7 +166,7 @@ pub(crate) fn replay<'a>(limits: Limits, pieces: impl Iterator<Item = &'a [u8]>)
             End::Left(rest)
         }
     };
-    Trace { taken: desk.ingest.taken, answers, end }
+    Trace { taken: desk.serving.taken, answers, end }
 }
 
 /// The statuses of answers, interim ones apart; `None` if the bytes are not answers.

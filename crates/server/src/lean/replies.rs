@@ -2,9 +2,9 @@
 //! its requests, and a durable one is not ready before its barrier.
 
 use super::answer;
-use super::desk::{Answered, Asked, Desk};
+use super::desk::{Answered, Asked, Desk, Family};
 use super::head::After;
-use super::seam::Ingest;
+use super::seam::Serves;
 use crate::ingest::Settled;
 use std::collections::VecDeque;
 
@@ -70,7 +70,7 @@ impl<T> Replies<T> {
     }
 
     /// Hands out what is ready. `last` is what the answer says about the connection if none follows it.
-    pub(crate) fn settle<I: Ingest<Ticket = T>>(&mut self, desk: &mut Desk<I>, last: After) {
+    pub(crate) fn settle<I: Serves<Ticket = T>>(&mut self, desk: &mut Desk<I>, last: After) {
         while let Some(reply) = self.queue.pop_front() {
             let (ticket, after, asked) = match reply {
                 Reply::Ready(bytes) => {
@@ -81,7 +81,7 @@ impl<T> Replies<T> {
             };
             let closes = after == After::Close || (self.queue.is_empty() && last == After::Close);
             let said = if closes { After::Close } else { After::Keep };
-            let status = match desk.ingest.settled(&ticket) {
+            let status = match desk.serving.settled(&ticket) {
                 Settled::Pending => {
                     self.queue.push_front(Reply::Durable { ticket, after, asked });
                     return;
@@ -96,7 +96,7 @@ impl<T> Replies<T> {
                 }
             };
             self.durable -= 1;
-            desk.tally.others.push(Answered { status, asked });
+            desk.tally.others.push(Answered { family: Family::Ingest, status, asked });
         }
     }
 }

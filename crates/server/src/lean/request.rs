@@ -3,15 +3,15 @@
 use super::answer;
 use super::chunked::Broken;
 use super::desk::{Asked, Desk};
-use super::head::{self, After, Expects, Framing, Order, Reading};
-use super::seam::Ingest;
+use super::head::{self, After, Expects, Framing, Order, Reading, Visit};
+use super::seam::Serves;
 use super::session::Session;
 use super::state::{Asking, Kept, Receiving, Refused, Rest, State};
 use crate::http::body;
 use crate::http::body_memory::Charge;
 use crate::http::problem::{self, Problem};
 
-impl<I: Ingest> Session<I> {
+impl<I: Serves> Session<I> {
     /// A head at the beginning of `input`, which is not empty: bytes used with its
     /// body as far as it is there, `None` if more is needed.
     pub(super) fn head(
@@ -25,6 +25,12 @@ impl<I: Ingest> Session<I> {
             && let Some(order) = repeated(desk, length)
         {
             return Some(used + self.begin(desk, order, &input[..used], &input[used..]));
+        }
+        if let Some((code_end, used)) = desk.visited.find(input)
+            && desk.serving.serves_link(&input[head::CODE_AT..code_end])
+        {
+            let (head, rest) = input.split_at(used);
+            return self.visit(desk, head, code_end, rest.is_empty());
         }
         // Line ends before a request mean nothing.
         match input {
@@ -45,7 +51,7 @@ impl<I: Ingest> Session<I> {
             self.state = State::Leaving;
             return None;
         }
-        match head::read(&mut desk.ingest, &desk.limits, input) {
+        match head::read(&mut desk.serving, &desk.limits, input) {
             Reading::Partial { line } => {
                 self.state = State::Head { seen: input.len(), line };
                 None
@@ -57,6 +63,11 @@ impl<I: Ingest> Session<I> {
             Reading::Broken(problem) => {
                 self.give_up(desk, &problem);
                 None
+            }
+            Reading::Visit(Visit { code_end, used, after, told }) => {
+                let (head, rest) = input.split_at(used);
+                desk.visited.remember(&head[code_end..], after, &told);
+                self.visit(desk, head, code_end, rest.is_empty())
             }
             Reading::Order { order, used, length_at } => {
                 let (head, rest) = input.split_at(used);
@@ -106,7 +117,7 @@ impl<I: Ingest> Session<I> {
             self.replies.next(&mut desk.out).extend_from_slice(answer::CONTINUE);
         }
         self.state = State::Body(Box::new(Receiving {
-            most: desk.ingest.largest_body(media),
+            most: desk.serving.largest_body(media),
             asking,
             rest: Rest::of(framing, desk.limits.head_bytes),
             body: desk.spare.take(),
@@ -181,11 +192,11 @@ impl<I: Ingest> Session<I> {
 }
 
 /// The request that a repeated head asks for.
-fn repeated<I: Ingest>(desk: &mut Desk<I>, length: u64) -> Option<Order<I::Target>> {
-    let Desk { ingest, repeat, .. } = desk;
+fn repeated<I: Serves>(desk: &mut Desk<I>, length: u64) -> Option<Order<I::Target>> {
+    let Desk { serving, repeat, .. } = desk;
     let (media, after, framing) = (repeat.media, repeat.after, Framing::Length(length));
-    let what = ingest.target(&repeat.target)?;
-    let what = what.and_then(|target| head::fits(ingest, media, framing).map(|()| target));
+    let what = serving.target(&repeat.target)?;
+    let what = what.and_then(|target| head::fits(serving, media, framing).map(|()| target));
     Some(Order { what, media, framing, expects: Expects::Nothing, after })
 }
 
@@ -201,7 +212,7 @@ fn worth_reading(input: &[u8], seen: usize, line: bool, limits: &head::Limits) -
 }
 
 /// The path of a request, if requests are logged.
-fn path_of<I: Ingest>(desk: &Desk<I>, head: &[u8]) -> Option<Box<str>> {
+pub(super) fn path_of<I: Serves>(desk: &Desk<I>, head: &[u8]) -> Option<Box<str>> {
     if !desk.tally.paths {
         return None;
     }

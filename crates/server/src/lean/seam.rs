@@ -1,8 +1,10 @@
-//! What the connection loop asks of whoever takes events in. A seam, so that all of
-//! HTTP can be tested at every split with no log behind it.
+//! What the connection loop asks of whoever takes events in and knows where links
+//! lead. A seam, so that all of HTTP can be tested at every split with no log behind it.
 
 use crate::http::problem::Problem;
 use crate::ingest::{self, Intake, Media, Settled, Ticket};
+pub(crate) use crate::links::Redirected;
+use crate::links::{Redirects, Visiting};
 use std::rc::Rc;
 
 /// What became of a request's body.
@@ -18,8 +20,8 @@ pub(crate) enum Taken<Ticket> {
     Refused(Box<Problem>),
 }
 
-/// Takes events in, for one thread.
-pub(crate) trait Ingest {
+/// Takes events in and knows where links lead, for one thread.
+pub(crate) trait Serves {
     /// What a request target asks for. Cheap to clone.
     type Target: Clone;
     /// A request whose answer waits.
@@ -35,18 +37,30 @@ pub(crate) trait Ingest {
     fn largest_body(&self, media: Media) -> usize;
     /// Whether requests for both need the same room.
     fn same(a: &Self::Target, b: &Self::Target) -> bool;
+
+    /// Whether `GET /code` is asked of [`redirect`](Self::redirect). If not, it is for the other stack.
+    fn serves_link(&mut self, code: &[u8]) -> bool;
+    /// Appends where a link leads to `location`, and records the click. Only for a code that
+    /// [`serves_link`](Self::serves_link) says yes to.
+    fn redirect(&mut self, visiting: Visiting<'_>, location: &mut Vec<u8>) -> Redirected;
 }
 
-impl Ingest for Intake {
+/// The intake and the links of one thread.
+pub(crate) struct Serving {
+    pub(crate) intake: Intake,
+    pub(crate) redirects: Redirects,
+}
+
+impl Serves for Serving {
     type Target = Rc<ingest::Target>;
     type Ticket = Ticket;
 
     fn target(&mut self, target: &str) -> Option<Result<Self::Target, Box<Problem>>> {
-        Intake::target(self, target)
+        self.intake.target(target)
     }
 
     fn take(&mut self, target: &Self::Target, media: Media, body: &[u8]) -> Taken<Ticket> {
-        match Intake::take(self, target, media, body) {
+        match self.intake.take(target, media, body) {
             ingest::Taken::Accepted => Taken::Accepted,
             ingest::Taken::Pending(ticket) => Taken::Pending(ticket),
             ingest::Taken::Full => Taken::Full,
@@ -55,14 +69,22 @@ impl Ingest for Intake {
     }
 
     fn settled(&mut self, ticket: &Ticket) -> Settled {
-        Intake::settled(self, ticket)
+        self.intake.settled(ticket)
     }
 
     fn largest_body(&self, media: Media) -> usize {
-        Intake::largest_body(self, media)
+        self.intake.largest_body(media)
     }
 
     fn same(a: &Self::Target, b: &Self::Target) -> bool {
         Rc::ptr_eq(a, b) || a.log == b.log
+    }
+
+    fn serves_link(&mut self, code: &[u8]) -> bool {
+        self.redirects.serves(code)
+    }
+
+    fn redirect(&mut self, visiting: Visiting<'_>, location: &mut Vec<u8>) -> Redirected {
+        self.redirects.redirect(&mut self.intake, visiting, location)
     }
 }

@@ -5,10 +5,12 @@
 use super::desk::Desk;
 use super::head::{self, After, Reading};
 use super::replies::Replies;
-use super::seam::Ingest;
+use super::seam::Serves;
 use super::state::{Kept, State};
 use crate::http::body_memory::Charge;
 use crate::http::problem;
+use crate::links::Visitor;
+use std::net::IpAddr;
 
 /// With so many bytes of answers at hand they are sent before more requests are looked at.
 const OUT_BYTES: usize = 64 << 10;
@@ -44,7 +46,7 @@ pub(crate) enum Phase {
 }
 
 /// One connection without its socket.
-pub(crate) struct Session<I: Ingest> {
+pub(crate) struct Session<I: Serves> {
     pub(super) state: State<I>,
     /// Bytes read and not used: a part of a head, or what follows a request that waits.
     left: Vec<u8>,
@@ -52,17 +54,20 @@ pub(crate) struct Session<I: Ingest> {
     pub(super) replies: Replies<I::Ticket>,
     /// Requests begun, wrapping: tells a request from the one before it.
     pub(super) begun: u32,
+    /// Who visits links over this connection.
+    pub(super) visitor: Visitor,
 }
 
-impl<I: Ingest> Session<I> {
-    /// A connection on which nothing has come.
-    pub(crate) fn new() -> Session<I> {
+impl<I: Serves> Session<I> {
+    /// A connection from `peer`, if that is known, on which nothing has come.
+    pub(crate) fn new(peer: Option<IpAddr>) -> Session<I> {
         Session {
             state: State::IDLE,
             left: Vec::new(),
             charge: Charge::default(),
             replies: Replies::new(),
             begun: 0,
+            visitor: Visitor::at(peer),
         }
     }
 
@@ -114,7 +119,7 @@ impl<I: Ingest> Session<I> {
             self.give_up(desk, &problem);
         } else if !self.left.is_empty() {
             let left = std::mem::take(&mut self.left);
-            if let Reading::Broken(problem) = head::read(&mut desk.ingest, &desk.limits, &left) {
+            if let Reading::Broken(problem) = head::read(&mut desk.serving, &desk.limits, &left) {
                 self.give_up(desk, &problem);
             }
         }

@@ -4,20 +4,22 @@ use super::answer::{ACCEPTED, ACCEPTED_LAST, CONTINUE};
 use super::head::Limits;
 use super::replay::{End, LARGEST_BODY, Trace, desk, replay, statuses};
 use super::session::{Phase, Session, Turn};
+use super::visit_tests::{clicked, visit};
 use crate::http::body_memory::{BodyMemory, Charge};
 use proptest::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
 
-const LIMITS: Limits = Limits { headers: 12, head_bytes: 8_192, url_bytes: 4_096 };
-const PLAIN: &[u8] = b"POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";
+pub(super) const LIMITS: Limits = Limits { headers: 12, head_bytes: 8_192, url_bytes: 4_096 };
+pub(super) const PLAIN: &[u8] =
+    b"POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";
 
-fn whole(input: &[u8]) -> Trace {
+pub(super) fn whole(input: &[u8]) -> Trace {
     replay(LIMITS, std::iter::once(input))
 }
 
 /// The trace of `input`, which must be the same at every split in two and byte by byte.
 #[track_caller]
-fn everywhere(input: &[u8]) -> Trace {
+pub(super) fn everywhere(input: &[u8]) -> Trace {
     let trace = whole(input);
     for at in 1..input.len() {
         let (a, b) = input.split_at(at);
@@ -36,7 +38,7 @@ fn without_continue(mut trace: Trace) -> Trace {
 }
 
 #[track_caller]
-fn refused(head: &str, body: &str, status: u16) -> Trace {
+pub(super) fn refused(head: &str, body: &str, status: u16) -> Trace {
     let input = [head.replace('\n', "\r\n").as_bytes(), body.as_bytes()].concat();
     let trace = everywhere(&input);
     assert_eq!(statuses(&trace.answers).unwrap(), [status], "{head:?}");
@@ -296,14 +298,14 @@ fn everything_else_is_handed_over_untouched_behind_the_answers_before_it() {
 fn durable_answers_wait_and_stay_in_order() {
     let durable = b"POST /e?durable HTTP/1.1\r\nHost: l\r\nContent-Length: 1\r\n\r\n1";
     let mut desk = desk(LIMITS);
-    let mut session = Session::new();
+    let mut session = Session::new(None);
     let input = [durable, PLAIN, durable, &b"GET /health HTTP/1.1\r\n"[..]].concat();
     assert_eq!(session.receive(&mut desk, &input), Turn::Wait, "all taken, none answered");
-    assert_eq!((desk.ingest.taken.len(), desk.out.len()), (3, 0));
-    desk.ingest.stored = 1;
+    assert_eq!((desk.serving.taken.len(), desk.out.len()), (3, 0));
+    desk.serving.stored = 1;
     assert_eq!(session.settle(&mut desk), Turn::Wait);
     assert_eq!(desk.out, ACCEPTED.repeat(2));
-    desk.ingest.stored = 2;
+    desk.serving.stored = 2;
     assert_eq!(session.settle(&mut desk), Turn::Leave);
     assert_eq!(desk.out, ACCEPTED.repeat(3));
     let trace = everywhere(&durable.repeat(20));
@@ -313,16 +315,16 @@ fn durable_answers_wait_and_stay_in_order() {
     assert_eq!(whole(&durable.repeat(200)).taken.len(), 200, "more than may wait at once");
     // What is ready behind one that waits is bounded too.
     let mut desk = super::replay::desk(LIMITS);
-    let mut session = Session::new();
+    let mut session = Session::new(None);
     assert_eq!(session.receive(&mut desk, durable), Turn::More);
     assert_eq!(session.receive(&mut desk, &PLAIN.repeat(1_000)), Turn::Wait);
-    assert!((200..300).contains(&desk.ingest.taken.len()), "{}", desk.ingest.taken.len());
-    desk.ingest.stored = 1;
+    assert!((200..300).contains(&desk.serving.taken.len()), "{}", desk.serving.taken.len());
+    desk.serving.stored = 1;
     assert_eq!(session.settle(&mut desk), Turn::Flush);
     while session.resume(&mut desk) == Turn::Flush {
         desk.out.clear();
     }
-    assert_eq!(desk.ingest.taken.len(), 1_001);
+    assert_eq!(desk.serving.taken.len(), 1_001);
 }
 
 #[test]
@@ -334,9 +336,9 @@ fn a_request_without_room_is_kept_and_those_behind_it_wait() {
     assert_eq!(trace.answers, ACCEPTED.repeat(4));
     // Another connection does not overtake while the target is known to be full.
     let mut desk = desk(LIMITS);
-    let (mut first, mut second) = (Session::new(), Session::new());
+    let (mut first, mut second) = (Session::new(None), Session::new(None));
     assert_eq!(first.receive(&mut desk, full), Turn::Stalled);
-    desk.ingest.room = 1;
+    desk.serving.room = 1;
     assert_eq!(second.receive(&mut desk, full), Turn::Stalled);
     desk.full.clear();
     assert_eq!(first.retry(&mut desk), Turn::Flush);
@@ -349,7 +351,7 @@ fn late_clients_are_told_and_idle_ones_are_not() {
     const NONE: [u16; 0] = [];
     let expire = |input: &[u8], phase: Phase| {
         let mut desk = desk(LIMITS);
-        let mut session = Session::new();
+        let mut session = Session::new(None);
         session.receive(&mut desk, input);
         assert_eq!(session.phase(), phase);
         desk.out.clear();
@@ -369,19 +371,19 @@ fn late_clients_are_told_and_idle_ones_are_not() {
 fn when_the_server_stops_what_was_read_is_answered_and_the_last_answer_says_so() {
     let mut desk = desk(LIMITS);
     desk.stopping = true;
-    let mut session = Session::new();
+    let mut session = Session::new(None);
     assert_eq!(session.receive(&mut desk, &PLAIN.repeat(3)), Turn::End);
     assert_eq!(desk.out, [&ACCEPTED.repeat(2)[..], ACCEPTED_LAST].concat());
     desk.out.clear();
-    let mut session = Session::new();
+    let mut session = Session::new(None);
     assert_eq!(session.receive(&mut desk, &PLAIN[..50]), Turn::More, "in the middle of a request");
     assert_eq!(session.receive(&mut desk, &PLAIN[50..]), Turn::End);
     assert_eq!(desk.out, ACCEPTED_LAST);
     desk.out.clear();
     let durable = b"POST /e?durable HTTP/1.1\r\nHost: l\r\nContent-Length: 1\r\n\r\n1";
-    let mut session = Session::new();
+    let mut session = Session::new(None);
     assert_eq!(session.receive(&mut desk, durable), Turn::More);
-    desk.ingest.stored = 1;
+    desk.serving.stored = 1;
     assert_eq!(session.settle(&mut desk), Turn::End);
     assert_eq!(desk.out, ACCEPTED_LAST);
 }
@@ -409,10 +411,10 @@ fn long_heads_that_do_not_end_are_charged_like_bodies() {
     let stats = std::sync::Arc::new(crate::stats::Stats::new(1, 0));
     desk.memory = BodyMemory::new(&stats, 60 << 10);
     let head = format!("POST /e HTTP/1.1\r\nX: {}", "x".repeat(40 << 10));
-    let mut first = Session::new();
+    let mut first = Session::new(None);
     assert_eq!(first.receive(&mut desk, head.as_bytes()), Turn::More);
     assert!(stats.body_bytes.load(Relaxed) >= 40 << 10);
-    let mut second = Session::new();
+    let mut second = Session::new(None);
     assert_eq!(second.receive(&mut desk, head.as_bytes()), Turn::End);
     assert_eq!(statuses(&std::mem::take(&mut desk.out)).unwrap(), [503]);
     // The first goes on, and gives back what it held.
@@ -430,6 +432,34 @@ struct Case {
 }
 
 fn case() -> impl Strategy<Value = Case> {
+    prop_oneof![3 => event_case(), 2 => visit_case()]
+}
+
+fn visit_case() -> impl Strategy<Value = Case> {
+    let code = prop_oneof![Just("Yci"), Just("a"), Just("0123456789"), Just("unknown")];
+    (code, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(code, lf, agent, newline)| {
+        let head = if agent {
+            String::from_utf8(visit(code)).unwrap()
+        } else {
+            format!("GET /{code} HTTP/1.1\r\nHost: l\r\n\r\n")
+        };
+        let data = if agent {
+            clicked(code).1
+        } else {
+            br#"{"visitor":"0123456789abcdef","agent":"Unknown"}"#.to_vec()
+        };
+        let head = if lf { head.replace("\r\n", "\n") } else { head };
+        let before = if newline { "\r\n" } else { "" };
+        let known = code != "unknown";
+        Case {
+            bytes: [before, &head].concat().into(),
+            taken: known.then(|| (code.to_owned(), data)),
+            status: if known { 302 } else { 404 },
+        }
+    })
+}
+
+fn event_case() -> impl Strategy<Value = Case> {
     let target = prop_oneof![Just("/e"), Just("/e?a=1"), Just("/e?full"), Just("/e?bad")];
     let body = prop::collection::vec(any::<u8>(), 0..80);
     (target, body, any::<bool>(), prop::collection::vec(1usize..20, 8), any::<[bool; 4]>())
@@ -499,8 +529,9 @@ proptest! {
     ) {
         // Half of it nearly right.
         if input.len() % 2 == 0 {
-            let flip = flip.index(PLAIN.len());
-            let near = [&PLAIN[..flip], &input[..input.len().min(2)], &PLAIN[flip..], PLAIN].concat();
+            let right = if input.len() % 4 == 0 { PLAIN.to_vec() } else { visit("Yci") };
+            let flip = flip.index(right.len());
+            let near = [&right[..flip], &input[..input.len().min(2)], &right[flip..], PLAIN].concat();
             input = near;
         }
         let whole = whole(&input);

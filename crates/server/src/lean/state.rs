@@ -3,12 +3,12 @@
 use super::chunked::{Broken, Chunked};
 use super::desk::Asked;
 use super::head::{After, Framing};
-use super::seam::Ingest;
+use super::seam::Serves;
 use crate::http::body_memory::Charge;
 use crate::ingest::Media;
 
 /// Where a session stands.
-pub(super) enum State<I: Ingest> {
+pub(super) enum State<I: Serves> {
     /// Between requests or in a head of which `seen` bytes were looked at, in vain.
     Head {
         seen: usize,
@@ -26,7 +26,7 @@ pub(super) enum State<I: Ingest> {
     Ended,
 }
 
-impl<I: Ingest> State<I> {
+impl<I: Serves> State<I> {
     /// Between requests.
     pub(super) const IDLE: State<I> = State::Head { seen: 0, line: false };
 }
@@ -39,7 +39,7 @@ pub(super) struct Asking<T> {
     pub(super) asked: Asked,
 }
 
-pub(super) struct Receiving<I: Ingest> {
+pub(super) struct Receiving<I: Serves> {
     pub(super) asking: Asking<I::Target>,
     pub(super) rest: Rest,
     pub(super) body: Vec<u8>,
@@ -49,7 +49,7 @@ pub(super) struct Receiving<I: Ingest> {
     pub(super) framing: Framing,
 }
 
-pub(super) struct Kept<I: Ingest> {
+pub(super) struct Kept<I: Serves> {
     pub(super) asking: Asking<I::Target>,
     pub(super) body: Vec<u8>,
     pub(super) _charge: Charge,

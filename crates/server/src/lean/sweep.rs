@@ -3,7 +3,7 @@
 
 use super::Settings;
 use super::conn::{Input, Waiting};
-use super::seam::Ingest;
+use super::seam::Serves;
 use super::slab::Token;
 use super::worker::Worker;
 
@@ -48,7 +48,7 @@ impl Sweep {
     }
 }
 
-impl<I: Ingest> Worker<I> {
+impl<I: Serves> Worker<I> {
     /// Looks at the connections whose turn it is, if it is time to.
     pub(super) fn sweep(&mut self) {
         let now_us = self.desk.now_us;

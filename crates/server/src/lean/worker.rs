@@ -3,8 +3,8 @@
 use super::answer;
 use super::bell::Bell;
 use super::conn::{Conn, Input, Sent};
-use super::desk::Desk;
-use super::seam::Ingest;
+use super::desk::{Answered, Desk, Family};
+use super::seam::Serves;
 use super::session::Turn;
 use super::slab::{Slab, Token};
 use super::sweep::Sweep;
@@ -39,6 +39,9 @@ const ACCEPT_PAUSE_US: u64 = 50_000;
 /// client can read its last answer instead of a reset.
 const LINGER_BYTES: usize = 64 << 20;
 
+/// The method of each [`Family`], for the access log.
+const METHODS: [&str; 2] = ["POST", "GET"];
+
 /// What the loop needs besides the intake.
 pub(super) struct Parts {
     /// Gone once the server stops.
@@ -52,7 +55,7 @@ pub(super) struct Parts {
 }
 
 /// One lean thread at work.
-pub(super) struct Worker<I: Ingest> {
+pub(super) struct Worker<I: Serves> {
     pub(super) parts: Parts,
     pub(super) desk: Desk<I>,
     pub(super) conns: Slab<Conn<I>>,
@@ -71,7 +74,7 @@ pub(super) struct Worker<I: Ingest> {
     request_id: u64,
 }
 
-impl<I: Ingest> Worker<I> {
+impl<I: Serves> Worker<I> {
     /// A loop about to begin.
     ///
     /// # Errors
@@ -313,26 +316,32 @@ impl<I: Ingest> Worker<I> {
     /// Counts what was answered. The time is that from when the loop woke for it.
     fn count(&mut self) {
         let Desk { tally, now_us, .. } = &mut self.desk;
-        if tally.prompt == 0 && tally.others.is_empty() {
+        if tally.accepted == 0 && tally.found == 0 && tally.others.is_empty() {
             return;
         }
         let sent_us = self.parts.clock.monotonic_us();
-        let (stats, route) = (&self.parts.stats, self.parts.settings.route);
-        if tally.prompt > 0 {
-            let took_us = sent_us.saturating_sub(*now_us);
-            let count = std::mem::take(&mut tally.prompt);
-            stats.answered_alike(route, answer::ACCEPTED_STATUS, took_us, count.into());
+        let (stats, routes) = (&self.parts.stats, self.parts.settings.routes);
+        let prompt = [
+            (Family::Ingest, answer::ACCEPTED_STATUS, std::mem::take(&mut tally.accepted)),
+            (Family::Link, answer::FOUND_STATUS, std::mem::take(&mut tally.found)),
+        ];
+        for (family, status, count) in prompt {
+            if count > 0 {
+                let took_us = sent_us.saturating_sub(*now_us);
+                stats.answered_alike(routes[family as usize], status, took_us, count.into());
+            }
         }
-        for answered in tally.others.drain(..) {
-            let (status, took_us) = (answered.status, sent_us.saturating_sub(answered.asked.at_us));
-            stats.answered(route, status, took_us);
-            let Some(path) = answered.asked.path.as_deref() else { continue };
+        for Answered { family, status, asked } in tally.others.drain(..) {
+            let took_us = sent_us.saturating_sub(asked.at_us);
+            stats.answered(routes[family as usize], status, took_us);
+            let Some(path) = asked.path.as_deref() else { continue };
+            let method = METHODS[family as usize];
             let request_id = format!("{:016x}", self.request_id);
             self.request_id = self.request_id.wrapping_add(1);
             if self.parts.settings.access_log {
-                tracing::info!(target: "access", method = "POST", path, status, took_us, request_id);
+                tracing::info!(target: "access", method, path, status, took_us, request_id);
             } else {
-                tracing::debug!(target: "access", method = "POST", path, status, took_us, request_id);
+                tracing::debug!(target: "access", method, path, status, took_us, request_id);
             }
         }
     }

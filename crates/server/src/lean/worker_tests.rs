@@ -2,16 +2,17 @@
 
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
-use super::answer::{ACCEPTED, ACCEPTED_LAST};
+use super::answer::{ACCEPTED, ACCEPTED_LAST, FoundEnds};
 use super::bell::Bell;
 use super::desk::Desk;
-use super::head::Limits;
-use super::seam::{Ingest, Taken};
+use super::head::{After, Limits};
+use super::seam::{Redirected, Serves, Taken};
 use super::worker::{Parts, Worker};
 use super::{Handover, Settings};
 use crate::http::body_memory::BodyMemory;
 use crate::http::problem::Problem;
 use crate::ingest::{Media, Settled};
+use crate::links::Visiting;
 use crate::stats::Stats;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -39,7 +40,7 @@ struct Commanded {
     tickets: usize,
 }
 
-impl Ingest for Commanded {
+impl Serves for Commanded {
     type Target = String;
     type Ticket = usize;
 
@@ -75,6 +76,18 @@ impl Ingest for Commanded {
     fn same(a: &String, b: &String) -> bool {
         a == b
     }
+
+    fn serves_link(&mut self, code: &[u8]) -> bool {
+        code != b"health"
+    }
+
+    fn redirect(&mut self, visiting: Visiting<'_>, location: &mut Vec<u8>) -> Redirected {
+        location.extend_from_slice(b"https://example.com/");
+        location.extend_from_slice(visiting.code);
+        let peer = visiting.visitor.peer();
+        self.command.taken.lock().unwrap().push(peer.unwrap().to_string());
+        Redirected::Found
+    }
 }
 
 struct Running {
@@ -95,12 +108,12 @@ impl Running {
         let (bell, command) = (Arc::new(Bell::new().unwrap()), Arc::new(Command::default()));
         let (stop, stopping) = watch::channel(false);
         let (handover, handed_over) = unbounded_channel();
-        let stats = Arc::new(Stats::new(1, 1));
+        let stats = Arc::new(Stats::new(1, 2));
         let settings = Settings {
             max_connections: 100,
             access_log: false,
             first_request_id: 0,
-            route: 0,
+            routes: [0, 1],
             header_us: 10_000_000,
             body_us: 10_000_000,
             idle_us: 10_000_000,
@@ -120,7 +133,9 @@ impl Running {
         let memory = BodyMemory::new(&stats, 1 << 20);
         let intake = Commanded { command: Arc::clone(&command), tickets: 0 };
         let thread = std::thread::spawn(move || {
-            Worker::new(parts, Desk::new(intake, limits, memory)).unwrap().run();
+            Worker::new(parts, Desk::new(intake, limits, memory, FoundEnds::new("origin")))
+                .unwrap()
+                .run();
         });
         let thread = Some(thread);
         Running { command, address, bell, stop, stats, thread, handed_over }
@@ -286,6 +301,29 @@ fn durable_answers_come_when_the_barrier_has() {
     drop(handed_over);
     running.open(0);
     running.stop();
+}
+
+#[test]
+fn redirects_are_counted_by_their_route_and_know_the_peer() {
+    let mut running = Running::start();
+    let mut stream = running.connect();
+    let visit = b"GET /abc HTTP/1.1\r\nHost: l\r\n\r\n";
+    stream.write_all(&[&visit.repeat(3)[..], &request("/e", "1")].concat()).unwrap();
+    let begin = b"HTTP/1.1 302 Found\r\nLocation: https://example.com/abc".as_slice();
+    let ends = FoundEnds::new("origin");
+    let expected = [[begin, ends.of(After::Keep)].concat().repeat(3), ACCEPTED.to_vec()].concat();
+    let mut answers = vec![0; expected.len()];
+    stream.read_exact(&mut answers).unwrap();
+    assert_eq!(answers, expected);
+    assert_eq!(running.taken(4), ["127.0.0.1", "127.0.0.1", "127.0.0.1", "1"]);
+    running.stop();
+    let figures = running.stats.prometheus(&["POST /e".into(), "GET /{code}".into()], &[], &[]);
+    for line in [
+        r#"wellspring_requests_total{route="POST /e",status="202"} 1"#,
+        r#"wellspring_requests_total{route="GET /{code}",status="302"} 3"#,
+    ] {
+        assert!(figures.lines().any(|l| l == line), "{line}\n{figures}");
+    }
 }
 
 #[test]

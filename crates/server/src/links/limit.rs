@@ -39,6 +39,11 @@ impl Limiter {
         Limiter { token_ns, buckets: Mutex::default() }
     }
 
+    /// Tokens in a minute.
+    pub(crate) fn per_minute(&self) -> u64 {
+        MINUTE_NS / self.token_ns
+    }
+
     /// Takes a token of `client` at the moment `now_us` of the monotonic clock.
     ///
     /// # Errors

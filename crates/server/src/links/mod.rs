@@ -1,5 +1,17 @@
 //! The shell of links: what the pure view needs from outside and HTTP does not own.
 
+mod click;
 pub(crate) mod limit;
 pub(crate) mod peer;
+mod redirect;
 pub(crate) mod settings;
+mod visit;
+mod visitor;
+
+pub(crate) use click::record_click;
+pub(crate) use redirect::{Redirected, Redirects, Visiting};
+pub(crate) use visit::{Told, Visit};
+pub(crate) use visitor::{Visitor, VisitorKeys};
+
+/// `Cache-Control` of every redirect: the next visit is another click, and the link may change.
+pub(crate) const REDIRECT_CACHING: &str = "private, no-store";

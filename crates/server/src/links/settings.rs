@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
+use std::sync::OnceLock;
 use wellspring_views::links::url::{self, Target};
 use wellspring_views::links::{HostList, Policy};
 
@@ -81,8 +82,7 @@ impl Origin {
     }
 }
 
-/// Whether a URL leads to the address listened on. With port 0 that is not known here; the
-/// `Host` of the request tells then.
+/// Whether a URL leads to the address listened on.
 fn leads_to(listen: SocketAddr, target: &Target<'_>) -> bool {
     if listen.port() != target.port() {
         return false;
@@ -110,6 +110,8 @@ struct BaseUrl {
 pub(crate) struct LinkSettings {
     base_url: Option<BaseUrl>,
     listen: SocketAddr,
+    /// The address that `listen` came to, once it is listened on: a port 0 has become another.
+    bound: OnceLock<SocketAddr>,
     /// Which hosts links may lead to.
     pub(crate) hosts: Policy,
     /// The proxies whose word is believed.
@@ -138,6 +140,7 @@ impl LinkSettings {
         Ok(LinkSettings {
             base_url: config.link_base_url.as_deref().map(base_url).transpose()?,
             listen,
+            bound: OnceLock::new(),
             hosts: Policy {
                 allow: list("link_allow_hosts", &config.link_allow_hosts)?,
                 deny: list("link_deny_hosts", &config.link_deny_hosts)?,
@@ -147,12 +150,21 @@ impl LinkSettings {
         })
     }
 
+    /// Tells the address that is listened on.
+    pub(crate) fn bound_to(&self, address: SocketAddr) {
+        let _ = self.bound.set(address);
+    }
+
+    fn address(&self) -> SocketAddr {
+        *self.bound.get().unwrap_or(&self.listen)
+    }
+
     /// What stands before `/CODE` in a short URL. `host` is the `Host` of the request.
     pub(crate) fn base(&self, host: Option<&str>) -> String {
         match (&self.base_url, host) {
             (Some(base), _) => base.text.clone(),
             (None, Some(host)) => format!("http://{host}"),
-            (None, None) => format!("http://{}", self.listen),
+            (None, None) => format!("http://{}", self.address()),
         }
     }
 
@@ -160,7 +172,7 @@ impl LinkSettings {
     pub(crate) fn is_own(&self, host: Option<&str>, target: &Target<'_>) -> bool {
         self.base_url.as_ref().is_some_and(|base| base.origin.is_of(target))
             || host.and_then(Origin::parse).is_some_and(|origin| origin.is_of(target))
-            || leads_to(self.listen, target)
+            || leads_to(self.address(), target)
     }
 }
 
@@ -247,6 +259,16 @@ mod tests {
         let public = ["--insecure", "--listen", "10.0.0.1:4000"];
         assert!(is_own(&public, None, "http://10.0.0.1:4000"));
         assert!(!is_own(&public, None, "http://localhost:4000"));
+    }
+
+    #[test]
+    fn a_port_that_the_system_chose_is_known_once_it_is() {
+        let settings = settings(&["--listen", "127.0.0.1:0"]);
+        let target = url::check("http://localhost:4711/x").expect("a URL");
+        assert!(!settings.is_own(None, &target));
+        settings.bound_to(([127, 0, 0, 1], 4711).into());
+        assert!(settings.is_own(None, &target));
+        assert_eq!(settings.base(None), "http://127.0.0.1:4711");
     }
 
     #[test]

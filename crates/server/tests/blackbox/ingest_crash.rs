@@ -107,7 +107,7 @@ fn sigterm_at_any_moment_stores_every_answered_event_once_and_in_order() {
 
 /// The longest a write and its barrier take while `done` is not set: what the disk and the
 /// machine add to the window.
-fn slowest_barrier(dir: &Path, done: &Done) -> Duration {
+pub fn slowest_barrier(dir: &Path, done: &Done) -> Duration {
     let mut file = std::fs::File::create(dir.join("yardstick")).unwrap();
     let mut slowest = Duration::ZERO;
     while !done.is_set() {

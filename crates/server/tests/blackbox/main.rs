@@ -20,7 +20,16 @@ mod ingest_pressure;
 #[cfg(target_os = "linux")]
 mod lean;
 mod lifecycle;
+mod links;
+mod links_crash;
+mod links_load;
+mod links_many;
+mod links_race;
+mod links_rebuild;
+mod links_refused;
 mod numbered;
 mod race;
+mod redirects;
 mod rubbish;
 mod server;
+mod shortener;

@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 const MOST_LINKS: u64 = u32::MAX as u64 - 1;
 /// A counter may be so far ahead of the number of links, and its code still has the
 /// counter's place: beyond it someone made the event up, and it is looked up by name.
-const NUMBERS_AHEAD: u64 = 1 << 20;
+const NUMBERS_AHEAD: u64 = 1 << 12;
 
 /// The order of automatic codes.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use super::oracle::{DAY_US, HOUR_US, Oracle};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use wellspring_types::{Event, Position};
+use wellspring_types::{AppendCondition, Event, Position, Query};
 use wellspring_views::links::event::Key;
 use wellspring_views::links::{
     Change, Code, Command, Context, Create, Links, Naming, Outcome, Permutation, Refusal, Staged,

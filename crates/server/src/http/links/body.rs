@@ -158,6 +158,7 @@ fn read_tags(value: &mut Cursor<'_>) -> Outcome<Vec<String>> {
 mod tests {
     use super::*;
     use crate::http::problem::of_fault;
+    use proptest::prelude::*;
 
     const NOW_US: u64 = 1_795_225_406_000_000;
 
@@ -249,6 +250,23 @@ mod tests {
         assert_eq!(all, Change { url, enabled, tags, ..nothing });
         for bad in ["{}", r#"{"alias":"a"}"#, r#"{"enabled":null}"#, r#"{"url":null}"#, ""] {
             assert!(read_change(bad.as_bytes(), code).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_sent_is_read_or_refused(
+            body in r#"(\{|"|url|alias|tags|expires_at|expires_in_s|deterministic|:|,|\[|\]|\}|null|true|12|a-z|\\|\PC){0,24}"#,
+            bytes in prop::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let code = Code::parse(b"Yci").expect("a code");
+            for body in [body.as_bytes(), &bytes] {
+                if let Ok(create) = read_create(body, NOW_US) {
+                    prop_assert!(create.tags.len() <= MAX_TAGS);
+                    prop_assert!(create.expires_at_us.is_none_or(|moment_us| moment_us > NOW_US));
+                }
+                let _ = read_change(body, code);
+            }
         }
     }
 }

@@ -24,7 +24,10 @@ pub(super) fn check(
         return Err(problem::HOST_REFUSED.because(detail).field("url"));
     }
     if settings.is_own(host, &target) {
-        let detail = format!("url leads back to this server, {}; links to links may go in circles", target.host());
+        let detail = format!(
+            "url leads back to this server, {}; links to links may go in circles",
+            target.host()
+        );
         return Err(problem::OWN_HOST.because(detail).field("url"));
     }
     Ok(())
@@ -34,9 +37,9 @@ pub(super) fn check(
 pub(super) fn of_fault(fault: UrlFault) -> Box<Problem> {
     let problem = match fault {
         UrlFault::Empty => return url_required(),
-        UrlFault::TooLong { .. } => problem::BAD_URL
-            .because(format!("url {fault}"))
-            .limit(url::MAX_URL_CHARS as u64),
+        UrlFault::TooLong { .. } => {
+            problem::BAD_URL.because(format!("url {fault}")).limit(url::MAX_URL_CHARS as u64)
+        }
         _ => problem::BAD_URL.because(format!("url {fault}")),
     };
     problem.field("url")
@@ -44,7 +47,9 @@ pub(super) fn of_fault(fault: UrlFault) -> Box<Problem> {
 
 /// The answer to a link without a URL.
 pub(super) fn url_required() -> Box<Problem> {
-    problem::URL_REQUIRED.because("url is missing or empty; give an http:// or https:// URL").field("url")
+    problem::URL_REQUIRED
+        .because("url is missing or empty; give an http:// or https:// URL")
+        .field("url")
 }
 
 #[cfg(test)]

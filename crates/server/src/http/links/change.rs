@@ -1,0 +1,51 @@
+//! `PATCH` and `DELETE` of `/api/urls/{code}`.
+
+use super::{body, code_of, host_of, json, live, refusal, target};
+use crate::http::append::commit_on;
+use crate::http::params::{Params, expect_json, negotiate};
+use crate::http::problem::of_fault;
+use crate::http::{Answer, JSON, Request, Response, Shell};
+use std::sync::Arc;
+use wellspring_views::links::Command;
+
+/// `PATCH /api/urls/{code}`.
+pub(crate) async fn change(shell: Arc<Shell>, mut request: Request) -> Answer {
+    let code = code_of(&request)?;
+    Params::of(&request, &[])?;
+    negotiate(&request, &[JSON])?;
+    expect_json(&request)?;
+    let body = request.body.read(body::MAX_BODY_BYTES).await?;
+    let change = body::read_change(&body, code).map_err(|fault| of_fault(&fault, &body))?;
+    let host = host_of(&request);
+    if let Some(url) = &change.url {
+        target::check(&shell.link_settings, host, url)?;
+    }
+    let live = live(&shell)?;
+    let commands = [Command::Change(change)];
+    let executed = live.execute(&commands, None, commit_on(&shell, &request)).await?;
+    if let Some(refused) = executed.refused {
+        return Err(refusal::of_refusal(refused));
+    }
+    let position = live.position();
+    // Another client may have deleted it meanwhile: then this says so.
+    let details = live.folded().and_then(|folded| folded.details(code));
+    let details = details.ok_or_else(|| refusal::unknown(code))?;
+    refusal::shown(code, details.status)?;
+    let mut out = Vec::with_capacity(320);
+    json::push_details(&mut out, &details, &shell.link_settings.base(host));
+    Ok(Response::json(200, out).at(position))
+}
+
+/// `DELETE /api/urls/{code}`.
+pub(crate) async fn delete(shell: Arc<Shell>, request: Request) -> Answer {
+    let code = code_of(&request)?;
+    Params::of(&request, &[])?;
+    let live = live(&shell)?;
+    let commands = [Command::Delete { code }];
+    let executed = live.execute(&commands, None, commit_on(&shell, &request)).await?;
+    if let Some(refused) = executed.refused {
+        return Err(refusal::of_refusal(refused));
+    }
+    let response = Response { content_type: "", ..Response::json(204, "") };
+    Ok(response.at(live.position()))
+}

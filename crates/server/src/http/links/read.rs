@@ -1,0 +1,150 @@
+//! Links and their clicks as they are: one, a page of them, and the figures of one.
+
+use super::{body::MOMENT_RULE, code_of, fresh, host_of, json, refusal};
+use crate::clock::parse_rfc3339;
+use crate::http::json::push_u64;
+use crate::http::params::{Params, negotiate, within};
+use crate::http::problem::{self, Problem};
+use crate::http::read::elsewhere;
+use crate::http::{Answer, JSON, Request, Response, Shell};
+use std::sync::Arc;
+use wellspring_views::links::{Bucket, ListOrder, ListRequest, StatsRequest};
+
+/// Links on a page if the client does not say, and at most.
+const DEFAULT_LINKS: u64 = 100;
+const MAX_LINKS: u64 = 1000;
+/// Links that are looked at for a page with a tag or a text to search for.
+const MAX_SCANNED: usize = 100_000;
+
+/// `GET /api/urls/{code}`.
+pub(crate) async fn details(shell: Arc<Shell>, request: Request) -> Answer {
+    let code = code_of(&request)?;
+    let params = Params::of(&request, &[])?;
+    negotiate(&request, &[JSON])?;
+    let fresh = fresh(&shell, &request, &params).await?;
+    let details = fresh.folded()?.details(code).ok_or_else(|| refusal::unknown(code))?;
+    refusal::shown(code, details.status)?;
+    let mut out = Vec::with_capacity(320);
+    json::push_details(&mut out, &details, &shell.link_settings.base(host_of(&request)));
+    Ok(Response::json(200, out).at(fresh.position))
+}
+
+/// `GET /api/urls`.
+pub(crate) async fn list(shell: Arc<Shell>, request: Request) -> Answer {
+    let params = Params::of(&request, &["limit", "after", "order", "tag", "search"])?;
+    negotiate(&request, &[JSON])?;
+    let wanted = wanted(&params)?;
+    let fresh = fresh(&shell, &request, &params).await?;
+    let base = shell.link_settings.base(host_of(&request));
+    let position = fresh.position;
+    let answer = move || {
+        let page = fresh.folded()?.list(&wanted);
+        let mut out = Vec::with_capacity(64 + page.links.len() * 320);
+        out.extend_from_slice(b"{\"links\":[");
+        for (i, link) in page.links.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            json::push_details(&mut out, link, &base);
+        }
+        out.extend_from_slice(b"],\"next\":");
+        match page.next {
+            Some(next) => push_u64(&mut out, next),
+            None => out.extend_from_slice(b"null"),
+        }
+        out.push(b'}');
+        Ok::<_, Box<Problem>>(out)
+    };
+    // Looking through many links, or writing many, takes ms that others would wait for.
+    Ok(Response::json(200, elsewhere(answer).await??).at(position))
+}
+
+fn wanted(params: &Params) -> Result<ListRequest, Box<Problem>> {
+    let limit = within(params.number("limit")?.unwrap_or(DEFAULT_LINKS), MAX_LINKS, "limit")?;
+    if limit == 0 {
+        return Err(problem::INVALID.because("limit must be at least 1").field("limit"));
+    }
+    let order = match params.one("order")? {
+        None | Some("desc") => ListOrder::Newest,
+        Some("asc") => ListOrder::Oldest,
+        Some(other) => {
+            let detail = format!("order must be asc or desc, not {other:?}");
+            return Err(problem::INVALID.because(detail).field("order"));
+        }
+    };
+    let text = |name| Ok::<_, Box<Problem>>(params.one(name)?.map(str::to_owned));
+    let search = text("search")?.filter(|text| !text.is_empty());
+    let (after, tag) = (params.number("after")?, text("tag")?);
+    let limit = limit as usize;
+    Ok(ListRequest { after, order, limit, tag, search, scan_limit: MAX_SCANNED })
+}
+
+/// `GET /api/urls/{code}/stats`.
+pub(crate) async fn stats(shell: Arc<Shell>, request: Request) -> Answer {
+    let code = code_of(&request)?;
+    let params = Params::of(&request, &["bucket", "from", "to"])?;
+    negotiate(&request, &[JSON])?;
+    let bucket = match params.one("bucket")? {
+        None | Some("day") => Bucket::Day,
+        Some("hour") => Bucket::Hour,
+        Some(other) => {
+            let detail = format!("bucket must be hour or day, not {other:?}");
+            return Err(problem::INVALID.because(detail).field("bucket"));
+        }
+    };
+    let wanted =
+        StatsRequest { bucket, from_us: moment(&params, "from")?, to_us: moment(&params, "to")? };
+    let fresh = fresh(&shell, &request, &params).await?;
+    let folded = fresh.folded()?;
+    let details = folded.details(code).ok_or_else(|| refusal::unknown(code))?;
+    refusal::shown(code, details.status)?;
+    let stats = folded.stats(code, &wanted).ok_or_else(|| refusal::unknown(code))?;
+    let mut out = Vec::with_capacity(256 + stats.series.len() * 64);
+    json::push_stats(&mut out, code, bucket, &stats);
+    Ok(Response::json(200, out).at(fresh.position))
+}
+
+/// A parameter that is a moment, as µs since 1970 UTC.
+fn moment(params: &Params, name: &str) -> Result<Option<u64>, Box<Problem>> {
+    let Some(text) = params.one(name)? else { return Ok(None) };
+    match parse_rfc3339(text) {
+        Some(moment_us) => Ok(Some(moment_us)),
+        // A `+` that was not encoded has become a space.
+        None => Err(problem::INVALID
+            .because(format!("{name} {MOMENT_RULE} (a + is written %2B here), not {text:?}"))
+            .field(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 7] = ["limit", "after", "order", "tag", "search", "from", "to"];
+
+    fn params(query: &str) -> Params {
+        Params::parse_known(query, &KNOWN).expect("known parameters")
+    }
+
+    #[test]
+    fn a_page_is_asked_for() {
+        let page = wanted(&params("limit=7&after=3&order=asc&tag=a+b&search=")).unwrap();
+        assert_eq!((page.limit, page.after, page.order), (7, Some(3), ListOrder::Oldest));
+        assert_eq!((page.tag.as_deref(), page.search), (Some("a b"), None));
+        let page = wanted(&params("")).unwrap();
+        assert_eq!((page.limit, page.after, page.order), (100, None, ListOrder::Newest));
+        for bad in ["limit=0", "limit=1001", "limit=x", "after=-1", "order=up", "tag=a&tag=b"] {
+            assert_eq!(wanted(&params(bad)).unwrap_err().kind.status, 422, "{bad}");
+        }
+    }
+
+    #[test]
+    fn moments_are_dates_or_times() {
+        let of = |query: &str| moment(&params(query), "from").map_err(|problem| problem.detail);
+        assert_eq!(of(""), Ok(None));
+        assert_eq!(of("from=1970-01-02"), Ok(Some(86_400_000_000)));
+        assert_eq!(of("from=1970-01-01T01:00:00%2B01:00"), Ok(Some(0)));
+        assert!(of("from=1970-01-01T01:00:00+01:00").unwrap_err().contains("%2B"));
+        assert!(of("from=now").unwrap_err().starts_with("from must be"));
+    }
+}

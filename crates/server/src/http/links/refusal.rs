@@ -1,0 +1,85 @@
+//! Refusals of links as answers.
+
+use super::target;
+use crate::http::json::push_string;
+use crate::http::problem::{self, Problem};
+use wellspring_views::links::{Code, Lookup, Refusal, Status};
+
+/// Adds the member `error`, which the clients of link shorteners look at.
+pub(crate) fn with_error(problem: Box<Problem>) -> Box<Problem> {
+    let text = if problem.kind == &problem::URL_REQUIRED {
+        "URL is a required field"
+    } else if problem.kind == &problem::LINK_NOT_FOUND {
+        "URL not found"
+    } else {
+        problem.detail.as_str()
+    };
+    let mut json = Vec::with_capacity(text.len() + 2);
+    push_string(&mut json, text);
+    problem.with("error", String::from_utf8(json).unwrap_or_default())
+}
+
+/// The answer about a code that no link ever had.
+pub(super) fn unknown(code: Code) -> Box<Problem> {
+    problem::LINK_NOT_FOUND.because(format!("there is no link {code}"))
+}
+
+/// The answer about a code whose link is deleted.
+pub(super) fn deleted(code: Code) -> Box<Problem> {
+    problem::LINK_DELETED.because(format!("the link {code} has been deleted"))
+}
+
+/// Whether a link leads anywhere.
+pub(crate) fn of_lookup(code: Code, lookup: Lookup) -> Result<(), Box<Problem>> {
+    let (kind, what) = match lookup {
+        Lookup::Found => return Ok(()),
+        Lookup::Unknown => return Err(unknown(code)),
+        Lookup::Deleted => return Err(deleted(code)),
+        Lookup::Disabled => (&problem::LINK_DISABLED, "is disabled for now"),
+        Lookup::Expired => (&problem::LINK_EXPIRED, "has expired"),
+    };
+    Err(kind.because(format!("the link {code} {what}")))
+}
+
+/// Whether a link's details may be shown.
+pub(super) fn shown(code: Code, status: Status) -> Result<(), Box<Problem>> {
+    if status == Status::Deleted { Err(deleted(code)) } else { Ok(()) }
+}
+
+/// A command that was refused becomes an answer.
+pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
+    let detail = refusal.to_string();
+    match refusal {
+        Refusal::AliasTaken(_) => problem::ALIAS_TAKEN.because(detail).field("alias"),
+        Refusal::Reserved(_) => problem::ALIAS_RESERVED.because(detail).field("alias"),
+        Refusal::Unknown(code) => unknown(code),
+        Refusal::Deleted(code) => deleted(code),
+        Refusal::Url(fault) => target::of_fault(fault),
+        Refusal::Tags => problem::INVALID.because(detail).field("tags"),
+        Refusal::Exhausted => problem::CODES_EXHAUSTED.because(detail),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_of(problem: Box<Problem>) -> (u64, String) {
+        let json: serde_json::Value =
+            serde_json::from_slice(&with_error(problem).to_json()).unwrap();
+        (json["status"].as_u64().unwrap(), json["error"].as_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn errors_are_worded_as_the_clients_of_shorteners_know_them() {
+        let code = Code::parse(b"Yci").unwrap();
+        let expected = (400, "URL is a required field".to_owned());
+        assert_eq!(error_of(target::url_required()), expected);
+        assert_eq!(error_of(unknown(code)), (404, "URL not found".to_owned()));
+        assert_eq!(error_of(of_refusal(Refusal::Unknown(code))).1, "URL not found");
+        let taken = of_refusal(Refusal::AliasTaken(code));
+        assert_eq!(error_of(taken), (409, "the alias Yci is taken; choose another".to_owned()));
+        assert_eq!(error_of(of_refusal(Refusal::Deleted(code))).0, 410);
+        assert_eq!(error_of(of_refusal(Refusal::Reserved(code))).0, 422);
+    }
+}

@@ -1,0 +1,60 @@
+//! From the head of a request for a link to its answer. There is no body and nothing
+//! to wait for: it is answered where it is read.
+
+use super::answer;
+use super::desk::{Answered, Asked, Desk, Family};
+use super::head::{After, CODE_AT};
+use super::request::path_of;
+use super::seam::{Redirected, Serves};
+use super::session::Session;
+use super::state::State;
+use crate::links::Visiting;
+
+impl<I: Serves> Session<I> {
+    /// Answers a request for a link: bytes used, `None` if it is for the other stack after all.
+    /// Its code is in `head` up to `code_end`, what it tells at the desk. `last`: nothing behind it has been read.
+    pub(super) fn visit(
+        &mut self,
+        desk: &mut Desk<I>,
+        head: &[u8],
+        code_end: usize,
+        last: bool,
+    ) -> Option<usize> {
+        let after = if desk.stopping && last { After::Close } else { desk.visited.after };
+        let out = self.replies.next(&mut desk.out);
+        let before = out.len();
+        // In one piece with the location: nothing is put together elsewhere and copied.
+        out.extend_from_slice(answer::FOUND);
+        let visiting = Visiting {
+            code: &head[CODE_AT..code_end],
+            visit: &desk.visited.visit,
+            visitor: &mut self.visitor,
+            now_us: desk.now_us,
+        };
+        let status = match desk.serving.redirect(visiting, out) {
+            Redirected::Found => {
+                out.extend_from_slice(desk.found_ends.of(after));
+                answer::FOUND_STATUS
+            }
+            Redirected::Refused(problem) => {
+                out.truncate(before);
+                answer::push_problem(out, &problem, after);
+                problem.kind.status
+            }
+            Redirected::Foreign => {
+                out.truncate(before);
+                self.state = State::Leaving;
+                return None;
+            }
+        };
+        self.begun = self.begun.wrapping_add(1);
+        if status == answer::FOUND_STATUS && !desk.tally.paths {
+            desk.tally.found += 1;
+        } else {
+            let asked = Asked { at_us: desk.now_us, path: path_of(desk, head) };
+            desk.tally.others.push(Answered { family: Family::Link, status, asked });
+        }
+        self.state = if after == After::Close { State::Ended } else { State::IDLE };
+        Some(head.len())
+    }
+}

@@ -1,0 +1,314 @@
+//! Where a link leads, for a thread that serves nothing but redirects and ingest.
+
+use super::click::Clicks;
+use super::visit::Visit;
+use super::visitor::Visitor;
+use crate::http::problem::Problem;
+use crate::http::{Shell, links, routes};
+use crate::ingest::Intake;
+use crate::view::Live;
+use std::sync::Arc;
+use wellspring_types::Invalid;
+use wellspring_views::links::{Code, Links};
+
+/// A request for a link.
+pub(crate) struct Visiting<'a> {
+    /// The code, 1 to 10 letters and digits.
+    pub(crate) code: &'a [u8],
+    /// What is recorded of the visit.
+    pub(crate) visit: &'a Visit,
+    /// Who visits.
+    pub(crate) visitor: &'a mut Visitor,
+    /// Monotonic time of this turn of the loop, µs.
+    pub(crate) now_us: u64,
+}
+
+/// What became of a request for a link.
+#[derive(Debug)]
+pub(crate) enum Redirected {
+    /// The click is recorded, and where the link leads is appended.
+    Found,
+    /// It leads nowhere: answer this, go on with the connection.
+    Refused(Box<Problem>),
+    /// For the general stack, which can wait.
+    Foreign,
+}
+
+/// Codes that are no links, whatever the log says: in any mix of cases, as numbers, in order.
+struct Reserved(Vec<u128>);
+
+impl Reserved {
+    fn new() -> Reserved {
+        let is_code = |word: &&str| Code::parse(word.as_bytes()).is_some();
+        let words = routes::reserved_words().filter(is_code);
+        let mut numbers: Vec<u128> = words.map(|word| Reserved::number(word.as_bytes())).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        Reserved(numbers)
+    }
+
+    /// Up to sixteen letters and digits as a number; a letter is the same in either case.
+    fn number(word: &[u8]) -> u128 {
+        word.iter().fold(0, |number, byte| number << 8 | u128::from(byte | 0x20))
+    }
+
+    #[inline]
+    fn holds(&self, code: &[u8]) -> bool {
+        self.0.binary_search(&Reserved::number(code)).is_ok()
+    }
+}
+
+/// The time of a turn of the loop.
+#[derive(Clone, Copy)]
+struct Turn {
+    /// By the monotonic clock.
+    at_us: u64,
+    /// The same, µs since 1970 UTC.
+    wall_us: u64,
+}
+
+/// A thread's way to links.
+pub(crate) struct Redirects {
+    shell: Arc<Shell>,
+    reserved: Reserved,
+    clicks: Clicks,
+    turn: Turn,
+    /// The view; another once the log has been emptied.
+    live: Option<Arc<Live<Links>>>,
+}
+
+impl Redirects {
+    /// Nobody redirected yet.
+    ///
+    /// # Errors
+    /// Those of [`Clicks::new`].
+    pub(crate) fn new(shell: &Arc<Shell>) -> Result<Redirects, Invalid> {
+        let (reserved, clicks) = (Reserved::new(), Clicks::new()?);
+        let turn = Turn { at_us: u64::MAX, wall_us: 0 };
+        Ok(Redirects { shell: Arc::clone(shell), reserved, clicks, turn, live: None })
+    }
+
+    /// Whether a code may be a link's at all.
+    pub(crate) fn serves(&self, code: &[u8]) -> bool {
+        !self.reserved.holds(code)
+    }
+
+    /// Appends where a link leads to `location`, and records the click. Only for a code that it
+    /// [`serves`](Self::serves).
+    pub(crate) fn redirect(
+        &mut self,
+        intake: &mut Intake,
+        visiting: Visiting<'_>,
+        location: &mut Vec<u8>,
+    ) -> Redirected {
+        let Visiting { code, visit, visitor, now_us } = visiting;
+        if self.turn.at_us != now_us {
+            self.turn = Turn { at_us: now_us, wall_us: self.shell.clock.wall_us() };
+        }
+        let wall_us = self.turn.wall_us;
+        let Some(code) = Code::parse(code) else {
+            return Redirected::Foreign;
+        };
+        if self.live.as_ref().is_none_or(|live| live.is_closed()) {
+            self.live = self.shell.node.links();
+        }
+        let Some(folded) = self.live.as_ref().and_then(|live| live.folded()) else {
+            return Redirected::Foreign;
+        };
+        match links::of_lookup(code, folded.lookup(code, wall_us, location)) {
+            Ok(()) => {
+                self.clicks.record(intake, code, visit, visitor, wall_us);
+                Redirected::Found
+            }
+            Err(problem) => Redirected::Refused(links::with_error(problem)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::Order;
+    use crate::links::Told;
+    use crate::node::MAIN;
+    use crate::view::all_stored;
+    use std::time::Duration;
+    use wellspring_log::ReadOptions;
+    use wellspring_log::batcher::EventTemplate;
+    use wellspring_types::Query;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    /// A thread that serves, without its loop.
+    struct Thread {
+        shell: Arc<Shell>,
+        intake: Intake,
+        redirects: Redirects,
+        visitor: Visitor,
+        turn_us: u64,
+    }
+
+    impl Thread {
+        fn start(data: &std::path::Path, flags: &[&str]) -> Thread {
+            let shell = Shell::for_tests(data, flags);
+            let intake = Intake::new(&shell, Order::First, Arc::new(|| {}));
+            let redirects = Redirects::new(&shell).unwrap();
+            let visitor = Visitor::at(Some("192.0.2.7".parse().unwrap()));
+            Thread { shell, intake, redirects, visitor, turn_us: 0 }
+        }
+
+        fn event(&mut self, event_type: &str, tag: &str, data: &str) {
+            let template = EventTemplate::new(event_type, &[tag]).unwrap();
+            self.intake.offer(&template, data.as_bytes());
+        }
+
+        /// What a visit comes to, and what was appended.
+        fn visit(&mut self, code: &str) -> (Redirected, String) {
+            self.visit_for(code, "")
+        }
+
+        fn visit_for(&mut self, code: &str, forwarded: &str) -> (Redirected, String) {
+            let mut visit = Visit::default();
+            let forwarded = vec![forwarded.as_bytes()];
+            visit.read(&Told { agent: Some(b"curl/8.5.0"), forwarded, ..Told::default() });
+            let visiting = Visiting {
+                code: code.as_bytes(),
+                visit: &visit,
+                visitor: &mut self.visitor,
+                now_us: self.turn_us,
+            };
+            self.turn_us += 1;
+            let mut location = Vec::new();
+            let became = self.redirects.redirect(&mut self.intake, visiting, &mut location);
+            (became, String::from_utf8(location).unwrap())
+        }
+
+        /// The data of the clicks of a code, stored so far.
+        fn clicks(&self, code: &str) -> Vec<String> {
+            let snapshot = self.shell.node.get(MAIN).unwrap().snapshot();
+            let query = Query::item(&["LinkClicked"], &[&format!("clicked:{code}")]);
+            let mut clicks = snapshot.read(&query, ReadOptions::default());
+            let mut seen = Vec::new();
+            while let Some(click) = clicks.next().unwrap() {
+                seen.push(String::from_utf8(click.data().to_vec()).unwrap());
+            }
+            seen
+        }
+
+        fn name_of(&self, address: &str) -> String {
+            let key = self.shell.visitor_keys.at(self.shell.clock.wall_us());
+            String::from_utf8(key.name(address.parse().ok()).to_vec()).unwrap()
+        }
+
+        /// Waits until all that was taken is stored and folded.
+        fn settle(&self) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                all_stored(&self.shell.node.batcher(MAIN).unwrap(), SOON).await.unwrap();
+                let head = self.shell.node.get(MAIN).unwrap().head();
+                self.shell.node.links().unwrap().caught_up(head, SOON).await.unwrap();
+            });
+        }
+    }
+
+    #[test]
+    fn a_link_leads_where_the_log_says_and_each_visit_is_an_event() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut thread = Thread::start(dir.path(), &[]);
+        let created = r#"{"url":"http://example.com/a","chosen":"alias"}"#;
+        for tag in ["link:abc", "link:health", "link:gone"] {
+            thread.event("LinkCreated", tag, created);
+        }
+        thread.event("LinkDeleted", "link:gone", "{}");
+        thread.settle();
+        for _ in 0..3 {
+            let (became, location) = thread.visit("abc");
+            assert!(matches!(became, Redirected::Found), "{became:?}");
+            assert_eq!(location, "http://example.com/a");
+        }
+        assert!(!thread.redirects.serves(b"health"), "a route stays a route");
+        for (code, status) in [("other", 404), ("gone", 410)] {
+            let Redirected::Refused(problem) = thread.visit(code).0 else { panic!("{code}") };
+            assert_eq!(problem.kind.status, status);
+            assert_eq!(problem.more[0].0, "error");
+        }
+        thread.settle();
+        let name = thread.name_of("192.0.2.7");
+        let expected = format!(r#"{{"visitor":"{name}","agent":"curl"}}"#);
+        assert_eq!(thread.clicks("abc"), [&expected[..]; 3]);
+        let head = thread.shell.node.get(MAIN).unwrap().head();
+        assert_eq!(head, 4 + 3, "only what led somewhere was recorded");
+    }
+
+    #[test]
+    fn a_visitor_behind_a_trusted_proxy_is_who_the_proxy_says() {
+        let dir = tempfile::tempdir().unwrap();
+        for (flags, proxies) in [(&["--trusted-proxies", "192.0.2.0/24"][..], true), (&[], false)] {
+            let mut thread = Thread::start(&dir.path().join(proxies.to_string()), flags);
+            let created = r#"{"url":"http://example.com/a","chosen":"alias"}"#;
+            thread.event("LinkCreated", "link:abc", created);
+            thread.settle();
+            for client in ["203.0.113.1", "203.0.113.2", "203.0.113.1"] {
+                thread.visit_for("abc", client);
+            }
+            thread.settle();
+            let data = |address: &str| {
+                format!(r#"{{"visitor":"{}","agent":"curl"}}"#, thread.name_of(address))
+            };
+            let expected = if proxies {
+                ["203.0.113.1", "203.0.113.2", "203.0.113.1"].map(data)
+            } else {
+                ["192.0.2.7"; 3].map(data)
+            };
+            assert_eq!(thread.clicks("abc"), expected);
+        }
+    }
+
+    #[test]
+    fn no_event_that_anybody_appends_can_write_headers_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut thread = Thread::start(dir.path(), &[]);
+        let targets =
+            ["http://e.example/\\r\\nSet-Cookie: a=b", "http://e.example/ü\\u0000", "javascript:x"];
+        for target in targets {
+            let created = format!(r#"{{"url":"{target}","chosen":"alias"}}"#);
+            thread.event("LinkCreated", "link:evil", &created);
+            thread.settle();
+            let (_, location) = thread.visit("evil");
+            assert!(location.bytes().all(|byte| byte.is_ascii_graphic()), "{location:?}");
+            assert!(!location.starts_with("javascript"), "{location:?}");
+        }
+    }
+
+    #[test]
+    fn a_click_that_cannot_be_taken_is_counted_and_the_redirect_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut thread = Thread::start(dir.path(), &[]);
+        let created = r#"{"url":"http://example.com/a","chosen":"alias"}"#;
+        thread.event("LinkCreated", "link:abc", created);
+        thread.settle();
+        thread.shell.node.get(MAIN).unwrap().close();
+        let shed = |thread: &Thread| thread.shell.node.account(MAIN).unwrap().shed.events;
+        let mut visits = 0;
+        // The batcher learns that the log is closed when it next stores something.
+        while shed(&thread) < 50 {
+            assert!(matches!(thread.visit("abc").0, Redirected::Found));
+            visits += 1;
+            assert!(visits < 10_000_000, "nothing is shed");
+        }
+        let account = thread.shell.node.account(MAIN).unwrap();
+        assert_eq!(account.accepted.events + account.shed.events, visits + 1);
+    }
+
+    #[test]
+    fn reserved_words_are_no_links_in_any_mix_of_cases() {
+        let reserved = Reserved::new();
+        for word in routes::reserved_words().filter(|word| Code::parse(word.as_bytes()).is_some()) {
+            let upper = word.to_ascii_uppercase();
+            assert!(reserved.holds(word.as_bytes()) && reserved.holds(upper.as_bytes()), "{word}");
+        }
+        for code in ["Yci", "0123456789", "healthy", "h", "HEALTHZ", "zzzzzzzzzz"] {
+            assert_eq!(reserved.holds(code.as_bytes()), routes::is_reserved(code), "{code}");
+        }
+    }
+}

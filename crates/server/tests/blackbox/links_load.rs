@@ -1,0 +1,182 @@
+//! Users of a link shortener as load tests send them: of sixteen requests one asks
+//! for its health, three make a link, ten follow one and two look at one. Each user
+//! remembers what was answered.
+
+use crate::client::{Answer, Client};
+use crate::numbered::Coins;
+use crate::shortener::{PATIENTLY, code_of};
+use serde_json::json;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, RwLock};
+use std::time::Instant;
+
+/// A link, and how often it was followed.
+#[derive(Debug)]
+pub struct Link {
+    pub code: String,
+    pub url: String,
+    sent: AtomicU64,
+    answered: AtomicU64,
+}
+
+impl Link {
+    pub fn new(code: String, url: String, clicks: u64) -> Arc<Link> {
+        Arc::new(Link { code, url, sent: clicks.into(), answered: clicks.into() })
+    }
+}
+
+/// Links that all users know of.
+#[derive(Default)]
+pub struct Known(RwLock<Vec<Arc<Link>>>);
+
+impl Known {
+    pub fn of(links: Vec<Arc<Link>>) -> Known {
+        Known(RwLock::new(links))
+    }
+
+    fn any(&self, coins: &mut Coins) -> Option<Arc<Link>> {
+        let links = self.0.read().unwrap();
+        // Few are followed often, most seldom.
+        let most = 1 + coins.below(links.len().max(1) as u64);
+        links.get(coins.below(most) as usize).cloned()
+    }
+}
+
+/// How a user connects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connections {
+    /// One for everything, which the lean loop gives away at the first request it does not serve.
+    One,
+    /// One for links that are followed, one for all else.
+    Two,
+}
+
+/// A link followed.
+#[derive(Debug)]
+pub struct Followed {
+    pub code: String,
+    /// When the answer had been read.
+    pub answered: Option<Instant>,
+}
+
+/// Everything one user did.
+#[derive(Debug)]
+pub struct Ledger {
+    /// The host that it names as its `Referer`, another for every user of a log.
+    pub referrer: String,
+    pub connections: Connections,
+    /// Links whose 201 was read.
+    pub made: Vec<Arc<Link>>,
+    /// URLs of links asked for, answered or not.
+    pub wanted: Vec<String>,
+    /// In the order in which they were asked for.
+    pub followed: Vec<Followed>,
+    /// Looks at links.
+    pub looks: u64,
+}
+
+struct User<'a> {
+    known: &'a Known,
+    coins: Coins,
+    clients: [Client; 2],
+    ledger: Ledger,
+}
+
+impl User<'_> {
+    /// For following links, or for all else.
+    fn client(&mut self, follows: bool) -> &mut Client {
+        let two = self.ledger.connections == Connections::Two;
+        &mut self.clients[usize::from(follows && two)]
+    }
+
+    fn step(&mut self) -> io::Result<()> {
+        let link = self.known.any(&mut self.coins);
+        match (self.coins.below(16), link) {
+            (0, _) => {
+                let answer = self.client(false).get("/health")?;
+                goes_on(&answer, 200)
+            }
+            (1..=3, _) | (_, None) => self.make(),
+            (4..=13, Some(link)) => self.follow(&link),
+            (_, Some(link)) => self.look(&link),
+        }
+    }
+
+    fn make(&mut self) -> io::Result<()> {
+        let url =
+            format!("http://example.com/{}/{}", self.ledger.referrer, self.ledger.wanted.len());
+        self.ledger.wanted.push(url.clone());
+        let answer = self.client(false).post("/api/urls", &json!({"url": url}))?;
+        goes_on(&answer, 201)?;
+        let link = Link::new(code_of(&answer.json()), url, 0);
+        self.ledger.made.push(Arc::clone(&link));
+        self.known.0.write().unwrap().push(link);
+        Ok(())
+    }
+
+    fn follow(&mut self, link: &Link) -> io::Result<()> {
+        let referrer = format!("http://{}/page", self.ledger.referrer);
+        let headers = [("Referer", &*referrer), ("User-Agent", "curl/8.5.0")];
+        self.ledger.followed.push(Followed { code: link.code.clone(), answered: None });
+        link.sent.fetch_add(1, SeqCst);
+        let path = format!("/{}", link.code);
+        let answer = self.client(true).call("GET", &path, &headers, b"")?;
+        goes_on(&answer, 302)?;
+        assert_eq!(answer.header("location"), Some(&*link.url));
+        link.answered.fetch_add(1, SeqCst);
+        self.ledger.followed.last_mut().expect("just pushed").answered = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Sees every click that was answered before, whoever's it was.
+    fn look(&mut self, link: &Link) -> io::Result<()> {
+        let before = link.answered.load(SeqCst);
+        let answer = self.client(false).get(&format!("/api/urls/{}?{PATIENTLY}", link.code))?;
+        goes_on(&answer, 200)?;
+        let after = link.sent.load(SeqCst);
+        let details = answer.json();
+        assert_eq!(details["original_url"], link.url);
+        let clicks = details["clicks"].as_u64().unwrap();
+        assert!(before <= clicks && clicks <= after, "{before} <= {clicks} <= {after}: {details}");
+        self.ledger.looks += 1;
+        Ok(())
+    }
+}
+
+/// An answer is what it should be, or says that the server is stopping.
+fn goes_on(answer: &Answer, status: u16) -> io::Result<()> {
+    if answer.status == status {
+        return Ok(());
+    }
+    let text = answer.text();
+    let stopping = ["shutting-down", "log-closed", "outcome-unknown"];
+    assert!(stopping.iter().any(|slug| text.contains(slug)), "{status}: {answer:?}: {text}");
+    Err(io::ErrorKind::ConnectionAborted.into())
+}
+
+/// Does what users do until the connection is cut. `name` must be another for every user of a log.
+pub fn use_until_cut(
+    address: SocketAddr,
+    known: &Known,
+    name: &str,
+    connections: Connections,
+    seed: u64,
+) -> Ledger {
+    let ledger = Ledger {
+        referrer: format!("{name}.example"),
+        connections,
+        made: Vec::new(),
+        wanted: Vec::new(),
+        followed: Vec::new(),
+        looks: 0,
+    };
+    let (Ok(first), Ok(second)) = (Client::connect(address), Client::connect(address)) else {
+        return ledger;
+    };
+    let clients = [first, second].map(Client::patient);
+    let mut user = User { known, coins: Coins::new(seed), clients, ledger };
+    while user.step().is_ok() {}
+    user.ledger
+}
