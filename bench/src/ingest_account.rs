@@ -75,6 +75,22 @@ impl Account {
         }
     }
 
+    /// Fails unless since `before` the log has grown by as many events as answers, which were durable.
+    pub(crate) fn head_must_have_grown_by(
+        &self,
+        answered: RangeInclusive<u64>,
+        before: &Self,
+    ) -> Outcome<()> {
+        match self.head.checked_sub(before.head) {
+            Some(events) if answered.contains(&events) => Ok(()),
+            _ => Err(format!(
+                "not trusted: the client has {answered:?} answers, but the log grew from {} to {}",
+                before.head, self.head
+            )
+            .into()),
+        }
+    }
+
     /// Fails unless since `before` as many events as answers were accepted, stored, and are in the log. The
     /// number is a range for a client that does not know of its very last answers.
     pub(crate) fn must_have_grown_by(

@@ -55,7 +55,7 @@ fn values(figures: &[(u32, f64)]) -> Vec<f64> {
     figures.iter().map(|&(_, value)| value).collect()
 }
 
-fn print_figures(rows: &[&Row]) {
+pub(crate) fn print_figures(rows: &[&Row]) {
     println!(
         "| load | server | requests/s | p50, µs | p99, µs | server CPU, µs a request | client, cores |"
     );
@@ -125,7 +125,7 @@ fn print_ratios(rows: &[&Row]) {
     );
 }
 
-fn print_against(rows: &[&Row], base: &str) {
+pub(crate) fn print_against(rows: &[&Row], base: &str) {
     println!("\n| load | server | rate ÷ {base}'s | CPU ÷ | p50 ÷ | p99 ÷ |");
     println!("|---|---|---|---|---|---|");
     for case in in_order(rows.iter().map(|row| row.case.as_str())) {

@@ -62,6 +62,16 @@ pub(crate) fn resident_mib(pid: u32) -> Option<f64> {
     Some(kib / 1024.0)
 }
 
+/// Memory of a process that is not of files, in bytes, also what has been swapped out.
+pub(crate) fn anonymous_bytes(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let kib = |name: &str| -> Option<u64> {
+        let line = status.lines().find(|line| line.starts_with(name))?;
+        line.split_ascii_whitespace().nth(1)?.parse().ok()
+    };
+    Some((kib("RssAnon:")? + kib("VmSwap:")?) * 1024)
+}
+
 /// The environment as Markdown bullets.
 pub(crate) fn environment() -> String {
     let first = |path: &str, key: &str| {

@@ -17,6 +17,12 @@ mod ingest;
 mod ingest_account;
 mod ingest_fill;
 mod ingest_report;
+mod links;
+mod links_fill;
+mod links_open;
+mod links_report;
+mod links_view;
+mod load_tester;
 mod machine;
 mod null_server;
 mod open_time;
@@ -47,6 +53,11 @@ wsbench SUBCOMMAND --flag value …
   batcher                                              64-byte messages, delivered and verified; and memcpy
   ingest-fill        --address A --events N            makes the log long, by NDJSON through POST /e
   ingest-report      --file F [--against SERVER]       Markdown tables of ingest and read-counter
+  links              --what W --address A --bench B --server-pid P --connections N   W: events, redirect, many,
+                     create, append; everything answered is counted in the log, and folded
+  links-fill         --address A [--links N] [--clicked N --each N [--one true]]   makes links, and clicks on the oldest
+  links-open         --binary B --data D --case NAME [--rebuild true]   until the view of links answers; memory
+  links-report       --file F                          Markdown tables of the three
   null-server        --address A [--lose N]            answers and stores nothing: the client's ceiling
   report             --file F                          Markdown tables from rows
   environment                                          the machine, as Markdown
@@ -91,6 +102,10 @@ fn dispatch(subcommand: &str, mut flags: Flags) -> Outcome<()> {
         "read-counter" => read_counter::run(flags),
         "ingest-fill" => ingest_fill::run(flags),
         "ingest-report" => ingest_report::run(flags),
+        "links" => links::run(flags),
+        "links-fill" => links_fill::run(flags),
+        "links-open" => links_open::run(flags),
+        "links-report" => links_report::run(flags),
         "null-server" => {
             let address: String = flags.required("address")?;
             let lose = flags.optional("lose")?;

@@ -33,7 +33,7 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     }
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
     let started = Instant::now();
-    let mut server = Started(start(dialect, &binary, &data, &address)?);
+    let mut server = Started::new(start(dialect, &binary, &data, &address)?);
     while !answers(dialect, &address) {
         if let Some(status) = server.0.try_wait()? {
             return Err(format!("the server ended with {status}").into());
@@ -65,7 +65,7 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     Ok(())
 }
 
-fn start(dialect: Dialect, binary: &str, data: &str, address: &str) -> Outcome<Child> {
+pub(crate) fn start(dialect: Dialect, binary: &str, data: &str, address: &str) -> Outcome<Child> {
     let mut command = Command::new(binary);
     match dialect {
         Dialect::Wellspring => command.args(["serve", "--data", data, "--listen", address]),
@@ -75,7 +75,19 @@ fn start(dialect: Dialect, binary: &str, data: &str, address: &str) -> Outcome<C
 }
 
 /// A server that does not outlive its measurement.
-struct Started(Child);
+pub(crate) struct Started(pub(crate) Child, Duration);
+
+impl Started {
+    /// It may take ten seconds to stop.
+    pub(crate) fn new(child: Child) -> Self {
+        Self(child, Duration::from_secs(10))
+    }
+
+    /// It may take so long to stop.
+    pub(crate) fn may_take(&mut self, time: Duration) {
+        self.1 = time;
+    }
+}
 
 impl Drop for Started {
     fn drop(&mut self) {
@@ -83,7 +95,7 @@ impl Drop for Started {
         unsafe { libc::kill(self.0.id() as i32, libc::SIGTERM) };
         let asked = Instant::now();
         while matches!(self.0.try_wait(), Ok(None)) {
-            if asked.elapsed() > Duration::from_secs(10) {
+            if asked.elapsed() > self.1 {
                 let _ = self.0.kill();
             }
             std::thread::sleep(Duration::from_millis(1));

@@ -304,7 +304,7 @@ impl Node {
     /// The name is given up first and durably, so that a crash meanwhile never leaves half a log under it.
     fn discard(&self, name: &str, entry: &Entry, count: &mut u64) -> Result<(), NodeError> {
         if let Some(links) = &entry.links {
-            links.discard();
+            links.forbid_snapshots();
         }
         entry.close(name);
         *count += 1;

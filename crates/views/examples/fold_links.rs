@@ -153,7 +153,7 @@ fn click(
     let clock = Instant::now();
     for n in 0..count {
         *position += 1;
-        let tag = &tags[(u128::from(mixed(n)) * tags.len() as u128 >> 64) as usize];
+        let tag = &tags[((u128::from(mixed(n)) * tags.len() as u128) >> 64) as usize];
         let data = &clicks[(n % CLICKS) as usize];
         // A thousand clicks a second.
         let at_us = START_US + *position * 1_000;
@@ -197,7 +197,7 @@ fn main() {
     let ns = click(&mut view, &mut position, &tags[1_000..], &clicks, LINKS);
     row("1 M clicks on 1 M links: two thirds are first ones", 1e3 / ns, ns);
     let clicked = |view: &Links| {
-        let code = |tag: &String| Code::parse(tag["clicked:".len()..].as_bytes()).expect("a code");
+        let code = |tag: &String| Code::parse(&tag.as_bytes()["clicked:".len()..]).expect("a code");
         let known =
             tags[1_000..].iter().step_by(100).filter_map(|tag| view.folded().details(code(tag)));
         known.filter(|details| details.clicks > 0).count() as f64 * 100.0

@@ -2,7 +2,7 @@
 
 use super::json::{push_string, push_u64};
 use super::params::{Params, negotiate};
-use super::problem::{self, Problem};
+use super::problem::{self, Problem, Retry};
 use super::{Answer, JSON, Request, Response, Shell};
 use crate::view::{ExecuteError, NotFresh, State};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ impl From<NotFresh> for Box<Problem> {
         match error {
             NotFresh::Rebuilding(_) => problem::VIEW_NOT_READY.because(detail),
             NotFresh::NotYet(_) | NotFresh::NotStored => problem::NOT_YET.because(detail),
+            NotFresh::Closed => problem::LOG_CLOSED.because(detail),
             NotFresh::Failed(_) => problem::IO.because(detail),
         }
     }
@@ -23,6 +24,12 @@ impl From<ExecuteError> for Box<Problem> {
         match error {
             ExecuteError::Append(error) => error.into(),
             ExecuteError::NotFresh(error) => error.into(),
+            ExecuteError::DurableNotShown(appended, error) => problem::NOT_YET
+                .because(format!(
+                    "it is done and durable (positions {} to {}), but cannot be shown yet: {error}; do not send it again",
+                    appended.first, appended.last
+                ))
+                .retry(Retry::No),
         }
     }
 }

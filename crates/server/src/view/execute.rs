@@ -14,7 +14,7 @@ use wellspring_log::{
     Ack, Append, AppendError, Appended, CommitOn, EncodedEvents, ReadError, ReadOptions,
     RequestKey, Staged,
 };
-use wellspring_types::{AppendCondition, Invalid, Position, Query, limits};
+use wellspring_types::{AppendCondition, Invalid, Position, Query, QueryItem, limits};
 use wellspring_views::view::{Decision, Ticket, View};
 
 /// Attempts at a decision that others' events keep overtaking.
@@ -64,6 +64,9 @@ pub(crate) enum ExecuteError {
     Append(AppendError),
     /// The view is not there.
     NotFresh(NotFresh),
+    /// The events are durable, but the view does not show them yet. To send the command again would
+    /// be to give it twice.
+    DurableNotShown(Appended, NotFresh),
 }
 
 impl From<AppendError> for ExecuteError {
@@ -144,7 +147,8 @@ impl<V: View> Live<V> {
                 match answer.await.unwrap_or(Err(lost)) {
                     Ok(appended) if appended.replayed => return self.replay(appended).await,
                     Ok(appended) => {
-                        self.caught_up(appended.last, FOLD_WAIT).await?;
+                        let shown = self.caught_up(appended.last, FOLD_WAIT).await;
+                        shown.map_err(|e| ExecuteError::DurableNotShown(appended, e))?;
                         executed.appended = Some(appended);
                     }
                     // Somebody else's event: see it, then decide again.
@@ -191,14 +195,16 @@ impl<V: View> Live<V> {
         let Some(folded) = self.folded() else { return Decided::DependsOn(0) };
         let mut deciding = lock(&self.deciding);
         self.sweep(&mut deciding);
+        // Before anything folded is looked at: all up to here is in it.
+        let position = self.position();
         let ticket = deciding.next_ticket;
         deciding.next_ticket += 1;
         let (mut outcomes, mut events) = (Vec::new(), EncodedEvents::new());
-        let mut condition = AppendCondition::default();
+        let mut unless = Vec::new();
         for command in commands {
             match V::decide(folded, &deciding.staged, &self.context, command) {
                 Ok(decision) => {
-                    match add(&mut events, &mut condition, &decision) {
+                    match add(&mut events, &mut unless, &decision) {
                         Ok(Added::Fits) => {}
                         Ok(Added::Full) => break,
                         Err(invalid) => {
@@ -222,8 +228,9 @@ impl<V: View> Live<V> {
                 _ => Decided::Batch(Batch { outcomes, answer: None }),
             };
         }
-        let condition =
-            Some(condition).filter(|condition| *condition != AppendCondition::default());
+        // No items would mean every event.
+        let condition = (!unless.is_empty())
+            .then(|| AppendCondition::no_match_after(Query { items: unless }, position));
         let append = Append { events, condition, ack: Ack::Durable, key, fence: None };
         deciding.open.push((ticket, None));
         Decided::Batch(Batch { outcomes, answer: Some(self.stage(deciding, append, ticket, on)) })
@@ -327,34 +334,21 @@ enum Added {
     Full,
 }
 
-/// Adds a decision to an append, if it fits. Conditions on what must never have existed can be
-/// joined; one with a position stands alone.
+/// Adds a decision to an append, if it fits.
 fn add<O>(
     events: &mut EncodedEvents,
-    condition: &mut AppendCondition,
+    unless: &mut Vec<QueryItem>,
     decision: &Decision<O>,
 ) -> Result<Added, Invalid> {
-    let wanted = decision.condition.clone().unwrap_or_default();
-    let alone = |condition: &AppendCondition| condition.fail_if_events_match.is_some();
-    let items = wanted.fail_if_exists.map_or(Vec::new(), |query| query.items);
-    let known = condition.fail_if_exists.as_ref().map_or(0, |query| query.items.len());
-    let many = known + items.len() > limits::MAX_QUERY_ITEMS
+    let many = unless.len() + decision.unless.len() > limits::MAX_QUERY_ITEMS
         || events.len() + decision.events.len() > limits::MAX_EVENTS
-        || events.byte_len() > limits::MAX_REQUEST_BYTES / 2
-        || alone(condition)
-        || decision.condition.as_ref().is_some_and(alone);
+        || events.byte_len() > limits::MAX_REQUEST_BYTES / 2;
     if many && !events.is_empty() {
         return Ok(Added::Full);
     }
     for event in &decision.events {
         events.push(&event.as_ref())?;
     }
-    if !items.is_empty() {
-        condition.fail_if_exists.get_or_insert_default().items.extend(items);
-    }
-    if wanted.fail_if_events_match.is_some() {
-        (condition.fail_if_events_match, condition.after) =
-            (wanted.fail_if_events_match, wanted.after);
-    }
+    unless.extend(decision.unless.iter().cloned());
     Ok(Added::Fits)
 }

@@ -12,8 +12,8 @@ use wellspring_views::view::View;
 
 /// How long the thread lets events gather before it folds them. Who waits for one folds it himself.
 const GATHER: Duration = Duration::from_millis(2);
-/// Longest sleep. Being woken does not depend on it.
-const SLEEP: Duration = Duration::from_secs(1);
+/// Longest sleep. Only being closed while the log stays open depends on it.
+const SLEEP: Duration = Duration::from_millis(200);
 /// Events folded before readers are told how far it is.
 const PUBLISH_EVENTS: u64 = 4_096;
 /// A thread with other work to do folds no more than this many events.
@@ -41,6 +41,13 @@ pub(super) struct Folding<V> {
     snapshot: SnapshotDue,
 }
 
+/// How far folding came.
+enum Folded {
+    UpToTheHead,
+    /// The view is closed before it was rebuilt: it must never answer.
+    GivenUp,
+}
+
 /// When the next snapshot is due.
 struct SnapshotDue {
     at: Position,
@@ -53,16 +60,19 @@ impl<V: View> Live<V> {
         self.begin();
         loop {
             let closing = self.closing.load(Ordering::Acquire);
-            if let Err(error) = self.fold_all() {
-                tracing::error!(view = V::NAME, %error, "a view cannot go on");
-                *lock(&self.fault) = Some(error.to_string());
-                if closing {
-                    return;
+            match self.fold_all() {
+                Ok(Folded::UpToTheHead) => *lock(&self.fault) = None,
+                Ok(Folded::GivenUp) => return,
+                Err(error) => {
+                    tracing::error!(view = V::NAME, %error, "a view cannot go on");
+                    *lock(&self.fault) = Some(error.to_string());
+                    if closing {
+                        return;
+                    }
+                    std::thread::park_timeout(PAUSE);
+                    continue;
                 }
-                std::thread::park_timeout(PAUSE);
-                continue;
             }
-            *lock(&self.fault) = None;
             if !self.caught_up.swap(true, Ordering::AcqRel) {
                 tracing::debug!(view = V::NAME, position = self.position(), "a view answers");
             }
@@ -96,12 +106,12 @@ impl<V: View> Live<V> {
     }
 
     /// Folds up to the head, wherever that is by then.
-    fn fold_all(&self) -> Result<(), ReadError> {
+    fn fold_all(&self) -> Result<Folded, ReadError> {
         let mut told_us = self.clock.monotonic_us();
         while self.position() < self.log.head() {
             if self.closing.load(Ordering::Relaxed) && !self.caught_up.load(Ordering::Relaxed) {
                 // Not even rebuilt: the next start goes on from the last snapshot.
-                return Ok(());
+                return Ok(Folded::GivenUp);
             }
             if let Writer::At(folding) = &mut *lock(&self.writer) {
                 folding.advance(self, 16 * PUBLISH_EVENTS)?;
@@ -113,7 +123,7 @@ impl<V: View> Live<V> {
                 tracing::info!(view = V::NAME, position, head, "a view is being rebuilt");
             }
         }
-        Ok(())
+        Ok(Folded::UpToTheHead)
     }
 
     /// Folds on this thread if that is little work and nobody else is at it.

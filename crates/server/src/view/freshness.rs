@@ -22,6 +22,8 @@ pub(crate) enum NotFresh {
     Failed(String),
     /// What was accepted is not stored in time: the device is full, or slow.
     NotStored,
+    /// The log was closed or dropped before the view got there. A retry may find another log.
+    Closed,
 }
 
 impl fmt::Display for NotFresh {
@@ -34,6 +36,7 @@ impl fmt::Display for NotFresh {
                 write!(f, "the view has not got there yet: {position} of {head} events")
             }
             NotFresh::Failed(reason) => write!(f, "the view cannot go on: {reason}"),
+            NotFresh::Closed => write!(f, "the log of the view is closed"),
             NotFresh::NotStored => write!(f, "what was accepted is not stored yet"),
         }
     }
@@ -69,6 +72,11 @@ impl<V: View> Live<V> {
             }
             if let Some(reason) = &*lock(&self.fault) {
                 return Err(NotFresh::Failed(reason.clone()));
+            }
+            // Who ends it has folded what there was. A closed feed is always ready: without this
+            // nothing below would wait.
+            if self.is_closed() && self.position() == seen {
+                return Err(NotFresh::Closed);
             }
             self.fold_here();
             if self.position() < position || self.folded().is_none() {

@@ -160,9 +160,14 @@ impl<V: View> Live<V> {
         self.position.close();
     }
 
-    /// Ends the thread without another snapshot: the log is about to be dropped.
-    pub(crate) fn discard(&self) {
+    /// No snapshot is written any more: the log is about to be dropped.
+    pub(crate) fn forbid_snapshots(&self) {
         self.snapshots.forbid();
+    }
+
+    /// Ends the thread without another snapshot.
+    pub(crate) fn discard(&self) {
+        self.forbid_snapshots();
         self.close();
     }
 }

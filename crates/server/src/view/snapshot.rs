@@ -2,11 +2,14 @@
 //!
 //! ```text
 //! magic "WSVIEW1\n" · version of the fold (u32) · position (u64) · anchor (u64)
-//! the view's own bytes · CRC-32C of everything before (u32)      little-endian
+//! the view's own bytes · end (u64) · its anchor (u64) · CRC-32C of everything before (u32)
+//! all little-endian
 //! ```
-//! The anchor is taken from the event at the position: in another log, or one that
-//! was restored to another past, it is another. A snapshot that does not fit is
-//! not used, and the view is rebuilt: nothing is ever lost with it.
+//! The view's bytes hold all events up to the position, and may hold effects of later
+//! ones, but of none after the end. An anchor is taken from the event at a position:
+//! in another log, or one that was restored to another past or has lost its tail, it is
+//! another or not there. A snapshot that does not fit is not used, and the view is
+//! rebuilt: nothing is ever lost with it.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -51,8 +54,10 @@ impl SnapshotFile {
         if self.forbidden.load(Ordering::SeqCst) {
             return Ok(0);
         }
-        let anchor = anchor(log, position).map_err(io::Error::other)?;
-        let anchor = anchor.ok_or_else(|| io::Error::other("there is no event at its position"))?;
+        let anchored = |position| {
+            let anchor = anchor(log, position).map_err(io::Error::other)?;
+            anchor.ok_or_else(|| io::Error::other("there is no event at its position"))
+        };
         let dir = self.path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(dir)?;
         let unfinished = self.path.with_extension("unfinished");
@@ -61,8 +66,12 @@ impl SnapshotFile {
         out.write_all(MAGIC)?;
         out.write_all(&self.version.to_le_bytes())?;
         out.write_all(&position.to_le_bytes())?;
-        out.write_all(&anchor.to_le_bytes())?;
+        out.write_all(&anchored(position)?.to_le_bytes())?;
         encode(&mut out)?;
+        // What is folded is committed: nothing in the bytes is later than this.
+        let end = log.head();
+        out.write_all(&end.to_le_bytes())?;
+        out.write_all(&anchored(end)?.to_le_bytes())?;
         out.flush()?;
         let sum = out.get_ref().crc;
         out.write_all(&sum.to_le_bytes())?;
@@ -97,11 +106,12 @@ impl SnapshotFile {
         fill(&mut input, &mut position)?;
         fill(&mut input, &mut known)?;
         let position = Position::from_le_bytes(position);
-        let here = anchor(log, position).map_err(|error| error.to_string())?;
-        if here != Some(u64::from_le_bytes(known)) {
-            return Err(format!("the event at its position {position} is another"));
-        }
+        fits(log, position, u64::from_le_bytes(known))?;
         let view = V::decode(&mut input).map_err(|fault| fault.to_string())?;
+        let (mut end, mut known) = ([0; 8], [0; 8]);
+        fill(&mut input, &mut end)?;
+        fill(&mut input, &mut known)?;
+        fits(log, Position::from_le_bytes(end), u64::from_le_bytes(known))?;
         let (sum, mut stored) = (input.crc, [0; 4]);
         fill(&mut input, &mut stored)?;
         let ends = input.read(&mut [0]).is_ok_and(|more| more == 0);
@@ -114,6 +124,14 @@ impl SnapshotFile {
 
 fn fill(input: &mut impl Read, bytes: &mut [u8]) -> Result<(), String> {
     input.read_exact(bytes).map_err(|error| error.to_string())
+}
+
+fn fits(log: &Log, position: Position, known: u64) -> Result<(), String> {
+    match anchor(log, position).map_err(|error| error.to_string())? {
+        Some(here) if here == known => Ok(()),
+        Some(_) => Err(format!("the event at its position {position} is another")),
+        None => Err(format!("there is no event at its position {position}")),
+    }
 }
 
 /// What tells the event at a position from another's; `None` if there is none.

@@ -1,7 +1,9 @@
 //! The shell around a view, with the links in it.
+#![allow(clippy::disallowed_methods)]
 
 use super::execute::Executed;
-use super::{ExecuteError, Live};
+use super::snapshot::SnapshotFile;
+use super::{ExecuteError, Live, NotFresh};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +13,7 @@ use wellspring_types::Event;
 use wellspring_views::links::{
     Change, Code, Command, Context, Create, Links, ListRequest, Naming, Outcome, Refusal,
 };
+use wellspring_views::view::View;
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -200,6 +203,29 @@ fn what_others_append_is_seen_and_decided_anew() {
 }
 
 #[test]
+fn rubbish_of_others_forbids_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::open(dir.path());
+    append(&world.log, &Event::json("LinksOpened", &["links"], r#"{"key":"zz"}"#));
+    append(&world.log, &Event::json("LinkCreated", &["link:bar"], "{}"));
+    append(&world.log, &Event::json("LinkDeleted", &["link:baz"], "{}"));
+    runtime().block_on(async {
+        for naming in [
+            Naming::Automatic,
+            Naming::Alias(code("bar")),
+            Naming::Alias(code("baz")),
+            Naming::Deterministic,
+        ] {
+            let executed = world.execute(&[create("http://a.example", naming)]).await;
+            assert_eq!((executed.outcomes.len(), executed.refused), (1, None), "{naming:?}");
+        }
+        let executed = world.execute(&[Command::Delete { code: code("baz") }]).await;
+        assert_eq!(executed.outcomes, [Outcome::Deleted(code("baz"))]);
+    });
+    world.close();
+}
+
+#[test]
 fn a_retry_with_its_key_gets_the_first_answer() {
     let dir = tempfile::tempdir().unwrap();
     let world = World::open(dir.path());
@@ -261,4 +287,63 @@ fn a_snapshot_is_used_and_a_bad_one_is_not() {
     reopened(false);
     std::fs::remove_file(&path).unwrap();
     reopened(false);
+}
+
+#[test]
+fn who_waits_for_a_view_that_has_ended_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::open(dir.path());
+    world.live.discard();
+    let event = Event::json("LinksOpened", &["links"], "{}");
+    // More than anybody would fold who waits.
+    (0..3_000).for_each(|_| append(&world.log, &event));
+    runtime().block_on(async {
+        let waited = world.live.caught_up(world.log.head(), SOON).await;
+        assert!(matches!(waited, Err(NotFresh::Closed)));
+    });
+}
+
+#[test]
+fn a_view_that_is_closed_before_it_is_rebuilt_never_answers() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = Log::open(dir.path(), Options::default()).unwrap();
+    let data = r#"{"url":"http://other.example","chosen":"alias"}"#;
+    for chunk in 0..10 {
+        let mut events = EncodedEvents::new();
+        for n in 0..1_000 {
+            let tag = format!("link:c{}", chunk * 1_000 + n);
+            events.push(&Event::json("LinkCreated", &[&tag], data).as_ref()).unwrap();
+        }
+        log.append(Append { events, ..Append::default() }).unwrap();
+    }
+    for round in 0..8 {
+        let world = World::over(log.clone(), dir.path());
+        std::thread::sleep(Duration::from_millis(round));
+        world.live.discard();
+        if let Some(folded) = world.live.folded() {
+            assert_eq!(folded.count(), 10_000);
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_that_knows_more_than_the_log_is_not_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let storage = SimulatedStorage::new(5);
+    let log = Log::open_on(Arc::new(storage.clone()), Options::default()).unwrap();
+    let (file, mut view) = (SnapshotFile::new(dir.path(), "links", 1), Links::new());
+    (0..60).for_each(|n| append(&log, &Event::json("Other", &[], &n.to_string())));
+    let shorter = storage.contents();
+    file.write(&log, 50, |out| Links::encode(view.folded(), out)).unwrap();
+    assert!(file.read::<Links>(&log).unwrap().is_some_and(|(_, position)| position == 50));
+    append(&log, &Event::json("Other", &[], "60"));
+    // What is encoded may have seen the last event.
+    file.write(&log, 50, |out| Links::encode(view.folded(), out)).unwrap();
+    view = file.read::<Links>(&log).unwrap().unwrap().0;
+    assert_eq!(view.folded().count(), 0);
+    let shorter = SimulatedStorage::with_contents(5, &shorter);
+    let shorter = Log::open_on(Arc::new(shorter), Options::default()).unwrap();
+    assert_eq!(shorter.head(), 60);
+    let refused = file.read::<Links>(&shorter).map(|_| ()).unwrap_err();
+    assert!(refused.contains("no event at its position 61"), "{refused}");
 }

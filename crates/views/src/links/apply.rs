@@ -5,7 +5,7 @@ use super::clicks::{Clicks, Detail};
 use super::event::{ChangedData, ClickedData, CreatedData, Fact};
 use super::record::{Record, Status};
 use super::state::{Links, Opened};
-use super::{Code, MAX_TAG_BYTES, MAX_TAGS, url};
+use super::{Code, MAX_TAG_BYTES, MAX_TAGS, MAX_TIME_US, url};
 use crate::view::Recorded;
 use std::borrow::Cow;
 use wellspring_types::valid::check_text;
@@ -27,7 +27,8 @@ impl Links {
 
     fn created(&mut self, event: &impl Recorded, code: Code, created: CreatedData<'_>) {
         let position = event.position();
-        if self.folded.find(code).is_some() || !tags_are_fine(&created.tags) {
+        let fine = tags_are_fine(&created.tags) && time_is_fine(created.expires_at_us);
+        if self.folded.find(code).is_some() || !fine {
             return;
         }
         let Ok(plain) = plainness(&created.url) else { return };
@@ -47,7 +48,9 @@ impl Links {
 
     fn changed(&mut self, event: &impl Recorded, code: Code, changed: ChangedData<'_>) {
         let ChangedData { url, enabled, expires_at_us, tags } = changed;
-        if tags.as_ref().is_some_and(|tags| !tags_are_fine(tags)) {
+        let fine = tags.as_ref().is_none_or(|tags| tags_are_fine(tags))
+            && time_is_fine(expires_at_us.flatten());
+        if !fine {
             return;
         }
         let plain = url.as_deref().map_or(Ok(None), |url| plainness(url).map(Some));
@@ -70,9 +73,10 @@ impl Links {
         let Some(link) = self.folded.find(code) else { return };
         let Some(mut record) = self.folded.record(link) else { return };
         if record.status != Status::Deleted && event.position() > record.changed {
+            let was = record.clone();
             change(&mut record);
             record.changed = event.position();
-            self.replace(link, &record);
+            self.replace(link, &was, &record);
         }
     }
 
@@ -98,6 +102,11 @@ fn plainness(text: &str) -> Result<bool, url::UrlFault> {
     let mut location = Vec::with_capacity(text.len());
     url::check(text)?.push_location(&mut location);
     Ok(location == text.as_bytes())
+}
+
+/// Whether a time can be written as RFC 3339.
+pub(super) fn time_is_fine(time_us: Option<u64>) -> bool {
+    time_us.is_none_or(|time_us| time_us <= MAX_TIME_US)
 }
 
 /// Whether tags are few and short enough, and none stands twice.

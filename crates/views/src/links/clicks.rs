@@ -117,9 +117,7 @@ impl Detail {
         } else if let Some(visitor) = parse_visitor(&click.visitor) {
             self.today.add(visitor);
         }
-        self.add_agent(
-            agent::index_of(&click.agent).or_else(|| agent::index_of("Other")).unwrap_or(0),
-        );
+        self.add_agent(&click.agent);
         match click.referrer.as_deref().filter(|host| host.len() <= MAX_REFERRER_BYTES) {
             Some(host) => self.referrers.add(host),
             None => self.direct += 1,
@@ -150,7 +148,15 @@ impl Detail {
         self.days.push(Day { day, visitors: 0, clicks: 1 });
     }
 
-    fn add_agent(&mut self, family: u8) {
+    fn add_agent(&mut self, name: &str) {
+        // One of the few that have come before, nearly always: no need to go through all there are.
+        let known =
+            |&(family, _): &(u8, u64)| agent::FAMILIES.get(usize::from(family)) == Some(&name);
+        if let Some(at) = self.agents.iter().position(known) {
+            self.agents[at].1 += 1;
+            return;
+        }
+        let family = agent::index_of(name).or_else(|| agent::index_of("Other")).unwrap_or(0);
         match self.agents.iter_mut().find(|(known, _)| *known == family) {
             Some((_, clicks)) => *clicks += 1,
             None => self.agents.push((family, 1)),

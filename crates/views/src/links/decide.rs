@@ -1,7 +1,7 @@
 //! The decision: which events a command comes to, on top of what is folded and what
 //! has been decided and is not folded yet.
 
-use super::apply::tags_are_fine;
+use super::apply::{tags_are_fine, time_is_fine};
 use super::event::{
     CREATED, ChangedData, Chosen, CreatedData, DELETED, Fact, Key, LINK_TAG, OPENED, OPENED_TAG,
 };
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::atomic::Ordering;
-use wellspring_types::{AppendCondition, Position, Query, QueryItem};
+use wellspring_types::QueryItem;
 
 /// How a link gets its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +107,8 @@ pub enum Refusal {
     Url(UrlFault),
     /// The tags are too many, too long, or one stands twice.
     Tags,
+    /// It would end later than the year 9999.
+    TooLate,
     /// Every code there can be is taken.
     Exhausted,
 }
@@ -125,6 +127,7 @@ impl fmt::Display for Refusal {
                 super::MAX_TAGS,
                 super::MAX_TAG_BYTES
             ),
+            Refusal::TooLate => f.write_str("a link ends before the year 10000, or never"),
             Refusal::Exhausted => f.write_str("there are no more codes"),
         }
     }
@@ -152,8 +155,6 @@ pub struct Staged {
 struct Seen {
     url: String,
     deleted: bool,
-    /// Position of its creation, 0 until that is folded.
-    created: Position,
 }
 
 /// What is folded with what is staged on top.
@@ -164,17 +165,11 @@ struct Ahead<'a> {
 
 impl Ahead<'_> {
     fn link(&self, code: Code) -> Option<Seen> {
-        let record = self.folded.find(code).and_then(|link| self.folded.record(link));
-        let created = record.as_ref().map_or(0, |record| record.created);
-        match self.staged.last(code) {
-            Some(Pending { url, deleted, .. }) => {
-                Some(Seen { url: url.clone(), deleted: *deleted, created })
-            }
-            None => record.map(|record| {
-                let deleted = record.status == Status::Deleted;
-                Seen { url: record.url, deleted, created }
-            }),
+        if let Some(Pending { url, deleted, .. }) = self.staged.last(code) {
+            return Some(Seen { url: url.clone(), deleted: *deleted });
         }
+        let record = self.folded.record(self.folded.find(code)?)?;
+        Some(Seen { url: record.url, deleted: record.status == Status::Deleted })
     }
 
     fn is_taken(&self, code: Code) -> bool {
@@ -208,34 +203,32 @@ pub(super) fn decide(
         Command::Create(create) => decide_create(&ahead, context, create),
         Command::Change(change) => decide_change(&ahead, change),
         Command::Delete { code } => {
-            let link = ahead.alive(*code)?;
+            ahead.alive(*code)?;
             Ok(Decision {
                 events: vec![Fact::Deleted(*code).to_event()],
-                condition: Some(still_there(*code, &link)),
+                unless: vec![deleted(*code)],
                 outcome: Outcome::Deleted(*code),
             })
         }
     }
 }
 
-/// Changes of others do no harm, but nothing may follow a deletion. One from before the creation
-/// deleted nothing.
-fn still_there(code: Code, link: &Seen) -> AppendCondition {
-    let deleted = Query::item(&[DELETED], &[&format!("{LINK_TAG}{code}")]);
-    match link.created {
-        0 => AppendCondition::not_exists(deleted),
-        created => AppendCondition::no_match_after(deleted, created),
-    }
+/// Changes of others do no harm, but nothing may follow a deletion.
+fn deleted(code: Code) -> QueryItem {
+    QueryItem::new(&[DELETED], &[&format!("{LINK_TAG}{code}")])
 }
 
 fn decide_change(ahead: &Ahead<'_>, change: &Change) -> Result<Decision<Outcome>, Refusal> {
     let Change { code, url, enabled, expires_at_us, tags } = change;
-    let link = ahead.alive(*code)?;
+    ahead.alive(*code)?;
     if let Some(text) = url {
         url::check(text).map_err(Refusal::Url)?;
     }
     if tags.as_ref().is_some_and(|tags| !tags_are_fine(tags)) {
         return Err(Refusal::Tags);
+    }
+    if !time_is_fine(expires_at_us.flatten()) {
+        return Err(Refusal::TooLate);
     }
     let data = ChangedData {
         url: url.as_deref().map(Cow::Borrowed),
@@ -245,11 +238,8 @@ fn decide_change(ahead: &Ahead<'_>, change: &Change) -> Result<Decision<Outcome>
     };
     let nothing = data == ChangedData::default();
     let events = if nothing { Vec::new() } else { vec![Fact::Changed(*code, data).to_event()] };
-    Ok(Decision {
-        events,
-        condition: (!nothing).then(|| still_there(*code, &link)),
-        outcome: Outcome::Changed(*code),
-    })
+    let unless = if nothing { Vec::new() } else { vec![deleted(*code)] };
+    Ok(Decision { events, unless, outcome: Outcome::Changed(*code) })
 }
 
 fn decide_create(
@@ -261,7 +251,10 @@ fn decide_create(
     if !tags_are_fine(&create.tags) {
         return Err(Refusal::Tags);
     }
-    let mut items = Vec::with_capacity(2);
+    if !time_is_fine(create.expires_at_us) {
+        return Err(Refusal::TooLate);
+    }
+    let mut unless = Vec::with_capacity(2);
     let mut events = Vec::with_capacity(2);
     let (code, number, chosen) = match create.naming {
         Naming::Alias(code) if (context.reserved)(&code.as_text()) => {
@@ -276,7 +269,7 @@ fn decide_create(
                 (None, None) => {
                     fresh = Opened::new(context.key);
                     events.push(Fact::Opened(context.key).to_event());
-                    items.push(QueryItem::new(&[OPENED], &[OPENED_TAG]));
+                    unless.push(QueryItem::new(&[OPENED], &[OPENED_TAG]));
                     &fresh
                 }
             };
@@ -287,7 +280,7 @@ fn decide_create(
             Deterministic::Free(code) => (code, None, Chosen::Deterministic),
             Deterministic::There(code) => {
                 let outcome = Outcome::Existing(code);
-                return Ok(Decision { events, condition: None, outcome });
+                return Ok(Decision { events, unless, outcome });
             }
         },
     };
@@ -299,9 +292,8 @@ fn decide_create(
         tags: create.tags.clone(),
     };
     events.push(Fact::Created(code, data).to_event());
-    items.push(QueryItem::new(&[CREATED], &[&format!("{LINK_TAG}{code}")]));
-    let condition = Some(AppendCondition::not_exists(Query { items }));
-    Ok(Decision { events, condition, outcome: Outcome::Created(code) })
+    unless.push(QueryItem::new(&[CREATED], &[&format!("{LINK_TAG}{code}")]));
+    Ok(Decision { events, unless, outcome: Outcome::Created(code) })
 }
 
 /// The next automatic code that is free, and its counter.
@@ -386,6 +378,10 @@ impl Staged {
         }
         if self.opened.as_ref().is_some_and(|(opened, _)| *opened == ticket) {
             self.opened = None;
+        }
+        if self.of_ticket.is_empty() {
+            // Numbers of what came to nothing are free again.
+            self.next = 0;
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod hostname;
 pub mod hosts;
 mod names;
 pub mod permutation;
+mod places;
 mod record;
 pub mod referrer;
 mod snapshot;
@@ -43,6 +44,8 @@ use wellspring_types::Query;
 
 /// Most tags of a link.
 pub const MAX_TAGS: usize = 16;
+/// Latest time a link may end, µs since 1970 UTC: the last of the year 9999, as RFC 3339 ends there.
+pub const MAX_TIME_US: u64 = 253_402_300_799_999_999;
 /// Longest tag of a link, in bytes of UTF-8.
 pub const MAX_TAG_BYTES: usize = 64;
 

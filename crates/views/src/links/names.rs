@@ -6,6 +6,7 @@
 //! reader needs no care; a code is looked for in each level, the largest first.
 
 use super::Code;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,6 +19,9 @@ type Slot = (AtomicU64, AtomicU64);
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Names {
+    /// Different in every process, so that nobody can choose aliases that are all looked for in one
+    /// place. What is answered does not depend on it.
+    hasher: RandomState,
     levels: [OnceLock<Box<[Slot]>>; LEVELS],
 }
 
@@ -28,20 +32,19 @@ pub(super) struct NamesEnd {
     used: usize,
 }
 
-/// Where a code is looked for first. Multiplication by an odd constant (Fibonacci hashing, Knuth,
-/// TAOCP 3, 6.4); its high bits are the good ones.
-fn first_slot(code: Code, slots: usize) -> usize {
-    (code.number().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - slots.ilog2())) as usize
-}
-
 impl Names {
+    /// Where a code is looked for first.
+    fn first_slot(&self, code: Code, slots: usize) -> usize {
+        self.hasher.hash_one(code.number()) as usize % slots
+    }
+
     /// The link of a code.
     pub(super) fn get(&self, code: Code) -> Option<u64> {
         let levels = self.levels.iter().map_while(|level| level.get());
         // The largest is the last; there are few.
         let mut found = None;
         for slots in levels {
-            let mut at = first_slot(code, slots.len());
+            let mut at = self.first_slot(code, slots.len());
             loop {
                 match slots[at].0.load(Ordering::Acquire) {
                     0 => break,
@@ -63,7 +66,7 @@ impl Names {
         }
         let slots = self.levels[end.level]
             .get_or_init(|| (0..FIRST_SLOTS << (2 * end.level)).map(|_| Slot::default()).collect());
-        let mut at = first_slot(code, slots.len());
+        let mut at = self.first_slot(code, slots.len());
         while slots[at].0.load(Ordering::Relaxed) != 0 {
             at = (at + 1) % slots.len();
         }

@@ -1,5 +1,6 @@
-//! A link as it lies in memory: words that are written once and never changed. A
-//! change writes the link anew and moves one pointer, so readers need no lock.
+//! A link as it lies in memory: words in a row. A change writes the link anew
+//! elsewhere and moves one pointer, so readers need no lock. The place it had is
+//! used again; a reader who was still there finds the pointer moved, and reads anew.
 //!
 //! ```text
 //! word 0   code (60 bits), status (2), whether words 3 to 5 are there (1), whether the URL is plain (1)
@@ -78,10 +79,20 @@ pub(super) struct Arena {
 }
 
 impl Record {
+    /// Words it takes.
+    pub(super) fn words(&self) -> u64 {
+        let tag_bytes: usize = self.tags.iter().map(|tag| 1 + tag.len()).sum();
+        let head = if self.has_more() { 6 } else { 3 };
+        head + (self.url.len() + tag_bytes).div_ceil(8) as u64
+    }
+
+    fn has_more(&self) -> bool {
+        self.expires_at_us.is_some() || self.changed != self.created || !self.tags.is_empty()
+    }
+
     /// Writes it at `at`; returns the words it takes. Nobody knows of it before its place is published.
     pub(super) fn write(&self, arena: &Arena, at: u64) -> u64 {
-        let more =
-            self.expires_at_us.is_some() || self.changed != self.created || !self.tags.is_empty();
+        let more = self.has_more();
         let mut next = at;
         let mut put = |word: u64| {
             arena.words.make(next).store(word, Relaxed);
@@ -117,7 +128,8 @@ impl Arena {
         self.words.get(at).map_or(0, |word| word.load(Relaxed))
     }
 
-    /// The record at a published place, as far as a redirect needs it.
+    /// The record at a place, as far as a redirect needs it. If the place has been given to another
+    /// meanwhile it is rubbish: who asks looks whether the pointer has moved.
     pub(super) fn glance(&self, at: u64) -> Glance {
         let (first, third) = (self.word(at), self.word(at + 2));
         let more = first & MORE != 0;
@@ -137,13 +149,14 @@ impl Arena {
         self.push_bytes(glance.url_at, glance.url_bytes, out);
     }
 
-    /// The record at a published place.
+    /// The record at a place; rubbish or `None` if the place has been given to another meanwhile.
     pub(super) fn read(&self, at: u64) -> Option<Record> {
         let glance = self.glance(at);
         let more = glance.url_at == at + 6;
         let created = self.word(at + 2) & ((1 << POSITION_BITS) - 1);
         let changed = if more { self.word(at + 4) } else { created };
-        let tag_bytes = if more { self.word(at + 5) as usize } else { 0 };
+        // Bounded even if the words are no record any more.
+        let tag_bytes = if more { usize::from(self.word(at + 5) as u16) } else { 0 };
         let mut text = Vec::with_capacity(glance.url_bytes + tag_bytes + 8);
         self.push_bytes(glance.url_at, glance.url_bytes + tag_bytes, &mut text);
         let tags = text.split_off(glance.url_bytes);

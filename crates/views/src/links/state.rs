@@ -1,21 +1,27 @@
 //! What is folded of links. Readers look at it while the one writer adds to it:
-//! whatever a reader can reach was written before it could be reached.
+//! whatever a reader can reach was written before it could be reached, and if it is
+//! written over meanwhile the reader notices and looks again (a sequence lock, with
+//! the pointer itself as the sequence).
 
 use super::clicks::Clicks;
 use super::event::Key;
 use super::names::{Names, NamesEnd};
+use super::places::Places;
 use super::record::{Arena, Record, Status};
 use super::url;
 use super::{Code, Permutation};
 use crate::view::Chunked;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
 /// Most links.
 const MOST_LINKS: u64 = u32::MAX as u64 - 1;
 /// A counter may be so far ahead of the number of links, and its code still has the
 /// counter's place: beyond it someone made the event up, and it is looked up by name.
-const NUMBERS_AHEAD: u64 = 1 << 20;
+const NUMBERS_AHEAD: u64 = 1 << 12;
+
+/// Bits of a place in [`Slot::record`].
+const PLACE_BITS: u32 = 44;
 
 /// The order of automatic codes.
 #[derive(Debug)]
@@ -33,7 +39,8 @@ impl Opened {
 /// A link's place in memory, by its index in the order of creation.
 #[derive(Debug, Default)]
 struct Slot {
-    /// Where its record lies, plus one.
+    /// Where its record lies, plus one, and above that how often that has changed: the same place
+    /// twice is not the same record.
     record: AtomicU64,
     /// Nothing until it is clicked.
     clicks: OnceLock<Box<Clicks>>,
@@ -58,7 +65,7 @@ pub struct Folded {
 #[derive(Debug, Default)]
 pub struct Links {
     pub(super) folded: Arc<Folded>,
-    arena_end: u64,
+    places: Places,
     names_end: NamesEnd,
 }
 
@@ -81,30 +88,61 @@ impl Folded {
     /// Where a code leads at a time (µs since 1970 UTC); appends the value for a
     /// `Location` header if anywhere. Takes no lock.
     pub fn lookup(&self, code: Code, now_us: u64, location: &mut Vec<u8>) -> Lookup {
-        let Some(record) = self.find(code).and_then(|link| self.place(link)) else {
-            return Lookup::Unknown;
-        };
-        let glance = self.arena.glance(record);
+        let begin = location.len();
+        let looked = self.find(code).and_then(|link| {
+            self.look(link, |place| {
+                location.truncate(begin);
+                self.lookup_at(place, now_us, location)
+            })
+        });
+        match looked {
+            Some(Found::Plain) => Lookup::Found,
+            Some(Found::Encoded(text)) => {
+                // What is folded has been checked.
+                let target = std::str::from_utf8(&text).ok().and_then(|t| url::check(t).ok());
+                target.map_or(Lookup::Unknown, |target| {
+                    target.push_location(location);
+                    Lookup::Found
+                })
+            }
+            Some(Found::Nowhere(lookup)) => lookup,
+            None => Lookup::Unknown,
+        }
+    }
+
+    fn lookup_at(&self, place: u64, now_us: u64, location: &mut Vec<u8>) -> Found {
+        let glance = self.arena.glance(place);
         match glance.status {
-            Status::Disabled => return Lookup::Disabled,
-            Status::Deleted => return Lookup::Deleted,
+            Status::Disabled => return Found::Nowhere(Lookup::Disabled),
+            Status::Deleted => return Found::Nowhere(Lookup::Deleted),
             Status::Enabled => {}
         }
         if glance.expires_at_us.is_some_and(|expires_at_us| expires_at_us <= now_us) {
-            return Lookup::Expired;
+            return Found::Nowhere(Lookup::Expired);
         }
         if glance.plain {
             self.arena.push_url(&glance, location);
-            return Lookup::Found;
+            return Found::Plain;
         }
         let mut text = Vec::new();
         self.arena.push_url(&glance, &mut text);
-        let target = std::str::from_utf8(&text).ok().and_then(|text| url::check(text).ok());
-        // What is folded has been checked.
-        target.map_or(Lookup::Unknown, |target| {
-            target.push_location(location);
-            Lookup::Found
-        })
+        Found::Encoded(text)
+    }
+
+    /// Reads at the place of a link's record, again and again until it stayed there meanwhile.
+    fn look<T>(&self, link: u64, mut read: impl FnMut(u64) -> T) -> Option<T> {
+        let slot = self.slots.get(link)?;
+        loop {
+            let seen = slot.record.load(Ordering::Acquire);
+            let place = (seen & ((1 << PLACE_BITS) - 1)).checked_sub(1)?;
+            let found = read(place);
+            // Pairs with the fence in `replace`: who has read anything of another record sees
+            // that the pointer has moved.
+            fence(Ordering::Acquire);
+            if slot.record.load(Ordering::Relaxed) == seen {
+                return Some(found);
+            }
+        }
     }
 
     /// Links there are, deleted ones included.
@@ -130,14 +168,9 @@ impl Folded {
         (u64::from(placed) == link + 1).then_some(number)
     }
 
-    /// Where the record of a link lies.
-    fn place(&self, link: u64) -> Option<u64> {
-        self.slots.get(link)?.record.load(Ordering::Acquire).checked_sub(1)
-    }
-
     /// The link of an index below [`count`](Self::count).
     pub(super) fn record(&self, link: u64) -> Option<Record> {
-        self.arena.read(self.place(link)?)
+        self.look(link, |place| self.arena.read(place)).flatten()
     }
 
     /// A link's clicks, if it has any.
@@ -159,8 +192,8 @@ impl Links {
         if link >= MOST_LINKS {
             return;
         }
-        let place = self.arena_end;
-        self.arena_end += record.write(&folded.arena, place);
+        let place = self.places.take(record);
+        record.write(&folded.arena, place);
         folded.slots.make(link).record.store(place + 1, Ordering::Release);
         match number.filter(|&number| self.numbers_fit(record.code, number, link)) {
             Some(number) => {
@@ -181,9 +214,94 @@ impl Links {
     }
 
     /// Puts a changed link in the place of what it was.
-    pub(super) fn replace(&mut self, link: u64, record: &Record) {
-        let place = self.arena_end;
-        self.arena_end += record.write(&self.folded.arena, place);
-        self.folded.slots.make(link).record.store(place + 1, Ordering::Release);
+    pub(super) fn replace(&mut self, link: u64, was: &Record, record: &Record) {
+        let place = self.places.take(record);
+        // Pairs with the fence in `look`.
+        fence(Ordering::Release);
+        record.write(&self.folded.arena, place);
+        let pointer = &self.folded.slots.make(link).record;
+        let before = pointer.load(Ordering::Relaxed);
+        let times = (before >> PLACE_BITS).wrapping_add(1);
+        pointer.store(times << PLACE_BITS | (place + 1), Ordering::Release);
+        self.places.leave((before & ((1 << PLACE_BITS) - 1)) - 1, was);
+    }
+}
+
+/// What a place comes to.
+enum Found {
+    /// The location has been appended.
+    Plain,
+    /// This URL has to be encoded first.
+    Encoded(Vec<u8>),
+    /// No redirect.
+    Nowhere(Lookup),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(changed: u64, url: &str) -> Record {
+        Record {
+            code: Code::parse(b"abc").unwrap(),
+            status: Status::Enabled,
+            created_at_us: 1,
+            created: 1,
+            changed,
+            expires_at_us: None,
+            url: url.into(),
+            plain: true,
+            tags: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn changes_take_no_more_memory_than_links() {
+        let mut links = Links::default();
+        let mut was = record(1, "http://a.example/");
+        links.insert(&was, None);
+        for changed in 2..20_000 {
+            let now = record(changed, &format!("http://a.example/{changed}"));
+            links.replace(0, &was, &now);
+            assert_eq!(links.folded.record(0).as_ref(), Some(&now));
+            was = now;
+        }
+        assert!(links.places.end() < 100, "{} words", links.places.end());
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)] // a thread of a test
+    fn a_reader_never_sees_two_records_at_once() {
+        let mut links = Links::default();
+        // Every URL is one letter, repeated: a mixture would be seen.
+        let url = |n: u64| {
+            let letter = char::from(b'a' + (n % 26) as u8);
+            format!("http://{}.example", letter.to_string().repeat(8 + (n % 40) as usize))
+        };
+        let mut was = record(1, &url(0));
+        links.insert(&was, None);
+        let folded = Arc::clone(&links.folded);
+        let reader = std::thread::spawn(move || {
+            let code = Code::parse(b"abc").unwrap();
+            let (mut seen, mut last) = (0u64, 0);
+            while last < 60_000 {
+                let mut location = Vec::new();
+                assert_eq!(folded.lookup(code, 0, &mut location), Lookup::Found);
+                let host = &location[7..location.len() - 8];
+                assert!(host.iter().all(|b| *b == host[0]), "{location:?}");
+                let record = folded.record(0).expect("it is there");
+                assert_eq!(record.url, url(record.changed - 1));
+                assert!(record.changed >= last);
+                last = record.changed;
+                seen += 1;
+            }
+            seen
+        });
+        for changed in 2..=60_001 {
+            let now = record(changed, &url(changed - 1));
+            links.replace(0, &was, &now);
+            was = now;
+        }
+        assert!(reader.join().unwrap() > 0);
     }
 }

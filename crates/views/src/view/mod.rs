@@ -17,7 +17,7 @@ pub use chunked::Chunked;
 
 use std::fmt;
 use std::io;
-use wellspring_types::{AppendCondition, Event, Position, Query};
+use wellspring_types::{Event, Position, Query, QueryItem};
 
 /// An event as it lies in the log.
 pub trait Recorded {
@@ -41,8 +41,9 @@ pub type Ticket = u64;
 pub struct Decision<O> {
     /// The events to append, all or none; empty if nothing has to happen.
     pub events: Vec<Event>,
-    /// What must not have happened, by whomever: a view does not own its events' log.
-    pub condition: Option<AppendCondition>,
+    /// The append condition: what nobody may have appended after what is folded (a view does not own
+    /// its events' log). Up to there the fold knows better: what it made nothing of forbids nothing.
+    pub unless: Vec<QueryItem>,
     /// What to answer once the events are durable and folded.
     pub outcome: O,
 }

@@ -5,11 +5,11 @@ use super::oracle::{DAY_US, HOUR_US, Oracle};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use wellspring_types::{Event, Position};
+use wellspring_types::{AppendCondition, Event, Position, Query};
 use wellspring_views::links::event::Key;
 use wellspring_views::links::{
-    Change, Code, Command, Context, Create, Links, Naming, Outcome, Permutation, Refusal, Staged,
-    Status, agent,
+    Change, Code, Command, Context, Create, Links, MAX_TIME_US, Naming, Outcome, Permutation,
+    Refusal, Staged, Status, agent,
 };
 use wellspring_views::view::{Decision, Ticket, View};
 
@@ -199,7 +199,7 @@ impl World {
         match pick % 6 {
             0 => Some(self.journal.now_us + u64::from(pick) * HOUR_US),
             1 => Some(self.journal.now_us - u64::from(pick)),
-            2 => Some([0, 1, u64::MAX, u64::MAX - 1][usize::from(pick / 6) % 4]),
+            2 => Some([0, 1, MAX_TIME_US, MAX_TIME_US + 1][usize::from(pick / 6) % 4]),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use wellspring_types::Position;
 use wellspring_views::links::event::Key;
-use wellspring_views::links::{Code, MAX_TAG_BYTES, MAX_TAGS, Status, agent, url};
+use wellspring_views::links::{Code, MAX_TAG_BYTES, MAX_TAGS, MAX_TIME_US, Status, agent, url};
 
 pub(crate) const HOUR_US: u64 = 3_600_000_000;
 pub(crate) const DAY_US: u64 = 24 * HOUR_US;
@@ -89,7 +89,7 @@ impl Oracle {
         let chosen = data.get("chosen")?.as_str()?;
         let known = ["automatic", "alias", "deterministic"].contains(&chosen);
         optional_number(data.get("number"))?;
-        let expires_at_us = optional_number(data.get("expires_at"))?;
+        let expires_at_us = ends(optional_number(data.get("expires_at"))?)?;
         let tags = data.get("tags").map_or(Some(Vec::new()), link_tags)?;
         if !known || self.of_code.contains_key(&code) {
             return None;
@@ -101,7 +101,7 @@ impl Oracle {
             created_at_us: entry.at_us,
             created: entry.position,
             status: Status::Enabled,
-            expires_at_us: ends(expires_at_us),
+            expires_at_us,
             tags,
             clicks: Vec::new(),
         });
@@ -122,7 +122,7 @@ impl Oracle {
             link.status = if enabled.as_bool()? { Status::Enabled } else { Status::Disabled };
         }
         if let Some(expires) = data.get("expires_at") {
-            link.expires_at_us = ends(optional_number(Some(expires))?);
+            link.expires_at_us = ends(optional_number(Some(expires))?)?;
         }
         if let Some(tags) = given(data, "tags") {
             link.tags = link_tags(tags)?;
@@ -165,9 +165,9 @@ fn optional_number(value: Option<&Value>) -> Option<Option<u64>> {
     }
 }
 
-/// The last microsecond of all stands for never.
-fn ends(expires_at_us: Option<u64>) -> Option<u64> {
-    expires_at_us.filter(|&at_us| at_us < u64::MAX)
+/// `None` if there is a time, and it cannot be written as RFC 3339.
+fn ends(expires_at_us: Option<u64>) -> Option<Option<u64>> {
+    (expires_at_us.unwrap_or(0) <= MAX_TIME_US).then_some(expires_at_us)
 }
 
 fn link_tags(value: &Value) -> Option<Vec<String>> {

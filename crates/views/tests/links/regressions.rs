@@ -4,7 +4,7 @@ use super::history::{Fate, Step};
 use super::journal::{Entry, Journal};
 use super::properties::folded;
 use super::questions::encoded;
-use wellspring_types::Event;
+use wellspring_types::{AppendCondition, Event, Query};
 use wellspring_views::links::{
     Bucket, Change, Code, Command, Context, Create, Links, Naming, Outcome, Refusal, Staged,
     StatsRequest,
@@ -66,9 +66,11 @@ fn create(naming: Naming) -> Command {
     Command::Create(Create { url, naming, expires_at_us: None, tags: Vec::new() })
 }
 
-fn conflict(entries: Vec<Entry>, decision: &Decision<Outcome>) -> Option<u64> {
+/// What speaks against a decision that knew the first `folded` entries.
+fn conflict(entries: Vec<Entry>, folded: u64, decision: &Decision<Outcome>) -> Option<u64> {
     let journal = Journal { entries, now_us: 0 };
-    journal.conflict(decision.condition.as_ref().expect("a condition"))
+    let items = decision.unless.clone();
+    journal.conflict(&AppendCondition::no_match_after(Query { items }, folded))
 }
 
 #[test]
@@ -76,9 +78,9 @@ fn a_deletion_from_before_the_link_forbids_nothing() {
     let (view, mut entries) =
         view_of(&[("LinkDeleted", "link:Yci", "{}"), ("LinkCreated", "link:Yci", LINK)]);
     let deletion = decide(&view, &Staged::default(), &Command::Delete { code: code("Yci") });
-    assert_eq!(conflict(entries.clone(), &deletion), None);
+    assert_eq!(conflict(entries.clone(), 2, &deletion), None);
     entries.push(Entry { position: 3, ..entries[0].clone() });
-    assert_eq!(conflict(entries, &deletion), Some(3));
+    assert_eq!(conflict(entries, 2, &deletion), Some(3));
 }
 
 #[test]
@@ -86,7 +88,7 @@ fn rubbish_that_opens_links_opens_them() {
     let (view, entries) = view_of(&[("LinksOpened", "links", "rubbish")]);
     let creation = decide(&view, &Staged::default(), &create(Naming::Automatic));
     assert_eq!(creation.events.len(), 1);
-    assert_eq!(conflict(entries, &creation), None);
+    assert_eq!(conflict(entries, 1, &creation), None);
     // Without its tag it is nobody's: no condition would have noticed it.
     let (view, _) = view_of(&[("LinksOpened", "linked", "{}")]);
     assert_eq!(decide(&view, &Staged::default(), &create(Naming::Automatic)).events.len(), 2);

@@ -56,6 +56,7 @@ pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
         Refusal::Deleted(code) => deleted(code),
         Refusal::Url(fault) => target::of_fault(fault),
         Refusal::Tags => problem::INVALID.because(detail).field("tags"),
+        Refusal::TooLate => problem::INVALID.because(detail).field("expires_at"),
         Refusal::Exhausted => problem::CODES_EXHAUSTED.because(detail),
     }
 }

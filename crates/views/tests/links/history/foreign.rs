@@ -40,11 +40,10 @@ impl World {
                 &json!({"expires_at": u64::MAX - near % 3, "more": [1], "tags": ["größe", "é"]}),
             ),
             8 => {
-                let first = created_by_others(code, &json!({"chosen": "deterministic"}));
-                let tags = [vec!["link:no-code"], vec!["link:"], vec!["link:B2"], vec!["link"]];
-                let mut event = first;
-                let odd = tags[usize::from(number) % 4].iter().map(|&tag| tag.to_owned());
-                event.tags.splice(0..usize::from(number & 1), odd);
+                let mut event = created_by_others(code, &json!({"chosen": "deterministic"}));
+                let odd = ["link:no-code", "link:", "link:B2", "link"][usize::from(number) % 4];
+                event.tags.retain(|tag| number & 1 == 0 && tag != odd);
+                event.tags.insert(0, odd.to_owned());
                 event
             }
             9..=12 => self.foreign_change(code, number),

@@ -25,20 +25,22 @@ impl World {
                 self.see_all();
                 continue;
             }
+            assert!(!decision.unless.is_empty(), "events come with a condition");
+            let items = decision.unless.clone();
+            let condition = AppendCondition::no_match_after(Query { items }, self.folded);
             let ticket = self.next_ticket;
             self.next_ticket += 1;
             Links::stage(&mut self.staged, &decision, ticket);
             if fate == Fate::Overtaken && attempt == 0 {
                 self.overtake(&decision);
-                let conflict = decision.condition.as_ref().and_then(|c| self.journal.conflict(c));
+                let conflict = self.journal.conflict(&condition);
                 assert!(conflict.is_some(), "nobody noticed who came before {decision:?}");
             }
             if fate == Fate::Lost {
                 self.never_were.extend(created(&decision.outcome));
                 return self.open.push((ticket, None));
             }
-            let condition = decision.condition.as_ref().expect("events come with a condition");
-            match self.journal.conflict(condition) {
+            match self.journal.conflict(&condition) {
                 Some(position) => {
                     self.never_were.extend(created(&decision.outcome));
                     self.open.push((ticket, None));
@@ -51,7 +53,7 @@ impl World {
                 None => return self.append_own(command, decision, ticket),
             }
         }
-        self.check_blocked(command);
+        panic!("{command:?} is blocked");
     }
 
     /// Each process has a key at hand in case nobody has opened the links.
@@ -139,6 +141,12 @@ impl World {
             }
             (Command::Create(_), Refusal::Reserved(code)) => assert!(reserved(&code.as_text())),
             (Command::Create(_) | Command::Change(_), Refusal::Url(_) | Refusal::Tags) => {}
+            (Command::Create(Create { expires_at_us, .. }), Refusal::TooLate) => {
+                assert!(expires_at_us.is_some_and(|us| us > MAX_TIME_US));
+            }
+            (Command::Change(change), Refusal::TooLate) => {
+                assert!(change.expires_at_us.flatten().is_some_and(|us| us > MAX_TIME_US));
+            }
             (Command::Change(_) | Command::Delete { .. }, Refusal::Unknown(code)) => {
                 assert!(link(code).is_none(), "{code} is there");
             }
@@ -162,28 +170,6 @@ impl World {
                 assert!(self.oracle.link(code).is_some());
             }
             other => panic!("{other:?}"),
-        }
-    }
-
-    /// All attempts met a conflict: only a creation that makes no sense stands in the way for ever.
-    fn check_blocked(&self, command: &Command) {
-        let senseless = |prefix: &str| {
-            self.journal.entries.iter().any(|entry| {
-                entry.event.event_type == "LinkCreated"
-                    && entry.event.tags.iter().any(|tag| {
-                        let code =
-                            tag.strip_prefix(prefix).map(str::as_bytes).and_then(Code::parse);
-                        code.is_some_and(|code| self.oracle.link(code).is_none())
-                    })
-            })
-        };
-        match command {
-            Command::Create(Create {
-                naming: Naming::Alias(_) | Naming::Deterministic, ..
-            }) => {
-                assert!(senseless("link:"), "{command:?} is blocked");
-            }
-            _ => panic!("{command:?} is blocked"),
         }
     }
 
