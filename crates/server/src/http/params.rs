@@ -78,7 +78,12 @@ impl Params {
 
     /// How long the client is ready to wait.
     pub(crate) fn wait(&self) -> Result<Duration, Box<Problem>> {
-        let wait_ms = self.number("wait_ms")?.unwrap_or(DEFAULT_WAIT_MS);
+        self.wait_or(DEFAULT_WAIT_MS)
+    }
+
+    /// How long the client is ready to wait, `default_ms` if it does not say.
+    pub(crate) fn wait_or(&self, default_ms: u64) -> Result<Duration, Box<Problem>> {
+        let wait_ms = self.number("wait_ms")?.unwrap_or(default_ms);
         within(wait_ms, MAX_WAIT_MS, "wait_ms").map(Duration::from_millis)
     }
 }

@@ -359,7 +359,7 @@ fn push(out: &mut Vec<u8>, format: Format, first: bool, event: &RecordView<'_>) 
         Format::Array => {
             out.extend_from_slice(if first { b"{\"type\":" } else { b",{\"type\":" });
             super::json::push_string(out, event.event_type());
-            push_tags(out, event);
+            push_tags(out, event.tags());
             out.extend_from_slice(b",\"data\":");
             super::json::push_lossy(out, event.data());
             out.extend_from_slice(b",\"position\":");

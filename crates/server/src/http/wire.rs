@@ -372,7 +372,7 @@ pub(crate) fn push_event(out: &mut Vec<u8>, event: &RecordView<'_>) {
     push_u64(out, event.position());
     out.extend_from_slice(b",\"type\":");
     push_string(out, event.event_type());
-    push_tags(out, event);
+    push_tags(out, event.tags());
     match event.kind() {
         DataKind::Json => {
             out.extend_from_slice(b",\"data\":");
@@ -406,9 +406,9 @@ pub(crate) fn push_event(out: &mut Vec<u8>, event: &RecordView<'_>) {
 }
 
 /// Appends `,"tags":[…]`.
-pub(crate) fn push_tags(out: &mut Vec<u8>, event: &RecordView<'_>) {
+pub(crate) fn push_tags<'a>(out: &mut Vec<u8>, tags: impl Iterator<Item = &'a str>) {
     out.extend_from_slice(b",\"tags\":[");
-    for (i, tag) in event.tags().enumerate() {
+    for (i, tag) in tags.enumerate() {
         if i > 0 {
             out.push(b',');
         }

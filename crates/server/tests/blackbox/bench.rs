@@ -119,8 +119,8 @@ fn exit_codes_are_what_scripts_rely_on() {
     assert_eq!(with(&["--fail-if", "p50<100s", &url]), Some(99));
     assert_eq!(with(&["--fail-if", "p50>100s", &url]), Some(0));
     assert_eq!(with(&["--fail-if", "speed>1", &url]), Some(64));
-    assert_eq!(with(&[&format!("{}/nothing-here", server.url())]), Some(1));
-    assert_eq!(with(&["--expect", "404", &format!("{}/nothing-here", server.url())]), Some(0));
+    assert_eq!(with(&[&format!("{}/nothing/here", server.url())]), Some(1));
+    assert_eq!(with(&["--expect", "404", &format!("{}/nothing/here", server.url())]), Some(0));
     assert_eq!(with(&["ftp://x/"]), Some(64));
     assert_eq!(code(&[]), Some(64));
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

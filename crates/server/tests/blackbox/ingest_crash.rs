@@ -25,13 +25,14 @@ const AGE_ALONE: [&str; 2] = ["--ingest-flush-bytes", "1073741824"];
 /// Cycles on one folder.
 const FOLDER_CYCLES: usize = 4;
 
-fn cycles() -> usize {
+/// Crash cycles of a test.
+pub(crate) fn cycles() -> usize {
     let cycles = std::env::var("WELLSPRING_CRASH_CYCLES");
     cycles.map_or(12, |text| text.parse().expect("a number of cycles"))
 }
 
 /// Both ways in take turns.
-fn flags(cycle: usize) -> [&'static str; 2] {
+pub(crate) fn flags(cycle: usize) -> [&'static str; 2] {
     ["--lean-loop", if cycle.is_multiple_of(2) { "true" } else { "false" }]
 }
 

@@ -10,6 +10,7 @@
 use crate::client::Client;
 use crate::done::Done;
 use crate::ingest_crash::slowest_barrier;
+use crate::ingest_crash::{cycles, flags};
 use crate::links_load::{Connections, Known, Ledger, Link, use_until_cut};
 use crate::numbered::read_after;
 use crate::server::Server;
@@ -27,16 +28,6 @@ const WINDOW: Duration = Duration::from_millis(250);
 const USERS: usize = 6;
 /// Cycles on one folder.
 const FOLDER_CYCLES: usize = 4;
-
-fn cycles() -> usize {
-    let cycles = std::env::var("WELLSPRING_CRASH_CYCLES");
-    cycles.map_or(12, |text| text.parse().expect("a number of cycles"))
-}
-
-/// Both ways in take turns.
-fn flags(cycle: usize) -> [&'static str; 2] {
-    ["--lean-loop", if cycle.is_multiple_of(2) { "true" } else { "false" }]
-}
 
 /// What must be there after a restart, and what may be.
 #[derive(Default)]

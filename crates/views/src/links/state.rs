@@ -268,40 +268,4 @@ mod tests {
         }
         assert!(links.places.end() < 100, "{} words", links.places.end());
     }
-
-    #[test]
-    #[allow(clippy::disallowed_methods)] // a thread of a test
-    fn a_reader_never_sees_two_records_at_once() {
-        let mut links = Links::default();
-        // Every URL is one letter, repeated: a mixture would be seen.
-        let url = |n: u64| {
-            let letter = char::from(b'a' + (n % 26) as u8);
-            format!("http://{}.example", letter.to_string().repeat(8 + (n % 40) as usize))
-        };
-        let mut was = record(1, &url(0));
-        links.insert(&was, None);
-        let folded = Arc::clone(&links.folded);
-        let reader = std::thread::spawn(move || {
-            let code = Code::parse(b"abc").unwrap();
-            let (mut seen, mut last) = (0u64, 0);
-            while last < 60_000 {
-                let mut location = Vec::new();
-                assert_eq!(folded.lookup(code, 0, &mut location), Lookup::Found);
-                let host = &location[7..location.len() - 8];
-                assert!(host.iter().all(|b| *b == host[0]), "{location:?}");
-                let record = folded.record(0).expect("it is there");
-                assert_eq!(record.url, url(record.changed - 1));
-                assert!(record.changed >= last);
-                last = record.changed;
-                seen += 1;
-            }
-            seen
-        });
-        for changed in 2..=60_001 {
-            let now = record(changed, &url(changed - 1));
-            links.replace(0, &was, &now);
-            was = now;
-        }
-        assert!(reader.join().unwrap() > 0);
-    }
 }

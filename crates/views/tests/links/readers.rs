@@ -171,3 +171,43 @@ fn readers_see_what_there_is_while_it_grows() {
     let rebuilt = super::properties::folded(&entries);
     assert_eq!(super::questions::encoded(&rebuilt), super::questions::encoded(&view));
 }
+
+/// Of one link that changes all the time: its place in memory is given to others and taken back.
+#[test]
+fn a_reader_never_sees_two_records_at_once() {
+    // Every host is one letter, repeated: a mixture would be seen.
+    let host = |n: u64| {
+        let letter = char::from(b'a' + (n % 26) as u8);
+        letter.to_string().repeat(8 + (n % 40) as usize)
+    };
+    let change = |position: u64| {
+        let url = format!("http://{}.example", host(position));
+        let (kind, data) = match position {
+            1 => ("LinkCreated", format!(r#"{{"url":"{url}","chosen":"alias"}}"#)),
+            _ => ("LinkChanged", format!(r#"{{"url":"{url}"}}"#)),
+        };
+        Entry { position, at_us: position, event: Event::json(kind, &["link:abc"], &data) }
+    };
+    let mut view = Links::new();
+    view.apply(&change(1));
+    let folded = Arc::clone(view.folded());
+    let done = Arc::new(AtomicBool::new(false));
+    let ended = Arc::clone(&done);
+    let reader = std::thread::spawn(move || {
+        let code = Code::parse(b"abc").expect("a code");
+        let mut looks = 0u64;
+        while !ended.load(Ordering::Relaxed) || looks == 0 {
+            let mut location = Vec::new();
+            assert_eq!(folded.lookup(code, 0, &mut location), Lookup::Found);
+            let host = &location[7..location.len() - 8];
+            assert!(host.iter().all(|letter| *letter == host[0]), "{location:?}");
+            let details = folded.details(code).expect("it is there");
+            let host = &details.url.as_bytes()[7..details.url.len() - 8];
+            assert!(host.iter().all(|letter| *letter == host[0]), "{}", details.url);
+            looks += 1;
+        }
+    });
+    (2..60_000).for_each(|position| view.apply(&change(position)));
+    done.store(true, Ordering::Relaxed);
+    reader.join().expect("every look was at one record");
+}

@@ -2,6 +2,7 @@
 
 use crate::clock::push_rfc3339;
 use crate::http::json::{push_string, push_u64};
+use crate::http::wire::push_tags;
 use wellspring_views::links::{Bucket, Code, Details, Stats, Status};
 
 /// Appends what the client that made a link gets: `{"created_at",…,"short_code","short_url",…}`.
@@ -16,7 +17,7 @@ pub(super) fn push_link(out: &mut Vec<u8>, link: &Details, base: &str) {
         push_moment(out, moment_us);
     }
     if !link.tags.is_empty() {
-        push_tags(out, &link.tags);
+        push_tags(out, link.tags.iter().map(String::as_str));
     }
     out.push(b'}');
 }
@@ -38,7 +39,7 @@ pub(super) fn push_details(out: &mut Vec<u8>, link: &Details, base: &str) {
         Some(moment_us) => push_moment(out, moment_us),
         None => out.extend_from_slice(b"null"),
     }
-    push_tags(out, &link.tags);
+    push_tags(out, link.tags.iter().map(String::as_str));
     push_number(out, b",\"visitors\":", link.visitors);
     push_number(out, b",\"bots\":", link.bots);
     out.push(b'}');
@@ -108,17 +109,6 @@ fn push_code(out: &mut Vec<u8>, code: Code, base: &str) {
     push_string(out, &code);
     out.extend_from_slice(b",\"short_url\":");
     push_string(out, &format!("{base}/{code}"));
-}
-
-fn push_tags(out: &mut Vec<u8>, tags: &[String]) {
-    out.extend_from_slice(b",\"tags\":[");
-    for (i, tag) in tags.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        push_string(out, tag);
-    }
-    out.push(b']');
 }
 
 fn push_number(out: &mut Vec<u8>, name: &[u8], number: u64) {

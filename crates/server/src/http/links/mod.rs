@@ -57,6 +57,10 @@ fn host_of(request: &Request) -> Result<Option<&str>, Box<Problem>> {
     Ok(authority.or_else(|| request.header("host")).filter(|host| !host.is_empty()))
 }
 
+/// Wait for clicks on their way if the client does not say how long, in ms: a device that stalls for
+/// a second is no reason to fail.
+const DEFAULT_WAIT_MS: u64 = 30_000;
+
 /// Who asks, as far as trusted proxies tell.
 fn client_of(shell: &Shell, request: &Request) -> Option<IpAddr> {
     let forwarded = request.headers.get_all("x-forwarded-for");
@@ -119,7 +123,7 @@ impl Fresh {
 /// `consistency=cached`, and the position it names, if any.
 async fn fresh(shell: &Shell, request: &Request, params: &Params) -> Result<Fresh, Box<Problem>> {
     let log = request.log()?;
-    let wait = params.wait()?;
+    let wait = params.wait_or(DEFAULT_WAIT_MS)?;
     let cached = match params.one("consistency")? {
         None | Some("local" | "linearizable") => false,
         Some("cached") => true,
