@@ -9,7 +9,7 @@ use crate::ingest::Intake;
 use crate::view::Live;
 use std::sync::Arc;
 use wellspring_types::Invalid;
-use wellspring_views::links::{Code, Links};
+use wellspring_views::links::{Code, Links, Recent};
 
 /// A request for a link.
 pub(crate) struct Visiting<'a> {
@@ -75,6 +75,8 @@ pub(crate) struct Redirects {
     turn: Turn,
     /// The view; another once the log has been emptied.
     live: Option<Arc<Live<Links>>>,
+    /// The link of the last request, in that view.
+    recent: Recent,
 }
 
 impl Redirects {
@@ -85,7 +87,14 @@ impl Redirects {
     pub(crate) fn new(shell: &Arc<Shell>) -> Result<Redirects, Invalid> {
         let (reserved, clicks) = (Reserved::new(), Clicks::new()?);
         let turn = Turn { at_us: u64::MAX, wall_us: 0 };
-        Ok(Redirects { shell: Arc::clone(shell), reserved, clicks, turn, live: None })
+        Ok(Redirects {
+            shell: Arc::clone(shell),
+            reserved,
+            clicks,
+            turn,
+            live: None,
+            recent: Recent::default(),
+        })
     }
 
     /// Whether a code may be a link's at all.
@@ -111,11 +120,13 @@ impl Redirects {
         };
         if self.live.as_ref().is_none_or(|live| live.is_closed()) {
             self.live = self.shell.node.links();
+            self.recent = Recent::default();
         }
         let Some(folded) = self.live.as_ref().and_then(|live| live.folded()) else {
             return Redirected::Foreign;
         };
-        match links::of_lookup(code, folded.lookup(code, wall_us, location)) {
+        match links::of_lookup(code, folded.lookup_near(&mut self.recent, code, wall_us, location))
+        {
             Ok(()) => {
                 self.clicks.record(intake, code, visit, visitor, wall_us);
                 Redirected::Found

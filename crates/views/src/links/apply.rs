@@ -81,7 +81,7 @@ impl Links {
     }
 
     fn clicked(&mut self, event: &impl Recorded, code: Code, click: &ClickedData<'_>) {
-        let Some(link) = self.folded.find(code) else { return };
+        let Some(link) = self.folded.find_near(&mut self.recent, code) else { return };
         let clicks = match self.folded.clicks(link) {
             Some(clicks) => clicks,
             None => {

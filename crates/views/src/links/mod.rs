@@ -34,7 +34,7 @@ pub use hosts::{HostList, HostListFault, HostVerdict, Policy};
 pub use permutation::Permutation;
 pub use record::Status;
 pub use referrer::ReferrerHost;
-pub use state::{Folded, Links, Lookup};
+pub use state::{Folded, Links, Lookup, Recent};
 pub use url::{MAX_URL_CHARS, Target, UrlFault};
 
 use crate::view::{Decision, Recorded, SnapshotFault, Ticket, View};

@@ -67,7 +67,14 @@ pub struct Links {
     pub(super) folded: Arc<Folded>,
     places: Places,
     names_end: NamesEnd,
+    /// Of the clicks.
+    pub(super) recent: Recent,
 }
+
+/// The link somebody looked for last, in one view: to look for it again is cheaper. A link never
+/// changes its place among links, so this is never out of date.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Recent(Option<(Code, u64)>);
 
 /// What a redirect comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,8 +95,19 @@ impl Folded {
     /// Where a code leads at a time (µs since 1970 UTC); appends the value for a
     /// `Location` header if anywhere. Takes no lock.
     pub fn lookup(&self, code: Code, now_us: u64, location: &mut Vec<u8>) -> Lookup {
+        self.lookup_near(&mut Recent::default(), code, now_us, location)
+    }
+
+    /// As [`lookup`](Self::lookup), for somebody who looks for the same link again and again.
+    pub fn lookup_near(
+        &self,
+        recent: &mut Recent,
+        code: Code,
+        now_us: u64,
+        location: &mut Vec<u8>,
+    ) -> Lookup {
         let begin = location.len();
-        let looked = self.find(code).and_then(|link| {
+        let looked = self.find_near(recent, code).and_then(|link| {
             self.look(link, |place| {
                 location.truncate(begin);
                 self.lookup_at(place, now_us, location)
@@ -159,6 +177,18 @@ impl Folded {
             u64::from(link).checked_sub(1)
         };
         numbered().or_else(|| self.names.get(code))
+    }
+
+    /// The index of a code's link, which may be that of the last time.
+    pub(super) fn find_near(&self, recent: &mut Recent, code: Code) -> Option<u64> {
+        if let Recent(Some((known, link))) = *recent
+            && known == code
+        {
+            return Some(link);
+        }
+        let link = self.find(code)?;
+        *recent = Recent(Some((code, link)));
+        Some(link)
     }
 
     /// The counter behind a link's code, if the code has its counter's place.
