@@ -33,30 +33,27 @@ pub(super) struct NamesEnd {
 }
 
 impl Names {
-    /// Where a code is looked for first.
-    fn first_slot(&self, code: Code, slots: usize) -> usize {
-        self.hasher.hash_one(code.number()) as usize % slots
+    fn hash(&self, code: Code) -> usize {
+        self.hasher.hash_one(code.number()) as usize
     }
 
     /// The link of a code.
     pub(super) fn get(&self, code: Code) -> Option<u64> {
-        let levels = self.levels.iter().map_while(|level| level.get());
-        // The largest is the last; there are few.
-        let mut found = None;
-        for slots in levels {
-            let mut at = self.first_slot(code, slots.len());
+        let hash = self.hash(code);
+        // Most codes are in the last: it is larger than all others together.
+        for slots in self.levels.iter().rev().filter_map(OnceLock::get) {
+            let mut at = hash % slots.len();
             loop {
                 match slots[at].0.load(Ordering::Acquire) {
                     0 => break,
                     key if key == code.number() + 1 => {
-                        found = Some(slots[at].1.load(Ordering::Relaxed));
-                        break;
+                        return Some(slots[at].1.load(Ordering::Relaxed));
                     }
                     _ => at = (at + 1) % slots.len(),
                 }
             }
         }
-        found
+        None
     }
 
     /// Adds a code that is not there. Only the one writer calls this.
@@ -66,7 +63,7 @@ impl Names {
         }
         let slots = self.levels[end.level]
             .get_or_init(|| (0..FIRST_SLOTS << (2 * end.level)).map(|_| Slot::default()).collect());
-        let mut at = self.first_slot(code, slots.len());
+        let mut at = self.hash(code) % slots.len();
         while slots[at].0.load(Ordering::Relaxed) != 0 {
             at = (at + 1) % slots.len();
         }
