@@ -1,6 +1,6 @@
 //! The head of a request: whether it is ours (for ingest or for a link), how its body
-//! is framed, and what is wrong with it. Where two readers could see different messages in the same
-//! bytes, it is refused and the connection ends.
+//! is framed, and what is wrong with it. Where two readers could see different messages
+//! in the same bytes, it is refused and the connection ends.
 
 use super::seam::Serves;
 use crate::http::body;

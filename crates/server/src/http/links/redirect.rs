@@ -57,8 +57,7 @@ pub(crate) async fn qr(shell: Arc<Shell>, request: Request) -> Answer {
     };
     let live = live(&shell)?;
     let folded = live.caught_up(0, params.wait()?).await?;
-    let details = folded.details(code).ok_or_else(|| refusal::unknown(code))?;
-    refusal::shown(code, details.status)?;
+    refusal::shown(code, folded.details(code))?;
     let short_url = format!("{}/{code}", shell.link_settings.base(host));
     let svg = super::qr::svg(&short_url, size_px)
         .ok_or_else(|| problem::TOO_LARGE.because("the short URL is too long for a QR code"))?;
