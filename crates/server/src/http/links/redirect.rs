@@ -16,9 +16,12 @@ const MAX_SIZE_PX: u64 = 4096;
 /// `GET /{code}`: the way to the target. A `HEAD` is no click.
 pub(crate) async fn redirect(shell: Arc<Shell>, request: Request) -> Answer {
     let code = code_of(&request)?;
+    // Nothing is made of it here, but the lean loop asks for it too.
+    host_of(&request)?;
     let live = live(&shell)?;
     let folded = match live.folded() {
         Some(folded) => folded,
+        // At once: whoever follows a link is told how far the view is.
         None => live.caught_up(0, std::time::Duration::ZERO).await?,
     };
     let mut location = Vec::with_capacity(128);
