@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Links. (1) Redirects with the click recorded against POST /e, and links made against durable appends: all
 # against one server, in turns, everything answered counted in the log and folded before the server's CPU time
-# is read. (2) Redirects of a link that has GROWTH_CLICKS clicks against one that has none, in turns. (3) How long the view of links takes to be there after a start, rebuilt from CLICKS clicks on 1000
-# links and from its snapshot. (4) Memory of LINKS links, and of CLICKED links with 10 clicks each (10 visitors).
+# is read. (2) Redirects of a link that has GROWTH_CLICKS clicks against one that has none, in turns. (3) How
+# long the view of links takes to be there after a start, rebuilt from CLICKS clicks on 1000 links and from its
+# snapshot. (4) Memory of LINKS links, and of CLICKED links with 10 clicks each (10 visitors).
 # Environment: ROUNDS (4), SECS measured a run (3), WARMUP (0.5), CONNECTIONS ("1 64"), GROWTH_CLICKS (20000000)
 # and CLICKS (10000000; each takes some GB of disk), LINKS (1000000), CLICKED (100000), PARTS ("load growth rebuild
 # memory"), BENCH_BIN; see servers.sh.

@@ -4,7 +4,7 @@
 use crate::{
     flags::{Flags, Outcome},
     ingest_account::Account,
-    load_tester::{LoadTester, Seen, Until},
+    load_tester::{LoadTester, Seen, Told, Until},
     machine,
     row::{Row, Sink},
 };
@@ -36,17 +36,8 @@ impl std::str::FromStr for Kind {
 pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let kind: Kind = flags.required("server")?;
     let sink = Sink::from_flags("ingest", "wellspring", &mut flags)?;
-    let address: String = flags.required("address")?;
-    let bench: String = flags.required("bench")?;
-    let server_pid: u32 = flags.required("server-pid")?;
-    let connections: u64 = flags.required("connections")?;
-    let seconds: f64 = flags.or("seconds", 3.0)?;
-    let warmup: f64 = flags.or("warmup", 0.5)?;
-    let core: Option<usize> = flags.optional("pin")?;
-    flags.finish()?;
-    if let Some(core) = core {
-        machine::pin_to(core)?;
-    }
+    let Told { address, bench, server_pid, connections, seconds, warmup } =
+        Told::from_flags(flags)?;
     let server_cpu = || machine::cpu_of(server_pid).ok_or("the server is gone");
     let account = || (kind == Kind::Stores).then(|| Account::settled(&address)).transpose();
     let url = format!("http://{address}/e");

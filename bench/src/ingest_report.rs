@@ -4,7 +4,7 @@
 use crate::{
     flags::{Flags, Outcome},
     report::{in_order, ratio_spread, spread},
-    row::Row,
+    row::{self, Row},
     sample::median,
 };
 
@@ -23,10 +23,7 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let file: String = flags.required("file")?;
     let against: Option<String> = flags.optional("against")?;
     flags.finish()?;
-    let mut rows = Vec::new();
-    for line in std::fs::read_to_string(&file)?.lines() {
-        rows.push(serde_json::from_str::<Row>(line)?);
-    }
+    let rows = row::read(&file)?;
     let of = |measurement: &str| -> Vec<&Row> {
         rows.iter().filter(|row| row.measurement == measurement).collect()
     };

@@ -7,7 +7,7 @@ use crate::{
     ingest::{BODY, row},
     ingest_account::Account,
     links_view::LinksView,
-    load_tester::{LoadTester, Until},
+    load_tester::{LoadTester, Told, Until},
     machine,
     row::{Row, Sink},
 };
@@ -87,17 +87,8 @@ impl What {
 pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let what: What = flags.required("what")?;
     let sink = Sink::from_flags("links", "wellspring", &mut flags)?;
-    let address: String = flags.required("address")?;
-    let bench: String = flags.required("bench")?;
-    let server_pid: u32 = flags.required("server-pid")?;
-    let connections: u64 = flags.required("connections")?;
-    let seconds: f64 = flags.or("seconds", 3.0)?;
-    let warmup: f64 = flags.or("warmup", 0.5)?;
-    let core: Option<usize> = flags.optional("pin")?;
-    flags.finish()?;
-    if let Some(core) = core {
-        machine::pin_to(core)?;
-    }
+    let Told { address, bench, server_pid, connections, seconds, warmup } =
+        Told::from_flags(flags)?;
     make_links(&address)?;
     let server_cpu = || machine::cpu_of(server_pid).ok_or("the server is gone");
     // What was accepted and not yet stored, or stored and not yet folded, is work the server still owes.

@@ -1,12 +1,11 @@
 //! Tables of links: redirects against `POST /e`, links made against durable appends, a link with many clicks
-//! against one without, how long a view takes to
-//! be there, and what a link costs in memory.
+//! against one without, how long a view takes to be there, and what a link costs in memory.
 
 use crate::{
     flags::{Flags, Outcome},
     ingest_report::{print_against, print_figures},
     report::{in_order, spread},
-    row::Row,
+    row::{self, Row},
     sample::median,
 };
 
@@ -14,10 +13,7 @@ use crate::{
 pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let file: String = flags.required("file")?;
     flags.finish()?;
-    let mut rows = Vec::new();
-    for line in std::fs::read_to_string(&file)?.lines() {
-        rows.push(serde_json::from_str::<Row>(line)?);
-    }
+    let rows = row::read(&file)?;
     let of = |measurement: &str| -> Vec<&Row> {
         rows.iter().filter(|row| row.measurement == measurement).collect()
     };

@@ -1,6 +1,7 @@
 //! `wellspring bench` as the client: closed loops of one request, every answer accounted for.
 
-use crate::flags::Outcome;
+use crate::flags::{Flags, Outcome};
+use crate::machine;
 use serde_json::Value;
 use std::{process::Command, time::Duration};
 
@@ -30,6 +31,41 @@ impl Until {
     /// After as many requests as fill this time, by what a probe saw.
     pub(crate) fn filled(probe: &Seen, seconds: f64) -> Self {
         Self::Requests((probe.rate_per_s * seconds).ceil().max(1.0) as u64)
+    }
+}
+
+/// What every command is told that has the load tester ask a running server.
+pub(crate) struct Told {
+    /// Host and port of the server.
+    pub(crate) address: String,
+    /// The load tester's program.
+    pub(crate) bench: String,
+    /// The server's process.
+    pub(crate) server_pid: u32,
+    pub(crate) connections: u64,
+    /// How long to measure, in s.
+    pub(crate) seconds: f64,
+    /// How long to load before, in s.
+    pub(crate) warmup: f64,
+}
+
+impl Told {
+    /// Takes the flags that are left, and goes to the core that `--pin` names.
+    pub(crate) fn from_flags(mut flags: Flags) -> Outcome<Self> {
+        let told = Self {
+            address: flags.required("address")?,
+            bench: flags.required("bench")?,
+            server_pid: flags.required("server-pid")?,
+            connections: flags.required("connections")?,
+            seconds: flags.or("seconds", 3.0)?,
+            warmup: flags.or("warmup", 0.5)?,
+        };
+        let core: Option<usize> = flags.optional("pin")?;
+        flags.finish()?;
+        if let Some(core) = core {
+            machine::pin_to(core)?;
+        }
+        Ok(told)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::{
     flags::{Flags, Outcome},
-    row::Row,
+    row::{self, Row},
     sample::median,
 };
 use std::collections::BTreeMap;
@@ -16,10 +16,7 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let other = flags.or("against", "umadb".to_owned())?;
     let growth = flags.or("growth", false)?;
     flags.finish()?;
-    let mut rows = Vec::new();
-    for line in std::fs::read_to_string(&file)?.lines() {
-        rows.push(serde_json::from_str::<Row>(line)?);
-    }
+    let rows = row::read(&file)?;
     if growth {
         print_growth(&rows)
     } else {

@@ -43,6 +43,12 @@ pub(crate) struct Row {
     pub(crate) samples: u64,
 }
 
+/// The rows of a file, in order.
+pub(crate) fn read(file: &str) -> Outcome<Vec<Row>> {
+    let lines = std::fs::read_to_string(file)?;
+    lines.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+}
+
 /// Where rows go and what is common to those of one invocation.
 pub(crate) struct Sink {
     path: Option<String>,

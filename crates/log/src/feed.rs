@@ -49,8 +49,8 @@ impl Feed {
     /// Moves the head and wakes who waits for it. Everything a reader may look at up to it must be in
     /// place: who sees the head sees what was done before this call.
     ///
-    /// For the one thread that keeps the position, never with a lower one than before: the feed of a
-    /// log is moved by the log alone.
+    /// For whoever keeps the position, one thread at a time and never with a lower one than before: the
+    /// feed of a log is moved by the log alone.
     pub fn publish(&self, head: Position) {
         // Sequentially consistent with `waiting`: either the publisher sees the
         // waiter, or the waiter (who registers, then looks again) sees the head.

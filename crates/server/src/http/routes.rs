@@ -68,7 +68,7 @@ macro_rules! table {
 
 table! {
     POST "/v1/append" Log append::append:
-        "Appends events, all or none, if the condition holds. With application/x-ndjson: bulk, one event a line, streamed, atomic per batch of at most 250 lines."
+        "Appends events, all or none, if the condition holds. With application/x-ndjson: bulk, one event a line, streamed, atomic per batch of at most 1000 lines."
         ? [] "Append" => "Appended";
     POST "/e" Main ingest::post:
         "Takes an event in: the body is its data, one JSON value or any bytes; with application/x-ndjson an event a line, all or none. Answers 202 when it is in memory; with ack=durable when it is on disk."

@@ -107,6 +107,18 @@ pub(crate) struct Tally {
     pub(crate) paths: bool,
 }
 
+impl Tally {
+    /// Counts an answer to `POST /e`, or to what cannot be understood.
+    pub(crate) fn ingest(&mut self, status: u16, asked: Asked) {
+        self.others.push(Answered { family: Family::Ingest, status, asked });
+    }
+
+    /// Counts an answer to `GET /{code}`.
+    pub(crate) fn link(&mut self, status: u16, asked: Asked) {
+        self.others.push(Answered { family: Family::Link, status, asked });
+    }
+}
+
 /// Buffers to use again.
 pub(crate) struct Spare(Vec<Vec<u8>>);
 

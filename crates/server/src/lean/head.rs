@@ -1,10 +1,11 @@
 //! The head of a request: whether it is ours (for ingest or for a link), how its body
-//! is framed, and what is wrong with it. Where two readers could see different messages in the same
-//! bytes, it is refused and the connection ends.
+//! is framed, and what is wrong with it. Where two readers could see different messages
+//! in the same bytes, it is refused and the connection ends.
 
 use super::seam::Serves;
 use crate::http::body;
 use crate::http::ingest::refuse_key;
+use crate::http::links;
 use crate::http::problem::{self, Problem};
 use crate::ingest::Media;
 use crate::links::Told;
@@ -330,7 +331,7 @@ fn judge_visit<'a, T>(headers: &[Header<'a>], code_end: usize, used: usize) -> R
     let fields = Fields::of(headers);
     let after = fields.after();
     match sound(&fields) {
-        Err(problem) => Reading::Broken(problem),
+        Err(problem) => Reading::Broken(links::with_error(problem)),
         Ok(Framing::Length(0)) if fields.expect.is_none() && !fields.upgrade => {
             Reading::Visit(Visit { code_end, used, after, told: fields.told })
         }

@@ -1,7 +1,7 @@
 //! From a whole request to its answer: a session that hands over, keeps or refuses.
 
 use super::answer;
-use super::desk::{Answered, Asked, Desk, Family};
+use super::desk::{Asked, Desk};
 use super::head::{After, Framing};
 use super::seam::{Serves, Taken};
 use super::session::Session;
@@ -35,8 +35,7 @@ impl<I: Serves> Session<I> {
                 if asked.at_us == desk.now_us && asked.path.is_none() {
                     desk.tally.accepted += 1;
                 } else {
-                    let (family, status) = (Family::Ingest, answer::ACCEPTED_STATUS);
-                    desk.tally.others.push(Answered { family, status, asked });
+                    desk.tally.ingest(answer::ACCEPTED_STATUS, asked);
                 }
                 said
             }
@@ -46,11 +45,7 @@ impl<I: Serves> Session<I> {
             }
             Taken::Refused(problem) => {
                 answer::push_problem(self.replies.next(&mut desk.out), &problem, said);
-                desk.tally.others.push(Answered {
-                    family: Family::Ingest,
-                    status: problem.kind.status,
-                    asked,
-                });
+                desk.tally.ingest(problem.kind.status, asked);
                 said
             }
             Taken::Full => {
@@ -101,11 +96,7 @@ impl<I: Serves> Session<I> {
         let closes = after == After::Close || !skippable || (desk.stopping && last);
         let said = if closes { After::Close } else { After::Keep };
         answer::push_problem(self.replies.next(&mut desk.out), problem, said);
-        desk.tally.others.push(Answered {
-            family: Family::Ingest,
-            status: problem.kind.status,
-            asked,
-        });
+        desk.tally.ingest(problem.kind.status, asked);
         self.state = match (said, rest) {
             (After::Close, _) => State::Ended,
             (After::Keep, Rest::Length(0)) => State::IDLE,
@@ -117,11 +108,7 @@ impl<I: Serves> Session<I> {
     pub(super) fn give_up(&mut self, desk: &mut Desk<I>, problem: &Problem) {
         answer::push_problem(self.replies.next(&mut desk.out), problem, After::Close);
         let asked = Asked { at_us: desk.now_us, path: None };
-        desk.tally.others.push(Answered {
-            family: Family::Ingest,
-            status: problem.kind.status,
-            asked,
-        });
+        desk.tally.ingest(problem.kind.status, asked);
         self.state = State::Ended;
     }
 }

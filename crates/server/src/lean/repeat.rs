@@ -1,9 +1,8 @@
 //! A head that comes again. Most requests on a connection begin with the bytes of
 //! the one before, except perhaps for the digits of Content-Length or the code of a
-//! link. Comparing is
-//! cheaper than parsing, and can accept nothing that was not accepted before: every
-//! byte is equal but for digits that stand where a length stood, and letters and
-//! digits that stand where a code stood.
+//! link. Comparing is cheaper than parsing, and can accept nothing that was not
+//! accepted before: every byte is equal but for digits that stand where a length
+//! stood, and letters and digits that stand where a code stood.
 
 use super::head::{After, CODE_AT, LENGTH_DIGITS, code_chars, length};
 use crate::ingest::Media;

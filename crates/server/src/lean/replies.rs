@@ -2,7 +2,7 @@
 //! its requests, and a durable one is not ready before its barrier.
 
 use super::answer;
-use super::desk::{Answered, Asked, Desk, Family};
+use super::desk::{Asked, Desk};
 use super::head::After;
 use super::seam::Serves;
 use crate::ingest::Settled;
@@ -96,7 +96,7 @@ impl<T> Replies<T> {
                 }
             };
             self.durable -= 1;
-            desk.tally.others.push(Answered { family: Family::Ingest, status, asked });
+            desk.tally.ingest(status, asked);
         }
     }
 }

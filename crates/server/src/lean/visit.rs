@@ -2,7 +2,7 @@
 //! to wait for: it is answered where it is read.
 
 use super::answer;
-use super::desk::{Answered, Asked, Desk, Family};
+use super::desk::{Asked, Desk};
 use super::head::{After, CODE_AT};
 use super::request::path_of;
 use super::seam::{Redirected, Serves};
@@ -52,7 +52,7 @@ impl<I: Serves> Session<I> {
             desk.tally.found += 1;
         } else {
             let asked = Asked { at_us: desk.now_us, path: path_of(desk, head) };
-            desk.tally.others.push(Answered { family: Family::Link, status, asked });
+            desk.tally.link(status, asked);
         }
         self.state = if after == After::Close { State::Ended } else { State::IDLE };
         Some(head.len())

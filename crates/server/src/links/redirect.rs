@@ -30,7 +30,7 @@ pub(crate) enum Redirected {
     Found,
     /// It leads nowhere: answer this, go on with the connection.
     Refused(Box<Problem>),
-    /// For the general stack, which can wait.
+    /// For the general stack: the view does not answer yet.
     Foreign,
 }
 

@@ -133,7 +133,7 @@ impl<V: View> Live<V> {
             let batch = match self.decide(rest, key.clone(), on) {
                 Decided::Batch(batch) => batch,
                 Decided::DependsOn(ticket) => {
-                    self.settled(ticket).await;
+                    self.settled(ticket).await?;
                     continue;
                 }
                 Decided::Invalid(invalid) => return Err(AppendError::Invalid(invalid).into()),
@@ -157,14 +157,17 @@ impl<V: View> Live<V> {
                         self.caught_up(conflict.position, FOLD_WAIT).await?;
                         continue;
                     }
-                    Err(AppendError::KeyReused { first }) => match &key {
+                    Err(error @ AppendError::KeyReused { .. }) => {
                         // Of two attempts at once the other came first.
-                        Some(key) => match self.log.find_request(key)? {
-                            Some(appended) => return self.replay(appended).await,
-                            None => return Err(AppendError::KeyReused { first }.into()),
-                        },
-                        None => return Err(AppendError::KeyReused { first }.into()),
-                    },
+                        let other = match &key {
+                            Some(key) => self.log.find_request(key)?,
+                            None => None,
+                        };
+                        return match other {
+                            Some(appended) => self.replay(appended).await,
+                            None => Err(error.into()),
+                        };
+                    }
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -313,14 +316,21 @@ impl<V: View> Live<V> {
     }
 
     /// Waits until no decision up to `ticket` is open.
-    async fn settled(&self, ticket: Ticket) {
+    ///
+    /// # Errors
+    /// The view goes no further, so that what is durable would stay open.
+    async fn settled(&self, ticket: Ticket) -> Result<(), NotFresh> {
         loop {
+            let hopeless = self.hopeless();
             {
                 let mut deciding = lock(&self.deciding);
                 self.sweep(&mut deciding);
                 if deciding.open.iter().all(|(open, _)| *open > ticket) {
-                    return;
+                    return Ok(());
                 }
+            }
+            if let Some(reason) = hopeless {
+                return Err(reason);
             }
             self.fold_here();
             tokio::time::sleep(LOOK).await;

@@ -1,6 +1,7 @@
 //! Folding: from the log into the view, in order, each event once.
 
 use super::recorded::Stored;
+use super::snapshot::Written;
 use super::{Live, lock};
 use std::io;
 use std::sync::Arc;
@@ -14,14 +15,19 @@ use wellspring_views::view::View;
 const GATHER: Duration = Duration::from_millis(2);
 /// Longest sleep. Only being closed while the log stays open depends on it.
 const SLEEP: Duration = Duration::from_millis(200);
-/// Events folded before readers are told how far it is.
+/// Positions passed before readers are told how far it is.
 const PUBLISH_EVENTS: u64 = 4_096;
-/// A thread with other work to do folds no more than this many events.
+/// Positions passed before a thread that folds to the head lets others in.
+const TURN_EVENTS: u64 = 16 * PUBLISH_EVENTS;
+/// A thread with other work to do passes no more than this many positions.
 const INLINE_EVENTS: u64 = 2_048;
-/// Events folded before another snapshot is worth its writing.
+/// Positions passed before another snapshot is worth its writing, and at the end.
 const SNAPSHOT_EVENTS: u64 = 1_000_000;
+const LAST_SNAPSHOT_EVENTS: u64 = 10_000;
 /// Snapshots take at most one part in so many of the time.
 const SNAPSHOT_SHARE: u64 = 50;
+/// How often the operator is told how far a rebuild is, in µs.
+const TELL_US: u64 = 5_000_000;
 /// Pause after a read that failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -77,7 +83,7 @@ impl<V: View> Live<V> {
                 tracing::debug!(view = V::NAME, position = self.position(), "a view answers");
             }
             if closing {
-                return self.save(SNAPSHOT_EVENTS / 100);
+                return self.save(LAST_SNAPSHOT_EVENTS);
             }
             self.save_if_due();
             self.log.feed().wait_past(self.position(), SLEEP);
@@ -114,10 +120,10 @@ impl<V: View> Live<V> {
                 return Ok(Folded::GivenUp);
             }
             if let Writer::At(folding) = &mut *lock(&self.writer) {
-                folding.advance(self, 16 * PUBLISH_EVENTS)?;
+                folding.advance(self, TURN_EVENTS)?;
             }
             let now_us = self.clock.monotonic_us();
-            if now_us - told_us > 5_000_000 {
+            if now_us - told_us > TELL_US {
                 told_us = now_us;
                 let (position, head) = (self.position(), self.log.head());
                 tracing::info!(view = V::NAME, position, head, "a view is being rebuilt");
@@ -177,10 +183,11 @@ impl<V: View> Live<V> {
         }
         let encode = |out: &mut io::BufWriter<_>| V::encode(folded, out);
         match self.snapshots.write(&self.log, position, encode) {
-            Ok(bytes) => {
+            Ok(Written::Whole { bytes }) => {
                 self.snapshot_position.store(position, Ordering::Relaxed);
                 tracing::debug!(view = V::NAME, position, bytes, "a snapshot is written");
             }
+            Ok(Written::Forbidden) => {}
             Err(error) => tracing::warn!(view = V::NAME, %error, "a snapshot cannot be written"),
         }
     }
@@ -193,14 +200,16 @@ impl<V: View> Folding<V> {
         let end = snapshot.head().min(self.position + most);
         let options = ReadOptions { after: Some(self.position), ..ReadOptions::default() };
         let mut events = snapshot.read(&self.concern, options);
+        let mut told = self.position;
         while let Some(record) = events.next()? {
             if record.position() > end {
                 break;
             }
             self.position = record.position();
             self.view.apply(&Stored(record));
-            if self.position.is_multiple_of(PUBLISH_EVENTS) {
-                live.position.publish(self.position);
+            if self.position - told >= PUBLISH_EVENTS {
+                told = self.position;
+                live.position.publish(told);
             }
         }
         self.position = end.max(self.position);

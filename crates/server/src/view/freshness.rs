@@ -20,7 +20,7 @@ pub(crate) enum NotFresh {
     NotYet(Progress),
     /// The log cannot be read. A retry does not help before that is mended.
     Failed(String),
-    /// What was accepted is not stored in time: the device is full, or slow.
+    /// What was accepted is not stored in time: the device is full, or slow. A retry may help.
     NotStored,
     /// The log was closed or dropped before the view got there. A retry may find another log.
     Closed,
@@ -71,21 +71,27 @@ impl<V: View> Live<V> {
         })
     }
 
+    /// Why it goes no further, if so. To be asked before its position: who ends it has folded what there
+    /// was.
+    pub(super) fn hopeless(&self) -> Option<NotFresh> {
+        if let Some(reason) = &*lock(&self.fault) {
+            return Some(NotFresh::Failed(reason.clone()));
+        }
+        self.is_closed().then_some(NotFresh::Closed)
+    }
+
     async fn get_there(&self, position: Position) -> Result<&V::Folded, NotFresh> {
         loop {
+            let hopeless = self.hopeless();
             let seen = self.position();
             if seen >= position
                 && let Some(folded) = self.folded()
             {
                 return Ok(folded);
             }
-            if let Some(reason) = &*lock(&self.fault) {
-                return Err(NotFresh::Failed(reason.clone()));
-            }
-            // Who ends it has folded what there was. A closed feed is always ready: without this
-            // nothing below would wait.
-            if self.is_closed() && self.position() == seen {
-                return Err(NotFresh::Closed);
+            // A closed feed is always ready: without this nothing below would wait.
+            if let Some(reason) = hopeless {
+                return Err(reason);
             }
             self.fold_here();
             if self.position() < position || self.folded().is_none() {

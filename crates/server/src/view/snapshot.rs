@@ -22,6 +22,17 @@ use wellspring_views::view::View;
 const MAGIC: &[u8; 8] = b"WSVIEW1\n";
 const BUFFER_BYTES: usize = 256 << 10;
 
+/// What became of a snapshot that was to be written.
+pub(super) enum Written {
+    /// It lies on disk.
+    Whole {
+        /// Its length.
+        bytes: u64,
+    },
+    /// Nothing: none is to be written any more.
+    Forbidden,
+}
+
 /// Where a view's snapshot lies.
 pub(super) struct SnapshotFile {
     path: PathBuf,
@@ -41,7 +52,7 @@ impl SnapshotFile {
         self.forbidden.store(true, Ordering::SeqCst);
     }
 
-    /// Writes a snapshot; the one before stays until the new one is whole. Tells its length in bytes.
+    /// Writes a snapshot; the one before stays until the new one is whole.
     ///
     /// # Errors
     /// The file system's. The one before is still there.
@@ -50,9 +61,9 @@ impl SnapshotFile {
         log: &Log,
         position: Position,
         encode: impl FnOnce(&mut BufWriter<Summed<File>>) -> io::Result<()>,
-    ) -> io::Result<u64> {
+    ) -> io::Result<Written> {
         if self.forbidden.load(Ordering::SeqCst) {
-            return Ok(0);
+            return Ok(Written::Forbidden);
         }
         let anchored = |position| {
             let anchor = anchor(log, position).map_err(io::Error::other)?;
@@ -79,7 +90,7 @@ impl SnapshotFile {
         inner.sync_all()?;
         fs::rename(&unfinished, &self.path)?;
         File::open(dir)?.sync_all()?;
-        Ok(bytes)
+        Ok(Written::Whole { bytes })
     }
 
     /// Reads the snapshot, if there is one.

@@ -304,6 +304,26 @@ fn who_waits_for_a_view_that_has_ended_is_told() {
 }
 
 #[test]
+fn a_command_that_hangs_on_another_when_the_view_ends_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::open(dir.path());
+    runtime().block_on(async {
+        world.live.caught_up(0, SOON).await.unwrap();
+        world.live.discard();
+        let event = Event::json("Other", &[], "{}");
+        // More than anybody would fold who waits.
+        (0..3_000).for_each(|_| append(&world.log, &event));
+        let command = [create("http://a.example", Naming::Alias(code("mine")))];
+        let first = world.live.execute(&command, None, CommitOn::ThisThread).await;
+        assert!(matches!(first, Err(ExecuteError::DurableNotShown(_, NotFresh::Closed))));
+        // Refused for an alias that is taken by what will never be folded.
+        let second = world.live.execute(&command, None, CommitOn::ThisThread);
+        let second = tokio::time::timeout(SOON, second).await.expect("it does not wait for ever");
+        assert!(matches!(second, Err(ExecuteError::NotFresh(NotFresh::Closed))));
+    });
+}
+
+#[test]
 fn a_view_that_is_closed_before_it_is_rebuilt_never_answers() {
     let dir = tempfile::tempdir().unwrap();
     let log = Log::open(dir.path(), Options::default()).unwrap();

@@ -21,16 +21,19 @@ fn head(client: &mut Client) -> u64 {
     client.get("/v1/head").unwrap().expect(200)["head"].as_u64().unwrap()
 }
 
-#[test]
-fn a_link_that_cannot_be_made_is_refused_by_name() {
+fn to(url: &str) -> String {
+    json!({"url": url}).to_string()
+}
+
+/// Bodies that make no link, why, and what the problem tells of it.
+fn impossible() -> Vec<(String, Reason, &'static str)> {
     let with = |members: Value| {
         let mut body = json!({"url": "http://example.com"});
         body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         body.to_string()
     };
-    let to = |url: &str| json!({"url": url}).to_string();
     let many: Vec<String> = (0..1000).map(|n| format!("t{n}")).collect();
-    let cases: Vec<(String, Reason, &str)> = vec![
+    vec![
         (String::new(), REQUIRED, ""),
         ("  ".to_owned(), REQUIRED, ""),
         ("{}".to_owned(), REQUIRED, ""),
@@ -72,7 +75,12 @@ fn a_link_that_cannot_be_made_is_refused_by_name() {
         (with(json!({"tags": many})), (413, "too-large"), "tags"),
         (with(json!({"alias": "health"})), RESERVED, "alias"),
         (with(json!({"alias": "API"})), RESERVED, "alias"),
-    ];
+    ]
+}
+
+#[test]
+fn a_link_that_cannot_be_made_is_refused_by_name() {
+    let cases = impossible();
     for lean in BOTH_LOOPS {
         let server = Server::start_with(&lean);
         let mut client = server.client();

@@ -165,11 +165,12 @@ impl Folded {
             (ListOrder::Newest, Some(after)) => count.saturating_sub(after),
         };
         let end = count.min(start.saturating_add(request.scan_limit as u64));
+        let link_at = |passed: u64| match request.order {
+            ListOrder::Oldest => passed,
+            ListOrder::Newest => count - 1 - passed,
+        };
         for passed in start..end {
-            let link = match request.order {
-                ListOrder::Oldest => passed,
-                ListOrder::Newest => count - 1 - passed,
-            };
+            let link = link_at(passed);
             if let Some(record) = self.record(link).filter(|record| fits(record, request, &search))
             {
                 links.push(self.detailed(link, record));
@@ -178,11 +179,7 @@ impl Folded {
                 return Page { links, next: (passed + 1 < count).then_some(link) };
             }
         }
-        let last = |passed: u64| match request.order {
-            ListOrder::Oldest => passed,
-            ListOrder::Newest => count - 1 - passed,
-        };
-        Page { links, next: (end > start && end < count).then(|| last(end - 1)) }
+        Page { links, next: (end > start && end < count).then(|| link_at(end - 1)) }
     }
 
     /// What is known of a link's clicks; `None` if there never was such a link.

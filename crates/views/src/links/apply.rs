@@ -98,7 +98,7 @@ impl Links {
 }
 
 /// Whether a URL may stand in a header as it is, if it may be a link's at all.
-fn plainness(text: &str) -> Result<bool, url::UrlFault> {
+pub(super) fn plainness(text: &str) -> Result<bool, url::UrlFault> {
     let mut location = Vec::with_capacity(text.len());
     url::check(text)?.push_location(&mut location);
     Ok(location == text.as_bytes())

@@ -99,7 +99,10 @@ impl Code {
         Some(Code(number - 1))
     }
 
-    /// As [`Code::parse`], with the reason. Length is judged before characters.
+    /// As [`Code::parse`], with the reason.
+    ///
+    /// # Errors
+    /// [`CodeFault`]; length is judged before characters.
     pub fn check(text: &[u8]) -> Result<Code, CodeFault> {
         if text.is_empty() {
             return Err(CodeFault::Empty);
@@ -146,13 +149,6 @@ impl Code {
             rest /= BASE;
         }
         CodeText { bytes, len: len as u8 }
-    }
-
-    /// Writes its text to the front of `out` and gives how many bytes that were.
-    pub fn write(self, out: &mut [u8; MAX_CODE_CHARS]) -> usize {
-        let text = self.as_text();
-        out[..text.len()].copy_from_slice(text.as_bytes());
-        text.len()
     }
 }
 
@@ -265,9 +261,6 @@ mod tests {
     fn text_is_padded_and_shown_like_a_string() {
         assert_eq!(format!("[{:>5}]", code("Yci")), "[  Yci]");
         assert_eq!(format!("{:?} {:?}", code("Yci"), code("Yci").as_text()), "Code(Yci) \"Yci\"");
-        let mut out = [0; MAX_CODE_CHARS];
-        assert_eq!(code("Yci").write(&mut out), 3);
-        assert_eq!(&out[..3], b"Yci");
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use super::code::{ALPHABET, Code, MAX_CODE_CHARS};
 use sha2::{Digest, Sha256};
 
 /// Characters of the first code that a URL asks for.
-pub const MIN_DETERMINISTIC_CHARS: usize = 7;
+const MIN_CHARS: usize = 7;
 
 /// The codes that `url` asks for, best first, without end: the caller takes the
 /// first that is free, or that leads to this very URL already.
@@ -16,7 +16,7 @@ pub const MIN_DETERMINISTIC_CHARS: usize = 7;
 /// in 62^7 / n misses its first code: one in 3.5 million with a million links.
 ///
 /// Which codes a URL gets is a promise to clients, so nothing here may change.
-pub fn candidates(url: &str) -> impl Iterator<Item = Code> {
+pub(super) fn candidates(url: &str) -> impl Iterator<Item = Code> {
     let first: [u8; 32] = Sha256::digest(url.as_bytes()).into();
     (0u64..).flat_map(move |round| {
         let digest = match round {
@@ -24,8 +24,7 @@ pub fn candidates(url: &str) -> impl Iterator<Item = Code> {
             _ => Sha256::new_with_prefix(first).chain_update(round.to_be_bytes()).finalize().into(),
         };
         let text = digits(digest);
-        (MIN_DETERMINISTIC_CHARS..=MAX_CODE_CHARS)
-            .filter_map(move |chars| Code::parse(&text[..chars]))
+        (MIN_CHARS..=MAX_CODE_CHARS).filter_map(move |chars| Code::parse(&text[..chars]))
     })
 }
 

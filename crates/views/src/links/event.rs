@@ -23,7 +23,7 @@ pub const OPENED_TAG: &str = "links";
 pub const LINK_TAG: &str = "link:";
 /// Before the code in the tag of a click. Not [`LINK_TAG`]: a condition on a link must not meet its clicks.
 pub const CLICKED_TAG: &str = "clicked:";
-/// Before a tag of a link in the tags of [`CREATED`] .
+/// Before a tag of a link in the tags of [`CREATED`].
 pub const TAG_TAG: &str = "link-tag:";
 
 /// Key of the permutation of automatic codes.
@@ -191,8 +191,8 @@ fn plain_text(text: &str) -> Option<(&str, &str)> {
     (text.as_bytes()[end] == b'"').then(|| (&text[..end], &text[end + 1..]))
 }
 
-/// The key in [`OPENED`]. Data that holds none is made into one (SHA-256, the first half): nobody opens
-/// links after such an event, for the condition on it would fail for ever, so it must have opened them.
+/// The key in [`OPENED`]. Data that holds none is made into one (SHA-256, the first half): so the first
+/// such event opens links whatever it holds, and the fold means the event that the condition means.
 fn opened_key(data: &[u8]) -> Key {
     let read = || {
         let data: OpenedData<'_> = serde_json::from_slice(data).ok()?;
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(of(OPENED, "linked", r#"{"key":"0123456789abcdef0123456789abcdef"}"#), None);
         assert_eq!(of("Other", "link:Yci", "{}"), None);
         assert!(of(DELETED, "link:Yci", "rubbish").is_some());
-        // Nobody could open links any more: so this did.
+        // Type and tag tell that links are open, whatever the key.
         for rubbish in [r#"{"key":"+123456789abcdef0123456789abcdef"}"#, "", "{}"] {
             assert!(
                 matches!(of(OPENED, "links", rubbish), Some(Fact::Opened(key)) if key != [0; 16])

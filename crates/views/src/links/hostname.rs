@@ -69,6 +69,9 @@ impl std::error::Error for HostFault {}
 
 /// Tells whether `host` is plausible: a name (a dot may end it), an IPv4 address
 /// in dotted form, or an IPv6 address in brackets.
+///
+/// # Errors
+/// [`HostFault`], the first that is found.
 pub fn check(host: &str) -> Result<(), HostFault> {
     if let Some(address) = host.strip_prefix('[') {
         let parsed = address.strip_suffix(']').and_then(|text| text.parse::<Ipv6Addr>().ok());

@@ -35,7 +35,10 @@ impl fmt::Display for HostListFault {
 impl std::error::Error for HostListFault {}
 
 impl HostList {
-    /// Reads the entries; white space around one is ignored. The first bad one is named.
+    /// Reads the entries; white space around one is ignored.
+    ///
+    /// # Errors
+    /// [`HostListFault`], naming the first bad one.
     pub fn parse(entries: &[String]) -> Result<HostList, HostListFault> {
         let mut list = HostList::default();
         for entry in entries {

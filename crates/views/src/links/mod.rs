@@ -9,7 +9,7 @@ mod apply;
 mod clicks;
 pub mod code;
 mod decide;
-pub mod digest;
+mod digest;
 pub mod event;
 pub mod hostname;
 pub mod hosts;
@@ -44,10 +44,10 @@ use wellspring_types::Query;
 
 /// Most tags of a link.
 pub const MAX_TAGS: usize = 16;
-/// Latest time a link may end, µs since 1970 UTC: the last of the year 9999, as RFC 3339 ends there.
-pub const MAX_TIME_US: u64 = 253_402_300_799_999_999;
 /// Longest tag of a link, in bytes of UTF-8.
 pub const MAX_TAG_BYTES: usize = 64;
+/// Latest time a link may end, µs since 1970 UTC: the last of the year 9999, as RFC 3339 ends there.
+pub const MAX_TIME_US: u64 = 253_402_300_799_999_999;
 
 impl View for Links {
     const NAME: &'static str = "links";

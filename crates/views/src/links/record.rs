@@ -81,17 +81,22 @@ pub(super) struct Arena {
 impl Record {
     /// Words it takes.
     pub(super) fn words(&self) -> u64 {
-        let tag_bytes: usize = self.tags.iter().map(|tag| 1 + tag.len()).sum();
         let head = if self.has_more() { 6 } else { 3 };
-        head + (self.url.len() + tag_bytes).div_ceil(8) as u64
+        head + (self.url.len() + self.tag_bytes()).div_ceil(8) as u64
+    }
+
+    /// Length of the tags, each with its length byte.
+    fn tag_bytes(&self) -> usize {
+        self.tags.iter().map(|tag| 1 + tag.len()).sum()
     }
 
     fn has_more(&self) -> bool {
         self.expires_at_us.is_some() || self.changed != self.created || !self.tags.is_empty()
     }
 
-    /// Writes it at `at`; returns the words it takes. Nobody knows of it before its place is published.
-    pub(super) fn write(&self, arena: &Arena, at: u64) -> u64 {
+    /// Writes it at `at`. Its link leads there only once the place is published; who still reads what
+    /// lay there before notices that.
+    pub(super) fn write(&self, arena: &Arena, at: u64) {
         let more = self.has_more();
         let mut next = at;
         let mut put = |word: u64| {
@@ -102,7 +107,7 @@ impl Record {
         put(self.code.number() | u64::from(self.status.number()) << CODE_BITS | flags);
         put(self.created_at_us);
         put(self.created | (self.url.len() as u64) << POSITION_BITS);
-        let tag_bytes: usize = self.tags.iter().map(|tag| 1 + tag.len()).sum();
+        let tag_bytes = self.tag_bytes();
         if more {
             put(self.expires_at_us.unwrap_or(NEVER));
             put(self.changed);
@@ -119,7 +124,6 @@ impl Record {
             word[..bytes.len()].copy_from_slice(bytes);
             put(u64::from_le_bytes(word));
         }
-        next - at
     }
 }
 
@@ -234,7 +238,8 @@ mod tests {
         let (mut at, mut places) = (4_090, Vec::new());
         for record in [&plain, &full, &plain] {
             places.push(at);
-            at += record.write(&arena, at);
+            record.write(&arena, at);
+            at += record.words();
         }
         for (at, record) in places.into_iter().zip([&plain, &full, &plain]) {
             assert_eq!(arena.read(at).as_ref(), Some(record));
@@ -243,6 +248,6 @@ mod tests {
             assert_eq!(url, record.url.as_bytes());
         }
         // Three words and the URL: what a link takes.
-        assert_eq!(plain.write(&arena, at), 6);
+        assert_eq!(plain.words(), 6);
     }
 }

@@ -8,15 +8,15 @@
 //! ```
 //! Written by an ordinary reader while the fold goes on: see [`View`](crate::view::View).
 
+use super::Code;
 use super::agent::FAMILIES;
-use super::apply::tags_are_fine;
+use super::apply::{plainness, tags_are_fine, time_is_fine};
 use super::clicks::{Clicks, DAY_US, Day, Detail, HOURS_KEPT};
 use super::record::{MOST_POSITIONS, Record, Status};
 use super::referrer::MAX_REFERRER_BYTES;
 use super::state::{Folded, Links, Opened};
 use super::top::{Entry, Top};
-use super::visitors::Visitors;
-use super::{Code, url};
+use super::visitors::{FEW, Visitors};
 use crate::view::SnapshotFault;
 use std::io::{self, Read, Write};
 
@@ -216,12 +216,9 @@ fn read_record<R: Read>(input: &mut Input<'_, R>) -> Result<(Record, Option<u64>
     let expires_at_us = input.number()?.checked_sub(1);
     let url = input.text()?;
     let tags = input.list(Input::text)?;
-    let mut location = Vec::new();
-    url::check(&url)
-        .map_err(|_| SnapshotFault::Malformed("a URL may not be a link's"))?
-        .push_location(&mut location);
-    let plain = location == url.as_bytes();
-    if changed >= MOST_POSITIONS || !tags_are_fine(&tags) {
+    let plain =
+        plainness(&url).map_err(|_| SnapshotFault::Malformed("a URL may not be a link's"))?;
+    if changed >= MOST_POSITIONS || !tags_are_fine(&tags) || !time_is_fine(expires_at_us) {
         return Err(SnapshotFault::Malformed("a link is not one that is folded"));
     }
     let record =
@@ -239,7 +236,7 @@ fn read_clicks<R: Read>(input: &mut Input<'_, R>) -> Result<Detail, SnapshotFaul
         Ok(Day { day, visitors, clicks: input.number()? })
     })?;
     let visitors = input.length()?;
-    let today = if visitors <= 64 {
+    let today = if visitors <= FEW {
         let mut hashes = Vec::with_capacity(visitors);
         for _ in 0..visitors {
             let mut hash = [0; 8];

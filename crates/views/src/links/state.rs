@@ -39,8 +39,8 @@ impl Opened {
 /// A link's place in memory, by its index in the order of creation.
 #[derive(Debug, Default)]
 struct Slot {
-    /// Where its record lies, plus one, and above that how often that has changed: the same place
-    /// twice is not the same record.
+    /// Where its record lies, plus one, and above that how often that has changed (modulo 2^20): the
+    /// same place twice is not the same record. 0 while there is none.
     record: AtomicU64,
     /// Nothing until it is clicked.
     clicks: OnceLock<Box<Clicks>>,
@@ -152,7 +152,7 @@ impl Folded {
         let slot = self.slots.get(link)?;
         loop {
             let seen = slot.record.load(Ordering::Acquire);
-            let place = (seen & ((1 << PLACE_BITS) - 1)).checked_sub(1)?;
+            let place = place_of(seen)?;
             let found = read(place);
             // Pairs with the fence in `replace`: who has read anything of another record sees
             // that the pointer has moved.
@@ -179,7 +179,7 @@ impl Folded {
         numbered().or_else(|| self.names.get(code))
     }
 
-    /// The index of a code's link, which may be that of the last time.
+    /// As [`find`](Self::find), and `recent` is the link found.
     pub(super) fn find_near(&self, recent: &mut Recent, code: Code) -> Option<u64> {
         if let Recent(Some((known, link))) = *recent
             && known == code
@@ -215,13 +215,15 @@ impl Folded {
 }
 
 impl Links {
-    /// Adds a link that is not there. `number` is the counter behind its code, if any.
+    /// Adds a link that is not there; nothing once there are [`MOST_LINKS`]. `number` is the counter
+    /// behind its code, if any.
     pub(super) fn insert(&mut self, record: &Record, number: Option<u64>) {
         let folded = &self.folded;
         let link = folded.count();
         if link >= MOST_LINKS {
             return;
         }
+        // No fence as in `replace`: a first record gets a place that nobody has read.
         let place = self.places.take(record);
         record.write(&folded.arena, place);
         folded.slots.make(link).record.store(place + 1, Ordering::Release);
@@ -253,8 +255,15 @@ impl Links {
         let before = pointer.load(Ordering::Relaxed);
         let times = (before >> PLACE_BITS).wrapping_add(1);
         pointer.store(times << PLACE_BITS | (place + 1), Ordering::Release);
-        self.places.leave((before & ((1 << PLACE_BITS) - 1)) - 1, was);
+        if let Some(left) = place_of(before) {
+            self.places.leave(left, was);
+        }
     }
+}
+
+/// The place in a [`Slot::record`], if there is one.
+fn place_of(pointer: u64) -> Option<u64> {
+    (pointer & ((1 << PLACE_BITS) - 1)).checked_sub(1)
 }
 
 /// What a place comes to.

@@ -2,8 +2,8 @@
 //! few, then HyperLogLog (Flajolet, Fusy, Gandouet, Meunier 2007) with 2048 registers,
 //! whose standard error is 1.04/√2048 = 2.3 %.
 
-/// Visitors counted exactly.
-const FEW: usize = 64;
+/// Most visitors of a day that are counted exactly.
+pub(super) const FEW: usize = 64;
 const REGISTER_BITS: u32 = 11;
 const REGISTERS: usize = 1 << REGISTER_BITS;
 

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 /// Elements of a chunk.
 const CHUNK: usize = 4_096;
-/// Block b has 2^b chunks: room for 2^43 elements.
+/// Block b has 2^b chunks: room for 2^32 - 1 chunks, all but 2^44 elements.
 const BLOCKS: usize = 32;
 
 type Chunk<T> = OnceLock<Box<[T]>>;
@@ -49,7 +49,7 @@ impl<T: Default> Chunked<T> {
     /// The element; its chunk is made if need be.
     ///
     /// # Panics
-    /// If the index is 2^43 or more: no machine has the memory.
+    /// If there is no chunk of the index, from 2^44 - 4096 on: no machine has the memory.
     pub fn make(&self, index: u64) -> &T {
         let (block, chunk, at) = place(index);
         let chunks = self.blocks[block]

@@ -33,7 +33,7 @@ pub trait Recorded {
     fn data(&self) -> &[u8];
 }
 
-/// Names a decision until the shell has settled it.
+/// Names what is decided for one append, one decision or several, until the shell has settled it.
 pub type Ticket = u64;
 
 /// What a decision comes to.
@@ -41,8 +41,9 @@ pub type Ticket = u64;
 pub struct Decision<O> {
     /// The events to append, all or none; empty if nothing has to happen.
     pub events: Vec<Event>,
-    /// The append condition: what nobody may have appended after what is folded (a view does not own
-    /// its events' log). Up to there the fold knows better: what it made nothing of forbids nothing.
+    /// The append condition: what nobody may have appended after the position that was folded when it
+    /// was decided (anyone may append a view's events). Up to there the fold knows better: what it made
+    /// nothing of forbids nothing. Empty: nothing is forbidden.
     pub unless: Vec<QueryItem>,
     /// What to answer once the events are durable and folded.
     pub outcome: O,
@@ -127,10 +128,10 @@ pub trait View: Sized + Send + 'static {
         command: &Self::Command,
     ) -> Result<Decision<Self::Outcome>, Self::Refusal>;
 
-    /// Notes a decision as made: later ones are decided on top of it.
+    /// Notes a decision as made: later ones are decided on top of it. Those of one append have one ticket.
     fn stage(staged: &mut Self::Staged, decision: &Decision<Self::Outcome>, ticket: Ticket);
 
-    /// Forgets a decision: it is folded, or it has come to nothing.
+    /// Forgets the decisions of a ticket: they are folded, or have come to nothing.
     fn settle(staged: &mut Self::Staged, ticket: Ticket);
 
     /// Writes a snapshot while the fold may go on.

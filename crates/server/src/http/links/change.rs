@@ -30,8 +30,7 @@ pub(crate) async fn change(shell: Arc<Shell>, mut request: Request) -> Answer {
     let position = live.position();
     // Another client may have deleted it meanwhile: then this says so.
     let details = live.folded().and_then(|folded| folded.details(code));
-    let details = details.ok_or_else(|| refusal::unknown(code))?;
-    refusal::shown(code, details.status)?;
+    let details = refusal::shown(code, details)?;
     let mut out = Vec::with_capacity(320);
     json::push_details(&mut out, &details, &shell.link_settings.base(host));
     Ok(Response::json(200, out).at(position))

@@ -27,8 +27,7 @@ pub(crate) async fn details(shell: Arc<Shell>, request: Request) -> Answer {
     let params = Params::of(&request, &[])?;
     negotiate(&request, &[JSON])?;
     let fresh = fresh(&shell, &request, &params).await?;
-    let details = fresh.folded()?.details(code).ok_or_else(|| refusal::unknown(code))?;
-    refusal::shown(code, details.status)?;
+    let details = refusal::shown(code, fresh.folded()?.details(code))?;
     let mut out = Vec::with_capacity(320);
     json::push_details(&mut out, &details, &shell.link_settings.base(host_of(&request)?));
     Ok(Response::json(200, out).at(fresh.position))
@@ -130,9 +129,7 @@ pub(crate) async fn stats(shell: Arc<Shell>, request: Request) -> Answer {
     let wanted =
         StatsRequest { bucket, from_us: moment(&params, "from")?, to_us: moment(&params, "to")? };
     let fresh = fresh(&shell, &request, &params).await?;
-    let folded = fresh.folded()?;
-    let details = folded.details(code).ok_or_else(|| refusal::unknown(code))?;
-    refusal::shown(code, details.status)?;
+    let details = refusal::shown(code, fresh.folded()?.details(code))?;
     let (clicks, position) = (details.clicks, fresh.position);
     let answer = move || {
         let stats = fresh.folded()?.stats(code, &wanted).ok_or_else(|| refusal::unknown(code))?;

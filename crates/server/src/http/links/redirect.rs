@@ -16,9 +16,12 @@ const MAX_SIZE_PX: u64 = 4096;
 /// `GET /{code}`: the way to the target. A `HEAD` is no click.
 pub(crate) async fn redirect(shell: Arc<Shell>, request: Request) -> Answer {
     let code = code_of(&request)?;
+    // Nothing is made of it here, but the lean loop asks for it too.
+    host_of(&request)?;
     let live = live(&shell)?;
     let folded = match live.folded() {
         Some(folded) => folded,
+        // At once: whoever follows a link is told how far the view is.
         None => live.caught_up(0, std::time::Duration::ZERO).await?,
     };
     let mut location = Vec::with_capacity(128);
@@ -57,8 +60,7 @@ pub(crate) async fn qr(shell: Arc<Shell>, request: Request) -> Answer {
     };
     let live = live(&shell)?;
     let folded = live.caught_up(0, params.wait()?).await?;
-    let details = folded.details(code).ok_or_else(|| refusal::unknown(code))?;
-    refusal::shown(code, details.status)?;
+    refusal::shown(code, folded.details(code))?;
     let short_url = format!("{}/{code}", shell.link_settings.base(host));
     let svg = super::qr::svg(&short_url, size_px)
         .ok_or_else(|| problem::TOO_LARGE.because("the short URL is too long for a QR code"))?;

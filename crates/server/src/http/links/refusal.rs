@@ -3,7 +3,7 @@
 use super::target;
 use crate::http::json::push_string;
 use crate::http::problem::{self, Problem};
-use wellspring_views::links::{Code, Lookup, Refusal, Status};
+use wellspring_views::links::{Code, Details, Lookup, Refusal, Status};
 
 /// Adds the member `error`, which the clients of link shorteners look at.
 pub(crate) fn with_error(problem: Box<Problem>) -> Box<Problem> {
@@ -25,7 +25,7 @@ pub(super) fn unknown(code: Code) -> Box<Problem> {
 }
 
 /// The answer about a code whose link is deleted.
-pub(super) fn deleted(code: Code) -> Box<Problem> {
+fn deleted(code: Code) -> Box<Problem> {
     problem::LINK_DELETED.because(format!("the link {code} has been deleted"))
 }
 
@@ -41,9 +41,13 @@ pub(crate) fn of_lookup(code: Code, lookup: Lookup) -> Result<(), Box<Problem>> 
     Err(kind.because(format!("the link {code} {what}")))
 }
 
-/// Whether a link's details may be shown.
-pub(super) fn shown(code: Code, status: Status) -> Result<(), Box<Problem>> {
-    if status == Status::Deleted { Err(deleted(code)) } else { Ok(()) }
+/// The details of a link, if there is one and it is not deleted.
+pub(super) fn shown(code: Code, details: Option<Details>) -> Result<Details, Box<Problem>> {
+    match details {
+        None => Err(unknown(code)),
+        Some(Details { status: Status::Deleted, .. }) => Err(deleted(code)),
+        Some(details) => Ok(details),
+    }
 }
 
 /// A command that was refused becomes an answer.
