@@ -16,9 +16,9 @@ const BUCKETS_US: [u64; 16] = [
     1_000_000, 2_500_000, 10_000_000,
 ];
 /// Statuses counted by themselves; any other counts as the last.
-const STATUSES: [u16; 26] = [
-    200, 201, 202, 204, 302, 304, 400, 401, 403, 404, 405, 406, 408, 409, 413, 414, 415, 417, 422,
-    429, 431, 500, 503, 505, 507, 0,
+const STATUSES: [u16; 27] = [
+    200, 201, 202, 204, 302, 304, 400, 401, 403, 404, 405, 406, 408, 409, 410, 413, 414, 415, 417,
+    422, 429, 431, 500, 503, 505, 507, 0,
 ];
 
 thread_local! {
@@ -274,6 +274,13 @@ fn open_fds() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_status_there_is_has_a_counter() {
+        for kind in crate::http::problem::ALL {
+            assert!(STATUSES.contains(&kind.status), "{}", kind.status);
+        }
+    }
 
     #[test]
     fn answers_are_counted_by_route_status_and_time() {

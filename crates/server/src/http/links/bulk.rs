@@ -130,7 +130,10 @@ pub(super) async fn create(shell: Arc<Shell>, mut request: Request, key: Option<
         Ok(()) => return Ok(bulk.answer()),
         Err(problem) => problem,
     };
-    let mut problem = problem.with("durable_lines", bulk.durable_lines.to_string());
+    // Their codes cannot be learned otherwise.
+    let links = format!("[{}]", String::from_utf8_lossy(&bulk.out));
+    let problem = problem.with("durable_lines", bulk.durable_lines.to_string());
+    let mut problem = problem.with("links", links);
     problem.position = Some(bulk.live.position());
     Err(problem)
 }
