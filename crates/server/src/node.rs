@@ -206,6 +206,11 @@ impl Node {
         logs.get(MAIN)?.links.clone()
     }
 
+    /// Links ever made, deleted ones included; `None` while nobody knows.
+    pub(crate) fn link_count(&self) -> Option<u64> {
+        self.links()?.folded().map(links::Folded::count)
+    }
+
     /// How far each view is: log, view, progress.
     pub(crate) fn views(&self) -> Vec<(String, &'static str, Progress)> {
         let entries = self.entries().into_iter();

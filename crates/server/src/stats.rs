@@ -109,6 +109,7 @@ impl Stats {
         routes: &[String],
         logs: &[(String, LogStats, Account)],
         views: &[(String, &'static str, Progress)],
+        links: Option<u64>,
     ) -> String {
         let mut out = String::with_capacity(16 << 10);
         self.write_requests(&mut out, routes);
@@ -119,6 +120,9 @@ impl Stats {
             let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
         };
         gauge("wellspring_connections", "Open connections.", self.connections.load(Relaxed));
+        if let Some(links) = links {
+            gauge("wellspring_links", "Links ever made.", links.cast_signed());
+        }
         gauge("wellspring_subscribers", "Live subscriptions.", self.subscribers.load(Relaxed));
         gauge(
             "wellspring_body_bytes",
@@ -293,7 +297,8 @@ mod tests {
         let log = LogStats { head: 9, ..LogStats::default() };
         let accepted = Amount { events: 7, bytes: 70 };
         let account = Account::of_accepted(accepted);
-        let text = stats.prometheus(&["GET /x".into()], &[("main".into(), log, account)], &[]);
+        let text =
+            stats.prometheus(&["GET /x".into()], &[("main".into(), log, account)], &[], Some(3));
         for line in [
             "wellspring_requests_total{route=\"GET /x\",status=\"200\"} 2",
             "wellspring_requests_total{route=\"GET /x\",status=\"409\"} 1",
@@ -303,6 +308,7 @@ mod tests {
             "wellspring_log_head{log=\"main\"} 9",
             "wellspring_ingest_accepted_events_total{log=\"main\"} 7",
             "wellspring_ingest_lost_possible_bytes{log=\"main\"} 70",
+            "wellspring_links 3",
         ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");
         }

@@ -48,7 +48,7 @@ pub(crate) async fn ready(shell: Arc<Shell>, _request: Request) -> Answer {
 pub(crate) async fn metrics(shell: Arc<Shell>, _request: Request) -> Answer {
     let text = elsewhere(move || {
         let (figures, views) = (shell.node.figures(), shell.node.views());
-        shell.stats.prometheus(&routes::names(), &figures, &views)
+        shell.stats.prometheus(&routes::names(), &figures, &views, shell.node.link_count())
     });
     Ok(Response::text("text/plain; version=0.0.4; charset=utf-8", text.await?))
 }

@@ -155,6 +155,7 @@ fn a_bulk_makes_a_link_a_line_and_loses_nothing_before_a_bad_one() {
         let problem = answer.problem(status);
         assert_eq!(problem["line"], at, "{problem}");
         assert_eq!(problem["durable_lines"], at - 1, "{problem}");
+        assert_eq!(problem["links"].as_array().unwrap().len(), at - 1, "their codes are told");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.starts_with(&format!("line {at}: ")), "{problem}");
         there += at - 1;
