@@ -23,7 +23,7 @@ mod tail;
 #[cfg(test)]
 mod test_server;
 #[cfg(target_os = "linux")]
-mod top;
+pub(crate) mod top;
 mod wire;
 
 use exit::Failure;

@@ -33,15 +33,19 @@ pub(super) fn run(poll: Poll, url: &str, interval: Duration) -> Result<(), Failu
     let (tell, told) = sync_channel(1);
     ask(poll, interval, tell)
         .map_err(|error| Failure::new(Code::Io, format!("starting a thread: {error}")))?;
-    let terminal = ratatui::try_init().map_err(|error| lost(&error))?;
     // Held while drawing. A signal takes it for good: nothing is drawn after the terminal is given back.
     let screen = Arc::new(Mutex::new(()));
     let held = Arc::clone(&screen);
+    // Before the terminal is taken: a signal in between is one that gives it back.
     on_interrupt(move || {
         let guard = held.lock().unwrap_or_else(PoisonError::into_inner);
         ratatui::restore();
         std::mem::forget(guard);
     });
+    let terminal = {
+        let _held = screen.lock().unwrap_or_else(PoisonError::into_inner);
+        ratatui::try_init().map_err(|error| lost(&error))?
+    };
     let ended = show(terminal, &told, &screen, url);
     ratatui::restore();
     ended

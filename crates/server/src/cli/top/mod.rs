@@ -83,9 +83,42 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     say(&lines.join("\n"))
 }
 
+/// Whether a text is a page of figures; if so, it is compared with nothing and with itself,
+/// and both are written. For the fuzz target.
+pub(crate) fn reads(text: &str) -> bool {
+    let Ok(sample) = sample::Sample::read(1, text) else { return false };
+    for before in [&sample::Sample::default(), &sample] {
+        let figures = rates::between(before, &sample);
+        let _ = view::lines(&figures, view::Order::default(), Some(text.len() % 64));
+        debug_assert!(serde_json::to_string(&figures).is_ok());
+    }
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_of_any_size_are_read() {
+        let real = include_str!("metrics.txt");
+        assert!(reads(real) && !reads("x") && !reads(""));
+        // As many answers as a page can say, again and again: nothing overflows.
+        let mut huge = real.to_owned();
+        for status in 0..5_000 {
+            huge.push_str("wellspring_requests_total{route=\"a\",status=\"");
+            huge.push_str(&format!("{status}\"}} +Inf\n"));
+        }
+        for route in 0..5_000 {
+            huge.push_str("wellspring_request_duration_seconds_bucket{le=\"+Inf\",route=\"");
+            huge.push_str(&format!("{route}\"}} 1e300\n"));
+        }
+        assert!(reads(&huge));
+        assert!(reads(&huge.replace(
+            "wellspring_log_head{log=\"main\"} 6",
+            "wellspring_log_head{log=\"main\"} NaN"
+        )));
+    }
 
     #[test]
     fn intervals_have_bounds() {

@@ -199,10 +199,10 @@ impl Counted {
             Counted { sum_s: (now.sum_s - before.sum_s).max(0.0), ..Counted::default() };
         for (status, count) in &now.statuses {
             let new = count.saturating_sub(*before.statuses.get(status).unwrap_or(&0));
-            counted.requests += new;
+            counted.requests = counted.requests.saturating_add(new);
             match status {
-                400..=499 => counted.client_errors += new,
-                500..=599 => counted.server_errors += new,
+                400..=499 => counted.client_errors = counted.client_errors.saturating_add(new),
+                500..=599 => counted.server_errors = counted.server_errors.saturating_add(new),
                 _ => {}
             }
         }
@@ -214,12 +214,13 @@ impl Counted {
     }
 
     fn add(&mut self, other: &Counted) {
-        self.requests += other.requests;
-        self.client_errors += other.client_errors;
-        self.server_errors += other.server_errors;
+        self.requests = self.requests.saturating_add(other.requests);
+        self.client_errors = self.client_errors.saturating_add(other.client_errors);
+        self.server_errors = self.server_errors.saturating_add(other.server_errors);
         self.sum_s += other.sum_s;
         for (bound_us, count) in &other.within_us {
-            *self.within_us.entry(*bound_us).or_default() += count;
+            let sum = self.within_us.entry(*bound_us).or_default();
+            *sum = sum.saturating_add(*count);
         }
     }
 

@@ -21,7 +21,7 @@ impl Series {
     }
 
     /// The value as a count: nothing below 0, nothing behind the point, at most 2^53, up to
-    /// which the format is exact (so that a few of them can be added up).
+    /// which the format is exact.
     pub(super) fn count(&self) -> u64 {
         const EXACT: f64 = (1u64 << 53) as f64;
         self.value.clamp(0.0, EXACT) as u64
