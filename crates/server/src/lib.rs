@@ -70,6 +70,13 @@ pub mod parsers {
         crate::links::settings::is_authority(text)
     }
 
+    /// Whether a text is taken for a server's `/metrics` by `wellspring top`.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn metrics_page(text: &str) -> bool {
+        crate::cli::top::reads(text)
+    }
+
     /// What a connection of the lean loop came to.
     #[cfg(target_os = "linux")]
     #[derive(Debug, PartialEq, Eq)]

@@ -108,12 +108,19 @@ pub(crate) type Stream = Body<BufReader<TcpStream>>;
 pub(crate) struct Client {
     endpoint: Endpoint,
     idle: Option<BufReader<TcpStream>>,
+    patience: Duration,
 }
 
 impl Client {
     /// A client; connects at its first request.
     pub(crate) fn new(endpoint: Endpoint) -> Client {
-        Client { endpoint, idle: None }
+        Client { endpoint, idle: None, patience: READ_TIMEOUT }
+    }
+
+    /// Waits at most so long for the next bytes of an answer, on connections made from now on.
+    #[cfg(target_os = "linux")] // only `top` is in a hurry
+    pub(crate) fn with_patience(self, patience: Duration) -> Client {
+        Client { patience, ..self }
     }
 
     /// Sends a request and reads the whole answer.
@@ -160,8 +167,8 @@ impl Client {
             match TcpStream::connect_timeout(&socket, CONNECT_TIMEOUT) {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
-                    stream.set_read_timeout(Some(READ_TIMEOUT))?;
-                    stream.set_write_timeout(Some(READ_TIMEOUT))?;
+                    stream.set_read_timeout(Some(self.patience))?;
+                    stream.set_write_timeout(Some(self.patience))?;
                     return Ok(stream);
                 }
                 Err(error) => last = error,

@@ -1,4 +1,4 @@
-//! The tools beside the server: `import`, `export`, `append` and `tail` speak
+//! The tools beside the server: `import`, `export`, `append`, `tail` and `top` speak
 //! HTTP to a running one; `inspect` and `verify` read a data folder offline.
 //!
 //! Nothing here reaches into the server's own modules: a tool can do what any
@@ -22,6 +22,8 @@ mod sse;
 mod tail;
 #[cfg(test)]
 mod test_server;
+#[cfg(target_os = "linux")]
+pub(crate) mod top;
 mod wire;
 
 use exit::Failure;
@@ -46,6 +48,9 @@ pub(crate) enum Tool {
     /// Load-tests any HTTP service, and says whether the figures can be trusted.
     #[cfg(target_os = "linux")]
     Bench(Box<bench::BenchArgs>),
+    /// Shows what a running server is doing, once a second.
+    #[cfg(target_os = "linux")]
+    Top(top::TopArgs),
 }
 
 /// Which server and which log a tool talks to.
@@ -88,6 +93,8 @@ pub(crate) fn run(tool: Tool) -> ExitCode {
         Tool::Bench(args) => {
             return bench::run(&args).unwrap_or_else(|failure| failure.report());
         }
+        #[cfg(target_os = "linux")]
+        Tool::Top(args) => top::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

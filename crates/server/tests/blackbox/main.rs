@@ -35,3 +35,5 @@ mod redirects;
 mod rubbish;
 mod server;
 mod shortener;
+#[cfg(target_os = "linux")]
+mod top;

@@ -10,7 +10,7 @@ mod live;
 mod offline;
 mod one;
 mod options;
-mod quantity;
+pub(in crate::cli) mod quantity;
 mod scenario;
 mod search;
 mod stop;

@@ -1,7 +1,7 @@
 //! Durations, lists and ranges as people write them on a command line.
 
 /// Milliseconds from `500ms`, `10s`, `2m`, `1h` or a bare number of seconds.
-pub(super) fn duration_ms(text: &str) -> Result<u64, String> {
+pub(in crate::cli) fn duration_ms(text: &str) -> Result<u64, String> {
     let us = duration_us(text)?;
     if us % 1000 != 0 {
         return Err(format!("{text:?} is finer than a millisecond"));

@@ -1,0 +1,93 @@
+//! Asks a server for its figures.
+
+use super::sample::Sample;
+use crate::cli::client::{Client, Request};
+use crate::cli::endpoint::Endpoint;
+use crate::cli::exit::{Code, Failure};
+use std::time::Duration;
+use wellspring_load::engine::Clock;
+
+/// A server that is silent for so long is not well, and that is what is to be seen.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One server, looked at again and again over one connection.
+#[derive(Debug)]
+pub(super) struct Poll {
+    client: Client,
+    clock: Clock,
+}
+
+impl Poll {
+    /// Nothing is sent yet.
+    pub(super) fn new(endpoint: Endpoint) -> Poll {
+        Poll { client: Client::new(endpoint).with_patience(PATIENCE), clock: Clock::start() }
+    }
+
+    /// One look.
+    ///
+    /// # Errors
+    /// [`Code::Unavailable`] if there is no answer, or it is a refusal; [`Code::Data`] if what
+    /// is answered are not the figures of a Wellspring server.
+    pub(super) fn sample(&mut self) -> Result<Sample, Failure> {
+        let (views, ingest) = (self.document("/v1/views")?, self.document("/v1/ingest")?);
+        let answer = self.client.call(&Request::get("/metrics", &[]))?;
+        let at_ns = self.clock.now_ns();
+        if answer.head.status != 200 {
+            let status = answer.head.status;
+            return Err(Failure::new(
+                Code::Unavailable,
+                format!(
+                    "GET /metrics was answered with {status}: is it a Wellspring server? (--url)"
+                ),
+            ));
+        }
+        let text = String::from_utf8_lossy(&answer.body);
+        let sample = Sample::read(at_ns, &text)
+            .map_err(|what| Failure::new(Code::Data, format!("GET /metrics: {what}")))?;
+        Ok(sample.with_words(views.as_deref(), ingest.as_deref()))
+    }
+
+    /// A document that not every server, and not every client, gets.
+    fn document(&mut self, path: &str) -> Result<Option<Vec<u8>>, Failure> {
+        let answer = self.client.call(&Request::get(path, &[]))?;
+        Ok((answer.head.status == 200).then_some(answer.body))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::test_server::{Reply, TestServer};
+
+    fn look(metrics: Reply) -> Result<Sample, Failure> {
+        let server = TestServer::start(move |request, _| match request.path.as_str() {
+            "/metrics" => metrics.clone(),
+            "/v1/ingest" => Reply::json(200, r#"{"overflow":"shed","partition_bytes":1}"#),
+            _ => Reply::json(403, "{}"),
+        });
+        Poll::new(Endpoint::parse(server.url()).unwrap()).sample()
+    }
+
+    #[test]
+    fn figures_are_taken_and_words_where_there_are_any() {
+        let sample = look(Reply::typed(200, "text/plain", include_str!("metrics.txt"))).unwrap();
+        assert_eq!(sample.logs["main"].head, 6);
+        assert_eq!(sample.intake.unwrap().overflow, "shed");
+        assert!(sample.views.values().all(|view| view.state.is_none()));
+        assert!(sample.at_ns > 0);
+    }
+
+    #[test]
+    fn other_answers_are_told_apart() {
+        for (reply, code, word) in [
+            (Reply::json(404, "{}"), Code::Unavailable, "404"),
+            (Reply::json(200, "{}"), Code::Data, "Prometheus"),
+            (Reply::typed(200, "text/plain", "up 1\n"), Code::Data, "another version"),
+            (Reply::raw("rubbish\r\n\r\n").then_hang_up(), Code::Unavailable, ""),
+        ] {
+            let failure = look(reply).unwrap_err();
+            assert_eq!(failure.code, code, "{failure:?}");
+            assert!(failure.message.contains(word), "{failure:?}");
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! From two samples to what a person watches: rates, quantiles, means.
+//!
+//! A counter that went back belongs to a server (or a log) that began anew in between; it
+//! then counts from 0, so what it shows happened in the interval, and nothing is negative.
+
+use super::sample::{Log, Route, Sample, UNBOUNDED, View};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Everything over one interval. This is also the document of `--json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Figures {
+    /// Seconds between the two samples.
+    pub(super) interval_s: f64,
+    /// Whether the server began anew in between.
+    pub(super) restarted: bool,
+    pub(super) server: ServerFigures,
+    /// By name.
+    pub(super) logs: Vec<LogFigures>,
+    /// By log and name.
+    pub(super) views: Vec<ViewFigures>,
+    /// By name; every route that was ever asked for.
+    pub(super) routes: Vec<RouteFigures>,
+}
+
+/// Requests and their answers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub(super) struct Answers {
+    pub(super) requests_per_s: f64,
+    /// Statuses 400 to 499.
+    pub(super) client_errors_per_s: f64,
+    /// Statuses 500 to 599.
+    pub(super) server_errors_per_s: f64,
+    /// Of what was answered in the interval; `None` if nothing was.
+    pub(super) latency: Option<Latency>,
+}
+
+/// How long answers took.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Latency {
+    pub(super) mean_us: f64,
+    pub(super) p50: Quantile,
+    pub(super) p90: Quantile,
+    pub(super) p99: Quantile,
+}
+
+/// A quantile as far as buckets tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Quantile {
+    /// An estimate: the values of a bucket are taken as evenly spread. The highest bound if
+    /// `at_most_us` is `None`.
+    pub(super) about_us: f64,
+    /// The bound of its bucket, which is certain; `None` above the highest.
+    pub(super) at_most_us: Option<u64>,
+}
+
+/// The whole process.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct ServerFigures {
+    /// All routes together.
+    #[serde(flatten)]
+    pub(super) answers: Answers,
+    pub(super) connections: u64,
+    pub(super) connections_refused_per_s: f64,
+    pub(super) subscribers: u64,
+    pub(super) body_bytes: u64,
+    pub(super) resident_bytes: u64,
+    pub(super) open_files: u64,
+}
+
+/// One route.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct RouteFigures {
+    pub(super) route: String,
+    #[serde(flatten)]
+    pub(super) answers: Answers,
+}
+
+/// One log.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct LogFigures {
+    pub(super) log: String,
+    pub(super) head: u64,
+    pub(super) disk_bytes: u64,
+    pub(super) segments: u64,
+    pub(super) staged_bytes: u64,
+    pub(super) appends_per_s: f64,
+    /// Everything stored, ingest included.
+    pub(super) events_per_s: f64,
+    pub(super) conflicts_per_s: f64,
+    pub(super) replays_per_s: f64,
+    pub(super) batches_per_s: f64,
+    /// Mean; `None` if there was no batch.
+    pub(super) events_per_batch: Option<f64>,
+    /// Mean; `None` if there was no batch.
+    pub(super) barrier_us: Option<f64>,
+    /// Share of the interval spent in barriers, 0 to about 1.
+    pub(super) barrier_share: f64,
+    pub(super) ingest: IngestFigures,
+}
+
+/// What a log took in before it was durable.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct IngestFigures {
+    pub(super) accepted_per_s: f64,
+    pub(super) stored_per_s: f64,
+    pub(super) shed_per_s: f64,
+    pub(super) dropped_per_s: f64,
+    pub(super) in_flight_events: u64,
+    pub(super) in_flight_bytes: u64,
+    /// Most that may be in flight through partitions; `None` if the server does not say.
+    pub(super) room_bytes: Option<u64>,
+    pub(super) window_last_us: u64,
+    pub(super) window_longest_us: u64,
+    pub(super) storage_full: bool,
+    /// What happens when there is no room: `block` or `shed`.
+    pub(super) overflow: Option<String>,
+}
+
+/// One view.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct ViewFigures {
+    pub(super) log: String,
+    pub(super) view: String,
+    /// `live`, `rebuilding`, `failed`.
+    pub(super) state: Option<String>,
+    pub(super) answers: bool,
+    pub(super) position: u64,
+    pub(super) lag_events: u64,
+    pub(super) folded_per_s: f64,
+}
+
+/// The figures between two samples of one server.
+pub(super) fn between(before: &Sample, now: &Sample) -> Figures {
+    let restarted = has_restarted(before, now);
+    let nothing = Sample::default();
+    let counted = if restarted { &nothing } else { before };
+    let interval_s = now.at_ns.saturating_sub(before.at_ns).max(1) as f64 / 1e9;
+    let empty = Route::default();
+    let mut all = Counted::default();
+    let mut routes = Vec::with_capacity(now.routes.len());
+    for (name, route) in &now.routes {
+        let counts = Counted::of(counted.routes.get(name).unwrap_or(&empty), route);
+        routes.push(RouteFigures { route: name.clone(), answers: counts.answers(interval_s) });
+        all.add(&counts);
+    }
+    let process = &now.process;
+    Figures {
+        interval_s,
+        restarted,
+        server: ServerFigures {
+            answers: all.answers(interval_s),
+            connections: process.connections,
+            connections_refused_per_s: per_s(counted.process.refused, process.refused, interval_s),
+            subscribers: process.subscribers,
+            body_bytes: process.body_bytes,
+            resident_bytes: process.resident_bytes,
+            open_files: process.open_files,
+        },
+        logs: logs(counted, now, interval_s),
+        views: views(counted, now, interval_s),
+        routes,
+    }
+}
+
+/// Whether a counter of requests went back, or a log was opened a later time.
+fn has_restarted(before: &Sample, now: &Sample) -> bool {
+    let went_back = before.routes.iter().any(|(name, earlier)| {
+        let later = now.routes.get(name).map(|route| &route.statuses);
+        earlier.statuses.iter().any(|(status, count)| {
+            later.and_then(|statuses| statuses.get(status)).unwrap_or(&0) < count
+        })
+    });
+    let opened_again = before
+        .logs
+        .iter()
+        .any(|(name, earlier)| now.logs.get(name).is_some_and(|log| log.epoch > earlier.epoch));
+    went_back || opened_again || now.process.refused < before.process.refused
+}
+
+/// What happened a second. A counter that went back counts from 0.
+fn per_s(before: u64, now: u64, interval_s: f64) -> f64 {
+    now.checked_sub(before).unwrap_or(now) as f64 / interval_s
+}
+
+/// What a route counted in the interval.
+#[derive(Default)]
+struct Counted {
+    requests: u64,
+    client_errors: u64,
+    server_errors: u64,
+    within_us: BTreeMap<u64, u64>,
+    sum_s: f64,
+}
+
+impl Counted {
+    fn of(before: &Route, now: &Route) -> Counted {
+        let mut counted =
+            Counted { sum_s: (now.sum_s - before.sum_s).max(0.0), ..Counted::default() };
+        for (status, count) in &now.statuses {
+            let new = count.saturating_sub(*before.statuses.get(status).unwrap_or(&0));
+            counted.requests = counted.requests.saturating_add(new);
+            match status {
+                400..=499 => counted.client_errors = counted.client_errors.saturating_add(new),
+                500..=599 => counted.server_errors = counted.server_errors.saturating_add(new),
+                _ => {}
+            }
+        }
+        for (bound_us, count) in &now.within_us {
+            let new = count.saturating_sub(*before.within_us.get(bound_us).unwrap_or(&0));
+            counted.within_us.insert(*bound_us, new);
+        }
+        counted
+    }
+
+    fn add(&mut self, other: &Counted) {
+        self.requests = self.requests.saturating_add(other.requests);
+        self.client_errors = self.client_errors.saturating_add(other.client_errors);
+        self.server_errors = self.server_errors.saturating_add(other.server_errors);
+        self.sum_s += other.sum_s;
+        for (bound_us, count) in &other.within_us {
+            let sum = self.within_us.entry(*bound_us).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+    }
+
+    fn answers(&self, interval_s: f64) -> Answers {
+        Answers {
+            requests_per_s: self.requests as f64 / interval_s,
+            client_errors_per_s: self.client_errors as f64 / interval_s,
+            server_errors_per_s: self.server_errors as f64 / interval_s,
+            latency: self.latency(),
+        }
+    }
+
+    fn latency(&self) -> Option<Latency> {
+        let count = self.within_us.values().copied().max().filter(|&count| count > 0)?;
+        Some(Latency {
+            mean_us: self.sum_s * 1e6 / count as f64,
+            p50: quantile(&self.within_us, 0.5)?,
+            p90: quantile(&self.within_us, 0.9)?,
+            p99: quantile(&self.within_us, 0.99)?,
+        })
+    }
+}
+
+/// The quantile `q` (0 to 1) of cumulative counts by upper bound; `None` if there are none.
+/// Within its bucket values are taken as evenly spread, as Prometheus' `histogram_quantile` does.
+fn quantile(within_us: &BTreeMap<u64, u64>, q: f64) -> Option<Quantile> {
+    let total = within_us.values().copied().max().filter(|&total| total > 0)?;
+    let rank = q * total as f64;
+    let (mut lower_us, mut below) = (0, 0);
+    for (&bound_us, &count) in within_us {
+        if count > below && count as f64 >= rank {
+            if bound_us == UNBOUNDED {
+                break;
+            }
+            let share = (rank - below as f64) / (count - below) as f64;
+            let about_us = lower_us as f64 + (bound_us - lower_us) as f64 * share.clamp(0.0, 1.0);
+            return Some(Quantile { about_us, at_most_us: Some(bound_us) });
+        }
+        if bound_us != UNBOUNDED {
+            lower_us = bound_us;
+        }
+        below = below.max(count);
+    }
+    Some(Quantile { about_us: lower_us as f64, at_most_us: None })
+}
+
+fn logs(before: &Sample, now: &Sample, interval_s: f64) -> Vec<LogFigures> {
+    let empty = Log::default();
+    let figures = |(name, log): (&String, &Log)| {
+        let earlier = before.logs.get(name).filter(|earlier| continues(earlier, log));
+        let earlier = earlier.unwrap_or(&empty);
+        let rate = |pick: fn(&Log) -> u64| per_s(pick(earlier), pick(log), interval_s);
+        let batches = log.batches - earlier.batches;
+        let a_batch = |count: u64| (batches > 0).then(|| count as f64 / batches as f64);
+        let barrier_us = log.barrier_us - earlier.barrier_us;
+        let partition_bytes = now.intake.as_ref().map(|intake| intake.partition_bytes);
+        LogFigures {
+            log: name.clone(),
+            head: log.head,
+            disk_bytes: log.disk_bytes,
+            segments: log.segments,
+            staged_bytes: log.staged_bytes,
+            appends_per_s: rate(|l| l.appends),
+            events_per_s: rate(|l| l.events),
+            conflicts_per_s: rate(|l| l.conflicts),
+            replays_per_s: rate(|l| l.replays),
+            batches_per_s: rate(|l| l.batches),
+            events_per_batch: a_batch(log.events - earlier.events),
+            barrier_us: a_batch(barrier_us),
+            barrier_share: barrier_us as f64 / 1e6 / interval_s,
+            ingest: IngestFigures {
+                accepted_per_s: rate(|l| l.accepted_events),
+                stored_per_s: rate(|l| l.stored_events),
+                shed_per_s: rate(|l| l.shed_events),
+                dropped_per_s: rate(|l| l.dropped_events),
+                in_flight_events: log.in_flight_events,
+                in_flight_bytes: log.in_flight_bytes,
+                room_bytes: partition_bytes.map(|bytes| bytes.saturating_mul(log.partitions)),
+                window_last_us: log.window_last_us,
+                window_longest_us: log.window_longest_us,
+                storage_full: log.storage_full > 0,
+                overflow: now.intake.as_ref().map(|intake| intake.overflow.clone()),
+            },
+        }
+    };
+    now.logs.iter().map(figures).collect()
+}
+
+/// Whether a log's counters went on, and did not begin anew (dropped and made again).
+fn continues(before: &Log, now: &Log) -> bool {
+    let counters: [fn(&Log) -> u64; 10] = [
+        |l| l.appends,
+        |l| l.events,
+        |l| l.conflicts,
+        |l| l.replays,
+        |l| l.batches,
+        |l| l.barrier_us,
+        |l| l.accepted_events,
+        |l| l.stored_events,
+        |l| l.shed_events,
+        |l| l.dropped_events,
+    ];
+    before.epoch == now.epoch && counters.iter().all(|count| count(before) <= count(now))
+}
+
+fn views(before: &Sample, now: &Sample, interval_s: f64) -> Vec<ViewFigures> {
+    let figures = |(key, view): (&(String, String), &View)| {
+        // A view that was not there, or is further back, has a position but no rate yet.
+        let folded = before.views.get(key).map_or(0, |v| view.position.saturating_sub(v.position));
+        ViewFigures {
+            log: key.0.clone(),
+            view: key.1.clone(),
+            state: view.state.clone(),
+            answers: view.answers > 0,
+            position: view.position,
+            lag_events: view.lag_events,
+            folded_per_s: folded as f64 / interval_s,
+        }
+    };
+    now.views.iter().map(figures).collect()
+}

@@ -1,0 +1,265 @@
+//! What a server says of itself at one moment: the figures of `/metrics` by their names,
+//! and the words that `/v1/views` and `/v1/ingest` add.
+
+use super::scrape::{Page, Series};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The bucket without an upper bound.
+pub(super) const UNBOUNDED: u64 = u64::MAX;
+
+/// One look at a server.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Sample {
+    /// When, on a clock that never goes back.
+    pub(super) at_ns: u64,
+    pub(super) process: Process,
+    pub(super) routes: BTreeMap<String, Route>,
+    pub(super) logs: BTreeMap<String, Log>,
+    /// By log and name.
+    pub(super) views: BTreeMap<(String, String), View>,
+    pub(super) intake: Option<Intake>,
+}
+
+/// Figures of the whole process.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Process {
+    pub(super) connections: u64,
+    /// A counter.
+    pub(super) refused: u64,
+    pub(super) subscribers: u64,
+    pub(super) body_bytes: u64,
+    pub(super) resident_bytes: u64,
+    pub(super) open_files: u64,
+}
+
+/// Counters of a route.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Route {
+    pub(super) statuses: BTreeMap<u16, u64>,
+    /// Answers that took at most so many µs; cumulative, as on the page.
+    pub(super) within_us: BTreeMap<u64, u64>,
+    pub(super) sum_s: f64,
+}
+
+/// Figures of a log; counters unless said otherwise.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Log {
+    /// A gauge.
+    pub(super) head: u64,
+    /// A gauge.
+    pub(super) disk_bytes: u64,
+    /// A gauge.
+    pub(super) segments: u64,
+    /// A gauge.
+    pub(super) staged_bytes: u64,
+    /// Another one: the log has been opened again.
+    pub(super) epoch: u64,
+    pub(super) appends: u64,
+    pub(super) events: u64,
+    pub(super) conflicts: u64,
+    pub(super) replays: u64,
+    pub(super) batches: u64,
+    pub(super) barrier_us: u64,
+    pub(super) accepted_events: u64,
+    pub(super) stored_events: u64,
+    pub(super) shed_events: u64,
+    pub(super) dropped_events: u64,
+    /// A gauge.
+    pub(super) in_flight_events: u64,
+    /// A gauge.
+    pub(super) in_flight_bytes: u64,
+    /// A gauge.
+    pub(super) window_last_us: u64,
+    /// A gauge.
+    pub(super) window_longest_us: u64,
+    /// A gauge.
+    pub(super) partitions: u64,
+    /// A gauge, 0 or 1.
+    pub(super) storage_full: u64,
+}
+
+/// Figures of a view.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct View {
+    pub(super) position: u64,
+    pub(super) lag_events: u64,
+    pub(super) answers: u64,
+    /// From `/v1/views`, if it was answered.
+    pub(super) state: Option<String>,
+}
+
+/// What `/v1/ingest` says besides figures; the same for all logs.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct Intake {
+    /// `block` or `shed`.
+    pub(super) overflow: String,
+    pub(super) partition_bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct Views {
+    views: Vec<ViewState>,
+}
+
+#[derive(Deserialize)]
+struct ViewState {
+    log: String,
+    view: String,
+    state: String,
+}
+
+type Set<T> = fn(&mut T, u64);
+
+const PROCESS: [(&str, Set<Process>); 6] = [
+    ("wellspring_connections", |p, v| p.connections = v),
+    ("wellspring_connections_refused_total", |p, v| p.refused = v),
+    ("wellspring_subscribers", |p, v| p.subscribers = v),
+    ("wellspring_body_bytes", |p, v| p.body_bytes = v),
+    ("process_resident_memory_bytes", |p, v| p.resident_bytes = v),
+    ("process_open_fds", |p, v| p.open_files = v),
+];
+
+const LOG: [(&str, Set<Log>); 21] = [
+    ("wellspring_log_head", |l, v| l.head = v),
+    ("wellspring_log_disk_bytes", |l, v| l.disk_bytes = v),
+    ("wellspring_log_segments", |l, v| l.segments = v),
+    ("wellspring_log_staged_bytes", |l, v| l.staged_bytes = v),
+    ("wellspring_log_epoch", |l, v| l.epoch = v),
+    ("wellspring_log_appends_total", |l, v| l.appends = v),
+    ("wellspring_log_events_total", |l, v| l.events = v),
+    ("wellspring_log_conflicts_total", |l, v| l.conflicts = v),
+    ("wellspring_log_replays_total", |l, v| l.replays = v),
+    ("wellspring_log_batches_total", |l, v| l.batches = v),
+    ("wellspring_log_barrier_microseconds_total", |l, v| l.barrier_us = v),
+    ("wellspring_ingest_accepted_events_total", |l, v| l.accepted_events = v),
+    ("wellspring_ingest_stored_events_total", |l, v| l.stored_events = v),
+    ("wellspring_ingest_shed_events_total", |l, v| l.shed_events = v),
+    ("wellspring_ingest_dropped_events_total", |l, v| l.dropped_events = v),
+    ("wellspring_ingest_lost_possible_events", |l, v| l.in_flight_events = v),
+    ("wellspring_ingest_lost_possible_bytes", |l, v| l.in_flight_bytes = v),
+    ("wellspring_ingest_window_last_microseconds", |l, v| l.window_last_us = v),
+    ("wellspring_ingest_window_longest_microseconds", |l, v| l.window_longest_us = v),
+    ("wellspring_ingest_partitions", |l, v| l.partitions = v),
+    ("wellspring_ingest_storage_full", |l, v| l.storage_full = v),
+];
+
+const VIEW: [(&str, Set<View>); 3] = [
+    ("wellspring_view_position", |view, v| view.position = v),
+    ("wellspring_view_lag_events", |view, v| view.lag_events = v),
+    ("wellspring_view_answers", |view, v| view.answers = v),
+];
+
+impl Sample {
+    /// Picks the figures out of a page.
+    ///
+    /// # Errors
+    /// A sentence: the page is not one, or a figure that every server has is missing.
+    pub(super) fn read(at_ns: u64, metrics: &str) -> Result<Sample, String> {
+        let page = Page::parse(metrics)
+            .map_err(|fault| format!("not in the Prometheus text format ({fault})"))?;
+        let mut sample = Sample { at_ns, ..Sample::default() };
+        for (name, set) in PROCESS {
+            set(&mut sample.process, some(&page, name)?[0].count());
+        }
+        for (name, set) in LOG {
+            for series in some(&page, name)? {
+                set(sample.logs.entry(label(series, name, "log")?).or_default(), series.count());
+            }
+        }
+        for (name, set) in VIEW {
+            for series in page.series(name) {
+                let key = (label(series, name, "log")?, label(series, name, "view")?);
+                set(sample.views.entry(key).or_default(), series.count());
+            }
+        }
+        sample.routes = routes(&page)?;
+        Ok(sample)
+    }
+
+    /// Adds the words of `/v1/views` and `/v1/ingest`. They are an extra: what cannot be
+    /// understood is left out.
+    pub(super) fn with_words(mut self, views: Option<&[u8]>, ingest: Option<&[u8]>) -> Sample {
+        let listed = views.and_then(|body| serde_json::from_slice::<Views>(body).ok());
+        for ViewState { log, view, state } in listed.into_iter().flat_map(|listed| listed.views) {
+            if let Some(view) = self.views.get_mut(&(log, view)) {
+                view.state = Some(state);
+            }
+        }
+        self.intake = ingest.and_then(|body| serde_json::from_slice(body).ok());
+        self
+    }
+}
+
+fn some<'a>(page: &'a Page, name: &str) -> Result<&'a [Series], String> {
+    match page.series(name) {
+        [] => Err(format!(
+            "{name} is not among the figures: either this is no Wellspring server, or one of another version"
+        )),
+        series => Ok(series),
+    }
+}
+
+fn label(series: &Series, name: &str, label: &str) -> Result<String, String> {
+    let value = series.label(label).ok_or_else(|| format!("{name} has no label {label}"))?;
+    Ok(value.to_owned())
+}
+
+fn routes(page: &Page) -> Result<BTreeMap<String, Route>, String> {
+    let mut routes: BTreeMap<String, Route> = BTreeMap::new();
+    let name = "wellspring_requests_total";
+    for series in page.series(name) {
+        let status = label(series, name, "status")?;
+        let status = status.parse().map_err(|_| format!("{name}: {status:?} is no status"))?;
+        let route = routes.entry(label(series, name, "route")?).or_default();
+        route.statuses.insert(status, series.count());
+    }
+    let name = "wellspring_request_duration_seconds_bucket";
+    for series in page.series(name) {
+        let le = label(series, name, "le")?;
+        let bound_s: f64 = le.parse().map_err(|_| format!("{name}: {le:?} is no bound"))?;
+        let bound_us = if bound_s.is_finite() { (bound_s * 1e6).round() as u64 } else { UNBOUNDED };
+        let route = routes.entry(label(series, name, "route")?).or_default();
+        route.within_us.insert(bound_us, series.count());
+    }
+    let name = "wellspring_request_duration_seconds_sum";
+    for series in page.series(name) {
+        routes.entry(label(series, name, "route")?).or_default().sum_s = series.value;
+    }
+    Ok(routes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_is_found_on_a_real_page() {
+        let views = br#"{"views":[{"view":"links","log":"main","state":"live","position":6}]}"#;
+        let ingest = br#"{"overflow":"block","partitions":1,"partition_bytes":8388608}"#;
+        let sample = Sample::read(7, include_str!("metrics.txt"))
+            .unwrap()
+            .with_words(Some(views), Some(ingest));
+        assert_eq!((sample.at_ns, sample.process.open_files), (7, 30));
+        let log = &sample.logs["main"];
+        assert_eq!((log.head, log.appends, log.events, log.batches), (6, 3, 6, 6));
+        assert_eq!((log.barrier_us, log.window_longest_us, log.epoch), (1167, 185, 1));
+        let view = &sample.views[&("main".to_owned(), "links".to_owned())];
+        assert_eq!((view.position, view.state.as_deref()), (6, Some("live")));
+        let route = &sample.routes["POST /e"];
+        assert_eq!(route.statuses[&202], 3);
+        assert_eq!((route.within_us[&10_000_000], route.within_us[&UNBOUNDED]), (3, 3));
+        assert_eq!(sample.intake.unwrap().partition_bytes, 8 << 20);
+    }
+
+    #[test]
+    fn what_is_no_wellspring_is_told() {
+        let told = |text: &str| Sample::read(0, text).unwrap_err();
+        assert!(told("<html>").contains("line 1"), "{}", told("<html>"));
+        assert!(told("go_goroutines 8\n").contains("another version"));
+        let unlabelled = include_str!("metrics.txt").replace("{log=\"main\"}", "");
+        assert!(told(&unlabelled).contains("no label log"), "{}", told(&unlabelled));
+        let words = Sample::default().with_words(Some(b"<"), Some(b"{}"));
+        assert_eq!(words, Sample::default());
+    }
+}

@@ -1,0 +1,317 @@
+//! From figures to lines, for the terminal and for `--once` alike. What deserves a look is
+//! red; nothing is told by colour alone.
+
+use super::rates::{
+    Answers, Figures, IngestFigures, LogFigures, Quantile, RouteFigures, ViewFigures,
+};
+use ratatui::style::{Style, Stylize as _};
+use ratatui::text::{Line, Span};
+use std::cmp::Ordering;
+use wellspring_load::report::figures::{bare_rate, bytes, count, duration, percent, visible};
+
+/// Rows of a table other than the routes' when there is not room for all.
+const FEW: usize = 4;
+
+/// Columns of the table of routes, from left to right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Column {
+    Route,
+    Requests,
+    ClientErrors,
+    ServerErrors,
+    Mean,
+    P50,
+    P90,
+    P99,
+}
+
+const COLUMNS: [(Column, &str); 8] = [
+    (Column::Route, "Route"),
+    (Column::Requests, "requests/s"),
+    (Column::ClientErrors, "4xx/s"),
+    (Column::ServerErrors, "5xx/s"),
+    (Column::Mean, "mean"),
+    (Column::P50, "p50"),
+    (Column::P90, "p90"),
+    (Column::P99, "p99"),
+];
+
+/// How routes are sorted: names from A, figures from the highest; or the other way round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Order {
+    /// By which column.
+    pub(super) column: Column,
+    /// The other way round.
+    pub(super) reversed: bool,
+}
+
+impl Default for Order {
+    fn default() -> Order {
+        Order { column: Column::Requests, reversed: false }
+    }
+}
+
+impl Order {
+    /// By the column so many places to the right, and round.
+    pub(super) fn moved(self, by: usize) -> Order {
+        let at = COLUMNS.iter().position(|(column, _)| *column == self.column).unwrap_or(0);
+        Order { column: COLUMNS[(at + by) % COLUMNS.len()].0, reversed: false }
+    }
+
+    /// By the column to the left, and round.
+    pub(super) fn moved_back(self) -> Order {
+        self.moved(COLUMNS.len() - 1)
+    }
+
+    fn compare(self, a: &RouteFigures, b: &RouteFigures) -> Ordering {
+        let time = |pick: fn(&super::rates::Latency) -> f64| {
+            let of = |route: &RouteFigures| route.answers.latency.as_ref().map_or(-1.0, pick);
+            of(b).total_cmp(&of(a))
+        };
+        let rate = |pick: fn(&Answers) -> f64| pick(&b.answers).total_cmp(&pick(&a.answers));
+        let by_column = match self.column {
+            Column::Route => a.route.cmp(&b.route),
+            Column::Requests => rate(|a| a.requests_per_s),
+            Column::ClientErrors => rate(|a| a.client_errors_per_s),
+            Column::ServerErrors => rate(|a| a.server_errors_per_s),
+            Column::Mean => time(|l| l.mean_us),
+            Column::P50 => time(|l| l.p50.about_us),
+            Column::P90 => time(|l| l.p90.about_us),
+            Column::P99 => time(|l| l.p99.about_us),
+        };
+        let by_column = if self.reversed { by_column.reverse() } else { by_column };
+        by_column.then_with(|| a.route.cmp(&b.route))
+    }
+}
+
+/// The first line: which server, over what time.
+pub(super) fn title(url: &str, figures: &Figures) -> Line<'static> {
+    let mut spans = vec![
+        "wellspring top  ".bold(),
+        visible(url).into(),
+        format!("  over {}", duration((figures.interval_s * 1e9) as u64)).into(),
+    ];
+    if figures.restarted {
+        spans.push("  RESTARTED".red().bold());
+    }
+    Line::from(spans)
+}
+
+/// Everything else. With `height`, tables are cut to fit, and say so.
+pub(super) fn lines(figures: &Figures, order: Order, height: Option<usize>) -> Vec<Line<'static>> {
+    let mut lines = server(figures);
+    let mut by_load: Vec<&LogFigures> = figures.logs.iter().collect();
+    let load = |log: &LogFigures| log.events_per_s + log.appends_per_s + log.ingest.accepted_per_s;
+    by_load.sort_by(|a, b| load(b).total_cmp(&load(a)).then_with(|| a.log.cmp(&b.log)));
+    let tables = [logs(&by_load), ingest(&by_load), views(&figures.views)];
+    let routes = routes(&figures.routes, order);
+    let wanted =
+        lines.len() + tables.iter().chain([&routes]).map(|table| table.len() + 1).sum::<usize>();
+    let cut = height.is_some_and(|height| wanted > height);
+    // A table of only its head says nothing.
+    for table in tables.into_iter().filter(|table| table.len() > 1) {
+        lines.push(Line::default());
+        lines.extend(shortened(table, if cut { FEW + 1 } else { usize::MAX }));
+    }
+    lines.push(Line::default());
+    let room = height.map_or(usize::MAX, |height| height.saturating_sub(lines.len()).max(2));
+    lines.extend(shortened(routes, room));
+    lines
+}
+
+/// At most so many lines; the last one says how many more there would be.
+fn shortened(mut table: Vec<Line<'static>>, most: usize) -> Vec<Line<'static>> {
+    if table.len() > most {
+        let more = table.len() + 1 - most;
+        table.truncate(most - 1);
+        table.push(Line::from(format!("… {more} more").dim()));
+    }
+    table
+}
+
+fn server(figures: &Figures) -> Vec<Line<'static>> {
+    let server = &figures.server;
+    let answers = &server.answers;
+    let mut first = vec![
+        format!("{} requests/s   ", bare_rate(answers.requests_per_s)).bold(),
+        format!("{} 4xx/s   ", bare_rate(answers.client_errors_per_s)).into(),
+        alarm(
+            format!("{} 5xx/s", bare_rate(answers.server_errors_per_s)),
+            answers.server_errors_per_s > 0.0,
+        ),
+    ];
+    if let Some(latency) = &answers.latency {
+        let times = [("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99)];
+        first.extend(times.map(|(name, time)| format!("   {name} {}", quantile(time)).into()));
+    }
+    let second = vec![
+        format!("{} connections   ", count(server.connections)).into(),
+        alarm(
+            format!("{} refused/s   ", bare_rate(server.connections_refused_per_s)),
+            server.connections_refused_per_s > 0.0,
+        ),
+        format!("{} subscribers   ", count(server.subscribers)).into(),
+        format!("bodies {}   ", bytes(server.body_bytes)).into(),
+        format!("memory {}   ", bytes(server.resident_bytes)).into(),
+        format!("{} open files", count(server.open_files)).into(),
+    ];
+    vec![Line::from(first), Line::from(second)]
+}
+
+fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
+    let head = [
+        "Log",
+        "head",
+        "appends/s",
+        "events/s",
+        "conflicts/s",
+        "replays/s",
+        "batches/s",
+        "events/batch",
+        "barrier",
+        "busy",
+        "staged",
+        "on disk",
+        "segments",
+    ];
+    let row = |log: &&LogFigures| {
+        vec![
+            visible(&log.log).into(),
+            count(log.head).into(),
+            bare_rate(log.appends_per_s).into(),
+            bare_rate(log.events_per_s).into(),
+            bare_rate(log.conflicts_per_s).into(),
+            bare_rate(log.replays_per_s).into(),
+            bare_rate(log.batches_per_s).into(),
+            log.events_per_batch.map_or("-".into(), |mean| bare_rate(mean).into()),
+            log.barrier_us.map_or("-".into(), |mean| time(mean).into()),
+            percent(log.barrier_share).into(),
+            bytes(log.staged_bytes).into(),
+            bytes(log.disk_bytes).into(),
+            count(log.segments).into(),
+        ]
+    };
+    table(head.map(Span::from).to_vec(), logs.iter().map(row).collect())
+}
+
+fn ingest(logs: &[&LogFigures]) -> Vec<Line<'static>> {
+    let head = [
+        "Ingest",
+        "accepted/s",
+        "stored/s",
+        "shed/s",
+        "dropped/s",
+        "in flight",
+        "bytes",
+        "room",
+        "window",
+        "longest",
+        "state",
+    ];
+    let row = |log: &&LogFigures| {
+        let IngestFigures { storage_full, overflow, .. } = &log.ingest;
+        let ingest = &log.ingest;
+        let state = match (storage_full, overflow) {
+            (true, _) => "DISK FULL".to_owned(),
+            (false, Some(overflow)) => format!("{} when full", visible(overflow)),
+            (false, None) => "-".to_owned(),
+        };
+        vec![
+            visible(&log.log).into(),
+            bare_rate(ingest.accepted_per_s).into(),
+            bare_rate(ingest.stored_per_s).into(),
+            alarm(bare_rate(ingest.shed_per_s), ingest.shed_per_s > 0.0),
+            alarm(bare_rate(ingest.dropped_per_s), ingest.dropped_per_s > 0.0),
+            count(ingest.in_flight_events).into(),
+            bytes(ingest.in_flight_bytes).into(),
+            ingest.room_bytes.map_or("-".into(), |room| bytes(room).into()),
+            duration(ingest.window_last_us.saturating_mul(1000)).into(),
+            duration(ingest.window_longest_us.saturating_mul(1000)).into(),
+            alarm(state, *storage_full),
+        ]
+    };
+    table(head.map(Span::from).to_vec(), logs.iter().map(row).collect())
+}
+
+fn views(views: &[ViewFigures]) -> Vec<Line<'static>> {
+    let head = ["View", "log", "state", "position", "lag", "folded/s"];
+    let row = |view: &ViewFigures| {
+        let known = if view.answers { "answers" } else { "does not answer" };
+        let state = view.state.as_deref().map_or_else(|| known.to_owned(), visible);
+        vec![
+            visible(&view.view).into(),
+            visible(&view.log).into(),
+            alarm(state, !view.answers),
+            count(view.position).into(),
+            count(view.lag_events).into(),
+            bare_rate(view.folded_per_s).into(),
+        ]
+    };
+    table(head.map(Span::from).to_vec(), views.iter().map(row).collect())
+}
+
+fn routes(routes: &[RouteFigures], order: Order) -> Vec<Line<'static>> {
+    let mut sorted: Vec<&RouteFigures> = routes.iter().collect();
+    sorted.sort_by(|a, b| order.compare(a, b));
+    let head = COLUMNS.map(|(column, name)| {
+        if column != order.column {
+            return Span::from(name);
+        }
+        let falls = (column == Column::Route) == order.reversed; // names rise unless turned round, figures fall
+        format!("{name} {}", if falls { '▼' } else { '▲' }).underlined()
+    });
+    let row = |route: &&RouteFigures| {
+        let answers = &route.answers;
+        let latency = answers.latency.as_ref();
+        let shown = |text: Option<String>| Span::from(text.unwrap_or_else(|| "-".to_owned()));
+        vec![
+            visible(&route.route).into(),
+            bare_rate(answers.requests_per_s).into(),
+            bare_rate(answers.client_errors_per_s).into(),
+            alarm(bare_rate(answers.server_errors_per_s), answers.server_errors_per_s > 0.0),
+            shown(latency.map(|l| time(l.mean_us))),
+            shown(latency.map(|l| quantile(l.p50))),
+            shown(latency.map(|l| quantile(l.p90))),
+            shown(latency.map(|l| quantile(l.p99))),
+        ]
+    };
+    table(head.to_vec(), sorted.iter().map(row).collect())
+}
+
+/// Columns as wide as their widest cell; the first one to the left, the others to the right.
+fn table(head: Vec<Span<'static>>, rows: Vec<Vec<Span<'static>>>) -> Vec<Line<'static>> {
+    let mut widths = vec![0; head.len()];
+    for row in rows.iter().chain([&head]) {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.width());
+        }
+    }
+    let line = |row: Vec<Span<'static>>, style: Style| {
+        let mut spans = Vec::with_capacity(row.len() * 2);
+        for (at, (cell, width)) in row.into_iter().zip(&widths).enumerate() {
+            let gap = " ".repeat(width - cell.width() + if at > 0 { 2 } else { 0 });
+            if at == 0 {
+                spans.extend([cell, gap.into()]);
+            } else {
+                spans.extend([gap.into(), cell]);
+            }
+        }
+        Line::from(spans).style(style)
+    };
+    let mut lines = vec![line(head, Style::new().bold())];
+    lines.extend(rows.into_iter().map(|row| line(row, Style::new())));
+    lines
+}
+
+fn alarm(text: String, bad: bool) -> Span<'static> {
+    if bad { text.red().bold() } else { text.into() }
+}
+
+fn time(us: f64) -> String {
+    duration((us * 1000.0).round() as u64)
+}
+
+fn quantile(quantile: Quantile) -> String {
+    let above = if quantile.at_most_us.is_none() { ">" } else { "" };
+    format!("{above}{}", time(quantile.about_us))
+}

@@ -1,0 +1,164 @@
+//! What a person sees, as text.
+
+use super::rates::{Figures, between};
+use super::rates_tests::sample;
+use super::sample::{Intake, Log, Route, Sample, UNBOUNDED, View};
+use super::view::{Column, Order, lines, title};
+use ratatui::style::Color;
+
+fn figures() -> Figures {
+    let mut before = sample(0, &[(200, 100)], &[]);
+    before.logs.insert("main".to_owned(), Log::default());
+    let within_us = [(1_000, 1_900), (5_000, 2_000), (UNBOUNDED, 2_010)];
+    let mut now = sample(1, &[(200, 2_100), (404, 10)], &within_us);
+    let slow = Route {
+        statuses: [(503, 3)].into(),
+        within_us: [(1_000, 0), (UNBOUNDED, 3)].into(),
+        sum_s: 3.0,
+    };
+    now.routes.insert("POST /slow".to_owned(), slow);
+    let main = Log {
+        head: 12_345,
+        appends: 50,
+        events: 200,
+        batches: 20,
+        barrier_us: 10_000,
+        staged_bytes: 2048,
+        disk_bytes: 1 << 20,
+        segments: 1,
+        accepted_events: 150,
+        shed_events: 4,
+        partitions: 2,
+        storage_full: 1,
+        window_last_us: 231,
+        ..Log::default()
+    };
+    now.logs.insert("main".to_owned(), main);
+    now.logs.insert("audit".to_owned(), Log::default());
+    let view = View {
+        position: 12_000,
+        lag_events: 345,
+        answers: 0,
+        state: Some("rebuilding".to_owned()),
+    };
+    now.views.insert(("main".to_owned(), "links".to_owned()), view);
+    now.intake = Some(Intake { overflow: "block".to_owned(), partition_bytes: 8 << 20 });
+    now.process.subscribers = 3;
+    between(&before, &now)
+}
+
+fn text(figures: &Figures, order: Order, height: Option<usize>) -> Vec<String> {
+    lines(figures, order, height)
+        .iter()
+        .map(|line| line.to_string().trim_end().to_owned())
+        .collect()
+}
+
+/// The cells of the first line that begins so.
+fn cells(text: &[String], start: &str) -> Vec<String> {
+    let line = text.iter().find(|line| line.starts_with(start));
+    let line =
+        line.unwrap_or_else(|| panic!("no line begins with {start} in\n{}", text.join("\n")));
+    line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_figure_has_its_place() {
+    let text = text(&figures(), Order::default(), None);
+    assert!(
+        text[0].starts_with("2 013 requests/s   10.0 4xx/s   3.00 5xx/s   p50 "),
+        "{}",
+        text[0]
+    );
+    assert!(text[1].contains("3 subscribers"), "{}", text[1]);
+    assert_eq!(
+        cells(&text, "main"),
+        [
+            "main", "12 345", "50.0", "200", "0", "0", "20.0", "10.0", "500 µs", "1.0 %",
+            "2.00 KiB", "1.00 MiB", "1"
+        ]
+    );
+    let ingest = text.iter().position(|line| line.starts_with("Ingest")).unwrap();
+    assert_eq!(
+        cells(&text[ingest..], "main"),
+        ["main", "150", "0", "4.00", "0", "0", "0 B", "16.0 MiB", "231 µs", "0 ns", "DISK FULL"]
+    );
+    assert_eq!(cells(&text, "links"), ["links", "main", "rebuilding", "12 000", "345", "0"]);
+    let route = cells(&text, "GET /x");
+    assert_eq!(route[..5], ["GET /x", "2 010", "10.0", "0", "2.00 ms"]);
+    assert_eq!(cells(&text, "POST /slow")[4..], ["1.00 s", ">1.00 ms", ">1.00 ms", ">1.00 ms"]);
+    // The busiest log is the first, and columns stand below each other.
+    let (main, audit) = (
+        text.iter().position(|l| l.starts_with("main")),
+        text.iter().position(|l| l.starts_with("audit")),
+    );
+    assert!(main < audit);
+    let end = |start: &str| text.iter().find(|l| l.starts_with(start)).unwrap().chars().count();
+    assert_eq!(end("GET /x"), end("POST /slow"));
+}
+
+#[test]
+fn what_deserves_a_look_is_red_and_nothing_else() {
+    let red = |figures: &Figures| -> Vec<String> {
+        let lines = lines(figures, Order::default(), None);
+        let spans = lines.iter().flat_map(|line| &line.spans);
+        let red = spans.filter(|span| span.style.fg == Some(Color::Red));
+        red.map(|span| span.content.to_string()).collect()
+    };
+    assert_eq!(red(&figures()), ["3.00 5xx/s", "4.00", "DISK FULL", "rebuilding", "3.00"]);
+    let well = Sample::read(0, include_str!("metrics.txt")).unwrap();
+    assert_eq!(red(&between(&well, &well)), [""; 0]);
+}
+
+#[test]
+fn routes_are_sorted_by_any_column_and_say_which() {
+    let figures = figures();
+    let shown = |column, reversed| {
+        let text = text(&figures, Order { column, reversed }, None);
+        let at = text.iter().position(|line| line.starts_with("Route")).unwrap();
+        let first = text[at + 1].split("  ").next().unwrap().to_owned();
+        let marked =
+            cells(&text[at..], "Route").into_iter().find(|c| c.contains(['▲', '▼'])).unwrap();
+        format!("{marked}: {first}")
+    };
+    assert_eq!(shown(Column::Requests, false), "requests/s ▼: GET /x");
+    assert_eq!(shown(Column::Requests, true), "requests/s ▲: POST /slow");
+    assert_eq!(shown(Column::Route, false), "Route ▲: GET /x");
+    assert_eq!(shown(Column::Route, true), "Route ▼: POST /slow");
+    assert_eq!(shown(Column::ServerErrors, false), "5xx/s ▼: POST /slow");
+    assert_eq!(shown(Column::Mean, false), "mean ▼: GET /x".replace("GET /x", "POST /slow"));
+}
+
+#[test]
+fn what_does_not_fit_is_counted() {
+    let mut figures = figures();
+    for name in 0..20 {
+        figures.logs.push(super::rates::LogFigures {
+            log: format!("log{name:02}"),
+            ..figures.logs[0].clone()
+        });
+        figures.routes.push(super::rates::RouteFigures {
+            route: format!("GET /{name:02}"),
+            ..figures.routes[0].clone()
+        });
+    }
+    assert!(text(&figures, Order::default(), None).len() > 70);
+    let cut = text(&figures, Order::default(), Some(24));
+    assert_eq!(cut.len(), 24);
+    let more: Vec<_> = cut.iter().filter(|line| line.starts_with('…')).collect();
+    assert_eq!(more[..2], ["… 19 more", "… 19 more"]);
+    assert_eq!(more.len(), 3, "{}", cut.join("\n"));
+    assert!(text(&figures, Order::default(), Some(0)).len() < 30, "no panic without any room");
+}
+
+#[test]
+fn what_comes_from_outside_cannot_drive_the_terminal() {
+    let mut figures = figures();
+    figures.routes[0].route = "GET /\u{1b}[2J".to_owned();
+    figures.logs[0].log = "a\nb".to_owned();
+    let all = text(&figures, Order::default(), None).join("|");
+    assert!(!all.contains(['\u{1b}', '\n']), "{all}");
+    figures.restarted = true;
+    let title = title("http://h\u{7}", &figures).to_string();
+    assert_eq!(title, "wellspring top  http://h\u{fffd}  over 1.00 s  RESTARTED");
+}
