@@ -4,7 +4,7 @@
 use super::{Answer, Request, Shell};
 use super::{admin, append, dialects, ingest, leases, links, logs, openapi, project, read, views};
 use crate::node::MAIN;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -203,9 +203,15 @@ const RESERVED: &[&str] = &[
 /// Whether a word may not be a link's code, in any mix of cases: it is the first segment of a
 /// route, with `--dev-endpoints` or without, or is kept for one.
 pub(crate) fn is_reserved(word: &str) -> bool {
-    static WORDS: OnceLock<HashSet<String>> = OnceLock::new();
-    let words = WORDS.get_or_init(|| reserved_words().map(str::to_ascii_lowercase).collect());
-    words.contains(word.to_ascii_lowercase().as_str())
+    static WORDS: OnceLock<Vec<String>> = OnceLock::new();
+    let words = WORDS.get_or_init(|| {
+        let mut words: Vec<String> = reserved_words().map(str::to_ascii_lowercase).collect();
+        words.sort_unstable();
+        words
+    });
+    // Every redirect asks: nothing is allocated.
+    let lower = || word.bytes().map(|byte| byte.to_ascii_lowercase());
+    words.binary_search_by(|known| known.bytes().cmp(lower())).is_ok()
 }
 
 /// The words for which [`is_reserved`] says yes, some of them twice.

@@ -34,30 +34,6 @@ pub(crate) enum Redirected {
     Foreign,
 }
 
-/// Codes that are no links, whatever the log says: in any mix of cases, as numbers, in order.
-struct Reserved(Vec<u128>);
-
-impl Reserved {
-    fn new() -> Reserved {
-        let is_code = |word: &&str| Code::parse(word.as_bytes()).is_some();
-        let words = routes::reserved_words().filter(is_code);
-        let mut numbers: Vec<u128> = words.map(|word| Reserved::number(word.as_bytes())).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        Reserved(numbers)
-    }
-
-    /// Up to sixteen letters and digits as a number; a letter is the same in either case.
-    fn number(word: &[u8]) -> u128 {
-        word.iter().fold(0, |number, byte| number << 8 | u128::from(byte | 0x20))
-    }
-
-    #[inline]
-    fn holds(&self, code: &[u8]) -> bool {
-        self.0.binary_search(&Reserved::number(code)).is_ok()
-    }
-}
-
 /// The time of a turn of the loop.
 #[derive(Clone, Copy)]
 struct Turn {
@@ -70,7 +46,6 @@ struct Turn {
 /// A thread's way to links.
 pub(crate) struct Redirects {
     shell: Arc<Shell>,
-    reserved: Reserved,
     clicks: Clicks,
     turn: Turn,
     /// The view; another once the log has been emptied.
@@ -85,11 +60,10 @@ impl Redirects {
     /// # Errors
     /// Those of [`Clicks::new`].
     pub(crate) fn new(shell: &Arc<Shell>) -> Result<Redirects, Invalid> {
-        let (reserved, clicks) = (Reserved::new(), Clicks::new()?);
+        let clicks = Clicks::new()?;
         let turn = Turn { at_us: u64::MAX, wall_us: 0 };
         Ok(Redirects {
             shell: Arc::clone(shell),
-            reserved,
             clicks,
             turn,
             live: None,
@@ -99,7 +73,7 @@ impl Redirects {
 
     /// Whether a code may be a link's at all.
     pub(crate) fn serves(&self, code: &[u8]) -> bool {
-        !self.reserved.holds(code)
+        std::str::from_utf8(code).is_ok_and(|code| !routes::is_reserved(code))
     }
 
     /// Appends where a link leads to `location`, and records the click. Only for a code that it
@@ -313,13 +287,16 @@ mod tests {
 
     #[test]
     fn reserved_words_are_no_links_in_any_mix_of_cases() {
-        let reserved = Reserved::new();
+        let dir = tempfile::tempdir().unwrap();
+        let redirects = Thread::start(dir.path(), &[]).redirects;
         for word in routes::reserved_words().filter(|word| Code::parse(word.as_bytes()).is_some()) {
             let upper = word.to_ascii_uppercase();
-            assert!(reserved.holds(word.as_bytes()) && reserved.holds(upper.as_bytes()), "{word}");
+            assert!(!redirects.serves(word.as_bytes()), "{word}");
+            assert!(!redirects.serves(upper.as_bytes()), "{upper}");
         }
         for code in ["Yci", "0123456789", "healthy", "h", "HEALTHZ", "zzzzzzzzzz"] {
-            assert_eq!(reserved.holds(code.as_bytes()), routes::is_reserved(code), "{code}");
+            assert!(!routes::is_reserved(code), "{code}");
+            assert!(redirects.serves(code.as_bytes()), "{code}");
         }
     }
 }

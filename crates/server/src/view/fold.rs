@@ -44,7 +44,6 @@ pub(super) struct Folding<V> {
     view: V,
     position: Position,
     concern: Query,
-    snapshot: SnapshotDue,
 }
 
 /// How far folding came.
@@ -63,7 +62,8 @@ struct SnapshotDue {
 impl<V: View> Live<V> {
     /// The life of the thread.
     pub(super) fn run(self: Arc<Self>) {
-        self.begin();
+        let begun = self.begin();
+        let mut due = SnapshotDue { at: begun + SNAPSHOT_EVENTS, not_before_us: 0 };
         loop {
             let closing = self.closing.load(Ordering::Acquire);
             match self.fold_all() {
@@ -85,7 +85,7 @@ impl<V: View> Live<V> {
             if closing {
                 return self.save(LAST_SNAPSHOT_EVENTS);
             }
-            self.save_if_due();
+            self.save_if_due(&mut due);
             self.log.feed().wait_past(self.position(), SLEEP);
             if !self.closing.load(Ordering::Acquire) {
                 std::thread::park_timeout(GATHER);
@@ -93,8 +93,8 @@ impl<V: View> Live<V> {
         }
     }
 
-    /// Reads the snapshot, or begins at the beginning.
-    fn begin(&self) {
+    /// Reads the snapshot, or begins at the beginning. Tells where it begins.
+    fn begin(&self) -> Position {
         let (view, position) = match self.snapshots.read::<V>(&self.log) {
             Ok(Some(found)) => found,
             Ok(None) => (V::new(), 0),
@@ -105,10 +105,9 @@ impl<V: View> Live<V> {
         };
         self.snapshot_position.store(position, Ordering::Relaxed);
         let _ = self.folded.set(Arc::clone(view.folded()));
-        let snapshot = SnapshotDue { at: position + SNAPSHOT_EVENTS, not_before_us: 0 };
-        *lock(&self.writer) =
-            Writer::At(Folding { view, position, concern: V::concern(), snapshot });
+        *lock(&self.writer) = Writer::At(Folding { view, position, concern: V::concern() });
         self.position.publish(position);
+        position
     }
 
     /// Folds up to the head, wherever that is by then.
@@ -153,23 +152,15 @@ impl<V: View> Live<V> {
         }
     }
 
-    fn save_if_due(&self) {
-        let now_us = self.clock.monotonic_us();
-        let due = match &*lock(&self.writer) {
-            Writer::At(Folding { snapshot, position, .. }) => {
-                *position >= snapshot.at && now_us >= snapshot.not_before_us
-            }
-            Writer::Unread => false,
-        };
-        if due {
-            self.save(0);
-            let end_us = self.clock.monotonic_us();
-            if let Writer::At(folding) = &mut *lock(&self.writer) {
-                let not_before_us = end_us + (end_us - now_us) * SNAPSHOT_SHARE;
-                let at = folding.position + SNAPSHOT_EVENTS;
-                folding.snapshot = SnapshotDue { at, not_before_us };
-            }
+    fn save_if_due(&self, due: &mut SnapshotDue) {
+        let begin_us = self.clock.monotonic_us();
+        if self.position() < due.at || begin_us < due.not_before_us {
+            return;
         }
+        self.save(0);
+        let end_us = self.clock.monotonic_us();
+        due.at = self.position() + SNAPSHOT_EVENTS;
+        due.not_before_us = end_us + (end_us - begin_us) * SNAPSHOT_SHARE;
     }
 
     /// Writes a snapshot if more than so many events are not in one, as an ordinary reader: whoever

@@ -52,15 +52,6 @@ impl<V: View> Live<V> {
         position: Position,
         timeout: Duration,
     ) -> Result<&V::Folded, NotFresh> {
-        // Mostly it is there, or close: then no timer is needed.
-        if self.position() < position {
-            self.fold_here();
-        }
-        if self.position() >= position
-            && let Some(folded) = self.folded()
-        {
-            return Ok(folded);
-        }
         let waited = tokio::time::timeout(timeout, self.get_there(position)).await;
         waited.unwrap_or_else(|_| {
             let progress = self.progress();

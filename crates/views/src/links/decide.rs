@@ -218,18 +218,24 @@ fn deleted(code: Code) -> QueryItem {
     QueryItem::new(&[DELETED], &[&format!("{LINK_TAG}{code}")])
 }
 
-fn decide_change(ahead: &Ahead<'_>, change: &Change) -> Result<Decision<Outcome>, Refusal> {
-    let Change { code, url, enabled, expires_at_us, tags } = change;
-    ahead.alive(*code)?;
+/// Refuses what the fold would make nothing of.
+fn check(url: Option<&str>, tags: &[String], expires_at_us: Option<u64>) -> Result<(), Refusal> {
     if let Some(text) = url {
         url::check(text).map_err(Refusal::Url)?;
     }
-    if tags.as_ref().is_some_and(|tags| !tags_are_fine(tags)) {
+    if !tags_are_fine(tags) {
         return Err(Refusal::Tags);
     }
-    if !time_is_fine(expires_at_us.flatten()) {
+    if !time_is_fine(expires_at_us) {
         return Err(Refusal::TooLate);
     }
+    Ok(())
+}
+
+fn decide_change(ahead: &Ahead<'_>, change: &Change) -> Result<Decision<Outcome>, Refusal> {
+    let Change { code, url, enabled, expires_at_us, tags } = change;
+    ahead.alive(*code)?;
+    check(url.as_deref(), tags.as_deref().unwrap_or_default(), expires_at_us.flatten())?;
     let data = ChangedData {
         url: url.as_deref().map(Cow::Borrowed),
         enabled: *enabled,
@@ -247,13 +253,7 @@ fn decide_create(
     context: &Context,
     create: &Create,
 ) -> Result<Decision<Outcome>, Refusal> {
-    url::check(&create.url).map_err(Refusal::Url)?;
-    if !tags_are_fine(&create.tags) {
-        return Err(Refusal::Tags);
-    }
-    if !time_is_fine(create.expires_at_us) {
-        return Err(Refusal::TooLate);
-    }
+    check(Some(&create.url), &create.tags, create.expires_at_us)?;
     let mut unless = Vec::with_capacity(2);
     let mut events = Vec::with_capacity(2);
     let (code, number, chosen) = match create.naming {

@@ -19,11 +19,8 @@ pub(crate) async fn redirect(shell: Arc<Shell>, request: Request) -> Answer {
     // Nothing is made of it here, but the lean loop asks for it too.
     host_of(&request)?;
     let live = live(&shell)?;
-    let folded = match live.folded() {
-        Some(folded) => folded,
-        // At once: whoever follows a link is told how far the view is.
-        None => live.caught_up(0, std::time::Duration::ZERO).await?,
-    };
+    // At once: whoever follows a link while there is none to follow is told how far the view is.
+    let folded = live.caught_up(0, std::time::Duration::ZERO).await?;
     let mut location = Vec::with_capacity(128);
     refusal::of_lookup(code, folded.lookup(code, shell.clock.wall_us(), &mut location))?;
     if request.method != Method::HEAD {
