@@ -1,7 +1,7 @@
 //! Health, figures, head, types and tags.
 
 use super::json::{push_string, push_u64};
-use super::params::{Params, freshen, negotiate, within};
+use super::params::{Params, freshen, negotiate, page_limit};
 use super::problem::{self, Problem};
 use super::read::elsewhere;
 use super::{Answer, JSON, Request, Response, Shell, routes};
@@ -101,11 +101,7 @@ pub(crate) async fn types(_shell: Arc<Shell>, request: Request) -> Answer {
 /// `GET /v1/tags`.
 pub(crate) async fn tags(_shell: Arc<Shell>, request: Request) -> Answer {
     let (params, snapshot) = fresh(&request, &["prefix", "after", "limit"]).await?;
-    let limit =
-        within(params.number("limit")?.unwrap_or(DEFAULT_TAGS), MAX_TAGS, "limit")? as usize;
-    if limit == 0 {
-        return Err(problem::INVALID.because("limit must be at least 1").field("limit"));
-    }
+    let limit = page_limit(params.number("limit")?, DEFAULT_TAGS, MAX_TAGS)? as usize;
     let prefix = params.one("prefix")?.unwrap_or_default().to_owned();
     let after = params.one("after")?.map(str::to_owned);
     let head = snapshot.head();

@@ -6,7 +6,7 @@ use super::dialect_data::{Size, example_events};
 use super::fold::{Folding, fold};
 use super::json::{Cursor, Fault, push_string, push_u64};
 use super::params::Params;
-use super::problem::{self, Problem, of_fault};
+use super::problem::{Problem, of_fault};
 use super::read::{self, Format, dialect_options, elsewhere, query_of};
 use super::wire::{self, Style, missing, once, push_query, read_after, read_query, unknown};
 use super::{Answer, Request, Response, Shell};
@@ -233,14 +233,8 @@ pub(crate) async fn cleanup(shell: Arc<Shell>, request: Request) -> Answer {
 pub(crate) async fn load_test_data(shell: Arc<Shell>, request: Request) -> Answer {
     let started_us = shell.clock.monotonic_us();
     let params = Params::of(&request, &["size"])?;
-    let size = match params.one("size")?.unwrap_or("tiny") {
-        "tiny" => Size::TINY,
-        "small" => Size::SMALL,
-        other => {
-            let detail = format!("size must be tiny or small, not {other:?}");
-            return Err(problem::INVALID.because(detail).field("size"));
-        }
-    };
+    let sizes = [("tiny", Size::TINY), ("small", Size::SMALL)];
+    let size = params.choice("size", &sizes)?.unwrap_or(Size::TINY);
     let log = request.log()?;
     let mut batch = EncodedEvents::new();
     for event in example_events(size) {

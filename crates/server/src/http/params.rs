@@ -76,6 +76,24 @@ impl Params {
         }
     }
 
+    /// What a parameter chooses of at least two `(word, meaning)`; `None` if it is not given.
+    pub(crate) fn choice<T: Copy>(
+        &self,
+        name: &str,
+        choices: &[(&str, T)],
+    ) -> Result<Option<T>, Box<Problem>> {
+        let Some(text) = self.one(name)? else { return Ok(None) };
+        if let Some((_, meaning)) = choices.iter().find(|(word, _)| *word == text) {
+            return Ok(Some(*meaning));
+        }
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        let (last, others) = words.split_last().expect("there is a choice");
+        let others = others.join(", ");
+        Err(problem::INVALID
+            .because(format!("{name} must be {others} or {last}, not {text:?}"))
+            .field(name))
+    }
+
     /// How long the client is ready to wait.
     pub(crate) fn wait(&self) -> Result<Duration, Box<Problem>> {
         self.wait_or(DEFAULT_WAIT_MS)
@@ -97,6 +115,14 @@ pub(crate) fn within(number: u64, limit: u64, field: &str) -> Result<u64, Box<Pr
         .because(format!("{field} is {number}; the limit is {limit}"))
         .field(field)
         .limit(limit))
+}
+
+/// How much a page may hold: what the client asks for, from 1 to `most`.
+pub(crate) fn page_limit(asked: Option<u64>, default: u64, most: u64) -> Result<u64, Box<Problem>> {
+    match within(asked.unwrap_or(default), most, "limit")? {
+        0 => Err(problem::INVALID.because("limit must be at least 1").field("limit")),
+        limit => Ok(limit),
+    }
 }
 
 /// Resolves `%XX`, and `+` as a space where that is its meaning.
@@ -198,13 +224,7 @@ pub(crate) async fn freshen(
     log: &Log,
 ) -> Result<(), Box<Problem>> {
     // One node decides alone, so its own state is the linearizable one.
-    if let Some(other) =
-        params.one("consistency")?.filter(|c| !matches!(*c, "local" | "linearizable"))
-    {
-        return Err(problem::INVALID
-            .because(format!("consistency must be local or linearizable, not {other:?}"))
-            .field("consistency"));
-    }
+    params.choice("consistency", &[("local", ()), ("linearizable", ())])?;
     reach(request, log, params.wait()?).await?;
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! has room for it: no slow client holds a thread or more than a few buffers.
 
 use super::json::{Cursor, Fault, FaultKind, push_u64};
-use super::params::{Params, expect_json, freshen, negotiate, within};
+use super::params::{Params, expect_json, freshen, negotiate, page_limit};
 use super::problem::{self, Problem, of_fault};
 use super::stream::{self, Producer};
 use super::wire::{self, Style, missing, once, push_event, push_tags, rule, unknown};
@@ -89,14 +89,8 @@ fn wanted_of_params(params: &Params) -> Result<Wanted, Box<Problem>> {
             Query { items: vec![item] }
         }
     };
-    let order = match params.one("order")? {
-        None | Some("asc") => Order::Ascending,
-        Some("desc") => Order::Descending,
-        Some(other) => {
-            let detail = format!("order must be asc or desc, not {other:?}");
-            return Err(problem::INVALID.because(detail).field("order"));
-        }
-    };
+    let orders = [("asc", Order::Ascending), ("desc", Order::Descending)];
+    let order = params.choice("order", &orders)?.unwrap_or(Order::Ascending);
     let (after, limit) = (params.number("after")?, params.number("limit")?);
     Ok(Wanted { query, after, limit, order })
 }
@@ -151,10 +145,7 @@ async fn answer(shell: Arc<Shell>, request: Request, params: Params, wanted: Wan
         SSE => subscribe::subscribe(shell, &request, wanted),
         NDJSON => read(&shell, log, wanted, Format::Lines).await,
         _ => {
-            let limit = within(wanted.limit.unwrap_or(DEFAULT_LIMIT), MAX_PAGE_EVENTS, "limit")?;
-            if limit == 0 {
-                return Err(problem::INVALID.because("limit must be at least 1").field("limit"));
-            }
+            let limit = page_limit(wanted.limit, DEFAULT_LIMIT, MAX_PAGE_EVENTS)?;
             read(&shell, log, Wanted { limit: Some(limit), ..wanted }, Format::Page).await
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::http::params::{Params, percent_decode};
-use crate::http::problem::{self, Problem};
+use crate::http::problem::Problem;
 use crate::node::MAIN;
 use wellspring_log::Ack;
 use wellspring_log::batcher::EventTemplate;
@@ -41,15 +41,8 @@ fn understand(log: &str, query: &str, config: &Config) -> Result<Target, Box<Pro
     let event_type = params.one("type")?.unwrap_or(&config.ingest_type);
     let tags: Vec<&str> = params.all("tag").collect();
     let template = EventTemplate::new(event_type, &tags)?;
-    let ack = match params.one("ack")? {
-        None | Some("accepted") => Ack::Accepted,
-        Some("durable") => Ack::Durable,
-        Some(other) => {
-            return Err(problem::INVALID
-                .because(format!("ack must be accepted or durable, not {other:?}"))
-                .field("ack"));
-        }
-    };
+    let acks = [("accepted", Ack::Accepted), ("durable", Ack::Durable)];
+    let ack = params.choice("ack", &acks)?.unwrap_or(Ack::Accepted);
     Ok(Target { log: percent_decode(log, false)?, template, ack, source: 0 })
 }
 

@@ -124,20 +124,11 @@ impl Fresh {
 async fn fresh(shell: &Shell, request: &Request, params: &Params) -> Result<Fresh, Box<Problem>> {
     let log = request.log()?;
     let wait = params.wait_or(DEFAULT_WAIT_MS)?;
-    let cached = match params.one("consistency")? {
-        None | Some("local" | "linearizable") => false,
-        Some("cached") => true,
-        Some(other) => {
-            return Err(problem::INVALID
-                .because(format!(
-                    "consistency must be local, linearizable or cached, not {other:?}"
-                ))
-                .field("consistency"));
-        }
-    };
+    let waits = [("local", true), ("linearizable", true), ("cached", false)];
+    let waits = params.choice("consistency", &waits)?.unwrap_or(true);
     let mut wanted = reach(request, log, wait).await?.unwrap_or(0);
     let live = live(shell)?;
-    if !cached {
+    if waits {
         if let Some(batcher) = shell.node.started_batcher(MAIN) {
             view::all_stored(&batcher, wait).await?;
         }

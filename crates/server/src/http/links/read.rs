@@ -3,7 +3,7 @@
 use super::{body::MOMENT_RULE, code_of, fresh, host_of, json, refusal};
 use crate::clock::parse_rfc3339;
 use crate::http::json::push_u64;
-use crate::http::params::{Params, negotiate, within};
+use crate::http::params::{Params, negotiate, page_limit};
 use crate::http::problem::{self, Problem};
 use crate::http::read::{elsewhere, long_read};
 use crate::http::{Answer, JSON, Request, Response, Shell};
@@ -94,18 +94,9 @@ async fn in_line<T: Send + 'static>(
 }
 
 fn wanted(params: &Params) -> Result<ListRequest, Box<Problem>> {
-    let limit = within(params.number("limit")?.unwrap_or(DEFAULT_LINKS), MAX_LINKS, "limit")?;
-    if limit == 0 {
-        return Err(problem::INVALID.because("limit must be at least 1").field("limit"));
-    }
-    let order = match params.one("order")? {
-        None | Some("desc") => ListOrder::Newest,
-        Some("asc") => ListOrder::Oldest,
-        Some(other) => {
-            let detail = format!("order must be asc or desc, not {other:?}");
-            return Err(problem::INVALID.because(detail).field("order"));
-        }
-    };
+    let limit = page_limit(params.number("limit")?, DEFAULT_LINKS, MAX_LINKS)?;
+    let orders = [("asc", ListOrder::Oldest), ("desc", ListOrder::Newest)];
+    let order = params.choice("order", &orders)?.unwrap_or(ListOrder::Newest);
     let text = |name| Ok::<_, Box<Problem>>(params.one(name)?.map(str::to_owned));
     let search = text("search")?.filter(|text| !text.is_empty());
     let (after, tag) = (params.number("after")?, text("tag")?);
@@ -118,14 +109,8 @@ pub(crate) async fn stats(shell: Arc<Shell>, request: Request) -> Answer {
     let code = code_of(&request)?;
     let params = Params::of(&request, &["bucket", "from", "to"])?;
     negotiate(&request, &[JSON])?;
-    let bucket = match params.one("bucket")? {
-        None | Some("day") => Bucket::Day,
-        Some("hour") => Bucket::Hour,
-        Some(other) => {
-            let detail = format!("bucket must be hour or day, not {other:?}");
-            return Err(problem::INVALID.because(detail).field("bucket"));
-        }
-    };
+    let buckets = [("hour", Bucket::Hour), ("day", Bucket::Day)];
+    let bucket = params.choice("bucket", &buckets)?.unwrap_or(Bucket::Day);
     let wanted =
         StatsRequest { bucket, from_us: moment(&params, "from")?, to_us: moment(&params, "to")? };
     let fresh = fresh(&shell, &request, &params).await?;
