@@ -2,6 +2,7 @@
 //!
 //! A library only so that the fuzz targets reach the parsers; `main.rs` calls [`main`].
 
+mod access;
 mod cli;
 mod clock;
 mod config;

@@ -1,6 +1,7 @@
 //! Pure folds over events. Nothing here sees a clock, a disk or HTTP: a view at
 //! position N is a function of events 1..N alone.
 
+pub mod access;
 pub mod links;
 pub mod project;
 pub mod view;

@@ -1,0 +1,258 @@
+//! What a thread knows of credentials it has seen. A hit costs one SHA-256 of the credential and
+//! a look: no signature, no JSON, no lock. When the view has moved, the entry's proof is judged anew, which
+//! costs as little; so a logout somewhere does not make every password be verified again.
+
+use super::credentials::Presented;
+use super::principal::{Principal, Proof};
+use crate::random;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use wellspring_types::Position;
+use wellspring_views::access::Folded;
+
+/// Longest time that a proof is remembered, µs.
+const REMEMBERED_US: u64 = 300_000_000;
+
+/// SHA-256 of a cache's own salt, the kind of a credential and the credential. The salt is random, so that
+/// what was computed beforehand finds no weak password in it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Fingerprint([u8; 32]);
+
+/// The credentials one thread has seen, in bounded memory: those seen longest ago are forgotten.
+pub(crate) struct Cache {
+    salt: [u8; 32],
+    /// Entries in each of the two generations.
+    generation: usize,
+    young: HashMap<Fingerprint, Entry>,
+    old: HashMap<Fingerprint, Entry>,
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cache({} + {})", self.young.len(), self.old.len())
+    }
+}
+
+struct Entry {
+    proof: Proof,
+    principal: Arc<Principal>,
+    /// That of the state in which the proof was judged.
+    position: Position,
+    /// When it is forgotten, µs since 1970 UTC.
+    until_us: u64,
+    /// When it was put here: a clock that is set back does not lengthen its life.
+    since_us: u64,
+}
+
+impl Entry {
+    fn is_alive(&self, now_us: u64) -> bool {
+        (self.since_us..self.until_us).contains(&now_us)
+    }
+}
+
+impl Cache {
+    /// An empty cache of at most so many credentials.
+    ///
+    /// # Errors
+    /// The system gives no randomness.
+    pub(crate) fn new(most: usize) -> io::Result<Cache> {
+        Ok(Cache {
+            salt: random::bytes()?,
+            generation: (most / 2).max(1),
+            young: HashMap::new(),
+            old: HashMap::new(),
+        })
+    }
+
+    /// What a credential is known by here.
+    pub(crate) fn fingerprint(&self, presented: &Presented<'_>) -> Fingerprint {
+        let (kind, text): (&[u8], &[u8]) = match presented {
+            Presented::Token(text) => (b"t", text),
+            Presented::Key(text) => (b"k", text),
+            Presented::Basic(text) => (b"b", text),
+        };
+        let hash = Sha256::new_with_prefix(self.salt).chain_update(kind).chain_update(text);
+        Fingerprint(hash.finalize().into())
+    }
+
+    /// Who it is that has shown this credential before, if it still counts (now in µs since 1970 UTC).
+    /// `None`: look at the credential itself.
+    pub(crate) fn find(
+        &mut self,
+        fingerprint: &Fingerprint,
+        folded: &Folded,
+        now_us: u64,
+    ) -> Option<&Arc<Principal>> {
+        if !self.young.contains_key(fingerprint) {
+            let entry = self.old.remove(fingerprint)?;
+            self.insert(*fingerprint, entry);
+        }
+        let fresh = self.young.get_mut(fingerprint).is_some_and(|entry| {
+            entry.is_alive(now_us)
+                && (entry.position == folded.position() || {
+                    let state = folded.now();
+                    entry.proof.judge(&state, now_us).is_ok_and(|principal| {
+                        entry.principal = Arc::new(principal);
+                        entry.position = state.applied();
+                        true
+                    })
+                })
+        });
+        if !fresh {
+            self.young.remove(fingerprint);
+            return None;
+        }
+        self.young.get(fingerprint).map(|entry| &entry.principal)
+    }
+
+    /// Remembers who it is: what a proof came to in the state of a position.
+    pub(crate) fn remember(
+        &mut self,
+        fingerprint: Fingerprint,
+        proof: Proof,
+        principal: Arc<Principal>,
+        position: Position,
+        now_us: u64,
+    ) {
+        let remembered_us = now_us.saturating_add(REMEMBERED_US);
+        let until_us = principal.until_us().unwrap_or(u64::MAX).min(remembered_us);
+        let since_us = now_us;
+        self.old.remove(&fingerprint);
+        self.insert(fingerprint, Entry { proof, principal, position, until_us, since_us });
+    }
+
+    fn insert(&mut self, fingerprint: Fingerprint, entry: Entry) {
+        if self.young.len() >= self.generation && !self.young.contains_key(&fingerprint) {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(fingerprint, entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::disallowed_methods)]
+    use super::super::principal::Verdict;
+    use super::super::principal::tests::{ann_by_token, fold, with_ann};
+    use super::*;
+    use std::time::Instant;
+    use wellspring_views::access::{Access, AccountName, Role};
+    use wellspring_views::view::View;
+
+    const NOW_US: u64 = 1_000_000;
+
+    fn remember(cache: &mut Cache, view: &Access, presented: &Presented<'_>, proof: &Proof) {
+        let state = view.folded().now();
+        let principal = Arc::new(proof.judge(&state, NOW_US).unwrap());
+        let fingerprint = cache.fingerprint(presented);
+        cache.remember(fingerprint, proof.clone(), principal, state.applied(), NOW_US);
+    }
+
+    fn find(cache: &mut Cache, view: &Access, presented: &Presented<'_>, now_us: u64) -> bool {
+        let fingerprint = cache.fingerprint(presented);
+        cache.find(&fingerprint, view.folded(), now_us).is_some()
+    }
+
+    fn by_password() -> Proof {
+        Proof::Password { account: AccountName::parse("ann").unwrap(), since_us: 1_000 }
+    }
+
+    #[test]
+    fn what_was_seen_is_known_and_nothing_else() {
+        let (view, mut cache) = (with_ann(), Cache::new(100).unwrap());
+        let token = Presented::Token(b"abc");
+        assert!(!find(&mut cache, &view, &token, NOW_US));
+        remember(&mut cache, &view, &token, &ann_by_token(1_000));
+        assert!(find(&mut cache, &view, &token, NOW_US));
+        let others = [
+            Presented::Token(b"abd"),
+            Presented::Token(b"ab"),
+            Presented::Key(b"abc"),
+            Presented::Basic(b"abc"),
+        ];
+        for other in others {
+            assert!(!find(&mut cache, &view, &other, NOW_US), "{other:?}");
+        }
+        let other = Cache::new(1).unwrap();
+        assert!(cache.fingerprint(&token) != other.fingerprint(&token), "a salt of its own");
+    }
+
+    #[test]
+    fn what_ends_is_forgotten() {
+        let (view, mut cache) = (with_ann(), Cache::new(100).unwrap());
+        // The token is accepted until 80 s, a password remembered for 300.
+        let (token, basic) = (Presented::Token(b"t"), Presented::Basic(b"b"));
+        for (presented, proof, end_us) in [
+            (&token, ann_by_token(1_000), 80_000_000),
+            (&basic, by_password(), NOW_US + 300_000_000),
+        ] {
+            remember(&mut cache, &view, presented, &proof);
+            assert!(find(&mut cache, &view, presented, end_us - 1));
+            assert!(!find(&mut cache, &view, presented, end_us));
+            assert!(!find(&mut cache, &view, presented, NOW_US), "and not known again");
+            remember(&mut cache, &view, presented, &proof);
+            assert!(!find(&mut cache, &view, presented, NOW_US - 1), "the clock was set back");
+        }
+    }
+
+    #[test]
+    fn when_the_view_moves_the_proof_is_judged_anew() {
+        let (mut view, mut cache) = (with_ann(), Cache::new(100).unwrap());
+        let (token, basic) = (Presented::Token(b"t"), Presented::Basic(b"b"));
+        remember(&mut cache, &view, &token, &ann_by_token(1_000));
+        remember(&mut cache, &view, &basic, &by_password());
+        fold(&mut view, "RolesSet", r#"{"roles":[{"role":"admin"}]}"#);
+        let fingerprint = cache.fingerprint(&basic);
+        let ann = cache.find(&fingerprint, view.folded(), NOW_US).unwrap();
+        assert_eq!(ann.may(Role::Admin, None), Verdict::Allowed, "the roles of now");
+        fold(&mut view, "TokensRevoked", "{}");
+        assert!(!find(&mut cache, &view, &token, NOW_US));
+        assert!(!find(&mut cache, &view, &basic, NOW_US), "to be verified again");
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_is_used_stays() {
+        let (view, mut cache) = (with_ann(), Cache::new(100).unwrap());
+        let used = Presented::Token(b"used");
+        remember(&mut cache, &view, &used, &ann_by_token(1_000));
+        for n in 0..10_000u32 {
+            let text = n.to_string();
+            remember(&mut cache, &view, &Presented::Token(text.as_bytes()), &ann_by_token(1_000));
+            assert!(cache.young.len() + cache.old.len() <= 100);
+            assert!(find(&mut cache, &view, &used, NOW_US));
+        }
+        assert!(find(&mut cache, &view, &Presented::Token(b"9999"), NOW_US));
+        assert!(!find(&mut cache, &view, &Presented::Token(b"9000"), NOW_US));
+    }
+
+    #[test]
+    #[ignore = "a measurement: run it with --release --ignored on a quiet machine"]
+    fn what_a_hit_costs() {
+        let (view, mut cache) = (with_ann(), Cache::new(10_000).unwrap());
+        let token = [b'x'; 330];
+        let kinds = [("key", Presented::Key(&token[..47])), ("token", Presented::Token(&token))];
+        for (what, presented) in kinds {
+            remember(&mut cache, &view, &presented, &ann_by_token(1_000));
+            for n in 0..4_000u32 {
+                let other = n.to_le_bytes();
+                remember(&mut cache, &view, &Presented::Key(&other), &ann_by_token(1_000));
+            }
+            const TIMES: u32 = 200_000;
+            let start = Instant::now();
+            let hits = (0..TIMES)
+                .filter(|_| {
+                    let fingerprint = cache.fingerprint(&presented);
+                    cache.find(&fingerprint, view.folded(), NOW_US).is_some_and(|principal| {
+                        principal.may(Role::Writer, Some("orders")) == Verdict::Allowed
+                    })
+                })
+                .count();
+            assert_eq!(hits, TIMES as usize);
+            let ns = start.elapsed().as_nanos() / u128::from(TIMES);
+            println!("{what}: {ns} ns a hit");
+        }
+    }
+}

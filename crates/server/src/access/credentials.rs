@@ -1,0 +1,241 @@
+//! The credential of a request, from its headers: none, one, or something malformed. Whether it is
+//! the right one is decided elsewhere. Nothing here is ever printed.
+
+use super::api_key;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// Longest value of a header that is taken for a credential, in bytes.
+pub(crate) const MAX_BYTES: usize = 8_192;
+
+/// A credential as it lies in the request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presented<'a> {
+    /// A token.
+    Token(&'a [u8]),
+    /// An API key, in `X-API-Key` or as a Bearer.
+    Key(&'a [u8]),
+    /// Base64 of a name and a password: [`basic`] reads it.
+    Basic(&'a [u8]),
+}
+
+impl fmt::Debug for Presented<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Presented::Token(_) => "Token(…)",
+            Presented::Key(_) => "Key(…)",
+            Presented::Basic(_) => "Basic(…)",
+        })
+    }
+}
+
+/// What is wrong with the headers themselves (400, WIRE §5). Says nothing of what they hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Malformed {
+    /// A header stands twice: which one counts, others on the way may see differently.
+    Twice,
+    /// `Authorization` and `X-API-Key` at once.
+    Both,
+    /// Longer than [`MAX_BYTES`].
+    TooLong,
+    /// Neither `Bearer` nor `Basic`.
+    Scheme,
+    /// Nothing behind the scheme, or a character that no token has.
+    Token,
+    /// An empty `X-API-Key`, or one that is not visible ASCII.
+    Key,
+    /// Not Base64 of UTF-8 without control characters.
+    Basic,
+    /// No colon between name and password.
+    Colon,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Malformed::Twice => "a header with credentials stands twice; send it once",
+            Malformed::Both => "send either Authorization or X-API-Key, not both",
+            Malformed::TooLong => "the credentials are longer than 8192 bytes",
+            Malformed::Scheme => "the scheme of Authorization must be Bearer or Basic",
+            Malformed::Token => "Authorization must be the scheme, a space and a token",
+            Malformed::Key => "X-API-Key must be visible ASCII characters",
+            Malformed::Basic => {
+                "what follows Basic must be Base64 of UTF-8 text without control characters"
+            }
+            Malformed::Colon => "what follows Basic must be Base64 of name:password",
+        })
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// The credential of a request; `None`: it has none.
+///
+/// # Arguments
+/// All values of `Authorization` and of `X-API-Key`, as they came.
+///
+/// # Errors
+/// [`Malformed`].
+pub(crate) fn presented<'a>(
+    authorization: impl IntoIterator<Item = &'a [u8]>,
+    api_key: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Option<Presented<'a>>, Malformed> {
+    match (one(authorization)?, one(api_key)?) {
+        (Some(_), Some(_)) => Err(Malformed::Both),
+        (Some(value), None) => of_authorization(value).map(Some),
+        (None, Some(value)) => {
+            let visible = !value.is_empty() && value.iter().all(u8::is_ascii_graphic);
+            if visible { Ok(Some(Presented::Key(value))) } else { Err(Malformed::Key) }
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// The only one of a header's values, without the white space around it.
+fn one<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Option<&'a [u8]>, Malformed> {
+    let mut values = values.into_iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Malformed::Twice);
+    }
+    if value.len() > MAX_BYTES { Err(Malformed::TooLong) } else { Ok(Some(value.trim_ascii())) }
+}
+
+fn of_authorization(value: &[u8]) -> Result<Presented<'_>, Malformed> {
+    let end = value.iter().position(|&byte| byte == b' ').unwrap_or(value.len());
+    let (scheme, token) = (&value[..end], value[end..].trim_ascii_start());
+    let is_bearer = scheme.eq_ignore_ascii_case(b"Bearer");
+    if !is_bearer && !scheme.eq_ignore_ascii_case(b"Basic") {
+        return Err(Malformed::Scheme);
+    }
+    if !is_token68(token) {
+        return Err(Malformed::Token);
+    }
+    Ok(match is_bearer {
+        true if token.starts_with(api_key::PREFIX) => Presented::Key(token),
+        true => Presented::Token(token),
+        false => Presented::Basic(token),
+    })
+}
+
+/// Whether it is what RFC 9110, 11.2 lets follow a scheme: at least one of these, then `=` only.
+fn is_token68(text: &[u8]) -> bool {
+    let body = text.iter().rposition(|&byte| byte != b'=').map_or(0, |last| last + 1);
+    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(byte);
+    body > 0 && text[..body].iter().all(fits)
+}
+
+/// A name and a password.
+pub(crate) struct Login {
+    /// As it was sent: it may be no account's name.
+    pub(crate) username: String,
+    /// Overwritten when it is dropped.
+    pub(crate) password: Zeroizing<String>,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Some type the password where the name belongs.
+        f.write_str("Login(…)")
+    }
+}
+
+/// Reads what follows `Basic`: Base64 of UTF-8 (RFC 7617), split at the first colon.
+///
+/// # Errors
+/// [`Malformed::Basic`], [`Malformed::Colon`].
+pub(crate) fn basic(token: &[u8]) -> Result<Login, Malformed> {
+    // As long as it may get, so that it never moves and leaves a copy behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(token.len()));
+    STANDARD.decode_vec(token, &mut bytes).map_err(|_| Malformed::Basic)?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| Malformed::Basic)?;
+    if text.chars().any(char::is_control) {
+        return Err(Malformed::Basic);
+    }
+    let (username, password) = text.split_once(':').ok_or(Malformed::Colon)?;
+    Ok(Login { username: username.to_owned(), password: Zeroizing::new(password.to_owned()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn authorization(value: &[u8]) -> Result<Option<Presented<'_>>, Malformed> {
+        presented([value], [])
+    }
+
+    #[test]
+    fn none_one_and_malformed_are_told_apart() {
+        assert_eq!(presented([], []), Ok(None));
+        let token = Ok(Some(Presented::Token(b"a.b.c")));
+        for value in ["Bearer a.b.c", "bearer a.b.c", "BEARER   a.b.c ", "\tBearer a.b.c"] {
+            assert_eq!(authorization(value.as_bytes()), token, "{value:?}");
+        }
+        assert_eq!(authorization(b"Bearer wsk_x"), Ok(Some(Presented::Key(b"wsk_x"))));
+        assert_eq!(authorization(b"Basic eDp5"), Ok(Some(Presented::Basic(b"eDp5"))));
+        assert_eq!(presented([], [&b" wsk_x "[..]]), Ok(Some(Presented::Key(b"wsk_x"))));
+        for (value, fault) in [
+            (&b""[..], Malformed::Scheme),
+            (b"Digest x", Malformed::Scheme),
+            (b"a.b.c", Malformed::Scheme),
+            (b"Bearer:a.b.c", Malformed::Scheme),
+            (b"Bearer", Malformed::Token),
+            (b"Bearer ", Malformed::Token),
+            (b"Bearer a b", Malformed::Token),
+            (b"Bearer a,b", Malformed::Token),
+            (b"Bearer a=b", Malformed::Token),
+            (b"Bearer ==", Malformed::Token),
+            (b"Bearer \xff", Malformed::Token),
+            (b"Basic", Malformed::Token),
+        ] {
+            assert_eq!(authorization(value), Err(fault), "{value:?}");
+        }
+        for value in [&b""[..], b"a b", b"\xc3\xa4", b"a\nb"] {
+            assert_eq!(presented([], [value]), Err(Malformed::Key));
+        }
+    }
+
+    #[test]
+    fn what_stands_twice_or_is_huge_is_refused() {
+        let one: &[u8] = b"Bearer a";
+        assert_eq!(presented([one, one], []), Err(Malformed::Twice));
+        assert_eq!(presented([], [&b"k"[..], b"k"]), Err(Malformed::Twice));
+        assert_eq!(presented([one], [&b"k"[..]]), Err(Malformed::Both));
+        let mut huge = b"Bearer ".to_vec();
+        huge.resize(MAX_BYTES, b'a');
+        assert!(authorization(&huge).is_ok());
+        huge.push(b'a');
+        assert_eq!(authorization(&huge), Err(Malformed::TooLong));
+        assert_eq!(presented([], [huge.as_slice()]), Err(Malformed::TooLong));
+    }
+
+    #[test]
+    fn names_and_passwords_are_split_at_the_first_colon() {
+        let login = |text: &[u8]| basic(STANDARD.encode(text).as_bytes());
+        let found = login("ann:pä:ß".as_bytes()).unwrap();
+        assert_eq!((found.username.as_str(), found.password.as_str()), ("ann", "pä:ß"));
+        let found = login(b":").unwrap();
+        assert_eq!((found.username.as_str(), found.password.as_str()), ("", ""));
+        assert_eq!(login(b"ann").unwrap_err(), Malformed::Colon);
+        for text in [&b"ann:\xff"[..], b"ann:a\0", b"a\n:b", "a:\u{85}".as_bytes()] {
+            assert_eq!(login(text).unwrap_err(), Malformed::Basic);
+        }
+        for token in ["!", "YTpi=", "YTpiY", "YTp-", "YTo=YTo="] {
+            assert_eq!(basic(token.as_bytes()).unwrap_err(), Malformed::Basic, "{token}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_printed() {
+        let login = basic(STANDARD.encode("canary:canary").as_bytes()).unwrap();
+        let all = format!(
+            "{login:?}{:?}{:?}{:?}",
+            authorization(b"Bearer canary"),
+            authorization(b"Bearer wsk_canary"),
+            authorization(b"Basic canary")
+        );
+        assert!(!all.contains("canary"), "{all}");
+    }
+}

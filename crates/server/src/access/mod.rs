@@ -1,0 +1,21 @@
+//! The shell of access: from a request's headers to who it is and what he may.
+//!
+//! ```text
+//! headers ─► credentials ─► cache ── hit ──────────────────────────────► principal.may(role, log)
+//!                             └ miss ─► token | key | password ─► proof ─► judged by the view ─┘
+//! ```
+//! A **proof** is what a credential has shown once and for all: that a token is genuine, that a
+//! password was right. Whether it still counts is the view's to say (`views/access`), anew
+//! whenever the view has moved. Clients are told that they are not let in, never why.
+
+// Until it is wired in, issue 6.
+#![allow(dead_code)]
+
+pub(crate) mod api_key;
+pub(crate) mod cache;
+pub(crate) mod credentials;
+pub(crate) mod password;
+pub(crate) mod principal;
+pub(crate) mod throttle;
+pub(crate) mod token;
+pub(crate) mod token_secret;

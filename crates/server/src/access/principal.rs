@@ -1,0 +1,286 @@
+//! Who is asking, and what he may. A principal is made of a proof and the state of the view, and
+//! holds for that state alone: when the view has moved it is judged anew.
+
+use super::token::Claims;
+use std::sync::Arc;
+use wellspring_views::access::{AccountName, Fallen, Grants, KeyId, Role, SecretDigest, State};
+
+/// The log of accounts and of what was done: for admins of everything only.
+pub(crate) const SYSTEM_LOG: &str = "system";
+
+/// What a credential has shown, once and for all.
+#[derive(Debug, Clone)]
+pub(crate) enum Proof {
+    /// A genuine token said this.
+    Token(Claims),
+    /// Somebody has the secret of this digest.
+    Key(SecretDigest),
+    /// Somebody knew the account's password when its tokens counted from `since_us` on.
+    Password {
+        /// Whose.
+        account: AccountName,
+        /// The account's `tokens_valid_from_us` in the state whose password was verified.
+        since_us: u64,
+    },
+}
+
+/// How somebody showed who he is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// Nobody has to: there are no accounts.
+    Open,
+    /// With a token.
+    Token,
+    /// With this API key.
+    Key(KeyId),
+    /// With the account's password.
+    Password,
+}
+
+/// Who is asking.
+#[derive(Debug, Clone)]
+pub(crate) struct Principal {
+    /// Nobody's, if there are no accounts.
+    account: Option<AccountName>,
+    method: Method,
+    /// What the account may.
+    held: Arc<Grants>,
+    /// What the credential may be used for at most; `None`: all that the account may.
+    most: Option<Arc<Grants>>,
+    /// When the credential ends, µs since 1970 UTC.
+    until_us: Option<u64>,
+}
+
+/// Whether somebody may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// He may.
+    Allowed,
+    /// He needs this role there; he has the other, or none.
+    Denied {
+        /// The least role that may.
+        needs: Role,
+        /// What he has there.
+        has: Option<Role>,
+    },
+}
+
+impl Proof {
+    /// Who it is, in this state and at this time (µs since 1970 UTC).
+    ///
+    /// # Errors
+    /// Why the credential no longer counts: for our own eyes, not for the client's.
+    pub(crate) fn judge(&self, state: &State, now_us: u64) -> Result<Principal, Fallen> {
+        match self {
+            Proof::Token(claims) => {
+                if claims.until_us() <= now_us {
+                    return Err(Fallen::Expired);
+                }
+                let Claims { account, id, since_us, .. } = claims;
+                let account = state.account_of_token(account.as_str(), id.as_ref(), *since_us)?;
+                Ok(Principal {
+                    account: Some(account.name().clone()),
+                    method: Method::Token,
+                    held: Arc::clone(account.grants()),
+                    most: Some(Arc::new(claims.grants.clone())),
+                    until_us: Some(claims.until_us()),
+                })
+            }
+            Proof::Key(digest) => {
+                let (key, owner) = state.key_and_owner(digest, now_us)?;
+                Ok(Principal {
+                    account: Some(owner.name().clone()),
+                    method: Method::Key(key.id().clone()),
+                    held: Arc::clone(owner.grants()),
+                    most: Some(Arc::new(key.grant().clone().into())),
+                    until_us: key.expires_at_us(),
+                })
+            }
+            Proof::Password { account, since_us } => {
+                let account = state.account_of_password(account.as_str(), *since_us)?;
+                Ok(Principal {
+                    account: Some(account.name().clone()),
+                    method: Method::Password,
+                    held: Arc::clone(account.grants()),
+                    most: None,
+                    until_us: None,
+                })
+            }
+        }
+    }
+}
+
+impl Principal {
+    /// Anybody, as long as there are no accounts; `None`: there are some.
+    pub(crate) fn anybody(state: &State) -> Option<Principal> {
+        state.is_open().then(|| Principal {
+            account: None,
+            method: Method::Open,
+            held: Arc::new(wellspring_views::access::Grant::everywhere(Role::Admin).into()),
+            most: None,
+            until_us: None,
+        })
+    }
+
+    /// His account, if there are accounts.
+    pub(crate) fn account(&self) -> Option<&AccountName> {
+        self.account.as_ref()
+    }
+
+    /// How he showed who he is.
+    pub(crate) fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// When his credential ends, µs since 1970 UTC; `None`: it does not by itself.
+    pub(crate) fn until_us(&self) -> Option<u64> {
+        self.until_us
+    }
+
+    /// His role on a log, or on what is no log's (`None`): what both the account holds and the credential
+    /// is for.
+    pub(crate) fn role_on(&self, log: Option<&str>) -> Option<Role> {
+        let log = log.filter(|log| *log != SYSTEM_LOG);
+        let held = self.held.role_on(log)?;
+        self.most.as_ref().map_or(Some(held), |most| Some(held.min(most.role_on(log)?)))
+    }
+
+    /// Whether he may do what needs a role on a log, or on what is no log's (`None`).
+    pub(crate) fn may(&self, needs: Role, log: Option<&str>) -> Verdict {
+        let needs = if log == Some(SYSTEM_LOG) { Role::Admin } else { needs };
+        let has = self.role_on(log);
+        if has >= Some(needs) { Verdict::Allowed } else { Verdict::Denied { needs, has } }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use wellspring_types::{Event, Position};
+    use wellspring_views::access::{Access, Grant};
+    use wellspring_views::view::{Recorded, View};
+
+    /// An event as it lies in a log.
+    pub(in super::super) struct Entry(Position, Event);
+
+    impl Recorded for Entry {
+        fn position(&self) -> Position {
+            self.0
+        }
+        fn recorded_at_us(&self) -> u64 {
+            self.0 * 1_000
+        }
+        fn event_type(&self) -> &str {
+            &self.1.event_type
+        }
+        fn tags(&self) -> impl Iterator<Item = &str> {
+            self.1.tags.iter().map(String::as_str)
+        }
+        fn data(&self) -> &[u8] {
+            &self.1.data
+        }
+    }
+
+    /// Folds the next event about ann.
+    pub(in super::super) fn fold(view: &mut Access, event_type: &str, data: &str) {
+        let event = Event::json(event_type, &["account:ann", "key:k1"], data);
+        view.apply(&Entry(view.folded().position() + 1, event));
+    }
+
+    /// Ann: an operator of `orders`, a reader of all else; with a key that writes to `orders`.
+    pub(in super::super) fn with_ann() -> Access {
+        let mut view = Access::new();
+        let roles = r#"{"roles":[{"role":"reader"},{"role":"operator","log":"orders"}]}"#;
+        fold(&mut view, "AccountAdded", roles);
+        let sha256 = "07".repeat(32);
+        let key = format!(
+            r#"{{"label":"x","sha256":"{sha256}","role":"writer","log":"orders","expires_at":90000000}}"#
+        );
+        fold(&mut view, "KeyAdded", &key);
+        view
+    }
+
+    pub(in super::super) fn ann_by_token(since_us: u64) -> Proof {
+        Proof::Token(Claims {
+            account: AccountName::parse("ann").unwrap(),
+            grants: Grant::everywhere(Role::Writer).into(),
+            id: None,
+            since_us,
+            expires_at_us: 50_000_000,
+        })
+    }
+
+    fn by_password() -> Proof {
+        Proof::Password { account: AccountName::parse("ann").unwrap(), since_us: 1_000 }
+    }
+
+    fn denied(needs: Role, has: Option<Role>) -> Verdict {
+        Verdict::Denied { needs, has }
+    }
+
+    #[test]
+    fn anybody_may_everything_until_there_are_accounts() {
+        let open = Access::new();
+        let anybody = Principal::anybody(&open.folded().now()).unwrap();
+        assert_eq!(anybody.may(Role::Admin, None), Verdict::Allowed);
+        assert_eq!(anybody.may(Role::Reader, Some(SYSTEM_LOG)), Verdict::Allowed);
+        assert!(Principal::anybody(&with_ann().folded().now()).is_none());
+    }
+
+    #[test]
+    fn the_lesser_of_account_and_credential_counts() {
+        let view = with_ann();
+        let state = view.folded().now();
+        let may = |proof: &Proof, needs, log| proof.judge(&state, 0).unwrap().may(needs, log);
+        use Role::{Operator, Reader, Writer};
+        let (password, token, key) =
+            (by_password(), ann_by_token(1_000), Proof::Key(SecretDigest([7; 32])));
+        let orders = Some("orders");
+        assert_eq!(may(&password, Operator, orders), Verdict::Allowed);
+        assert_eq!(may(&password, Writer, Some("other")), denied(Writer, Some(Reader)));
+        assert_eq!(may(&password, Reader, None), Verdict::Allowed);
+        assert_eq!(may(&token, Writer, orders), Verdict::Allowed);
+        assert_eq!(may(&token, Operator, orders), denied(Operator, Some(Writer)));
+        assert_eq!(may(&token, Writer, None), denied(Writer, Some(Reader)));
+        assert_eq!(may(&key, Writer, orders), Verdict::Allowed);
+        assert_eq!(may(&key, Operator, orders), denied(Operator, Some(Writer)));
+        assert_eq!(may(&key, Reader, Some("other")), denied(Reader, None));
+        assert_eq!(may(&key, Reader, None), denied(Reader, None));
+        for proof in [&password, &token] {
+            let system = may(proof, Reader, Some(SYSTEM_LOG));
+            assert_eq!(system, denied(Role::Admin, Some(Reader)), "only admins see it");
+        }
+    }
+
+    #[test]
+    fn an_admin_of_the_system_log_alone_is_none() {
+        let mut view = Access::new();
+        let roles = r#"{"roles":[{"role":"admin","log":"system"}]}"#;
+        fold(&mut view, "AccountAdded", roles);
+        let ann = by_password().judge(&view.folded().now(), 0).unwrap();
+        assert_eq!(ann.may(Role::Reader, Some(SYSTEM_LOG)), denied(Role::Admin, None));
+    }
+
+    #[test]
+    fn what_has_fallen_is_judged_so() {
+        let mut view = with_ann();
+        let state = view.folded().now();
+        let key = Proof::Key(SecretDigest([7; 32]));
+        let fallen = |proof: &Proof, state: &State, now_us| proof.judge(state, now_us).unwrap_err();
+        assert_eq!(fallen(&Proof::Key(SecretDigest([8; 32])), &state, 0), Fallen::Unknown);
+        assert_eq!(fallen(&key, &state, 90_000_000), Fallen::Expired);
+        assert_eq!(fallen(&ann_by_token(1_000), &state, 80_000_000), Fallen::Expired);
+        assert!(ann_by_token(1_000).judge(&state, 79_999_999).is_ok());
+        assert_eq!(fallen(&ann_by_token(999), &state, 0), Fallen::Superseded);
+        fold(&mut view, "PasswordSet", r#"{"password":"$x"}"#);
+        assert_eq!(fallen(&by_password(), &view.folded().now(), 0), Fallen::Superseded);
+        assert!(key.judge(&view.folded().now(), 0).is_ok(), "keys outlive passwords");
+        fold(&mut view, "AccountDisabled", "{}");
+        for proof in [&by_password(), &ann_by_token(u64::MAX), &key] {
+            assert_eq!(fallen(proof, &view.folded().now(), 0), Fallen::Disabled);
+        }
+        fold(&mut view, "AccountEnabled", "{}");
+        fold(&mut view, "KeyRevoked", "{}");
+        assert_eq!(fallen(&key, &view.folded().now(), 0), Fallen::Revoked);
+    }
+}

@@ -1,0 +1,379 @@
+//! Failed logins are slowed and then locked, for each account and for each address.
+//!
+//! An attempt counts as failed until it is known to be right, so that a thousand at once
+//! are not more than a few in a row. Accounts that are not there are counted like those that are: a refusal
+//! says nothing about either. The price of the lock is known: who fails often enough keeps the
+//! owner of an account from logging in with its password for a quarter of an hour; tokens and
+//! keys go on working.
+
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const SECOND_US: u64 = 1_000_000;
+/// Failures that cost an account nothing.
+const FREE_OF_ACCOUNT: u32 = 4;
+/// Failures that cost an address nothing: there may be many people behind it.
+const FREE_OF_ADDRESS: u32 = 20;
+/// The longest wait, which is the lock: 15 min.
+const LOCK_US: u64 = 900 * SECOND_US;
+/// Failures are forgotten when nothing failed for so long.
+const FORGOTTEN_US: u64 = 3_600 * SECOND_US;
+/// Attempts of one account under way at once, while few have failed.
+const MOST_UNDER_WAY: u32 = 64;
+/// Accounts, and addresses, remembered in each of two generations.
+const GENERATION: usize = 16_384;
+
+/// An account by the first half of SHA-256 of what was given as its name, however long that was.
+type AccountKey = [u8; 16];
+/// As the limits of links have it: an IPv4 address, 64 bits of an IPv6 address, or all others together.
+type Client = Option<IpAddr>;
+
+/// Who failed how often.
+#[derive(Debug, Clone, Copy, Default)]
+struct Record {
+    /// In a row, those under way not counted.
+    failures: u32,
+    under_way: u32,
+    /// Of the last failure or admission, µs of the monotonic clock.
+    last_us: u64,
+    /// No attempt before this, µs of the monotonic clock.
+    not_before_us: u64,
+}
+
+/// Whether an attempt may be made.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    /// Make it, and [`settle`](Attempt::settle) it.
+    Go(Attempt),
+    /// Not before so many seconds, at least 1: 429 with `Retry-After`.
+    Later(u64),
+}
+
+/// An attempt under way. If it is dropped (its client went away) it counts as failed.
+#[derive(Debug)]
+#[must_use = "an attempt that is dropped has failed"]
+pub(crate) struct Attempt {
+    throttle: Arc<Throttle>,
+    account: AccountKey,
+    client: Client,
+    admitted_us: u64,
+    is_settled: bool,
+}
+
+impl Attempt {
+    /// Notes what became of it, at the moment `now_us` of the monotonic clock. A right password
+    /// clears its account, not its address: or one account of one's own would do to try all others.
+    pub(crate) fn settle(mut self, outcome: Outcome, now_us: u64) {
+        self.is_settled = true;
+        self.throttle.note(&self, outcome, now_us);
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.throttle.note(self, Outcome::Wrong, self.admitted_us);
+        }
+    }
+}
+
+/// What became of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The password was right.
+    Right,
+    /// It was not, or there is no such account.
+    Wrong,
+    /// It was not looked at: too many wait.
+    NotTried,
+}
+
+/// Slows and locks.
+#[derive(Debug, Default)]
+pub(crate) struct Throttle {
+    records: Mutex<Records>,
+}
+
+#[derive(Debug, Default)]
+struct Records {
+    accounts: Table<AccountKey>,
+    clients: Table<Client>,
+}
+
+/// Records in bounded memory: who did nothing for longest is forgotten.
+#[derive(Debug)]
+struct Table<K> {
+    young: HashMap<K, Record>,
+    old: HashMap<K, Record>,
+}
+
+impl<K> Default for Table<K> {
+    fn default() -> Table<K> {
+        Table { young: HashMap::new(), old: HashMap::new() }
+    }
+}
+
+impl<K: Hash + Eq + Copy> Table<K> {
+    /// What is known, but for failures of long ago.
+    fn get(&self, key: &K, now_us: u64) -> Record {
+        let found = self.young.get(key).or_else(|| self.old.get(key)).copied().unwrap_or_default();
+        if now_us.saturating_sub(found.last_us) < FORGOTTEN_US { found } else { Record::default() }
+    }
+
+    fn set(&mut self, key: K, record: Record) {
+        if self.young.len() >= GENERATION && !self.young.contains_key(&key) {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(key, record);
+    }
+
+    fn forget(&mut self, key: &K) {
+        self.young.remove(key);
+        self.old.remove(key);
+    }
+}
+
+impl Record {
+    /// How long to wait, µs; 0: an attempt may be made.
+    fn wait_us(&self, free: u32, now_us: u64) -> u64 {
+        let wait_us = self.not_before_us.saturating_sub(now_us);
+        // Once it is slow, one after the other.
+        let most = if self.failures < free { MOST_UNDER_WAY } else { 1 };
+        if self.under_way < most { wait_us } else { wait_us.max(SECOND_US) }
+    }
+
+    /// Doubles from one second on, up to the lock.
+    fn fail(&mut self, free: u32, now_us: u64) {
+        self.failures = self.failures.saturating_add(1);
+        self.last_us = now_us;
+        if let Some(beyond) = self.failures.checked_sub(free + 1) {
+            let wait_us = (SECOND_US << beyond.min(20)).min(LOCK_US);
+            self.not_before_us = self.not_before_us.max(now_us.saturating_add(wait_us));
+        }
+    }
+}
+
+impl Throttle {
+    /// Whether an attempt at this name from this address may be made at the moment `now_us` of the
+    /// monotonic clock. The name is as it was sent: it may be no account's.
+    pub(crate) fn admit(
+        self: &Arc<Throttle>,
+        name: &str,
+        address: Option<IpAddr>,
+        now_us: u64,
+    ) -> Admission {
+        let (account_key, client_key) = (account_key(name), address.map(network));
+        let mut records = self.lock();
+        let mut account = records.accounts.get(&account_key, now_us);
+        let mut client = records.clients.get(&client_key, now_us);
+        let wait_us =
+            account.wait_us(FREE_OF_ACCOUNT, now_us).max(client.wait_us(FREE_OF_ADDRESS, now_us));
+        if wait_us > 0 {
+            return Admission::Later(wait_us.div_ceil(SECOND_US));
+        }
+        for record in [&mut account, &mut client] {
+            record.under_way += 1;
+            record.last_us = now_us;
+        }
+        records.accounts.set(account_key, account);
+        records.clients.set(client_key, client);
+        Admission::Go(Attempt {
+            throttle: Arc::clone(self),
+            account: account_key,
+            client: client_key,
+            admitted_us: now_us,
+            is_settled: false,
+        })
+    }
+
+    fn note(&self, attempt: &Attempt, outcome: Outcome, now_us: u64) {
+        let (account_key, client_key) = (attempt.account, attempt.client);
+        let mut records = self.lock();
+        let mut account = records.accounts.get(&account_key, now_us);
+        let mut client = records.clients.get(&client_key, now_us);
+        for record in [&mut account, &mut client] {
+            record.under_way = record.under_way.saturating_sub(1);
+        }
+        match outcome {
+            Outcome::Wrong => {
+                account.fail(FREE_OF_ACCOUNT, now_us);
+                client.fail(FREE_OF_ADDRESS, now_us);
+            }
+            Outcome::Right => (account.failures, account.not_before_us) = (0, 0),
+            Outcome::NotTried => {}
+        }
+        let is_nothing = |record: &Record| record.failures == 0 && record.under_way == 0;
+        if is_nothing(&account) {
+            records.accounts.forget(&account_key);
+        } else {
+            records.accounts.set(account_key, account);
+        }
+        if is_nothing(&client) {
+            records.clients.forget(&client_key);
+        } else {
+            records.clients.set(client_key, client);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn account_key(name: &str) -> AccountKey {
+    let digest: [u8; 32] = Sha256::digest(name.as_bytes()).into();
+    *digest.first_chunk().expect("32 bytes")
+}
+
+/// The part of an address that stands for one customer.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(n: u32) -> Option<IpAddr> {
+        Some(IpAddr::from(n.to_be_bytes()))
+    }
+
+    /// Tries, with what comes of it; tells how long to wait if it may not.
+    fn attempt(
+        throttle: &Arc<Throttle>,
+        name: &str,
+        from: Option<IpAddr>,
+        outcome: Outcome,
+        now_us: u64,
+    ) -> Result<(), u64> {
+        match throttle.admit(name, from, now_us) {
+            Admission::Go(attempt) => {
+                attempt.settle(outcome, now_us);
+                Ok(())
+            }
+            Admission::Later(seconds) => Err(seconds),
+        }
+    }
+
+    #[test]
+    fn an_account_is_slowed_and_locked() {
+        let throttle = Arc::new(Throttle::default());
+        let mut now_us = 7 * SECOND_US;
+        for n in 0..5 {
+            assert_eq!(attempt(&throttle, "ann", address(n), Outcome::Wrong, now_us), Ok(()));
+        }
+        for (n, wait_s) in
+            [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900].into_iter().enumerate()
+        {
+            // From wherever: it is the account.
+            let from = address(100 + n as u32);
+            assert_eq!(attempt(&throttle, "ann", from, Outcome::Wrong, now_us), Err(wait_s));
+            let almost_us = now_us + wait_s * SECOND_US - 1;
+            assert_eq!(attempt(&throttle, "ann", from, Outcome::Right, almost_us), Err(1));
+            assert_eq!(attempt(&throttle, "bob", from, Outcome::Right, almost_us), Ok(()));
+            now_us += wait_s * SECOND_US;
+            assert_eq!(attempt(&throttle, "ann", from, Outcome::Wrong, now_us), Ok(()));
+        }
+        // After an hour of quiet it begins anew.
+        now_us += FORGOTTEN_US;
+        for _ in 0..5 {
+            assert_eq!(attempt(&throttle, "ann", address(1), Outcome::Wrong, now_us), Ok(()));
+        }
+        assert_eq!(attempt(&throttle, "ann", address(1), Outcome::Wrong, now_us), Err(1));
+    }
+
+    #[test]
+    fn the_right_password_clears_the_account_and_not_the_address() {
+        let throttle = Arc::new(Throttle::default());
+        let from = address(1);
+        // Own account in between: it does not help against others.
+        let mut tried = 0;
+        while attempt(&throttle, &format!("victim{tried}"), from, Outcome::Wrong, 0).is_ok() {
+            tried += 1;
+            let _ = attempt(&throttle, "own", from, Outcome::Right, 0);
+            assert!(tried < 100);
+        }
+        assert_eq!(tried, 21);
+        assert_eq!(attempt(&throttle, "own", from, Outcome::Right, 0), Err(1));
+        assert_eq!(attempt(&throttle, "own", address(2), Outcome::Right, 0), Ok(()));
+        for _ in 0..100 {
+            for _ in 0..4 {
+                assert_eq!(attempt(&throttle, "ann", address(3), Outcome::NotTried, 0), Ok(()));
+            }
+            assert_eq!(attempt(&throttle, "ann", address(3), Outcome::Right, 0), Ok(()));
+        }
+        for n in 0..4 {
+            assert_eq!(attempt(&throttle, "ann", address(10 + n), Outcome::Wrong, 0), Ok(()));
+        }
+        assert_eq!(attempt(&throttle, "ann", address(20), Outcome::Right, 0), Ok(()));
+        for n in 0..5 {
+            assert_eq!(attempt(&throttle, "ann", address(30 + n), Outcome::Wrong, 0), Ok(()));
+        }
+        assert_eq!(attempt(&throttle, "ann", address(40), Outcome::Wrong, 0), Err(1));
+    }
+
+    #[test]
+    fn many_at_once_are_few() {
+        let throttle = Arc::new(Throttle::default());
+        let attempts: Vec<Attempt> = (0..1000)
+            .filter_map(|n| match throttle.admit("ann", address(n), 0) {
+                Admission::Go(attempt) => Some(attempt),
+                Admission::Later(_) => None,
+            })
+            .collect();
+        assert_eq!(attempts.len(), MOST_UNDER_WAY as usize);
+        attempts.into_iter().for_each(|attempt| attempt.settle(Outcome::Wrong, 0));
+        assert_eq!(attempt(&throttle, "ann", address(5000), Outcome::Wrong, 0), Err(900));
+        // Who goes away has failed, and is not under way for ever.
+        let Admission::Go(gone) = throttle.admit("bob", address(6000), 0) else { panic!() };
+        drop(gone);
+        for n in 0..4 {
+            assert_eq!(attempt(&throttle, "bob", address(n), Outcome::Wrong, 0), Ok(()));
+        }
+        assert_eq!(attempt(&throttle, "bob", address(9), Outcome::Right, 0), Err(1));
+        // Once slow, one at a time.
+        let Admission::Go(one) = throttle.admit("ann", address(1), LOCK_US) else { panic!() };
+        assert!(matches!(throttle.admit("ann", address(2), LOCK_US), Admission::Later(1)));
+        one.settle(Outcome::Right, LOCK_US);
+        assert_eq!(attempt(&throttle, "ann", address(2), Outcome::Right, LOCK_US), Ok(()));
+    }
+
+    #[test]
+    fn a_network_is_one_address() {
+        let throttle = Arc::new(Throttle::default());
+        for n in 0..21 {
+            let from = Some(format!("2001:db8::{n:x}").parse().unwrap());
+            assert_eq!(attempt(&throttle, &n.to_string(), from, Outcome::Wrong, 0), Ok(()));
+        }
+        let same = Some("2001:db8::ffff:1".parse().unwrap());
+        assert_eq!(attempt(&throttle, "ann", same, Outcome::Wrong, 0), Err(1));
+        let other = Some("2001:db8:0:1::1".parse().unwrap());
+        assert_eq!(attempt(&throttle, "ann", other, Outcome::Wrong, 0), Ok(()));
+        assert_eq!(attempt(&throttle, "ann", None, Outcome::Wrong, 0), Ok(()));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let throttle = Arc::new(Throttle::default());
+        for n in 0..100_000 {
+            let _ = attempt(&throttle, &format!("{n}"), address(n), Outcome::Wrong, 0);
+        }
+        let records = throttle.lock();
+        for most in [records.accounts.young.len(), records.accounts.old.len()] {
+            assert!(most <= GENERATION);
+        }
+        assert!(records.clients.young.len() + records.clients.old.len() <= 2 * GENERATION);
+        drop(records);
+        let quiet = Arc::new(Throttle::default());
+        for n in 0..100 {
+            assert!(attempt(&quiet, "ann", address(n), Outcome::Right, 0).is_ok());
+        }
+        assert!(quiet.lock().accounts.young.is_empty() && quiet.lock().clients.young.is_empty());
+    }
+}

@@ -1,0 +1,235 @@
+//! The secret that tokens are signed with: 256 random bits in a file of the data folder, for the
+//! owner only. During a rotation there are two: the new one signs, both verify.
+//!
+//! ```text
+//! 64 hexadecimal digits, a line: signs
+//! 64 hexadecimal digits, a line, if there is a second: verifies only
+//! ```
+
+use crate::random;
+use ring::hmac;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// The file, in the data folder.
+const FILE: &str = "token-secret";
+/// Where it is written before it takes the file's place.
+const NEW_FILE: &str = "token-secret.new";
+/// Longest file that is read, in bytes.
+const MAX_FILE_BYTES: u64 = 1_024;
+
+type Secret = Zeroizing<[u8; 32]>;
+
+/// The secrets there are.
+pub(crate) struct Secrets {
+    signs: hmac::Key,
+    /// The one before, while tokens of its time live.
+    before: Option<hmac::Key>,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secrets({})", if self.before.is_some() { "two" } else { "one" })
+    }
+}
+
+impl Secrets {
+    /// Those of a data folder; draws one if there is none.
+    ///
+    /// # Errors
+    /// The file can be neither read nor written, is open to others, or is not what is written here.
+    pub(crate) fn open(data: &Path) -> io::Result<Secrets> {
+        let secrets = match read(data) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let secrets = vec![draw()?];
+                replace(data, &secrets)?;
+                secrets
+            }
+            read => read?,
+        };
+        Secrets::of(&secrets)
+    }
+
+    /// Draws a new secret that signs from now on; the one that signed still verifies. One that
+    /// only verified is dropped.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open). The file is then as it was.
+    pub(crate) fn rotate(data: &Path) -> io::Result<Secrets> {
+        let mut secrets = read(data)?;
+        secrets.insert(0, draw()?);
+        secrets.truncate(2);
+        replace(data, &secrets)?;
+        Secrets::of(&secrets)
+    }
+
+    /// Drops the secret that only verifies: a rotation ends.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open). The file is then as it was.
+    pub(crate) fn retire(data: &Path) -> io::Result<Secrets> {
+        let mut secrets = read(data)?;
+        secrets.truncate(1);
+        replace(data, &secrets)?;
+        Secrets::of(&secrets)
+    }
+
+    fn of(secrets: &[Secret]) -> io::Result<Secrets> {
+        let key = |secret: &Secret| hmac::Key::new(hmac::HMAC_SHA256, &**secret);
+        let signs = secrets.first().map(key).ok_or_else(malformed)?;
+        Ok(Secrets { signs, before: secrets.get(1).map(key) })
+    }
+
+    /// HMAC-SHA-256 of a message.
+    pub(super) fn sign(&self, message: &[u8]) -> hmac::Tag {
+        hmac::sign(&self.signs, message)
+    }
+
+    /// Whether a tag is of this message under any of the secrets; compares in constant time.
+    pub(super) fn verifies(&self, message: &[u8], tag: &[u8]) -> bool {
+        let by = |key: &hmac::Key| hmac::verify(key, message, tag).is_ok();
+        by(&self.signs) || self.before.as_ref().is_some_and(by)
+    }
+}
+
+fn draw() -> io::Result<Secret> {
+    random::bytes().map(Zeroizing::new)
+}
+
+fn malformed() -> io::Error {
+    let reason = "token-secret is not one or two lines of 64 hexadecimal digits; \
+                  remove it and a new one is drawn, and all tokens end";
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}
+
+fn read(data: &Path) -> io::Result<Vec<Secret>> {
+    let file = File::open(data.join(FILE))?;
+    if file.metadata()?.permissions().mode() & 0o077 != 0 {
+        let reason =
+            "token-secret can be read by others; chmod 600 it, and rotate it if they may have";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
+    }
+    let mut text = Zeroizing::new(String::with_capacity(MAX_FILE_BYTES as usize));
+    let read = file.take(MAX_FILE_BYTES).read_to_string(&mut text);
+    read.map_err(
+        |error| if error.kind() == io::ErrorKind::InvalidData { malformed() } else { error },
+    )?;
+    let lines = text.strip_suffix('\n').ok_or_else(malformed)?;
+    let secrets: Option<Vec<Secret>> = lines.split('\n').map(from_hex).collect();
+    secrets.filter(|secrets| secrets.len() <= 2).ok_or_else(malformed)
+}
+
+fn from_hex(digits: &str) -> Option<Secret> {
+    let mut secret = Zeroizing::new([0; 32]);
+    if digits.len() != 64 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (at, byte) in secret.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(secret)
+}
+
+/// Replaces the file as a whole and for good: a token signed with a secret that a crash takes
+/// back would be refused afterwards.
+fn replace(data: &Path, secrets: &[Secret]) -> io::Result<()> {
+    let mut text = Zeroizing::new(String::with_capacity(MAX_FILE_BYTES as usize));
+    for secret in secrets {
+        for byte in secret.iter() {
+            let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
+            text.push(digit(byte >> 4));
+            text.push(digit(byte & 15));
+        }
+        text.push('\n');
+    }
+    let new = data.join(NEW_FILE);
+    // What a crash may have left, with whatever mode.
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, data.join(FILE))?;
+    File::open(data)?.sync_all()
+}
+
+#[cfg(test)]
+impl Secrets {
+    /// A secret that a test chooses, and the one before.
+    pub(super) fn for_tests(signs: &[u8], before: Option<&[u8]>) -> Secrets {
+        let key = |secret| hmac::Key::new(hmac::HMAC_SHA256, secret);
+        Secrets { signs: key(signs), before: before.map(key) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_drawn_once_and_for_the_owner_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let secrets = Secrets::open(dir.path()).unwrap();
+        let tag = secrets.sign(b"message");
+        let mode = fs::metadata(dir.path().join(FILE)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let again = Secrets::open(dir.path()).unwrap();
+        assert!(again.verifies(b"message", tag.as_ref()));
+        assert!(!again.verifies(b"messag", tag.as_ref()));
+        assert!(!again.verifies(b"message", &tag.as_ref()[..31]));
+        assert!(!again.verifies(b"message", b""));
+        let other = tempfile::tempdir().unwrap();
+        assert!(!Secrets::open(other.path()).unwrap().verifies(b"message", tag.as_ref()));
+    }
+
+    #[test]
+    fn a_rotation_has_two_and_then_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Secrets::open(dir.path()).unwrap().sign(b"m");
+        let second = Secrets::rotate(dir.path()).unwrap();
+        assert!(second.verifies(b"m", first.as_ref()));
+        let tag = second.sign(b"m");
+        assert_ne!(tag.as_ref(), first.as_ref());
+        let opened = Secrets::open(dir.path()).unwrap();
+        assert!(opened.verifies(b"m", first.as_ref()) && opened.verifies(b"m", tag.as_ref()));
+        let third = Secrets::rotate(dir.path()).unwrap();
+        assert!(!third.verifies(b"m", first.as_ref()) && third.verifies(b"m", tag.as_ref()));
+        let retired = Secrets::retire(dir.path()).unwrap();
+        assert!(!retired.verifies(b"m", tag.as_ref()));
+        assert!(Secrets::open(dir.path()).unwrap().verifies(b"m", third.sign(b"m").as_ref()));
+        assert!(!dir.path().join(NEW_FILE).exists());
+    }
+
+    #[test]
+    fn what_others_can_read_or_nobody_wrote_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        Secrets::open(dir.path()).unwrap();
+        for mode in [0o640, 0o604, 0o660] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let error = Secrets::open(dir.path()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let good = "ab".repeat(32);
+        let three = format!("{good}\n{good}\n{good}\n");
+        let sign = format!("+{}\n", &good[1..]);
+        let huge = "a".repeat(5000);
+        for text in ["", "\n", "abc\n", &good, &three, &sign, &huge] {
+            fs::write(&path, text).unwrap();
+            let error = Secrets::open(dir.path()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{text:?}");
+            assert!(!error.to_string().contains("abab"));
+        }
+        fs::write(&path, [0xff, b'\n']).unwrap();
+        assert_eq!(Secrets::open(dir.path()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        fs::write(&path, format!("{good}\n")).unwrap();
+        assert_eq!(format!("{:?}", Secrets::open(dir.path()).unwrap()), "Secrets(one)");
+    }
+}

@@ -1,0 +1,113 @@
+//! The fold: what an event changes. A state knows the last event it has seen, so to apply one again
+//! changes nothing.
+
+use super::event::{Fact, KeyData, Tokens};
+use super::state::{Access, Account, Key, State};
+use super::{AccountName, KeyId};
+use crate::view::Recorded;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A revoked token is remembered for so long after it has expired: who checks may have a clock that
+/// is behind the log's.
+const REMEMBERED_US: u64 = 86_400_000_000;
+
+/// Whether a revoked token that ends at a time still has to be remembered, both µs since 1970 UTC.
+pub(super) fn is_remembered(until_us: u64, now_us: u64) -> bool {
+    until_us.saturating_add(REMEMBERED_US) >= now_us
+}
+
+impl Access {
+    pub(super) fn fold(&mut self, event: &impl Recorded) {
+        let fact = Fact::of(event.event_type(), event.tags(), event.data());
+        let (position, at_us) = (event.position(), event.recorded_at_us());
+        self.update(|state| {
+            if position > state.applied {
+                state.applied = position;
+                fact.into_iter().for_each(|fact| state.change(fact, at_us));
+            }
+        });
+    }
+}
+
+impl State {
+    /// What a fact that was recorded at a time (µs since 1970 UTC) makes of it.
+    pub(super) fn change(&mut self, fact: Fact, at_us: u64) {
+        match fact {
+            Fact::Added(name, added) => {
+                let new = Account {
+                    name: name.clone(),
+                    password: added.password,
+                    grants: Arc::new(added.roles),
+                    disabled: false,
+                    added_at_us: at_us,
+                    tokens_valid_from_us: at_us,
+                    revoked: BTreeMap::new(),
+                };
+                self.accounts.entry(name).or_insert_with(|| Arc::new(new));
+            }
+            Fact::PasswordSet(name, password) => self.change_account(&name, |account| {
+                account.password = Some(password);
+                account.end_tokens(at_us);
+            }),
+            Fact::RolesSet(name, roles) => self.change_account(&name, |account| {
+                account.grants = Arc::new(roles);
+            }),
+            Fact::Disabled(name) => self.change_account(&name, |account| {
+                account.disabled = true;
+                account.end_tokens(at_us);
+            }),
+            Fact::Enabled(name) => self.change_account(&name, |account| account.disabled = false),
+            Fact::KeyAdded(id, owner, data) => self.add_key(id, owner, data, at_us),
+            Fact::KeyRevoked(id, _) => {
+                if let Some(key) = self.keys.get_mut(&id).filter(|key| !key.revoked) {
+                    Arc::make_mut(key).revoked = true;
+                    self.live_keys -= 1;
+                }
+            }
+            Fact::TokensRevoked(name, Tokens::All) => {
+                self.change_account(&name, |account| account.end_tokens(at_us));
+            }
+            Fact::TokensRevoked(name, Tokens::One { id, expires_at_us }) => {
+                self.change_account(&name, |account| {
+                    account.revoked.retain(|_, until_us| is_remembered(*until_us, at_us));
+                    let until_us = account.revoked.entry(id).or_default();
+                    *until_us = expires_at_us.max(*until_us);
+                });
+            }
+        }
+    }
+
+    fn change_account(&mut self, name: &AccountName, change: impl FnOnce(&mut Account)) {
+        if let Some(account) = self.accounts.get_mut(name) {
+            change(Arc::make_mut(account));
+        }
+    }
+
+    fn add_key(&mut self, id: KeyId, owner: AccountName, data: KeyData, at_us: u64) {
+        let KeyData { label, sha256, grant, expires_at_us } = data;
+        let there = self.keys.contains_key(&id) || self.key_of(&sha256).is_some();
+        let fits = grant.log.as_deref().is_none_or(super::role::is_log_name);
+        if !there && fits && self.accounts.contains_key(&owner) {
+            self.insert_key(Key {
+                id,
+                label,
+                owner,
+                digest: sha256,
+                grant,
+                added_at_us: at_us,
+                expires_at_us,
+                revoked: false,
+            });
+        }
+    }
+}
+
+impl Account {
+    /// No token there is counts any more, so none has to be remembered as revoked.
+    fn end_tokens(&mut self, at_us: u64) {
+        let later_us = self.tokens_valid_from_us.saturating_add(1);
+        self.tokens_valid_from_us = at_us.max(later_us);
+        self.revoked.clear();
+    }
+}

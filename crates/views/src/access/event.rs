@@ -1,0 +1,255 @@
+//! The events of access, as they are written and read. What makes no sense is no fact.
+
+use super::{AccountName, Grant, Grants, KeyId, Label, PasswordHash, SecretDigest, TokenId};
+use serde::{Deserialize, Serialize};
+use wellspring_types::{DataKind, Event};
+
+/// An account came to be.
+pub const ACCOUNT_ADDED: &str = "AccountAdded";
+/// Its password was set; its tokens no longer count.
+pub const PASSWORD_SET: &str = "PasswordSet";
+/// Its roles were set, all of them.
+pub const ROLES_SET: &str = "RolesSet";
+/// It may do nothing; its tokens no longer count.
+pub const ACCOUNT_DISABLED: &str = "AccountDisabled";
+/// It may do what it may again.
+pub const ACCOUNT_ENABLED: &str = "AccountEnabled";
+/// An API key came to be.
+pub const KEY_ADDED: &str = "KeyAdded";
+/// An API key no longer counts.
+pub const KEY_REVOKED: &str = "KeyRevoked";
+/// One token of an account, or all there are, no longer count.
+pub const TOKENS_REVOKED: &str = "TokensRevoked";
+/// All of them.
+pub const TYPES: [&str; 8] = [
+    ACCOUNT_ADDED,
+    PASSWORD_SET,
+    ROLES_SET,
+    ACCOUNT_DISABLED,
+    ACCOUNT_ENABLED,
+    KEY_ADDED,
+    KEY_REVOKED,
+    TOKENS_REVOKED,
+];
+/// Before the name in an account's tag.
+pub const ACCOUNT_TAG: &str = "account:";
+/// Before the id in a key's tag.
+pub const KEY_TAG: &str = "key:";
+
+/// Data of [`ACCOUNT_ADDED`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct AddedData {
+    /// None: it has keys only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) password: Option<PasswordHash>,
+    pub(super) roles: Grants,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PasswordData {
+    password: PasswordHash,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RolesData {
+    roles: Grants,
+}
+
+/// Data of [`KEY_ADDED`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KeyData {
+    pub(super) label: Label,
+    pub(super) sha256: SecretDigest,
+    #[serde(flatten)]
+    pub(super) grant: Grant,
+    #[serde(default, rename = "expires_at", skip_serializing_if = "Option::is_none")]
+    pub(super) expires_at_us: Option<u64>,
+}
+
+/// Data of [`TOKENS_REVOKED`]: with neither member, all tokens.
+#[derive(Serialize, Deserialize)]
+struct RevokedData {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<TokenId>,
+    #[serde(default, rename = "expires_at", skip_serializing_if = "Option::is_none")]
+    expires_at_us: Option<u64>,
+}
+
+/// Which tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Tokens {
+    All,
+    One { id: TokenId, expires_at_us: u64 },
+}
+
+/// What an event says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fact {
+    Added(AccountName, AddedData),
+    PasswordSet(AccountName, PasswordHash),
+    RolesSet(AccountName, Grants),
+    Disabled(AccountName),
+    Enabled(AccountName),
+    /// A key and its owner.
+    KeyAdded(KeyId, AccountName, KeyData),
+    /// The owner is told for whoever reads the log; the id decides.
+    KeyRevoked(KeyId, Option<AccountName>),
+    TokensRevoked(AccountName, Tokens),
+}
+
+impl Fact {
+    /// What an event of this type, with these tags and data, says; `None` if that is nothing here.
+    pub(super) fn of<'t>(
+        event_type: &str,
+        tags: impl Iterator<Item = &'t str>,
+        data: &[u8],
+    ) -> Option<Fact> {
+        let (mut name, mut id) = (None, None);
+        for tag in tags {
+            if let Some(text) = tag.strip_prefix(ACCOUNT_TAG) {
+                name = name.or(AccountName::parse(text).ok());
+            } else if let Some(text) = tag.strip_prefix(KEY_TAG) {
+                id = id.or(KeyId::parse(text).ok());
+            }
+        }
+        match event_type {
+            ACCOUNT_ADDED => Some(Fact::Added(name?, serde_json::from_slice(data).ok()?)),
+            PASSWORD_SET => {
+                let PasswordData { password } = serde_json::from_slice(data).ok()?;
+                Some(Fact::PasswordSet(name?, password))
+            }
+            ROLES_SET => {
+                let RolesData { roles } = serde_json::from_slice(data).ok()?;
+                Some(Fact::RolesSet(name?, roles))
+            }
+            ACCOUNT_DISABLED => Some(Fact::Disabled(name?)),
+            ACCOUNT_ENABLED => Some(Fact::Enabled(name?)),
+            KEY_ADDED => Some(Fact::KeyAdded(id?, name?, serde_json::from_slice(data).ok()?)),
+            KEY_REVOKED => Some(Fact::KeyRevoked(id?, name)),
+            TOKENS_REVOKED => {
+                // What cannot be read revokes all: to revoke too little would be worse.
+                let which = match serde_json::from_slice(data) {
+                    Ok(RevokedData { id: Some(id), expires_at_us: Some(expires_at_us) }) => {
+                        Tokens::One { id, expires_at_us }
+                    }
+                    _ => Tokens::All,
+                };
+                Some(Fact::TokensRevoked(name?, which))
+            }
+            _ => None,
+        }
+    }
+
+    /// The event that says it.
+    pub(super) fn to_event(&self) -> Event {
+        let account = |name: &AccountName| vec![format!("{ACCOUNT_TAG}{name}")];
+        let key = |id: &KeyId| format!("{KEY_TAG}{id}");
+        let nothing = || b"{}".to_vec();
+        let (event_type, tags, data) = match self {
+            Fact::Added(name, added) => (ACCOUNT_ADDED, account(name), json(added)),
+            Fact::PasswordSet(name, password) => {
+                let password = password.clone();
+                (PASSWORD_SET, account(name), json(&PasswordData { password }))
+            }
+            Fact::RolesSet(name, roles) => {
+                (ROLES_SET, account(name), json(&RolesData { roles: roles.clone() }))
+            }
+            Fact::Disabled(name) => (ACCOUNT_DISABLED, account(name), nothing()),
+            Fact::Enabled(name) => (ACCOUNT_ENABLED, account(name), nothing()),
+            Fact::KeyAdded(id, owner, data) => {
+                let tags = account(owner).into_iter().chain([key(id)]).collect();
+                (KEY_ADDED, tags, json(data))
+            }
+            Fact::KeyRevoked(id, owner) => {
+                let owner = owner.iter().flat_map(account);
+                (KEY_REVOKED, owner.chain([key(id)]).collect(), nothing())
+            }
+            Fact::TokensRevoked(name, which) => {
+                let data = match which {
+                    Tokens::All => RevokedData { id: None, expires_at_us: None },
+                    Tokens::One { id, expires_at_us } => {
+                        RevokedData { id: Some(id.clone()), expires_at_us: Some(*expires_at_us) }
+                    }
+                };
+                (TOKENS_REVOKED, account(name), json(&data))
+            }
+        };
+        Event {
+            event_type: event_type.to_owned(),
+            tags,
+            data,
+            kind: DataKind::Json,
+            id: None,
+            metadata: Vec::new(),
+        }
+    }
+}
+
+fn json(data: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(data).expect("texts and numbers are always JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Role;
+    use super::*;
+
+    #[test]
+    fn facts_are_written_and_read() {
+        let ann = AccountName::parse("ann").unwrap();
+        let id = KeyId::parse("k1").unwrap();
+        let hash = PasswordHash::new("$argon2id$x").unwrap();
+        let roles = Grants::new(vec![Grant::everywhere(Role::Reader), Grant::on(Role::Admin, "a")]);
+        let roles = roles.unwrap();
+        let mut facts = vec![
+            Fact::Added(ann.clone(), AddedData { password: None, roles: roles.clone() }),
+            Fact::Added(
+                ann.clone(),
+                AddedData { password: Some(hash.clone()), roles: roles.clone() },
+            ),
+            Fact::PasswordSet(ann.clone(), hash),
+            Fact::RolesSet(ann.clone(), roles),
+            Fact::Disabled(ann.clone()),
+            Fact::Enabled(ann.clone()),
+            Fact::KeyRevoked(id.clone(), Some(ann.clone())),
+            Fact::TokensRevoked(ann.clone(), Tokens::All),
+            Fact::TokensRevoked(
+                ann.clone(),
+                Tokens::One { id: TokenId::parse("T-1").unwrap(), expires_at_us: 7 },
+            ),
+        ];
+        for (log, expires_at_us) in [(None, Some(9)), (Some("orders".to_owned()), None)] {
+            let data = KeyData {
+                label: Label::parse("ü \"x\"").unwrap(),
+                sha256: SecretDigest([7; 32]),
+                grant: Grant { role: Role::Writer, log },
+                expires_at_us,
+            };
+            facts.push(Fact::KeyAdded(id.clone(), ann.clone(), data));
+        }
+        for fact in facts {
+            let event = fact.to_event();
+            event.as_ref().check().unwrap();
+            assert!(TYPES.contains(&event.event_type.as_str()));
+            let tags = event.tags.iter().map(String::as_str);
+            assert_eq!(Fact::of(&event.event_type, tags, &event.data), Some(fact));
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_no_fact() {
+        let of = |event_type, tag: &'static str, data: &'static str| {
+            Fact::of(event_type, [tag].into_iter(), data.as_bytes())
+        };
+        assert_eq!(of(ACCOUNT_ADDED, "account:Ann", r#"{"roles":[]}"#), None);
+        assert_eq!(of(ACCOUNT_ADDED, "account:ann", "{}"), None);
+        assert_eq!(of(ACCOUNT_ADDED, "account:ann", r#"{"roles":[{"role":"root"}]}"#), None);
+        assert_eq!(of(ACCOUNT_ADDED, "account:ann", r#"{"roles":[],"password":"pw"}"#), None);
+        assert_eq!(of(KEY_REVOKED, "account:ann", "{}"), None);
+        assert_eq!(of("Other", "account:ann", "{}"), None);
+        assert!(of(ACCOUNT_DISABLED, "account:ann", "rubbish").is_some());
+        let all = Some(Fact::TokensRevoked(AccountName::parse("ann").unwrap(), Tokens::All));
+        assert_eq!(of(TOKENS_REVOKED, "account:ann", "rubbish"), all);
+        assert_eq!(of(TOKENS_REVOKED, "account:ann", r#"{"id":"a"}"#), all);
+    }
+}

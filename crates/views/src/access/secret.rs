@@ -1,0 +1,136 @@
+//! What is kept of secrets. Neither is a secret, and neither is shown.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::fmt;
+
+/// Longest [`PasswordHash`], in bytes.
+const MAX_HASH_BYTES: usize = 512;
+
+/// What a slow hash made of a password, as a text of the PHC form (`$argon2id$…`). Opaque here;
+/// from it a weak password could be guessed, so it is never printed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PasswordHash(String);
+
+impl PasswordHash {
+    /// Takes a text that begins with `$` and is visible ASCII, up to 512 bytes; `None`: it is not.
+    #[must_use]
+    pub fn new(text: &str) -> Option<PasswordHash> {
+        let fits = text.starts_with('$')
+            && text.len() <= MAX_HASH_BYTES
+            && text.bytes().all(|byte| byte.is_ascii_graphic());
+        fits.then(|| PasswordHash(text.to_owned()))
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for PasswordHash {
+    type Error = &'static str;
+    fn try_from(text: String) -> Result<PasswordHash, &'static str> {
+        PasswordHash::new(&text).ok_or("not a password's hash")
+    }
+}
+
+impl From<PasswordHash> for String {
+    fn from(hash: PasswordHash) -> String {
+        hash.0
+    }
+}
+
+impl fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PasswordHash(…)")
+    }
+}
+
+/// SHA-256 of an API key's secret. The secret is 256 random bits, so a fast hash is enough: there is
+/// nothing to guess.
+#[derive(Clone, Copy, Eq)]
+pub struct SecretDigest(pub [u8; 32]);
+
+impl SecretDigest {
+    /// The first eight bytes: finds candidates, decides nothing.
+    pub(super) fn head(&self) -> u64 {
+        u64::from_le_bytes(*self.0.first_chunk().expect("32 bytes"))
+    }
+}
+
+/// Looks at every byte, wherever they differ. That the compiler keeps it so is not needed for
+/// safety: what is compared is a hash, whose bytes nobody can choose.
+impl PartialEq for SecretDigest {
+    fn eq(&self, other: &SecretDigest) -> bool {
+        self.0.iter().zip(&other.0).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+    }
+}
+
+impl fmt::Debug for SecretDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretDigest(…)")
+    }
+}
+
+impl Serialize for SecretDigest {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut hex = String::with_capacity(64);
+        for byte in self.0 {
+            hex.extend(
+                [byte >> 4, byte & 15]
+                    .map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])),
+            );
+        }
+        to.serialize_str(&hex)
+    }
+}
+
+impl<'de> Deserialize<'de> for SecretDigest {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<SecretDigest, D::Error> {
+        let hex = String::deserialize(from)?;
+        let mut digest = [0; 32];
+        let digit = |byte: u8| (byte as char).to_digit(16);
+        if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(de::Error::custom("not 64 hexadecimal digits"));
+        }
+        for (byte, two) in digest.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
+            *byte =
+                two.iter().filter_map(|&b| digit(b)).fold(0, |sum, digit| sum << 4 | digit as u8);
+        }
+        Ok(SecretDigest(digest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_shown() {
+        let hash = PasswordHash::new("$argon2id$v=19$m=8,t=1,p=1$c2FsdA$aGFzaA").unwrap();
+        assert!(!format!("{hash:?}").contains("argon2id"));
+        assert!(!format!("{:?}", SecretDigest([0xab; 32])).contains("ab"));
+        for text in ["", "plain", "$a b", "$ä", &format!("${}", "a".repeat(512))] {
+            assert!(PasswordHash::new(text).is_none());
+        }
+    }
+
+    #[test]
+    fn digests_are_read_and_written() {
+        let mut bytes = [0; 32];
+        bytes.iter_mut().zip(0u8..).for_each(|(byte, n)| *byte = n.wrapping_mul(37));
+        let digest = SecretDigest(bytes);
+        let json = serde_json::to_string(&digest).unwrap();
+        assert_eq!(serde_json::from_str::<SecretDigest>(&json).unwrap(), digest);
+        for at in 0..32 {
+            let mut other = bytes;
+            other[at] ^= 1;
+            assert_ne!(SecretDigest(other), digest);
+        }
+        for bad in ["\"\"", "\"ab\"", &format!("\"{}\"", "+1".repeat(32)), "7"] {
+            assert!(serde_json::from_str::<SecretDigest>(bad).is_err());
+        }
+    }
+}

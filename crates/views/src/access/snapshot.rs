@@ -1,0 +1,136 @@
+//! Access as bytes: one JSON object. Accounts and keys are few, and a reader of the file sees
+//! what it is. It is taken from one state, so it holds exactly what lies up to its position.
+
+use super::state::{Access, Account, Folded, Key, State};
+use super::{AccountName, Grant, Grants, KeyId, Label, PasswordHash, SecretDigest, TokenId, role};
+use crate::view::SnapshotFault;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use wellspring_types::Position;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    applied: Position,
+    accounts: Vec<AccountForm>,
+    keys: Vec<KeyForm>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AccountForm {
+    name: AccountName,
+    password: Option<PasswordHash>,
+    grants: Grants,
+    disabled: bool,
+    added_at_us: u64,
+    tokens_valid_from_us: u64,
+    revoked: BTreeMap<TokenId, u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyForm {
+    id: KeyId,
+    label: Label,
+    owner: AccountName,
+    sha256: SecretDigest,
+    grant: Grant,
+    added_at_us: u64,
+    expires_at_us: Option<u64>,
+    revoked: bool,
+}
+
+pub(super) fn encode(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
+    let state = folded.now();
+    let accounts = state.accounts.values().map(|account| {
+        let Account {
+            name,
+            password,
+            grants,
+            disabled,
+            added_at_us,
+            tokens_valid_from_us,
+            revoked,
+        } = Account::clone(account);
+        let grants = Grants::clone(&grants);
+        AccountForm { name, password, grants, disabled, added_at_us, tokens_valid_from_us, revoked }
+    });
+    let keys = state.keys.values().map(|key| {
+        let Key { id, label, owner, digest: sha256, grant, added_at_us, expires_at_us, revoked } =
+            Key::clone(key);
+        KeyForm { id, label, owner, sha256, grant, added_at_us, expires_at_us, revoked }
+    });
+    let form = Form { applied: state.applied, accounts: accounts.collect(), keys: keys.collect() };
+    serde_json::to_writer(out, &form).map_err(io::Error::from)
+}
+
+pub(super) fn decode(input: &mut impl Read) -> Result<Access, SnapshotFault> {
+    // What follows the object is not this view's to judge.
+    let mut input = serde_json::Deserializer::from_reader(input);
+    let form = Form::deserialize(&mut input).map_err(|error| match error.classify() {
+        serde_json::error::Category::Io | serde_json::error::Category::Eof => {
+            SnapshotFault::Io(error.into())
+        }
+        _ => SnapshotFault::Malformed("it is not the JSON of accounts and keys"),
+    })?;
+    let mut state = State::default();
+    state.applied = form.applied;
+    for account in form.accounts {
+        let AccountForm {
+            name,
+            password,
+            grants,
+            disabled,
+            added_at_us,
+            tokens_valid_from_us,
+            revoked,
+        } = account;
+        let grants = Arc::new(grants);
+        let key = name.clone();
+        let account = Account {
+            name,
+            password,
+            grants,
+            disabled,
+            added_at_us,
+            tokens_valid_from_us,
+            revoked,
+        };
+        if state.accounts.insert(key, Arc::new(account)).is_some() {
+            return Err(SnapshotFault::Malformed("an account stands twice"));
+        }
+    }
+    for key in form.keys {
+        let KeyForm {
+            id,
+            label,
+            owner,
+            sha256: digest,
+            grant,
+            added_at_us,
+            expires_at_us,
+            revoked,
+        } = key;
+        if state.key(id.as_str()).is_some() || state.key_of(&digest).is_some() {
+            return Err(SnapshotFault::Malformed("a key stands twice"));
+        }
+        let fits = grant.log.as_deref().is_none_or(role::is_log_name);
+        if !fits || state.account(owner.as_str()).is_none() {
+            return Err(SnapshotFault::Malformed("a key is not one that is folded"));
+        }
+        state.insert_key(Key {
+            id,
+            label,
+            owner,
+            digest,
+            grant,
+            added_at_us,
+            expires_at_us,
+            revoked,
+        });
+    }
+    Ok(Access::of(state))
+}

@@ -1,0 +1,261 @@
+//! Decisions: what is refused, and that the last admin stays whatever is decided at once.
+
+use super::{Entry, admin, hash, key_id, label, name, reader};
+use proptest::prelude::*;
+use wellspring_types::Position;
+use wellspring_views::access::{
+    Access, Command, Fallen, Grant, Grants, MAX_REVOKED, Outcome, Refusal, Role, SecretDigest,
+    Staged, TokenId,
+};
+use wellspring_views::view::{Decision, View};
+
+/// A log in memory with the view of it.
+struct Shell {
+    view: Access,
+    log: Vec<Entry>,
+}
+
+impl Shell {
+    fn new() -> Shell {
+        Shell { view: Access::new(), log: Vec::new() }
+    }
+
+    fn decide(&self, staged: &Staged, command: &Command) -> Result<Decision<Outcome>, Refusal> {
+        Access::decide(self.view.folded(), staged, &(), command)
+    }
+
+    /// Appends unless something after `after` forbids it.
+    fn append(&mut self, decision: &Decision<Outcome>, after: Position) -> bool {
+        let forbidden = self.log.iter().filter(|entry| entry.position > after).any(|entry| {
+            let tags = || entry.event.tags.iter().map(String::as_str);
+            decision.unless.iter().any(|item| item.matches(&entry.event.event_type, tags()))
+        });
+        if !forbidden {
+            for event in &decision.events {
+                event.as_ref().check().expect("an event the log accepts");
+                let position = self.log.len() as u64 + 1;
+                self.log.push(Entry { position, at_us: 10 * position, event: event.clone() });
+            }
+        }
+        !forbidden
+    }
+
+    fn fold(&mut self) {
+        let folded = self.view.folded().position();
+        for entry in self.log.iter().filter(|entry| entry.position > folded) {
+            self.view.apply(entry);
+        }
+    }
+
+    fn execute(&mut self, command: &Command) -> Result<Outcome, Refusal> {
+        let decision = self.decide(&Staged::default(), command)?;
+        assert!(self.append(&decision, self.view.folded().position()));
+        self.fold();
+        Ok(decision.outcome)
+    }
+
+    fn events(&mut self, command: &Command) -> usize {
+        let before = self.log.len();
+        self.execute(command).expect("no refusal");
+        self.log.len() - before
+    }
+}
+
+fn add(who: &str, roles: Grants) -> Command {
+    Command::AddAccount { name: name(who), password: Some(hash(0)), roles }
+}
+
+fn set(who: &str, roles: Grants) -> Command {
+    Command::SetRoles { name: name(who), roles }
+}
+
+fn disable(who: &str) -> Command {
+    Command::Disable { name: name(who) }
+}
+
+fn add_key(id: &str, byte: u8, owner: &str, grant: Grant) -> Command {
+    let (id, digest, owner) = (key_id(id), SecretDigest([byte; 32]), name(owner));
+    Command::AddKey { id, label: label(), digest, grant, expires_at_us: None, owner }
+}
+
+#[test]
+fn the_first_is_an_admin_and_the_last_stays_one() {
+    let mut shell = Shell::new();
+    assert_eq!(shell.execute(&add("bob", reader())), Err(Refusal::FirstIsAdmin));
+    let of_one_log = Grants::from(Grant::on(Role::Admin, "orders"));
+    assert_eq!(shell.execute(&add("bob", of_one_log.clone())), Err(Refusal::FirstIsAdmin));
+    assert_eq!(shell.execute(&add("ann", admin())), Ok(Outcome::AccountAdded(name("ann"))));
+    assert_eq!(shell.execute(&add("ann", admin())), Err(Refusal::NameTaken(name("ann"))));
+    shell.execute(&add("bob", reader())).unwrap();
+    let last = Err(Refusal::LastAdmin(name("ann")));
+    assert_eq!(shell.execute(&disable("ann")), last);
+    assert_eq!(shell.execute(&set("ann", reader())), last);
+    assert_eq!(shell.execute(&set("ann", of_one_log)), last);
+    shell.execute(&set("bob", admin())).unwrap();
+    shell.execute(&disable("ann")).unwrap();
+    assert_eq!(shell.execute(&disable("bob")), Err(Refusal::LastAdmin(name("bob"))));
+    // A disabled admin is none, and may lose the role.
+    shell.execute(&set("ann", reader())).unwrap();
+    shell.execute(&Command::Enable { name: name("ann") }).unwrap();
+    assert_eq!(shell.execute(&set("bob", reader())), Err(Refusal::LastAdmin(name("bob"))));
+}
+
+#[test]
+fn what_changes_nothing_appends_nothing() {
+    let mut shell = Shell::new();
+    shell.execute(&add("ann", admin())).unwrap();
+    shell.execute(&add("bob", reader())).unwrap();
+    assert_eq!(shell.events(&set("bob", reader())), 0);
+    assert_eq!(shell.events(&Command::Enable { name: name("bob") }), 0);
+    assert_eq!(shell.events(&disable("bob")), 1);
+    assert_eq!(shell.events(&disable("bob")), 0);
+    shell.execute(&add_key("k1", 1, "ann", Grant::everywhere(Role::Admin))).unwrap();
+    let revoke = Command::RevokeKey { id: key_id("k1") };
+    assert_eq!((shell.events(&revoke), shell.events(&revoke)), (1, 0));
+    let (ann, id) = (name("ann"), TokenId::parse("t").unwrap());
+    let revoke = |expires_at_us| Command::RevokeToken {
+        name: ann.clone(),
+        id: id.clone(),
+        expires_at_us,
+        now_us: 0,
+    };
+    assert_eq!((shell.events(&revoke(9)), shell.events(&revoke(9))), (1, 0));
+    assert_eq!((shell.events(&revoke(10)), shell.events(&revoke(9))), (1, 0));
+}
+
+#[test]
+fn keys_are_refused_for_a_reason() {
+    let mut shell = Shell::new();
+    let writer = Grant::on(Role::Writer, "orders");
+    shell.execute(&add("ann", admin())).unwrap();
+    shell.execute(&add("bob", Grants::from(writer.clone()))).unwrap();
+    let unknown = Err(Refusal::UnknownAccount(name("eve")));
+    assert_eq!(shell.execute(&add_key("k1", 1, "eve", writer.clone())), unknown);
+    for more in [Grant::everywhere(Role::Reader), Grant::on(Role::Reader, "clicks")] {
+        let refused = Err(Refusal::MoreThanOwner(more.clone()));
+        assert_eq!(shell.execute(&add_key("k1", 1, "bob", more)), refused);
+    }
+    let bad = Grant { role: Role::Reader, log: Some("../x".into()) };
+    assert_eq!(shell.execute(&add_key("k1", 1, "ann", bad)), Err(Refusal::Log));
+    let mut late = add_key("k1", 1, "ann", writer.clone());
+    if let Command::AddKey { expires_at_us, .. } = &mut late {
+        *expires_at_us = Some(u64::MAX);
+    }
+    assert_eq!(shell.execute(&late), Err(Refusal::TooLate));
+    let added = shell.execute(&add_key("k1", 1, "bob", writer.clone()));
+    assert_eq!(added, Ok(Outcome::KeyAdded(key_id("k1"))));
+    let taken = Err(Refusal::KeyTaken(key_id("k1")));
+    assert_eq!(shell.execute(&add_key("k1", 2, "bob", writer.clone())), taken);
+    let again = shell.execute(&add_key("k2", 1, "bob", writer.clone()));
+    assert_eq!(again, Err(Refusal::SecretTaken));
+    shell.execute(&disable("bob")).unwrap();
+    let disabled = Err(Refusal::Disabled(name("bob")));
+    assert_eq!(shell.execute(&add_key("k3", 3, "bob", writer)), disabled);
+    let digest = SecretDigest([1; 32]);
+    let state = shell.view.folded().now();
+    assert_eq!(state.key_and_owner(&digest, 0).err(), Some(Fallen::Disabled));
+    shell.execute(&Command::RevokeKey { id: key_id("k1") }).unwrap();
+    let state = shell.view.folded().now();
+    assert_eq!(state.key_and_owner(&digest, 0).err(), Some(Fallen::Revoked));
+    // An id is never given again.
+    assert_eq!(
+        shell.execute(&add_key("k1", 4, "ann", Grant::everywhere(Role::Reader))),
+        Err(Refusal::KeyTaken(key_id("k1")))
+    );
+    let unknown = Command::RevokeKey { id: key_id("k9") };
+    assert_eq!(shell.execute(&unknown), Err(Refusal::UnknownKey(key_id("k9"))));
+}
+
+#[test]
+fn too_many_revoked_tokens_are_revoked_at_once() {
+    let mut shell = Shell::new();
+    shell.execute(&add("ann", admin())).unwrap();
+    let revoke = |n: usize| {
+        let id = TokenId::parse(&format!("t{n}")).unwrap();
+        Command::RevokeToken { name: name("ann"), id, expires_at_us: 9, now_us: 8 }
+    };
+    for n in 0..MAX_REVOKED {
+        shell.execute(&revoke(n)).unwrap();
+    }
+    let full = Err(Refusal::TooManyRevoked(name("ann")));
+    assert_eq!(shell.execute(&revoke(MAX_REVOKED)), full);
+    assert!(shell.execute(&revoke(0)).is_ok(), "it is there already");
+    let mut later = revoke(MAX_REVOKED);
+    if let Command::RevokeToken { now_us, .. } = &mut later {
+        *now_us = 2 * 86_400_000_000;
+    }
+    let decided = shell.decide(&Staged::default(), &later);
+    assert!(decided.is_ok(), "what has ended makes room");
+    let since_us = shell.view.folded().now().account("ann").unwrap().tokens_valid_from_us();
+    shell.execute(&Command::RevokeAllTokens { name: name("ann") }).unwrap();
+    let state = shell.view.folded().now();
+    assert_eq!(state.account_of_token("ann", None, since_us).err(), Some(Fallen::Superseded));
+    assert!(shell.execute(&revoke(MAX_REVOKED)).is_ok());
+}
+
+#[test]
+fn decisions_see_what_is_staged_and_forget_what_came_to_nothing() {
+    let mut shell = Shell::new();
+    shell.execute(&add("ann", admin())).unwrap();
+    let mut staged = Staged::default();
+    let decision = shell.decide(&staged, &add("bob", admin())).unwrap();
+    Access::stage(&mut staged, &decision, 1);
+    let refused = shell.decide(&staged, &add("bob", reader()));
+    assert_eq!(refused.unwrap_err(), Refusal::NameTaken(name("bob")));
+    let decision = shell.decide(&staged, &disable("ann")).unwrap();
+    Access::stage(&mut staged, &decision, 2);
+    assert!(matches!(shell.decide(&staged, &disable("bob")), Err(Refusal::LastAdmin(_))));
+    Access::settle(&mut staged, 2);
+    assert!(shell.decide(&staged, &disable("bob")).is_ok());
+    Access::settle(&mut staged, 1);
+    assert!(matches!(shell.decide(&staged, &disable("bob")), Err(Refusal::UnknownAccount(_))));
+    assert!(shell.view.folded().now().account("bob").is_none(), "answers do not see it");
+}
+
+fn command() -> impl Strategy<Value = Command> {
+    let names = prop::sample::select(vec!["ann", "bob", "eve"]);
+    (0..6u8, names, any::<bool>()).prop_map(|(kind, who, is_admin)| {
+        let roles = if is_admin { admin() } else { reader() };
+        match kind {
+            0 => add(who, roles),
+            1 => set(who, roles),
+            2 | 3 => disable(who),
+            4 => Command::Enable { name: name(who) },
+            _ => Command::SetPassword { name: name(who), password: hash(1) },
+        }
+    })
+}
+
+proptest! {
+    /// Deciders that do not know of each other (each has folded as much as it has folded): their
+    /// conditions alone keep an admin.
+    #[test]
+    fn there_is_always_an_admin(steps in prop::collection::vec((command(), 0..3u8), 1..60)) {
+        let mut shells = [Shell::new(), Shell::new()];
+        for (command, who) in steps {
+            let [one, other] = &mut shells;
+            if who == 2 {
+                one.fold();
+                continue;
+            }
+            // The second folds when the first does not, and both append to the first's log.
+            let (seen, decision) = if who == 0 {
+                (one.view.folded().position(), one.decide(&Staged::default(), &command))
+            } else {
+                other.log.clone_from(&one.log);
+                other.fold();
+                (other.view.folded().position(), other.decide(&Staged::default(), &command))
+            };
+            if let Ok(decision) = decision {
+                one.append(&decision, seen);
+            }
+            let mut fresh = Access::new();
+            one.log.iter().for_each(|entry| fresh.apply(entry));
+            let state = fresh.folded().now();
+            let has_admin = state
+                .accounts()
+                .any(|account| !account.is_disabled() && account.grants().are_admins());
+            prop_assert!(state.is_open() || has_admin);
+        }
+    }
+}

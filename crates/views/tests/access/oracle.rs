@@ -1,0 +1,106 @@
+//! The naive fold: each answer from the whole history, by its own reading of the events.
+
+use super::Entry;
+use serde_json::Value;
+
+#[derive(Debug, Default)]
+pub(crate) struct Oracle {
+    history: Vec<(u64, String, Vec<String>, Value)>,
+}
+
+/// What is known of an account.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Known {
+    pub(crate) password: Option<String>,
+    pub(crate) roles: Value,
+    pub(crate) disabled: bool,
+    pub(crate) valid_from_us: u64,
+}
+
+impl Oracle {
+    pub(crate) fn add(&mut self, entry: &Entry) {
+        let Entry { at_us, event, .. } = entry;
+        let data = serde_json::from_slice(&event.data).expect("the tests write JSON");
+        self.history.push((*at_us, event.event_type.clone(), event.tags.clone(), data));
+    }
+
+    fn of<'a>(
+        &'a self,
+        tag: &'a str,
+    ) -> impl Iterator<Item = &'a (u64, String, Vec<String>, Value)> {
+        self.history.iter().filter(move |(_, _, tags, _)| tags.iter().any(|t| t == tag))
+    }
+
+    /// Its events from its addition on.
+    fn account_events<'a>(
+        &'a self,
+        tag: &'a str,
+    ) -> impl Iterator<Item = &'a (u64, String, Vec<String>, Value)> {
+        self.of(tag).skip_while(|(_, event_type, ..)| event_type != "AccountAdded")
+    }
+
+    pub(crate) fn account(&self, name: &str) -> Option<Known> {
+        let tag = format!("account:{name}");
+        let (at_us, _, _, added) = self.account_events(&tag).next()?;
+        let last = |types: &[&str]| {
+            self.account_events(&tag).filter(|e| types.contains(&e.1.as_str())).last()
+        };
+        let text = |value: &Value| value["password"].as_str().map(str::to_owned);
+        let mut valid_from_us = *at_us;
+        for (at_us, event_type, _, data) in self.account_events(&tag) {
+            let ends = match event_type.as_str() {
+                "PasswordSet" | "AccountDisabled" => true,
+                "TokensRevoked" => data["id"].is_null(),
+                _ => false,
+            };
+            if ends {
+                valid_from_us = (*at_us).max(valid_from_us + 1);
+            }
+        }
+        Some(Known {
+            password: last(&["PasswordSet"]).map_or_else(|| text(added), |e| text(&e.3)),
+            roles: last(&["RolesSet"]).map_or(&added["roles"], |e| &e.3["roles"]).clone(),
+            disabled: last(&["AccountDisabled", "AccountEnabled"])
+                .is_some_and(|e| e.1 == "AccountDisabled"),
+            valid_from_us,
+        })
+    }
+
+    /// Whether a token counts: not revoked since, alone or with all.
+    pub(crate) fn token_counts(&self, name: &str, id: &str, since_us: u64) -> bool {
+        let Some(known) = self.account(name) else { return false };
+        let tag = format!("account:{name}");
+        // Alone, and nothing after it that made it needless to remember.
+        let mut revoked = false;
+        for (_, event_type, _, data) in self.account_events(&tag) {
+            match event_type.as_str() {
+                "PasswordSet" | "AccountDisabled" => revoked = false,
+                "TokensRevoked" if data["id"].is_null() => revoked = false,
+                "TokensRevoked" => revoked |= data["id"] == id,
+                _ => {}
+            }
+        }
+        !known.disabled && since_us >= known.valid_from_us && !revoked
+    }
+
+    /// The owner of a key that counts.
+    pub(crate) fn key_owner(&self, id: &str, now_us: u64) -> Option<String> {
+        let tag = format!("key:{id}");
+        let added = self.of(&tag).find(|e| {
+            let owner = e.2.iter().find_map(|tag| tag.strip_prefix("account:"));
+            // The owner has to be there by then.
+            e.1 == "KeyAdded"
+                && owner.is_some_and(|owner| {
+                    let tag = format!("account:{owner}");
+                    let before = self.history.iter().take_while(|other| !std::ptr::eq(*other, *e));
+                    before.filter(|e| e.2.contains(&tag)).any(|e| e.1 == "AccountAdded")
+                })
+        })?;
+        let revoked =
+            self.of(&tag).skip_while(|e| !std::ptr::eq(*e, added)).any(|e| e.1 == "KeyRevoked");
+        let over = added.3["expires_at"].as_u64().is_some_and(|us| us <= now_us);
+        let owner = added.2.iter().find_map(|tag| tag.strip_prefix("account:"))?;
+        let lives = self.account(owner).is_some_and(|known| !known.disabled);
+        (!revoked && !over && lives).then(|| owner.to_owned())
+    }
+}
