@@ -198,7 +198,7 @@ fn write_logs(out: &mut String, logs: &[(String, LogStats, Account)]) {
         ("conflicts_total", "counter", "Append conditions that failed.", |s| s.conflicts),
         ("replays_total", "counter", "Appends answered as replays.", |s| s.replays),
         ("batches_total", "counter", "Group commits made durable.", |s| s.batches),
-        ("barrier_microseconds_total", "counter", "Time in barriers.", |s| s.barrier_us),
+        ("barrier_microseconds_total", "counter", "Time in barriers.", |s| s.barriers_us.sum()),
     ];
     for (name, kind, help, pick) in figures {
         let _ = writeln!(
