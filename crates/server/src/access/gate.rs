@@ -429,3 +429,7 @@ impl From<NotLoggedIn> for Box<Problem> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;
