@@ -47,6 +47,16 @@ pub(crate) enum Needs {
     Role(Role),
 }
 
+impl fmt::Display for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Needs::Public => f.write_str("nothing"),
+            Needs::Account => f.write_str("an account"),
+            Needs::Role(role) => role.fmt(f),
+        }
+    }
+}
+
 /// Somebody whose password was right.
 #[derive(Debug, Clone)]
 pub(crate) struct LoggedIn {
