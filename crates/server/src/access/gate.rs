@@ -340,8 +340,19 @@ impl Gate {
                 attempt.settle(Outcome::NotTried, now_us);
                 Err(NotLoggedIn::Busy)
             }
-            (Ok(password::Verdict::Right | password::Verdict::RightButWeak), Some(account)) => {
+            (
+                Ok(right @ (password::Verdict::Right | password::Verdict::RightButWeak)),
+                Some(account),
+            ) => {
                 attempt.settle(Outcome::Right, now_us);
+                if right == password::Verdict::RightButWeak {
+                    // Not hashed anew: the event that sets a password ends the account's tokens.
+                    let account = account.name().as_str();
+                    tracing::info!(
+                        account,
+                        "the password is hashed with less than today; set it anew"
+                    );
+                }
                 Ok(LoggedIn {
                     account: account.name().clone(),
                     grants: Arc::clone(account.grants()),
