@@ -252,3 +252,6 @@ impl From<Box<Problem>> for Response {
 
 /// What a handler comes to.
 pub(crate) type Answer = Result<Response, Box<Problem>>;
+
+#[cfg(test)]
+mod access_tests;
