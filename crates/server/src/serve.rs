@@ -1,5 +1,6 @@
 //! `wellspring serve`: threads, listeners, signals, and an orderly end.
 
+use crate::access::Gate;
 use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
 use crate::http::{Shell, connection, routes};
@@ -72,6 +73,9 @@ fn serve(mut config: Config) -> Result<(), String> {
     config.max_connections = connections_that_fit(config.max_connections);
     let clock = crate::clock::system();
     let node = Node::open(&config, Arc::clone(&clock)).map_err(|e| e.to_string())?;
+    let accounts = node.access().ok_or("there is no system log")?;
+    let access = Arc::new(Gate::open(&config, Arc::clone(&clock), accounts)?);
+    check_exposure(&config, &access)?;
     let visitor_keys = VisitorKeys::open(&config.data, clock.wall_us()).map_err(|e| {
         format!("the key of visitors cannot be kept in {}: {e}", config.data.display())
     })?;
@@ -80,6 +84,7 @@ fn serve(mut config: Config) -> Result<(), String> {
     let stats = Arc::new(Stats::new(2 * config.threads, routes::TABLE.len()));
     let shell = Arc::new(Shell {
         node,
+        access,
         link_settings: LinkSettings::of(&config)?,
         body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
         stats,
@@ -124,6 +129,30 @@ fn serve(mut config: Config) -> Result<(), String> {
     tracing::info!("stopped");
     main.shutdown_background();
     Ok(())
+}
+
+/// Refuses to let other machines in where nobody has to say who he is, unless that is meant.
+fn check_exposure(config: &Config, access: &Gate) -> Result<(), String> {
+    let address = config.address()?;
+    if !access.is_open() {
+        return Ok(());
+    }
+    if address.ip().is_loopback() {
+        tracing::info!("there are no accounts: whoever reaches {address} may do everything");
+        return Ok(());
+    }
+    if config.insecure {
+        tracing::warn!(
+            "there are no accounts and {address} is not a loopback address: whoever reaches it may do everything"
+        );
+        return Ok(());
+    }
+    Err(format!(
+        "--listen {address} can be reached from other machines and there are no accounts; make one with \
+         `wellspring user add NAME --role admin --data {}`, listen on 127.0.0.1, or say --insecure if the \
+         network is private",
+        config.data.display()
+    ))
 }
 
 /// Request ids begin somewhere else at every start; they need not be secret.
