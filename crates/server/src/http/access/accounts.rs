@@ -50,9 +50,7 @@ pub(crate) async fn add(shell: Arc<Shell>, mut request: Request) -> Answer {
     let open = *request.principal.method() == Method::Open;
     let command = match (open, password) {
         // Whoever is let in because there are no accounts may make the first, and no other.
-        (true, Some(password)) => {
-            Command::AddFirstAccount { name: name.clone(), password, roles }
-        }
+        (true, Some(password)) => Command::AddFirstAccount { name: name.clone(), password, roles },
         (_, password) => Command::AddAccount { name: name.clone(), password, roles },
     };
     execute(&shell, &request, &[command]).await?;

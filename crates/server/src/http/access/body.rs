@@ -78,9 +78,7 @@ pub(super) fn read_login_form(body: &[u8]) -> Outcome<Login> {
             "username" => once(&mut username, 0, value.as_str().to_owned()),
             "password" => once(&mut password, 0, value),
             "grant_type" => once(&mut grant_type, 0, value.as_str().to_owned()),
-            "expires_in_s" => {
-                parse_life(&value).and_then(|seconds| once(&mut life_s, 0, seconds))
-            }
+            "expires_in_s" => parse_life(&value).and_then(|seconds| once(&mut life_s, 0, seconds)),
             "scope" => parse_scope(&value).and_then(|scope| once(&mut roles, 0, scope)),
             _ => Ok(()),
         };
@@ -238,7 +236,9 @@ impl End {
         match self {
             End::In(seconds) => Ok(now_us.saturating_add(seconds * 1_000_000)),
             End::At(moment_us) if moment_us > now_us => Ok(moment_us),
-            End::At(_) => Err(Fault::of("expires_at", 0, FaultKind::Rule("lies in the past".into()))),
+            End::At(_) => {
+                Err(Fault::of("expires_at", 0, FaultKind::Rule("lies in the past".into())))
+            }
         }
     }
 }
@@ -262,7 +262,9 @@ pub(super) fn read_key(body: &[u8]) -> Outcome<NewKey> {
         cursor.object(|key, value| {
             let at = value.at();
             match key {
-                "label" | "log" | "account" | "expires_at" | "expires_in_s" if value.null()? => Ok(()),
+                "label" | "log" | "account" | "expires_at" | "expires_in_s" if value.null()? => {
+                    Ok(())
+                }
                 "label" => once(&mut label, at, read_label(value)?),
                 "role" => once(&mut role, at, read_role(value)?),
                 "log" => once(&mut log, at, read_log(value)?),

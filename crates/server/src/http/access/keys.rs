@@ -4,6 +4,7 @@ use super::accounts::PAGE;
 use super::body::End;
 use super::{body, body_of, execute, is_admin, json, manager, optional_body_of, refusal};
 use crate::access::{Principal, api_key};
+use crate::http::json::Fault;
 use crate::http::params::{Params, negotiate, page_limit};
 use crate::http::problem::{self, Problem, of_fault};
 use crate::http::{Answer, JSON, Request, Response, Shell};
@@ -62,7 +63,7 @@ pub(crate) async fn add_key(shell: Arc<Shell>, mut request: Request) -> Answer {
     negotiate(&request, &[JSON])?;
     let own = manager(&request.principal)?.clone();
     let bytes = body_of(&mut request).await?;
-    let faulty = |fault| of_fault(&fault, &bytes);
+    let faulty = |fault: Box<Fault>| of_fault(&fault, &bytes);
     let body::NewKey { label, grant, end, account } = body::read_key(&bytes).map_err(faulty)?;
     let owner = account.unwrap_or_else(|| own.clone());
     if owner != own && !is_admin(&request.principal) {
@@ -92,7 +93,7 @@ pub(crate) async fn rotate_key(shell: Arc<Shell>, mut request: Request) -> Answe
     negotiate(&request, &[JSON])?;
     let old = key_of(&shell, &request)?;
     let bytes = optional_body_of(&mut request).await?;
-    let faulty = |fault| of_fault(&fault, &bytes);
+    let faulty = |fault: Box<Fault>| of_fault(&fault, &bytes);
     let body::Rotation { overlap_s, end } = body::read_rotation(&bytes).map_err(faulty)?;
     let now_us = shell.clock.wall_us();
     if old.is_revoked() || old.expires_at_us().is_some_and(|end_us| end_us <= now_us) {

@@ -20,7 +20,8 @@ pub(crate) async fn set_password(shell: Arc<Shell>, mut request: Request) -> Ans
         body::read_password(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
     let own = *manager(&request.principal)? == name;
     if !own && !is_admin(&request.principal) {
-        let detail = "one's own password can be set, and an admin of everything sets that of others";
+        let detail =
+            "one's own password can be set, and an admin of everything sets that of others";
         return Err(problem::FORBIDDEN.because(detail));
     }
     check(&password)?;

@@ -10,7 +10,8 @@ pub(super) fn unknown_account(name: &str) -> Box<Problem> {
 
 /// The answer about a key that is not there, or that is nothing to whoever asks.
 pub(super) fn unknown_key(id: &str) -> Box<Problem> {
-    problem::KEY_NOT_FOUND.because(format!("there is no key {id:?}; it is the id that is asked for"))
+    problem::KEY_NOT_FOUND
+        .because(format!("there is no key {id:?}; it is the id that is asked for"))
 }
 
 /// A command that was refused becomes an answer.
@@ -36,9 +37,7 @@ pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
             problem::TOO_MANY_ACCOUNTS.because(detail).limit(MAX_ACCOUNTS as u64)
         }
         Refusal::TooManyKeys => problem::TOO_MANY_KEYS.because(detail).limit(MAX_KEYS as u64),
-        Refusal::TooManyRevoked(_) => {
-            problem::INTERNAL.because(detail).limit(MAX_REVOKED as u64)
-        }
+        Refusal::TooManyRevoked(_) => problem::INTERNAL.because(detail).limit(MAX_REVOKED as u64),
         // Both are random: this is a miracle, and another try draws anew.
         Refusal::KeyTaken(_) | Refusal::SecretTaken => problem::INTERNAL.because(detail),
     }
