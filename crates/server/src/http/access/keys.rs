@@ -12,7 +12,7 @@ use std::sync::Arc;
 use wellspring_views::access::{AccountName, Command, Grant, Key, KeyId, Label};
 
 /// What a key is called that nobody gave a name.
-const NO_LABEL: &str = "no label";
+pub(crate) const NO_LABEL: &str = "no label";
 
 /// `GET /v1/keys`: one's own, or those of an account, or all.
 pub(crate) async fn list_keys(shell: Arc<Shell>, request: Request) -> Answer {

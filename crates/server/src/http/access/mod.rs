@@ -11,7 +11,7 @@ mod refusal;
 mod session;
 
 pub(crate) use accounts::{add, change, get, list};
-pub(crate) use keys::{add_key, get_key, list_keys, revoke_key, rotate_key};
+pub(crate) use keys::{NO_LABEL, add_key, get_key, list_keys, revoke_key, rotate_key};
 pub(crate) use login::token;
 pub(crate) use password::set_password;
 pub(crate) use session::{logout, me};
