@@ -21,10 +21,10 @@ const MAX_BYTES: u64 = 8_192;
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Credentials {
     /// A file with a token or an API key; otherwise the variable WELLSPRING_TOKEN, if it is set.
-    #[arg(long, value_name = "FILE", conflicts_with = "user")]
+    #[arg(long, value_name = "FILE", conflicts_with = "user", global = true)]
     token_file: Option<PathBuf>,
     /// Logs in as this account; the password is asked for on the terminal.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", global = true)]
     user: Option<String>,
 }
 
