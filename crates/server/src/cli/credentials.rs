@@ -74,8 +74,7 @@ impl Credentials {
             return Ok(Some(Authorization::Basic(user.clone(), password)));
         }
         if let Some(path) = &self.token_file {
-            let from = format!("--token-file {}", path.display());
-            return bearer(token_of(path)?, &from).map(Some);
+            return of_file(path).map(Some);
         }
         match env::var(VARIABLE).map(Zeroizing::new) {
             Ok(token) => bearer(token, VARIABLE).map(Some),
@@ -85,18 +84,18 @@ impl Credentials {
     }
 }
 
-/// The text of a file with a token.
+/// The token or API key in a file.
 ///
 /// # Errors
-/// It cannot be read, or is too long to be one.
-pub(crate) fn token_of(path: &Path) -> Result<Zeroizing<String>, Failure> {
+/// It cannot be read, or holds something else.
+pub(crate) fn of_file(path: &Path) -> Result<Authorization, Failure> {
     let from = format!("--token-file {}", path.display());
     let failed = |error| Failure::new(Code::NoInput, format!("{from}: {error}"));
     let mut text = Zeroizing::new(String::with_capacity(MAX_BYTES as usize + 1));
     File::open(path)
         .and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text))
         .map_err(failed)?;
-    if text.len() as u64 > MAX_BYTES { Err(no_token(&from)) } else { Ok(text) }
+    if text.len() as u64 > MAX_BYTES { Err(no_token(&from)) } else { bearer(text, &from) }
 }
 
 /// A token or an API key, without the white space around it.

@@ -22,11 +22,13 @@ pub(crate) async fn list_keys(shell: Arc<Shell>, request: Request) -> Answer {
     let account = match (params.one("account")?, is_admin(&request.principal)) {
         (Some(account), true) => Some(account),
         (None, true) => None,
-        (Some(account), false) if account != own.as_str() => {
-            let detail = "an admin of everything sees the keys of others";
-            return Err(problem::FORBIDDEN.because(detail));
-        }
-        (_, false) => Some(own.as_str()),
+        (asked, false) => match own {
+            Some(own) if asked.is_none_or(|asked| asked == own.as_str()) => Some(own.as_str()),
+            _ => {
+                let detail = "an admin of everything sees the keys of others";
+                return Err(problem::FORBIDDEN.because(detail));
+            }
+        },
     };
     let revoked = params.choice("revoked", &[("hide", false), ("show", true)])?.unwrap_or(false);
     let limit = page_limit(params.number("limit")?, PAGE.0, PAGE.1)? as usize;
@@ -61,12 +63,16 @@ pub(crate) async fn get_key(shell: Arc<Shell>, request: Request) -> Answer {
 pub(crate) async fn add_key(shell: Arc<Shell>, mut request: Request) -> Answer {
     Params::of(&request, &[])?;
     negotiate(&request, &[JSON])?;
-    let own = manager(&request.principal)?.clone();
+    let own = manager(&request.principal)?.cloned();
     let bytes = body_of(&mut request).await?;
     let faulty = |fault: Box<Fault>| of_fault(&fault, &bytes);
     let body::NewKey { label, grant, end, account } = body::read_key(&bytes).map_err(faulty)?;
-    let owner = account.unwrap_or_else(|| own.clone());
-    if owner != own && !is_admin(&request.principal) {
+    let is_own = account.is_none() || account == own;
+    let Some(owner) = account.or(own) else {
+        let detail = "account is missing: these credentials are of another issuer and have none";
+        return Err(problem::INVALID.because(detail).field("account"));
+    };
+    if !is_own && !is_admin(&request.principal) {
         let detail = "an admin of everything makes keys for others; leave account out";
         return Err(problem::FORBIDDEN.because(detail).field("account"));
     }
@@ -159,7 +165,7 @@ fn key_of(shell: &Shell, request: &Request) -> Result<Arc<Key>, Box<Problem>> {
     let own = manager(&request.principal)?;
     let state = shell.access.state();
     let key = KeyId::parse(&request.param).ok().and_then(|id| state.key(id.as_str()).cloned());
-    let visible = |key: &Arc<Key>| key.owner() == own || is_admin(&request.principal);
+    let visible = |key: &Arc<Key>| Some(key.owner()) == own || is_admin(&request.principal);
     key.filter(visible).ok_or_else(|| refusal::unknown_key(&request.param))
 }
 

@@ -75,15 +75,16 @@ fn no_accounts(what: &str) -> Box<Problem> {
     ))
 }
 
-/// The account of somebody who may change his password and his keys. Who finds a key must not
-/// be able to make others of it, nor to lock its owner out.
-fn manager(principal: &Principal) -> Result<&AccountName, Box<Problem>> {
-    match (principal.account(), principal.method()) {
-        (Some(_), Method::Key(_)) if !is_admin(principal) => Err(problem::FORBIDDEN.because(
+/// The account of somebody who may change his password and his keys; `None`: he has none, as another
+/// issuer says who he is. Who finds a key must not be able to make others of it, nor to lock its
+/// owner out.
+fn manager(principal: &Principal) -> Result<Option<&AccountName>, Box<Problem>> {
+    match principal.method() {
+        Method::Key(_) if !is_admin(principal) => Err(problem::FORBIDDEN.because(
             "an API key manages neither keys nor passwords nor accounts, unless it is one of an admin \
              of everything; use a token (POST /auth/token) or the password",
         )),
-        (Some(account), _) => Ok(account),
-        (None, _) => Err(no_accounts("there are no keys and no passwords")),
+        Method::None | Method::Open => Err(no_accounts("there are no keys and no passwords")),
+        _ => Ok(principal.account()),
     }
 }

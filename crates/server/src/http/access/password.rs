@@ -18,7 +18,7 @@ pub(crate) async fn set_password(shell: Arc<Shell>, mut request: Request) -> Ans
     let bytes = body_of(&mut request).await?;
     let body::NewPassword { password, current } =
         body::read_password(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
-    let own = *manager(&request.principal)? == name;
+    let own = manager(&request.principal)? == Some(&name);
     if !own && !is_admin(&request.principal) {
         let detail =
             "one's own password can be set, and an admin of everything sets that of others";

@@ -47,7 +47,10 @@ pub(crate) async fn logout(shell: Arc<Shell>, mut request: Request) -> Answer {
     let everywhere = body::read_logout(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
     let principal = Arc::clone(&request.principal);
     let Some(name) = principal.account().cloned() else {
-        return Err(no_accounts("there are no tokens to end"));
+        return Err(match principal.method() {
+            Method::None | Method::Open => no_accounts("there are no tokens to end"),
+            _ => problem::NO_TOKEN.because("the token is another issuer's, and ends there"),
+        });
     };
     let all = Command::RevokeAllTokens { name: name.clone() };
     let command = match principal.method() {
@@ -72,7 +75,7 @@ pub(crate) async fn logout(shell: Arc<Shell>, mut request: Request) -> Answer {
                  password"
             )));
         }
-        Method::None | Method::Open => return Err(no_accounts("there are no tokens to end")),
+        _ => return Err(no_accounts("there are no tokens to end")),
     };
     let mut ended = if command == all { "all" } else { "token" };
     match try_execute(&shell, &request, &[command]).await? {
