@@ -399,7 +399,7 @@ impl Drop for Node {
 }
 
 /// A folder that only its owner may look into, made if it is not there.
-fn keep_private(dir: &Path) -> std::io::Result<()> {
+pub(crate) fn keep_private(dir: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
     made.and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o700)))

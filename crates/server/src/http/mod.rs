@@ -2,6 +2,7 @@
 //! and what all handlers share. `connection` puts hyper under it; another
 //! transport could be put there without touching a handler (decision 0001).
 
+pub(crate) mod access;
 mod admin;
 mod append;
 pub(crate) mod body;
