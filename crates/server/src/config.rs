@@ -1,6 +1,7 @@
 //! What can be set: flags first, then `WELLSPRING_*`, then a TOML file, then the default.
 
 use crate::access::token::MAX_LIFE_S;
+use crate::audit;
 use crate::links::settings::{LinkSettings, ReferrerPolicy};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -108,6 +109,8 @@ settings! {
     /// Writes a line for every request at level info (else at debug).
     [num_args = 0..=1, default_missing_value = "true"]
     access_log: bool = "WELLSPRING_ACCESS_LOG", false;
+    /// What is kept of who did what, as events of the log system: off, changes (what needs the role operator or admin, logins, changes of accounts and keys, refusals), writes (what needs writer, too), all (reads, too).
+    audit: audit::Level = "WELLSPRING_AUDIT", audit::Level::Changes;
     /// Most logs.
     max_logs: usize = "WELLSPRING_MAX_LOGS", 256;
     /// Most connections at a time; further ones get 503.

@@ -24,6 +24,7 @@ pub(crate) mod params;
 pub(crate) mod problem;
 mod project;
 mod read;
+mod record;
 pub(crate) mod routes;
 mod stream;
 mod subscribe;
@@ -33,6 +34,7 @@ pub(crate) mod wire;
 pub(crate) use body::{Body, Source};
 
 use crate::access::{Gate, Principal};
+use crate::audit::{Audit, Caller};
 use crate::config::Config;
 use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
@@ -75,6 +77,8 @@ pub(crate) struct Shell {
     pub(crate) node: Node,
     /// Who may do what.
     pub(crate) access: Arc<Gate>,
+    /// Keeps who did what.
+    pub(crate) audit: Audit,
     /// The figures.
     pub(crate) stats: Arc<Stats>,
     /// What bodies being received may take of memory.
@@ -116,6 +120,7 @@ impl Shell {
             access: Arc::new(Gate::open(&config, Arc::clone(&clock), accounts).unwrap()),
             link_settings: LinkSettings::of(&config).unwrap(),
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
+            audit: Audit::new(config.audit),
             stats,
             stopping: watch::channel(false).1,
             long_reads: Arc::new(Semaphore::new(config.max_long_reads)),
@@ -190,6 +195,8 @@ pub(crate) struct Response {
     pub(crate) headers: Vec<(&'static str, String)>,
     /// The position it reflects, where a log is involved.
     pub(crate) position: Option<Position>,
+    /// Who it is for if the gate did not tell, for the audit alone.
+    pub(crate) caller: Option<Caller>,
     /// Its content.
     pub(crate) content: Content,
 }
@@ -202,6 +209,7 @@ impl Response {
             content_type: JSON,
             headers: Vec::new(),
             position: None,
+            caller: None,
             content: Content::Full(document.into()),
         }
     }
@@ -215,12 +223,18 @@ impl Response {
     pub(crate) fn stream(content_type: &'static str, chunks: stream::Chunks) -> Response {
         let content = Content::Stream(chunks);
         let headers = vec![("cache-control", "no-store".to_owned())];
-        Response { status: 200, content_type, headers, position: None, content }
+        Response { status: 200, content_type, headers, position: None, caller: None, content }
     }
 
     /// The same answer, reflecting `position`.
     pub(crate) fn at(mut self, position: Position) -> Response {
         self.position = Some(position);
+        self
+    }
+
+    /// The same answer, to somebody who has just said who he is.
+    pub(crate) fn told_to(mut self, caller: Caller) -> Response {
+        self.caller = Some(caller);
         self
     }
 
@@ -236,6 +250,7 @@ impl From<Box<Problem>> for Response {
         let mut response = Response {
             content_type: "application/problem+json",
             position: problem.position,
+            caller: problem.caller.clone(),
             ..Response::json(problem.kind.status, problem.to_json())
         };
         if let Some(seconds) = problem.retry_after_s() {
