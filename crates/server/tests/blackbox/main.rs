@@ -6,6 +6,7 @@
 mod account;
 mod append;
 mod bench;
+mod canary;
 mod client;
 mod crash;
 mod dialects;
@@ -20,6 +21,7 @@ mod ingest_original;
 mod ingest_pressure;
 #[cfg(target_os = "linux")]
 mod lean;
+mod lean_access;
 mod lifecycle;
 mod links;
 mod links_crash;
