@@ -134,7 +134,8 @@ impl Audit {
 
     /// What it counted.
     pub(crate) fn families(&self) -> Vec<Family> {
-        let counter = |name, help, count: &AtomicU64| Family::counter(name, help, count.load(Relaxed));
+        let counter =
+            |name, help, count: &AtomicU64| Family::counter(name, help, count.load(Relaxed));
         vec![
             counter(
                 "wellspring_audit_events_total",

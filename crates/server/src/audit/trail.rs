@@ -24,13 +24,7 @@ pub(super) struct Trail(Mutex<Option<Producer>>);
 
 impl Trail {
     /// Hands an event in. Held up by others that do the same, for the time of a copy; never by the disk.
-    pub(super) fn keep(
-        &self,
-        node: &Node,
-        event_type: &str,
-        tags: &[String],
-        data: &[u8],
-    ) -> Kept {
+    pub(super) fn keep(&self, node: &Node, event_type: &str, tags: &[String], data: &[u8]) -> Kept {
         let Ok(template) = EventTemplate::new(event_type, tags) else { return Kept::Shed };
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.is_none() {

@@ -5,6 +5,7 @@
 
 mod account;
 mod append;
+mod audit;
 mod bench;
 mod canary;
 mod client;
