@@ -3,6 +3,7 @@
 use crate::access::token::MAX_LIFE_S;
 use crate::audit;
 use crate::links::settings::{LinkSettings, ReferrerPolicy};
+use crate::otlp::Otlp;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -111,6 +112,8 @@ settings! {
     access_log: bool = "WELLSPRING_ACCESS_LOG", false;
     /// What is kept of who did what, as events of the log system: off, changes (what needs the role operator or admin, logins, changes of accounts and keys, refusals), writes (what needs writer, too), all (reads, too).
     audit: audit::Level = "WELLSPRING_AUDIT", audit::Level::Changes;
+    /// Share of requests whose trace begins here and is exported, 0 to 1. Who sends a traceparent decides for himself.
+    otlp_sample: f64 = "WELLSPRING_OTLP_SAMPLE", 0.01;
     /// Most logs.
     max_logs: usize = "WELLSPRING_MAX_LOGS", 256;
     /// Most connections at a time; further ones get 503.
@@ -176,6 +179,9 @@ settings! {
     [value_delimiter = ',']
     trusted_proxies: Vec<String> = "WELLSPRING_TRUSTED_PROXIES", Vec::new();
     optional
+    /// OpenTelemetry collector that figures and traces are exported to, e.g. http://127.0.0.1:4318 (OTLP over HTTP, as JSON). Only in programs built with the feature otlp.
+    otlp_endpoint: String = "WELLSPRING_OTLP_ENDPOINT";
+    optional
     /// Scheme and host of short URLs, e.g. https://go.example.com; not set: http and the Host of each request.
     link_base_url: String = "WELLSPRING_LINK_BASE_URL";
     optional
@@ -213,6 +219,7 @@ impl Config {
             return Err(format!("token_life_s must be from 1 to {MAX_LIFE_S}"));
         }
         LinkSettings::of(&config)?;
+        Otlp::open(&config)?;
         let zero = [config.heartbeat_ms, config.body_timeout_ms, config.header_timeout_ms];
         if zero.contains(&0) {
             return Err("timeouts and heartbeat_ms must not be 0".to_owned());

@@ -13,6 +13,7 @@ mod ingest;
 mod lean;
 mod links;
 mod node;
+mod otlp;
 mod random;
 mod serve;
 mod stats;

@@ -39,6 +39,7 @@ use crate::config::Config;
 use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
 use crate::node::Node;
+use crate::otlp::Otlp;
 use crate::stats::Stats;
 use body_memory::BodyMemory;
 use bytes::Bytes;
@@ -79,6 +80,8 @@ pub(crate) struct Shell {
     pub(crate) access: Arc<Gate>,
     /// Keeps who did what.
     pub(crate) audit: Audit,
+    /// Export of figures and traces.
+    pub(crate) otlp: Otlp,
     /// The figures.
     pub(crate) stats: Arc<Stats>,
     /// What bodies being received may take of memory.
@@ -121,6 +124,7 @@ impl Shell {
             link_settings: LinkSettings::of(&config).unwrap(),
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
             audit: Audit::new(config.audit),
+            otlp: Otlp::open(&config).unwrap(),
             stats,
             stopping: watch::channel(false).1,
             long_reads: Arc::new(Semaphore::new(config.max_long_reads)),
@@ -197,6 +201,9 @@ pub(crate) struct Response {
     pub(crate) position: Option<Position>,
     /// Who it is for if the gate did not tell, for the audit alone.
     pub(crate) caller: Option<Caller>,
+    /// When the log was handed something and when it had made it durable, on the monotonic clock, µs;
+    /// for the trace alone.
+    pub(crate) commit_us: Option<(u64, u64)>,
     /// Its content.
     pub(crate) content: Content,
 }
@@ -210,6 +217,7 @@ impl Response {
             headers: Vec::new(),
             position: None,
             caller: None,
+            commit_us: None,
             content: Content::Full(document.into()),
         }
     }
@@ -223,7 +231,8 @@ impl Response {
     pub(crate) fn stream(content_type: &'static str, chunks: stream::Chunks) -> Response {
         let content = Content::Stream(chunks);
         let headers = vec![("cache-control", "no-store".to_owned())];
-        Response { status: 200, content_type, headers, position: None, caller: None, content }
+        let full = Response::text(content_type, "");
+        Response { headers, content, ..full }
     }
 
     /// The same answer, reflecting `position`.
