@@ -58,6 +58,8 @@ pub(crate) struct Stats {
     pub(crate) subscribers: AtomicI64,
     /// Bytes of bodies being received.
     pub(crate) body_bytes: AtomicI64,
+    /// What is counted of TLS.
+    pub(crate) tls: crate::tls::Figures,
 }
 
 impl Stats {
@@ -70,6 +72,7 @@ impl Stats {
             refused: AtomicU64::new(0),
             subscribers: AtomicI64::new(0),
             body_bytes: AtomicI64::new(0),
+            tls: Default::default(),
         }
     }
 
@@ -138,6 +141,7 @@ impl Stats {
              wellspring_connections_refused_total {}",
             self.refused.load(Relaxed)
         );
+        self.tls.write(&mut out);
         out
     }
 

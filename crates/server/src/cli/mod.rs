@@ -24,6 +24,8 @@ mod tail;
 mod test_server;
 #[cfg(target_os = "linux")]
 pub(crate) mod top;
+mod transport;
+mod trust;
 mod wire;
 
 use exit::Failure;
@@ -62,16 +64,18 @@ pub(crate) struct Target {
     /// Name of the log.
     #[arg(long, default_value = "main")]
     pub(crate) log: String,
+    #[command(flatten)]
+    pub(crate) trust: trust::Trust,
 }
 
 impl Target {
     /// A client for the server; nothing is sent yet.
     ///
     /// # Errors
-    /// Usage, if the address is not one.
+    /// Usage, if the address is not one, or TLS cannot be spoken as asked for.
     pub(crate) fn client(&self) -> Result<client::Client, Failure> {
         let endpoint = endpoint::Endpoint::parse(&self.url).map_err(Failure::usage)?;
-        Ok(client::Client::new(endpoint))
+        client::Client::new(endpoint, &self.trust)
     }
 
     /// The path of a resource of the log, e.g. `events`.

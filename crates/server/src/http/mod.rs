@@ -35,6 +35,7 @@ use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::stats::Stats;
+use crate::tls::Tls;
 use body_memory::BodyMemory;
 use bytes::Bytes;
 use hyper::header::HeaderMap;
@@ -73,6 +74,8 @@ pub(crate) struct Shell {
     pub(crate) body_memory: BodyMemory,
     /// The settings of links.
     pub(crate) link_settings: LinkSettings,
+    /// How TLS is spoken, if it is.
+    pub(crate) tls: Option<Arc<Tls>>,
     /// The clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// Becomes true when the server stops.
@@ -104,6 +107,7 @@ impl Shell {
         Arc::new(Shell {
             node: Node::open(&config, Arc::clone(&clock)).unwrap(),
             link_settings: LinkSettings::of(&config).unwrap(),
+            tls: Tls::open(&config).unwrap(),
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
             stats,
             stopping: watch::channel(false).1,

@@ -142,6 +142,7 @@ fn event_of(field: &str, batch: &Batch) -> Option<String> {
 mod tests {
     use super::*;
     use crate::cli::test_server::{Reply, TestServer};
+    use crate::cli::trust::Trust;
 
     fn batch() -> Batch {
         Batch {
@@ -153,7 +154,11 @@ mod tests {
     }
 
     fn send(server: &TestServer) -> Result<Acknowledged, Failure> {
-        let target = Target { url: server.url().to_owned(), log: "main".to_owned() };
+        let target = Target {
+            url: server.url().to_owned(),
+            log: "main".to_owned(),
+            trust: Trust::default(),
+        };
         Sender::new(&target, Box::new(|_| ())).unwrap().send(&batch())
     }
 

@@ -2,7 +2,6 @@
 
 use super::sample::Sample;
 use crate::cli::client::{Client, Request};
-use crate::cli::endpoint::Endpoint;
 use crate::cli::exit::{Code, Failure};
 use std::time::Duration;
 use wellspring_load::engine::Clock;
@@ -19,8 +18,8 @@ pub(super) struct Poll {
 
 impl Poll {
     /// Nothing is sent yet.
-    pub(super) fn new(endpoint: Endpoint) -> Poll {
-        Poll { client: Client::new(endpoint).with_patience(PATIENCE), clock: Clock::start() }
+    pub(super) fn new(client: Client) -> Poll {
+        Poll { client: client.with_patience(PATIENCE), clock: Clock::start() }
     }
 
     /// One look.
@@ -65,7 +64,7 @@ mod tests {
             "/v1/ingest" => Reply::json(200, r#"{"overflow":"shed","partition_bytes":1}"#),
             _ => Reply::json(403, "{}"),
         });
-        Poll::new(Endpoint::parse(server.url()).unwrap()).sample()
+        Poll::new(server.client()).sample()
     }
 
     #[test]
