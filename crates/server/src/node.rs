@@ -1,5 +1,6 @@
 //! The logs of this process: where they are, which exist, opening and dropping them.
 
+use crate::access::SYSTEM_LOG;
 use crate::config::Config;
 use crate::http::routes;
 use crate::ingest::Account;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use wellspring_log::batcher::{self, Batcher};
 use wellspring_log::{Clock, Log, LogStats, OpenError, Options};
+use wellspring_views::access::Access;
 use wellspring_views::links::{self, Links};
 
 /// The log that is always there after a start.
@@ -98,6 +100,8 @@ struct Entry {
     batching: Arc<Mutex<Batching>>,
     /// Of the log `main` only: links are served from there.
     links: Option<Arc<Live<Links>>>,
+    /// Of the system log only: accounts are kept there.
+    access: Option<Arc<Live<Access>>>,
 }
 
 /// What a log has of a batcher.
@@ -123,7 +127,7 @@ impl Batching {
 }
 
 impl Node {
-    /// Opens every log under the data folder, and `main` in any case.
+    /// Opens every log under the data folder, `main` and the system log in any case.
     ///
     /// # Errors
     /// [`NodeError`]: a log that does not open stops the start, because serving without it would hide it.
@@ -157,6 +161,7 @@ impl Node {
             }
         }
         node.create(MAIN)?;
+        node.create(SYSTEM_LOG)?;
         Ok(node)
     }
 
@@ -206,6 +211,12 @@ impl Node {
         logs.get(MAIN)?.links.clone()
     }
 
+    /// The accounts.
+    pub(crate) fn access(&self) -> Option<Arc<Live<Access>>> {
+        let logs = self.logs.read().unwrap_or_else(PoisonError::into_inner);
+        logs.get(SYSTEM_LOG)?.access.clone()
+    }
+
     /// Links ever made, deleted ones included; `None` while nobody knows.
     pub(crate) fn link_count(&self) -> Option<u64> {
         self.links()?.folded().map(links::Folded::count)
@@ -215,8 +226,12 @@ impl Node {
     pub(crate) fn views(&self) -> Vec<(String, &'static str, Progress)> {
         let entries = self.entries().into_iter();
         let progress = |(name, entry): (String, Entry)| {
-            let links = entry.links?;
-            Some((name, links.name(), links.progress()))
+            let (view, progress) = match (&entry.links, &entry.access) {
+                (Some(links), _) => (links.name(), links.progress()),
+                (None, Some(access)) => (access.name(), access.progress()),
+                (None, None) => return None,
+            };
+            Some((name, view, progress))
         };
         entries.filter_map(progress).collect()
     }
@@ -250,7 +265,8 @@ impl Node {
         if self.get(name).is_some() {
             return Ok(false);
         }
-        if self.all().len() >= self.max_logs {
+        let own = self.get(SYSTEM_LOG).iter().count();
+        if name != SYSTEM_LOG && self.all().len() - own >= self.max_logs {
             return Err(NodeError::TooMany(self.max_logs));
         }
         self.open_log(name)?;
@@ -286,6 +302,10 @@ impl Node {
 
     fn open_log(&self, name: &str) -> Result<(), NodeError> {
         let path = self.dir.join(name);
+        if name == SYSTEM_LOG {
+            // From what is kept of a weak password it could be guessed.
+            keep_private(&path).map_err(io(&path, "keeping others out of"))?;
+        }
         let log = Log::open(&path, self.options.clone())
             .map_err(|error| NodeError::Open { log: name.to_owned(), error })?;
         // The folder's own entry must survive a power loss, or acknowledged events would go with it.
@@ -294,8 +314,15 @@ impl Node {
             MAIN => Some(self.open_links(&log, &path)?),
             _ => None,
         };
+        let access = match name {
+            SYSTEM_LOG => {
+                let clock = Arc::clone(&self.options.clock);
+                Some(Live::open(log.clone(), &path, (), clock).map_err(NodeError::View)?)
+            }
+            _ => None,
+        };
         let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);
-        logs.insert(name.to_owned(), Entry { log, batching: Arc::default(), links });
+        logs.insert(name.to_owned(), Entry { log, batching: Arc::default(), links, access });
         Ok(())
     }
 
@@ -351,6 +378,9 @@ impl Entry {
         if let Some(links) = &self.links {
             links.close();
         }
+        if let Some(access) = &self.access {
+            access.close();
+        }
         events_lost
     }
 }
@@ -360,8 +390,16 @@ impl Drop for Node {
         // Their threads hold the logs.
         for (_, entry) in self.entries() {
             entry.links.iter().for_each(|links| links.discard());
+            entry.access.iter().for_each(|access| access.discard());
         }
     }
+}
+
+/// A folder that only its owner may look into, made if it is not there.
+fn keep_private(dir: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o700)))
 }
 
 fn sync_dir(dir: &Path) -> Result<(), NodeError> {

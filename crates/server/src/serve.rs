@@ -1,5 +1,6 @@
 //! `wellspring serve`: threads, listeners, signals, and an orderly end.
 
+use crate::access::Gate;
 use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
 use crate::http::{Shell, connection, routes};
@@ -67,6 +68,9 @@ fn init_logging(config: &Config) -> Result<(), String> {
 }
 
 fn serve(mut config: Config) -> Result<(), String> {
+    if !config.core_dumps {
+        forbid_core_dumps();
+    }
     if config.threads == 0 {
         config.threads = std::thread::available_parallelism().map_or(1, usize::from);
     }
@@ -74,6 +78,9 @@ fn serve(mut config: Config) -> Result<(), String> {
     let clock = crate::clock::system();
     let tls = Tls::open(&config)?;
     let node = Node::open(&config, Arc::clone(&clock)).map_err(|e| e.to_string())?;
+    let accounts = node.access().ok_or("there is no system log")?;
+    let access = Arc::new(Gate::open(&config, Arc::clone(&clock), accounts)?);
+    check_exposure(&config, &access)?;
     let visitor_keys = VisitorKeys::open(&config.data, clock.wall_us()).map_err(|e| {
         format!("the key of visitors cannot be kept in {}: {e}", config.data.display())
     })?;
@@ -82,6 +89,7 @@ fn serve(mut config: Config) -> Result<(), String> {
     let stats = Arc::new(Stats::new(2 * config.threads, routes::TABLE.len()));
     let shell = Arc::new(Shell {
         node,
+        access,
         link_settings: LinkSettings::of(&config)?,
         tls,
         body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
@@ -130,9 +138,49 @@ fn serve(mut config: Config) -> Result<(), String> {
     Ok(())
 }
 
+/// Refuses to let other machines in where nobody has to say who he is, unless that is meant.
+fn check_exposure(config: &Config, access: &Gate) -> Result<(), String> {
+    let address = config.address()?;
+    if !access.is_open() {
+        return Ok(());
+    }
+    if address.ip().is_loopback() {
+        tracing::info!("there are no accounts: whoever reaches {address} may do everything");
+        return Ok(());
+    }
+    if config.insecure {
+        tracing::warn!(
+            "there are no accounts and {address} is not a loopback address: whoever reaches it may do everything"
+        );
+        return Ok(());
+    }
+    Err(format!(
+        "--listen {address} can be reached from other machines and there are no accounts; make one with \
+         `wellspring user add NAME --role admin --data {}`, listen on 127.0.0.1, or say --insecure if the \
+         network is private",
+        config.data.display()
+    ))
+}
+
 /// Request ids begin somewhere else at every start; they need not be secret.
 fn first_request_id(wall_us: u64) -> u64 {
     wall_us.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(std::process::id()) << 32
+}
+
+/// Memory holds tokens, keys and what passwords were sent: no crash is to leave it in a file, nor may
+/// another process of the same user read it.
+fn forbid_core_dumps() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Core).maximum;
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum });
+    // Where cores are piped to a program the limit means nothing.
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+            tracing::warn!(%error, "core dumps cannot be forbidden");
+        }
+    }
 }
 
 /// Raises the limit on descriptors as far as allowed; gives the connections that fit under it.

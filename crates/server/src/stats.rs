@@ -30,6 +30,11 @@ pub(crate) fn enter_thread(index: usize) {
     SHARD.set(index);
 }
 
+/// The calling thread's shard: each serving thread has its own.
+pub(crate) fn thread() -> usize {
+    SHARD.get()
+}
+
 /// Counts a connection as open.
 pub(crate) struct OpenConnection(Arc<Stats>);
 

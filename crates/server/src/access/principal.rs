@@ -27,6 +27,8 @@ pub(crate) enum Proof {
 /// How somebody showed who he is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Method {
+    /// He did not, on a route for everybody.
+    None,
     /// Nobody has to: there are no accounts.
     Open,
     /// With a token.
@@ -111,6 +113,12 @@ impl Proof {
 }
 
 impl Principal {
+    /// Somebody who has not said who he is, and may nothing that needs a role.
+    pub(crate) fn nobody() -> Principal {
+        let held = Arc::default();
+        Principal { account: None, method: Method::None, held, most: None, until_us: None }
+    }
+
     /// Anybody, as long as there are no accounts; `None`: there are some.
     pub(crate) fn anybody(state: &State) -> Option<Principal> {
         state.is_open().then(|| Principal {
@@ -143,6 +151,11 @@ impl Principal {
         let log = log.filter(|log| *log != SYSTEM_LOG);
         let held = self.held.role_on(log)?;
         self.most.as_ref().map_or(Some(held), |most| Some(held.min(most.role_on(log)?)))
+    }
+
+    /// Whether he may read a log.
+    pub(crate) fn may_read(&self, log: &str) -> bool {
+        self.may(Role::Reader, Some(log)) == Verdict::Allowed
     }
 
     /// Whether he may do what needs a role on a log, or on what is no log's (`None`).

@@ -197,7 +197,11 @@ async fn serve_request(
         activity.http2.store(true, Relaxed);
     }
     let (parts, incoming) = request.into_parts();
+    let forwarded = parts.headers.get_all("x-forwarded-for");
+    let forwarded = forwarded.into_iter().map(|value| value.as_bytes());
     let request = super::Request {
+        client: shell.link_settings.proxies.client(peer, forwarded),
+        principal: shell.access.nobody(),
         method: parts.method,
         uri: parts.uri,
         version: parts.version,

@@ -3,13 +3,15 @@
 
 use super::params::percent_decode;
 use super::problem::{self, Problem};
-use super::routes::{Found, Lookup, Router, Scope, TABLE};
+use super::routes::{Found, Lookup, Route, Router, Scope, TABLE};
 use super::{Answer, Content, Request, Response, Shell, links};
+use crate::access::{Needs, SYSTEM_LOG};
 use crate::node::is_name;
 use hyper::{Method, Version};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use wellspring_log::Log;
+use wellspring_views::access::Role;
 
 /// Answers a request, whatever it is.
 pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
@@ -43,7 +45,11 @@ async fn run(shell: &Arc<Shell>, mut request: Request) -> (usize, Option<Log>, A
         Err(answer) => return (TABLE.len(), None, answer),
     };
     let route = &TABLE[found.route];
-    if let Err(problem) = prepare(shell, &mut request, &found, route.scope) {
+    let prepared = match name(&mut request, &found) {
+        Ok(()) => prepare(shell, &mut request, route).await,
+        Err(problem) => Err(problem),
+    };
+    if let Err(problem) = prepared {
         return (found.route, None, Err(in_words_of(route.scope, problem)));
     }
     let log = request.log.clone();
@@ -82,15 +88,30 @@ fn find(shell: &Shell, request: &Request) -> Result<Found, Answer> {
     }
 }
 
-fn prepare(
-    shell: &Shell,
-    request: &mut Request,
-    found: &Found,
-    scope: Scope,
-) -> Result<(), Box<Problem>> {
+/// Decodes the names in the path.
+fn name(request: &mut Request, found: &Found) -> Result<(), Box<Problem>> {
     request.param = percent_decode(&found.param, false)?;
-    if scope != Scope::Node {
-        request.log_name = percent_decode(&found.log, false)?;
+    request.log_name = percent_decode(&found.log, false)?;
+    Ok(())
+}
+
+/// Lets the request in if it may, and finds the log it is about. In this order: who may not learn
+/// of a log is not told whether there is one.
+async fn prepare(shell: &Shell, request: &mut Request, route: &Route) -> Result<(), Box<Problem>> {
+    let log = match route.scope {
+        Scope::Node => route.path.ends_with("{log}").then_some(&request.param),
+        _ => Some(&request.log_name),
+    };
+    let log = log.map(String::as_str);
+    let admitted = shell.access.admit(&request.headers, request.client, route.needs, log).await;
+    let is_kept = log == Some(SYSTEM_LOG) && route.needs > Needs::Role(Role::Reader);
+    request.principal = admitted?;
+    if is_kept {
+        let detail = "the system log keeps accounts and what was done; it can be read, and the \
+                      server alone writes it";
+        return Err(problem::SYSTEM_LOG_KEPT.because(detail));
+    }
+    if route.scope != Scope::Node {
         request.log = Some(&request.log_name)
             .filter(|name| is_name(name))
             .and_then(|name| shell.node.get(name));

@@ -25,16 +25,18 @@ impl From<NodeError> for Box<Problem> {
     }
 }
 
-/// `GET /v1/logs`.
+/// `GET /v1/logs`: those that the principal may read.
 pub(crate) async fn list(shell: Arc<Shell>, request: Request) -> Answer {
     Params::of(&request, &[])?;
     let out = elsewhere(move || -> Result<Vec<u8>, ReadError> {
         let mut out = b"{\"logs\":[".to_vec();
-        for (i, (name, log)) in shell.node.all().iter().enumerate() {
+        let all = shell.node.all().into_iter();
+        let visible = all.filter(|(name, _)| request.principal.may_read(name));
+        for (i, (name, log)) in visible.enumerate() {
             if i > 0 {
                 out.push(b',');
             }
-            push_log(&mut out, name, log)?;
+            push_log(&mut out, &name, &log)?;
         }
         out.extend_from_slice(b"]}");
         Ok(out)

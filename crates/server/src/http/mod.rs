@@ -30,6 +30,7 @@ pub(crate) mod wire;
 
 pub(crate) use body::{Body, Source};
 
+use crate::access::{Gate, Principal};
 use crate::config::Config;
 use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
@@ -57,6 +58,9 @@ pub(crate) const MAX_WAIT_MS: u64 = 60_000;
 /// Longest time to live of a lease, in ms.
 pub(crate) const MAX_LEASE_TTL_MS: u64 = 3_600_000;
 
+/// What a client without credentials that count is asked for (RFC 9110, 11.6.1).
+const CHALLENGE: &str = r#"Bearer realm="wellspring", Basic realm="wellspring", charset="UTF-8""#;
+
 /// Content types spoken here.
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const NDJSON: &str = "application/x-ndjson";
@@ -68,6 +72,8 @@ pub(crate) struct Shell {
     pub(crate) config: Config,
     /// The logs.
     pub(crate) node: Node,
+    /// Who may do what.
+    pub(crate) access: Arc<Gate>,
     /// The figures.
     pub(crate) stats: Arc<Stats>,
     /// What bodies being received may take of memory.
@@ -103,9 +109,12 @@ impl Shell {
     pub(crate) fn for_tests(data: &std::path::Path, flags: &[&str]) -> Arc<Shell> {
         let config = Config::for_tests(&[&["--data", data.to_str().unwrap()], flags].concat());
         let clock = crate::clock::system();
-        let stats = Arc::new(Stats::new(1, 1));
+        let stats = Arc::new(Stats::new(1, routes::TABLE.len()));
+        let node = Node::open(&config, Arc::clone(&clock)).unwrap();
+        let accounts = node.access().unwrap();
         Arc::new(Shell {
-            node: Node::open(&config, Arc::clone(&clock)).unwrap(),
+            node,
+            access: Arc::new(Gate::open(&config, Arc::clone(&clock), accounts).unwrap()),
             link_settings: LinkSettings::of(&config).unwrap(),
             tls: Tls::open(&config).unwrap(),
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
@@ -134,6 +143,10 @@ pub(crate) struct Request {
     pub(crate) headers: HeaderMap,
     /// Who is at the other end of the connection, if known. Not necessarily the client: proxies.
     pub(crate) peer: Option<IpAddr>,
+    /// Who the client is when trusted proxies are believed.
+    pub(crate) client: Option<IpAddr>,
+    /// Whom it is from.
+    pub(crate) principal: Arc<Principal>,
     /// Its body, not yet read.
     pub(crate) body: Body,
     /// The decoded variable part of the path that is not the log's name.
@@ -233,9 +246,15 @@ impl From<Box<Problem>> for Response {
         if let Some(allow) = problem.allow {
             response.headers.push(("allow", allow));
         }
+        if response.status == 401 {
+            response.headers.push(("www-authenticate", CHALLENGE.to_owned()));
+        }
         response
     }
 }
 
 /// What a handler comes to.
 pub(crate) type Answer = Result<Response, Box<Problem>>;
+
+#[cfg(test)]
+mod access_tests;

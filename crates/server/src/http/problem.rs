@@ -48,6 +48,10 @@ kinds! {
     HOST_REFUSED 400 "host-refused" "No link may lead to this host" Retry::No;
     OWN_HOST 400 "own-host" "A link may not lead back here" Retry::No;
     BAD_CODE 400 "bad-code" "This cannot be a code" Retry::No;
+    MALFORMED_CREDENTIALS 400 "malformed-credentials" "The credentials cannot be understood" Retry::No;
+    UNAUTHENTICATED 401 "unauthenticated" "This needs credentials that count" Retry::No;
+    FORBIDDEN 403 "forbidden" "The credentials are not for this" Retry::No;
+    SYSTEM_LOG_KEPT 403 "system-log" "The server alone writes the system log" Retry::No;
     LINK_NOT_FOUND 404 "link-not-found" "There is no such link" Retry::No;
     NOT_FOUND 404 "not-found" "There is nothing here" Retry::No;
     LOG_NOT_FOUND 404 "log-not-found" "There is no such log" Retry::No;
@@ -70,6 +74,7 @@ kinds! {
     INVALID 422 "invalid" "A field breaks a rule" Retry::No;
     KEY_REUSED 422 "idempotency-key-reused" "The idempotency key was used with another body" Retry::No;
     ALIAS_RESERVED 422 "alias-reserved" "The alias is reserved" Retry::No;
+    TOO_MANY_LOGINS 429 "too-many-logins" "Too many logins" Retry::Seconds(1);
     TOO_MANY_LINKS 429 "too-many-links" "One client made too many links" Retry::Seconds(1);
     TOO_MANY_LEASES 429 "too-many-leases" "There are too many leases" Retry::Seconds(1);
     INGEST_FULL 429 "ingest-full" "As much is waiting to be stored as may be" Retry::Seconds(1);

@@ -1,13 +1,15 @@
-//! Every route there is. The router and the OpenAPI document are both made from
-//! this table, so neither can know what the other does not.
+//! Every route there is, and who may call it. The router, the check of access and the OpenAPI
+//! document are all made from this table, so none can know what another does not.
 
 use super::{Answer, Request, Shell};
 use super::{admin, append, dialects, ingest, leases, links, logs, openapi, project, read, views};
+use crate::access::Needs;
 use crate::node::MAIN;
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use wellspring_views::access::Role;
 
 /// What a handler gives back.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
@@ -37,6 +39,8 @@ pub(crate) struct Route {
     pub(crate) path: &'static str,
     /// What it is about.
     pub(crate) scope: Scope,
+    /// Who may call it.
+    pub(crate) needs: Needs,
     /// Who answers.
     pub(crate) handler: Handler,
     /// What it does, in a sentence.
@@ -49,14 +53,27 @@ pub(crate) struct Route {
     pub(crate) gives: &'static str,
 }
 
+macro_rules! needs {
+    (Public) => {
+        Needs::Public
+    };
+    (Account) => {
+        Needs::Account
+    };
+    ($role:ident) => {
+        Needs::Role(Role::$role)
+    };
+}
+
 macro_rules! table {
-    ($($method:ident $path:literal $scope:ident $handler:path: $what:literal
+    ($($method:ident $path:literal $scope:ident $needs:ident $handler:path: $what:literal
         ? [$($param:literal),*] $takes:literal => $gives:literal;)*) => {
         /// The table.
         pub(crate) static TABLE: &[Route] = &[$(Route {
             method: stringify!($method),
             path: $path,
             scope: Scope::$scope,
+            needs: needs!($needs),
             handler: |shell, request| Box::pin($handler(shell, request)),
             what: $what,
             params: &[$($param),*],
@@ -67,77 +84,77 @@ macro_rules! table {
 }
 
 table! {
-    POST "/v1/append" Log append::append:
+    POST "/v1/append" Log Writer append::append:
         "Appends events, all or none, if the condition holds. With application/x-ndjson: bulk, one event a line, streamed, atomic per batch of at most 1000 lines."
         ? [] "Append" => "Appended";
-    POST "/e" Main ingest::post:
+    POST "/e" Main Writer ingest::post:
         "Takes an event in: the body is its data, one JSON value or any bytes; with application/x-ndjson an event a line, all or none. Answers 202 when it is in memory; with ack=durable when it is on disk."
         ? ["type", "tag", "ack"] "Anything" => "Taken";
-    GET "/e" Main ingest::up: "Whether events are taken in." ? [] "" => "Up";
-    POST "/v1/e" Log ingest::post: "As POST /e." ? ["type", "tag", "ack"] "Anything" => "Taken";
-    GET "/v1/ingest" Log ingest::account:
+    GET "/e" Main Public ingest::up: "Whether events are taken in." ? [] "" => "Up";
+    POST "/v1/e" Log Writer ingest::post: "As POST /e." ? ["type", "tag", "ack"] "Anything" => "Taken";
+    GET "/v1/ingest" Log Reader ingest::account:
         "What was accepted before it was durable, and what became of it."
         ? ["consistency", "wait_ms"] "" => "IngestAccount";
-    GET "/v1/events" Log read::get_events:
+    GET "/v1/events" Log Reader read::get_events:
         "Reads events in order: a JSON page, an NDJSON stream without limit, or a subscription as server-sent events."
         ? ["type", "tag", "query", "after", "limit", "order", "consistency", "wait_ms"] "" => "Events";
-    POST "/v1/query" Log read::post_query: "As GET events, with the query in the body."
+    POST "/v1/query" Log Reader read::post_query: "As GET events, with the query in the body."
         ? ["consistency", "wait_ms"] "Read" => "Events";
-    GET "/v1/events/{position}" Log read::get_event: "One event by position."
+    GET "/v1/events/{position}" Log Reader read::get_event: "One event by position."
         ? ["consistency", "wait_ms"] "" => "Event";
-    GET "/v1/events/by-id/{uuid}" Log read::get_event_by_id: "One event by its id."
+    GET "/v1/events/by-id/{uuid}" Log Reader read::get_event_by_id: "One event by its id."
         ? ["consistency", "wait_ms"] "" => "Event";
-    GET "/v1/head" Log admin::head: "The last position." ? ["consistency", "wait_ms"] "" => "Head";
-    GET "/v1/types" Log admin::types: "All types with their counts."
+    GET "/v1/head" Log Reader admin::head: "The last position." ? ["consistency", "wait_ms"] "" => "Head";
+    GET "/v1/types" Log Reader admin::types: "All types with their counts."
         ? ["consistency", "wait_ms"] "" => "Types";
-    GET "/v1/tags" Log admin::tags: "Tags with their counts, in byte order."
+    GET "/v1/tags" Log Reader admin::tags: "Tags with their counts, in byte order."
         ? ["prefix", "after", "limit", "consistency", "wait_ms"] "" => "Tags";
-    POST "/v1/project" Log project::project:
+    POST "/v1/project" Log Reader project::project:
         "Folds events into states in one read and gives the append condition that protects the decision."
         ? ["consistency", "wait_ms"] "Project" => "Projected";
-    POST "/v1/leases/{name}" Log leases::acquire: "Takes an exclusive lease with a fencing token."
+    POST "/v1/leases/{name}" Log Writer leases::acquire: "Takes an exclusive lease with a fencing token."
         ? [] "Acquire" => "Lease";
-    PUT "/v1/leases/{name}" Log leases::renew: "Renews a lease." ? [] "Renew" => "Lease";
-    DELETE "/v1/leases/{name}" Log leases::release: "Ends a lease; token in the body or the URL."
+    PUT "/v1/leases/{name}" Log Writer leases::renew: "Renews a lease." ? [] "Renew" => "Lease";
+    DELETE "/v1/leases/{name}" Log Writer leases::release: "Ends a lease; token in the body or the URL."
         ? ["token"] "Release" => "";
-    GET "/v1/logs" Node logs::list: "All logs with size, head and term counts." ? [] "" => "Logs";
-    PUT "/v1/logs/{log}" Node logs::create: "Makes a log." ? [] "" => "Log";
-    GET "/v1/logs/{log}" Node logs::get: "One log with size, head and term counts." ? [] "" => "Log";
-    DELETE "/v1/logs/{log}" Node logs::delete: "Drops a log with everything in it."
+    GET "/v1/logs" Node Account logs::list: "All logs with size, head and term counts." ? [] "" => "Logs";
+    PUT "/v1/logs/{log}" Node Admin logs::create: "Makes a log." ? [] "" => "Log";
+    GET "/v1/logs/{log}" Node Reader logs::get: "One log with size, head and term counts." ? [] "" => "Log";
+    DELETE "/v1/logs/{log}" Node Admin logs::delete: "Drops a log with everything in it."
         ? ["confirm"] "" => "";
-    GET "/v1/views" Node views::list: "How far each view is: state, position, lag." ? [] "" => "Views";
-    GET "/health" Node admin::health: "Whether the process is healthy." ? [] "" => "Health";
-    GET "/health/live" Node admin::health: "Whether the process lives." ? [] "" => "Health";
-    GET "/health/ready" Node admin::ready: "Whether the process takes requests." ? [] "" => "Health";
-    GET "/metrics" Node admin::metrics: "Figures in the Prometheus text format." ? [] "" => "";
-    GET "/openapi.json" Node openapi::document: "This document." ? [] "" => "";
-    GET "/problems/{slug}" Node admin::problem: "What a problem type means." ? [] "" => "";
-    POST "/append" Main dialects::append: "Append, DCB dialect: always 200."
+    GET "/v1/views" Node Account views::list: "How far each view is: state, position, lag." ? [] "" => "Views";
+    GET "/health" Node Public admin::health: "Whether the process is healthy." ? [] "" => "Health";
+    GET "/health/live" Node Public admin::health: "Whether the process lives." ? [] "" => "Health";
+    GET "/health/ready" Node Public admin::ready: "Whether the process takes requests." ? [] "" => "Health";
+    GET "/metrics" Node Operator admin::metrics: "Figures in the Prometheus text format." ? [] "" => "";
+    GET "/openapi.json" Node Public openapi::document: "This document." ? [] "" => "";
+    GET "/problems/{slug}" Node Public admin::problem: "What a problem type means." ? [] "" => "";
+    POST "/append" Main Writer dialects::append: "Append, DCB dialect: always 200."
         ? [] "DialectAppend" => "DialectAppended";
-    GET "/read" Main dialects::get_read: "Read, DCB dialect." ? ["query", "options"] "" => "DialectEvents";
-    POST "/read" Main dialects::post_read: "Count and last position, go-crablet dialect."
+    GET "/read" Main Reader dialects::get_read: "Read, DCB dialect." ? ["query", "options"] "" => "DialectEvents";
+    POST "/read" Main Reader dialects::post_read: "Count and last position, go-crablet dialect."
         ? [] "DialectRead" => "DialectCount";
-    POST "/project" Main dialects::project: "Counts per projector, go-crablet dialect."
+    POST "/project" Main Reader dialects::project: "Counts per projector, go-crablet dialect."
         ? [] "DialectProject" => "DialectProjected";
-    POST "/cleanup" Dev dialects::cleanup: "Empties the log main." ? [] "" => "";
-    POST "/load-test-data" Dev dialects::load_test_data: "Appends example events."
+    POST "/cleanup" Dev Admin dialects::cleanup: "Empties the log main." ? [] "" => "";
+    POST "/load-test-data" Dev Admin dialects::load_test_data: "Appends example events."
         ? ["size"] "" => "";
-    POST "/api/urls" Links links::create:
+    POST "/api/urls" Links Writer links::create:
         "Makes a link. With application/x-ndjson: bulk, one link a line, streamed, atomic per batch of at most 250 lines."
         ? [] "LinkToCreate" => "Link";
-    GET "/api/urls" Links links::list: "Links, newest first, page by page."
+    GET "/api/urls" Links Reader links::list: "Links, newest first, page by page."
         ? ["limit", "after", "order", "tag", "search", "consistency", "wait_ms"] "" => "Links";
-    GET "/api/urls/{code}" Links links::details: "A link and its clicks so far."
+    GET "/api/urls/{code}" Links Reader links::details: "A link and its clicks so far."
         ? ["consistency", "wait_ms"] "" => "LinkDetails";
-    PATCH "/api/urls/{code}" Links links::change: "Changes a link."
+    PATCH "/api/urls/{code}" Links Writer links::change: "Changes a link."
         ? [] "LinkChange" => "LinkDetails";
-    DELETE "/api/urls/{code}" Links links::delete: "Deletes a link. Its code is never given again."
+    DELETE "/api/urls/{code}" Links Writer links::delete: "Deletes a link. Its code is never given again."
         ? [] "" => "";
-    GET "/api/urls/{code}/stats" Links links::stats: "Clicks over time, referrers and user agents."
+    GET "/api/urls/{code}/stats" Links Reader links::stats: "Clicks over time, referrers and user agents."
         ? ["bucket", "from", "to", "consistency", "wait_ms"] "" => "LinkStats";
     // Last, as they look like much else.
-    GET "/{code}.qr" Links links::qr: "The short URL as a QR code, an SVG." ? ["size"] "" => "";
-    GET "/{code}" Links links::redirect: "Leads to a link's target and counts the click." ? [] "" => "";
+    GET "/{code}.qr" Links Public links::qr: "The short URL as a QR code, an SVG." ? ["size"] "" => "";
+    GET "/{code}" Links Public links::redirect: "Leads to a link's target and counts the click." ? [] "" => "";
 }
 
 /// First segments of routes to come, and words that people expect not to lead away.

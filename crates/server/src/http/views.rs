@@ -34,16 +34,18 @@ impl From<ExecuteError> for Box<Problem> {
     }
 }
 
-/// Every view with its state, position and lag.
+/// Every view of a log that the principal may read, with its state, position and lag.
 pub(crate) async fn list(shell: Arc<Shell>, request: Request) -> Answer {
     Params::of(&request, &[])?;
     negotiate(&request, &[JSON])?;
     let mut out = b"{\"views\":[".to_vec();
-    for (i, (log, view, progress)) in shell.node.views().iter().enumerate() {
+    let views = shell.node.views().into_iter();
+    let visible = views.filter(|(log, ..)| request.principal.may_read(log));
+    for (i, (log, view, progress)) in visible.enumerate() {
         out.extend_from_slice(if i > 0 { b",{\"view\":" } else { b"{\"view\":" });
         push_string(&mut out, view);
         out.extend_from_slice(b",\"log\":");
-        push_string(&mut out, log);
+        push_string(&mut out, &log);
         out.extend_from_slice(b",\"state\":");
         push_string(&mut out, name(progress.state));
         let figures: [(&[u8], u64); 4] = [

@@ -21,7 +21,7 @@ pub(crate) struct Desk<I: Serves> {
     /// Memory for bodies being received.
     pub(crate) memory: BodyMemory,
     /// The last head of an ingest request, likely to come again.
-    pub(crate) repeat: Repeat,
+    pub(crate) repeat: Repeat<I::Pass>,
     /// The last head of a request for a link.
     pub(crate) visited: RepeatVisit,
     /// How redirects end.

@@ -2,7 +2,7 @@
 //! is framed, and what is wrong with it. Where two readers could see different messages
 //! in the same bytes, it is refused and the connection ends.
 
-use super::seam::Serves;
+use super::seam::{Credentials, Serves};
 use crate::http::body;
 use crate::http::ingest::refuse_key;
 use crate::http::links;
@@ -69,7 +69,7 @@ pub(crate) struct Order<T> {
 }
 
 /// What the bytes at the beginning of a request are.
-pub(crate) enum Reading<'a, T> {
+pub(crate) enum Reading<'a, T, P> {
     /// Not a whole head yet. Whether its first line is there and ours.
     Partial { line: bool },
     /// Neither for ingest nor for a link: for the other stack, untouched.
@@ -82,6 +82,8 @@ pub(crate) enum Reading<'a, T> {
         used: usize,
         /// Where the value of its only Content-Length is.
         length_at: Option<(usize, usize)>,
+        /// That it may be asked.
+        pass: P,
     },
     /// A whole head that asks where a link leads, and has no body.
     Visit(Visit<'a>),
@@ -105,7 +107,7 @@ pub(crate) fn read<'a, I: Serves>(
     serves: &mut I,
     limits: &Limits,
     input: &'a [u8],
-) -> Reading<'a, I::Target> {
+) -> Reading<'a, I::Target, I::Pass> {
     if let Some(reading) = overlong_line(limits, input) {
         return reading;
     }
@@ -147,7 +149,7 @@ pub(crate) fn read<'a, I: Serves>(
 }
 
 /// A first line that is longer than any may be: refused if it could be ours, else not our affair.
-fn overlong_line<'a, T>(limits: &Limits, input: &'a [u8]) -> Option<Reading<'a, T>> {
+fn overlong_line<'a, T, P>(limits: &Limits, input: &'a [u8]) -> Option<Reading<'a, T, P>> {
     let most = limits.url_bytes + LINE_EXTRA_BYTES;
     if input.len() <= most || input[..=most].contains(&b'\n') {
         return None;
@@ -226,6 +228,9 @@ struct Fields<'a> {
     coding: Option<&'a [u8]>,
     idempotent: bool,
     upgrade: bool,
+    credentials: Credentials<'a>,
+    /// Whether credentials stand twice.
+    ambiguous: bool,
     told: Told<'a>,
 }
 
@@ -245,12 +250,18 @@ impl<'a> Fields<'a> {
             6 if is("expect") && self.expect.is_none_or(is_continue) => self.expect = Some(value),
             7 if is("upgrade") => self.upgrade = true,
             7 if is("referer") => self.told.referrer = self.told.referrer.or(Some(value)),
+            9 if is("x-api-key") => {
+                self.ambiguous |= self.credentials.api_key.replace(value).is_some();
+            }
             10 if is("user-agent") => self.told.agent = self.told.agent.or(Some(value)),
             10 if is("connection") => {
                 let mut options = value.split(|&b| b == b',');
                 self.close |= options.any(|o| o.trim_ascii().eq_ignore_ascii_case(b"close"));
             }
             12 if is("content-type") => self.media = self.media.or(Some(value)),
+            13 if is("authorization") => {
+                self.ambiguous |= self.credentials.authorization.replace(value).is_some();
+            }
             14 if is("content-length") => {
                 self.lengths += 1;
                 self.length = Some(value);
@@ -327,7 +338,11 @@ fn sound(fields: &Fields<'_>) -> Result<Framing, Box<Problem>> {
 }
 
 /// A head that asks for a link. The other stack sees to what hardly anybody sends with it.
-fn judge_visit<'a, T>(headers: &[Header<'a>], code_end: usize, used: usize) -> Reading<'a, T> {
+fn judge_visit<'a, T, P>(
+    headers: &[Header<'a>],
+    code_end: usize,
+    used: usize,
+) -> Reading<'a, T, P> {
     let fields = Fields::of(headers);
     let after = fields.after();
     match sound(&fields) {
@@ -340,16 +355,21 @@ fn judge_visit<'a, T>(headers: &[Header<'a>], code_end: usize, used: usize) -> R
 }
 
 fn judge<'a, I: Serves>(
-    serves: &I,
+    serves: &mut I,
     what: Result<I::Target, Box<Problem>>,
     headers: &[Header<'a>],
     input: &[u8],
     used: usize,
-) -> Reading<'a, I::Target> {
+) -> Reading<'a, I::Target, I::Pass> {
     let fields = Fields::of(headers);
     let framing = match sound(&fields) {
         Ok(framing) => framing,
         Err(problem) => return Reading::Broken(problem),
+    };
+    // What asks for nothing that can be is not told so before it is known whom it is from.
+    let target = what.as_ref().ok();
+    let Some(pass) = serves.admit(target, &fields.credentials).filter(|_| !fields.ambiguous) else {
+        return Reading::Foreign;
     };
     let media = Media::of(fields.media);
     let what = match (what, fields.refusal()) {
@@ -367,7 +387,8 @@ fn judge<'a, I: Serves>(
         let start = value.as_ptr() as usize - input.as_ptr() as usize;
         (start, start + value.len())
     });
-    Reading::Order { order: Order { what, media, framing, expects, after }, used, length_at }
+    let order = Order { what, media, framing, expects, after };
+    Reading::Order { order, used, length_at, pass }
 }
 
 /// Whether a body of this framing may be taken at all.

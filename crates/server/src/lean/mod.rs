@@ -145,8 +145,12 @@ fn worker(
     let intake = Intake::new(shell, Order::First, Arc::new(move || ringer.ring()));
     let redirects = Redirects::new(shell).map_err(io::Error::other)?;
     let ends = FoundEnds::new(config.link_referrer_policy.as_str());
-    let mut desk =
-        Desk::new(Serving { intake, redirects }, limits, shell.body_memory.clone(), ends);
+    let mut desk = Desk::new(
+        Serving { access: Arc::clone(&shell.access), intake, redirects },
+        limits,
+        shell.body_memory.clone(),
+        ends,
+    );
     desk.tally.paths =
         config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
     let parts = Parts {

@@ -13,7 +13,7 @@ use wellspring_views::links::MAX_CODE_CHARS;
 const MOST_BYTES: usize = 1_024;
 
 /// The last head that was an ingest request with a Content-Length and nothing special.
-pub(crate) struct Repeat {
+pub(crate) struct Repeat<P> {
     /// Up to the length's first digit. Empty while nothing is remembered.
     before: Vec<u8>,
     /// From behind the length's last digit to the end of the head.
@@ -22,17 +22,20 @@ pub(crate) struct Repeat {
     pub(crate) target: String,
     pub(crate) media: Media,
     pub(crate) after: After,
+    /// That it may be asked. There once a head is remembered.
+    pub(crate) pass: Option<P>,
 }
 
-impl Repeat {
+impl<P> Repeat<P> {
     /// Nothing to repeat.
-    pub(crate) fn new() -> Repeat {
+    pub(crate) fn new() -> Repeat<P> {
         Repeat {
             before: Vec::new(),
             behind: Vec::new(),
             target: String::new(),
             media: Media::Unspecified,
             after: After::Keep,
+            pass: None,
         }
     }
 
@@ -54,6 +57,7 @@ impl Repeat {
         length_at: (usize, usize),
         media: Media,
         after: After,
+        pass: P,
     ) {
         // `POST`, a space, the target: what has been parsed looks like this.
         let target = head.split(|&b| b == b' ').nth(1).and_then(|t| std::str::from_utf8(t).ok());
@@ -63,7 +67,7 @@ impl Repeat {
         self.behind.clear();
         self.behind.extend_from_slice(&head[length_at.1..]);
         target.clone_into(&mut self.target);
-        (self.media, self.after) = (media, after);
+        (self.media, self.after, self.pass) = (media, after, Some(pass));
     }
 }
 

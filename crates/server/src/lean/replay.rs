@@ -4,7 +4,7 @@
 use super::answer::FoundEnds;
 use super::desk::Desk;
 use super::head::Limits;
-use super::seam::{Redirected, Serves, Taken};
+use super::seam::{Credentials, Redirected, Serves, Taken};
 use super::session::{Session, Turn};
 use crate::http::body_memory::BodyMemory;
 use crate::http::problem::{self, Problem};
@@ -31,6 +31,7 @@ pub(crate) struct Fake {
 impl Serves for Fake {
     type Target = String;
     type Ticket = u64;
+    type Pass = ();
 
     fn target(&mut self, target: &str) -> Option<Result<String, Box<Problem>>> {
         let path = target.split('?').next().unwrap_or_default();
@@ -41,6 +42,15 @@ impl Serves for Fake {
             "/e" => Some(Ok(target.to_owned())),
             _ => None,
         }
+    }
+
+    fn admit(&mut self, _: Option<&Self::Target>, credentials: &Credentials<'_>) -> Option<()> {
+        // The fake knows nobody.
+        credentials.authorization.is_none().then_some(())
+    }
+
+    fn holds(&self, (): &()) -> bool {
+        true
     }
 
     fn take(&mut self, target: &String, media: Media, body: &[u8]) -> Taken<u64> {

@@ -22,6 +22,7 @@ impl<I: Serves> Session<I> {
         line: bool,
     ) -> Option<usize> {
         if let Some((used, length)) = desk.repeat.find(input)
+            && desk.repeat.pass.as_ref().is_some_and(|pass| desk.serving.holds(pass))
             && let Some(order) = repeated(desk, length)
         {
             return Some(used + self.begin(desk, order, &input[..used], &input[used..]));
@@ -69,11 +70,11 @@ impl<I: Serves> Session<I> {
                 desk.visited.remember(&head[code_end..], after, &told);
                 self.visit(desk, head, code_end, rest.is_empty())
             }
-            Reading::Order { order, used, length_at } => {
+            Reading::Order { order, used, length_at, pass } => {
                 let (head, rest) = input.split_at(used);
                 if let (Some(at), Ok(_), Expects::Nothing) = (length_at, &order.what, order.expects)
                 {
-                    desk.repeat.remember(head, at, order.media, order.after);
+                    desk.repeat.remember(head, at, order.media, order.after, pass);
                 }
                 Some(used + self.begin(desk, order, head, rest))
             }

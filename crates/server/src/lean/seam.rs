@@ -1,11 +1,14 @@
 //! What the connection loop asks of whoever takes events in and knows where links
 //! lead. A seam, so that all of HTTP can be tested at every split with no log behind it.
 
+use crate::access::{Gate, Pass, SYSTEM_LOG};
 use crate::http::problem::Problem;
 use crate::ingest::{self, Intake, Media, Settled, Ticket};
 pub(crate) use crate::links::Redirected;
 use crate::links::{Redirects, Visiting};
 use std::rc::Rc;
+use std::sync::Arc;
+use wellspring_views::access::Role;
 
 /// What became of a request's body.
 #[derive(Debug)]
@@ -20,15 +23,35 @@ pub(crate) enum Taken<Ticket> {
     Refused(Box<Problem>),
 }
 
+/// The headers of a request that say whom it is from.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Credentials<'a> {
+    /// `Authorization`.
+    pub(crate) authorization: Option<&'a [u8]>,
+    /// `X-API-Key`.
+    pub(crate) api_key: Option<&'a [u8]>,
+}
+
 /// Takes events in and knows where links lead, for one thread.
 pub(crate) trait Serves {
     /// What a request target asks for. Cheap to clone.
     type Target: Clone;
     /// A request whose answer waits.
     type Ticket;
+    /// That somebody may.
+    type Pass;
 
     /// What path and query ask for. `None`: this is no ingest request, whatever its method.
     fn target(&mut self, target: &str) -> Option<Result<Self::Target, Box<Problem>>>;
+    /// Whether whoever shows these credentials may have events taken in for a target. `None`: it cannot
+    /// be told at once, or not; the other stack knows what to say.
+    fn admit(
+        &mut self,
+        target: Option<&Self::Target>,
+        credentials: &Credentials<'_>,
+    ) -> Option<Self::Pass>;
+    /// Whether what a pass was given for still holds.
+    fn holds(&self, pass: &Self::Pass) -> bool;
     /// Takes one request's body.
     fn take(&mut self, target: &Self::Target, media: Media, body: &[u8]) -> Taken<Self::Ticket>;
     /// What has become of a request whose answer waits.
@@ -47,6 +70,7 @@ pub(crate) trait Serves {
 
 /// The intake and the links of one thread.
 pub(crate) struct Serving {
+    pub(crate) access: Arc<Gate>,
     pub(crate) intake: Intake,
     pub(crate) redirects: Redirects,
 }
@@ -54,9 +78,28 @@ pub(crate) struct Serving {
 impl Serves for Serving {
     type Target = Rc<ingest::Target>;
     type Ticket = Ticket;
+    type Pass = Pass;
 
     fn target(&mut self, target: &str) -> Option<Result<Self::Target, Box<Problem>>> {
         self.intake.target(target)
+    }
+
+    fn admit(
+        &mut self,
+        target: Option<&Self::Target>,
+        credentials: &Credentials<'_>,
+    ) -> Option<Pass> {
+        let log = target.map(|target| target.log.as_str());
+        // Nobody but the server writes there.
+        if log == Some(SYSTEM_LOG) {
+            return None;
+        }
+        let Credentials { authorization, api_key } = *credentials;
+        self.access.pass(authorization, api_key, Role::Writer, log)
+    }
+
+    fn holds(&self, pass: &Pass) -> bool {
+        self.access.holds(pass)
     }
 
     fn take(&mut self, target: &Self::Target, media: Media, body: &[u8]) -> Taken<Ticket> {

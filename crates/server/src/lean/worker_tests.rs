@@ -6,7 +6,7 @@ use super::answer::{ACCEPTED, ACCEPTED_LAST, FoundEnds};
 use super::bell::Bell;
 use super::desk::Desk;
 use super::head::{After, Limits};
-use super::seam::{Redirected, Serves, Taken};
+use super::seam::{Credentials, Redirected, Serves, Taken};
 use super::worker::{Parts, Worker};
 use super::{Handover, Settings};
 use crate::http::body_memory::BodyMemory;
@@ -43,9 +43,19 @@ struct Commanded {
 impl Serves for Commanded {
     type Target = String;
     type Ticket = usize;
+    type Pass = ();
 
     fn target(&mut self, target: &str) -> Option<Result<String, Box<Problem>>> {
         target.starts_with("/e").then(|| Ok(target.to_owned()))
+    }
+
+    fn admit(&mut self, _: Option<&Self::Target>, credentials: &Credentials<'_>) -> Option<()> {
+        // The fake knows nobody.
+        credentials.authorization.is_none().then_some(())
+    }
+
+    fn holds(&self, (): &()) -> bool {
+        true
     }
 
     fn take(&mut self, target: &String, _: Media, body: &[u8]) -> Taken<usize> {

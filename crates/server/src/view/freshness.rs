@@ -3,6 +3,7 @@
 use super::{Live, Progress, State, lock};
 use std::fmt;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::time::Duration;
 use wellspring_log::batcher::{Batcher, PushError};
 use wellspring_types::Position;
@@ -60,6 +61,24 @@ impl<V: View> Live<V> {
                 State::Live | State::Failed => NotFresh::NotYet(progress),
             })
         })
+    }
+
+    /// Blocks until it answers. For the start, before anybody is served.
+    ///
+    /// # Errors
+    /// [`NotFresh`]: it never will.
+    pub(crate) fn wait_live(&self) -> Result<Arc<V::Folded>, NotFresh> {
+        loop {
+            let hopeless = self.hopeless();
+            self.fold_here();
+            if let Some(folded) = self.shared() {
+                return Ok(folded);
+            }
+            if let Some(reason) = hopeless {
+                return Err(reason);
+            }
+            self.position.wait_past(self.position(), LOOK);
+        }
     }
 
     /// Why it goes no further, if so. To be asked before its position: who ends it has folded what there

@@ -115,10 +115,16 @@ impl<V: View> Live<V> {
 
     /// What is folded, once everything that was in the log at the start is.
     pub(crate) fn folded(&self) -> Option<&V::Folded> {
-        if !self.caught_up.load(Ordering::Acquire) {
-            return None;
-        }
-        self.folded.get().map(|folded| &**folded)
+        self.folded_shared().map(|folded| &**folded)
+    }
+
+    /// As [`folded`](Self::folded), for who keeps it.
+    fn shared(&self) -> Option<Arc<V::Folded>> {
+        self.folded_shared().cloned()
+    }
+
+    fn folded_shared(&self) -> Option<&Arc<V::Folded>> {
+        self.folded.get().filter(|_| self.caught_up.load(Ordering::Acquire))
     }
 
     /// The view's name.
