@@ -122,6 +122,7 @@ fn in_words(error: Error) -> io::Error {
                 CertificateError::Other(_) => {
                     "it is self-signed, or not fit for a server".to_owned()
                 }
+                CertificateError::Expired => "it has expired".to_owned(),
                 why => why.to_string(),
             };
             format!("the server's certificate is not accepted: {why}")

@@ -1,7 +1,7 @@
 //! From a connection to one that speaks TLS, within the time for a request's head.
 
 use super::Tls;
-use crate::http::Shell;
+use crate::http::{Shell, problem};
 use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,14 +12,6 @@ use tokio_rustls::server::TlsStream;
 
 /// The first byte of a TLS connection: a record of the type handshake (RFC 8446 section 5.1).
 const HANDSHAKE: u8 = 0x16;
-
-/// What a client that does not speak TLS is told.
-const SPEAK_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
-Content-Type: text/plain\r\n\
-Content-Length: 59\r\n\
-Connection: close\r\n\
-\r\n\
-This port speaks TLS: say https:// instead of http:// here\n";
 
 /// What a client that is sent away may have sent before it hears of it, and for how long it may go on.
 const MAX_UNHEARD_BYTES: usize = 1 << 20;
@@ -69,7 +61,7 @@ async fn attempt(tls: &Tls, mut stream: TcpStream) -> Result<TlsStream<TcpStream
         Ok(_) if first == [HANDSHAKE] => {}
         Ok(_) => {
             // Whether it is heard makes no difference here.
-            let _ = stream.write_all(SPEAK_TLS).await;
+            let _ = stream.write_all(&speak_tls()).await;
             be_heard(&mut stream).await;
             return Err(Failure::NotTls);
         }
@@ -82,6 +74,19 @@ async fn attempt(tls: &Tls, mut stream: TcpStream) -> Result<TlsStream<TcpStream
             Err(Failure::Broken(error))
         }
     }
+}
+
+/// What a client that does not speak TLS is told, whatever it asked for.
+fn speak_tls() -> Vec<u8> {
+    let problem =
+        problem::TLS_REQUIRED.because("this port speaks TLS: say https:// instead of http://");
+    let body = problem.to_json();
+    let head = format!(
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    [head.into_bytes(), body.into()].concat()
 }
 
 /// Ends a connection so that what was written last arrives: one that is closed with something
@@ -99,16 +104,4 @@ async fn be_heard(stream: &mut TcpStream) {
         io::Result::Ok(())
     };
     let _ = tokio::time::timeout(UNHEARD_FOR, ended).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_plain_answer_is_as_long_as_it_says() {
-        let text = std::str::from_utf8(SPEAK_TLS).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())));
-    }
 }

@@ -35,5 +35,8 @@ mod redirects;
 mod rubbish;
 mod server;
 mod shortener;
+mod tls;
+mod tls_certificates;
+mod tls_tools;
 #[cfg(target_os = "linux")]
 mod top;
