@@ -13,13 +13,25 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Trust {
     /// PEM file of authorities to trust at an https:// address, instead of those this machine trusts.
-    #[arg(long, env = "WELLSPRING_CACERT", value_name = "FILE")]
+    #[arg(long, env = "WELLSPRING_CACERT", value_name = "FILE", global = true)]
     cacert: Option<PathBuf>,
     /// PEM file of the certificate to show to a server that asks for one, and of the chain behind it; with --client-key.
-    #[arg(long, env = "WELLSPRING_CLIENT_CERT", value_name = "FILE", requires = "client_key")]
+    #[arg(
+        long,
+        env = "WELLSPRING_CLIENT_CERT",
+        value_name = "FILE",
+        requires = "client_key",
+        global = true
+    )]
     client_cert: Option<PathBuf>,
     /// PEM file of the private key of --client-cert, readable by its owner alone.
-    #[arg(long, env = "WELLSPRING_CLIENT_KEY", value_name = "FILE", requires = "client_cert")]
+    #[arg(
+        long,
+        env = "WELLSPRING_CLIENT_KEY",
+        value_name = "FILE",
+        requires = "client_cert",
+        global = true
+    )]
     client_key: Option<PathBuf>,
 }
 

@@ -49,7 +49,7 @@ pub(crate) async fn shake_hands(
         Ok(Err(Failure::Broken(error))) => error.to_string(),
         Err(_) => "it took too long".to_owned(),
     };
-    shell.stats.tls.handshake_failed();
+    tls.failed();
     tracing::debug!(peer = ?peer, why, "a TLS handshake failed");
     None
 }

@@ -14,9 +14,9 @@ pub(crate) use handshake::shake_hands;
 pub(crate) use reload::keep_current;
 
 use crate::config::Config;
+use crate::stats::family::Family;
 use files::Stamp;
 use rustls::ServerConfig;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -26,6 +26,7 @@ pub(crate) struct Tls {
     /// For connections from now on.
     current: RwLock<Arc<ServerConfig>>,
     seen: Mutex<Seen>,
+    handshakes_failed: AtomicU64,
 }
 
 /// What is known of the files.
@@ -52,6 +53,7 @@ impl Tls {
             files,
             current: RwLock::new(loaded.config),
             seen: Mutex::new(Seen { stamps, expires_s: loaded.expires_s, reminded_s: 0 }),
+            handshakes_failed: AtomicU64::new(0),
         })))
     }
 
@@ -70,40 +72,26 @@ impl Tls {
     fn expires_s(&self) -> Option<u64> {
         self.lock().expires_s
     }
-}
 
-/// What is counted of TLS.
-#[derive(Default)]
-pub(crate) struct Figures {
-    handshakes_failed: AtomicU64,
-    /// End of the certificate in use, in s since 1970 UTC; 0: not known, or no TLS.
-    expires_s: AtomicU64,
-}
-
-impl Figures {
-    fn handshake_failed(&self) {
+    /// Counts a handshake that failed.
+    fn failed(&self) {
         self.handshakes_failed.fetch_add(1, Relaxed);
     }
 
-    /// Appends them in the Prometheus text format.
-    pub(crate) fn write(&self, out: &mut String) {
-        let figures = [
-            (
-                "wellspring_tls_handshakes_failed_total",
-                "counter",
-                "TLS handshakes that failed, and clients that do not speak TLS.",
-                &self.handshakes_failed,
-            ),
-            (
-                "wellspring_tls_certificate_expiry_seconds",
-                "gauge",
-                "End of the certificate in use, in seconds since 1970; 0 without TLS.",
-                &self.expires_s,
-            ),
-        ];
-        for (name, kind, help, figure) in figures {
-            let value = figure.load(Relaxed);
-            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
-        }
+    /// What there is to tell of it.
+    pub(crate) fn families(&self) -> Vec<Family> {
+        let mut families = vec![Family::counter(
+            "wellspring_tls_handshakes_failed_total",
+            "TLS handshakes that failed, and clients that do not speak TLS.",
+            self.handshakes_failed.load(Relaxed),
+        )];
+        families.extend(self.expires_s().map(|end_s| {
+            Family::gauge(
+                "wellspring_tls_certificate_expiry_timestamp_seconds",
+                "End of the certificate in use, in seconds since 1970.",
+                end_s,
+            )
+        }));
+        families
     }
 }

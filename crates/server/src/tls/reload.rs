@@ -5,7 +5,6 @@ use super::expiry::Outlook;
 use crate::clock::push_rfc3339;
 use crate::http::Shell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -28,7 +27,6 @@ pub(crate) async fn keep_current(shell: Arc<Shell>) {
             let now_s = shell.clock.wall_us() / 1_000_000;
             if let Some(tls) = &shell.tls {
                 tls.look(now_s, asked);
-                shell.stats.tls.expires_s.store(tls.expires_s().unwrap_or(0), Relaxed);
             }
         });
         if looked.await.is_err() {

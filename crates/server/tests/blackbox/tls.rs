@@ -80,7 +80,9 @@ fn http1_works_through_both_versions_of_tls() {
         assert_eq!(back["events"][0]["data"], large);
     }
     let mut client = ground.client(&server);
-    assert!(figure(&mut client, "wellspring_tls_certificate_expiry_seconds") > 1_000_000_000);
+    assert!(
+        figure(&mut client, "wellspring_tls_certificate_expiry_timestamp_seconds") > 1_000_000_000
+    );
 }
 
 #[test]

@@ -158,6 +158,7 @@ mod tests {
             url: server.url().to_owned(),
             log: "main".to_owned(),
             trust: Trust::default(),
+            credentials: Default::default(),
         };
         Sender::new(&target, Box::new(|_| ())).unwrap().send(&batch())
     }

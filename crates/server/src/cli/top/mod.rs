@@ -18,6 +18,7 @@ mod view_tests;
 
 use crate::cli::bench::quantity::duration_ms;
 use crate::cli::client::Client;
+use crate::cli::credentials::Credentials;
 use crate::cli::endpoint::Endpoint;
 use crate::cli::exit::{Code, Failure, say};
 use crate::cli::trust::Trust;
@@ -45,6 +46,8 @@ pub(crate) struct TopArgs {
     /// The same as one JSON document.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    credentials: Credentials,
 }
 
 fn interval_ms(text: &str) -> Result<u64, String> {
@@ -61,7 +64,8 @@ fn interval_ms(text: &str) -> Result<u64, String> {
 /// The live view shows that, and keeps trying.
 pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     let endpoint = Endpoint::parse(&args.url).map_err(Failure::usage)?;
-    let mut poll = Poll::new(Client::new(endpoint, &args.trust)?);
+    let client = Client::new(endpoint, &args.trust)?;
+    let mut poll = Poll::new(client.with_authorization(args.credentials.authorization()?));
     let interval = Duration::from_millis(args.interval);
     if !args.once && !args.json {
         if !std::io::stdout().is_terminal() {

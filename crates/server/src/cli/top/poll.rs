@@ -2,6 +2,7 @@
 
 use super::sample::Sample;
 use crate::cli::client::{Client, Request};
+use crate::cli::credentials::hint;
 use crate::cli::exit::{Code, Failure};
 use std::time::Duration;
 use wellspring_load::engine::Clock;
@@ -36,7 +37,11 @@ impl Poll {
             return Err(Failure::new(
                 Code::Unavailable,
                 format!(
-                    "GET /metrics was answered with {status}: is it a Wellspring server? (--url)"
+                    "GET /metrics was answered with {status}: {}",
+                    match hint(status) {
+                        "" => "is it a Wellspring server? (--url)",
+                        hint => hint.trim_start_matches("; "),
+                    }
                 ),
             ));
         }
@@ -80,6 +85,7 @@ mod tests {
     fn other_answers_are_told_apart() {
         for (reply, code, word) in [
             (Reply::json(404, "{}"), Code::Unavailable, "404"),
+            (Reply::json(401, "{}"), Code::Unavailable, "401: put a token"),
             (Reply::json(200, "{}"), Code::Data, "Prometheus"),
             (Reply::typed(200, "text/plain", "up 1\n"), Code::Data, "another version"),
             (Reply::raw("rubbish\r\n\r\n").then_hang_up(), Code::Unavailable, ""),
