@@ -86,7 +86,7 @@ fn speak_tls() -> Vec<u8> {
          Content-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
-    [head.into_bytes(), body.into()].concat()
+    [head.into_bytes(), body].concat()
 }
 
 /// Ends a connection so that what was written last arrives: one that is closed with something

@@ -73,8 +73,9 @@ impl Tls {
             }
         }
         let outlook = seen.expires_s.map(|expires_s| Outlook::of(expires_s, now_s));
+        let ends = matches!(outlook, Some(Outlook::Soon | Outlook::Past));
         let due = now_s >= seen.reminded_s.saturating_add(REMIND_EVERY_S);
-        if !changed && !asked && !(due && matches!(outlook, Some(Outlook::Soon | Outlook::Past))) {
+        if !(changed || asked || due && ends) {
             return;
         }
         seen.reminded_s = now_s;

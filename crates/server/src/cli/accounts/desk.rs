@@ -42,7 +42,7 @@ impl Place {
                 let endpoint = Endpoint::parse(&self.url).map_err(Failure::usage)?;
                 let client = Client::new(endpoint, &self.trust)?;
                 let authorization = self.credentials.authorization()?;
-                Ok(Desk::Server(Server::new(client, authorization)))
+                Ok(Desk::Server(Box::new(Server::new(client, authorization))))
             }
         }
     }
@@ -104,7 +104,7 @@ pub(super) struct WantedKey {
 #[derive(Debug)]
 pub(super) enum Desk {
     /// A running server.
-    Server(Server),
+    Server(Box<Server>),
     /// A data folder.
     Folder(Folder),
 }
