@@ -4,9 +4,11 @@
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
 mod account;
+mod accounts;
 mod append;
 mod bench;
 mod client;
+mod closed;
 mod crash;
 mod dialects;
 mod done;
@@ -17,6 +19,7 @@ mod ingest_crash;
 mod ingest_crowd;
 mod ingest_original;
 mod ingest_pressure;
+mod keys;
 #[cfg(target_os = "linux")]
 mod lean;
 mod lifecycle;
@@ -29,6 +32,7 @@ mod links_race;
 mod links_rebuild;
 mod links_refused;
 mod links_retry;
+mod logins;
 mod numbered;
 mod race;
 mod redirects;
@@ -37,3 +41,4 @@ mod server;
 mod shortener;
 #[cfg(target_os = "linux")]
 mod top;
+mod user_cli;
