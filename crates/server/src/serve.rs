@@ -85,7 +85,7 @@ fn serve(mut config: Config) -> Result<(), String> {
     })?;
     let (stop, stopping) = watch::channel(false);
     // Each core may have two serving threads.
-    let stats = Arc::new(Stats::new(2 * config.threads, routes::TABLE.len()));
+    let stats = Arc::new(Stats::new(2 * config.threads, routes::TABLE.len(), clock.monotonic_us()));
     let shell = Arc::new(Shell {
         node,
         access: gate,

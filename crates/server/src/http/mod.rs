@@ -9,6 +9,7 @@ pub(crate) mod body;
 pub(crate) mod body_memory;
 mod bulk;
 pub(crate) mod connection;
+mod counted;
 mod dialect_data;
 mod dialects;
 mod dispatch;
@@ -107,7 +108,7 @@ impl Shell {
     pub(crate) fn for_tests(data: &std::path::Path, flags: &[&str]) -> Arc<Shell> {
         let config = Config::for_tests(&[&["--data", data.to_str().unwrap()], flags].concat());
         let clock = crate::clock::system();
-        let stats = Arc::new(Stats::new(1, routes::TABLE.len()));
+        let stats = Arc::new(Stats::new(1, routes::TABLE.len(), clock.monotonic_us()));
         let node = Node::open(&config, Arc::clone(&clock)).unwrap();
         let accounts = node.access().unwrap();
         Arc::new(Shell {
