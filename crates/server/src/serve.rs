@@ -1,8 +1,9 @@
 //! `wellspring serve`: threads, listeners, signals, and an orderly end.
 
-use crate::access::Gate;
+use crate::access::{Gate, renewal};
 use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
+use crate::http::cors::Cors;
 use crate::http::{Shell, connection, routes};
 use crate::links::settings::LinkSettings;
 use crate::links::{self, VisitorKeys};
@@ -89,6 +90,7 @@ fn serve(mut config: Config) -> Result<(), String> {
         node,
         access,
         link_settings: LinkSettings::of(&config)?,
+        cors: Cors::of(&config)?,
         body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
         stats,
         request_ids: AtomicU64::new(first_request_id(clock.wall_us())),
@@ -107,6 +109,7 @@ fn serve(mut config: Config) -> Result<(), String> {
         let _file_limit = survive_file_limit();
         let days = Arc::clone(&shell);
         tokio::spawn(async move { links::turn_daily(&days.visitor_keys, &*days.clock).await });
+        tokio::spawn(renewal::keep(Arc::clone(&shell)));
         let name = signal().await.map_err(|e| format!("signals cannot be watched: {e}"))?;
         tracing::info!(signal = name, "stopping");
         // A second signal means: now.

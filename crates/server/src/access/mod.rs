@@ -14,9 +14,18 @@
 pub(crate) mod api_key;
 pub(crate) mod cache;
 pub(crate) mod credentials;
+pub(crate) mod foreign;
+mod foreign_claims;
 pub(crate) mod gate;
+pub(crate) mod jwks;
+pub(crate) mod jwks_source;
 pub(crate) mod password;
 pub(crate) mod principal;
+pub(crate) mod renewal;
+pub(crate) mod rotation;
+mod stamp;
+#[cfg(test)]
+mod test_issuer;
 pub(crate) mod throttle;
 pub(crate) mod token;
 pub(crate) mod token_secret;

@@ -7,8 +7,8 @@
 mod append;
 #[cfg(target_os = "linux")]
 mod bench;
-mod client;
-mod endpoint;
+pub(crate) mod client;
+pub(crate) mod endpoint;
 mod exit;
 mod export;
 mod import;
