@@ -1,8 +1,9 @@
 //! `wellspring serve`: threads, listeners, signals, and an orderly end.
 
-use crate::access::{self, Gate};
+use crate::access::{Gate, first, renewal};
 use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
+use crate::http::cors::Cors;
 use crate::http::{Shell, connection, routes};
 use crate::links::settings::LinkSettings;
 use crate::links::{self, VisitorKeys};
@@ -78,7 +79,7 @@ fn serve(mut config: Config) -> Result<(), String> {
     let node = Node::open(&config, Arc::clone(&clock)).map_err(|e| e.to_string())?;
     let accounts = node.access().ok_or("there is no system log")?;
     let gate = Arc::new(Gate::open(&config, Arc::clone(&clock), accounts)?);
-    access::first::ensure_admin(&gate)?;
+    first::ensure_admin(&gate)?;
     check_exposure(&config, &gate)?;
     let visitor_keys = VisitorKeys::open(&config.data, clock.wall_us()).map_err(|e| {
         format!("the key of visitors cannot be kept in {}: {e}", config.data.display())
@@ -90,6 +91,7 @@ fn serve(mut config: Config) -> Result<(), String> {
         node,
         access: gate,
         link_settings: LinkSettings::of(&config)?,
+        cors: Cors::of(&config)?,
         body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
         stats,
         request_ids: AtomicU64::new(first_request_id(clock.wall_us())),
@@ -108,6 +110,7 @@ fn serve(mut config: Config) -> Result<(), String> {
         let _file_limit = survive_file_limit();
         let days = Arc::clone(&shell);
         tokio::spawn(async move { links::turn_daily(&days.visitor_keys, &*days.clock).await });
+        tokio::spawn(renewal::keep(Arc::clone(&shell)));
         let name = signal().await.map_err(|e| format!("signals cannot be watched: {e}"))?;
         tracing::info!(signal = name, "stopping");
         // A second signal means: now.

@@ -9,9 +9,9 @@ mod accounts;
 mod append;
 #[cfg(target_os = "linux")]
 mod bench;
-mod client;
+pub(crate) mod client;
 mod credentials;
-mod endpoint;
+pub(crate) mod endpoint;
 mod exit;
 mod export;
 mod import;

@@ -236,3 +236,24 @@ fn a_disabled_account_falls_with_all_it_has_at_once() {
     assert!(!closed.counts(&ann), "tokens do not");
     assert!(closed.counts(&token(&mut closed.client(), "ann")));
 }
+
+#[test]
+fn another_secret_signs_and_the_one_before_counts_until_it_is_retired() {
+    let closed = Closed::start();
+    let ann = closed.add("ann", &["operator"]);
+    closed.ask(&ann, "POST", "/auth/rotate", &Value::Null).problem(403);
+    let rotate = |bearer: &str, body: &Value| {
+        closed.ask(bearer, "POST", "/auth/rotate", body).expect(200)["secrets"].as_u64()
+    };
+    assert_eq!(rotate(&closed.root, &Value::Null), Some(2));
+    assert!(closed.counts(&ann));
+    let second = token(&mut closed.client(), "root");
+    assert_eq!(rotate(&second, &json!({"retire": true})), Some(1));
+    assert!(!closed.counts(&ann) && !closed.counts(&closed.root) && closed.counts(&second));
+    // Twice in a row: what was signed before the first is out.
+    assert_eq!(rotate(&second, &json!({})), Some(2));
+    let third = token(&mut closed.client(), "root");
+    assert_eq!(rotate(&second, &json!({})), Some(2));
+    assert!(!closed.counts(&second) && closed.counts(&third));
+    closed.ask(&third, "POST", "/auth/rotate", &json!({"retired": true})).problem(422);
+}
