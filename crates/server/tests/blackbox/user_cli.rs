@@ -207,7 +207,7 @@ fn tools_show_credentials_and_keep_them_to_themselves() {
         assert!(with_variable(&["top", "--once"]).done().contains("main"));
         let result = dir.path().join("result.json");
         let head = format!("{url}/v1/head");
-        let flags = ["-n", "20", "-c", "1", "--no-headroom", "--out", result.to_str().unwrap()];
+        let flags = ["-n", "20", "-c", "1", "--no-headroom", "--json", result.to_str().unwrap()];
         let bench = [&["bench", "--token-file", path], &flags[..], &[&head]].concat();
         let ran = run(&bench);
         let kept = std::fs::read_to_string(&result).unwrap();
