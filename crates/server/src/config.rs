@@ -1,6 +1,7 @@
 //! What can be set: flags first, then `WELLSPRING_*`, then a TOML file, then the default.
 
 use crate::access::jwks_source::ForeignSettings;
+use crate::access::token::MAX_LIFE_S;
 use crate::http::cors::Cors;
 use crate::links::settings::{LinkSettings, ReferrerPolicy};
 use clap::Args;
@@ -160,6 +161,8 @@ settings! {
     heartbeat_ms: u64 = "WELLSPRING_HEARTBEAT_MS", 15_000;
     /// Time for requests in flight when the server stops, in ms.
     drain_timeout_ms: u64 = "WELLSPRING_DRAIN_TIMEOUT_MS", 10_000;
+    /// Life of a token whose client does not say how long it is to live, in s, up to 31622400 (366 days).
+    token_life_s: u64 = "WELLSPRING_TOKEN_LIFE_S", 3_600;
     /// Value of Referrer-Policy on redirects of links.
     link_referrer_policy: ReferrerPolicy = "WELLSPRING_LINK_REFERRER_POLICY", ReferrerPolicy::StrictOriginWhenCrossOrigin;
     /// Hosts that links may lead to, comma separated: example.com is that host, *.example.com all below it; none given: any host.
@@ -221,6 +224,9 @@ impl Config {
             return Err("segment_bytes must be from 65536 to 2147483648".to_owned());
         }
         config.check_ingest()?;
+        if !(1..=MAX_LIFE_S).contains(&config.token_life_s) {
+            return Err(format!("token_life_s must be from 1 to {MAX_LIFE_S}"));
+        }
         LinkSettings::of(&config)?;
         ForeignSettings::of(&config)?;
         Cors::of(&config)?;

@@ -14,11 +14,13 @@
 pub(crate) mod api_key;
 pub(crate) mod cache;
 pub(crate) mod credentials;
+pub(crate) mod first;
 pub(crate) mod foreign;
 mod foreign_claims;
 pub(crate) mod gate;
 pub(crate) mod jwks;
 pub(crate) mod jwks_source;
+pub(crate) mod offline;
 pub(crate) mod password;
 pub(crate) mod principal;
 pub(crate) mod renewal;

@@ -6,9 +6,9 @@ use super::read::{Wanted, elsewhere};
 use super::stream::{self, Producer};
 use super::wire::push_event;
 use super::{Answer, Request, Response, SSE, Shell};
+use crate::stats;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use wellspring_log::{Log, Order, ReadError, RecordView, Subscription};
@@ -22,20 +22,11 @@ const PIECE_BYTES: usize = 64 << 10;
 /// How long a catching-up read may wait for the index to move on.
 const CATCH_UP_WAIT: Duration = Duration::from_millis(20);
 
-/// Counts a subscription as live.
-struct Live(Arc<Shell>, #[allow(dead_code)] OwnedSemaphorePermit);
-
-impl Live {
-    fn new(shell: &Arc<Shell>, permit: OwnedSemaphorePermit) -> Live {
-        shell.stats.subscribers.fetch_add(1, Relaxed);
-        Live(Arc::clone(shell), permit)
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.0.stats.subscribers.fetch_sub(1, Relaxed);
-    }
+/// What a live subscription holds on to.
+struct Live {
+    shell: Arc<Shell>,
+    _permit: OwnedSemaphorePermit,
+    _counted: stats::Subscriber,
 }
 
 /// Begins a subscription. `Last-Event-ID` wins over `after`: it is newer.
@@ -64,7 +55,8 @@ pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) ->
     let log = request.log()?.clone();
     let head = log.head();
     let (producer, chunks) = stream::channel();
-    let live = Live::new(&shell, permit);
+    let counted = shell.stats.subscribe(&request.log_name);
+    let live = Live { shell, _permit: permit, _counted: counted };
     let subscriber =
         Subscriber { subscription: log.subscribe(wanted.query, after), log, told: after };
     tokio::spawn(feed(subscriber, producer, live));
@@ -106,8 +98,8 @@ impl Subscriber {
 }
 
 async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
-    let heartbeat = Duration::from_millis(live.0.config.heartbeat_ms);
-    let mut stopping = live.0.stopping.clone();
+    let heartbeat = Duration::from_millis(live.shell.config.heartbeat_ms);
+    let mut stopping = live.shell.stopping.clone();
     let mut slow = false;
     // The first bytes tell the client that the subscription stands.
     let mut out = b": wellspring\n\n".to_vec();
@@ -144,7 +136,7 @@ async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
         };
         if more {
             tokio::task::yield_now().await;
-            if live.0.is_stopping() {
+            if live.shell.is_stopping() {
                 return producer.end().await;
             }
             continue;

@@ -134,7 +134,7 @@ pub(crate) struct Trace {
 
 /// A desk with the fake at it.
 pub(crate) fn desk(limits: Limits) -> Desk<Fake> {
-    let stats = Arc::new(Stats::new(1, 0));
+    let stats = Arc::new(Stats::new(1, 0, 0));
     let ends = FoundEnds::new("strict-origin-when-cross-origin");
     Desk::new(Fake::default(), limits, BodyMemory::new(&stats, 1 << 20), ends)
 }
