@@ -1,6 +1,6 @@
 //! `wellspring serve`: threads, listeners, signals, and an orderly end.
 
-use crate::access::{Gate, first, renewal};
+use crate::access::{self, Gate, renewal};
 use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
 use crate::http::cors::Cors;
@@ -79,7 +79,7 @@ fn serve(mut config: Config) -> Result<(), String> {
     let node = Node::open(&config, Arc::clone(&clock)).map_err(|e| e.to_string())?;
     let accounts = node.access().ok_or("there is no system log")?;
     let gate = Arc::new(Gate::open(&config, Arc::clone(&clock), accounts)?);
-    first::ensure_admin(&gate)?;
+    access::first::ensure_admin(&gate)?;
     check_exposure(&config, &gate)?;
     let visitor_keys = VisitorKeys::open(&config.data, clock.wall_us()).map_err(|e| {
         format!("the key of visitors cannot be kept in {}: {e}", config.data.display())

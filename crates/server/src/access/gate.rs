@@ -184,20 +184,20 @@ impl Gate {
     /// Whether there are no accounts, and no other issuer who says who somebody is: everybody may everything
     /// then.
     pub(crate) fn is_open(&self) -> bool {
-        if self.tokens.foreign().is_some() {
-            return false;
-        }
+        self.tokens.foreign().is_none() && !self.has_accounts()
+    }
+
+    /// Whether there is an account.
+    pub(crate) fn has_accounts(&self) -> bool {
         if self.folded.position() == 0 {
-            return true;
-        }
-        if self.closed.load(Ordering::Relaxed) {
             return false;
         }
-        let open = self.state().is_open();
-        if !open {
+        let seen = || self.closed.load(Ordering::Relaxed);
+        let has = seen() || !self.state().is_open();
+        if has && !seen() {
             self.closed.store(true, Ordering::Relaxed);
         }
-        open
+        has
     }
 
     /// Whom a request is from, if he may: what the route `needs`, on the log it is about (`None`: on

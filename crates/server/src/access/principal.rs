@@ -37,10 +37,10 @@ pub(crate) enum Method {
     None,
     /// Nobody has to: there are no accounts.
     Open,
-    /// With a token; what names it, if anything does.
-    Token(Option<TokenId>),
     /// With a token of another issuer.
     Foreign,
+    /// With a token; what names it, if anything does.
+    Token(Option<TokenId>),
     /// With this API key.
     Key(KeyId),
     /// With the account's password.

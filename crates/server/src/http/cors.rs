@@ -155,7 +155,7 @@ mod tests {
         for origin in [
             "https://a.example",
             "https://a.example:8443",
-            "http://127.0.0.1:80808".trim_end_matches('8'),
+            "http://127.0.0.1:8080",
             "http://[::1]:3000",
             "http://a.example:443",
             "tauri://localhost",

@@ -7,7 +7,7 @@ use crate::http::params::{Params, negotiate};
 use crate::http::problem::{self, of_fault};
 use crate::http::{Answer, JSON, Request, Response, Shell};
 use std::sync::Arc;
-use wellspring_views::access::{AccountName, Command, Refusal};
+use wellspring_views::access::{Command, Refusal};
 
 /// `GET /auth/me`.
 pub(crate) async fn me(shell: Arc<Shell>, request: Request) -> Answer {
@@ -16,15 +16,16 @@ pub(crate) async fn me(shell: Arc<Shell>, request: Request) -> Answer {
     let principal = &request.principal;
     let (by, key) = match principal.method() {
         Method::None | Method::Open => ("nothing", None),
-        Method::Token(_) | Method::Foreign => ("token", None),
+        Method::Token(_) => ("token", None),
         Method::Key(id) => ("key", Some(id)),
         Method::Password => ("password", None),
+        Method::Foreign => ("issuer", None),
     };
     let mut out = b"{\"account\":".to_vec();
-    json::push_optional(&mut out, principal.account().map(AccountName::as_str));
-    if principal.account().is_none() && principal.name().is_some() {
+    json::push_optional(&mut out, principal.account().map(|account| account.as_str()));
+    if let (None, Some(subject)) = (principal.account(), principal.name()) {
         out.extend_from_slice(b",\"subject\":");
-        json::push_optional(&mut out, principal.name());
+        push_string(&mut out, subject);
     }
     out.extend_from_slice(b",\"roles\":");
     json::push_roles(&mut out, principal.roles().iter());
