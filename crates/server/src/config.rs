@@ -1,6 +1,8 @@
 //! What can be set: flags first, then `WELLSPRING_*`, then a TOML file, then the default.
 
+use crate::access::jwks_source::ForeignSettings;
 use crate::access::token::MAX_LIFE_S;
+use crate::http::cors::Cors;
 use crate::links::settings::{LinkSettings, ReferrerPolicy};
 use crate::tls::{ClientAuth, Files};
 use clap::Args;
@@ -173,6 +175,22 @@ settings! {
     /// Proxies whose X-Forwarded-For is believed, comma separated: addresses and prefixes (10.0.0.0/8).
     [value_delimiter = ',']
     trusted_proxies: Vec<String> = "WELLSPRING_TRUSTED_PROXIES", Vec::new();
+    /// Claim of the --jwt-issuer's tokens that holds the roles, a list or words in a text: writer, or writer:LOG. Other words are passed over.
+    jwt_roles_claim: String = "WELLSPRING_JWT_ROLES_CLAIM", "roles".to_owned();
+    /// Claim of the --jwt-issuer's tokens that says whose they are.
+    jwt_account_claim: String = "WELLSPRING_JWT_ACCOUNT_CLAIM", "sub".to_owned();
+    /// Origins whose pages may use this server from a browser, comma separated, e.g. https://app.example.com; * = any; none given: none.
+    [value_delimiter = ',']
+    cors_origins: Vec<String> = "WELLSPRING_CORS_ORIGINS", Vec::new();
+    optional
+    /// Issuer (`iss`) whose tokens are accepted besides our own; with --jwt-audience and --jwt-keys.
+    jwt_issuer: String = "WELLSPRING_JWT_ISSUER";
+    optional
+    /// Audience (`aud`) that the --jwt-issuer's tokens must name: this server.
+    jwt_audience: String = "WELLSPRING_JWT_AUDIENCE";
+    optional
+    /// Public keys of the --jwt-issuer, a JWK Set: a file, an https URL, or an http URL on this machine.
+    jwt_keys: String = "WELLSPRING_JWT_KEYS";
     optional
     /// PEM file of the certificate that TLS is spoken with, and of the chain behind it; with --tls-key. Not set: no TLS.
     tls_cert: PathBuf = "WELLSPRING_TLS_CERT";
@@ -225,6 +243,8 @@ impl Config {
             return Err(format!("token_life_s must be from 1 to {MAX_LIFE_S}"));
         }
         LinkSettings::of(&config)?;
+        ForeignSettings::of(&config)?;
+        Cors::of(&config)?;
         let zero = [config.heartbeat_ms, config.body_timeout_ms, config.header_timeout_ms];
         if zero.contains(&0) {
             return Err("timeouts and heartbeat_ms must not be 0".to_owned());

@@ -1,8 +1,9 @@
 //! `wellspring serve`: threads, listeners, signals, and an orderly end.
 
-use crate::access::{self, Gate};
+use crate::access::{self, Gate, renewal};
 use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
+use crate::http::cors::Cors;
 use crate::http::{Shell, connection, routes};
 use crate::links::settings::LinkSettings;
 use crate::links::{self, VisitorKeys};
@@ -93,6 +94,7 @@ fn serve(mut config: Config) -> Result<(), String> {
         access: gate,
         link_settings: LinkSettings::of(&config)?,
         tls,
+        cors: Cors::of(&config)?,
         body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
         stats,
         request_ids: AtomicU64::new(first_request_id(clock.wall_us())),
@@ -112,6 +114,7 @@ fn serve(mut config: Config) -> Result<(), String> {
         let days = Arc::clone(&shell);
         tokio::spawn(async move { links::turn_daily(&days.visitor_keys, &*days.clock).await });
         tokio::spawn(tls::keep_current(Arc::clone(&shell)));
+        tokio::spawn(renewal::keep(Arc::clone(&shell)));
         let name = signal().await.map_err(|e| format!("signals cannot be watched: {e}"))?;
         tracing::info!(signal = name, "stopping");
         // A second signal means: now.

@@ -4,7 +4,8 @@
 use super::params::percent_decode;
 use super::problem::{self, Problem};
 use super::routes::{Found, Lookup, Route, Router, Scope, TABLE};
-use super::{Answer, Content, Request, Response, Shell, links};
+use super::security::{self, Transport};
+use super::{Answer, Content, Request, Response, Shell, cors, links};
 use crate::access::{Needs, SYSTEM_LOG};
 use crate::node::is_name;
 use hyper::{Method, Version};
@@ -18,6 +19,7 @@ pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
     let started_us = shell.clock.monotonic_us();
     let (method, uri) = (request.method.clone(), request.uri.clone());
     let request_id = request_id(&shell, &request);
+    let page = cors::Asked::of(&request);
     let http_10 = request.version < Version::HTTP_11;
     let (route, log, answer) = run(&shell, request).await;
     let mut response = answer.unwrap_or_else(Response::from);
@@ -27,6 +29,10 @@ pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
     }
     if let (None, Some(log)) = (response.position, &log) {
         response.position = Some(log.head());
+    }
+    security::put_on(&mut response, Transport::Plain);
+    if let Some(cors) = &shell.cors {
+        cors.put_on(&mut response, &page, route);
     }
     let took_us = shell.clock.monotonic_us().saturating_sub(started_us);
     shell.stats.answered(route, response.status, took_us);

@@ -146,7 +146,12 @@ fn worker(
     let redirects = Redirects::new(shell).map_err(io::Error::other)?;
     let ends = FoundEnds::new(config.link_referrer_policy.as_str());
     let mut desk = Desk::new(
-        Serving { access: Arc::clone(&shell.access), intake, redirects },
+        Serving {
+            access: Arc::clone(&shell.access),
+            cors: shell.cors.is_some(),
+            intake,
+            redirects,
+        },
         limits,
         shell.body_memory.clone(),
         ends,

@@ -4,10 +4,12 @@
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
 mod account;
+mod accounts;
 mod append;
 mod bench;
 mod canary;
 mod client;
+mod closed;
 mod crash;
 mod dialects;
 mod done;
@@ -19,6 +21,7 @@ mod ingest_crash;
 mod ingest_crowd;
 mod ingest_original;
 mod ingest_pressure;
+mod keys;
 #[cfg(target_os = "linux")]
 mod lean;
 mod lean_access;
@@ -32,6 +35,7 @@ mod links_race;
 mod links_rebuild;
 mod links_refused;
 mod links_retry;
+mod logins;
 mod metrics;
 mod numbered;
 mod race;
@@ -44,3 +48,4 @@ mod tls_certificates;
 mod tls_tools;
 #[cfg(target_os = "linux")]
 mod top;
+mod user_cli;
