@@ -2,6 +2,7 @@
 
 use crate::access::jwks_source::ForeignSettings;
 use crate::access::token::MAX_LIFE_S;
+use crate::audit;
 use crate::http::cors::Cors;
 use crate::links::settings::{LinkSettings, ReferrerPolicy};
 use crate::tls::{ClientAuth, Files};
@@ -111,6 +112,8 @@ settings! {
     /// Writes a line for every request at level info (else at debug).
     [num_args = 0..=1, default_missing_value = "true"]
     access_log: bool = "WELLSPRING_ACCESS_LOG", false;
+    /// What is kept of who did what, as events of the log system: off, changes (what needs the role operator or admin, logins, changes of accounts and keys, refusals), writes (what needs writer, too), all (reads, too).
+    audit: audit::Level = "WELLSPRING_AUDIT", audit::Level::Changes;
     /// Most logs.
     max_logs: usize = "WELLSPRING_MAX_LOGS", 256;
     /// Most connections at a time; further ones get 503.

@@ -3,6 +3,7 @@
 //! A library only so that the fuzz targets reach the parsers; `main.rs` calls [`main`].
 
 mod access;
+mod audit;
 mod cli;
 mod clock;
 mod config;

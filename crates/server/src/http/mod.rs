@@ -25,6 +25,7 @@ pub(crate) mod params;
 pub(crate) mod problem;
 mod project;
 mod read;
+mod record;
 pub(crate) mod routes;
 mod security;
 mod stream;
@@ -35,6 +36,7 @@ pub(crate) mod wire;
 pub(crate) use body::{Body, Source};
 
 use crate::access::{Gate, Principal};
+use crate::audit::{Audit, Caller};
 use crate::config::Config;
 use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
@@ -79,6 +81,8 @@ pub(crate) struct Shell {
     pub(crate) node: Node,
     /// Who may do what.
     pub(crate) access: Arc<Gate>,
+    /// Keeps who did what.
+    pub(crate) audit: Audit,
     /// The figures.
     pub(crate) stats: Arc<Stats>,
     /// What bodies being received may take of memory.
@@ -126,6 +130,7 @@ impl Shell {
             tls: Tls::open(&config).unwrap(),
             cors: Cors::of(&config).unwrap(),
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
+            audit: Audit::new(config.audit),
             stats,
             stopping: watch::channel(false).1,
             long_reads: Arc::new(Semaphore::new(config.max_long_reads)),
@@ -200,6 +205,8 @@ pub(crate) struct Response {
     pub(crate) headers: Vec<(&'static str, String)>,
     /// The position it reflects, where a log is involved.
     pub(crate) position: Option<Position>,
+    /// Who it is for if the gate did not tell, for the audit alone.
+    pub(crate) caller: Option<Caller>,
     /// Its content.
     pub(crate) content: Content,
 }
@@ -212,6 +219,7 @@ impl Response {
             content_type: JSON,
             headers: Vec::new(),
             position: None,
+            caller: None,
             content: Content::Full(document.into()),
         }
     }
@@ -225,7 +233,7 @@ impl Response {
     pub(crate) fn stream(content_type: &'static str, chunks: stream::Chunks) -> Response {
         let content = Content::Stream(chunks);
         let headers = vec![("cache-control", "no-store".to_owned())];
-        Response { status: 200, content_type, headers, position: None, content }
+        Response { status: 200, content_type, headers, position: None, caller: None, content }
     }
 
     /// The same answer, reflecting `position`.
@@ -247,6 +255,12 @@ impl Response {
         }
     }
 
+    /// The same answer, to somebody who has just said who he is.
+    pub(crate) fn told_to(mut self, caller: Caller) -> Response {
+        self.caller = Some(caller);
+        self
+    }
+
     /// The same answer with one more header.
     pub(crate) fn with(mut self, name: &'static str, value: String) -> Response {
         self.headers.push((name, value));
@@ -259,6 +273,7 @@ impl From<Box<Problem>> for Response {
         let mut response = Response {
             content_type: "application/problem+json",
             position: problem.position,
+            caller: problem.caller.clone(),
             ..Response::json(problem.kind.status, problem.to_json())
         };
         if let Some(seconds) = problem.retry_after_s() {

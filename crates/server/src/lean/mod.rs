@@ -144,11 +144,13 @@ fn worker(
     let ringer = Arc::clone(&bell);
     let intake = Intake::new(shell, Order::First, Arc::new(move || ringer.ring()));
     let redirects = Redirects::new(shell).map_err(io::Error::other)?;
+    let keeps_writes = shell.audit.keeps_writes();
     let ends = FoundEnds::new(config.link_referrer_policy.as_str());
     let mut desk = Desk::new(
         Serving {
             access: Arc::clone(&shell.access),
             cors: shell.cors.is_some(),
+            keeps_writes,
             intake,
             redirects,
         },

@@ -6,6 +6,7 @@
 mod account;
 mod accounts;
 mod append;
+mod audit;
 mod bench;
 mod canary;
 mod client;
