@@ -14,9 +14,11 @@ mod lean;
 mod links;
 mod node;
 mod otlp;
+mod pem;
 mod random;
 mod serve;
 mod stats;
+mod tls;
 mod view;
 
 use clap::{Parser, Subcommand};

@@ -67,6 +67,12 @@ impl Done<'_> {
         }
     }
 
+    /// Whom another issuer says it is. Apart from accounts: its `admin` is not ours.
+    fn subject(&self) -> Option<&str> {
+        let who = self.who();
+        who.name().filter(|_| *who.method() == By::Foreign)
+    }
+
     fn claimed(&self) -> Option<&str> {
         match self.caller {
             Some(Caller::Claimed(account)) => account.as_ref().map(AccountName::as_str),
@@ -83,6 +89,7 @@ impl Done<'_> {
             By::None => ("none", None),
             By::Open => ("open", None),
             By::Token(_) => ("token", None),
+            By::Foreign => ("foreign-token", None),
             By::Key(id) => ("key", Some(id.as_str())),
             By::Password => ("password", None),
         }
@@ -93,6 +100,7 @@ impl Done<'_> {
         let client = self.client.map(|client| client.to_string());
         let tags = [
             ("account", self.account()),
+            ("subject", self.subject()),
             ("claimed", self.claimed()),
             ("key", self.by().1),
             ("log", Some(self.log).filter(|log| !log.is_empty())),
@@ -110,6 +118,7 @@ impl Done<'_> {
         let route = TABLE.get(self.route).map(|route| route.path);
         let texts = [
             ("account", self.account()),
+            ("subject", self.subject()),
             ("claimed", self.claimed()),
             ("by", Some(by)),
             ("key", key),

@@ -5,7 +5,8 @@ use super::params::percent_decode;
 use super::problem::{self, Problem};
 use super::record::{Asked, Way};
 use super::routes::{Found, Lookup, Route, Router, Scope, TABLE};
-use super::{Answer, Content, Request, Response, Shell, links};
+use super::security::{self, Transport};
+use super::{Answer, Content, Request, Response, Shell, cors, links};
 use crate::access::{Needs, SYSTEM_LOG};
 use crate::node::is_name;
 use hyper::{Method, Version};
@@ -15,6 +16,7 @@ use wellspring_views::access::Role;
 
 /// Answers a request, whatever it is.
 pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
+    let page = cors::Asked::of(&request);
     let asked = Asked::of(&shell, &request);
     let http_10 = request.version < Version::HTTP_11;
     let Ran { way, log, answer } = run(&shell, request).await;
@@ -25,6 +27,11 @@ pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
     }
     if let (None, Some(log)) = (response.position, &log) {
         response.position = Some(log.head());
+    }
+    let transport = if shell.tls.is_some() { Transport::Tls } else { Transport::Plain };
+    security::put_on(&mut response, transport);
+    if let Some(cors) = &shell.cors {
+        cors.put_on(&mut response, &page, way.route);
     }
     asked.answered(&shell, &way, response)
 }

@@ -9,6 +9,7 @@ pub(crate) mod body;
 pub(crate) mod body_memory;
 mod bulk;
 pub(crate) mod connection;
+pub(crate) mod cors;
 mod counted;
 mod dialect_data;
 mod dialects;
@@ -26,6 +27,7 @@ mod project;
 mod read;
 mod record;
 pub(crate) mod routes;
+mod security;
 mod stream;
 mod subscribe;
 mod views;
@@ -41,8 +43,10 @@ use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::otlp::Otlp;
 use crate::stats::Stats;
+use crate::tls::Tls;
 use body_memory::BodyMemory;
 use bytes::Bytes;
+use cors::Cors;
 use hyper::header::HeaderMap;
 use hyper::{Method, Uri, Version};
 use problem::Problem;
@@ -88,6 +92,10 @@ pub(crate) struct Shell {
     pub(crate) body_memory: BodyMemory,
     /// The settings of links.
     pub(crate) link_settings: LinkSettings,
+    /// How TLS is spoken, if it is.
+    pub(crate) tls: Option<Arc<Tls>>,
+    /// Which pages may use this server; `None`: none but its own.
+    pub(crate) cors: Option<Cors>,
     /// The clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// Becomes true when the server stops.
@@ -122,6 +130,8 @@ impl Shell {
             node,
             access: Arc::new(Gate::open(&config, Arc::clone(&clock), accounts).unwrap()),
             link_settings: LinkSettings::of(&config).unwrap(),
+            tls: Tls::open(&config).unwrap(),
+            cors: Cors::of(&config).unwrap(),
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
             audit: Audit::new(config.audit),
             otlp: Otlp::open(&config).unwrap(),
@@ -239,6 +249,19 @@ impl Response {
     pub(crate) fn at(mut self, position: Position) -> Response {
         self.position = Some(position);
         self
+    }
+
+    /// The first value of a header, by its name in small letters.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Says that the answer depends on a header of the request.
+    pub(crate) fn vary(&mut self, on: &str) {
+        match self.headers.iter_mut().find(|(name, _)| *name == "vary") {
+            Some((_, names)) => *names = format!("{names}, {on}"),
+            None => self.headers.push(("vary", on.to_owned())),
+        }
     }
 
     /// The same answer, to somebody who has just said who he is.

@@ -140,6 +140,7 @@ fn worker(
         headers: config.max_headers,
         head_bytes: config.max_buffer_bytes,
         url_bytes: config.max_url_bytes,
+        traced: shell.otlp.is_on(),
     };
     let ringer = Arc::clone(&bell);
     let intake = Intake::new(shell, Order::First, Arc::new(move || ringer.ring()));
@@ -147,7 +148,13 @@ fn worker(
     let keeps_writes = shell.audit.keeps_writes();
     let ends = FoundEnds::new(config.link_referrer_policy.as_str());
     let mut desk = Desk::new(
-        Serving { access: Arc::clone(&shell.access), keeps_writes, intake, redirects },
+        Serving {
+            access: Arc::clone(&shell.access),
+            cors: shell.cors.is_some(),
+            keeps_writes,
+            intake,
+            redirects,
+        },
         limits,
         shell.body_memory.clone(),
         ends,
@@ -170,7 +177,7 @@ fn worker(
 pub(crate) fn ingest_connection<'a>(
     pieces: impl Iterator<Item = &'a [u8]>,
 ) -> crate::parsers::Ingested {
-    let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096 };
+    let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
     let trace = replay::replay(limits, pieces);
     crate::parsers::Ingested {
         taken: trace.taken,

@@ -30,6 +30,8 @@ pub(crate) struct Credentials<'a> {
     pub(crate) authorization: Option<&'a [u8]>,
     /// `X-API-Key`.
     pub(crate) api_key: Option<&'a [u8]>,
+    /// Whether there is an `Origin`: a page in a browser asks.
+    pub(crate) of_a_page: bool,
 }
 
 /// Takes events in and knows where links lead, for one thread.
@@ -71,6 +73,8 @@ pub(crate) trait Serves {
 /// The intake and the links of one thread.
 pub(crate) struct Serving {
     pub(crate) access: Arc<Gate>,
+    /// Whether pages of other origins may use this server. What they are told of it takes the other stack.
+    pub(crate) cors: bool,
     /// Whether the audit keeps every event that is taken in.
     pub(crate) keeps_writes: bool,
     pub(crate) intake: Intake,
@@ -96,7 +100,10 @@ impl Serves for Serving {
         if log == Some(SYSTEM_LOG) || self.keeps_writes {
             return None;
         }
-        let Credentials { authorization, api_key } = *credentials;
+        let Credentials { authorization, api_key, of_a_page } = *credentials;
+        if of_a_page && self.cors {
+            return None;
+        }
         self.access.pass(authorization, api_key, Role::Writer, log)
     }
 

@@ -139,7 +139,7 @@ impl Running {
             stopping,
             handover,
         };
-        let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096 };
+        let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
         let memory = BodyMemory::new(&stats, 1 << 20);
         let intake = Commanded { command: Arc::clone(&command), tickets: 0 };
         let thread = std::thread::spawn(move || {

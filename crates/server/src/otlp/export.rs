@@ -5,6 +5,7 @@ use super::live::Counts;
 use super::span::{Attributes, Span, Value};
 use super::{figures, span};
 use crate::cli::client::{Client, Request};
+use crate::cli::trust::Trust;
 use crate::http::Shell;
 use crate::stats::gather;
 use std::sync::Arc;
@@ -47,14 +48,17 @@ impl Exporter {
 /// Starts the thread, if anything is to be exported.
 ///
 /// # Errors
-/// The system gives no thread.
+/// The system gives no thread, or TLS cannot be spoken with the collector.
 pub(crate) fn start(shell: &Arc<Shell>) -> Result<Option<Exporter>, String> {
     let Some((endpoint, spans)) = shell.otlp.take() else { return Ok(None) };
     tracing::info!(endpoint = endpoint.authority(), "figures and traces are exported");
+    // Authorities that this machine trusts vouch for a collector at https.
+    let client = Client::new(endpoint, &Trust::default())
+        .map_err(|failure| failure.message.replace("--url", "--otlp-endpoint"))?;
     let stopping = Arc::new(AtomicBool::new(false));
     let exporting = Exporting {
         shell: Arc::clone(shell),
-        client: Client::new(endpoint).with_patience(PATIENCE),
+        client: client.with_patience(PATIENCE),
         resource: resource(),
         spans,
         stopping: Arc::clone(&stopping),

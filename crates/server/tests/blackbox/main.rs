@@ -4,11 +4,13 @@
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
 mod account;
+mod accounts;
 mod append;
 mod audit;
 mod bench;
 mod canary;
 mod client;
+mod closed;
 mod crash;
 mod dialects;
 mod done;
@@ -20,6 +22,7 @@ mod ingest_crash;
 mod ingest_crowd;
 mod ingest_original;
 mod ingest_pressure;
+mod keys;
 #[cfg(target_os = "linux")]
 mod lean;
 mod lean_access;
@@ -33,12 +36,19 @@ mod links_race;
 mod links_rebuild;
 mod links_refused;
 mod links_retry;
+mod logins;
 mod metrics;
 mod numbered;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod race;
 mod redirects;
 mod rubbish;
 mod server;
 mod shortener;
+mod tls;
+mod tls_certificates;
+mod tls_tools;
 #[cfg(target_os = "linux")]
 mod top;
+mod user_cli;
