@@ -37,19 +37,16 @@ impl Otlp {
     }
 
     /// No trace.
-    #[allow(clippy::unused_self)]
     pub(crate) fn begin(&self, _: &HeaderMap, _: u64) -> Option<Trace> {
         None
     }
 
     /// Never called.
-    #[allow(clippy::unused_self)]
     pub(crate) fn end(&self, trace: Trace, _: &Told<'_>, _: u64) {
         match trace.0 {}
     }
 
     /// No figures.
-    #[allow(clippy::unused_self)]
     pub(crate) fn families(&self) -> Vec<Family> {
         Vec::new()
     }
@@ -63,7 +60,6 @@ impl Exporter {
 }
 
 /// Starts nothing.
-#[allow(clippy::unnecessary_wraps)]
 pub(crate) fn start(_: &Arc<Shell>) -> Result<Option<Exporter>, String> {
     Ok(None)
 }

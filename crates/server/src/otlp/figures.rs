@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn every_kind_is_written_as_the_protocol_has_it() {
         let distribution =
-            Distribution { bounds: vec![0.00005, 1.0], counts: vec![2, 0, 1], sum: 3.5 };
+            Distribution { bounds: vec![0.00005, 1.5], counts: vec![2, 0, 1], sum: 3.5 };
         let label = || vec![("log", "a".to_owned())];
         let families = [
             Family::new(Kind::Gauge, "empty", "Nothing."),
@@ -146,7 +146,7 @@ mod tests {
                 {"name": "time_seconds", "description": "Times.", "unit": "s", "histogram": {
                     "aggregationTemporality": 2, "dataPoints": [
                     {"attributes": log, "startTimeUnixNano": "1000", "timeUnixNano": "3000", "count": "3",
-                        "sum": 3.5, "bucketCounts": ["2", "0", "1"], "explicitBounds": [0.00005, 1.0]},
+                        "sum": 3.5, "bucketCounts": ["2", "0", "1"], "explicitBounds": [0.00005, 1.5]},
                 ]}},
             ])
         );
