@@ -4,10 +4,11 @@ use crate::access::Gate;
 use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
 use crate::http::{Shell, connection, routes};
+use crate::limits::{Connected, Limits};
 use crate::links::settings::LinkSettings;
 use crate::links::{self, VisitorKeys};
 use crate::node::Node;
-use crate::stats::{self, OpenConnection, Stats};
+use crate::stats::{self, Stats};
 use bytes::Bytes;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -85,6 +86,7 @@ fn serve(mut config: Config) -> Result<(), String> {
     let shell = Arc::new(Shell {
         node,
         access,
+        limits: Arc::new(Limits::of(&config, &stats, &clock)?),
         link_settings: LinkSettings::of(&config)?,
         body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
         stats,
@@ -393,10 +395,10 @@ async fn accept_until_stopped(
 
 fn admit(accepted: Accepted, shell: &Arc<Shell>, open: &tokio::sync::mpsc::Sender<()>) {
     let _ = accepted.stream.set_nodelay(true);
-    match shell.stats.open(shell.config.max_connections) {
-        Some(counted) => start(accepted, Bytes::new(), shell, counted, open),
-        None => {
-            let _ = accepted.stream.try_write(connection::TOO_MANY);
+    match shell.limits.connect(accepted.peer) {
+        Ok(counted) => start(accepted, Bytes::new(), shell, counted, open),
+        Err(told) => {
+            let _ = accepted.stream.try_write(&told);
         }
     }
 }
@@ -406,7 +408,7 @@ fn start(
     accepted: Accepted,
     read: Bytes,
     shell: &Arc<Shell>,
-    counted: OpenConnection,
+    counted: Connected,
     open: &tokio::sync::mpsc::Sender<()>,
 ) {
     let (shell, open) = (Arc::clone(shell), open.clone());

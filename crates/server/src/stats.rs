@@ -2,6 +2,7 @@
 //! a request touches no cache line another core writes to.
 
 use crate::ingest::Account;
+use crate::limits::{Refusals, Refused};
 use crate::view::{Progress, State};
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -63,6 +64,8 @@ pub(crate) struct Stats {
     pub(crate) subscribers: AtomicI64,
     /// Bytes of bodies being received.
     pub(crate) body_bytes: AtomicI64,
+    /// What was refused for the sake of others.
+    pub(crate) refusals: Refusals,
 }
 
 impl Stats {
@@ -75,6 +78,7 @@ impl Stats {
             refused: AtomicU64::new(0),
             subscribers: AtomicI64::new(0),
             body_bytes: AtomicI64::new(0),
+            refusals: Refusals::default(),
         }
     }
 
@@ -98,10 +102,16 @@ impl Stats {
     pub(crate) fn open(self: &Arc<Stats>, most: usize) -> Option<OpenConnection> {
         if self.connections.fetch_add(1, Relaxed) >= most as i64 {
             self.connections.fetch_sub(1, Relaxed);
-            self.refused.fetch_add(1, Relaxed);
+            self.refuse_connection(Refused::Connection);
             return None;
         }
         Some(OpenConnection(Arc::clone(self)))
+    }
+
+    /// Counts a connection as refused.
+    pub(crate) fn refuse_connection(&self, refused: Refused) {
+        self.refused.fetch_add(1, Relaxed);
+        self.refusals.count(refused);
     }
 
     fn sum(&self, route: usize, pick: impl Fn(&RouteFigures) -> &AtomicU64) -> u64 {
@@ -143,6 +153,7 @@ impl Stats {
              wellspring_connections_refused_total {}",
             self.refused.load(Relaxed)
         );
+        self.refusals.write(&mut out);
         out
     }
 

@@ -4,6 +4,7 @@
 use super::Shell;
 use super::body_memory::Charge;
 use super::problem::{self, Problem};
+use crate::limits::Payer;
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body as _, Incoming};
 use std::future::poll_fn;
@@ -29,20 +30,37 @@ pub(crate) struct Body {
     source: Source,
     shell: Arc<Shell>,
     charge: Charge,
+    payer: Payer,
 }
 
 impl Body {
     /// A body not yet read.
     pub(crate) fn new(source: Source, shell: &Arc<Shell>) -> Body {
-        Body { source, shell: Arc::clone(shell), charge: Charge::default() }
+        Body {
+            source,
+            shell: Arc::clone(shell),
+            charge: Charge::default(),
+            payer: Payer::default(),
+        }
+    }
+
+    /// Charges what comes to somebody.
+    pub(crate) fn pay_by(&mut self, payer: Payer) {
+        self.payer = payer;
     }
 
     fn timeout(&self) -> Duration {
         Duration::from_millis(self.shell.config.body_timeout_ms)
     }
 
+    /// The next piece, `None` at the end. Whoever sends for long is slowed down to what he may send.
+    pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
+        self.payer.solvent().await;
+        self.chunk().await
+    }
+
     /// The next piece, `None` at the end.
-    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
+    async fn chunk(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
         let timeout = self.timeout();
         // Most pieces are already there; only a wait costs a timer.
         let mut first = true;
@@ -71,6 +89,7 @@ impl Body {
             let incoming = match &mut self.source {
                 Source::Full(bytes) => {
                     let bytes = std::mem::take(bytes);
+                    self.payer.bytes(bytes.len());
                     return Poll::Ready(Ok((!bytes.is_empty()).then_some(bytes)));
                 }
                 Source::Incoming(incoming) => incoming,
@@ -79,7 +98,10 @@ impl Body {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(None) => Poll::Ready(Ok(None)),
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) if !data.is_empty() => Poll::Ready(Ok(Some(data))),
+                    Ok(data) if !data.is_empty() => {
+                        self.payer.bytes(data.len());
+                        Poll::Ready(Ok(Some(data)))
+                    }
                     _ => continue, // trailers and empty frames mean nothing here
                 },
                 Poll::Ready(Some(Err(error))) => Poll::Ready(Err(
@@ -152,17 +174,21 @@ impl Drop for Body {
         };
         // An answer sent while the client is still sending would be lost to a connection reset.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(linger(incoming));
+            runtime.spawn(linger(incoming, std::mem::take(&mut self.payer)));
         }
     }
 }
 
-async fn linger(mut incoming: Incoming) {
+async fn linger(mut incoming: Incoming, payer: Payer) {
     let discard = async {
         let mut discarded = 0;
         while discarded < LINGER_BYTES {
             match poll_fn(|context| Pin::new(&mut incoming).poll_frame(context)).await {
-                Some(Ok(frame)) => discarded += frame.data_ref().map_or(0, Bytes::len),
+                Some(Ok(frame)) => {
+                    let bytes = frame.data_ref().map_or(0, Bytes::len);
+                    payer.bytes(bytes);
+                    discarded += bytes;
+                }
                 _ => return,
             }
         }

@@ -2,6 +2,7 @@
 //! arrive, not as they are announced. Both connection loops charge the same account.
 
 use super::problem::{self, Problem};
+use crate::limits::Refused;
 use crate::stats::Stats;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -41,6 +42,7 @@ impl Charge {
         let counter = &memory.stats.body_bytes;
         if counter.fetch_add(more, Relaxed) + more > memory.limit as i64 {
             counter.fetch_sub(more, Relaxed);
+            memory.stats.refusals.count(Refused::BodyMemory);
             return Err(problem::OVERLOADED
                 .because("bodies being received take all the memory they may")
                 .limit(memory.limit as u64));

@@ -4,6 +4,7 @@
 use super::dispatch::dispatch;
 use super::stream::{Chunks, Polled};
 use super::{Body, Content, Shell, Source};
+use crate::limits::{Payer, SharedBucket};
 use bytes::Bytes;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -20,13 +21,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
-
-/// What a connection beyond the limit is told.
-pub(crate) const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
-Retry-After: 1\r\n\
-Content-Length: 0\r\n\
-Connection: close\r\n\
-\r\n";
 
 /// What happened on a connection, for the watch over it.
 #[derive(Default)]
@@ -188,6 +182,7 @@ async fn serve_request(
     peer: Option<IpAddr>,
     shell: Arc<Shell>,
     activity: Arc<Activity>,
+    connection: Option<Arc<SharedBucket>>,
 ) -> Result<hyper::Response<Outgoing>, Infallible> {
     let in_flight = InFlight::new(&activity);
     if request.version() == hyper::Version::HTTP_2 {
@@ -199,6 +194,8 @@ async fn serve_request(
     let request = super::Request {
         client: shell.link_settings.proxies.client(peer, forwarded),
         principal: shell.access.nobody(),
+        connection,
+        payer: Payer::default(),
         method: parts.method,
         uri: parts.uri,
         version: parts.version,
@@ -233,8 +230,9 @@ async fn serve_request(
 pub(crate) async fn serve(stream: TcpStream, peer: Option<IpAddr>, read: Bytes, shell: Arc<Shell>) {
     let activity = Arc::new(Activity::default());
     let io = Watched { io: TokioIo::new(stream), read, activity: Arc::clone(&activity) };
+    let rate = shell.limits.of_connection();
     let service = service_fn(|request| {
-        serve_request(request, peer, Arc::clone(&shell), Arc::clone(&activity))
+        serve_request(request, peer, Arc::clone(&shell), Arc::clone(&activity), rate.clone())
     });
     let builder = builder(&shell);
     let mut connection = std::pin::pin!(builder.serve_connection(io, service));

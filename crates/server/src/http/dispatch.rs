@@ -6,6 +6,7 @@ use super::problem::{self, Problem};
 use super::routes::{Found, Lookup, Route, Router, Scope, TABLE};
 use super::{Answer, Content, Request, Response, Shell, links};
 use crate::access::{Needs, SYSTEM_LOG};
+use crate::limits::{Payer, Refused};
 use crate::node::is_name;
 use hyper::{Method, Version};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
     let (method, uri) = (request.method.clone(), request.uri.clone());
     let request_id = request_id(&shell, &request);
     let http_10 = request.version < Version::HTTP_11;
-    let (route, log, answer) = run(&shell, request).await;
+    let Ran { route, log, payer, answer } = run(&shell, request).await;
     let mut response = answer.unwrap_or_else(Response::from);
     if http_10 && matches!(response.content, Content::Stream(_)) {
         // Without chunks a stream that was cut looks like one that ended.
@@ -28,6 +29,7 @@ pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
     if let (None, Some(log)) = (response.position, &log) {
         response.position = Some(log.head());
     }
+    response.pay_by(payer);
     let took_us = shell.clock.monotonic_us().saturating_sub(started_us);
     shell.stats.answered(route, response.status, took_us);
     let (path, status) = (uri.path(), response.status);
@@ -39,22 +41,68 @@ pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
     response.with("x-request-id", request_id)
 }
 
-async fn run(shell: &Arc<Shell>, mut request: Request) -> (usize, Option<Log>, Answer) {
-    let found = match find(shell, &request) {
-        Ok(found) => found,
-        Err(answer) => return (TABLE.len(), None, answer),
+/// What a request came to.
+struct Ran {
+    /// Its place in the table.
+    route: usize,
+    log: Option<Log>,
+    /// Who is charged for the answer.
+    payer: Payer,
+    answer: Answer,
+}
+
+async fn run(shell: &Arc<Shell>, mut request: Request) -> Ran {
+    let within = within_limits(shell, &mut request);
+    let payer = request.payer.clone();
+    let (found, refused) = match (find(shell, &request), within) {
+        (Ok(found), within) => (found, within.err()),
+        (Err(answer), within) => {
+            let answer = within.map_or_else(Err, |()| answer);
+            return Ran { route: TABLE.len(), log: None, payer, answer };
+        }
     };
     let route = &TABLE[found.route];
-    let prepared = match name(&mut request, &found) {
-        Ok(()) => prepare(shell, &mut request, route).await,
+    let prepared = match (refused, name(&mut request, &found)) {
+        (None, Ok(())) => prepare(shell, &mut request, route).await,
+        (Some(problem), _) | (_, Err(problem)) => Err(problem),
+    };
+    let (payer, log) = (request.payer.clone(), request.log.clone());
+    let answer = match prepared {
+        Ok(()) => (route.handler)(Arc::clone(shell), request).await,
         Err(problem) => Err(problem),
     };
-    if let Err(problem) = prepared {
-        return (found.route, None, Err(in_words_of(route.scope, problem)));
+    let answer = answer.map_err(|problem| in_words_of(route.scope, problem));
+    // Whether they came with the request or in its body.
+    if matches!(&answer, Err(problem) if std::ptr::eq(problem.kind, &problem::TOO_MANY_LOGINS)) {
+        shell.stats.refusals.count(Refused::Login);
     }
-    let log = request.log.clone();
-    let answer = (route.handler)(Arc::clone(shell), request).await;
-    (found.route, log, answer.map_err(|problem| in_words_of(route.scope, problem)))
+    Ran { route: found.route, log, payer, answer }
+}
+
+/// Takes the request out of what its connection and its address may send, and charges its body to
+/// the address. Who asks whether the server lives, or what it would allow, is not limited.
+fn within_limits(shell: &Shell, request: &mut Request) -> Result<(), Box<Problem>> {
+    let path = request.uri.path();
+    let is_health = path == "/health" || path.starts_with("/health/");
+    if !shell.limits.looks_at_requests() || is_health || request.method == Method::OPTIONS {
+        return Ok(());
+    }
+    let purse = shell.limits.purse(request.client);
+    request.pay_by(Payer::new(&shell.limits, purse));
+    let now_us = shell.clock.monotonic_us();
+    shell.limits.admit(request.connection.as_deref(), purse, now_us)
+}
+
+/// The same for the account, now that it is known.
+fn within_limits_of_account(shell: &Shell, request: &mut Request) -> Result<(), Box<Problem>> {
+    let (Some(mut purse), Some(account)) = (request.payer.purse(), request.principal.account())
+    else {
+        return Ok(());
+    };
+    let now_us = shell.clock.monotonic_us();
+    let admitted = shell.limits.admit_account(&mut purse, account.as_str(), now_us);
+    request.pay_by(Payer::new(&shell.limits, purse));
+    admitted
 }
 
 /// A problem as the clients of a route expect it.
@@ -106,6 +154,7 @@ async fn prepare(shell: &Shell, request: &mut Request, route: &Route) -> Result<
     let admitted = shell.access.admit(&request.headers, request.client, route.needs, log).await;
     let is_kept = log == Some(SYSTEM_LOG) && route.needs > Needs::Role(Role::Reader);
     request.principal = admitted?;
+    within_limits_of_account(shell, request)?;
     if is_kept {
         let detail = "the system log keeps accounts and what was done; it can be read, and the \
                       server alone writes it";

@@ -32,6 +32,7 @@ pub(crate) use body::{Body, Source};
 
 use crate::access::{Gate, Principal};
 use crate::config::Config;
+use crate::limits::{Limits, Payer, SharedBucket};
 use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
 use crate::node::Node;
@@ -75,6 +76,8 @@ pub(crate) struct Shell {
     pub(crate) access: Arc<Gate>,
     /// The figures.
     pub(crate) stats: Arc<Stats>,
+    /// How much anybody may have of the server.
+    pub(crate) limits: Arc<Limits>,
     /// What bodies being received may take of memory.
     pub(crate) body_memory: BodyMemory,
     /// The settings of links.
@@ -112,6 +115,7 @@ impl Shell {
         Arc::new(Shell {
             node,
             access: Arc::new(Gate::open(&config, Arc::clone(&clock), accounts).unwrap()),
+            limits: Arc::new(Limits::of(&config, &stats, &clock).unwrap()),
             link_settings: LinkSettings::of(&config).unwrap(),
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
             stats,
@@ -143,6 +147,10 @@ pub(crate) struct Request {
     pub(crate) client: Option<IpAddr>,
     /// Whom it is from.
     pub(crate) principal: Arc<Principal>,
+    /// What its connection has left, if that is limited.
+    pub(crate) connection: Option<Arc<SharedBucket>>,
+    /// Who is charged for it.
+    pub(crate) payer: Payer,
     /// Its body, not yet read.
     pub(crate) body: Body,
     /// The decoded variable part of the path that is not the log's name.
@@ -154,6 +162,12 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Charges it to somebody from now on.
+    pub(crate) fn pay_by(&mut self, payer: Payer) {
+        self.body.pay_by(payer.clone());
+        self.payer = payer;
+    }
+
     /// A header's value, if it is there and text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -214,6 +228,14 @@ impl Response {
         let content = Content::Stream(chunks);
         let headers = vec![("cache-control", "no-store".to_owned())];
         Response { status: 200, content_type, headers, position: None, content }
+    }
+
+    /// Charges its content to somebody: what there is of it now, what comes as it goes.
+    fn pay_by(&mut self, payer: Payer) {
+        match &mut self.content {
+            Content::Full(bytes) => payer.bytes(bytes.len()),
+            Content::Stream(chunks) => chunks.pay_by(payer),
+        }
     }
 
     /// The same answer, reflecting `position`.

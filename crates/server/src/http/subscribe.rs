@@ -6,6 +6,7 @@ use super::read::{Wanted, elsewhere};
 use super::stream::{self, Producer};
 use super::wire::push_event;
 use super::{Answer, Request, Response, SSE, Shell};
+use crate::limits::{Reads, Refused, Subscribed};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,18 +24,22 @@ const PIECE_BYTES: usize = 64 << 10;
 const CATCH_UP_WAIT: Duration = Duration::from_millis(20);
 
 /// Counts a subscription as live.
-struct Live(Arc<Shell>, #[allow(dead_code)] OwnedSemaphorePermit);
+struct Live {
+    shell: Arc<Shell>,
+    _permit: OwnedSemaphorePermit,
+    _of_client: Subscribed,
+}
 
 impl Live {
-    fn new(shell: &Arc<Shell>, permit: OwnedSemaphorePermit) -> Live {
+    fn new(shell: &Arc<Shell>, permit: OwnedSemaphorePermit, of_client: Subscribed) -> Live {
         shell.stats.subscribers.fetch_add(1, Relaxed);
-        Live(Arc::clone(shell), permit)
+        Live { shell: Arc::clone(shell), _permit: permit, _of_client: of_client }
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.0.stats.subscribers.fetch_sub(1, Relaxed);
+        self.shell.stats.subscribers.fetch_sub(1, Relaxed);
     }
 }
 
@@ -55,8 +60,11 @@ pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) ->
         },
     };
     let after = last.or(wanted.after).unwrap_or(0);
+    let reads = request.payer.reads()?;
+    let of_client = request.payer.subscribe()?;
     let permit = Arc::clone(&shell.subscriptions).try_acquire_owned().map_err(|_| {
         let limit = shell.config.max_subscribers;
+        shell.stats.refusals.count(Refused::Subscription);
         problem::OVERLOADED
             .because(format!("there are {limit} subscriptions, the most at a time"))
             .limit(limit as u64)
@@ -64,9 +72,9 @@ pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) ->
     let log = request.log()?.clone();
     let head = log.head();
     let (producer, chunks) = stream::channel();
-    let live = Live::new(&shell, permit);
-    let subscriber =
-        Subscriber { subscription: log.subscribe(wanted.query, after), log, told: after };
+    let live = Live::new(&shell, permit, of_client);
+    let subscription = log.subscribe(wanted.query, after);
+    let subscriber = Subscriber { subscription, log, told: after, reads };
     tokio::spawn(feed(subscriber, producer, live));
     Ok(Response::stream(SSE, chunks).with("x-accel-buffering", "no".to_owned()).at(head))
 }
@@ -77,6 +85,7 @@ struct Subscriber {
     log: Log,
     /// The last id the client was told.
     told: Position,
+    reads: Reads,
 }
 
 /// Why a piece ended.
@@ -89,6 +98,11 @@ enum Piece {
 
 impl Subscriber {
     fn fill(&mut self, out: &mut Vec<u8>, wait: Duration) -> Result<Piece, ReadError> {
+        let reads = self.reads.clone();
+        reads.timed(|| self.write(out, wait))
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>, wait: Duration) -> Result<Piece, ReadError> {
         for _ in 0..PIECE_EVENTS {
             let Some(event) = self.subscription.next(wait)? else { return Ok(Piece::UpToDate) };
             self.told = event.position();
@@ -106,8 +120,9 @@ impl Subscriber {
 }
 
 async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
-    let heartbeat = Duration::from_millis(live.0.config.heartbeat_ms);
-    let mut stopping = live.0.stopping.clone();
+    let heartbeat = Duration::from_millis(live.shell.config.heartbeat_ms);
+    let mut stopping = live.shell.stopping.clone();
+    let payer = subscriber.reads.payer().clone();
     let mut slow = false;
     // The first bytes tell the client that the subscription stands.
     let mut out = b": wellspring\n\n".to_vec();
@@ -123,7 +138,8 @@ async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
         } else {
             subscriber.fill(&mut out, Duration::ZERO)
         };
-        if producer.send(std::mem::take(&mut out)).await.is_err() || producer.ready().await.is_err()
+        let sent = producer.send(std::mem::take(&mut out)).await;
+        if sent.is_err() || producer.ready().await.is_err() || producer.paid(&payer).await.is_err()
         {
             return;
         }
@@ -144,7 +160,7 @@ async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
         };
         if more {
             tokio::task::yield_now().await;
-            if live.0.is_stopping() {
+            if live.shell.is_stopping() {
                 return producer.end().await;
             }
             continue;
