@@ -85,6 +85,9 @@ macro_rules! settings {
 settings! {
     /// Folder of the data.
     data: PathBuf = "WELLSPRING_DATA", PathBuf::from("./data");
+    /// Lets a crash write the process's memory, and the secrets in it, to a core file.
+    [num_args = 0..=1, default_missing_value = "true"]
+    core_dumps: bool = "WELLSPRING_CORE_DUMPS", false;
     /// Address and port to listen on; port 0 takes a free one.
     listen: String = "WELLSPRING_LISTEN", "127.0.0.1:4000".to_owned();
     /// Allows a --listen address that other machines can reach, without accounts or encryption.

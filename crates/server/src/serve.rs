@@ -68,6 +68,9 @@ fn init_logging(config: &Config) -> Result<(), String> {
 }
 
 fn serve(mut config: Config) -> Result<(), String> {
+    if !config.core_dumps {
+        forbid_core_dumps();
+    }
     if config.threads == 0 {
         config.threads = std::thread::available_parallelism().map_or(1, usize::from);
     }
@@ -160,6 +163,22 @@ fn check_exposure(config: &Config, access: &Gate) -> Result<(), String> {
 /// Request ids begin somewhere else at every start; they need not be secret.
 fn first_request_id(wall_us: u64) -> u64 {
     wall_us.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(std::process::id()) << 32
+}
+
+/// Memory holds tokens, keys and what passwords were sent: no crash is to leave it in a file, nor may
+/// another process of the same user read it.
+fn forbid_core_dumps() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Core).maximum;
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum });
+    // Where cores are piped to a program the limit means nothing.
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+            tracing::warn!(%error, "core dumps cannot be forbidden");
+        }
+    }
 }
 
 /// Raises the limit on descriptors as far as allowed; gives the connections that fit under it.

@@ -47,6 +47,16 @@ pub(crate) enum Needs {
     Role(Role),
 }
 
+impl fmt::Display for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Needs::Public => f.write_str("nothing"),
+            Needs::Account => f.write_str("an account"),
+            Needs::Role(role) => role.fmt(f),
+        }
+    }
+}
+
 /// Somebody whose password was right.
 #[derive(Debug, Clone)]
 pub(crate) struct LoggedIn {
@@ -330,8 +340,19 @@ impl Gate {
                 attempt.settle(Outcome::NotTried, now_us);
                 Err(NotLoggedIn::Busy)
             }
-            (Ok(password::Verdict::Right | password::Verdict::RightButWeak), Some(account)) => {
+            (
+                Ok(right @ (password::Verdict::Right | password::Verdict::RightButWeak)),
+                Some(account),
+            ) => {
                 attempt.settle(Outcome::Right, now_us);
+                if right == password::Verdict::RightButWeak {
+                    // Not hashed anew: the event that sets a password ends the account's tokens.
+                    let account = account.name().as_str();
+                    tracing::info!(
+                        account,
+                        "the password is hashed with less than today; set it anew"
+                    );
+                }
                 Ok(LoggedIn {
                     account: account.name().clone(),
                     grants: Arc::clone(account.grants()),
@@ -429,3 +450,7 @@ impl From<NotLoggedIn> for Box<Problem> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

@@ -159,6 +159,12 @@ impl Tokens {
         Tokens { secrets, audience }
     }
 
+    /// The signature of a message. For tests that forge everything else.
+    #[cfg(test)]
+    pub(crate) fn sign(&self, message: &[u8]) -> Vec<u8> {
+        self.secrets.sign(message).as_ref().to_vec()
+    }
+
     /// Issues a token for so many seconds (1 to [`MAX_LIFE_S`]), at a time in µs since 1970 UTC.
     /// `since_us` is the account's `tokens_valid_from_us`, looked up before its password was
     /// verified.

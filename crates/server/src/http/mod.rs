@@ -109,7 +109,7 @@ impl Shell {
     pub(crate) fn for_tests(data: &std::path::Path, flags: &[&str]) -> Arc<Shell> {
         let config = Config::for_tests(&[&["--data", data.to_str().unwrap()], flags].concat());
         let clock = crate::clock::system();
-        let stats = Arc::new(Stats::new(1, 1));
+        let stats = Arc::new(Stats::new(1, routes::TABLE.len()));
         let node = Node::open(&config, Arc::clone(&clock)).unwrap();
         let accounts = node.access().unwrap();
         Arc::new(Shell {
@@ -273,3 +273,6 @@ impl From<Box<Problem>> for Response {
 
 /// What a handler comes to.
 pub(crate) type Answer = Result<Response, Box<Problem>>;
+
+#[cfg(test)]
+mod access_tests;

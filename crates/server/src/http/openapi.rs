@@ -2,6 +2,7 @@
 
 use super::routes::{Route, Scope, TABLE};
 use super::{Answer, Request, Response, Shell, problem};
+use crate::access::Needs;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
@@ -40,7 +41,7 @@ fn build(dev: bool) -> Value {
             "description": "An event store with dynamic consistency boundaries. /v1/x is short for /v1/logs/main/x."
         },
         "paths": paths,
-        "components": {"schemas": schemas},
+        "components": {"schemas": schemas, "securitySchemes": security_schemes()},
     })
 }
 
@@ -77,7 +78,21 @@ fn operation(route: &Route, path: &str) -> Value {
         }
         operation["requestBody"] = json!({"required": true, "content": content});
     }
+    if route.needs != Needs::Public {
+        // None at all while there are no accounts.
+        operation["security"] = json!([{"bearer": []}, {"apiKey": []}, {"basic": []}, {}]);
+        operation["x-wellspring-needs"] = json!(route.needs.to_string());
+    }
     operation
+}
+
+/// How credentials are sent.
+fn security_schemes() -> Value {
+    json!({
+        "bearer": {"type": "http", "scheme": "bearer", "description": "A token of POST /auth/token, or an API key."},
+        "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+        "basic": {"type": "http", "scheme": "basic"}
+    })
 }
 
 /// The status of an answer that is not a problem.
@@ -191,6 +206,8 @@ mod tests {
         for route in TABLE {
             let operation = &document["paths"][route.path][route.method.to_lowercase()];
             assert!(operation.is_object(), "{} {}", route.method, route.path);
+            let is_public = operation["security"].is_null();
+            assert_eq!(is_public, route.needs == Needs::Public, "{} {}", route.method, route.path);
         }
         assert!(document["paths"]["/v1/logs/{log}/append"]["post"].is_object());
         assert!(build(false)["paths"].get("/cleanup").is_none());

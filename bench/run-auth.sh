@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# What a credential costs: the same requests to a server without accounts ("open") and to one with accounts, with
+# a token, with an API key and with a password, in turns. Latency and the server's processor time of a request,
+# each less that of the open server in the same round. GET /v1/head goes through the general stack, POST /e
+# through the lean loop. Environment: ROUNDS (6), SECS measured a run (3), WARMUP (0.5), CONNECTIONS ("1 16"); see
+# servers.sh.
+source "$(dirname "$0")/servers.sh"
+rounds=${ROUNDS:-6}
+password=$work/password
+(umask 077; head -c 18 /dev/urandom | base64 > "$password")
+
+"$wellspring" user add bench --role admin --data "$work/closed" --password-file "$password" > /dev/null
+start open wellspring pinned --threads 1
+start closed wellspring pinned --threads 1
+url=http://${address[closed]}
+basic=$(printf 'bench:%s' "$(cat "$password")" | base64 -w0)
+key=$("$wellspring" token create --role admin --account bench --url "$url" --user bench --password-file "$password" 2> /dev/null)
+token=$(printf '{"username":"bench","password":"%s"}' "$(cat "$password")" |
+    curl --silent --fail --json @- "$url/auth/token" | python3 -c 'import json, sys; print(json.load(sys.stdin)["access_token"])')
+
+# asked WHO WHAT CONNECTIONS: one run.
+asked() {
+    local label=closed header=() what=()
+    case $1 in
+        open) label=open ;;
+        token) header=(-H "Authorization: Bearer $token") ;;
+        key) header=(-H "X-API-Key: $key") ;;
+        password) header=(-H "Authorization: Basic $basic") ;;
+    esac
+    case $2 in
+        head) what=("http://${address[$label]}/v1/head") ;;
+        event) what=("http://${address[$label]}/e" -d '{"n":1}') ;;
+    esac
+    taskset -c "$client_core" "$wellspring" bench "${what[@]}" "${header[@]}" -c "$3" --threads 1 --no-pin \
+        -z "${SECS:-3}s" --warmup "$(python3 -c "print(int(float('${WARMUP:-0.5}') * 1000))")ms" \
+        --server-pid "${pid[$label]}" --no-headroom --quiet --json "$work/run.json" > /dev/null || true
+    python3 - "$work/run.json" "$1" "$2" "$3" "$round" >> "$out" <<'PY'
+import json, sys
+path, who, what, connections, round_ = sys.argv[1:]
+run = json.load(open(path))["steps"][0]["runs"][0]
+endpoint = run["endpoints"][0]
+tally, times = endpoint["counters"], endpoint["service"]
+assert tally["successes"] == tally["completed"] > 0 and not tally["errors"], (who, what, tally)
+print(json.dumps({
+    "who": who, "what": what, "connections": int(connections), "round": int(round_),
+    "requests": tally["successes"], "mean_us": times["sum_ns"] / times["count"] / 1e3,
+    "cpu_us": run["server"]["cpu_ns"] / 1e3 / tally["successes"],
+}))
+PY
+}
+
+for (( round = 0; round < rounds; round++ )); do
+    for connections in ${CONNECTIONS:-1 16}; do
+        for what in head event; do
+            for who in $(in_turns "$round" open token key password); do asked "$who" "$what" "$connections"; done
+        done
+    done
+done
+
+heading "What a credential costs"
+python3 - "$out" <<'PY'
+import json, statistics, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+print("| request | connections | credential | CPU µs a request | more than open | mean latency µs | more than open |")
+print("|---|---|---|---|---|---|---|")
+for what in ("head", "event"):
+    for connections in sorted({row["connections"] for row in rows}):
+        of = {(row["who"], row["round"]): row for row in rows if (row["what"], row["connections"]) == (what, connections)}
+        for who in ("open", "token", "key", "password"):
+            mine = [row for (w, _), row in of.items() if w == who]
+            def more(field):
+                return statistics.median(row[field] - of["open", row["round"]][field] for row in mine)
+            cpu, mean = (statistics.median(row[field] for row in mine) for field in ("cpu_us", "mean_us"))
+            name = {"head": "GET /v1/head", "event": "POST /e"}[what]
+            print(f"| {name} | {connections} | {who} | {cpu:.2f} | {more('cpu_us'):+.2f} | {mean:.2f} | {more('mean_us'):+.2f} |")
+PY
