@@ -39,6 +39,12 @@ pub(crate) fn thread() -> usize {
 /// Counts a connection as open.
 pub(crate) struct OpenConnection(Arc<Stats>);
 
+impl std::fmt::Debug for OpenConnection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OpenConnection")
+    }
+}
+
 impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Relaxed);

@@ -6,6 +6,7 @@ use super::dispatch::dispatch;
 use super::routes::{Route, Scope, TABLE};
 use super::{Body, Request, Shell, Source};
 use crate::access::{Needs, SYSTEM_LOG, api_key, password};
+use crate::limits::Payer;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -90,6 +91,8 @@ impl Server {
             map.append(*name, value.parse().expect("a header's value"));
         }
         let request = Request {
+            connection: None,
+            payer: Payer::default(),
             method: Method::from_bytes(method.as_bytes()).expect("a method"),
             uri: path.parse().expect("a path"),
             version: Version::HTTP_11,

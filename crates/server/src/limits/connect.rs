@@ -6,6 +6,7 @@ use crate::stats::OpenConnection;
 use std::net::IpAddr;
 
 /// A connection that is counted, in all and for its address, until this is dropped.
+#[derive(Debug)]
 pub(crate) struct Connected {
     _open: OpenConnection,
     _of_address: Option<Held>,

@@ -137,6 +137,7 @@ mod tests {
 
     #[test]
     #[ignore = "a measurement: run it with --release --ignored on a quiet machine"]
+    #[allow(clippy::disallowed_methods)] // it measures
     fn what_a_check_costs() {
         use std::hint::black_box;
         let limiter = limiter(u32::MAX);

@@ -20,6 +20,7 @@ mod ingest_pressure;
 #[cfg(target_os = "linux")]
 mod lean;
 mod lifecycle;
+mod limits;
 mod links;
 mod links_crash;
 mod links_host;
