@@ -1,7 +1,8 @@
 """A small client for Wellspring's HTTP API, and what the examples share to tell their stories.
 
 Python 3.9 or newer, standard library only. The server is looked for at
-WELLSPRING_URL (default http://127.0.0.1:4000).
+WELLSPRING_URL (default http://127.0.0.1:4000). WELLSPRING_TOKEN is shown to
+it, if it is set: a token or an API key, for a server that has accounts.
 
 The whole of a decision on a dynamic consistency boundary is `Log.decide`:
 project, decide, append under the condition the projection came with, and if
@@ -20,6 +21,7 @@ import urllib.parse
 import uuid
 
 URL = os.environ.get("WELLSPRING_URL", "http://127.0.0.1:4000")
+TOKEN = os.environ.get("WELLSPRING_TOKEN", "").strip()
 ATTEMPTS = 100
 TIMEOUT_SECONDS = 30
 
@@ -125,6 +127,8 @@ class Log:
 
     def _call(self, method, path, body=None, key=None):
         headers = {"Accept": "application/json"}
+        if TOKEN:
+            headers["Authorization"] = f"Bearer {TOKEN}"
         if self._seen:
             headers["Wellspring-Min-Position"] = str(self._seen)
         if body is not None:

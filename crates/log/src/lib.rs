@@ -41,6 +41,7 @@ mod condition;
 mod cursor;
 mod error;
 mod feed;
+mod histogram;
 mod index;
 pub mod inspect;
 mod journal;
@@ -59,8 +60,11 @@ mod threads;
 
 pub use error::{AppendError, Corruption, OpenError, ReadError};
 pub use feed::Feed;
+pub use histogram::{HISTOGRAM_BOUNDS, Histogram};
 pub use lease::{Fence, Lease, LeaseError, Leases};
-pub use log::{AcceptedStats, Ack, Append, Appended, CommitOn, Completion, Log, LogStats, Staged};
+pub use log::{
+    AcceptedStats, Ack, Append, Appended, CommitOn, Completion, Log, LogStats, Staged, Terms,
+};
 pub use options::{Clock, Options, Sync, SystemClock};
 pub use read::{Events, Order, ReadOptions, Snapshot, Subscription, TermCount};
 pub use record::{EncodedEvents, RecordView, RequestKey};

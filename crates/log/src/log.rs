@@ -5,6 +5,7 @@ use crate::batcher::{self, Batcher, LogSink};
 use crate::condition;
 use crate::error::{AppendError, OpenError};
 use crate::feed::Feed;
+use crate::histogram::Histogram;
 use crate::lease::{Fence, Leases};
 use crate::open;
 use crate::options::Options;
@@ -67,12 +68,20 @@ pub type Completion = Box<dyn FnOnce(Result<Appended, AppendError>) + Send>;
 pub struct LogStats {
     /// Last durable position.
     pub head: Position,
-    /// Bytes of segments and indexes on disk.
+    /// Bytes of all files of the log.
     pub disk_bytes: u64,
+    /// Of these, bytes of segments.
+    pub segment_bytes: u64,
+    /// Of these, bytes of sealed indexes.
+    pub sealed_index_bytes: u64,
     /// Segment files.
     pub segments: u64,
-    /// Rough bytes of memory that indexes occupy.
-    pub index_bytes: u64,
+    /// Rough bytes of memory that all indexes occupy, the active one included.
+    pub index_memory_bytes: u64,
+    /// Rough bytes of memory that the active index occupies.
+    pub active_index_memory_bytes: u64,
+    /// Terms in the indexes.
+    pub terms: Terms,
     /// Encoded bytes staged and not yet durable.
     pub staged_bytes: u64,
     /// Appends made (requests, not events), replays not counted.
@@ -85,12 +94,28 @@ pub struct LogStats {
     pub replays: u64,
     /// Group commits made durable.
     pub batches: u64,
-    /// Time spent in barriers, µs.
-    pub barrier_us: u64,
+    /// Events of each group commit.
+    pub batch_events: Histogram,
+    /// Bytes of each group commit as written.
+    pub batch_bytes: Histogram,
+    /// Time of each barrier, µs.
+    pub barriers_us: Histogram,
+    /// When the last durable event was recorded, µs since 1970 UTC; 0 if there is none.
+    pub last_recorded_at_us: u64,
     /// The single-writer epoch of this opening.
     pub epoch: u64,
     /// What became of appends with [`Ack::Accepted`].
     pub accepted: AcceptedStats,
+}
+
+/// Terms in the indexes of a log. Each segment has its own: a term counts once for each segment that
+/// it occurs in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Types of events.
+    pub types: u64,
+    /// Tags.
+    pub tags: u64,
 }
 
 /// What became of events appended with [`Ack::Accepted`]. What is neither stored nor dropped is
@@ -270,18 +295,27 @@ impl Log {
         let sequencer = &self.sequencer;
         let counters = &sequencer.counters;
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let disk = sequencer.disk_usage();
+        let indexes = sequencer.segments.index_usage();
         LogStats {
             head: self.head(),
-            disk_bytes: sequencer.disk_bytes(),
+            disk_bytes: disk.all_bytes,
+            segment_bytes: disk.segment_bytes,
+            sealed_index_bytes: disk.index_bytes,
             segments: sequencer.segments.all().len() as u64,
-            index_bytes: sequencer.segments.index_memory_bytes(),
+            index_memory_bytes: indexes.memory_bytes,
+            active_index_memory_bytes: indexes.active_memory_bytes,
+            terms: indexes.terms,
             staged_bytes: sequencer.staged_bytes() as u64,
             appends: read(&counters.appends),
             events: read(&counters.events),
             conflicts: read(&counters.conflicts),
             replays: read(&counters.replays),
             batches: read(&counters.batches),
-            barrier_us: read(&counters.barrier_us),
+            batch_events: counters.batch_events.read(),
+            batch_bytes: counters.batch_bytes.read(),
+            barriers_us: counters.barriers_us.read(),
+            last_recorded_at_us: read(&counters.last_recorded_at_us),
             epoch: sequencer.epoch,
             accepted: self.accepted_stats(),
         }

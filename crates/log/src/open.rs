@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::recover;
 use crate::segment::{SEGMENT_HEADER_BYTES, parse_segment_name, segment_name};
 use crate::segments::{Segment, Segments, build_active, open_sealed};
-use crate::sequencer::{Committer, Sequencer, Staging};
+use crate::sequencer::{Committer, Counters, Sequencer, Staging};
 use crate::storage::{Storage, StorageFile, read_exact_at};
 use crate::threads;
 use std::collections::VecDeque;
@@ -229,6 +229,8 @@ fn start(
             })?
             .unwrap_or(0);
     }
+    let barriers_us = journal.barriers_us();
+    let last_recorded_at_us = recorded_at_us;
     let staging = Staging {
         next: scanned.next,
         recorded_at_us,
@@ -255,7 +257,7 @@ fn start(
         segments,
         feed: Feed::at(scanned.next - 1),
         epoch,
-        counters: Arc::default(),
+        counters: Arc::new(Counters::new(barriers_us, last_recorded_at_us)),
         staging: Mutex::new(staging),
         committer: Mutex::new(committer),
         journal_thread: OnceLock::new(),

@@ -96,9 +96,16 @@ pub fn index_name(base: Position) -> String {
 /// The base in a segment's name; `None` if the name is not a segment's.
 #[must_use]
 pub fn parse_segment_name(name: &str) -> Option<Position> {
-    let digits = name.strip_suffix(".seg")?;
-    let well_formed = digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit());
-    well_formed.then(|| digits.parse().ok()).flatten()
+    name.strip_suffix(".seg").filter(|digits| is_base(digits))?.parse().ok()
+}
+
+/// Whether a name is an index's.
+pub(crate) fn is_index_name(name: &str) -> bool {
+    name.strip_suffix(".idx").is_some_and(is_base)
+}
+
+fn is_base(digits: &str) -> bool {
+    digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]

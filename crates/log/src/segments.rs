@@ -5,6 +5,7 @@ use crate::error::{Corruption, OpenError, ReadError};
 use crate::index::{
     self, ActiveIndex, ActiveWriter, IndexError, ReadAt, SealedIndex, SegmentIndex,
 };
+use crate::log::Terms;
 use crate::recover;
 use crate::segment::{index_name, segment_name};
 use crate::storage::{Storage, StorageFile, replace_file};
@@ -215,6 +216,15 @@ pub(crate) fn open_sealed(
     }
 }
 
+/// What the indexes of a log take and hold.
+#[derive(Debug, Default)]
+pub(crate) struct IndexUsage {
+    pub(crate) memory_bytes: u64,
+    /// Of these, what the index of the segment being written takes.
+    pub(crate) active_memory_bytes: u64,
+    pub(crate) terms: Terms,
+}
+
 /// All segments of a log.
 #[derive(Debug)]
 pub(crate) struct Segments {
@@ -240,8 +250,19 @@ impl Segments {
         Arc::make_mut(&mut *lock(&self.list)).retain(|segment| segment.base <= base);
     }
 
-    pub(crate) fn index_memory_bytes(&self) -> u64 {
-        self.all().iter().map(|segment| segment.index().memory_bytes() as u64).sum()
+    pub(crate) fn index_usage(&self) -> IndexUsage {
+        let mut usage = IndexUsage::default();
+        for segment in self.all().iter() {
+            let index = segment.index();
+            let memory_bytes = index.memory_bytes() as u64;
+            usage.memory_bytes += memory_bytes;
+            // The last one is written to; one before it may be active until it is sealed.
+            usage.active_memory_bytes = memory_bytes;
+            let Terms { types, tags } = index.terms();
+            usage.terms.types += types;
+            usage.terms.tags += tags;
+        }
+        usage
     }
 
     pub(crate) fn find(&self, base: Position) -> Option<Arc<Segment>> {

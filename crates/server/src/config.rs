@@ -1,5 +1,6 @@
 //! What can be set: flags first, then `WELLSPRING_*`, then a TOML file, then the default.
 
+use crate::access::token::MAX_LIFE_S;
 use crate::links::settings::{LinkSettings, ReferrerPolicy};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -158,6 +159,8 @@ settings! {
     heartbeat_ms: u64 = "WELLSPRING_HEARTBEAT_MS", 15_000;
     /// Time for requests in flight when the server stops, in ms.
     drain_timeout_ms: u64 = "WELLSPRING_DRAIN_TIMEOUT_MS", 10_000;
+    /// Life of a token whose client does not say how long it is to live, in s, up to 31622400 (366 days).
+    token_life_s: u64 = "WELLSPRING_TOKEN_LIFE_S", 3_600;
     /// Value of Referrer-Policy on redirects of links.
     link_referrer_policy: ReferrerPolicy = "WELLSPRING_LINK_REFERRER_POLICY", ReferrerPolicy::StrictOriginWhenCrossOrigin;
     /// Hosts that links may lead to, comma separated: example.com is that host, *.example.com all below it; none given: any host.
@@ -233,6 +236,9 @@ impl Config {
             return Err("segment_bytes must be from 65536 to 2147483648".to_owned());
         }
         config.check_ingest()?;
+        if !(1..=MAX_LIFE_S).contains(&config.token_life_s) {
+            return Err(format!("token_life_s must be from 1 to {MAX_LIFE_S}"));
+        }
         LinkSettings::of(&config)?;
         let zero = [config.heartbeat_ms, config.body_timeout_ms, config.header_timeout_ms];
         if zero.contains(&0) {

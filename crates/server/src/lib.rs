@@ -107,3 +107,13 @@ pub mod parsers {
         crate::lean::ingest_connection(pieces)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_makes_sense() {
+        super::Line::command().debug_assert();
+    }
+}

@@ -4,7 +4,7 @@ use crate::access::SYSTEM_LOG;
 use crate::config::Config;
 use crate::http::routes;
 use crate::ingest::Account;
-use crate::view::{Live, Progress};
+use crate::view::{Figures, Live, Progress};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
@@ -224,16 +224,19 @@ impl Node {
 
     /// How far each view is: log, view, progress.
     pub(crate) fn views(&self) -> Vec<(String, &'static str, Progress)> {
+        let figures = self.view_figures().into_iter();
+        figures.map(|(log, view, figures)| (log, view, figures.progress)).collect()
+    }
+
+    /// What each view costs, and how far it is: log, view, figures.
+    pub(crate) fn view_figures(&self) -> Vec<(String, &'static str, Figures)> {
         let entries = self.entries().into_iter();
-        let progress = |(name, entry): (String, Entry)| {
-            let (view, progress) = match (&entry.links, &entry.access) {
-                (Some(links), _) => (links.name(), links.progress()),
-                (None, Some(access)) => (access.name(), access.progress()),
-                (None, None) => return None,
-            };
-            Some((name, view, progress))
+        let figures = |(name, entry): (String, Entry)| match (&entry.links, &entry.access) {
+            (Some(links), _) => Some((name, links.name(), links.figures())),
+            (None, Some(access)) => Some((name, access.name(), access.figures())),
+            (None, None) => None,
         };
-        entries.filter_map(progress).collect()
+        entries.filter_map(figures).collect()
     }
 
     fn entry(&self, name: &str) -> Option<Entry> {
@@ -396,7 +399,7 @@ impl Drop for Node {
 }
 
 /// A folder that only its owner may look into, made if it is not there.
-fn keep_private(dir: &Path) -> std::io::Result<()> {
+pub(crate) fn keep_private(dir: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
     made.and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o700)))

@@ -1,6 +1,6 @@
 //! `wellspring serve`: threads, listeners, signals, and an orderly end.
 
-use crate::access::Gate;
+use crate::access::{self, Gate};
 use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
 use crate::http::{Shell, connection, routes};
@@ -78,17 +78,18 @@ fn serve(mut config: Config) -> Result<(), String> {
     let clock = crate::clock::system();
     let node = Node::open(&config, Arc::clone(&clock)).map_err(|e| e.to_string())?;
     let accounts = node.access().ok_or("there is no system log")?;
-    let access = Arc::new(Gate::open(&config, Arc::clone(&clock), accounts)?);
-    check_exposure(&config, &access)?;
+    let gate = Arc::new(Gate::open(&config, Arc::clone(&clock), accounts)?);
+    access::first::ensure_admin(&gate)?;
+    check_exposure(&config, &gate)?;
     let visitor_keys = VisitorKeys::open(&config.data, clock.wall_us()).map_err(|e| {
         format!("the key of visitors cannot be kept in {}: {e}", config.data.display())
     })?;
     let (stop, stopping) = watch::channel(false);
     // Each core may have two serving threads.
-    let stats = Arc::new(Stats::new(2 * config.threads, routes::TABLE.len()));
+    let stats = Arc::new(Stats::new(2 * config.threads, routes::TABLE.len(), clock.monotonic_us()));
     let shell = Arc::new(Shell {
         node,
-        access,
+        access: gate,
         limits: Arc::new(Limits::of(&config, &stats, &clock)?),
         link_settings: LinkSettings::of(&config)?,
         body_memory: BodyMemory::new(&stats, config.body_memory_bytes),

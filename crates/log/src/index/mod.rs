@@ -37,6 +37,7 @@ pub(crate) use file::ReadAt;
 pub(crate) use sealed::SealedIndex;
 pub(crate) use sealed_writer::seal;
 
+use crate::log::Terms;
 use matching::ColumnBlock;
 use std::fmt;
 use std::io;
@@ -256,5 +257,14 @@ impl SegmentIndex {
             SegmentIndex::Active(index) => index.memory_bytes(),
             SegmentIndex::Sealed(index) => index.memory_bytes(),
         }
+    }
+
+    /// How many terms it holds. Reads no file.
+    pub(crate) fn terms(&self) -> Terms {
+        let (types, tags) = match self {
+            SegmentIndex::Active(index) => (index.type_table().count(), index.tag_table().count()),
+            SegmentIndex::Sealed(index) => index.terms(),
+        };
+        Terms { types: types.into(), tags: tags.into() }
     }
 }

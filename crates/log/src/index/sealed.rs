@@ -251,6 +251,11 @@ impl SealedIndex {
         std::str::from_utf8(term).map_err(|_| IndexError::Damaged { what: "text", offset })
     }
 
+    /// Types and tags in it.
+    pub(super) fn terms(&self) -> (u32, u32) {
+        (self.types.terms(), self.tags.terms())
+    }
+
     /// About how many bytes of memory it holds now.
     pub(crate) fn memory_bytes(&self) -> usize {
         let dictionaries = [&self.types, &self.tags, &self.pairs, &self.ids, &self.keys];

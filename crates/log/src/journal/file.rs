@@ -8,6 +8,7 @@
 use super::{Journal, JournalBatch, JournalError, Resume};
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::OpenError;
+use crate::histogram::{self, Recorder};
 use crate::options::{Clock, Sync};
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use crate::segments::Segments;
@@ -31,7 +32,7 @@ pub(crate) struct FileJournal {
     sync: Sync,
     epoch: u64,
     active: Active,
-    barrier_us: u64,
+    barriers_us: Arc<Recorder>,
     /// A barrier has failed: what it covered is in doubt, and a later one that succeeds proves nothing.
     broken: bool,
 }
@@ -119,9 +120,14 @@ impl FileJournal {
             sync,
             epoch,
             active,
-            barrier_us: 0,
+            barriers_us: Arc::new(Recorder::new(&histogram::BARRIER_US)),
             broken: false,
         })
+    }
+
+    /// Where the time of each barrier is counted.
+    pub(crate) fn barriers_us(&self) -> Arc<Recorder> {
+        Arc::clone(&self.barriers_us)
     }
 
     fn barrier(&mut self) -> io::Result<()> {
@@ -130,7 +136,7 @@ impl FileJournal {
             return Err(io::Error::other("an earlier barrier failed"));
         }
         self.active.file.sync_data().inspect_err(|_| self.broken = true)?;
-        self.barrier_us += self.clock.monotonic_us().saturating_sub(start);
+        self.barriers_us.record(self.clock.monotonic_us().saturating_sub(start));
         self.active.synced_to = self.active.end;
         Ok(())
     }
@@ -250,9 +256,5 @@ impl Journal for FileJournal {
 
     fn unsynced(&self) -> bool {
         self.active.synced_to < self.active.end
-    }
-
-    fn barrier_us(&self) -> u64 {
-        self.barrier_us
     }
 }

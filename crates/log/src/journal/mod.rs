@@ -57,9 +57,6 @@ pub(crate) trait Journal: Send {
 
     /// Whether something was appended that no barrier has covered yet.
     fn unsynced(&self) -> bool;
-
-    /// Time spent in barriers so far, µs.
-    fn barrier_us(&self) -> u64;
 }
 
 /// What a journal needs to know to go on after the last recovered batch of a segment.

@@ -135,7 +135,6 @@ impl Sequencer {
             self.break_down(&format!("a barrier failed: {error}"));
         }
         committer.last_sync_us = self.clock().monotonic_us();
-        self.counters.barrier_us.store(committer.journal.barrier_us(), Ordering::Relaxed);
         None
     }
 
@@ -162,7 +161,9 @@ impl Sequencer {
     fn published(&self, committer: &mut Committer, batch: &Gathering) {
         self.feed.publish(batch.last());
         Counters::add(&self.counters.batches, 1);
-        self.counters.barrier_us.store(committer.journal.barrier_us(), Ordering::Relaxed);
+        self.counters.batch_events.record(batch.count.into());
+        self.counters.batch_bytes.record(batch.bytes.len() as u64);
+        self.counters.last_recorded_at_us.store(batch.recorded_at_us, Ordering::Relaxed);
         if batch.segment_base != committer.segment_base {
             self.seal(committer, committer.segment_base);
             committer.segment_base = batch.segment_base;

@@ -17,10 +17,12 @@ pub(crate) use stage::{Staging, Submitted};
 use crate::amount::{Amount, Count};
 use crate::error::AppendError;
 use crate::feed::Feed;
+use crate::histogram::{self, Recorder};
 use crate::lease::Leases;
 use crate::log::Completion;
 use crate::options::{Clock, Options};
 use crate::read::Snapshot;
+use crate::segment::{is_index_name, parse_segment_name};
 use crate::segments::{Segments, lock};
 use crate::storage::Storage;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,15 +47,28 @@ pub(crate) struct Sequencer {
     pub(crate) closing: AtomicBool,
 }
 
-/// Counts since the log was opened. Relaxed: they are figures, not decisions.
+/// Bytes of a log's files.
 #[derive(Debug, Default)]
+pub(crate) struct DiskUsage {
+    pub(crate) all_bytes: u64,
+    pub(crate) segment_bytes: u64,
+    pub(crate) index_bytes: u64,
+}
+
+/// Counts since the log was opened. Relaxed: they are figures, not decisions.
+#[derive(Debug)]
 pub(crate) struct Counters {
     pub(crate) appends: AtomicU64,
     pub(crate) events: AtomicU64,
     pub(crate) conflicts: AtomicU64,
     pub(crate) replays: AtomicU64,
     pub(crate) batches: AtomicU64,
-    pub(crate) barrier_us: AtomicU64,
+    pub(crate) batch_events: Recorder,
+    pub(crate) batch_bytes: Recorder,
+    /// Counted by the journal.
+    pub(crate) barriers_us: Arc<Recorder>,
+    /// Of the last durable event.
+    pub(crate) last_recorded_at_us: AtomicU64,
     /// Answered when staged ([`Ack::Accepted`](crate::Ack::Accepted)); what became of that.
     pub(crate) accepted: Count,
     pub(crate) accepted_stored: Count,
@@ -61,6 +76,24 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
+    /// Nothing counted, in a log whose last event was recorded then; `barriers_us` is the journal's.
+    pub(crate) fn new(barriers_us: Arc<Recorder>, last_recorded_at_us: u64) -> Counters {
+        Counters {
+            appends: AtomicU64::new(0),
+            events: AtomicU64::new(0),
+            conflicts: AtomicU64::new(0),
+            replays: AtomicU64::new(0),
+            batches: AtomicU64::new(0),
+            batch_events: Recorder::new(&histogram::BATCH_EVENTS),
+            batch_bytes: Recorder::new(&histogram::BATCH_BYTES),
+            barriers_us,
+            last_recorded_at_us: AtomicU64::new(last_recorded_at_us),
+            accepted: Count::default(),
+            accepted_stored: Count::default(),
+            accepted_dropped: Count::default(),
+        }
+    }
+
     pub(crate) fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Ordering::Relaxed);
     }
@@ -95,10 +128,20 @@ impl Sequencer {
     }
 
     /// Bytes of all files of the log. Asks the file system, so not for hot paths.
-    pub(crate) fn disk_bytes(&self) -> u64 {
-        let names = self.storage.list().unwrap_or_default();
-        let lengths = names.iter().filter_map(|name| self.storage.open(name).ok()?.len().ok());
-        lengths.sum()
+    pub(crate) fn disk_usage(&self) -> DiskUsage {
+        let mut usage = DiskUsage::default();
+        for name in self.storage.list().unwrap_or_default() {
+            let Some(bytes) = self.storage.open(&name).ok().and_then(|file| file.len().ok()) else {
+                continue;
+            };
+            usage.all_bytes += bytes;
+            if parse_segment_name(&name).is_some() {
+                usage.segment_bytes += bytes;
+            } else if is_index_name(&name) {
+                usage.index_bytes += bytes;
+            }
+        }
+        usage
     }
 
     pub(crate) fn staged_bytes(&self) -> usize {

@@ -7,6 +7,7 @@ mod conditions;
 mod crash;
 mod damage;
 mod faults;
+mod figures;
 mod fixture;
 mod gated;
 mod idempotence;

@@ -189,7 +189,8 @@ async fn a_pass_from_before_there_were_accounts_does_not_hold() {
     let pass = gate.pass(None, None, Role::Writer, None).unwrap();
     assert!(gate.holds(&pass));
     let (name, roles) = (AccountName::parse("ann").unwrap(), Grant::everywhere(Role::Admin).into());
-    let add = Command::AddAccount { name, password: None, roles };
+    let password = wellspring_views::access::PasswordHash::new("$x");
+    let add = Command::AddAccount { name, password, roles };
     gate.live().execute(&[add], None, CommitOn::ThisThread).await.unwrap();
     assert!(!gate.holds(&pass));
     assert!(gate.pass(None, None, Role::Writer, None).is_none());

@@ -14,7 +14,9 @@
 pub(crate) mod api_key;
 pub(crate) mod cache;
 pub(crate) mod credentials;
+pub(crate) mod first;
 pub(crate) mod gate;
+pub(crate) mod offline;
 pub(crate) mod password;
 pub(crate) mod principal;
 pub(crate) mod throttle;

@@ -2,8 +2,11 @@
 //! holds for that state alone: when the view has moved it is judged anew.
 
 use super::token::Claims;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use wellspring_views::access::{AccountName, Fallen, Grants, KeyId, Role, SecretDigest, State};
+use wellspring_views::access::{
+    AccountName, Fallen, Grant, Grants, KeyId, Role, SecretDigest, State, TokenId,
+};
 
 /// The log of accounts and of what was done: for admins of everything only.
 pub(crate) const SYSTEM_LOG: &str = "system";
@@ -31,8 +34,8 @@ pub(crate) enum Method {
     None,
     /// Nobody has to: there are no accounts.
     Open,
-    /// With a token.
-    Token,
+    /// With a token; what names it, if anything does.
+    Token(Option<TokenId>),
     /// With this API key.
     Key(KeyId),
     /// With the account's password.
@@ -82,7 +85,7 @@ impl Proof {
                 let account = state.account_of_token(account.as_str(), id.as_ref(), *since_us)?;
                 Ok(Principal {
                     account: Some(account.name().clone()),
-                    method: Method::Token,
+                    method: Method::Token(id.clone()),
                     held: Arc::clone(account.grants()),
                     most: Some(Arc::new(claims.grants.clone())),
                     until_us: Some(claims.until_us()),
@@ -124,7 +127,7 @@ impl Principal {
         state.is_open().then(|| Principal {
             account: None,
             method: Method::Open,
-            held: Arc::new(wellspring_views::access::Grant::everywhere(Role::Admin).into()),
+            held: Arc::new(Grant::everywhere(Role::Admin).into()),
             most: None,
             until_us: None,
         })
@@ -151,6 +154,20 @@ impl Principal {
         let log = log.filter(|log| *log != SYSTEM_LOG);
         let held = self.held.role_on(log)?;
         self.most.as_ref().map_or(Some(held), |most| Some(held.min(most.role_on(log)?)))
+    }
+
+    /// All that he may: what both the account holds and the credential is for, that for all first, then
+    /// by log. What the role for all gives anyway is left out.
+    pub(crate) fn roles(&self) -> Vec<Grant> {
+        let of_all = self.role_on(None);
+        let most = self.most.iter().flat_map(|most| most.iter());
+        let logs: BTreeSet<&str> =
+            self.held.iter().chain(most).filter_map(|grant| grant.log.as_deref()).collect();
+        let of_logs = logs.into_iter().filter(|log| *log != SYSTEM_LOG).filter_map(|log| {
+            let role = self.role_on(Some(log)).filter(|role| Some(*role) > of_all)?;
+            Some(Grant::on(role, log))
+        });
+        of_all.map(Grant::everywhere).into_iter().chain(of_logs).collect()
     }
 
     /// Whether he may read a log.
@@ -263,6 +280,22 @@ pub(super) mod tests {
             let system = may(proof, Reader, Some(SYSTEM_LOG));
             assert_eq!(system, denied(Role::Admin, Some(Reader)), "only admins see it");
         }
+    }
+
+    #[test]
+    fn roles_are_what_both_allow() {
+        let view = with_ann();
+        let state = view.folded().now();
+        let roles = |proof: &Proof| {
+            let roles = proof.judge(&state, 0).unwrap().roles();
+            roles.iter().map(Grant::to_string).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(roles(&by_password()), "reader operator:orders");
+        assert_eq!(roles(&ann_by_token(1_000)), "reader writer:orders");
+        assert_eq!(roles(&Proof::Key(SecretDigest([7; 32]))), "writer:orders");
+        let open = Principal::anybody(&Access::new().folded().now()).unwrap();
+        assert_eq!(open.roles(), [Grant::everywhere(Role::Admin)]);
+        assert_eq!(Principal::nobody().roles(), []);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A small blocking HTTP/1.1 client over one kept-alive TCP connection: all
 //! that the tools need, at no cost in dependencies.
 
+use crate::cli::credentials::Authorization;
 use crate::cli::endpoint::Endpoint;
 use crate::cli::exit::{Code, Failure};
 use crate::cli::message::{Body, Head, MessageError, read_head};
@@ -8,6 +9,7 @@ use std::fmt;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
+use zeroize::Zeroizing;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than the server's heartbeats and group commits, shorter than patience.
@@ -109,12 +111,19 @@ pub(crate) struct Client {
     endpoint: Endpoint,
     idle: Option<BufReader<TcpStream>>,
     patience: Duration,
+    /// Shown with every request.
+    authorization: Option<Authorization>,
 }
 
 impl Client {
     /// A client; connects at its first request.
     pub(crate) fn new(endpoint: Endpoint) -> Client {
-        Client { endpoint, idle: None, patience: READ_TIMEOUT }
+        Client { endpoint, idle: None, patience: READ_TIMEOUT, authorization: None }
+    }
+
+    /// Shows this with every request.
+    pub(crate) fn with_authorization(self, authorization: Option<Authorization>) -> Client {
+        Client { authorization, ..self }
     }
 
     /// Waits at most so long for the next bytes of an answer, on connections made from now on.
@@ -195,7 +204,9 @@ impl Client {
     }
 
     fn write(&self, stream: &mut TcpStream, request: &Request<'_>) -> io::Result<()> {
-        let mut head = format!(
+        // Room for all of it, so that it does not move and leave a copy of what is secret.
+        let mut head = Zeroizing::new(String::with_capacity(16 << 10));
+        let first = format!(
             "{} {}{} HTTP/1.1\r\nHost: {}\r\nUser-Agent: wellspring/{}\r\n",
             request.method,
             self.endpoint.prefix,
@@ -203,6 +214,12 @@ impl Client {
             self.endpoint.authority(),
             env!("CARGO_PKG_VERSION"),
         );
+        head.push_str(&first);
+        if let Some(authorization) = &self.authorization {
+            head.push_str("Authorization: ");
+            head.push_str(&authorization.header());
+            head.push_str("\r\n");
+        }
         for (name, value) in request.headers {
             debug_assert!(!value.contains(['\r', '\n']));
             head.push_str(&format!("{name}: {value}\r\n"));

@@ -1,13 +1,16 @@
 //! The tools beside the server: `import`, `export`, `append`, `tail` and `top` speak
-//! HTTP to a running one; `inspect` and `verify` read a data folder offline.
+//! HTTP to a running one; `inspect` and `verify` read a data folder offline; `user` and `token`
+//! do either.
 //!
 //! Nothing here reaches into the server's own modules: a tool can do what any
-//! client can do, no more.
+//! client can do, no more. But for accounts offline, which no client can have before the first start.
 
+mod accounts;
 mod append;
 #[cfg(target_os = "linux")]
 mod bench;
 mod client;
+mod credentials;
 mod endpoint;
 mod exit;
 mod export;
@@ -18,6 +21,7 @@ mod message;
 mod problem;
 mod progress;
 mod query;
+mod secret;
 mod sse;
 mod tail;
 #[cfg(test)]
@@ -41,6 +45,10 @@ pub(crate) enum Tool {
     Append(append::AppendArgs),
     /// Shows the newest events, and follows what comes with -f.
     Tail(tail::TailArgs),
+    /// Manages accounts: who there is and what each may.
+    User(accounts::UserArgs),
+    /// Manages API keys.
+    Token(accounts::TokenArgs),
     /// Shows what lies in a data folder: events, segments, batches. Needs no server.
     Inspect(inspect::InspectArgs),
     /// Reads every byte of a log and checks all there is to check. Needs no server.
@@ -62,16 +70,18 @@ pub(crate) struct Target {
     /// Name of the log.
     #[arg(long, default_value = "main")]
     pub(crate) log: String,
+    #[command(flatten)]
+    credentials: credentials::Credentials,
 }
 
 impl Target {
     /// A client for the server; nothing is sent yet.
     ///
     /// # Errors
-    /// Usage, if the address is not one.
+    /// Usage, if the address is not one; whatever the credentials bring.
     pub(crate) fn client(&self) -> Result<client::Client, Failure> {
         let endpoint = endpoint::Endpoint::parse(&self.url).map_err(Failure::usage)?;
-        Ok(client::Client::new(endpoint))
+        Ok(client::Client::new(endpoint).with_authorization(self.credentials.authorization()?))
     }
 
     /// The path of a resource of the log, e.g. `events`.
@@ -87,6 +97,8 @@ pub(crate) fn run(tool: Tool) -> ExitCode {
         Tool::Export(args) => export::run(&args),
         Tool::Append(args) => append::run(&args),
         Tool::Tail(args) => tail::run(&args),
+        Tool::User(args) => accounts::run_user(&args),
+        Tool::Token(args) => accounts::run_token(&args),
         Tool::Inspect(args) => inspect::run(&args),
         Tool::Verify(args) => inspect::verify(&args),
         #[cfg(target_os = "linux")]

@@ -1,6 +1,7 @@
 //! Errors of the server (RFC 9457), as the tools show them.
 
 use crate::cli::client::Answer;
+use crate::cli::credentials::hint;
 use serde::Deserialize;
 
 /// What a problem document says. Everything may be missing: a proxy's error page has none of it.
@@ -57,9 +58,10 @@ impl Problem {
     /// One sentence for people.
     pub(crate) fn sentence(&self) -> String {
         let what = [&self.detail, &self.title].into_iter().find(|text| !text.is_empty());
+        let hint = hint(self.status);
         match what {
-            Some(what) => format!("{what} (HTTP {})", self.status),
-            None => format!("the server answered HTTP {}", self.status),
+            Some(what) => format!("{what} (HTTP {}){hint}", self.status),
+            None => format!("the server answered HTTP {}{hint}", self.status),
         }
     }
 }

@@ -5,6 +5,7 @@
 use super::dispatch::dispatch;
 use super::routes::{Route, Scope, TABLE};
 use super::{Body, Request, Shell, Source};
+use crate::access::gate::LoggedIn;
 use crate::access::{Needs, SYSTEM_LOG, api_key, password};
 use crate::limits::Payer;
 use base64::Engine;
@@ -43,6 +44,8 @@ struct Server {
     shell: Arc<Shell>,
     /// A token of each account.
     tokens: BTreeMap<&'static str, String>,
+    /// What gives more of them.
+    logged_in: BTreeMap<&'static str, LoggedIn>,
     _dir: TempDir,
 }
 
@@ -60,16 +63,24 @@ impl Server {
         let dir = TempDir::new().expect("a folder");
         let shell = Shell::for_tests(dir.path(), flags);
         shell.node.create("other").expect("another log");
-        let mut server = Server { shell, tokens: BTreeMap::new(), _dir: dir };
+        let (tokens, logged_in) = (BTreeMap::new(), BTreeMap::new());
+        let mut server = Server { shell, tokens, logged_in, _dir: dir };
         let kept = password::hash(PASSWORD).expect("a hash");
         for &(account, roles) in ACCOUNTS {
             server.add(account, grants(roles), kept.clone()).await;
             let logged_in = server.shell.access.login(account, PASSWORD.to_owned().into(), None);
             let logged_in = logged_in.await.expect("the right password");
-            let issued = server.shell.access.issue(&logged_in, &grants(roles), 600);
-            server.tokens.insert(account, issued.expect("a token").token.to_string());
+            server.logged_in.insert(account, logged_in);
+            server.tokens.insert(account, server.fresh(account));
         }
         server
+    }
+
+    /// Another token of an account: routes end them.
+    fn fresh(&self, account: &str) -> String {
+        let logged_in = &self.logged_in[account];
+        let issued = self.shell.access.issue(logged_in, &logged_in.grants, 600);
+        issued.expect("a token").token.to_string()
     }
 
     async fn add(&self, account: &str, roles: Grants, password: PasswordHash) {
@@ -174,7 +185,7 @@ async fn every_route_asks_for_its_role_and_for_no_more() {
     for route in TABLE {
         for (path, log) in paths(route) {
             for (account, roles) in ACCOUNTS {
-                let told = server.ask_as(route, &path, &server.tokens[account]).await;
+                let told = server.ask_as(route, &path, &server.fresh(account)).await;
                 let may = match route.needs {
                     Needs::Public | Needs::Account => true,
                     Needs::Role(needs) => role_on(roles, log) >= Some(needs),
@@ -365,7 +376,7 @@ async fn the_system_log_is_read_by_admins_and_written_by_nobody() {
 async fn without_accounts_everybody_may_everything() {
     let dir = TempDir::new().unwrap();
     let shell = Shell::for_tests(dir.path(), &["--dev-endpoints"]);
-    let server = Server { shell, tokens: BTreeMap::new(), _dir: dir };
+    let server = Server { shell, tokens: BTreeMap::new(), logged_in: BTreeMap::new(), _dir: dir };
     for route in TABLE {
         for (path, _) in paths(route) {
             // Whatever is sent: clients that always send credentials work.

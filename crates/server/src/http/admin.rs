@@ -4,7 +4,8 @@ use super::json::{push_string, push_u64};
 use super::params::{Params, freshen, negotiate, page_limit};
 use super::problem::{self, Problem};
 use super::read::elsewhere;
-use super::{Answer, JSON, Request, Response, Shell, routes};
+use super::{Answer, JSON, Request, Response, Shell};
+use crate::stats::{self, prometheus};
 use crate::view::{Progress, State};
 use std::sync::Arc;
 use wellspring_log::{Snapshot, TermCount};
@@ -46,10 +47,7 @@ pub(crate) async fn ready(shell: Arc<Shell>, _request: Request) -> Answer {
 
 /// `GET /metrics`.
 pub(crate) async fn metrics(shell: Arc<Shell>, _request: Request) -> Answer {
-    let text = elsewhere(move || {
-        let (figures, views) = (shell.node.figures(), shell.node.views());
-        shell.stats.prometheus(&routes::names(), &figures, &views, shell.node.link_count())
-    });
+    let text = elsewhere(move || prometheus::page(&stats::gather(&shell)));
     Ok(Response::text("text/plain; version=0.0.4; charset=utf-8", text.await?))
 }
 

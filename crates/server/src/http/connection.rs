@@ -1,10 +1,12 @@
 //! hyper under the handlers: HTTP/1.1 and HTTP/2 on one port, one watch over each
 //! connection instead of a timer for each request.
 
+use super::counted::Counted;
 use super::dispatch::dispatch;
 use super::stream::{Chunks, Polled};
 use super::{Body, Content, Shell, Source};
 use crate::limits::{Payer, SharedBucket};
+use crate::stats;
 use bytes::Bytes;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -40,14 +42,14 @@ struct Activity {
 }
 
 /// Counts a request as in flight until its answer is handed over.
-struct InFlight(Arc<Activity>);
+struct InFlight(Arc<Activity>, #[allow(dead_code)] stats::InFlight);
 
 impl InFlight {
-    fn new(activity: &Arc<Activity>) -> InFlight {
+    fn new(activity: &Arc<Activity>, shell: &Shell) -> InFlight {
         activity.in_flight.fetch_add(1, Relaxed);
         activity.begun.fetch_add(1, Relaxed);
         activity.read.store(0, Relaxed);
-        InFlight(Arc::clone(activity))
+        InFlight(Arc::clone(activity), shell.stats.begin())
     }
 }
 
@@ -60,7 +62,7 @@ impl Drop for InFlight {
 
 /// The socket, watched.
 struct Watched {
-    io: TokioIo<TcpStream>,
+    io: TokioIo<Counted<TcpStream>>,
     /// What was read from the socket before it came here, and comes before what it still holds.
     read: Bytes,
     activity: Arc<Activity>,
@@ -184,7 +186,7 @@ async fn serve_request(
     activity: Arc<Activity>,
     connection: Option<Arc<SharedBucket>>,
 ) -> Result<hyper::Response<Outgoing>, Infallible> {
-    let in_flight = InFlight::new(&activity);
+    let in_flight = InFlight::new(&activity, &shell);
     if request.version() == hyper::Version::HTTP_2 {
         activity.http2.store(true, Relaxed);
     }
@@ -229,7 +231,8 @@ async fn serve_request(
 /// what has been read from it already, `peer` who is at the other end.
 pub(crate) async fn serve(stream: TcpStream, peer: Option<IpAddr>, read: Bytes, shell: Arc<Shell>) {
     let activity = Arc::new(Activity::default());
-    let io = Watched { io: TokioIo::new(stream), read, activity: Arc::clone(&activity) };
+    let io = TokioIo::new(Counted::new(stream, &shell.stats));
+    let io = Watched { io, read, activity: Arc::clone(&activity) };
     let rate = shell.limits.of_connection();
     let service = service_fn(|request| {
         serve_request(request, peer, Arc::clone(&shell), Arc::clone(&activity), rate.clone())

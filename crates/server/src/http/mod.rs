@@ -2,12 +2,14 @@
 //! and what all handlers share. `connection` puts hyper under it; another
 //! transport could be put there without touching a handler (decision 0001).
 
+pub(crate) mod access;
 mod admin;
 mod append;
 pub(crate) mod body;
 pub(crate) mod body_memory;
 mod bulk;
 pub(crate) mod connection;
+mod counted;
 mod dialect_data;
 mod dialects;
 mod dispatch;
@@ -109,7 +111,7 @@ impl Shell {
     pub(crate) fn for_tests(data: &std::path::Path, flags: &[&str]) -> Arc<Shell> {
         let config = Config::for_tests(&[&["--data", data.to_str().unwrap()], flags].concat());
         let clock = crate::clock::system();
-        let stats = Arc::new(Stats::new(1, routes::TABLE.len()));
+        let stats = Arc::new(Stats::new(1, routes::TABLE.len(), clock.monotonic_us()));
         let node = Node::open(&config, Arc::clone(&clock)).unwrap();
         let accounts = node.access().unwrap();
         Arc::new(Shell {

@@ -10,6 +10,9 @@ use std::sync::{Arc, OnceLock};
 /// What the bodies and answers look like, by name.
 const SCHEMAS: &str = include_str!("schemas.json");
 
+/// Schemas of bodies that may be left out.
+const OPTIONAL_BODIES: [&str; 3] = ["Logout", "RotateSecret", "KeyRotation"];
+
 /// `GET /openapi.json`.
 pub(crate) async fn document(shell: Arc<Shell>, _request: Request) -> Answer {
     static DOCUMENTS: [OnceLock<Bytes>; 2] = [OnceLock::new(), OnceLock::new()];
@@ -67,6 +70,10 @@ fn operation(route: &Route, path: &str) -> Value {
             "/v1/append" => {
                 content["application/x-ndjson"] = json!({"schema": reference("EventToAppend")})
             }
+            "/auth/token" => {
+                content["application/x-www-form-urlencoded"] =
+                    json!({"schema": reference("LoginForm")})
+            }
             "/api/urls" => {
                 content["application/x-ndjson"] = json!({"schema": reference("LinkToCreate")})
             }
@@ -76,7 +83,8 @@ fn operation(route: &Route, path: &str) -> Value {
             content["application/x-ndjson"] = json!({"schema": {}});
             content["application/octet-stream"] = json!({"schema": {}});
         }
-        operation["requestBody"] = json!({"required": true, "content": content});
+        let required = !OPTIONAL_BODIES.contains(&route.takes);
+        operation["requestBody"] = json!({"required": required, "content": content});
     }
     if route.needs != Needs::Public {
         // None at all while there are no accounts.
@@ -98,8 +106,9 @@ fn security_schemes() -> Value {
 /// The status of an answer that is not a problem.
 fn success(route: &Route) -> &'static str {
     match (route.method, route.path) {
-        ("POST", "/api/urls") => "201",
-        ("DELETE", "/api/urls/{code}") => "204",
+        ("POST", "/api/urls" | "/v1/accounts" | "/v1/keys" | "/v1/keys/{id}/rotate") => "201",
+        ("DELETE", "/api/urls/{code}" | "/v1/keys/{id}") => "204",
+        ("PUT", "/v1/accounts/{name}/password") => "204",
         (_, "/{code}") => "302",
         _ if route.gives == "Taken" => "202",
         _ => "200",
@@ -125,7 +134,10 @@ fn parameters(route: &Route, path: &str) -> Vec<Value> {
         let schema = match name {
             "tag" if route.scope == Scope::Links => json!({"type": "string"}),
             "type" | "tag" => json!({"type": "array", "items": {"type": "string"}}),
-            "after" if route.path == "/v1/tags" => json!({"type": "string"}),
+            "revoked" => json!({"enum": ["hide", "show"]}),
+            "after" if ["/v1/tags", "/v1/accounts", "/v1/keys"].contains(&route.path) => {
+                json!({"type": "string"})
+            }
             "after" | "limit" | "wait_ms" | "token" => json!({"type": "integer", "minimum": 0}),
             "order" => json!({"enum": ["asc", "desc"]}),
             "bucket" => json!({"enum": ["hour", "day"]}),

@@ -51,7 +51,10 @@ kinds! {
     MALFORMED_CREDENTIALS 400 "malformed-credentials" "The credentials cannot be understood" Retry::No;
     UNAUTHENTICATED 401 "unauthenticated" "This needs credentials that count" Retry::No;
     FORBIDDEN 403 "forbidden" "The credentials are not for this" Retry::No;
+    WRONG_PASSWORD 403 "wrong-password" "The password is not the account's" Retry::No;
     SYSTEM_LOG_KEPT 403 "system-log" "The server alone writes the system log" Retry::No;
+    ACCOUNT_NOT_FOUND 404 "account-not-found" "There is no such account" Retry::No;
+    KEY_NOT_FOUND 404 "key-not-found" "There is no such API key" Retry::No;
     LINK_NOT_FOUND 404 "link-not-found" "There is no such link" Retry::No;
     NOT_FOUND 404 "not-found" "There is nothing here" Retry::No;
     LOG_NOT_FOUND 404 "log-not-found" "There is no such log" Retry::No;
@@ -63,6 +66,14 @@ kinds! {
     LEASE_LOST 409 "lease-lost" "The lease has expired or has another holder" Retry::AfterReread;
     LEASE_HELD 409 "lease-held" "Another client holds the lease" Retry::Same;
     ID_REUSED 409 "event-id-reused" "An event id is taken" Retry::No;
+    NO_ACCOUNTS 409 "no-accounts" "There are no accounts" Retry::No;
+    NO_TOKEN 409 "no-token" "There is no token to end" Retry::No;
+    ACCOUNT_EXISTS 409 "account-exists" "There is an account of this name" Retry::No;
+    ACCOUNT_DISABLED 409 "account-disabled" "The account is disabled" Retry::No;
+    LAST_ADMIN 409 "last-admin" "Somebody has to be an admin" Retry::No;
+    TOO_MANY_ACCOUNTS 409 "too-many-accounts" "There are as many accounts as may be" Retry::No;
+    TOO_MANY_KEYS 409 "too-many-keys" "There are as many API keys as may be" Retry::No;
+    KEY_ENDED 409 "key-ended" "The API key has ended" Retry::No;
     ALIAS_TAKEN 409 "alias-taken" "The alias is taken" Retry::No;
     LINK_DISABLED 410 "link-disabled" "The link is disabled" Retry::No;
     LINK_EXPIRED 410 "link-expired" "The link has expired" Retry::No;

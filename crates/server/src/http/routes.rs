@@ -2,7 +2,9 @@
 //! document are all made from this table, so none can know what another does not.
 
 use super::{Answer, Request, Shell};
-use super::{admin, append, dialects, ingest, leases, links, logs, openapi, project, read, views};
+use super::{
+    access, admin, append, dialects, ingest, leases, links, logs, openapi, project, read, views,
+};
 use crate::access::Needs;
 use crate::node::MAIN;
 use std::collections::HashMap;
@@ -123,6 +125,32 @@ table! {
     DELETE "/v1/logs/{log}" Node Admin logs::delete: "Drops a log with everything in it."
         ? ["confirm"] "" => "";
     GET "/v1/views" Node Account views::list: "How far each view is: state, position, lag." ? [] "" => "Views";
+    POST "/auth/token" Node Public access::token:
+        "Gives a token for a name and a password. With application/x-www-form-urlencoded: OAuth 2.0's password grant."
+        ? [] "Login" => "AccessToken";
+    GET "/auth/me" Node Account access::me: "Who asks, and what he may." ? [] "" => "Me";
+    POST "/auth/logout" Node Account access::logout: "Ends the token of the request, or all of its account's."
+        ? [] "Logout" => "LoggedOut";
+    GET "/v1/accounts" Node Admin access::list: "Accounts, by name, page by page."
+        ? ["limit", "after"] "" => "Accounts";
+    POST "/v1/accounts" Node Admin access::add:
+        "Makes an account. The first has to be an admin of everything; from then on everything needs credentials."
+        ? [] "NewAccount" => "Account";
+    GET "/v1/accounts/{name}" Node Admin access::get: "An account." ? [] "" => "Account";
+    PATCH "/v1/accounts/{name}" Node Admin access::change: "Changes an account's roles, disables or enables it."
+        ? [] "AccountChange" => "Account";
+    PUT "/v1/accounts/{name}/password" Node Account access::set_password:
+        "Sets one's own password, which takes the one there is; an admin sets that of others. All tokens of the account end."
+        ? [] "NewPassword" => "";
+    GET "/v1/keys" Node Account access::list_keys: "One's own API keys; for an admin all, or those of an account."
+        ? ["account", "revoked", "limit", "after"] "" => "Keys";
+    POST "/v1/keys" Node Account access::add_key: "Makes an API key. Its secret is shown in this answer and never again."
+        ? [] "NewKey" => "KeyWithSecret";
+    GET "/v1/keys/{id}" Node Account access::get_key: "An API key." ? [] "" => "Key";
+    DELETE "/v1/keys/{id}" Node Account access::revoke_key: "Ends an API key for ever." ? [] "" => "";
+    POST "/v1/keys/{id}/rotate" Node Account access::rotate_key:
+        "Makes an API key for the same, which takes the place of this one; this one ends at once, or after a while in which both count."
+        ? [] "KeyRotation" => "KeyWithSecret";
     GET "/health" Node Public admin::health: "Whether the process is healthy." ? [] "" => "Health";
     GET "/health/live" Node Public admin::health: "Whether the process lives." ? [] "" => "Health";
     GET "/health/ready" Node Public admin::ready: "Whether the process takes requests." ? [] "" => "Health";

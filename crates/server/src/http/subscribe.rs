@@ -7,9 +7,9 @@ use super::stream::{self, Producer};
 use super::wire::push_event;
 use super::{Answer, Request, Response, SSE, Shell};
 use crate::limits::{Reads, Refused, Subscribed};
+use crate::stats;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use wellspring_log::{Log, Order, ReadError, RecordView, Subscription};
@@ -23,24 +23,12 @@ const PIECE_BYTES: usize = 64 << 10;
 /// How long a catching-up read may wait for the index to move on.
 const CATCH_UP_WAIT: Duration = Duration::from_millis(20);
 
-/// Counts a subscription as live.
+/// What a live subscription holds on to.
 struct Live {
     shell: Arc<Shell>,
     _permit: OwnedSemaphorePermit,
+    _counted: stats::Subscriber,
     _of_client: Subscribed,
-}
-
-impl Live {
-    fn new(shell: &Arc<Shell>, permit: OwnedSemaphorePermit, of_client: Subscribed) -> Live {
-        shell.stats.subscribers.fetch_add(1, Relaxed);
-        Live { shell: Arc::clone(shell), _permit: permit, _of_client: of_client }
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.shell.stats.subscribers.fetch_sub(1, Relaxed);
-    }
 }
 
 /// Begins a subscription. `Last-Event-ID` wins over `after`: it is newer.
@@ -72,7 +60,8 @@ pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) ->
     let log = request.log()?.clone();
     let head = log.head();
     let (producer, chunks) = stream::channel();
-    let live = Live::new(&shell, permit, of_client);
+    let counted = shell.stats.subscribe(&request.log_name);
+    let live = Live { shell, _permit: permit, _counted: counted, _of_client: of_client };
     let subscription = log.subscribe(wanted.query, after);
     let subscriber = Subscriber { subscription, log, told: after, reads };
     tokio::spawn(feed(subscriber, producer, live));

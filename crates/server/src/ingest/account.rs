@@ -45,24 +45,28 @@ impl Account {
     }
 
     /// Gauges besides the amounts: name, what it says, value.
-    pub(crate) fn gauges(&self) -> [(&'static str, &'static str, u64); 4] {
+    pub(crate) fn gauges(&self) -> [(&'static str, &'static str, f64); 4] {
         let figures = &self.figures;
         [
             (
-                "window_last_microseconds",
+                "wellspring_ingest_window_last_seconds",
                 "Longest wait from acceptance to durability in the last flush.",
-                figures.window_last_us,
+                figures.window_last_us as f64 / 1e6,
             ),
             (
-                "window_longest_microseconds",
+                "wellspring_ingest_window_longest_seconds",
                 "The longest such wait since the start.",
-                figures.window_longest_us,
+                figures.window_longest_us as f64 / 1e6,
             ),
-            ("partitions", "Partitions of serving threads.", figures.partitions as u64),
             (
-                "storage_full",
+                "wellspring_ingest_partitions",
+                "Partitions of serving threads.",
+                figures.partitions as f64,
+            ),
+            (
+                "wellspring_ingest_storage_full",
                 "1 while events are refused because the device is full.",
-                u64::from(self.full),
+                f64::from(u8::from(self.full)),
             ),
         ]
     }

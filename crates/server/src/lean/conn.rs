@@ -107,7 +107,7 @@ impl<I: Serves> Conn<I> {
                 return Sent::All;
             }
             // A healthy client has room for everything: nothing is copied.
-            let sent = match write(&self.stream, out) {
+            let sent = match self.write(out) {
                 Ok(sent) => sent,
                 Err(gone) => {
                     out.clear();
@@ -120,7 +120,7 @@ impl<I: Serves> Conn<I> {
             out.clear();
         } else {
             self.unsent.append(out);
-            match write(&self.stream, &self.unsent[self.sent..]) {
+            match self.write(&self.unsent[self.sent..]) {
                 Ok(0) => {}
                 Ok(sent) => {
                     self.sent += sent;
@@ -133,6 +133,18 @@ impl<I: Serves> Conn<I> {
             }
         }
         if self.unsent.is_empty() { Sent::All } else { Sent::Blocked }
+    }
+
+    /// Writes what the socket has room for.
+    fn write(&self, bytes: &[u8]) -> Result<usize, Sent> {
+        match rustix::net::send(&self.stream, bytes, SendFlags::NOSIGNAL) {
+            Ok(sent) => {
+                self.open.sent(sent);
+                Ok(sent)
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(_) => Err(Sent::Gone),
+        }
     }
 
     /// Whether answers wait for the client to read.
@@ -163,14 +175,5 @@ impl<I: Serves> Conn<I> {
             (self.waiting, self.begun) = (waiting, self.session.begun());
             self.since_us = now_us;
         }
-    }
-}
-
-/// Writes what the socket has room for.
-fn write(stream: &TcpStream, bytes: &[u8]) -> Result<usize, Sent> {
-    match rustix::net::send(stream, bytes, SendFlags::NOSIGNAL) {
-        Ok(sent) => Ok(sent),
-        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
-        Err(_) => Err(Sent::Gone),
     }
 }

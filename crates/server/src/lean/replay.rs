@@ -163,7 +163,7 @@ pub(crate) fn limited_desk(limits: Limits, limited: Arc<crate::limits::Limits>) 
 }
 
 fn desk_of(limits: Limits, fake: Fake) -> Desk<Fake> {
-    let stats = Arc::new(Stats::new(1, 0));
+    let stats = Arc::new(Stats::new(1, 0, 0));
     let ends = FoundEnds::new("strict-origin-when-cross-origin");
     Desk::new(fake, limits, BodyMemory::new(&stats, 1 << 20), ends)
 }

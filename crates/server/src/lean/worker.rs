@@ -137,6 +137,7 @@ impl<I: Serves> Worker<I> {
             }
             self.sweep();
             self.accept_again();
+            self.parts.stats.waiting(self.waiting.len() + self.stalled.len());
         }
     }
 
@@ -246,7 +247,10 @@ impl<I: Serves> Worker<I> {
         let most = if self.stalled.is_empty() { READ_BYTES } else { READ_BYTES_FULL };
         let buffer = &mut self.buffer[..most];
         let got = match rustix::net::recv(&conn.stream, &mut *buffer, RecvFlags::empty()) {
-            Ok((got, _)) => got,
+            Ok((got, _)) => {
+                conn.open.received(got);
+                got
+            }
             Err(Errno::AGAIN | Errno::INTR) => return,
             Err(_) => return self.close(token),
         };

@@ -338,8 +338,7 @@ fn redirects_are_counted_by_their_route_and_know_the_peer() {
     assert_eq!(answers, expected);
     assert_eq!(running.taken(4), ["127.0.0.1", "127.0.0.1", "127.0.0.1", "1"]);
     running.stop();
-    let figures =
-        running.stats.prometheus(&["POST /e".into(), "GET /{code}".into()], &[], &[], None);
+    let figures = running.stats.requests_page(&["POST /e".into(), "GET /{code}".into()]);
     for line in [
         r#"wellspring_requests_total{route="POST /e",status="202"} 1"#,
         r#"wellspring_requests_total{route="GET /{code}",status="302"} 3"#,

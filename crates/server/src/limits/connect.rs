@@ -4,12 +4,21 @@ use super::{Held, Limits, Refused};
 use crate::http::problem::{self, Problem};
 use crate::stats::OpenConnection;
 use std::net::IpAddr;
+use std::ops::Deref;
 
 /// A connection that is counted, in all and for its address, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Connected {
-    _open: OpenConnection,
+    open: OpenConnection,
     _of_address: Option<Held>,
+}
+
+impl Deref for Connected {
+    type Target = OpenConnection;
+
+    fn deref(&self) -> &OpenConnection {
+        &self.open
+    }
 }
 
 impl Limits {
@@ -34,7 +43,7 @@ impl Limits {
             },
         };
         match self.stats.open(self.most_connections) {
-            Some(open) => Ok(Connected { _open: open, _of_address: of_address }),
+            Some(open) => Ok(Connected { open, _of_address: of_address }),
             None => {
                 let most = self.most_connections;
                 let detail = format!("there are {most} connections, the most at a time");

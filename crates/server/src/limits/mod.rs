@@ -75,7 +75,7 @@ impl Limits {
     /// Those that these flags give, and their figures.
     #[cfg(test)]
     pub(crate) fn for_tests(flags: &[&str]) -> (Arc<Limits>, Arc<Stats>) {
-        let (stats, clock) = (Arc::new(Stats::new(1, 2)), crate::clock::system());
+        let (stats, clock) = (Arc::new(Stats::new(1, 2, 0)), crate::clock::system());
         let limits = Limits::of(&Config::for_tests(flags), &stats, &clock);
         (Arc::new(limits.expect("right settings")), stats)
     }

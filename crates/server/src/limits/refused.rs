@@ -1,6 +1,6 @@
 //! What was refused for the sake of others, counted by reason.
 
-use std::fmt::Write as _;
+use crate::stats::family::{Family, Kind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! reasons {
@@ -71,20 +71,20 @@ impl Refusals {
         self.0[refused as usize].load(Relaxed)
     }
 
-    /// Writes all of them in the Prometheus text format.
-    pub(crate) fn write(&self, out: &mut String) {
-        let name = "wellspring_refused_total";
+    /// All of them.
+    pub(crate) fn family(&self) -> Family {
         let help = "Refused for the sake of others, by reason.";
-        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
-        for (label, count) in LABELS.iter().zip(&self.0) {
-            let _ = writeln!(out, "{name}{{reason=\"{label}\"}} {}", count.load(Relaxed));
-        }
+        let family = Family::new(Kind::Counter, "wellspring_refused_total", help);
+        LABELS.iter().zip(&self.0).fold(family, |family, (label, count)| {
+            family.with(vec![("reason", (*label).to_owned())], count.load(Relaxed))
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::prometheus;
 
     #[test]
     fn each_is_counted_by_its_name() {
@@ -92,8 +92,7 @@ mod tests {
         refusals.count(Refused::Login);
         refusals.count(Refused::Connection);
         refusals.count(Refused::Connection);
-        let mut out = String::new();
-        refusals.write(&mut out);
+        let out = prometheus::page(&[refusals.family()]);
         for line in [
             "wellspring_refused_total{reason=\"connections\"} 2",
             "wellspring_refused_total{reason=\"logins\"} 1",

@@ -25,7 +25,7 @@ struct Server {
 
 impl Server {
     fn with(flags: &[&str]) -> Server {
-        let (stats, clock) = (Arc::new(Stats::new(1, 1)), Arc::new(Turned::default()));
+        let (stats, clock) = (Arc::new(Stats::new(1, 1, 0)), Arc::new(Turned::default()));
         let any: Arc<dyn Clock> = Arc::<Turned>::clone(&clock);
         let config = Config::for_tests(flags);
         let limits = Limits::of(&config, &stats, &any).expect("right settings");

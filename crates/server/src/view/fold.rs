@@ -172,10 +172,13 @@ impl<V: View> Live<V> {
         if position.saturating_sub(saved) <= worth {
             return;
         }
+        let begun_us = self.clock.monotonic_us();
         let encode = |out: &mut io::BufWriter<_>| V::encode(folded, out);
         match self.snapshots.write(&self.log, position, encode) {
             Ok(Written::Whole { bytes }) => {
                 self.snapshot_position.store(position, Ordering::Relaxed);
+                let took_us = self.clock.monotonic_us().saturating_sub(begun_us);
+                self.counters.snapshot(bytes, took_us);
                 tracing::debug!(view = V::NAME, position, bytes, "a snapshot is written");
             }
             Ok(Written::Forbidden) => {}
@@ -189,6 +192,11 @@ impl<V: View> Folding<V> {
     fn advance(&mut self, live: &Live<V>, most: u64) -> Result<(), ReadError> {
         let snapshot = live.log.snapshot();
         let end = snapshot.head().min(self.position + most);
+        if end <= self.position {
+            return Ok(());
+        }
+        let begun_us = live.clock.monotonic_us();
+        let mut applied = 0;
         let options = ReadOptions { after: Some(self.position), ..ReadOptions::default() };
         let mut events = snapshot.read(&self.concern, options);
         let mut told = self.position;
@@ -198,6 +206,7 @@ impl<V: View> Folding<V> {
             }
             self.position = record.position();
             self.view.apply(&Stored(record));
+            applied += 1;
             if self.position - told >= PUBLISH_EVENTS {
                 told = self.position;
                 live.position.publish(told);
@@ -205,6 +214,7 @@ impl<V: View> Folding<V> {
         }
         self.position = end.max(self.position);
         live.position.publish(self.position);
+        live.counters.folded(applied, live.clock.monotonic_us().saturating_sub(begun_us));
         Ok(())
     }
 }

@@ -12,15 +12,18 @@
 //! waits for a position and finds nobody folding.
 
 mod execute;
+mod figures;
 mod fold;
 mod freshness;
 mod recorded;
 mod snapshot;
 
 pub(crate) use execute::ExecuteError;
+pub(crate) use figures::Figures;
 pub(crate) use freshness::{NotFresh, all_stored};
 
 use execute::Deciding;
+use figures::Counters;
 use fold::Writer;
 use snapshot::SnapshotFile;
 use std::path::Path;
@@ -53,6 +56,7 @@ pub(crate) struct Live<V: View> {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Position of the snapshot on disk, 0 if there is none.
     snapshot_position: AtomicU64,
+    counters: Counters,
 }
 
 /// How far a view is.
@@ -105,6 +109,7 @@ impl<V: View> Live<V> {
             closing: AtomicBool::new(false),
             thread: Mutex::default(),
             snapshot_position: AtomicU64::new(0),
+            counters: Counters::default(),
         });
         let folding = Arc::clone(&live);
         let name = format!("view-{}", V::NAME);

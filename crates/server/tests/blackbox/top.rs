@@ -122,10 +122,10 @@ fn once_is_a_plain_table() {
     assert!(!table.contains('\u{1b}'), "no colours: {table}");
     for (start, columns) in [
         ("wellspring top  http://127.0.0.1:", 3),
-        ("Log ", 13),
+        ("Log ", 16),
         ("Ingest ", 11),
-        ("View ", 6),
-        ("links ", 6),
+        ("View ", 7),
+        ("links ", 7),
         ("Route ", 8),
         ("POST /v1/append ", 8),
         ("POST /e ", 8),

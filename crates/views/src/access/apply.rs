@@ -59,6 +59,14 @@ impl State {
             }),
             Fact::Enabled(name) => self.change_account(&name, |account| account.disabled = false),
             Fact::KeyAdded(id, owner, data) => self.add_key(id, owner, data, at_us),
+            Fact::KeyExpirySet(id, _, expires_at_us) => {
+                if let Some(key) = self.keys.get_mut(&id) {
+                    // Never later: what was said of its end to whoever made it stays true.
+                    let earlier_us =
+                        key.expires_at_us.map_or(expires_at_us, |us| us.min(expires_at_us));
+                    Arc::make_mut(key).expires_at_us = Some(earlier_us);
+                }
+            }
             Fact::KeyRevoked(id, _) => {
                 if let Some(key) = self.keys.get_mut(&id).filter(|key| !key.revoked) {
                     Arc::make_mut(key).revoked = true;

@@ -3,11 +3,11 @@
 
 use super::apply::is_remembered;
 use super::event::{
-    ACCOUNT_ADDED, ACCOUNT_DISABLED, ACCOUNT_TAG, AddedData, Fact, KEY_ADDED, KEY_TAG, KeyData,
-    ROLES_SET, Tokens,
+    ACCOUNT_ADDED, ACCOUNT_DISABLED, ACCOUNT_ENABLED, ACCOUNT_TAG, AddedData, Fact, KEY_ADDED,
+    KEY_TAG, KeyData, ROLES_SET, Tokens,
 };
 use super::role::is_log_name;
-use super::state::{Account, Folded, State};
+use super::state::{Account, Folded, Key, State};
 use super::{
     AccountName, Grant, Grants, KeyId, Label, MAX_ACCOUNTS, MAX_KEYS, MAX_REVOKED, PasswordHash,
     SecretDigest, TokenId,
@@ -27,6 +27,16 @@ pub enum Command {
         name: AccountName,
         /// What is kept of its password, if it has one.
         password: Option<PasswordHash>,
+        /// What it may do.
+        roles: Grants,
+    },
+    /// The very first account: refused as soon as there is any. For whoever may only because
+    /// there is none.
+    AddFirstAccount {
+        /// Its name.
+        name: AccountName,
+        /// What is kept of its password.
+        password: PasswordHash,
         /// What it may do.
         roles: Grants,
     },
@@ -69,6 +79,13 @@ pub enum Command {
         /// Whose it is.
         owner: AccountName,
     },
+    /// A key ends then, if it does not end before.
+    EndKey {
+        /// Which.
+        id: KeyId,
+        /// When, µs since 1970 UTC.
+        expires_at_us: u64,
+    },
     /// A key no longer counts, for ever.
     RevokeKey {
         /// Which.
@@ -101,6 +118,8 @@ pub enum Outcome {
     AccountChanged(AccountName),
     /// There is a new key.
     KeyAdded(KeyId),
+    /// It ends as the command wants it, or before.
+    KeyChanged(KeyId),
     /// It does not count.
     KeyRevoked(KeyId),
     /// They do not count.
@@ -116,6 +135,10 @@ pub enum Refusal {
     UnknownAccount(AccountName),
     /// The first account has to be an admin of everything: as soon as there is one, everything needs one.
     FirstIsAdmin,
+    /// The first account has to have a password: without one nobody could show that he is it.
+    FirstHasPassword,
+    /// There are accounts by now.
+    NotFirst,
     /// Nobody else who is enabled is an admin of everything.
     LastAdmin(AccountName),
     /// The account is disabled.
@@ -146,6 +169,8 @@ impl fmt::Display for Refusal {
             Refusal::NameTaken(name) => write!(f, "there is an account {name} already"),
             Refusal::UnknownAccount(name) => write!(f, "there is no account {name}"),
             Refusal::FirstIsAdmin => f.write_str("the first account must be an admin of all logs"),
+            Refusal::FirstHasPassword => f.write_str("the first account must have a password"),
+            Refusal::NotFirst => f.write_str("there are accounts by now; log in with one"),
             Refusal::LastAdmin(name) => {
                 write!(f, "{name} is the last enabled admin of all logs; make another one first")
             }
@@ -210,6 +235,7 @@ pub(super) fn outcome(event: &impl Recorded) -> Option<Outcome> {
         | Fact::Disabled(name)
         | Fact::Enabled(name) => Some(Outcome::AccountChanged(name)),
         Fact::KeyAdded(id, ..) => Some(Outcome::KeyAdded(id)),
+        Fact::KeyExpirySet(id, ..) => Some(Outcome::KeyChanged(id)),
         Fact::KeyRevoked(id, _) => Some(Outcome::KeyRevoked(id)),
         Fact::TokensRevoked(name, _) => Some(Outcome::TokensRevoked(name)),
     }
@@ -223,9 +249,18 @@ pub(super) fn decide(
     let state = &staged.ahead(folded);
     let (fact, unless, outcome) = match command {
         Command::AddAccount { name, password, roles } => {
-            may_add(state, name, roles)?;
+            may_add(state, name, password.as_ref(), roles)?;
             let added = AddedData { password: password.clone(), roles: roles.clone() };
             let unless = vec![of_account(ACCOUNT_ADDED, name)];
+            (Some(Fact::Added(name.clone(), added)), unless, Outcome::AccountAdded(name.clone()))
+        }
+        Command::AddFirstAccount { name, password, roles } => {
+            if !state.is_open() {
+                return Err(Refusal::NotFirst);
+            }
+            may_add(state, name, Some(password), roles)?;
+            let added = AddedData { password: Some(password.clone()), roles: roles.clone() };
+            let unless = vec![QueryItem::new(&[ACCOUNT_ADDED], &[])];
             (Some(Fact::Added(name.clone(), added)), unless, Outcome::AccountAdded(name.clone()))
         }
         Command::SetPassword { name, password } => {
@@ -236,17 +271,13 @@ pub(super) fn decide(
         }
         Command::SetRoles { name, roles } => {
             let was = account(state, name)?;
-            let unless = if was.is_admin() && !roles.are_admins() {
-                another_admin(state, name)?
-            } else {
-                Vec::new()
-            };
+            let unless = if roles.are_admins() { Vec::new() } else { admin_without(state, name)? };
             let fact = Fact::RolesSet(name.clone(), roles.clone());
             (Some(fact).filter(|_| *was.grants != *roles), unless, changed(name))
         }
         Command::Disable { name } => {
             let was = account(state, name)?;
-            let unless = if was.is_admin() { another_admin(state, name)? } else { Vec::new() };
+            let unless = admin_without(state, name)?;
             (Some(Fact::Disabled(name.clone())).filter(|_| !was.disabled), unless, changed(name))
         }
         Command::Enable { name } => {
@@ -262,8 +293,17 @@ pub(super) fn decide(
             let fact = Fact::KeyAdded(id.clone(), owner.clone(), data);
             (Some(fact), unless, Outcome::KeyAdded(id.clone()))
         }
+        Command::EndKey { id, expires_at_us } => {
+            let key = key(state, id)?;
+            if *expires_at_us > MAX_TIME_US {
+                return Err(Refusal::TooLate);
+            }
+            let later = !key.revoked && key.expires_at_us.is_none_or(|us| us > *expires_at_us);
+            let fact = Fact::KeyExpirySet(id.clone(), Some(key.owner.clone()), *expires_at_us);
+            (Some(fact).filter(|_| later), Vec::new(), Outcome::KeyChanged(id.clone()))
+        }
         Command::RevokeKey { id } => {
-            let key = state.key(id.as_str()).ok_or_else(|| Refusal::UnknownKey(id.clone()))?;
+            let key = key(state, id)?;
             let fact = Fact::KeyRevoked(id.clone(), Some(key.owner.clone()));
             (Some(fact).filter(|_| !key.revoked), Vec::new(), Outcome::KeyRevoked(id.clone()))
         }
@@ -300,12 +340,25 @@ fn account<'a>(state: &'a State, name: &AccountName) -> Result<&'a Account, Refu
     found.map(|account| &**account).ok_or_else(|| Refusal::UnknownAccount(name.clone()))
 }
 
-fn may_add(state: &State, name: &AccountName, roles: &Grants) -> Result<(), Refusal> {
+fn key<'a>(state: &'a State, id: &KeyId) -> Result<&'a Key, Refusal> {
+    let found = state.key(id.as_str());
+    found.map(|key| &**key).ok_or_else(|| Refusal::UnknownKey(id.clone()))
+}
+
+fn may_add(
+    state: &State,
+    name: &AccountName,
+    password: Option<&PasswordHash>,
+    roles: &Grants,
+) -> Result<(), Refusal> {
     if state.account(name.as_str()).is_some() {
         return Err(Refusal::NameTaken(name.clone()));
     }
     if state.is_open() && !roles.are_admins() {
         return Err(Refusal::FirstIsAdmin);
+    }
+    if state.is_open() && password.is_none() {
+        return Err(Refusal::FirstHasPassword);
     }
     if state.accounts.len() >= MAX_ACCOUNTS {
         return Err(Refusal::TooManyAccounts);
@@ -313,13 +366,14 @@ fn may_add(state: &State, name: &AccountName, roles: &Grants) -> Result<(), Refu
     Ok(())
 }
 
-/// That there is another admin than this one, and on which condition there still will be: that
-/// nobody else has ceased to be one.
-fn another_admin(state: &State, name: &AccountName) -> Result<Vec<QueryItem>, Refusal> {
+/// That there is an admin without this account, and on which condition there still will be: that
+/// nobody has become one or ceased to be one. Also if the account is none: it may have become the
+/// only one meanwhile.
+fn admin_without(state: &State, name: &AccountName) -> Result<Vec<QueryItem>, Refusal> {
     if state.is_last_admin(name) {
         return Err(Refusal::LastAdmin(name.clone()));
     }
-    Ok(vec![QueryItem::new(&[ACCOUNT_DISABLED, ROLES_SET], &[])])
+    Ok(vec![QueryItem::new(&[ACCOUNT_DISABLED, ACCOUNT_ENABLED, ROLES_SET], &[])])
 }
 
 fn may_add_key(

@@ -16,18 +16,21 @@ pub const ACCOUNT_DISABLED: &str = "AccountDisabled";
 pub const ACCOUNT_ENABLED: &str = "AccountEnabled";
 /// An API key came to be.
 pub const KEY_ADDED: &str = "KeyAdded";
+/// An API key ends at another time, if that is earlier.
+pub const KEY_EXPIRY_SET: &str = "KeyExpirySet";
 /// An API key no longer counts.
 pub const KEY_REVOKED: &str = "KeyRevoked";
 /// One token of an account, or all there are, no longer count.
 pub const TOKENS_REVOKED: &str = "TokensRevoked";
 /// All of them.
-pub const TYPES: [&str; 8] = [
+pub const TYPES: [&str; 9] = [
     ACCOUNT_ADDED,
     PASSWORD_SET,
     ROLES_SET,
     ACCOUNT_DISABLED,
     ACCOUNT_ENABLED,
     KEY_ADDED,
+    KEY_EXPIRY_SET,
     KEY_REVOKED,
     TOKENS_REVOKED,
 ];
@@ -66,6 +69,13 @@ pub(super) struct KeyData {
     pub(super) expires_at_us: Option<u64>,
 }
 
+/// Data of [`KEY_EXPIRY_SET`].
+#[derive(Serialize, Deserialize)]
+struct ExpiryData {
+    #[serde(rename = "expires_at")]
+    expires_at_us: u64,
+}
+
 /// Data of [`TOKENS_REVOKED`]: with neither member, all tokens.
 #[derive(Serialize, Deserialize)]
 struct RevokedData {
@@ -92,7 +102,10 @@ pub(super) enum Fact {
     Enabled(AccountName),
     /// A key and its owner.
     KeyAdded(KeyId, AccountName, KeyData),
-    /// The owner is told for whoever reads the log; the id decides.
+    /// A key, its owner and when it ends, µs since 1970 UTC. The owner is told for whoever reads the log; the
+    /// id decides.
+    KeyExpirySet(KeyId, Option<AccountName>, u64),
+    /// As above.
     KeyRevoked(KeyId, Option<AccountName>),
     TokensRevoked(AccountName, Tokens),
 }
@@ -125,6 +138,10 @@ impl Fact {
             ACCOUNT_DISABLED => Some(Fact::Disabled(name?)),
             ACCOUNT_ENABLED => Some(Fact::Enabled(name?)),
             KEY_ADDED => Some(Fact::KeyAdded(id?, name?, serde_json::from_slice(data).ok()?)),
+            KEY_EXPIRY_SET => {
+                let ExpiryData { expires_at_us } = serde_json::from_slice(data).ok()?;
+                Some(Fact::KeyExpirySet(id?, name, expires_at_us))
+            }
             KEY_REVOKED => Some(Fact::KeyRevoked(id?, name)),
             TOKENS_REVOKED => {
                 // What cannot be read revokes all: to revoke too little would be worse.
@@ -159,6 +176,10 @@ impl Fact {
             Fact::KeyAdded(id, owner, data) => {
                 let tags = account(owner).into_iter().chain([key(id)]).collect();
                 (KEY_ADDED, tags, json(data))
+            }
+            Fact::KeyExpirySet(id, owner, expires_at_us) => {
+                let tags = owner.iter().flat_map(account).chain([key(id)]).collect();
+                (KEY_EXPIRY_SET, tags, json(&ExpiryData { expires_at_us: *expires_at_us }))
             }
             Fact::KeyRevoked(id, owner) => {
                 let owner = owner.iter().flat_map(account);
@@ -211,6 +232,7 @@ mod tests {
             Fact::RolesSet(ann.clone(), roles),
             Fact::Disabled(ann.clone()),
             Fact::Enabled(ann.clone()),
+            Fact::KeyExpirySet(id.clone(), Some(ann.clone()), 9),
             Fact::KeyRevoked(id.clone(), Some(ann.clone())),
             Fact::TokensRevoked(ann.clone(), Tokens::All),
             Fact::TokensRevoked(
@@ -246,6 +268,8 @@ mod tests {
         assert_eq!(of(ACCOUNT_ADDED, "account:ann", r#"{"roles":[{"role":"root"}]}"#), None);
         assert_eq!(of(ACCOUNT_ADDED, "account:ann", r#"{"roles":[],"password":"pw"}"#), None);
         assert_eq!(of(KEY_REVOKED, "account:ann", "{}"), None);
+        assert_eq!(of(KEY_EXPIRY_SET, "key:k1", "{}"), None);
+        assert_eq!(of(KEY_EXPIRY_SET, "key:k1", r#"{"expires_at":-1}"#), None);
         assert_eq!(of("Other", "account:ann", "{}"), None);
         assert!(of(ACCOUNT_DISABLED, "account:ann", "rubbish").is_some());
         let all = Some(Fact::TokensRevoked(AccountName::parse("ann").unwrap(), Tokens::All));

@@ -3,6 +3,7 @@
 
 use super::{AccountName, Grant, Grants, KeyId, Label, PasswordHash, SecretDigest, TokenId};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use wellspring_types::Position;
@@ -159,6 +160,11 @@ impl State {
         self.accounts.values()
     }
 
+    /// Accounts whose names come after this one, by name.
+    pub fn accounts_after(&self, name: &str) -> impl Iterator<Item = &Arc<Account>> {
+        self.accounts.range::<str, _>((Excluded(name), Unbounded)).map(|(_, account)| account)
+    }
+
     /// A key by its id.
     #[must_use]
     pub fn key(&self, id: &str) -> Option<&Arc<Key>> {
@@ -168,6 +174,11 @@ impl State {
     /// All keys, revoked and expired ones too, by id.
     pub fn keys(&self) -> impl Iterator<Item = &Arc<Key>> {
         self.keys.values()
+    }
+
+    /// Keys whose ids come after this one, by id.
+    pub fn keys_after(&self, id: &str) -> impl Iterator<Item = &Arc<Key>> {
+        self.keys.range::<str, _>((Excluded(id), Unbounded)).map(|(_, key)| key)
     }
 
     /// The key of a secret.

@@ -166,6 +166,66 @@ fn keys_are_refused_for_a_reason() {
     assert_eq!(shell.execute(&unknown), Err(Refusal::UnknownKey(key_id("k9"))));
 }
 
+/// Found by the property below: who has not folded that an account became an admin could take that from
+/// it while others, who had, gave theirs up.
+#[test]
+fn an_admin_that_is_not_folded_yet_is_not_lost() {
+    for (before, after, last) in [
+        (vec![disable("ann")], Command::Enable { name: name("ann") }, set("ann", reader())),
+        (vec![set("ann", reader())], set("ann", admin()), set("ann", Grants::default())),
+        (vec![set("ann", reader())], set("ann", admin()), disable("ann")),
+    ] {
+        let mut shell = Shell::new();
+        shell.execute(&add("ann", admin())).unwrap();
+        shell.execute(&add("bob", admin())).unwrap();
+        before.iter().for_each(|command| drop(shell.execute(command).unwrap()));
+        let seen = shell.view.folded().position();
+        let stale = shell.decide(&Staged::default(), &last).unwrap();
+        shell.execute(&after).unwrap();
+        shell.execute(&set("bob", reader())).unwrap();
+        assert!(!shell.append(&stale, seen), "{last:?}");
+    }
+}
+
+#[test]
+fn the_very_first_is_the_first_or_none() {
+    let mut shell = Shell::new();
+    let first =
+        |who: &str, roles| Command::AddFirstAccount { name: name(who), password: hash(1), roles };
+    let keys_only = Command::AddAccount { name: name("ann"), password: None, roles: admin() };
+    assert_eq!(shell.execute(&keys_only), Err(Refusal::FirstHasPassword));
+    assert_eq!(shell.execute(&first("ann", reader())), Err(Refusal::FirstIsAdmin));
+    // Two at once, who do not know of each other: one is the first.
+    let seen = shell.view.folded().position();
+    let decided =
+        ["ann", "bob"].map(|who| shell.decide(&Staged::default(), &first(who, admin())).unwrap());
+    assert_eq!(decided.map(|decision| shell.append(&decision, seen)), [true, false]);
+    shell.fold();
+    assert_eq!(shell.execute(&first("bob", admin())), Err(Refusal::NotFirst));
+    assert_eq!(shell.execute(&first("ann", admin())), Err(Refusal::NotFirst));
+    let keys_only = Command::AddAccount { name: name("bob"), password: None, roles: admin() };
+    assert!(shell.execute(&keys_only).is_ok(), "the second may have keys only");
+}
+
+#[test]
+fn a_key_may_end_earlier_and_never_later() {
+    let mut shell = Shell::new();
+    shell.execute(&add("ann", admin())).unwrap();
+    shell.execute(&add_key("k1", 1, "ann", Grant::everywhere(Role::Reader))).unwrap();
+    let end = |expires_at_us| Command::EndKey { id: key_id("k1"), expires_at_us };
+    assert_eq!(shell.execute(&end(u64::MAX)), Err(Refusal::TooLate));
+    assert_eq!(shell.execute(&end(50)), Ok(Outcome::KeyChanged(key_id("k1"))));
+    assert_eq!((shell.events(&end(50)), shell.events(&end(60)), shell.events(&end(40))), (0, 0, 1));
+    let lives = |shell: &Shell, now_us| {
+        shell.view.folded().now().key_and_owner(&SecretDigest([1; 32]), now_us).is_ok()
+    };
+    assert!(lives(&shell, 39) && !lives(&shell, 40));
+    shell.execute(&Command::RevokeKey { id: key_id("k1") }).unwrap();
+    assert_eq!(shell.events(&end(30)), 0, "it has ended");
+    let unknown = Command::EndKey { id: key_id("k9"), expires_at_us: 1 };
+    assert_eq!(shell.execute(&unknown), Err(Refusal::UnknownKey(key_id("k9"))));
+}
+
 #[test]
 fn too_many_revoked_tokens_are_revoked_at_once() {
     let mut shell = Shell::new();

@@ -98,7 +98,13 @@ impl Oracle {
         })?;
         let revoked =
             self.of(&tag).skip_while(|e| !std::ptr::eq(*e, added)).any(|e| e.1 == "KeyRevoked");
-        let over = added.3["expires_at"].as_u64().is_some_and(|us| us <= now_us);
+        let set = self
+            .of(&tag)
+            .skip_while(|e| !std::ptr::eq(*e, added))
+            .filter(|e| e.1 == "KeyExpirySet");
+        // The earliest of all that were ever said.
+        let ends = std::iter::once(added).chain(set).filter_map(|e| e.3["expires_at"].as_u64());
+        let over = ends.min().is_some_and(|us| us <= now_us);
         let owner = added.2.iter().find_map(|tag| tag.strip_prefix("account:"))?;
         let lives = self.account(owner).is_some_and(|known| !known.disabled);
         (!revoked && !over && lives).then(|| owner.to_owned())

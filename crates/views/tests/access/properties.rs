@@ -22,7 +22,7 @@ fn secret(key: &str) -> SecretDigest {
 
 /// Any event about few names, so that they meet. Revoked tokens end far in the future.
 fn event() -> impl Strategy<Value = Event> {
-    let number = (0..10usize, 0..3usize, 0..3usize, 0..40u64);
+    let number = (0..11usize, 0..3usize, 0..3usize, 0..40u64);
     number.prop_map(|(kind, who, which, time)| {
         let account = format!("account:{}", NAMES[who]);
         let key = format!("key:{}", KEYS[which]);
@@ -47,6 +47,10 @@ fn event() -> impl Strategy<Value = Event> {
             }
             7 => Event::json("KeyRevoked", &[&key], "{}"),
             8 => one("TokensRevoked", "{}"),
+            9 => {
+                let data = format!(r#"{{"expires_at":{time}}}"#);
+                Event::json("KeyExpirySet", &[&account, &key], &data)
+            }
             _ => {
                 let token = TOKENS[which % 2];
                 one("TokensRevoked", &format!(r#"{{"id":"{token}","expires_at":{}}}"#, 1u64 << 50))

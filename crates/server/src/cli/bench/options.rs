@@ -1,6 +1,7 @@
 //! The options that several forms of `bench` share, and what they mean as a plan.
 
 use super::quantity::{duration_ms, header, limit_ms, many, pair, rate_per_s};
+use crate::cli::credentials;
 use crate::cli::exit::{Code, Failure};
 use base64::Engine as _;
 use std::path::PathBuf;
@@ -54,6 +55,10 @@ pub(super) struct Credentials {
     /// Sends this token as Authorization: Bearer.
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["basic", "token_url"])]
     bearer: Option<String>,
+    /// Sends the token or API key in this file as Authorization: Bearer; others on this machine cannot
+    /// read it, as they can a command line.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bearer", "basic", "token_url"])]
+    token_file: Option<PathBuf>,
     /// Sends these credentials as Authorization: Basic.
     #[arg(long, value_name = "USER:PASSWORD", conflicts_with = "token_url")]
     basic: Option<String>,
@@ -210,6 +215,9 @@ impl Credentials {
         };
         if let Some(token) = &self.bearer {
             return Ok(Some(format!("Bearer {token}")));
+        }
+        if let Some(path) = &self.token_file {
+            return Ok(Some(credentials::of_file(path)?.header().to_string()));
         }
         if let Some(url) = &self.token_url {
             return self.log_in(url, connection).map(|token| Some(format!("Bearer {token}")));

@@ -153,7 +153,11 @@ mod tests {
     }
 
     fn send(server: &TestServer) -> Result<Acknowledged, Failure> {
-        let target = Target { url: server.url().to_owned(), log: "main".to_owned() };
+        let target = Target {
+            url: server.url().to_owned(),
+            log: "main".to_owned(),
+            credentials: Default::default(),
+        };
         Sender::new(&target, Box::new(|_| ())).unwrap().send(&batch())
     }
 

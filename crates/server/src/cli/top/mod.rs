@@ -17,6 +17,7 @@ mod view;
 mod view_tests;
 
 use crate::cli::bench::quantity::duration_ms;
+use crate::cli::credentials::Credentials;
 use crate::cli::endpoint::Endpoint;
 use crate::cli::exit::{Code, Failure, say};
 use poll::Poll;
@@ -41,6 +42,8 @@ pub(crate) struct TopArgs {
     /// The same as one JSON document.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    credentials: Credentials,
 }
 
 fn interval_ms(text: &str) -> Result<u64, String> {
@@ -57,7 +60,7 @@ fn interval_ms(text: &str) -> Result<u64, String> {
 /// The live view shows that, and keeps trying.
 pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     let endpoint = Endpoint::parse(&args.url).map_err(Failure::usage)?;
-    let mut poll = Poll::new(endpoint);
+    let mut poll = Poll::new(endpoint, args.credentials.authorization()?);
     let interval = Duration::from_millis(args.interval);
     if !args.once && !args.json {
         if !std::io::stdout().is_terminal() {

@@ -2,6 +2,7 @@
 
 use super::sample::Sample;
 use crate::cli::client::{Client, Request};
+use crate::cli::credentials::{Authorization, hint};
 use crate::cli::endpoint::Endpoint;
 use crate::cli::exit::{Code, Failure};
 use std::time::Duration;
@@ -19,8 +20,9 @@ pub(super) struct Poll {
 
 impl Poll {
     /// Nothing is sent yet.
-    pub(super) fn new(endpoint: Endpoint) -> Poll {
-        Poll { client: Client::new(endpoint).with_patience(PATIENCE), clock: Clock::start() }
+    pub(super) fn new(endpoint: Endpoint, authorization: Option<Authorization>) -> Poll {
+        let client = Client::new(endpoint).with_patience(PATIENCE);
+        Poll { client: client.with_authorization(authorization), clock: Clock::start() }
     }
 
     /// One look.
@@ -37,7 +39,11 @@ impl Poll {
             return Err(Failure::new(
                 Code::Unavailable,
                 format!(
-                    "GET /metrics was answered with {status}: is it a Wellspring server? (--url)"
+                    "GET /metrics was answered with {status}: {}",
+                    match hint(status) {
+                        "" => "is it a Wellspring server? (--url)",
+                        hint => hint.trim_start_matches("; "),
+                    }
                 ),
             ));
         }
@@ -65,7 +71,7 @@ mod tests {
             "/v1/ingest" => Reply::json(200, r#"{"overflow":"shed","partition_bytes":1}"#),
             _ => Reply::json(403, "{}"),
         });
-        Poll::new(Endpoint::parse(server.url()).unwrap()).sample()
+        Poll::new(Endpoint::parse(server.url()).unwrap(), None).sample()
     }
 
     #[test]
@@ -81,6 +87,7 @@ mod tests {
     fn other_answers_are_told_apart() {
         for (reply, code, word) in [
             (Reply::json(404, "{}"), Code::Unavailable, "404"),
+            (Reply::json(401, "{}"), Code::Unavailable, "401: put a token"),
             (Reply::json(200, "{}"), Code::Data, "Prometheus"),
             (Reply::typed(200, "text/plain", "up 1\n"), Code::Data, "another version"),
             (Reply::raw("rubbish\r\n\r\n").then_hang_up(), Code::Unavailable, ""),

@@ -3,7 +3,7 @@
 //! A counter that went back belongs to a server (or a log) that began anew in between; it
 //! then counts from 0, so what it shows happened in the interval, and nothing is negative.
 
-use super::sample::{Log, Route, Sample, UNBOUNDED, View};
+use super::sample::{Log, Process, Route, Sample, UNBOUNDED, View};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -29,6 +29,8 @@ pub(super) struct Answers {
     pub(super) requests_per_s: f64,
     /// Statuses 400 to 499.
     pub(super) client_errors_per_s: f64,
+    /// Of these, 401, 403 and 429: not let in, or not now.
+    pub(super) refusals_per_s: f64,
     /// Statuses 500 to 599.
     pub(super) server_errors_per_s: f64,
     /// Of what was answered in the interval; `None` if nothing was.
@@ -66,6 +68,13 @@ pub(super) struct ServerFigures {
     pub(super) body_bytes: u64,
     pub(super) resident_bytes: u64,
     pub(super) open_files: u64,
+    /// Requests begun whose answer is not yet handed over.
+    pub(super) in_flight: u64,
+    pub(super) received_bytes_per_s: f64,
+    pub(super) sent_bytes_per_s: f64,
+    /// Processors busy with it, on the mean.
+    pub(super) processors: f64,
+    pub(super) threads: u64,
 }
 
 /// One route.
@@ -84,6 +93,7 @@ pub(super) struct LogFigures {
     pub(super) disk_bytes: u64,
     pub(super) segments: u64,
     pub(super) staged_bytes: u64,
+    pub(super) subscribers: u64,
     pub(super) appends_per_s: f64,
     /// Everything stored, ingest included.
     pub(super) events_per_s: f64,
@@ -92,8 +102,12 @@ pub(super) struct LogFigures {
     pub(super) batches_per_s: f64,
     /// Mean; `None` if there was no batch.
     pub(super) events_per_batch: Option<f64>,
+    /// As written, mean; `None` if there was no batch.
+    pub(super) bytes_per_batch: Option<f64>,
     /// Mean; `None` if there was no batch.
     pub(super) barrier_us: Option<f64>,
+    /// `None` if there was no barrier.
+    pub(super) barrier_p99: Option<Quantile>,
     /// Share of the interval spent in barriers, 0 to about 1.
     pub(super) barrier_share: f64,
     pub(super) ingest: IngestFigures,
@@ -127,6 +141,8 @@ pub(super) struct ViewFigures {
     pub(super) answers: bool,
     pub(super) position: u64,
     pub(super) lag_events: u64,
+    /// Age of the oldest event that is not folded.
+    pub(super) lag_s: f64,
     pub(super) folded_per_s: f64,
 }
 
@@ -145,17 +161,23 @@ pub(super) fn between(before: &Sample, now: &Sample) -> Figures {
         all.add(&counts);
     }
     let process = &now.process;
+    let rate = |pick: fn(&Process) -> u64| per_s(pick(&counted.process), pick(process), interval_s);
     Figures {
         interval_s,
         restarted,
         server: ServerFigures {
             answers: all.answers(interval_s),
             connections: process.connections,
-            connections_refused_per_s: per_s(counted.process.refused, process.refused, interval_s),
+            connections_refused_per_s: rate(|p| p.refused),
             subscribers: process.subscribers,
             body_bytes: process.body_bytes,
             resident_bytes: process.resident_bytes,
             open_files: process.open_files,
+            in_flight: process.in_flight,
+            received_bytes_per_s: rate(|p| p.received_bytes),
+            sent_bytes_per_s: rate(|p| p.sent_bytes),
+            processors: rate(|p| p.cpu_us) / 1e6,
+            threads: process.threads,
         },
         logs: logs(counted, now, interval_s),
         views: views(counted, now, interval_s),
@@ -188,6 +210,7 @@ fn per_s(before: u64, now: u64, interval_s: f64) -> f64 {
 struct Counted {
     requests: u64,
     client_errors: u64,
+    refusals: u64,
     server_errors: u64,
     within_us: BTreeMap<u64, u64>,
     sum_s: f64,
@@ -200,22 +223,23 @@ impl Counted {
         for (status, count) in &now.statuses {
             let new = count.saturating_sub(*before.statuses.get(status).unwrap_or(&0));
             counted.requests = counted.requests.saturating_add(new);
+            if matches!(status, 401 | 403 | 429) {
+                counted.refusals = counted.refusals.saturating_add(new);
+            }
             match status {
                 400..=499 => counted.client_errors = counted.client_errors.saturating_add(new),
                 500..=599 => counted.server_errors = counted.server_errors.saturating_add(new),
                 _ => {}
             }
         }
-        for (bound_us, count) in &now.within_us {
-            let new = count.saturating_sub(*before.within_us.get(bound_us).unwrap_or(&0));
-            counted.within_us.insert(*bound_us, new);
-        }
+        counted.within_us = since(&before.within_us, &now.within_us);
         counted
     }
 
     fn add(&mut self, other: &Counted) {
         self.requests = self.requests.saturating_add(other.requests);
         self.client_errors = self.client_errors.saturating_add(other.client_errors);
+        self.refusals = self.refusals.saturating_add(other.refusals);
         self.server_errors = self.server_errors.saturating_add(other.server_errors);
         self.sum_s += other.sum_s;
         for (bound_us, count) in &other.within_us {
@@ -228,6 +252,7 @@ impl Counted {
         Answers {
             requests_per_s: self.requests as f64 / interval_s,
             client_errors_per_s: self.client_errors as f64 / interval_s,
+            refusals_per_s: self.refusals as f64 / interval_s,
             server_errors_per_s: self.server_errors as f64 / interval_s,
             latency: self.latency(),
         }
@@ -242,6 +267,14 @@ impl Counted {
             p99: quantile(&self.within_us, 0.99)?,
         })
     }
+}
+
+/// What buckets have counted since.
+fn since(before: &BTreeMap<u64, u64>, now: &BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
+    let new = |(bound_us, count): (&u64, &u64)| {
+        (*bound_us, count.saturating_sub(*before.get(bound_us).unwrap_or(&0)))
+    };
+    now.iter().map(new).collect()
 }
 
 /// The quantile `q` (0 to 1) of cumulative counts by upper bound; `None` if there are none.
@@ -276,6 +309,7 @@ fn logs(before: &Sample, now: &Sample, interval_s: f64) -> Vec<LogFigures> {
         let batches = log.batches - earlier.batches;
         let a_batch = |count: u64| (batches > 0).then(|| count as f64 / batches as f64);
         let barrier_us = log.barrier_us - earlier.barrier_us;
+        let barriers = since(&earlier.barriers_within_us, &log.barriers_within_us);
         let partition_bytes = now.intake.as_ref().map(|intake| intake.partition_bytes);
         LogFigures {
             log: name.clone(),
@@ -283,13 +317,16 @@ fn logs(before: &Sample, now: &Sample, interval_s: f64) -> Vec<LogFigures> {
             disk_bytes: log.disk_bytes,
             segments: log.segments,
             staged_bytes: log.staged_bytes,
+            subscribers: log.subscribers,
             appends_per_s: rate(|l| l.appends),
             events_per_s: rate(|l| l.events),
             conflicts_per_s: rate(|l| l.conflicts),
             replays_per_s: rate(|l| l.replays),
             batches_per_s: rate(|l| l.batches),
             events_per_batch: a_batch(log.events - earlier.events),
+            bytes_per_batch: a_batch(log.batch_bytes - earlier.batch_bytes),
             barrier_us: a_batch(barrier_us),
+            barrier_p99: quantile(&barriers, 0.99),
             barrier_share: barrier_us as f64 / 1e6 / interval_s,
             ingest: IngestFigures {
                 accepted_per_s: rate(|l| l.accepted_events),
@@ -311,12 +348,13 @@ fn logs(before: &Sample, now: &Sample, interval_s: f64) -> Vec<LogFigures> {
 
 /// Whether a log's counters went on, and did not begin anew (dropped and made again).
 fn continues(before: &Log, now: &Log) -> bool {
-    let counters: [fn(&Log) -> u64; 10] = [
+    let counters: [fn(&Log) -> u64; 11] = [
         |l| l.appends,
         |l| l.events,
         |l| l.conflicts,
         |l| l.replays,
         |l| l.batches,
+        |l| l.batch_bytes,
         |l| l.barrier_us,
         |l| l.accepted_events,
         |l| l.stored_events,
@@ -337,6 +375,7 @@ fn views(before: &Sample, now: &Sample, interval_s: f64) -> Vec<ViewFigures> {
             answers: view.answers > 0,
             position: view.position,
             lag_events: view.lag_events,
+            lag_s: view.lag_us as f64 / 1e6,
             folded_per_s: folded as f64 / interval_s,
         }
     };

@@ -26,8 +26,8 @@ fn about(left: f64, right: f64) {
 
 #[test]
 fn requests_and_errors_are_differences_over_the_real_interval() {
-    let before = sample(10, &[(200, 100), (404, 5)], &[]);
-    let now = sample(12, &[(200, 300), (404, 15), (503, 4), (0, 2)], &[]);
+    let before = sample(10, &[(200, 100), (401, 1), (404, 5)], &[]);
+    let now = sample(12, &[(200, 300), (401, 3), (404, 11), (429, 2), (503, 4), (0, 2)], &[]);
     let Figures { interval_s, restarted, server, routes, .. } = between(&before, &now);
     about(interval_s, 2.0);
     assert!(!restarted);
@@ -35,6 +35,7 @@ fn requests_and_errors_are_differences_over_the_real_interval() {
     for answers in [&server.answers, &routes[0].answers] {
         about(answers.requests_per_s, 108.0);
         about(answers.client_errors_per_s, 5.0);
+        about(answers.refusals_per_s, 2.0);
         about(answers.server_errors_per_s, 2.0);
         assert_eq!(answers.latency, None, "nothing was timed");
     }
@@ -103,7 +104,9 @@ fn a_log_has_batches_barriers_and_an_intake() {
     let later = Log {
         events: 300,
         batches: 30,
+        batch_bytes: 40_000,
         barrier_us: 10_000,
+        barriers_within_us: [(100, 5), (300, 20), (UNBOUNDED, 20)].into(),
         accepted_events: 250,
         shed_events: 2,
         in_flight_events: 7,
@@ -116,6 +119,8 @@ fn a_log_has_batches_barriers_and_an_intake() {
     let log = between(&with_log(sample(0, &[], &[]), earlier.clone()), &now).logs.remove(0);
     about(log.events_per_s, 100.0);
     assert_eq!((log.events_per_batch, log.barrier_us), (Some(10.0), Some(500.0)));
+    assert_eq!(log.bytes_per_batch, Some(2_000.0));
+    assert_eq!(log.barrier_p99.unwrap().at_most_us, Some(300));
     about(log.barrier_share, 0.005);
     about(log.ingest.accepted_per_s, 100.0);
     about(log.ingest.shed_per_s, 1.0);
@@ -131,13 +136,15 @@ fn a_log_has_batches_barriers_and_an_intake() {
 fn a_view_folds_and_never_backwards() {
     let at = |seconds, position| {
         let mut sample = sample(seconds, &[], &[]);
-        let view = View { position, lag_events: 3, answers: 1, state: Some("live".to_owned()) };
+        let state = Some("live".to_owned());
+        let view = View { position, lag_events: 3, lag_us: 2_500_000, answers: 1, state };
         sample.views.insert(("main".to_owned(), "links".to_owned()), view);
         sample
     };
     let view = between(&at(0, 100), &at(2, 500)).views.remove(0);
     about(view.folded_per_s, 200.0);
     assert_eq!((view.position, view.lag_events, view.answers), (500, 3, true));
+    about(view.lag_s, 2.5);
     about(between(&at(0, 100), &at(2, 5)).views[0].folded_per_s, 0.0);
     about(between(&sample(0, &[], &[]), &at(2, 5)).views[0].folded_per_s, 0.0);
 }

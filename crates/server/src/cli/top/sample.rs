@@ -31,6 +31,14 @@ pub(super) struct Process {
     pub(super) body_bytes: u64,
     pub(super) resident_bytes: u64,
     pub(super) open_files: u64,
+    /// A counter.
+    pub(super) cpu_us: u64,
+    pub(super) threads: u64,
+    pub(super) in_flight: u64,
+    /// A counter.
+    pub(super) received_bytes: u64,
+    /// A counter.
+    pub(super) sent_bytes: u64,
 }
 
 /// Counters of a route.
@@ -60,7 +68,12 @@ pub(super) struct Log {
     pub(super) conflicts: u64,
     pub(super) replays: u64,
     pub(super) batches: u64,
+    pub(super) batch_bytes: u64,
     pub(super) barrier_us: u64,
+    /// Barriers that took at most so many µs; cumulative, as on the page.
+    pub(super) barriers_within_us: BTreeMap<u64, u64>,
+    /// A gauge.
+    pub(super) subscribers: u64,
     pub(super) accepted_events: u64,
     pub(super) stored_events: u64,
     pub(super) shed_events: u64,
@@ -84,6 +97,7 @@ pub(super) struct Log {
 pub(super) struct View {
     pub(super) position: u64,
     pub(super) lag_events: u64,
+    pub(super) lag_us: u64,
     pub(super) answers: u64,
     /// From `/v1/views`, if it was answered.
     pub(super) state: Option<String>,
@@ -109,45 +123,53 @@ struct ViewState {
     state: String,
 }
 
-type Set<T> = fn(&mut T, u64);
+type Set<T> = fn(&mut T, &Series);
 
-const PROCESS: [(&str, Set<Process>); 6] = [
-    ("wellspring_connections", |p, v| p.connections = v),
-    ("wellspring_connections_refused_total", |p, v| p.refused = v),
-    ("wellspring_subscribers", |p, v| p.subscribers = v),
-    ("wellspring_body_bytes", |p, v| p.body_bytes = v),
-    ("process_resident_memory_bytes", |p, v| p.resident_bytes = v),
-    ("process_open_fds", |p, v| p.open_files = v),
+const PROCESS: [(&str, Set<Process>); 11] = [
+    ("wellspring_connections", |p, v| p.connections = v.count()),
+    ("wellspring_connections_refused_total", |p, v| p.refused = v.count()),
+    ("wellspring_subscribers", |p, v| p.subscribers = v.count()),
+    ("wellspring_body_bytes", |p, v| p.body_bytes = v.count()),
+    ("process_resident_memory_bytes", |p, v| p.resident_bytes = v.count()),
+    ("process_open_fds", |p, v| p.open_files = v.count()),
+    ("process_cpu_seconds_total", |p, v| p.cpu_us = v.micros()),
+    ("process_threads", |p, v| p.threads = v.count()),
+    ("wellspring_requests_in_flight", |p, v| p.in_flight = v.count()),
+    ("wellspring_received_bytes_total", |p, v| p.received_bytes = v.count()),
+    ("wellspring_sent_bytes_total", |p, v| p.sent_bytes = v.count()),
 ];
 
-const LOG: [(&str, Set<Log>); 21] = [
-    ("wellspring_log_head", |l, v| l.head = v),
-    ("wellspring_log_disk_bytes", |l, v| l.disk_bytes = v),
-    ("wellspring_log_segments", |l, v| l.segments = v),
-    ("wellspring_log_staged_bytes", |l, v| l.staged_bytes = v),
-    ("wellspring_log_epoch", |l, v| l.epoch = v),
-    ("wellspring_log_appends_total", |l, v| l.appends = v),
-    ("wellspring_log_events_total", |l, v| l.events = v),
-    ("wellspring_log_conflicts_total", |l, v| l.conflicts = v),
-    ("wellspring_log_replays_total", |l, v| l.replays = v),
-    ("wellspring_log_batches_total", |l, v| l.batches = v),
-    ("wellspring_log_barrier_microseconds_total", |l, v| l.barrier_us = v),
-    ("wellspring_ingest_accepted_events_total", |l, v| l.accepted_events = v),
-    ("wellspring_ingest_stored_events_total", |l, v| l.stored_events = v),
-    ("wellspring_ingest_shed_events_total", |l, v| l.shed_events = v),
-    ("wellspring_ingest_dropped_events_total", |l, v| l.dropped_events = v),
-    ("wellspring_ingest_lost_possible_events", |l, v| l.in_flight_events = v),
-    ("wellspring_ingest_lost_possible_bytes", |l, v| l.in_flight_bytes = v),
-    ("wellspring_ingest_window_last_microseconds", |l, v| l.window_last_us = v),
-    ("wellspring_ingest_window_longest_microseconds", |l, v| l.window_longest_us = v),
-    ("wellspring_ingest_partitions", |l, v| l.partitions = v),
-    ("wellspring_ingest_storage_full", |l, v| l.storage_full = v),
+const LOG: [(&str, Set<Log>); 23] = [
+    ("wellspring_log_head", |l, v| l.head = v.count()),
+    ("wellspring_log_disk_bytes", |l, v| l.disk_bytes = v.count()),
+    ("wellspring_log_segments", |l, v| l.segments = v.count()),
+    ("wellspring_log_staged_bytes", |l, v| l.staged_bytes = v.count()),
+    ("wellspring_log_epoch", |l, v| l.epoch = v.count()),
+    ("wellspring_log_appends_total", |l, v| l.appends = v.count()),
+    ("wellspring_log_events_total", |l, v| l.events = v.count()),
+    ("wellspring_log_conflicts_total", |l, v| l.conflicts = v.count()),
+    ("wellspring_log_replays_total", |l, v| l.replays = v.count()),
+    ("wellspring_log_batches_total", |l, v| l.batches = v.count()),
+    ("wellspring_log_batch_bytes_sum", |l, v| l.batch_bytes = v.count()),
+    ("wellspring_log_subscribers", |l, v| l.subscribers = v.count()),
+    ("wellspring_log_barrier_seconds_sum", |l, v| l.barrier_us = v.micros()),
+    ("wellspring_ingest_accepted_events_total", |l, v| l.accepted_events = v.count()),
+    ("wellspring_ingest_stored_events_total", |l, v| l.stored_events = v.count()),
+    ("wellspring_ingest_shed_events_total", |l, v| l.shed_events = v.count()),
+    ("wellspring_ingest_dropped_events_total", |l, v| l.dropped_events = v.count()),
+    ("wellspring_ingest_lost_possible_events", |l, v| l.in_flight_events = v.count()),
+    ("wellspring_ingest_lost_possible_bytes", |l, v| l.in_flight_bytes = v.count()),
+    ("wellspring_ingest_window_last_seconds", |l, v| l.window_last_us = v.micros()),
+    ("wellspring_ingest_window_longest_seconds", |l, v| l.window_longest_us = v.micros()),
+    ("wellspring_ingest_partitions", |l, v| l.partitions = v.count()),
+    ("wellspring_ingest_storage_full", |l, v| l.storage_full = v.count()),
 ];
 
-const VIEW: [(&str, Set<View>); 3] = [
-    ("wellspring_view_position", |view, v| view.position = v),
-    ("wellspring_view_lag_events", |view, v| view.lag_events = v),
-    ("wellspring_view_answers", |view, v| view.answers = v),
+const VIEW: [(&str, Set<View>); 4] = [
+    ("wellspring_view_position", |view, v| view.position = v.count()),
+    ("wellspring_view_lag_events", |view, v| view.lag_events = v.count()),
+    ("wellspring_view_lag_seconds", |view, v| view.lag_us = v.micros()),
+    ("wellspring_view_answers", |view, v| view.answers = v.count()),
 ];
 
 impl Sample {
@@ -160,18 +182,23 @@ impl Sample {
             .map_err(|fault| format!("not in the Prometheus text format ({fault})"))?;
         let mut sample = Sample { at_ns, ..Sample::default() };
         for (name, set) in PROCESS {
-            set(&mut sample.process, some(&page, name)?[0].count());
+            set(&mut sample.process, &some(&page, name)?[0]);
         }
         for (name, set) in LOG {
             for series in some(&page, name)? {
-                set(sample.logs.entry(label(series, name, "log")?).or_default(), series.count());
+                set(sample.logs.entry(label(series, name, "log")?).or_default(), series);
             }
         }
         for (name, set) in VIEW {
             for series in page.series(name) {
                 let key = (label(series, name, "log")?, label(series, name, "view")?);
-                set(sample.views.entry(key).or_default(), series.count());
+                set(sample.views.entry(key).or_default(), series);
             }
+        }
+        let name = "wellspring_log_barrier_seconds_bucket";
+        for series in page.series(name) {
+            let log = sample.logs.entry(label(series, name, "log")?).or_default();
+            log.barriers_within_us.insert(bound_us(series, name)?, series.count());
         }
         sample.routes = routes(&page)?;
         Ok(sample)
@@ -205,6 +232,13 @@ fn label(series: &Series, name: &str, label: &str) -> Result<String, String> {
     Ok(value.to_owned())
 }
 
+/// The bound of a bucket, in µs.
+fn bound_us(series: &Series, name: &str) -> Result<u64, String> {
+    let le = label(series, name, "le")?;
+    let bound_s: f64 = le.parse().map_err(|_| format!("{name}: {le:?} is no bound"))?;
+    Ok(if bound_s.is_finite() { (bound_s * 1e6).round() as u64 } else { UNBOUNDED })
+}
+
 fn routes(page: &Page) -> Result<BTreeMap<String, Route>, String> {
     let mut routes: BTreeMap<String, Route> = BTreeMap::new();
     let name = "wellspring_requests_total";
@@ -216,11 +250,8 @@ fn routes(page: &Page) -> Result<BTreeMap<String, Route>, String> {
     }
     let name = "wellspring_request_duration_seconds_bucket";
     for series in page.series(name) {
-        let le = label(series, name, "le")?;
-        let bound_s: f64 = le.parse().map_err(|_| format!("{name}: {le:?} is no bound"))?;
-        let bound_us = if bound_s.is_finite() { (bound_s * 1e6).round() as u64 } else { UNBOUNDED };
         let route = routes.entry(label(series, name, "route")?).or_default();
-        route.within_us.insert(bound_us, series.count());
+        route.within_us.insert(bound_us(series, name)?, series.count());
     }
     let name = "wellspring_request_duration_seconds_sum";
     for series in page.series(name) {
@@ -240,10 +271,10 @@ mod tests {
         let sample = Sample::read(7, include_str!("metrics.txt"))
             .unwrap()
             .with_words(Some(views), Some(ingest));
-        assert_eq!((sample.at_ns, sample.process.open_files), (7, 30));
+        assert_eq!((sample.at_ns, sample.process.open_files), (7, 32));
         let log = &sample.logs["main"];
         assert_eq!((log.head, log.appends, log.events, log.batches), (6, 3, 6, 6));
-        assert_eq!((log.barrier_us, log.window_longest_us, log.epoch), (1167, 185, 1));
+        assert_eq!((log.barrier_us, log.window_longest_us, log.epoch), (1568, 1051, 1));
         let view = &sample.views[&("main".to_owned(), "links".to_owned())];
         assert_eq!((view.position, view.state.as_deref()), (6, Some("live")));
         let route = &sample.routes["POST /e"];

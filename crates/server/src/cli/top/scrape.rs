@@ -23,9 +23,18 @@ impl Series {
     /// The value as a count: nothing below 0, nothing behind the point, at most 2^53, up to
     /// which the format is exact.
     pub(super) fn count(&self) -> u64 {
-        const EXACT: f64 = (1u64 << 53) as f64;
-        self.value.clamp(0.0, EXACT) as u64
+        whole(self.value)
     }
+
+    /// A value in seconds, in whole µs.
+    pub(super) fn micros(&self) -> u64 {
+        whole((self.value * 1e6).round())
+    }
+}
+
+fn whole(value: f64) -> u64 {
+    const EXACT: f64 = (1u64 << 53) as f64;
+    value.clamp(0.0, EXACT) as u64
 }
 
 /// A page of figures, by name and in the page's order within a name.
@@ -162,7 +171,7 @@ mod tests {
         assert_eq!(page.series("wellspring_log_head")[0].count(), 6);
         assert_eq!(page.series("process_open_fds")[0].labels, []);
         let sum = &page.series("wellspring_request_duration_seconds_sum")[0];
-        assert!((sum.value - 0.001_409).abs() < 1e-12);
+        assert!((sum.value - 0.001_564).abs() < 1e-12);
         assert!(page.series("nothing").is_empty());
     }
 

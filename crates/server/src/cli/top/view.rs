@@ -135,6 +135,7 @@ fn server(figures: &Figures) -> Vec<Line<'static>> {
     let mut first = vec![
         format!("{} requests/s   ", bare_rate(answers.requests_per_s)).bold(),
         format!("{} 4xx/s   ", bare_rate(answers.client_errors_per_s)).into(),
+        format!("{} refused/s   ", bare_rate(answers.refusals_per_s)).into(),
         alarm(
             format!("{} 5xx/s", bare_rate(answers.server_errors_per_s)),
             answers.server_errors_per_s > 0.0,
@@ -147,7 +148,7 @@ fn server(figures: &Figures) -> Vec<Line<'static>> {
     let second = vec![
         format!("{} connections   ", count(server.connections)).into(),
         alarm(
-            format!("{} refused/s   ", bare_rate(server.connections_refused_per_s)),
+            format!("{} turned away/s   ", bare_rate(server.connections_refused_per_s)),
             server.connections_refused_per_s > 0.0,
         ),
         format!("{} subscribers   ", count(server.subscribers)).into(),
@@ -155,7 +156,14 @@ fn server(figures: &Figures) -> Vec<Line<'static>> {
         format!("memory {}   ", bytes(server.resident_bytes)).into(),
         format!("{} open files", count(server.open_files)).into(),
     ];
-    vec![Line::from(first), Line::from(second)]
+    let third = vec![
+        format!("{} in flight   ", count(server.in_flight)).into(),
+        format!("in {}/s   ", bytes(server.received_bytes_per_s as u64)).into(),
+        format!("out {}/s   ", bytes(server.sent_bytes_per_s as u64)).into(),
+        format!("processors {}   ", percent(server.processors)).into(),
+        format!("{} threads", count(server.threads)).into(),
+    ];
+    vec![Line::from(first), Line::from(second), Line::from(third)]
 }
 
 fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
@@ -168,11 +176,14 @@ fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
         "replays/s",
         "batches/s",
         "events/batch",
+        "bytes/batch",
         "barrier",
+        "p99",
         "busy",
         "staged",
         "on disk",
         "segments",
+        "subscribers",
     ];
     let row = |log: &&LogFigures| {
         vec![
@@ -184,11 +195,14 @@ fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
             bare_rate(log.replays_per_s).into(),
             bare_rate(log.batches_per_s).into(),
             log.events_per_batch.map_or("-".into(), |mean| bare_rate(mean).into()),
+            log.bytes_per_batch.map_or("-".into(), |mean| bytes(mean as u64).into()),
             log.barrier_us.map_or("-".into(), |mean| time(mean).into()),
+            log.barrier_p99.map_or("-".into(), |p99| quantile(p99).into()),
             percent(log.barrier_share).into(),
             bytes(log.staged_bytes).into(),
             bytes(log.disk_bytes).into(),
             count(log.segments).into(),
+            count(log.subscribers).into(),
         ]
     };
     table(head.map(Span::from).to_vec(), logs.iter().map(row).collect())
@@ -234,7 +248,7 @@ fn ingest(logs: &[&LogFigures]) -> Vec<Line<'static>> {
 }
 
 fn views(views: &[ViewFigures]) -> Vec<Line<'static>> {
-    let head = ["View", "log", "state", "position", "lag", "folded/s"];
+    let head = ["View", "log", "state", "position", "lag", "behind", "folded/s"];
     let row = |view: &ViewFigures| {
         let known = if view.answers { "answers" } else { "does not answer" };
         let state = view.state.as_deref().map_or_else(|| known.to_owned(), visible);
@@ -244,6 +258,7 @@ fn views(views: &[ViewFigures]) -> Vec<Line<'static>> {
             alarm(state, !view.answers),
             count(view.position).into(),
             count(view.lag_events).into(),
+            duration((view.lag_s * 1e9) as u64).into(),
             bare_rate(view.folded_per_s).into(),
         ]
     };

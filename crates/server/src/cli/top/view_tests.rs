@@ -2,7 +2,7 @@
 
 use super::rates::{Figures, between};
 use super::rates_tests::sample;
-use super::sample::{Intake, Log, Route, Sample, UNBOUNDED, View};
+use super::sample::{Intake, Log, Process, Route, Sample, UNBOUNDED, View};
 use super::view::{Column, Order, lines, title};
 use ratatui::style::Color;
 
@@ -22,7 +22,10 @@ fn figures() -> Figures {
         appends: 50,
         events: 200,
         batches: 20,
+        batch_bytes: 8_000,
         barrier_us: 10_000,
+        barriers_within_us: [(100, 5), (300, 20), (UNBOUNDED, 20)].into(),
+        subscribers: 2,
         staged_bytes: 2048,
         disk_bytes: 1 << 20,
         segments: 1,
@@ -38,12 +41,21 @@ fn figures() -> Figures {
     let view = View {
         position: 12_000,
         lag_events: 345,
+        lag_us: 1_500_000,
         answers: 0,
         state: Some("rebuilding".to_owned()),
     };
     now.views.insert(("main".to_owned(), "links".to_owned()), view);
     now.intake = Some(Intake { overflow: "block".to_owned(), partition_bytes: 8 << 20 });
-    now.process.subscribers = 3;
+    now.process = Process {
+        subscribers: 3,
+        in_flight: 4,
+        received_bytes: 2048,
+        sent_bytes: 1 << 20,
+        cpu_us: 500_000,
+        threads: 9,
+        ..Process::default()
+    };
     between(&before, &now)
 }
 
@@ -66,16 +78,20 @@ fn cells(text: &[String], start: &str) -> Vec<String> {
 fn every_figure_has_its_place() {
     let text = text(&figures(), Order::default(), None);
     assert!(
-        text[0].starts_with("2 013 requests/s   10.0 4xx/s   3.00 5xx/s   p50 "),
+        text[0].starts_with("2 013 requests/s   10.0 4xx/s   0 refused/s   3.00 5xx/s   p50 "),
         "{}",
         text[0]
     );
     assert!(text[1].contains("3 subscribers"), "{}", text[1]);
     assert_eq!(
+        text[2],
+        "4 in flight   in 2.00 KiB/s   out 1.00 MiB/s   processors 50.0 %   9 threads"
+    );
+    assert_eq!(
         cells(&text, "main"),
         [
-            "main", "12 345", "50.0", "200", "0", "0", "20.0", "10.0", "500 µs", "1.0 %",
-            "2.00 KiB", "1.00 MiB", "1"
+            "main", "12 345", "50.0", "200", "0", "0", "20.0", "10.0", "400 B", "500 µs", "297 µs",
+            "1.0 %", "2.00 KiB", "1.00 MiB", "1", "2"
         ]
     );
     let ingest = text.iter().position(|line| line.starts_with("Ingest")).unwrap();
@@ -83,7 +99,10 @@ fn every_figure_has_its_place() {
         cells(&text[ingest..], "main"),
         ["main", "150", "0", "4.00", "0", "0", "0 B", "16.0 MiB", "231 µs", "0 ns", "DISK FULL"]
     );
-    assert_eq!(cells(&text, "links"), ["links", "main", "rebuilding", "12 000", "345", "0"]);
+    assert_eq!(
+        cells(&text, "links"),
+        ["links", "main", "rebuilding", "12 000", "345", "1.50 s", "0"]
+    );
     let route = cells(&text, "GET /x");
     assert_eq!(route[..5], ["GET /x", "2 010", "10.0", "0", "2.00 ms"]);
     assert_eq!(cells(&text, "POST /slow")[4..], ["1.00 s", ">1.00 ms", ">1.00 ms", ">1.00 ms"]);

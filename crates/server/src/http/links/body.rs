@@ -146,7 +146,7 @@ fn read_moment(value: &mut Cursor<'_>) -> Outcome<u64> {
 }
 
 /// What a moment must be, in words.
-pub(super) const MOMENT_RULE: &str = "must be a moment since 1970 as RFC 3339 writes it, \
+pub(crate) const MOMENT_RULE: &str = "must be a moment since 1970 as RFC 3339 writes it, \
      e.g. 2027-01-31T12:00:00Z, or a date";
 
 fn read_life(value: &mut Cursor<'_>) -> Outcome<u64> {

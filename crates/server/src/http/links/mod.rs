@@ -12,7 +12,7 @@ mod redirect;
 mod refusal;
 mod target;
 
-pub(crate) use body::reads;
+pub(crate) use body::{MOMENT_RULE, reads};
 pub(crate) use change::{change, delete};
 pub(crate) use create::create;
 pub(crate) use read::{details, list, stats};

@@ -1,0 +1,235 @@
+//! Where accounts are kept, and what can be done there, whichever it is.
+
+use super::folder::Folder;
+use super::server::Server;
+use super::span::End;
+use crate::access::offline::IfMissing;
+use crate::cli::credentials::Credentials;
+use crate::cli::endpoint::Endpoint;
+use crate::cli::exit::Failure;
+use serde::Deserialize;
+use std::fmt;
+use std::path::PathBuf;
+use wellspring_views::access::{AccountName, Grant, Grants, KeyId, Label};
+use zeroize::Zeroizing;
+
+/// Which accounts.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Place {
+    /// Address of the server.
+    #[arg(long, env = "WELLSPRING_URL", default_value = "http://127.0.0.1:4000", global = true)]
+    url: String,
+    /// A data folder that no server holds, instead of a running server. Needs no credentials.
+    #[arg(long, value_name = "DIR", global = true, conflicts_with_all = ["user", "token_file"])]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    credentials: Credentials,
+}
+
+impl Place {
+    /// Goes there.
+    ///
+    /// # Errors
+    /// Usage; a folder that is in use, or holds no accounts and is not to; whatever the credentials bring.
+    pub(super) fn desk(&self, if_missing: IfMissing) -> Result<Desk, Failure> {
+        match &self.data {
+            Some(data) => Folder::open(data, if_missing).map(Desk::Folder),
+            None => {
+                let endpoint = Endpoint::parse(&self.url).map_err(Failure::usage)?;
+                let authorization = self.credentials.authorization()?;
+                Ok(Desk::Server(Server::new(endpoint, authorization)))
+            }
+        }
+    }
+}
+
+/// An account as it is shown.
+#[derive(Debug, Deserialize)]
+pub(super) struct AccountRow {
+    pub(super) name: String,
+    pub(super) roles: Vec<String>,
+    pub(super) enabled: bool,
+    pub(super) has_password: bool,
+    pub(super) added_at: String,
+}
+
+/// A key as it is shown.
+#[derive(Debug, Deserialize)]
+pub(super) struct KeyRow {
+    pub(super) id: String,
+    pub(super) label: String,
+    pub(super) account: String,
+    pub(super) role: String,
+    pub(super) log: Option<String>,
+    pub(super) added_at: String,
+    pub(super) expires_at: Option<String>,
+    pub(super) state: String,
+    /// Of one that was just made.
+    #[serde(default)]
+    pub(super) secret: Option<Secret>,
+}
+
+/// What is shown once, and in no message.
+#[derive(Deserialize)]
+#[serde(from = "String")]
+pub(super) struct Secret(pub(super) Zeroizing<String>);
+
+impl From<String> for Secret {
+    fn from(text: String) -> Secret {
+        Secret(Zeroizing::new(text))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+/// A key to make.
+#[derive(Debug)]
+pub(super) struct WantedKey {
+    pub(super) label: Option<Label>,
+    pub(super) grant: Grant,
+    pub(super) end: Option<End>,
+    pub(super) account: Option<AccountName>,
+}
+
+/// Where accounts are kept.
+#[derive(Debug)]
+pub(super) enum Desk {
+    /// A running server.
+    Server(Server),
+    /// A data folder.
+    Folder(Folder),
+}
+
+impl Desk {
+    /// All accounts.
+    pub(super) fn accounts(&mut self) -> Result<Vec<AccountRow>, Failure> {
+        match self {
+            Desk::Server(server) => server.accounts(),
+            Desk::Folder(folder) => folder.accounts(),
+        }
+    }
+
+    /// Makes an account.
+    pub(super) fn add(
+        &mut self,
+        name: &AccountName,
+        password: Option<Zeroizing<String>>,
+        roles: &Grants,
+    ) -> Result<(), Failure> {
+        match self {
+            Desk::Server(server) => server.add(name, password, roles),
+            Desk::Folder(folder) => folder.add(name, password, roles),
+        }
+    }
+
+    /// Whether to set this account's password takes the one there is.
+    pub(super) fn is_own(&mut self, name: &AccountName) -> Result<Own, Failure> {
+        match self {
+            Desk::Server(server) => server.is_own(name),
+            Desk::Folder(_) => Ok(Own::No),
+        }
+    }
+
+    /// Sets a password.
+    pub(super) fn set_password(
+        &mut self,
+        name: &AccountName,
+        password: Zeroizing<String>,
+        current: Option<Zeroizing<String>>,
+    ) -> Result<(), Failure> {
+        match self {
+            Desk::Server(server) => server.set_password(name, password, current),
+            Desk::Folder(folder) => folder.set_password(name, password),
+        }
+    }
+
+    /// Sets an account's roles, all of them.
+    pub(super) fn set_roles(&mut self, name: &AccountName, roles: &Grants) -> Result<(), Failure> {
+        match self {
+            Desk::Server(server) => server.set_roles(name, roles),
+            Desk::Folder(folder) => folder.set_roles(name, roles),
+        }
+    }
+
+    /// Enables or disables an account.
+    pub(super) fn set_enabled(&mut self, name: &AccountName, to: Enabled) -> Result<(), Failure> {
+        match self {
+            Desk::Server(server) => server.set_enabled(name, to),
+            Desk::Folder(folder) => folder.set_enabled(name, to),
+        }
+    }
+
+    /// Keys: of an account, or all that may be seen.
+    pub(super) fn keys(
+        &mut self,
+        account: Option<&str>,
+        show: Show,
+    ) -> Result<Vec<KeyRow>, Failure> {
+        match self {
+            Desk::Server(server) => server.keys(account, show),
+            Desk::Folder(folder) => folder.keys(account, show),
+        }
+    }
+
+    /// Makes a key.
+    pub(super) fn add_key(&mut self, wanted: WantedKey) -> Result<KeyRow, Failure> {
+        match self {
+            Desk::Server(server) => server.add_key(wanted),
+            Desk::Folder(folder) => folder.add_key(wanted),
+        }
+    }
+
+    /// Ends a key.
+    pub(super) fn revoke_key(&mut self, id: &KeyId) -> Result<(), Failure> {
+        match self {
+            Desk::Server(server) => server.revoke_key(id),
+            Desk::Folder(folder) => folder.revoke_key(id),
+        }
+    }
+
+    /// Makes a key in place of another, which counts for so many seconds more. Of a server only.
+    pub(super) fn rotate_key(
+        &mut self,
+        id: &KeyId,
+        overlap_s: u64,
+        end: Option<End>,
+    ) -> Result<KeyRow, Failure> {
+        match self {
+            Desk::Server(server) => server.rotate_key(id, overlap_s, end),
+            Desk::Folder(_) => Err(Failure::usage(
+                "a key is rotated at a running server: without one nobody uses it, so `token revoke` and \
+                 `token create` do the same",
+            )),
+        }
+    }
+}
+
+/// Whether a password is one's own.
+pub(super) enum Own {
+    /// It is another's.
+    No,
+    /// It is, and was shown with the request.
+    Shown(Zeroizing<String>),
+    /// It is, and has to be asked for.
+    Unknown,
+}
+
+/// What to make of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Enabled {
+    Yes,
+    No,
+}
+
+/// Which keys to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Show {
+    /// Those that are not revoked.
+    Unrevoked,
+    /// All there ever were.
+    All,
+}

@@ -1,0 +1,154 @@
+//! Who a tool says he is. Secrets come from the environment, from a file or from the terminal, never
+//! from the command line: every user of a machine can read that.
+
+use crate::cli::exit::{Code, Failure};
+use crate::cli::secret;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::env::{self, VarError};
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Where a token or an API key may stand.
+const VARIABLE: &str = "WELLSPRING_TOKEN";
+/// Longest token that is read, in bytes.
+const MAX_BYTES: u64 = 8_192;
+
+/// What to show a server that has accounts.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Credentials {
+    /// A file with a token or an API key; otherwise the variable WELLSPRING_TOKEN, if it is set.
+    #[arg(long, value_name = "FILE", conflicts_with = "user", global = true)]
+    token_file: Option<PathBuf>,
+    /// Logs in as this account; the password is asked for on the terminal.
+    #[arg(long, value_name = "NAME", global = true)]
+    user: Option<String>,
+}
+
+/// What is shown with every request.
+#[derive(Clone)]
+pub(crate) enum Authorization {
+    /// A token or an API key.
+    Bearer(Zeroizing<String>),
+    /// A name and its password.
+    Basic(String, Zeroizing<String>),
+}
+
+impl fmt::Debug for Authorization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Authorization::Bearer(_) => "Bearer …",
+            Authorization::Basic(..) => "Basic …",
+        })
+    }
+}
+
+impl Authorization {
+    /// The value of the header `Authorization`.
+    pub(crate) fn header(&self) -> Zeroizing<String> {
+        match self {
+            Authorization::Bearer(token) => Zeroizing::new(format!("Bearer {}", token.as_str())),
+            Authorization::Basic(user, password) => {
+                let pair = Zeroizing::new(format!("{user}:{}", password.as_str()));
+                let encoded = Zeroizing::new(STANDARD.encode(pair.as_bytes()));
+                Zeroizing::new(format!("Basic {}", encoded.as_str()))
+            }
+        }
+    }
+}
+
+impl Credentials {
+    /// What to show; `None`: nothing. May ask on the terminal.
+    ///
+    /// # Errors
+    /// A file that cannot be read, something that is no token, a terminal that is not there.
+    pub(crate) fn authorization(&self) -> Result<Option<Authorization>, Failure> {
+        if let Some(user) = &self.user {
+            if user.is_empty() || user.contains(|c: char| c == ':' || c.is_control()) {
+                return Err(Failure::usage("--user: not an account's name"));
+            }
+            let password = secret::ask(&format!("Password of {user}: "))?;
+            return Ok(Some(Authorization::Basic(user.clone(), password)));
+        }
+        if let Some(path) = &self.token_file {
+            return of_file(path).map(Some);
+        }
+        match env::var(VARIABLE).map(Zeroizing::new) {
+            Ok(token) => bearer(token, VARIABLE).map(Some),
+            Err(VarError::NotPresent) => Ok(None),
+            Err(VarError::NotUnicode(_)) => Err(no_token(VARIABLE)),
+        }
+    }
+}
+
+/// The token or API key in a file.
+///
+/// # Errors
+/// It cannot be read, or holds something else.
+pub(crate) fn of_file(path: &Path) -> Result<Authorization, Failure> {
+    let from = format!("--token-file {}", path.display());
+    let failed = |error| Failure::new(Code::NoInput, format!("{from}: {error}"));
+    let mut text = Zeroizing::new(String::with_capacity(MAX_BYTES as usize + 1));
+    File::open(path)
+        .and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text))
+        .map_err(failed)?;
+    if text.len() as u64 > MAX_BYTES { Err(no_token(&from)) } else { bearer(text, &from) }
+}
+
+/// A token or an API key, without the white space around it.
+fn bearer(text: Zeroizing<String>, from: &str) -> Result<Authorization, Failure> {
+    let token = text.trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(no_token(from));
+    }
+    Ok(Authorization::Bearer(Zeroizing::new(token.to_owned())))
+}
+
+fn no_token(from: &str) -> Failure {
+    Failure::usage(format!(
+        "{from} does not hold a token or an API key: one word of visible ASCII characters"
+    ))
+}
+
+/// What to do about an answer with this status, if it is about credentials; begins with a separator.
+pub(crate) fn hint(status: u16) -> &'static str {
+    match status {
+        401 => {
+            "; put a token or an API key into WELLSPRING_TOKEN, name a file with one with \
+             --token-file, or log in with --user"
+        }
+        403 => "; show credentials of an account that may (WELLSPRING_TOKEN, --token-file, --user)",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_gives_a_token_and_nothing_is_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            let credentials = Credentials { token_file: Some(path.clone()), user: None };
+            credentials.authorization().map(Option::unwrap)
+        };
+        let canary = read("\n wsk_canary\n").unwrap();
+        assert_eq!(canary.header().as_str(), "Bearer wsk_canary");
+        assert!(!format!("{canary:?}").contains("canary"));
+        for bad in ["", "\n", "two words", "ä", &"x".repeat(9_000)] {
+            let failure = read(bad).unwrap_err();
+            assert_eq!(failure.code, Code::Usage, "{failure:?}");
+        }
+        let basic = Authorization::Basic("ann".into(), Zeroizing::new("canary".into()));
+        assert_eq!(basic.header().as_str(), "Basic YW5uOmNhbmFyeQ==");
+        assert!(!format!("{basic:?}").contains("canary"));
+        let missing = Credentials { token_file: Some("/does/not/exist".into()), user: None };
+        assert_eq!(missing.authorization().unwrap_err().code, Code::NoInput);
+    }
+}

@@ -1,0 +1,223 @@
+//! One source of figures: `/metrics`, the export and the terminal are made of it.
+//!
+//! ```text
+//! counters per thread ─┐
+//! logs, views, process ┼─► gather ─► families ─► prometheus (text), otlp (export)
+//! ```
+
+pub(crate) mod family;
+mod gather;
+mod logs;
+mod process;
+pub(crate) mod prometheus;
+mod requests;
+mod views;
+
+pub(crate) use gather::gather;
+pub(crate) use logs::LogFigures;
+pub(crate) use views::ViewFigures;
+
+use crate::limits::{Refusals, Refused};
+use family::Family;
+use requests::Requests;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+thread_local! {
+    static SHARD: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Names the calling thread's shard.
+pub(crate) fn enter_thread(index: usize) {
+    SHARD.set(index);
+}
+
+/// The calling thread's shard: each serving thread has its own.
+pub(crate) fn thread() -> usize {
+    SHARD.get()
+}
+
+/// Counts a connection as open.
+pub(crate) struct OpenConnection(Arc<Stats>);
+
+impl std::fmt::Debug for OpenConnection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OpenConnection")
+    }
+}
+
+impl OpenConnection {
+    /// Counts bytes read from it.
+    pub(crate) fn received(&self, bytes: usize) {
+        self.0.requests.received(bytes);
+    }
+
+    /// Counts bytes written to it.
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.0.requests.sent(bytes);
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Counts a request as in flight.
+pub(crate) struct InFlight(Arc<Stats>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.requests.in_flight(-1);
+    }
+}
+
+/// Counts a subscription as live.
+pub(crate) struct Subscriber {
+    stats: Arc<Stats>,
+    log: String,
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        self.stats.subscribers.fetch_sub(1, Relaxed);
+        let mut by_log = self.stats.by_log();
+        if let Some(count) = by_log.get_mut(&self.log) {
+            *count -= 1;
+            if *count == 0 {
+                by_log.remove(&self.log);
+            }
+        }
+    }
+}
+
+/// All counters of the process.
+pub(crate) struct Stats {
+    requests: Requests,
+    /// Open connections.
+    pub(crate) connections: AtomicI64,
+    /// Connections refused because there were too many.
+    pub(crate) refused: AtomicU64,
+    /// Live subscriptions.
+    pub(crate) subscribers: AtomicI64,
+    /// Those of each log that has any. They come and go seldom, so a lock will do.
+    subscribers_by_log: Mutex<BTreeMap<String, u64>>,
+    /// Bytes of bodies being received.
+    pub(crate) body_bytes: AtomicI64,
+    /// What was refused for the sake of others.
+    pub(crate) refusals: Refusals,
+    /// On the monotonic clock.
+    started_us: u64,
+}
+
+impl Stats {
+    /// For so many threads and routes, beginning now on the monotonic clock.
+    pub(crate) fn new(threads: usize, routes: usize, now_us: u64) -> Stats {
+        Stats {
+            requests: Requests::new(threads, routes),
+            connections: AtomicI64::new(0),
+            refused: AtomicU64::new(0),
+            subscribers: AtomicI64::new(0),
+            subscribers_by_log: Mutex::default(),
+            body_bytes: AtomicI64::new(0),
+            refusals: Refusals::default(),
+            started_us: now_us,
+        }
+    }
+
+    /// Counts one answer. For a stream, the time until it began.
+    pub(crate) fn answered(&self, route: usize, status: u16, took_us: u64) {
+        self.requests.answered(route, status, took_us, 1);
+    }
+
+    /// Counts `count` answers that took the same time.
+    pub(crate) fn answered_alike(&self, route: usize, status: u16, took_us: u64, count: u64) {
+        self.requests.answered(route, status, took_us, count);
+    }
+
+    /// Counts a request as in flight for as long as what it returns lives.
+    pub(crate) fn begin(self: &Arc<Stats>) -> InFlight {
+        self.requests.in_flight(1);
+        InFlight(Arc::clone(self))
+    }
+
+    /// Says how many connections of this thread's lean loop wait for us now.
+    pub(crate) fn waiting(&self, connections: usize) {
+        self.requests.waiting(connections);
+    }
+
+    /// Counts bytes read from a connection.
+    pub(crate) fn received(&self, bytes: usize) {
+        self.requests.received(bytes);
+    }
+
+    /// Counts bytes written to a connection.
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.requests.sent(bytes);
+    }
+
+    /// Counts a connection as open for as long as what it returns lives; `None`,
+    /// counted as refused, if `most` are.
+    pub(crate) fn open(self: &Arc<Stats>, most: usize) -> Option<OpenConnection> {
+        if self.connections.fetch_add(1, Relaxed) >= most as i64 {
+            self.connections.fetch_sub(1, Relaxed);
+            self.refuse_connection(Refused::Connection);
+            return None;
+        }
+        Some(OpenConnection(Arc::clone(self)))
+    }
+
+    /// Counts a connection as refused.
+    pub(crate) fn refuse_connection(&self, refused: Refused) {
+        self.refused.fetch_add(1, Relaxed);
+        self.refusals.count(refused);
+    }
+
+    /// Counts a subscription to a log as live for as long as what it returns lives.
+    pub(crate) fn subscribe(self: &Arc<Stats>, log: &str) -> Subscriber {
+        self.subscribers.fetch_add(1, Relaxed);
+        *self.by_log().entry(log.to_owned()).or_default() += 1;
+        Subscriber { stats: Arc::clone(self), log: log.to_owned() }
+    }
+
+    fn by_log(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, u64>> {
+        self.subscribers_by_log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn subscribers_of(&self, log: &str) -> u64 {
+        self.by_log().get(log).copied().unwrap_or(0)
+    }
+
+    fn connections(&self) -> Vec<Family> {
+        let gauge = |name, help, value: &AtomicI64| {
+            Family::gauge(name, help, u64::try_from(value.load(Relaxed)).unwrap_or(0))
+        };
+        vec![
+            gauge("wellspring_connections", "Open connections.", &self.connections),
+            Family::counter(
+                "wellspring_connections_refused_total",
+                "Connections refused as too many.",
+                self.refused.load(Relaxed),
+            ),
+            gauge("wellspring_subscribers", "Live subscriptions.", &self.subscribers),
+            gauge(
+                "wellspring_body_bytes",
+                "Memory held by bodies being received.",
+                &self.body_bytes,
+            ),
+            self.refusals.family(),
+        ]
+    }
+
+    /// The figures of requests alone. `routes` in the order of the table.
+    #[cfg(test)]
+    pub(crate) fn requests_page(&self, routes: &[String]) -> String {
+        prometheus::page(&self.requests.families(routes))
+    }
+}
+
+#[cfg(test)]
+mod tests;

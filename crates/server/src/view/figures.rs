@@ -1,0 +1,68 @@
+//! What a view costs, and how far it is.
+
+use super::{Live, Progress};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use wellspring_views::view::View;
+
+/// Counts since the view was opened; times in µs. Added to once a turn, not once an event.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    folds: AtomicU64,
+    fold_us: AtomicU64,
+    applied: AtomicU64,
+    snapshots: AtomicU64,
+    snapshot_us: AtomicU64,
+    snapshot_bytes: AtomicU64,
+}
+
+impl Counters {
+    /// A turn of folding ended.
+    pub(super) fn folded(&self, applied: u64, took_us: u64) {
+        self.folds.fetch_add(1, Relaxed);
+        self.applied.fetch_add(applied, Relaxed);
+        self.fold_us.fetch_add(took_us, Relaxed);
+    }
+
+    /// A snapshot was written.
+    pub(super) fn snapshot(&self, bytes: u64, took_us: u64) {
+        self.snapshots.fetch_add(1, Relaxed);
+        self.snapshot_us.fetch_add(took_us, Relaxed);
+        self.snapshot_bytes.store(bytes, Relaxed);
+    }
+}
+
+/// What a view costs, and how far it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figures {
+    /// How far it is.
+    pub(crate) progress: Progress,
+    /// Turns of folding.
+    pub(crate) folds: u64,
+    /// Time in them, reading the log included, µs.
+    pub(crate) fold_us: u64,
+    /// Events folded.
+    pub(crate) applied: u64,
+    /// Snapshots written.
+    pub(crate) snapshots: u64,
+    /// Time in writing them, µs.
+    pub(crate) snapshot_us: u64,
+    /// Size of the last one written, in bytes; 0 if none was.
+    pub(crate) snapshot_bytes: u64,
+}
+
+impl<V: View> Live<V> {
+    /// What it costs, and how far it is.
+    pub(crate) fn figures(&self) -> Figures {
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        let counters = &self.counters;
+        Figures {
+            progress: self.progress(),
+            folds: read(&counters.folds),
+            fold_us: read(&counters.fold_us),
+            applied: read(&counters.applied),
+            snapshots: read(&counters.snapshots),
+            snapshot_us: read(&counters.snapshot_us),
+            snapshot_bytes: read(&counters.snapshot_bytes),
+        }
+    }
+}
