@@ -111,7 +111,7 @@ impl Server {
             peer: None,
             client: None,
             principal: self.shell.access.nobody(),
-            body: Body::new(Source::Full(Bytes::new()), &self.shell),
+            body: Body::new(Source::Full(Bytes::new()), &self.shell, Version::HTTP_11),
             param: String::new(),
             log_name: String::new(),
             log: None,

@@ -4,8 +4,9 @@
 use super::Shell;
 use super::body_memory::Charge;
 use super::problem::{self, Problem};
-use crate::limits::Payer;
+use crate::limits::{Payer, Refused};
 use bytes::{Bytes, BytesMut};
+use hyper::Version;
 use hyper::body::{Body as _, Incoming};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -35,11 +36,11 @@ pub(crate) struct Body {
 
 impl Body {
     /// A body not yet read.
-    pub(crate) fn new(source: Source, shell: &Arc<Shell>) -> Body {
+    pub(crate) fn new(source: Source, shell: &Arc<Shell>, version: Version) -> Body {
         Body {
             source,
             shell: Arc::clone(shell),
-            charge: Charge::default(),
+            charge: Charge::of_body(version),
             payer: Payer::default(),
         }
     }
@@ -77,7 +78,8 @@ impl Body {
             return chunk;
         }
         let next = poll_fn(|context| self.poll_chunk(context));
-        tokio::time::timeout(timeout, next).await.unwrap_or_else(|_| Err(too_slow(timeout)))
+        let next = tokio::time::timeout(timeout, next).await;
+        next.unwrap_or_else(|_| Err(self.too_slow()))
     }
 
     fn poll_chunk(
@@ -126,7 +128,8 @@ impl Body {
         }
         let timeout = self.timeout();
         let whole = self.gather(first, announced as usize, limit);
-        tokio::time::timeout(timeout, whole).await.unwrap_or_else(|_| Err(too_slow(timeout)))
+        let whole = tokio::time::timeout(timeout, whole).await;
+        whole.unwrap_or_else(|_| Err(self.too_slow()))
     }
 
     async fn gather(
@@ -152,6 +155,12 @@ impl Body {
     /// Counts this body's memory as `bytes` until it is dropped.
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Box<Problem>> {
         self.charge.raise(&self.shell.body_memory, bytes)
+    }
+
+    fn too_slow(&self) -> Box<Problem> {
+        self.shell.stats.refusals.count(Refused::SlowBody);
+        let ms = self.shell.config.body_timeout_ms;
+        problem::BODY_TIMEOUT.because(format!("the body did not come within {ms} ms"))
     }
 
     fn is_end(&self) -> bool {
@@ -201,9 +210,4 @@ pub(crate) fn too_large(limit: usize) -> Box<Problem> {
     problem::TOO_LARGE
         .because(format!("the body is larger than {limit} bytes; send several requests"))
         .limit(limit as u64)
-}
-
-fn too_slow(timeout: Duration) -> Box<Problem> {
-    problem::BODY_TIMEOUT
-        .because(format!("the body did not come within {} ms", timeout.as_millis()))
 }

@@ -1,6 +1,7 @@
 //! From a request to its answer: finds the route and the log, calls the handler,
 //! and puts on every answer what every answer carries.
 
+use super::body_memory::{self, Charge};
 use super::params::percent_decode;
 use super::problem::{self, Problem};
 use super::routes::{Found, Lookup, Route, Router, Scope, TABLE};
@@ -20,8 +21,14 @@ pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
     let (method, uri) = (request.method.clone(), request.uri.clone());
     let request_id = request_id(&shell, &request);
     let http_10 = request.version < Version::HTTP_11;
-    let Ran { route, log, payer, answer } = run(&shell, request).await;
+    let version = request.version;
+    let held = Charge::of_head(&shell.body_memory, version, &request.uri, &request.headers);
+    let (Ran { route, log, payer, answer }, held) = match held {
+        Ok(held) => (run(&shell, request).await, held),
+        Err(problem) => (Ran::refused(problem), None),
+    };
     let mut response = answer.unwrap_or_else(Response::from);
+    response.held = held;
     if http_10 && matches!(response.content, Content::Stream(_)) {
         // Without chunks a stream that was cut looks like one that ended.
         response = problem::NEEDS_HTTP_11.because("ask for this over HTTP/1.1 or HTTP/2").into();
@@ -51,6 +58,13 @@ struct Ran {
     answer: Answer,
 }
 
+impl Ran {
+    /// Not looked at further.
+    fn refused(problem: Box<Problem>) -> Ran {
+        Ran { route: TABLE.len(), log: None, payer: Payer::default(), answer: Err(problem) }
+    }
+}
+
 async fn run(shell: &Arc<Shell>, mut request: Request) -> Ran {
     let within = within_limits(shell, &mut request);
     let payer = request.payer.clone();
@@ -68,7 +82,11 @@ async fn run(shell: &Arc<Shell>, mut request: Request) -> Ran {
     };
     let (payer, log) = (request.payer.clone(), request.log.clone());
     let answer = match prepared {
-        Ok(()) => (route.handler)(Arc::clone(shell), request).await,
+        Ok(()) => {
+            let version = request.version;
+            let answer = (route.handler)(Arc::clone(shell), request).await;
+            answer.and_then(|response| within_memory(shell, route, version, response))
+        }
         Err(problem) => Err(problem),
     };
     let answer = answer.map_err(|problem| in_words_of(route.scope, problem));
@@ -103,6 +121,19 @@ fn within_limits_of_account(shell: &Shell, request: &mut Request) -> Result<(), 
     let admitted = shell.limits.admit_account(&mut purse, account.as_str(), now_us);
     request.pay_by(Payer::new(&shell.limits, purse));
     admitted
+}
+
+/// Charges an answer's content until it is sent, so that who does not read what he asked for cannot
+/// make memory out of small requests. What has been done is told in any case, and what is about
+/// the server itself.
+fn within_memory(shell: &Shell, route: &Route, version: Version, mut response: Response) -> Answer {
+    let only_reads = route.needs <= Needs::Role(Role::Reader) && route.scope != Scope::Node;
+    if let Content::Full(bytes) = &mut response.content
+        && only_reads
+    {
+        *bytes = body_memory::charged(&shell.body_memory, version, std::mem::take(bytes))?;
+    }
+    Ok(response)
 }
 
 /// A problem as the clients of a route expect it.

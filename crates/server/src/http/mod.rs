@@ -39,7 +39,7 @@ use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::stats::Stats;
-use body_memory::BodyMemory;
+use body_memory::{BodyMemory, Charge};
 use bytes::Bytes;
 use hyper::header::HeaderMap;
 use hyper::{Method, Uri, Version};
@@ -206,6 +206,8 @@ pub(crate) struct Response {
     pub(crate) position: Option<Position>,
     /// Its content.
     pub(crate) content: Content,
+    /// What its request is charged of memory until it has been handed over.
+    pub(crate) held: Option<Box<Charge>>,
 }
 
 impl Response {
@@ -217,6 +219,7 @@ impl Response {
             headers: Vec::new(),
             position: None,
             content: Content::Full(document.into()),
+            held: None,
         }
     }
 
@@ -229,7 +232,7 @@ impl Response {
     pub(crate) fn stream(content_type: &'static str, chunks: stream::Chunks) -> Response {
         let content = Content::Stream(chunks);
         let headers = vec![("cache-control", "no-store".to_owned())];
-        Response { status: 200, content_type, headers, position: None, content }
+        Response { content_type, headers, content, ..Response::json(200, "") }
     }
 
     /// Charges its content to somebody: what there is of it now, what comes as it goes.

@@ -43,6 +43,12 @@ reasons! {
     LongRead = "long_reads";
     /// A request or an answer: all together would take more than `body_memory_bytes`.
     BodyMemory = "body_memory";
+    /// A connection: the head of a request did not come in time.
+    SlowHead = "slow_heads";
+    /// A request: its body did not come in time.
+    SlowBody = "slow_bodies";
+    /// A connection: its client did not read an answer in time.
+    SlowReader = "slow_readers";
     /// A link: its address made too many.
     Link = "links";
     /// A login: too many failed, or too many wait.

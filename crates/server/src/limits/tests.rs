@@ -49,15 +49,15 @@ impl Server {
 
     /// How many of a hundred requests go through, and why the others do not.
     fn hundred(&self, address: &str, account: Option<&str>) -> (usize, Option<Box<Problem>>) {
-        let mut last = None;
+        let mut first = None;
         let through = (0..100).filter(|_| match self.request(address, account) {
             Ok(_) => true,
             Err(problem) => {
-                last = Some(problem);
+                first.get_or_insert(problem);
                 false
             }
         });
-        (through.count(), last)
+        (through.count(), first)
     }
 
     fn refused(&self, refused: Refused) -> u64 {
