@@ -13,9 +13,11 @@ mod lean;
 mod limits;
 mod links;
 mod node;
+mod pem;
 mod random;
 mod serve;
 mod stats;
+mod tls;
 mod view;
 
 use clap::{Parser, Subcommand};

@@ -39,6 +39,7 @@ use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::stats::Stats;
+use crate::tls::Tls;
 use body_memory::{BodyMemory, Charge};
 use bytes::Bytes;
 use hyper::header::HeaderMap;
@@ -84,6 +85,8 @@ pub(crate) struct Shell {
     pub(crate) body_memory: BodyMemory,
     /// The settings of links.
     pub(crate) link_settings: LinkSettings,
+    /// How TLS is spoken, if it is.
+    pub(crate) tls: Option<Arc<Tls>>,
     /// The clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// Becomes true when the server stops.
@@ -119,6 +122,7 @@ impl Shell {
             access: Arc::new(Gate::open(&config, Arc::clone(&clock), accounts).unwrap()),
             limits: Arc::new(Limits::of(&config, &stats, &clock).unwrap()),
             link_settings: LinkSettings::of(&config).unwrap(),
+            tls: Tls::open(&config).unwrap(),
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
             stats,
             stopping: watch::channel(false).1,

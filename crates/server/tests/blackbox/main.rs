@@ -40,5 +40,8 @@ mod redirects;
 mod rubbish;
 mod server;
 mod shortener;
+mod tls;
+mod tls_certificates;
+mod tls_tools;
 #[cfg(target_os = "linux")]
 mod top;
