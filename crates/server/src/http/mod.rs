@@ -4,6 +4,7 @@
 
 pub(crate) mod access;
 mod admin;
+mod allowance;
 mod append;
 pub(crate) mod body;
 pub(crate) mod body_memory;
@@ -38,12 +39,13 @@ pub(crate) use body::{Body, Source};
 use crate::access::{Gate, Principal};
 use crate::audit::{Audit, Caller};
 use crate::config::Config;
+use crate::limits::{Limits, Payer, SharedBucket};
 use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::stats::Stats;
 use crate::tls::Tls;
-use body_memory::BodyMemory;
+use body_memory::{BodyMemory, Charge};
 use bytes::Bytes;
 use cors::Cors;
 use hyper::header::HeaderMap;
@@ -85,6 +87,8 @@ pub(crate) struct Shell {
     pub(crate) audit: Audit,
     /// The figures.
     pub(crate) stats: Arc<Stats>,
+    /// How much anybody may have of the server.
+    pub(crate) limits: Arc<Limits>,
     /// What bodies being received may take of memory.
     pub(crate) body_memory: BodyMemory,
     /// The settings of links.
@@ -126,6 +130,7 @@ impl Shell {
         Arc::new(Shell {
             node,
             access: Arc::new(Gate::open(&config, Arc::clone(&clock), accounts).unwrap()),
+            limits: Arc::new(Limits::of(&config, &stats, &clock).unwrap()),
             link_settings: LinkSettings::of(&config).unwrap(),
             tls: Tls::open(&config).unwrap(),
             cors: Cors::of(&config).unwrap(),
@@ -160,6 +165,10 @@ pub(crate) struct Request {
     pub(crate) client: Option<IpAddr>,
     /// Whom it is from.
     pub(crate) principal: Arc<Principal>,
+    /// What its connection has left, if that is limited.
+    pub(crate) connection: Option<Arc<SharedBucket>>,
+    /// Who is charged for it.
+    pub(crate) payer: Payer,
     /// Its body, not yet read.
     pub(crate) body: Body,
     /// The decoded variable part of the path that is not the log's name.
@@ -171,6 +180,12 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Charges it to somebody from now on.
+    pub(crate) fn pay_by(&mut self, payer: Payer) {
+        self.body.pay_by(payer.clone());
+        self.payer = payer;
+    }
+
     /// A header's value, if it is there and text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -209,6 +224,8 @@ pub(crate) struct Response {
     pub(crate) caller: Option<Caller>,
     /// Its content.
     pub(crate) content: Content,
+    /// What its request is charged of memory until it has been handed over.
+    pub(crate) held: Option<Box<Charge>>,
 }
 
 impl Response {
@@ -221,6 +238,7 @@ impl Response {
             position: None,
             caller: None,
             content: Content::Full(document.into()),
+            held: None,
         }
     }
 
@@ -233,7 +251,15 @@ impl Response {
     pub(crate) fn stream(content_type: &'static str, chunks: stream::Chunks) -> Response {
         let content = Content::Stream(chunks);
         let headers = vec![("cache-control", "no-store".to_owned())];
-        Response { status: 200, content_type, headers, position: None, caller: None, content }
+        Response { content_type, headers, content, ..Response::json(200, "") }
+    }
+
+    /// Charges its content to somebody: what there is of it now, what comes as it goes.
+    fn pay_by(&mut self, payer: Payer) {
+        match &mut self.content {
+            Content::Full(bytes) => payer.bytes(bytes.len()),
+            Content::Stream(chunks) => chunks.pay_by(payer),
+        }
     }
 
     /// The same answer, reflecting `position`.
