@@ -11,6 +11,7 @@ mod http;
 mod ingest;
 #[cfg(target_os = "linux")]
 mod lean;
+mod limits;
 mod links;
 mod node;
 mod otlp;

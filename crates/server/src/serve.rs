@@ -6,11 +6,12 @@ use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
 use crate::http::cors::Cors;
 use crate::http::{Shell, connection, routes};
+use crate::limits::{Connected, Limits};
 use crate::links::settings::LinkSettings;
 use crate::links::{self, VisitorKeys};
 use crate::node::Node;
 use crate::otlp::{self, Otlp};
-use crate::stats::{self, OpenConnection, Stats};
+use crate::stats::{self, Stats};
 use crate::tls::{self, Tls};
 use bytes::Bytes;
 use std::io;
@@ -94,6 +95,7 @@ fn serve(mut config: Config) -> Result<(), String> {
     let shell = Arc::new(Shell {
         node,
         access: gate,
+        limits: Arc::new(Limits::of(&config, &stats, &clock)?),
         link_settings: LinkSettings::of(&config)?,
         tls,
         cors: Cors::of(&config)?,
@@ -445,12 +447,12 @@ async fn accept_until_stopped(
 
 fn admit(accepted: Accepted, shell: &Arc<Shell>, open: &tokio::sync::mpsc::Sender<()>) {
     let _ = accepted.stream.set_nodelay(true);
-    match shell.stats.open(shell.config.max_connections) {
-        Some(counted) => start(accepted, Bytes::new(), shell, counted, open),
+    match shell.limits.connect(accepted.peer) {
+        Ok(counted) => start(accepted, Bytes::new(), shell, counted, open),
         // A client that waits for a handshake would make nothing of the words.
-        None if shell.tls.is_some() => {}
-        None => {
-            let _ = accepted.stream.try_write(connection::TOO_MANY);
+        Err(_) if shell.tls.is_some() => {}
+        Err(told) => {
+            let _ = accepted.stream.try_write(&told);
         }
     }
 }
@@ -460,7 +462,7 @@ fn start(
     accepted: Accepted,
     read: Bytes,
     shell: &Arc<Shell>,
-    counted: OpenConnection,
+    counted: Connected,
     open: &tokio::sync::mpsc::Sender<()>,
 ) {
     let (shell, open) = (Arc::clone(shell), (open.clone(), counted));

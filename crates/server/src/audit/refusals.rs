@@ -1,6 +1,6 @@
 //! How many refusals are kept one by one: whoever tries passwords must not be able to fill a disk.
 
-use crate::links::limit::Limiter;
+use crate::limits::{Limiter, Rate};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Mutex;
@@ -30,8 +30,8 @@ pub(super) struct Refusals {
 impl Default for Refusals {
     fn default() -> Refusals {
         Refusals {
-            of_address: Limiter::new(OF_ADDRESS),
-            of_all: Limiter::new(OF_ALL),
+            of_address: Limiter::new(Rate::per_minute(OF_ADDRESS)),
+            of_all: Limiter::new(Rate::per_minute(OF_ALL)),
             untold: Mutex::default(),
         }
     }

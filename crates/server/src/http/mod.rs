@@ -4,6 +4,7 @@
 
 pub(crate) mod access;
 mod admin;
+mod allowance;
 mod append;
 pub(crate) mod body;
 pub(crate) mod body_memory;
@@ -38,13 +39,14 @@ pub(crate) use body::{Body, Source};
 use crate::access::{Gate, Principal};
 use crate::audit::{Audit, Caller};
 use crate::config::Config;
+use crate::limits::{Limits, Payer, SharedBucket};
 use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::otlp::Otlp;
 use crate::stats::Stats;
 use crate::tls::Tls;
-use body_memory::BodyMemory;
+use body_memory::{BodyMemory, Charge};
 use bytes::Bytes;
 use cors::Cors;
 use hyper::header::HeaderMap;
@@ -88,6 +90,8 @@ pub(crate) struct Shell {
     pub(crate) otlp: Otlp,
     /// The figures.
     pub(crate) stats: Arc<Stats>,
+    /// How much anybody may have of the server.
+    pub(crate) limits: Arc<Limits>,
     /// What bodies being received may take of memory.
     pub(crate) body_memory: BodyMemory,
     /// The settings of links.
@@ -129,6 +133,7 @@ impl Shell {
         Arc::new(Shell {
             node,
             access: Arc::new(Gate::open(&config, Arc::clone(&clock), accounts).unwrap()),
+            limits: Arc::new(Limits::of(&config, &stats, &clock).unwrap()),
             link_settings: LinkSettings::of(&config).unwrap(),
             tls: Tls::open(&config).unwrap(),
             cors: Cors::of(&config).unwrap(),
@@ -164,6 +169,10 @@ pub(crate) struct Request {
     pub(crate) client: Option<IpAddr>,
     /// Whom it is from.
     pub(crate) principal: Arc<Principal>,
+    /// What its connection has left, if that is limited.
+    pub(crate) connection: Option<Arc<SharedBucket>>,
+    /// Who is charged for it.
+    pub(crate) payer: Payer,
     /// Its body, not yet read.
     pub(crate) body: Body,
     /// The decoded variable part of the path that is not the log's name.
@@ -175,6 +184,12 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Charges it to somebody from now on.
+    pub(crate) fn pay_by(&mut self, payer: Payer) {
+        self.body.pay_by(payer.clone());
+        self.payer = payer;
+    }
+
     /// A header's value, if it is there and text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -216,6 +231,8 @@ pub(crate) struct Response {
     pub(crate) commit_us: Option<(u64, u64)>,
     /// Its content.
     pub(crate) content: Content,
+    /// What its request is charged of memory until it has been handed over.
+    pub(crate) held: Option<Box<Charge>>,
 }
 
 impl Response {
@@ -229,6 +246,7 @@ impl Response {
             caller: None,
             commit_us: None,
             content: Content::Full(document.into()),
+            held: None,
         }
     }
 
@@ -241,8 +259,15 @@ impl Response {
     pub(crate) fn stream(content_type: &'static str, chunks: stream::Chunks) -> Response {
         let content = Content::Stream(chunks);
         let headers = vec![("cache-control", "no-store".to_owned())];
-        let full = Response::text(content_type, "");
-        Response { headers, content, ..full }
+        Response { content_type, headers, content, ..Response::json(200, "") }
+    }
+
+    /// Charges its content to somebody: what there is of it now, what comes as it goes.
+    fn pay_by(&mut self, payer: Payer) {
+        match &mut self.content {
+            Content::Full(bytes) => payer.bytes(bytes.len()),
+            Content::Stream(chunks) => chunks.pay_by(payer),
+        }
     }
 
     /// The same answer, reflecting `position`.

@@ -27,6 +27,7 @@ mod keys;
 mod lean;
 mod lean_access;
 mod lifecycle;
+mod limits;
 mod links;
 mod links_crash;
 mod links_host;
