@@ -16,6 +16,7 @@ mod conn;
 mod desk;
 mod head;
 mod limited;
+mod logged;
 mod outcome;
 mod repeat;
 mod replay;
@@ -151,7 +152,7 @@ fn worker(
         shell.body_memory.clone(),
         ends,
     );
-    desk.tally.paths =
+    desk.tally.logs =
         config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
     let parts = Parts {
         listener: Some(listener),
