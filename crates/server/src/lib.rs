@@ -12,9 +12,11 @@ mod ingest;
 mod lean;
 mod links;
 mod node;
+mod pem;
 mod random;
 mod serve;
 mod stats;
+mod tls;
 mod view;
 
 use clap::{Parser, Subcommand};

@@ -30,7 +30,8 @@ pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
     if let (None, Some(log)) = (response.position, &log) {
         response.position = Some(log.head());
     }
-    security::put_on(&mut response, Transport::Plain);
+    let transport = if shell.tls.is_some() { Transport::Tls } else { Transport::Plain };
+    security::put_on(&mut response, transport);
     if let Some(cors) = &shell.cors {
         cors.put_on(&mut response, &page, route);
     }

@@ -40,6 +40,7 @@ use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::stats::Stats;
+use crate::tls::Tls;
 use body_memory::BodyMemory;
 use bytes::Bytes;
 use cors::Cors;
@@ -84,6 +85,8 @@ pub(crate) struct Shell {
     pub(crate) body_memory: BodyMemory,
     /// The settings of links.
     pub(crate) link_settings: LinkSettings,
+    /// How TLS is spoken, if it is.
+    pub(crate) tls: Option<Arc<Tls>>,
     /// Which pages may use this server; `None`: none but its own.
     pub(crate) cors: Option<Cors>,
     /// The clock.
@@ -120,6 +123,7 @@ impl Shell {
             node,
             access: Arc::new(Gate::open(&config, Arc::clone(&clock), accounts).unwrap()),
             link_settings: LinkSettings::of(&config).unwrap(),
+            tls: Tls::open(&config).unwrap(),
             cors: Cors::of(&config).unwrap(),
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
             stats,

@@ -6,6 +6,9 @@ use crate::issuer::{
     self, by_ed, by_ed_under, by_hmac, by_rsa, claims, ed_jwk, jwks, rsa_jwk, unsigned,
 };
 use crate::server::Server;
+use crate::tls_certificates::{Authority, Ground};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{Read, Write};
@@ -189,33 +192,43 @@ fn keys_that_are_taken_out_of_the_file_end_their_tokens() {
     }
 }
 
-/// Serves one document over HTTP until the test ends; `None`: 500.
-fn publish(document: Arc<Mutex<Option<String>>>) -> String {
+/// Serves one document until the test ends, over TLS if there are certificates; `None`: 500.
+fn publish(document: Arc<Mutex<Option<String>>>, tls: Option<rustls::ServerConfig>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/keys", listener.local_addr().unwrap());
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{}/keys", listener.local_addr().unwrap());
+    let tls = tls.map(Arc::new);
     std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (mut stream, mut head) = (stream.unwrap(), [0; 4096]);
-            let read = stream.read(&mut head).unwrap();
-            assert!(head[..read].starts_with(b"GET /keys HTTP/1.1\r\n"));
-            let (status, body) = match document.lock().unwrap().clone() {
-                Some(document) => (200, document),
-                None => (500, String::new()),
-            };
-            let length = body.len();
-            let _ = write!(
-                stream,
-                "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-            );
+        for socket in listener.incoming() {
+            let (mut socket, document) = (socket.unwrap(), document.lock().unwrap().clone());
+            match &tls {
+                None => answer(&mut socket, document),
+                Some(config) => {
+                    let connection = rustls::ServerConnection::new(Arc::clone(config)).unwrap();
+                    answer(&mut rustls::StreamOwned::new(connection, socket), document);
+                }
+            }
         }
     });
     url
 }
 
+fn answer(stream: &mut (impl Read + Write), document: Option<String>) {
+    let mut head = [0; 4096];
+    // Who does not trust us hangs up.
+    let Ok(read) = stream.read(&mut head) else { return };
+    assert!(read == 0 || head[..read].starts_with(b"GET /keys HTTP/1.1\r\n"));
+    let status = if document.is_some() { 200 } else { 500 };
+    let body = document.unwrap_or_default();
+    let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n", body.len());
+    let _ = write!(stream, "{head}Connection: close\r\n\r\n{body}");
+    let _ = stream.flush();
+}
+
 #[test]
 fn keys_come_from_a_url_and_its_failing_takes_none_away() {
     let published = Arc::new(Mutex::new(None));
-    let url = publish(Arc::clone(&published));
+    let url = publish(Arc::clone(&published), None);
     let publish = |keys: Option<&[Value]>| *published.lock().unwrap() = keys.map(jwks);
     let dir = tempfile::tempdir().unwrap();
     // It answers 500: the server starts all the same.
@@ -236,6 +249,32 @@ fn keys_come_from_a_url_and_its_failing_takes_none_away() {
     hang_up(&server);
     until(200, || head(&mut client, &two));
     head(&mut client, &one).problem(401);
+}
+
+#[test]
+fn over_https_keys_are_taken_from_whom_the_machine_trusts_and_nobody_else() {
+    let ground = Ground::new();
+    let chain = CertificateDer::from_pem_file(&ground.pair.certificate).unwrap();
+    let key = PrivateKeyDer::from_pem_file(&ground.pair.key).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![chain], key)
+        .unwrap();
+    let url = publish(Arc::new(Mutex::new(Some(jwks(&[ed_jwk(1, "1")])))), Some(config));
+    let other = Authority::new(ground.dir.path(), "other");
+    let token = by_ed(1, "1", &claims("ann", json!(["reader"])));
+    for (authority, status) in [(&ground.authority, 200), (&other, 401)] {
+        let trusted = format!("SSL_CERT_FILE={}", authority.file.display());
+        let dir = tempfile::tempdir().unwrap();
+        let flags =
+            ["--jwt-issuer", issuer::NAME, "--jwt-audience", issuer::AUDIENCE, "--jwt-keys", &url];
+        let server =
+            Server::start_under(&["env", "-u", "SSL_CERT_DIR", &trusted], dir.path(), &flags);
+        assert_eq!(head(&mut server.client(), &token).status, status);
+    }
 }
 
 #[test]

@@ -4,10 +4,12 @@
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
 mod account;
+mod accounts;
 mod append;
 mod bench;
 mod canary;
 mod client;
+mod closed;
 mod cors;
 mod crash;
 mod dialects;
@@ -22,6 +24,7 @@ mod ingest_crowd;
 mod ingest_original;
 mod ingest_pressure;
 mod issuer;
+mod keys;
 #[cfg(target_os = "linux")]
 mod lean;
 mod lean_access;
@@ -35,6 +38,7 @@ mod links_race;
 mod links_rebuild;
 mod links_refused;
 mod links_retry;
+mod logins;
 mod metrics;
 mod numbered;
 mod race;
@@ -42,5 +46,9 @@ mod redirects;
 mod rubbish;
 mod server;
 mod shortener;
+mod tls;
+mod tls_certificates;
+mod tls_tools;
 #[cfg(target_os = "linux")]
 mod top;
+mod user_cli;
