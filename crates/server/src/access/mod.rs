@@ -14,6 +14,7 @@ pub(crate) mod credentials;
 pub(crate) mod first;
 pub(crate) mod foreign;
 mod foreign_claims;
+pub(crate) mod fuzzed;
 pub(crate) mod gate;
 pub(crate) mod jwks;
 pub(crate) mod jwks_source;
