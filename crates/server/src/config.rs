@@ -4,6 +4,7 @@ use crate::access::jwks_source::ForeignSettings;
 use crate::access::token::MAX_LIFE_S;
 use crate::http::cors::Cors;
 use crate::links::settings::{LinkSettings, ReferrerPolicy};
+use crate::tls::{ClientAuth, Files};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -191,7 +192,19 @@ settings! {
     /// Public keys of the --jwt-issuer, a JWK Set: a file, an https URL, or an http URL on this machine.
     jwt_keys: String = "WELLSPRING_JWT_KEYS";
     optional
-    /// Scheme and host of short URLs, e.g. https://go.example.com; not set: http and the Host of each request.
+    /// PEM file of the certificate that TLS is spoken with, and of the chain behind it; with --tls-key. Not set: no TLS.
+    tls_cert: PathBuf = "WELLSPRING_TLS_CERT";
+    optional
+    /// PEM file of the private key of --tls-cert, readable by its owner alone.
+    tls_key: PathBuf = "WELLSPRING_TLS_KEY";
+    optional
+    /// PEM file of authorities: clients show a certificate that one of them has signed.
+    tls_client_ca: PathBuf = "WELLSPRING_TLS_CLIENT_CA";
+    optional
+    /// Whether clients may or must show a certificate: optional or required. Not set: required with --tls-client-ca.
+    tls_client_auth: ClientAuth = "WELLSPRING_TLS_CLIENT_AUTH";
+    optional
+    /// Scheme and host of short URLs, e.g. https://go.example.com; not set: http (with TLS https) and the Host of each request.
     link_base_url: String = "WELLSPRING_LINK_BASE_URL";
     optional
     /// Most links that a client address may make in a minute; 0 = any number. Not set: any number while --listen is a loopback address, else 600.
@@ -211,10 +224,12 @@ impl Config {
         let config = args.settings.over(file);
         config.sync()?;
         let address = config.address()?;
-        if !address.ip().is_loopback() && !config.insecure {
+        let tls = Files::of(&config)?;
+        if !address.ip().is_loopback() && tls.is_none() && !config.insecure {
             return Err(format!(
-                "--listen {address} can be reached from other machines and there are no accounts yet; \
-                 listen on 127.0.0.1, or say --insecure if the network is private"
+                "--listen {address} can be reached from other machines, and without TLS others could \
+                 read and change what goes to and fro; give --tls-cert and --tls-key, or listen on \
+                 127.0.0.1, or say --insecure if the network is private"
             ));
         }
         if config.max_buffer_bytes < 8_192 || config.max_url_bytes > config.max_buffer_bytes {
@@ -387,7 +402,10 @@ mod tests {
     #[test]
     fn a_public_address_must_be_meant() {
         assert!(load(&["--listen", "0.0.0.0:4000"]).unwrap_err().contains("--insecure"));
+        assert!(load(&["--listen", "0.0.0.0:4000"]).unwrap_err().contains("--tls-cert"));
         assert!(load(&["--listen", "0.0.0.0:4000", "--insecure"]).is_ok());
+        let pair = ["--tls-cert", "c", "--tls-key", "k"];
+        assert!(load(&[&pair[..], &["--listen", "0.0.0.0:4000"]].concat()).is_ok());
     }
 
     #[test]
@@ -408,7 +426,8 @@ mod tests {
         let path = dir.path().join("w.toml");
         let flags = ["--threads", "7", "--link-base-url", "http://a.example"];
         let printed = load(&flags).unwrap().to_toml();
-        assert!(printed.contains(", link_creates_per_minute\n"), "{printed}");
+        let unset = printed.lines().find_map(|line| line.strip_prefix("# Not set: "));
+        assert!(unset.is_some_and(|names| names.contains("link_creates_per_minute")), "{printed}");
         std::fs::write(&path, printed).unwrap();
         let config = load(&["--config", path.to_str().unwrap()]).unwrap();
         assert_eq!((config.threads, config.link_creates_per_minute), (7, None));

@@ -12,9 +12,11 @@ mod ingest;
 mod lean;
 mod links;
 mod node;
+mod pem;
 mod random;
 mod serve;
 mod stats;
+mod tls;
 mod view;
 
 use clap::{Parser, Subcommand};
@@ -63,6 +65,14 @@ pub mod parsers {
     #[must_use]
     pub fn link_body(body: &[u8]) -> [bool; 2] {
         crate::http::links::reads(body)
+    }
+
+    /// Reads a body as everything that access takes: a login as JSON and as a form, a logout, another
+    /// secret, an account, a change of one, a password, a key, another key in its place; tells what
+    /// it can be.
+    #[must_use]
+    pub fn access_body(body: &[u8]) -> [bool; 9] {
+        crate::http::access::reads(body)
     }
 
     /// Whether a text is taken for a `Host` of short URLs.

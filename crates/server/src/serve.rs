@@ -9,6 +9,7 @@ use crate::links::settings::LinkSettings;
 use crate::links::{self, VisitorKeys};
 use crate::node::Node;
 use crate::stats::{self, OpenConnection, Stats};
+use crate::tls::{self, Tls};
 use bytes::Bytes;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -76,6 +77,7 @@ fn serve(mut config: Config) -> Result<(), String> {
     }
     config.max_connections = connections_that_fit(config.max_connections);
     let clock = crate::clock::system();
+    let tls = Tls::open(&config)?;
     let node = Node::open(&config, Arc::clone(&clock)).map_err(|e| e.to_string())?;
     let accounts = node.access().ok_or("there is no system log")?;
     let gate = Arc::new(Gate::open(&config, Arc::clone(&clock), accounts)?);
@@ -92,6 +94,7 @@ fn serve(mut config: Config) -> Result<(), String> {
         access: gate,
         link_settings: LinkSettings::of(&config)?,
         cors: Cors::of(&config)?,
+        tls,
         body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
         stats,
         request_ids: AtomicU64::new(first_request_id(clock.wall_us())),
@@ -111,6 +114,7 @@ fn serve(mut config: Config) -> Result<(), String> {
         let days = Arc::clone(&shell);
         tokio::spawn(async move { links::turn_daily(&days.visitor_keys, &*days.clock).await });
         tokio::spawn(renewal::keep(Arc::clone(&shell)));
+        tokio::spawn(tls::keep_current(Arc::clone(&shell)));
         let name = signal().await.map_err(|e| format!("signals cannot be watched: {e}"))?;
         tracing::info!(signal = name, "stopping");
         // A second signal means: now.
@@ -259,6 +263,7 @@ fn start_threads(shell: &Arc<Shell>, main: &Runtime) -> Result<Serving, String> 
         sync = shell.config.sync,
         threads = shell.config.threads,
         lean_loop = !serving.wakes.is_empty(),
+        tls = shell.tls.is_some(),
         "wellspring listens"
     );
     Ok(serving)
@@ -286,7 +291,8 @@ fn arrivals(
     serving: &mut Serving,
 ) -> Result<Arrivals, String> {
     use crate::lean::{self, Bell};
-    if !shell.config.lean_loop {
+    // It does not speak TLS.
+    if !shell.config.lean_loop || shell.tls.is_some() {
         return Ok(Arrivals::Accepted(listener));
     }
     let bell = Bell::new().map_err(|e| format!("a lean thread cannot be woken: {e}"))?;
@@ -418,6 +424,8 @@ fn admit(accepted: Accepted, shell: &Arc<Shell>, open: &tokio::sync::mpsc::Sende
     let _ = accepted.stream.set_nodelay(true);
     match shell.stats.open(shell.config.max_connections) {
         Some(counted) => start(accepted, Bytes::new(), shell, counted, open),
+        // A client that waits for a handshake would make nothing of the words.
+        None if shell.tls.is_some() => {}
         None => {
             let _ = accepted.stream.try_write(connection::TOO_MANY);
         }
@@ -432,11 +440,21 @@ fn start(
     counted: OpenConnection,
     open: &tokio::sync::mpsc::Sender<()>,
 ) {
-    let (shell, open) = (Arc::clone(shell), open.clone());
-    tokio::spawn(async move {
-        let _open = (open, counted);
-        connection::serve(accepted.stream, accepted.peer, read, shell).await;
-    });
+    let (shell, open) = (Arc::clone(shell), (open.clone(), counted));
+    let Accepted { stream, peer } = accepted;
+    // Two tasks: one that could be both would have the size of the larger.
+    match shell.tls.clone() {
+        None => tokio::spawn(async move {
+            let _open = open;
+            connection::serve(stream, peer, read, shell).await;
+        }),
+        Some(tls) => tokio::spawn(async move {
+            let _open = open;
+            if let Some(stream) = tls::shake_hands(&tls, stream, peer, &shell).await {
+                connection::serve(stream, peer, Bytes::new(), shell).await;
+            }
+        }),
+    };
 }
 
 /// A write beyond a limit on file sizes (`ulimit -f`) is to fail like one on a full disk, not to

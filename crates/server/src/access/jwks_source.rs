@@ -5,6 +5,7 @@ use super::foreign_claims::STANDARD;
 use super::jwks::{self, KeySet};
 use crate::cli::client::{Client, Request};
 use crate::cli::endpoint::Endpoint;
+use crate::cli::trust::Trust;
 use crate::config::Config;
 use std::fs::File;
 use std::io::Read;
@@ -172,7 +173,8 @@ pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, String> 
     let name = format!("{}{}", url.server.authority(), url.path);
     let failed = |why: String| format!("the keys at {name} cannot be fetched: {why}");
     let begun_us = clock.monotonic_us();
-    let mut client = Client::new(url.server.clone()).with_patience(PATIENCE);
+    let client = Client::new(url.server.clone(), &Trust::default());
+    let mut client = client.map_err(|failure| failed(failure.message))?.with_patience(PATIENCE);
     let request = Request::get(&url.path, &[("Accept", "application/json")]);
     let (head, body) = client.open(&request).map_err(|error| failed(error.to_string()))?;
     if head.status != 200 {

@@ -1,10 +1,12 @@
-//! A small blocking HTTP/1.1 client over one kept-alive TCP connection: all
+//! A small blocking HTTP/1.1 client over one kept-alive connection: all
 //! that the tools need, at no cost in dependencies.
 
 use crate::cli::credentials::Authorization;
 use crate::cli::endpoint::Endpoint;
 use crate::cli::exit::{Code, Failure};
 use crate::cli::message::{Body, Head, MessageError, read_head};
+use crate::cli::transport::{Tls, Transport, is_of_tls};
+use crate::cli::trust::{Terms, Trust};
 use std::fmt;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -61,6 +63,13 @@ pub(crate) enum ClientError {
         /// What the system said.
         error: io::Error,
     },
+    /// There was a connection, and no TLS on it: nothing was sent. It will be the same next time.
+    Tls {
+        /// Host and port.
+        address: String,
+        /// What is wrong, in words.
+        error: io::Error,
+    },
     /// The connection failed after that.
     Message(MessageError),
     /// The answer is larger than the tools read as a whole.
@@ -76,6 +85,7 @@ impl fmt::Display for ClientError {
                     "cannot reach {address}: {error}; is `wellspring serve` running there? (--url)"
                 )
             }
+            ClientError::Tls { address, error } => write!(f, "{address}: {error}"),
             ClientError::Message(error) => error.fmt(f),
             ClientError::TooLarge => {
                 write!(f, "the answer is larger than {} MiB", MAX_ANSWER_BYTES >> 20)
@@ -103,13 +113,14 @@ impl From<ClientError> for Failure {
 }
 
 /// A streamed body.
-pub(crate) type Stream = Body<BufReader<TcpStream>>;
+pub(crate) type Stream = Body<BufReader<Transport>>;
 
 /// One client, one connection.
 #[derive(Debug)]
 pub(crate) struct Client {
     endpoint: Endpoint,
-    idle: Option<BufReader<TcpStream>>,
+    tls: Option<Terms>,
+    idle: Option<BufReader<Transport>>,
     patience: Duration,
     /// Shown with every request.
     authorization: Option<Authorization>,
@@ -117,8 +128,12 @@ pub(crate) struct Client {
 
 impl Client {
     /// A client; connects at its first request.
-    pub(crate) fn new(endpoint: Endpoint) -> Client {
-        Client { endpoint, idle: None, patience: READ_TIMEOUT, authorization: None }
+    ///
+    /// # Errors
+    /// Usage: TLS cannot be spoken with this server under these terms.
+    pub(crate) fn new(endpoint: Endpoint, trust: &Trust) -> Result<Client, Failure> {
+        let tls = trust.terms(&endpoint).map_err(Failure::usage)?;
+        Ok(Client { endpoint, tls, idle: None, patience: READ_TIMEOUT, authorization: None })
     }
 
     /// Shows this with every request.
@@ -167,7 +182,18 @@ impl Client {
         self.exchange(connection, request)
     }
 
-    fn connect(&self) -> Result<TcpStream, ClientError> {
+    fn connect(&self) -> Result<Transport, ClientError> {
+        let socket = self.reach()?;
+        let Some(terms) = &self.tls else { return Ok(Transport::Plain(socket)) };
+        let address = self.endpoint.authority();
+        match Tls::begin(terms, socket) {
+            Ok(tls) => Ok(Transport::Tls(Box::new(tls))),
+            Err(error) if is_of_tls(&error) => Err(ClientError::Tls { address, error }),
+            Err(error) => Err(ClientError::Connect { address, error }),
+        }
+    }
+
+    fn reach(&self) -> Result<TcpStream, ClientError> {
         let address = self.endpoint.authority();
         let failed = |error| ClientError::Connect { address: address.clone(), error };
         let found = (self.endpoint.host.as_str(), self.endpoint.port).to_socket_addrs();
@@ -188,7 +214,7 @@ impl Client {
 
     fn exchange(
         &self,
-        mut connection: BufReader<TcpStream>,
+        mut connection: BufReader<Transport>,
         request: &Request<'_>,
     ) -> Result<(Head, Stream), ClientError> {
         let written = self.write(connection.get_mut(), request);
@@ -203,7 +229,7 @@ impl Client {
         Ok((head, body))
     }
 
-    fn write(&self, stream: &mut TcpStream, request: &Request<'_>) -> io::Result<()> {
+    fn write(&self, stream: &mut Transport, request: &Request<'_>) -> io::Result<()> {
         // Room for all of it, so that it does not move and leave a copy of what is secret.
         let mut head = Zeroizing::new(String::with_capacity(16 << 10));
         let first = format!(
@@ -257,7 +283,8 @@ mod tests {
     #[test]
     fn nobody_there_is_exit_code_69() {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let mut client = Client::new(Endpoint::parse(&format!("http://{free}")).unwrap());
+        let endpoint = Endpoint::parse(&format!("http://{free}")).unwrap();
+        let mut client = Client::new(endpoint, &Trust::default()).unwrap();
         let failure = Failure::from(client.call(&Request::get("/", &[])).unwrap_err());
         assert_eq!(failure.code, Code::Unavailable);
         assert!(failure.message.contains("wellspring serve"), "{}", failure.message);

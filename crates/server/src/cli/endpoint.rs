@@ -1,9 +1,20 @@
-//! Where the server is: `http://host:port`, read without a URL library because
+//! Where the server is: `http://host:port` or `https://host:port`, read without a URL library because
 //! this is all the tools need, and percent-encoding for what goes into a path.
+
+/// Whether a server is spoken to in the clear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    /// In the clear.
+    Http,
+    /// Through TLS.
+    Https,
+}
 
 /// A server's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Endpoint {
+    /// Whether it speaks TLS.
+    pub(crate) scheme: Scheme,
     /// Name or address, without the brackets of IPv6.
     pub(crate) host: String,
     /// TCP port.
@@ -19,11 +30,10 @@ impl Endpoint {
     /// A sentence that says what to change.
     pub(crate) fn parse(url: &str) -> Result<Endpoint, String> {
         let wrong = |what: &str| Err(format!("--url {url}: {what}"));
-        let Some(rest) = url.strip_prefix("http://") else {
-            if url.starts_with("https://") {
-                return wrong("the tools do not speak TLS; give the http:// address of the server");
-            }
-            return wrong("must begin with http://, e.g. http://127.0.0.1:4000");
+        let (scheme, rest) = match url.split_once("://") {
+            Some(("http", rest)) => (Scheme::Http, rest),
+            Some(("https", rest)) => (Scheme::Https, rest),
+            _ => return wrong("must begin with http:// or https://, e.g. http://127.0.0.1:4000"),
         };
         let (authority, prefix) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         if prefix.contains(['?', '#']) || authority.contains(['?', '#', '@']) {
@@ -40,6 +50,7 @@ impl Endpoint {
             },
         };
         let port = match port.map(str::parse::<u16>) {
+            None if scheme == Scheme::Https => 443,
             None => 80,
             Some(Ok(port)) if port > 0 => port,
             Some(_) => return wrong("the port must be a number from 1 to 65535"),
@@ -48,7 +59,7 @@ impl Endpoint {
             return wrong("has no host");
         }
         let prefix = prefix.trim_end_matches('/').to_owned();
-        Ok(Endpoint { host: host.to_owned(), port, prefix })
+        Ok(Endpoint { scheme, host: host.to_owned(), port, prefix })
     }
 
     /// Value of the `Host` header.
@@ -84,10 +95,13 @@ mod tests {
         let ok = |authority: &str, prefix: &str| Ok((authority.to_owned(), prefix.to_owned()));
         assert_eq!(read("http://127.0.0.1:4000"), ok("127.0.0.1:4000", ""));
         assert_eq!(read("http://host/"), ok("host:80", ""));
+        assert_eq!(read("https://host"), ok("host:443", ""));
+        assert_eq!(Endpoint::parse("https://host:4000").unwrap().scheme, Scheme::Https);
         assert_eq!(read("http://[::1]:4000/a/b/"), ok("[::1]:4000", "/a/b"));
         for (bad, word) in [
-            ("https://x", "TLS"),
+            ("ftp://x", "https://"),
             ("localhost:4000", "http://"),
+            ("https://", "host"),
             ("http://:1", "host"),
             ("http://h:0", "port"),
             ("http://h:99999", "port"),

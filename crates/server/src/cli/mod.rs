@@ -28,6 +28,8 @@ mod tail;
 mod test_server;
 #[cfg(target_os = "linux")]
 pub(crate) mod top;
+mod transport;
+pub(crate) mod trust;
 mod wire;
 
 use exit::Failure;
@@ -71,6 +73,8 @@ pub(crate) struct Target {
     #[arg(long, default_value = "main")]
     pub(crate) log: String,
     #[command(flatten)]
+    pub(crate) trust: trust::Trust,
+    #[command(flatten)]
     credentials: credentials::Credentials,
 }
 
@@ -78,10 +82,12 @@ impl Target {
     /// A client for the server; nothing is sent yet.
     ///
     /// # Errors
-    /// Usage, if the address is not one; whatever the credentials bring.
+    /// Usage, if the address is not one, or TLS cannot be spoken as asked for; whatever the
+    /// credentials bring.
     pub(crate) fn client(&self) -> Result<client::Client, Failure> {
         let endpoint = endpoint::Endpoint::parse(&self.url).map_err(Failure::usage)?;
-        Ok(client::Client::new(endpoint).with_authorization(self.credentials.authorization()?))
+        let client = client::Client::new(endpoint, &self.trust)?;
+        Ok(client.with_authorization(self.credentials.authorization()?))
     }
 
     /// The path of a resource of the log, e.g. `events`.

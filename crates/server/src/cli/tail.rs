@@ -156,7 +156,9 @@ fn subscription(
     let headers = [("Accept", "text/event-stream"), ("Last-Event-ID", last.as_str())];
     let (head, body) = match client.open(&Request::get(&path, &headers)) {
         Ok(opened) => opened,
-        Err(error @ ClientError::TooLarge) => return End::Final(error.into()),
+        Err(error @ (ClientError::TooLarge | ClientError::Tls { .. })) => {
+            return End::Final(error.into());
+        }
         Err(error) => return End::Again(false, error.to_string()),
     };
     if head.status != 200 || !head.is_type("text/event-stream") {

@@ -2,6 +2,7 @@
 
 use crate::cli::client::Client;
 use crate::cli::endpoint::Endpoint;
+use crate::cli::trust::Trust;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -94,7 +95,7 @@ impl TestServer {
 
     /// A client for it.
     pub(crate) fn client(&self) -> Client {
-        Client::new(Endpoint::parse(&self.url).unwrap())
+        Client::new(Endpoint::parse(&self.url).unwrap(), &Trust::default()).unwrap()
     }
 
     /// Connections taken so far.

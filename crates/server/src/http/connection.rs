@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// What a connection beyond the limit is told.
 pub(crate) const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
@@ -66,15 +66,15 @@ impl Drop for InFlight {
     }
 }
 
-/// The socket, watched.
-struct Watched {
-    io: TokioIo<Counted<TcpStream>>,
+/// The socket, or what speaks TLS on it, watched.
+struct Watched<S> {
+    io: TokioIo<Counted<S>>,
     /// What was read from the socket before it came here, and comes before what it still holds.
     read: Bytes,
     activity: Arc<Activity>,
 }
 
-impl Read for Watched {
+impl<S: AsyncRead + Unpin> Read for Watched<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -94,7 +94,7 @@ impl Read for Watched {
     }
 }
 
-impl Watched {
+impl<S> Watched<S> {
     fn note(&self, poll: &Poll<io::Result<usize>>) {
         match poll {
             Poll::Ready(Ok(bytes)) => {
@@ -107,7 +107,7 @@ impl Watched {
     }
 }
 
-impl Write for Watched {
+impl<S: AsyncWrite + Unpin> Write for Watched<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -133,7 +133,10 @@ impl Write for Watched {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(context)
+        let poll = Pin::new(&mut self.io).poll_flush(context);
+        // TLS takes what the socket has no room for, and is stuck with it here.
+        self.activity.blocked.store(poll.is_pending(), Relaxed);
+        poll
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -232,7 +235,12 @@ async fn serve_request(
 
 /// Serves one connection until it ends, times out or the server stops. `read` is
 /// what has been read from it already, `peer` who is at the other end.
-pub(crate) async fn serve(stream: TcpStream, peer: Option<IpAddr>, read: Bytes, shell: Arc<Shell>) {
+pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
+    stream: S,
+    peer: Option<IpAddr>,
+    read: Bytes,
+    shell: Arc<Shell>,
+) {
     let activity = Arc::new(Activity::default());
     let io = TokioIo::new(Counted::new(stream, &shell.stats));
     let io = Watched { io, read, activity: Arc::clone(&activity) };

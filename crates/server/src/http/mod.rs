@@ -40,6 +40,7 @@ use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::stats::Stats;
+use crate::tls::Tls;
 use body_memory::BodyMemory;
 use bytes::Bytes;
 use cors::Cors;
@@ -86,6 +87,8 @@ pub(crate) struct Shell {
     pub(crate) link_settings: LinkSettings,
     /// Which pages may use this server; `None`: none but its own.
     pub(crate) cors: Option<Cors>,
+    /// How TLS is spoken, if it is.
+    pub(crate) tls: Option<Arc<Tls>>,
     /// The clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// Becomes true when the server stops.
@@ -121,6 +124,7 @@ impl Shell {
             access: Arc::new(Gate::open(&config, Arc::clone(&clock), accounts).unwrap()),
             link_settings: LinkSettings::of(&config).unwrap(),
             cors: Cors::of(&config).unwrap(),
+            tls: Tls::open(&config).unwrap(),
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
             stats,
             stopping: watch::channel(false).1,

@@ -43,6 +43,7 @@ macro_rules! kinds {
 kinds! {
     MALFORMED_JSON 400 "malformed-json" "The body is not JSON" Retry::No;
     BAD_REQUEST 400 "bad-request" "The request cannot be understood" Retry::No;
+    TLS_REQUIRED 400 "tls-required" "This port speaks TLS" Retry::No;
     URL_REQUIRED 400 "url-required" "A link needs a URL" Retry::No;
     BAD_URL 400 "bad-url" "No link may lead to this URL" Retry::No;
     HOST_REFUSED 400 "host-refused" "No link may lead to this host" Retry::No;

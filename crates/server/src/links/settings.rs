@@ -109,6 +109,8 @@ struct BaseUrl {
 #[derive(Debug)]
 pub(crate) struct LinkSettings {
     base_url: Option<BaseUrl>,
+    /// Of URLs of this server.
+    scheme: &'static str,
     listen: SocketAddr,
     /// The address that `listen` came to, once it is listened on: a port 0 has become another.
     bound: OnceLock<SocketAddr>,
@@ -139,6 +141,7 @@ impl LinkSettings {
         let per_minute = config.link_creates_per_minute.unwrap_or(DEFAULT_CREATES_PER_MINUTE);
         Ok(LinkSettings {
             base_url: config.link_base_url.as_deref().map(base_url).transpose()?,
+            scheme: if config.tls_cert.is_some() { "https" } else { "http" },
             listen,
             bound: OnceLock::new(),
             hosts: Policy {
@@ -169,8 +172,8 @@ impl LinkSettings {
     pub(crate) fn base(&self, host: Option<&str>) -> String {
         match (&self.base_url, host.filter(|host| is_authority(host))) {
             (Some(base), _) => base.text.clone(),
-            (None, Some(host)) => format!("http://{host}"),
-            (None, None) => format!("http://{}", self.address()),
+            (None, Some(host)) => format!("{}://{host}", self.scheme),
+            (None, None) => format!("{}://{}", self.scheme, self.address()),
         }
     }
 
@@ -249,6 +252,11 @@ mod tests {
         assert_eq!(settings(&[]).base(None), "http://127.0.0.1:4000");
         let set = settings(&["--link-base-url", "https://go.example.com/"]);
         assert_eq!(set.base(Some("a.example")), "https://go.example.com");
+        let pair = ["--tls-cert", "c", "--tls-key", "k"];
+        assert_eq!(settings(&pair).base(Some("a.example:81")), "https://a.example:81");
+        assert_eq!(settings(&pair).base(None), "https://127.0.0.1:4000");
+        let before = [&pair[..], &["--link-base-url", "http://go.example.com"]].concat();
+        assert_eq!(settings(&before).base(None), "http://go.example.com");
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub(crate) fn gather(shell: &Shell) -> Vec<Family> {
     if let Some(links) = shell.node.link_count() {
         families.push(Family::gauge("wellspring_links", "Links ever made.", links));
     }
+    families.extend(shell.tls.iter().flat_map(|tls| tls.families()));
     families.extend(process::families());
     let uptime_us = shell.clock.monotonic_us().saturating_sub(stats.started_us);
     families.push(Family::gauge(

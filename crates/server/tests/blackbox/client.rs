@@ -5,8 +5,9 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-pub struct Client {
-    stream: BufReader<TcpStream>,
+/// Over a socket, or whatever speaks through one.
+pub struct Client<S = TcpStream> {
+    stream: BufReader<S>,
 }
 
 #[derive(Debug, Clone)]
@@ -55,7 +56,7 @@ impl Answer {
 impl From<TcpStream> for Client {
     fn from(stream: TcpStream) -> Client {
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
-        Client { stream: BufReader::new(stream) }
+        Client::over(stream)
     }
 }
 
@@ -71,6 +72,17 @@ impl Client {
         let timeout = Some(Duration::from_secs(120));
         self.stream.get_ref().set_read_timeout(timeout).expect("a socket");
         self
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    pub fn over(stream: S) -> Client<S> {
+        Client { stream: BufReader::new(stream) }
+    }
+
+    /// What it is over; anything read ahead is lost.
+    pub fn into_stream(self) -> S {
+        self.stream.into_inner()
     }
 
     pub fn get(&mut self, path: &str) -> io::Result<Answer> {

@@ -43,6 +43,9 @@ mod redirects;
 mod rubbish;
 mod server;
 mod shortener;
+mod tls;
+mod tls_certificates;
+mod tls_tools;
 #[cfg(target_os = "linux")]
 mod top;
 mod user_cli;

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 /// A running server. Killed when dropped.
 pub struct Server {
     child: Child,
+    /// Whether it speaks TLS: then the plainest client is told so by one that is ready.
+    tls: bool,
     pub address: SocketAddr,
     pub dir: PathBuf,
     _owned: Option<tempfile::TempDir>,
@@ -57,7 +59,8 @@ impl Server {
                 .spawn()
                 .expect("the server starts");
             let dir = dir.to_owned();
-            let mut server = Server { child, address, dir, _owned: None };
+            let tls = flags.contains(&"--tls-cert");
+            let mut server = Server { child, tls, address, dir, _owned: None };
             if server.wait_ready() {
                 return server;
             }
@@ -88,7 +91,7 @@ impl Server {
             }
             let ready = Client::connect(self.address)
                 .and_then(|mut client| client.get("/health/ready"))
-                .is_ok_and(|answer| answer.status == 200);
+                .is_ok_and(|answer| answer.status == if self.tls { 400 } else { 200 });
             if ready {
                 return true;
             }

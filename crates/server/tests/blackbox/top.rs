@@ -146,7 +146,8 @@ fn what_cannot_be_shown_is_told_with_an_exit_code() {
         (&["--once", "--url", &nobody][..], 69, "is `wellspring serve` running there?"),
         (&["--json", "--url", &nobody], 69, "cannot reach"),
         (&["--url", &nobody], 64, "--once"),
-        (&["--once", "--url", "https://h"], 64, "TLS"),
+        (&["--once", "--url", "ftp://h"], 64, "https://"),
+        (&["--once", "--url", "https://h", "--cacert", "/nowhere"], 64, "/nowhere"),
         (&["--once", "--interval", "1ms"], 2, "100ms"),
     ] {
         let output = top(args);

@@ -4,9 +4,11 @@ use super::folder::Folder;
 use super::server::Server;
 use super::span::End;
 use crate::access::offline::IfMissing;
+use crate::cli::client::Client;
 use crate::cli::credentials::Credentials;
 use crate::cli::endpoint::Endpoint;
 use crate::cli::exit::Failure;
+use crate::cli::trust::Trust;
 use serde::Deserialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -23,6 +25,8 @@ pub(super) struct Place {
     #[arg(long, value_name = "DIR", global = true, conflicts_with_all = ["user", "token_file"])]
     data: Option<PathBuf>,
     #[command(flatten)]
+    trust: Trust,
+    #[command(flatten)]
     credentials: Credentials,
 }
 
@@ -36,8 +40,9 @@ impl Place {
             Some(data) => Folder::open(data, if_missing).map(Desk::Folder),
             None => {
                 let endpoint = Endpoint::parse(&self.url).map_err(Failure::usage)?;
+                let client = Client::new(endpoint, &self.trust)?;
                 let authorization = self.credentials.authorization()?;
-                Ok(Desk::Server(Server::new(endpoint, authorization)))
+                Ok(Desk::Server(Box::new(Server::new(client, authorization))))
             }
         }
     }
@@ -99,7 +104,7 @@ pub(super) struct WantedKey {
 #[derive(Debug)]
 pub(super) enum Desk {
     /// A running server.
-    Server(Server),
+    Server(Box<Server>),
     /// A data folder.
     Folder(Folder),
 }

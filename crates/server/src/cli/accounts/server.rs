@@ -4,7 +4,7 @@ use super::desk::{AccountRow, Enabled, KeyRow, Own, Show, WantedKey};
 use super::span::End;
 use crate::cli::client::{Client, Request};
 use crate::cli::credentials::Authorization;
-use crate::cli::endpoint::{Endpoint, percent_encode};
+use crate::cli::endpoint::percent_encode;
 use crate::cli::exit::{Code, Failure};
 use crate::cli::problem::Problem;
 use serde::de::DeserializeOwned;
@@ -24,8 +24,8 @@ pub(in crate::cli) struct Server {
 
 impl Server {
     /// Nothing is sent yet.
-    pub(super) fn new(endpoint: Endpoint, authorization: Option<Authorization>) -> Server {
-        let client = Client::new(endpoint).with_authorization(authorization.clone());
+    pub(super) fn new(client: Client, authorization: Option<Authorization>) -> Server {
+        let client = client.with_authorization(authorization.clone());
         Server { client, authorization }
     }
 

@@ -142,6 +142,7 @@ fn event_of(field: &str, batch: &Batch) -> Option<String> {
 mod tests {
     use super::*;
     use crate::cli::test_server::{Reply, TestServer};
+    use crate::cli::trust::Trust;
 
     fn batch() -> Batch {
         Batch {
@@ -156,6 +157,7 @@ mod tests {
         let target = Target {
             url: server.url().to_owned(),
             log: "main".to_owned(),
+            trust: Trust::default(),
             credentials: Default::default(),
         };
         Sender::new(&target, Box::new(|_| ())).unwrap().send(&batch())

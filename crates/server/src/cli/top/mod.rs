@@ -17,9 +17,11 @@ mod view;
 mod view_tests;
 
 use crate::cli::bench::quantity::duration_ms;
+use crate::cli::client::Client;
 use crate::cli::credentials::Credentials;
 use crate::cli::endpoint::Endpoint;
 use crate::cli::exit::{Code, Failure, say};
+use crate::cli::trust::Trust;
 use poll::Poll;
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -33,6 +35,8 @@ pub(crate) struct TopArgs {
     /// Address of the server.
     #[arg(long, env = "WELLSPRING_URL", default_value = "http://127.0.0.1:4000")]
     url: String,
+    #[command(flatten)]
+    trust: Trust,
     /// Time between two looks, 100ms to 1h.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval_ms)]
     interval: u64,
@@ -60,7 +64,8 @@ fn interval_ms(text: &str) -> Result<u64, String> {
 /// The live view shows that, and keeps trying.
 pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     let endpoint = Endpoint::parse(&args.url).map_err(Failure::usage)?;
-    let mut poll = Poll::new(endpoint, args.credentials.authorization()?);
+    let client = Client::new(endpoint, &args.trust)?;
+    let mut poll = Poll::new(client.with_authorization(args.credentials.authorization()?));
     let interval = Duration::from_millis(args.interval);
     if !args.once && !args.json {
         if !std::io::stdout().is_terminal() {

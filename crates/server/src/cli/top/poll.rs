@@ -2,8 +2,7 @@
 
 use super::sample::Sample;
 use crate::cli::client::{Client, Request};
-use crate::cli::credentials::{Authorization, hint};
-use crate::cli::endpoint::Endpoint;
+use crate::cli::credentials::hint;
 use crate::cli::exit::{Code, Failure};
 use std::time::Duration;
 use wellspring_load::engine::Clock;
@@ -20,9 +19,8 @@ pub(super) struct Poll {
 
 impl Poll {
     /// Nothing is sent yet.
-    pub(super) fn new(endpoint: Endpoint, authorization: Option<Authorization>) -> Poll {
-        let client = Client::new(endpoint).with_patience(PATIENCE);
-        Poll { client: client.with_authorization(authorization), clock: Clock::start() }
+    pub(super) fn new(client: Client) -> Poll {
+        Poll { client: client.with_patience(PATIENCE), clock: Clock::start() }
     }
 
     /// One look.
@@ -71,7 +69,7 @@ mod tests {
             "/v1/ingest" => Reply::json(200, r#"{"overflow":"shed","partition_bytes":1}"#),
             _ => Reply::json(403, "{}"),
         });
-        Poll::new(Endpoint::parse(server.url()).unwrap(), None).sample()
+        Poll::new(server.client()).sample()
     }
 
     #[test]

@@ -1,0 +1,88 @@
+//! Until when a certificate counts, and when that is worth a warning.
+
+use crate::pem;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, Error, RootCertStore};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A certificate that ends within this time is warned of.
+const SOON_S: u64 = 14 * 86_400;
+
+/// The end of a certificate's time (`notAfter`), in s since 1970 UTC. It is asked of the verifier:
+/// at the end of all time every certificate has expired, and the verifier says since when.
+pub(super) fn expires_s(certificate: &CertificateDer<'_>) -> Option<u64> {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone().into_owned()).ok()?;
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), pem::provider());
+    let end = UnixTime::since_unix_epoch(Duration::from_secs(u64::MAX));
+    let name = ServerName::try_from("localhost").ok()?;
+    match verifier.build().ok()?.verify_server_cert(certificate, &[], &name, &[], end) {
+        Err(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
+            Some(not_after.as_secs())
+        }
+        _ => None,
+    }
+}
+
+/// How it stands with a certificate's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outlook {
+    /// Long enough.
+    Fine,
+    /// It ends within fourteen days.
+    Soon,
+    /// It is over.
+    Past,
+}
+
+impl Outlook {
+    /// Of one that expires then, looked at now; both in s since 1970 UTC.
+    pub(super) fn of(expires_s: u64, now_s: u64) -> Outlook {
+        match expires_s.checked_sub(now_s) {
+            None | Some(0) => Outlook::Past,
+            Some(left) if left <= SOON_S => Outlook::Soon,
+            Some(_) => Outlook::Fine,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pem::tests::Authority;
+
+    #[test]
+    fn the_end_of_a_certificate_is_read_whether_it_is_one_of_an_authority_or_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let authority = Authority::new();
+        // The years around 2050 are written in two ways (RFC 5280 section 4.1.2.5).
+        for (year, expected) in
+            [(2020, 1_577_836_800), (2049, 2_493_072_000), (2100, 4_102_444_800)]
+        {
+            let (certificate, key) = authority.issue(dir.path(), "a", year);
+            let found = pem::certified(&certificate, &key).unwrap();
+            assert_eq!(expires_s(&found.cert[0]), Some(expected), "{year}");
+        }
+        let ca = authority.written(dir.path());
+        let own = <CertificateDer<'_> as rustls::pki_types::pem::PemObject>::from_pem_file(ca);
+        assert_eq!(expires_s(&own.unwrap()), Some(67_090_118_400), "rcgen's year 4096");
+        assert_eq!(expires_s(&CertificateDer::from(vec![0x30, 0])), None);
+    }
+
+    #[test]
+    fn two_weeks_before_its_end_a_certificate_is_warned_of() {
+        let day = 86_400;
+        for (left, outlook) in [
+            (15 * day, Outlook::Fine),
+            (14 * day, Outlook::Soon),
+            (1, Outlook::Soon),
+            (0, Outlook::Past),
+        ] {
+            assert_eq!(Outlook::of(100 * day + left, 100 * day), outlook, "{left}");
+        }
+        assert_eq!(Outlook::of(1, 2), Outlook::Past);
+    }
+}

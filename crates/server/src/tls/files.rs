@@ -1,0 +1,181 @@
+//! Which files TLS is made of, and the making.
+
+use crate::config::Config;
+use crate::pem;
+use clap::ValueEnum;
+use rustls::ServerConfig;
+use rustls::crypto::ring::Ticketer;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::sign::SingleCertAndKey;
+use serde::{Deserialize, Serialize};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The ALPN names of what is spoken here, the better one first (RFC 9113 section 3.1, RFC 7301 section 6).
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// Whether clients must show a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ClientAuth {
+    /// They may; one that is shown must be good.
+    Optional,
+    /// They must.
+    Required,
+}
+
+/// The files that were named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Files {
+    pub(super) certificate: PathBuf,
+    key: PathBuf,
+    /// Whose certificates clients show.
+    clients: Option<(PathBuf, ClientAuth)>,
+}
+
+/// What tells one state of a file from another, without reading it: device, number, length and
+/// time of modification. `None`: it cannot be looked at.
+pub(super) type Stamp = Option<(u64, u64, u64, i64, i64)>;
+
+/// What was made of the files.
+pub(super) struct Loaded {
+    pub(super) config: Arc<ServerConfig>,
+    /// When the first certificate of the chain that expires does, in s since 1970 UTC; `None`: not known.
+    pub(super) expires_s: Option<u64>,
+}
+
+impl Files {
+    /// Those of a configuration; `None` if it is without TLS.
+    ///
+    /// # Errors
+    /// A sentence: one is named without the one it belongs to.
+    pub(crate) fn of(config: &Config) -> Result<Option<Files>, String> {
+        let (certificate, key) = match (&config.tls_cert, &config.tls_key) {
+            (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
+            (None, None) if config.tls_client_ca.is_none() && config.tls_client_auth.is_none() => {
+                return Ok(None);
+            }
+            (None, None) => {
+                return Err(
+                    "--tls-client-ca and --tls-client-auth need --tls-cert and --tls-key: \
+                            without TLS nobody shows a certificate"
+                        .to_owned(),
+                );
+            }
+            (Some(_), None) => return Err("--tls-cert needs --tls-key, its private key".to_owned()),
+            (None, Some(_)) => {
+                return Err("--tls-key needs --tls-cert, the certificate it belongs to".to_owned());
+            }
+        };
+        let clients = match (&config.tls_client_ca, config.tls_client_auth) {
+            (None, None) => None,
+            (Some(path), auth) => Some((path.clone(), auth.unwrap_or(ClientAuth::Required))),
+            (None, Some(_)) => {
+                return Err("--tls-client-auth needs --tls-client-ca, the authorities whose \
+                            certificates clients show"
+                    .to_owned());
+            }
+        };
+        Ok(Some(Files { certificate, key, clients }))
+    }
+
+    /// The state of each.
+    pub(super) fn stamps(&self) -> Vec<Stamp> {
+        let stamp = |path: &Path| {
+            let found = std::fs::metadata(path).ok()?;
+            Some((found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec()))
+        };
+        let clients = self.clients.as_ref().map(|(path, _)| path);
+        [Some(&self.certificate), Some(&self.key), clients]
+            .into_iter()
+            .flatten()
+            .map(|p| stamp(p))
+            .collect()
+    }
+
+    /// Reads them all. Sessions are resumed only within what one load made: a client whose
+    /// authority is no longer there has to show its certificate anew.
+    ///
+    /// # Errors
+    /// A sentence that names the file at fault.
+    pub(super) fn load(&self) -> Result<Loaded, String> {
+        let odd = |error: rustls::Error| format!("TLS cannot be set up: {error}");
+        let certified = pem::certified(&self.certificate, &self.key)?;
+        let expires_s = certified.cert.iter().filter_map(super::expiry::expires_s).min();
+        let builder = ServerConfig::builder_with_provider(pem::provider())
+            .with_safe_default_protocol_versions()
+            .map_err(odd)?;
+        let builder = match &self.clients {
+            None => builder.with_no_client_auth(),
+            Some((path, auth)) => builder.with_client_cert_verifier(verifier(path, *auth)?),
+        };
+        let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+        config.ticketer = Ticketer::new().map_err(odd)?;
+        Ok(Loaded { config: Arc::new(config), expires_s })
+    }
+}
+
+fn verifier(path: &Path, auth: ClientAuth) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let roots = Arc::new(pem::roots(path)?);
+    let builder = WebPkiClientVerifier::builder_with_provider(roots, pem::provider());
+    let builder = match auth {
+        ClientAuth::Optional => builder.allow_unauthenticated(),
+        ClientAuth::Required => builder,
+    };
+    builder.build().map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pem::tests::Authority;
+
+    #[test]
+    fn files_that_belong_together_are_named_together() {
+        let refused = |flags: &[&str]| Config::loaded(flags).unwrap_err();
+        assert!(refused(&["--tls-cert", "c"]).contains("--tls-key"));
+        assert!(refused(&["--tls-key", "k"]).contains("--tls-cert"));
+        assert!(refused(&["--tls-client-ca", "a"]).contains("--tls-cert"));
+        assert!(refused(&["--tls-client-auth", "optional"]).contains("--tls-cert"));
+        let pair = ["--tls-cert", "c", "--tls-key", "k"];
+        let with = |more: &[&str]| Config::loaded(&[&pair[..], more].concat());
+        assert!(with(&["--tls-client-auth", "optional"]).unwrap_err().contains("--tls-client-ca"));
+        assert!(with(&["--tls-client-auth", "perhaps"]).unwrap_err().contains("required"));
+        let clients = |more: &[&str]| Files::of(&with(more).unwrap()).unwrap().unwrap().clients;
+        assert_eq!(clients(&[]), None);
+        let ca = ["--tls-client-ca", "a"];
+        assert_eq!(clients(&ca), Some(("a".into(), ClientAuth::Required)));
+        let optional = [&ca[..], &["--tls-client-auth", "optional"]].concat();
+        assert_eq!(clients(&optional), Some(("a".into(), ClientAuth::Optional)));
+        assert_eq!(Files::of(&Config::for_tests(&[])), Ok(None));
+    }
+
+    #[test]
+    fn a_chain_ends_with_the_first_of_its_certificates() {
+        let dir = tempfile::tempdir().unwrap();
+        let (outer, inner) = (Authority::new(), Authority::new());
+        let (certificate, key) = inner.issue(dir.path(), "a", 2090);
+        let (early, _) = outer.issue(dir.path(), "b", 2040);
+        let both =
+            [&certificate, &early].map(|path| std::fs::read_to_string(path).unwrap()).concat();
+        let files = Files { certificate, key, clients: None };
+        let before = files.stamps();
+        assert_eq!(files.load().unwrap().expires_s, Some(3_786_912_000));
+        std::fs::write(&files.certificate, both).unwrap();
+        assert_ne!(files.stamps(), before);
+        assert_eq!(files.load().unwrap().expires_s, Some(2_208_988_800));
+    }
+
+    #[test]
+    fn authorities_of_clients_are_certificates() {
+        let dir = tempfile::tempdir().unwrap();
+        let (certificate, key) = Authority::new().issue(dir.path(), "a", 2090);
+        let clients = Some((key.clone(), ClientAuth::Required));
+        let files = Files { certificate, key, clients };
+        let refusal = files.load().err().unwrap();
+        assert!(refusal.contains("a.key holds no certificate"), "{refusal}");
+    }
+}
