@@ -69,6 +69,14 @@ pub mod parsers {
         crate::http::links::reads(body)
     }
 
+    /// Reads a body as everything that access takes: a login as JSON and as a form, a logout, another
+    /// secret, an account, a change of one, a password, a key, another key in its place; tells what
+    /// it can be.
+    #[must_use]
+    pub fn access_body(body: &[u8]) -> [bool; 9] {
+        crate::http::access::reads(body)
+    }
+
     /// Whether a text is taken for a `Host` of short URLs.
     #[must_use]
     pub fn is_authority(text: &str) -> bool {
