@@ -2,6 +2,7 @@
 
 use crate::access::jwks_source::ForeignSettings;
 use crate::access::token::MAX_LIFE_S;
+use crate::audit;
 use crate::http::cors::Cors;
 use crate::links::settings::{LinkSettings, ReferrerPolicy};
 use crate::tls::{ClientAuth, Files};
@@ -111,6 +112,8 @@ settings! {
     /// Writes a line for every request at level info (else at debug).
     [num_args = 0..=1, default_missing_value = "true"]
     access_log: bool = "WELLSPRING_ACCESS_LOG", false;
+    /// What is kept of who did what, as events of the log system: off, changes (what needs the role operator or admin, logins, changes of accounts and keys, refusals), writes (what needs writer, too), all (reads, too).
+    audit: audit::Level = "WELLSPRING_AUDIT", audit::Level::Changes;
     /// Most logs.
     max_logs: usize = "WELLSPRING_MAX_LOGS", 256;
     /// Most connections at a time; further ones get 503.
@@ -191,6 +194,36 @@ settings! {
     optional
     /// Public keys of the --jwt-issuer, a JWK Set: a file, an https URL, or an http URL on this machine.
     jwt_keys: String = "WELLSPRING_JWT_KEYS";
+    optional
+    /// Most connections at a time from one address, those of trusted proxies aside; further ones get 503; 0 = any number. Not set: any number while --listen is a loopback address, else 1024.
+    max_connections_per_address: u32 = "WELLSPRING_MAX_CONNECTIONS_PER_ADDRESS";
+    optional
+    /// Most requests a second over one connection; further ones get 429; 5 s' worth may come at once; 0 or not set: any number.
+    requests_per_second_per_connection: u32 = "WELLSPRING_REQUESTS_PER_SECOND_PER_CONNECTION";
+    optional
+    /// Most requests a second from one address; 0 = any number. Not set: any number while --listen is a loopback address, else 10000.
+    requests_per_second_per_address: u32 = "WELLSPRING_REQUESTS_PER_SECOND_PER_ADDRESS";
+    optional
+    /// Most requests a second of one account; 0 = any number. Not set: any number while --listen is a loopback address, else 50000.
+    requests_per_second_per_account: u32 = "WELLSPRING_REQUESTS_PER_SECOND_PER_ACCOUNT";
+    optional
+    /// Most bytes a second of bodies from one address and of answers to it; over it, further requests get 429; 0 = any number. Not set: any number while --listen is a loopback address, else 134217728.
+    bytes_per_second_per_address: u64 = "WELLSPRING_BYTES_PER_SECOND_PER_ADDRESS";
+    optional
+    /// Most bytes a second of bodies of one account and of answers to it; 0 = any number. Not set: any number while --listen is a loopback address, else 536870912.
+    bytes_per_second_per_account: u64 = "WELLSPRING_BYTES_PER_SECOND_PER_ACCOUNT";
+    optional
+    /// Most subscriptions at a time from one address; further ones get 429; 0 = any number. Not set: any number while --listen is a loopback address, else 1024.
+    max_subscribers_per_address: u32 = "WELLSPRING_MAX_SUBSCRIBERS_PER_ADDRESS";
+    optional
+    /// Most subscriptions at a time of one account; 0 = any number. Not set: any number while --listen is a loopback address, else 4096.
+    max_subscribers_per_account: u32 = "WELLSPRING_MAX_SUBSCRIBERS_PER_ACCOUNT";
+    optional
+    /// Time of the server's threads that reads from one address may take, in ms a second; over it, further reads get 429; 0 = any. Not set: any while --listen is a loopback address, else 500.
+    read_ms_per_second_per_address: u32 = "WELLSPRING_READ_MS_PER_SECOND_PER_ADDRESS";
+    optional
+    /// Time of the server's threads that reads of one account may take, in ms a second; 0 = any. Not set: any while --listen is a loopback address, else 1000.
+    read_ms_per_second_per_account: u32 = "WELLSPRING_READ_MS_PER_SECOND_PER_ACCOUNT";
     optional
     /// PEM file of the certificate that TLS is spoken with, and of the chain behind it; with --tls-key. Not set: no TLS.
     tls_cert: PathBuf = "WELLSPRING_TLS_CERT";
@@ -427,7 +460,10 @@ mod tests {
         let flags = ["--threads", "7", "--link-base-url", "http://a.example"];
         let printed = load(&flags).unwrap().to_toml();
         let unset = printed.lines().find_map(|line| line.strip_prefix("# Not set: "));
-        assert!(unset.is_some_and(|names| names.contains("link_creates_per_minute")), "{printed}");
+        let unset: Vec<&str> = unset.expect("a line").split(", ").collect();
+        assert!(unset.contains(&"link_creates_per_minute"), "{printed}");
+        assert!(unset.contains(&"max_connections_per_address"), "{printed}");
+        assert!(!unset.contains(&"link_base_url"), "{printed}");
         std::fs::write(&path, printed).unwrap();
         let config = load(&["--config", path.to_str().unwrap()]).unwrap();
         assert_eq!((config.threads, config.link_creates_per_minute), (7, None));

@@ -3,6 +3,7 @@
 //! A library only so that the fuzz targets reach the parsers; `main.rs` calls [`main`].
 
 mod access;
+mod audit;
 mod cli;
 mod clock;
 mod config;
@@ -10,6 +11,7 @@ mod http;
 mod ingest;
 #[cfg(target_os = "linux")]
 mod lean;
+mod limits;
 mod links;
 mod node;
 mod pem;

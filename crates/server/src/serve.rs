@@ -1,14 +1,16 @@
 //! `wellspring serve`: threads, listeners, signals, and an orderly end.
 
 use crate::access::{self, Gate, renewal};
+use crate::audit::{self, Audit};
 use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
 use crate::http::cors::Cors;
 use crate::http::{Shell, connection, routes};
+use crate::limits::{Connected, Limits};
 use crate::links::settings::LinkSettings;
 use crate::links::{self, VisitorKeys};
 use crate::node::Node;
-use crate::stats::{self, OpenConnection, Stats};
+use crate::stats::{self, Stats};
 use crate::tls::{self, Tls};
 use bytes::Bytes;
 use std::io;
@@ -92,10 +94,12 @@ fn serve(mut config: Config) -> Result<(), String> {
     let shell = Arc::new(Shell {
         node,
         access: gate,
+        limits: Arc::new(Limits::of(&config, &stats, &clock)?),
         link_settings: LinkSettings::of(&config)?,
         tls,
         cors: Cors::of(&config)?,
         body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
+        audit: Audit::new(config.audit),
         stats,
         request_ids: AtomicU64::new(first_request_id(clock.wall_us())),
         visitor_keys,
@@ -115,6 +119,8 @@ fn serve(mut config: Config) -> Result<(), String> {
         tokio::spawn(async move { links::turn_daily(&days.visitor_keys, &*days.clock).await });
         tokio::spawn(tls::keep_current(Arc::clone(&shell)));
         tokio::spawn(renewal::keep(Arc::clone(&shell)));
+        let audited = Arc::clone(&shell);
+        tokio::spawn(async move { tell_refusals(&audited).await });
         let name = signal().await.map_err(|e| format!("signals cannot be watched: {e}"))?;
         tracing::info!(signal = name, "stopping");
         // A second signal means: now.
@@ -130,7 +136,11 @@ fn serve(mut config: Config) -> Result<(), String> {
             tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join())));
         let _ = tokio::time::timeout(drain + Duration::from_secs(2), joined).await;
         let closing = Arc::clone(&shell);
-        let lost = tokio::task::spawn_blocking(move || closing.node.close()).await;
+        let close = move || {
+            closing.audit.tell_refusals(&closing.node, closing.clock.monotonic_us());
+            closing.node.close()
+        };
+        let lost = tokio::task::spawn_blocking(close).await;
         match lost {
             Ok(0) => Ok(()),
             Ok(lost) => Err(format!("{lost} accepted events could not be stored and are lost")),
@@ -164,6 +174,14 @@ fn check_exposure(config: &Config, access: &Gate) -> Result<(), String> {
          network is private",
         config.data.display()
     ))
+}
+
+/// Has the audit tell of what it did not keep one by one.
+async fn tell_refusals(shell: &Shell) {
+    loop {
+        tokio::time::sleep(audit::TELL_EVERY).await;
+        shell.audit.tell_refusals(&shell.node, shell.clock.monotonic_us());
+    }
 }
 
 /// Request ids begin somewhere else at every start; they need not be secret.
@@ -422,12 +440,12 @@ async fn accept_until_stopped(
 
 fn admit(accepted: Accepted, shell: &Arc<Shell>, open: &tokio::sync::mpsc::Sender<()>) {
     let _ = accepted.stream.set_nodelay(true);
-    match shell.stats.open(shell.config.max_connections) {
-        Some(counted) => start(accepted, Bytes::new(), shell, counted, open),
+    match shell.limits.connect(accepted.peer) {
+        Ok(counted) => start(accepted, Bytes::new(), shell, counted, open),
         // A client that waits for a handshake would make nothing of the words.
-        None if shell.tls.is_some() => {}
-        None => {
-            let _ = accepted.stream.try_write(connection::TOO_MANY);
+        Err(_) if shell.tls.is_some() => {}
+        Err(told) => {
+            let _ = accepted.stream.try_write(&told);
         }
     }
 }
@@ -437,7 +455,7 @@ fn start(
     accepted: Accepted,
     read: Bytes,
     shell: &Arc<Shell>,
-    counted: OpenConnection,
+    counted: Connected,
     open: &tokio::sync::mpsc::Sender<()>,
 ) {
     let (shell, open) = (Arc::clone(shell), (open.clone(), counted));

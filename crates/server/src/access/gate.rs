@@ -13,6 +13,7 @@ use super::password::{self, Passwords};
 use super::principal::{Principal, Proof, Verdict};
 use super::throttle::{Admission, Outcome, Throttle};
 use super::token::{Issued, Tokens};
+use crate::audit::Caller;
 use crate::config::Config;
 use crate::http::problem::{self, Problem, Retry};
 use crate::stats;
@@ -231,7 +232,8 @@ impl Gate {
             Some(principal) => principal,
             None => self.by_password(&presented, from).await?,
         };
-        may(&principal, needs, log)?;
+        may(&principal, needs, log)
+            .map_err(|problem| problem.told_to(Caller::Known(Arc::clone(&principal))))?;
         Ok(principal)
     }
 
@@ -314,7 +316,8 @@ impl Gate {
         let flight = Arc::clone(lock(&self.flights).entry(fingerprint).or_default());
         let _landing = Landing { gate: self, fingerprint, flight: &flight };
         let logged_in = flight.get_or_init(|| self.verify(&username, password, from)).await;
-        let LoggedIn { account, since_us, .. } = logged_in.clone()?;
+        let refuse = |reason| self.refuse_login(&username, reason);
+        let LoggedIn { account, since_us, .. } = logged_in.clone().map_err(refuse)?;
         let proof = Proof::Password { account, since_us };
         self.remember(presented, proof, self.tokens.generation(), self.clock.wall_us())
     }
@@ -329,7 +332,15 @@ impl Gate {
         password: Zeroizing<String>,
         from: Option<IpAddr>,
     ) -> Result<LoggedIn, Box<Problem>> {
-        Ok(self.verify(name, password, from).await?)
+        let verified = self.verify(name, password, from).await;
+        verified.map_err(|reason| self.refuse_login(name, reason))
+    }
+
+    /// What somebody is told who is not logged in; for the audit with whom he said he is, if there
+    /// is such an account.
+    fn refuse_login(&self, name: &str, reason: NotLoggedIn) -> Box<Problem> {
+        let claimed = self.state().account(name).map(|account| account.name().clone());
+        Box::<Problem>::from(reason).told_to(Caller::Claimed(claimed))
     }
 
     async fn verify(

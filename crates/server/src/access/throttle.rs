@@ -6,10 +6,11 @@
 //! owner of an account from logging in with its password for a quarter of an hour; tokens and
 //! keys go on working.
 
+use crate::limits::network;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const SECOND_US: u64 = 1_000_000;
@@ -226,14 +227,6 @@ impl Throttle {
 fn account_key(name: &str) -> AccountKey {
     let digest: [u8; 32] = Sha256::digest(name.as_bytes()).into();
     *digest.first_chunk().expect("32 bytes")
-}
-
-/// The part of an address that stands for one customer.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.into(),
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::routes::{Route, Scope, TABLE};
 use super::{Body, Request, Shell, Source};
 use crate::access::gate::LoggedIn;
 use crate::access::{Needs, SYSTEM_LOG, api_key, password};
+use crate::limits::Payer;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -101,6 +102,8 @@ impl Server {
             map.append(*name, value.parse().expect("a header's value"));
         }
         let request = Request {
+            connection: None,
+            payer: Payer::default(),
             method: Method::from_bytes(method.as_bytes()).expect("a method"),
             uri: path.parse().expect("a path"),
             version: Version::HTTP_11,
@@ -108,7 +111,7 @@ impl Server {
             peer: None,
             client: None,
             principal: self.shell.access.nobody(),
-            body: Body::new(Source::Full(Bytes::new()), &self.shell),
+            body: Body::new(Source::Full(Bytes::new()), &self.shell, Version::HTTP_11),
             param: String::new(),
             log_name: String::new(),
             log: None,

@@ -87,9 +87,10 @@ pub(crate) async fn head(_shell: Arc<Shell>, request: Request) -> Answer {
 
 /// `GET /v1/types`.
 pub(crate) async fn types(_shell: Arc<Shell>, request: Request) -> Answer {
+    let reads = request.payer.reads()?;
     let (_, snapshot) = fresh(&request, &[]).await?;
     let head = snapshot.head();
-    let types = elsewhere(move || snapshot.types()).await??;
+    let types = elsewhere(move || reads.timed(|| snapshot.types())).await??;
     let mut out = b"{\"types\":".to_vec();
     push_counts(&mut out, "type", &types);
     out.push(b'}');
@@ -98,13 +99,15 @@ pub(crate) async fn types(_shell: Arc<Shell>, request: Request) -> Answer {
 
 /// `GET /v1/tags`.
 pub(crate) async fn tags(_shell: Arc<Shell>, request: Request) -> Answer {
+    let reads = request.payer.reads()?;
     let (params, snapshot) = fresh(&request, &["prefix", "after", "limit"]).await?;
     let limit = page_limit(params.number("limit")?, DEFAULT_TAGS, MAX_TAGS)? as usize;
     let prefix = params.one("prefix")?.unwrap_or_default().to_owned();
     let after = params.one("after")?.map(str::to_owned);
     let head = snapshot.head();
     // One more is asked for, so that `next` is null exactly at the end.
-    let tags = elsewhere(move || snapshot.tags(&prefix, after.as_deref(), limit + 1)).await??;
+    let tags = move || snapshot.tags(&prefix, after.as_deref(), limit + 1);
+    let tags = elsewhere(move || reads.timed(tags)).await??;
     let shown = &tags[..tags.len().min(limit)];
     let mut out = b"{\"tags\":".to_vec();
     push_counts(&mut out, "tag", shown);

@@ -4,7 +4,9 @@
 use super::Shell;
 use super::body_memory::Charge;
 use super::problem::{self, Problem};
+use crate::limits::{Payer, Refused};
 use bytes::{Bytes, BytesMut};
+use hyper::Version;
 use hyper::body::{Body as _, Incoming};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -29,20 +31,37 @@ pub(crate) struct Body {
     source: Source,
     shell: Arc<Shell>,
     charge: Charge,
+    payer: Payer,
 }
 
 impl Body {
     /// A body not yet read.
-    pub(crate) fn new(source: Source, shell: &Arc<Shell>) -> Body {
-        Body { source, shell: Arc::clone(shell), charge: Charge::default() }
+    pub(crate) fn new(source: Source, shell: &Arc<Shell>, version: Version) -> Body {
+        Body {
+            source,
+            shell: Arc::clone(shell),
+            charge: Charge::of_body(version),
+            payer: Payer::default(),
+        }
+    }
+
+    /// Charges what comes to somebody.
+    pub(crate) fn pay_by(&mut self, payer: Payer) {
+        self.payer = payer;
     }
 
     fn timeout(&self) -> Duration {
         Duration::from_millis(self.shell.config.body_timeout_ms)
     }
 
+    /// The next piece, `None` at the end. Whoever sends for long is slowed down to what he may send.
+    pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
+        self.payer.solvent().await;
+        self.chunk().await
+    }
+
     /// The next piece, `None` at the end.
-    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
+    async fn chunk(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
         let timeout = self.timeout();
         // Most pieces are already there; only a wait costs a timer.
         let mut first = true;
@@ -59,7 +78,8 @@ impl Body {
             return chunk;
         }
         let next = poll_fn(|context| self.poll_chunk(context));
-        tokio::time::timeout(timeout, next).await.unwrap_or_else(|_| Err(too_slow(timeout)))
+        let next = tokio::time::timeout(timeout, next).await;
+        next.unwrap_or_else(|_| Err(self.too_slow()))
     }
 
     fn poll_chunk(
@@ -71,6 +91,7 @@ impl Body {
             let incoming = match &mut self.source {
                 Source::Full(bytes) => {
                     let bytes = std::mem::take(bytes);
+                    self.payer.bytes(bytes.len());
                     return Poll::Ready(Ok((!bytes.is_empty()).then_some(bytes)));
                 }
                 Source::Incoming(incoming) => incoming,
@@ -79,7 +100,10 @@ impl Body {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(None) => Poll::Ready(Ok(None)),
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) if !data.is_empty() => Poll::Ready(Ok(Some(data))),
+                    Ok(data) if !data.is_empty() => {
+                        self.payer.bytes(data.len());
+                        Poll::Ready(Ok(Some(data)))
+                    }
                     _ => continue, // trailers and empty frames mean nothing here
                 },
                 Poll::Ready(Some(Err(error))) => Poll::Ready(Err(
@@ -104,7 +128,8 @@ impl Body {
         }
         let timeout = self.timeout();
         let whole = self.gather(first, announced as usize, limit);
-        tokio::time::timeout(timeout, whole).await.unwrap_or_else(|_| Err(too_slow(timeout)))
+        let whole = tokio::time::timeout(timeout, whole).await;
+        whole.unwrap_or_else(|_| Err(self.too_slow()))
     }
 
     async fn gather(
@@ -132,6 +157,12 @@ impl Body {
         self.charge.raise(&self.shell.body_memory, bytes)
     }
 
+    fn too_slow(&self) -> Box<Problem> {
+        self.shell.stats.refusals.count(Refused::SlowBody);
+        let ms = self.shell.config.body_timeout_ms;
+        problem::BODY_TIMEOUT.because(format!("the body did not come within {ms} ms"))
+    }
+
     fn is_end(&self) -> bool {
         match &self.source {
             Source::Full(bytes) => bytes.is_empty(),
@@ -152,17 +183,21 @@ impl Drop for Body {
         };
         // An answer sent while the client is still sending would be lost to a connection reset.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(linger(incoming));
+            runtime.spawn(linger(incoming, std::mem::take(&mut self.payer)));
         }
     }
 }
 
-async fn linger(mut incoming: Incoming) {
+async fn linger(mut incoming: Incoming, payer: Payer) {
     let discard = async {
         let mut discarded = 0;
         while discarded < LINGER_BYTES {
             match poll_fn(|context| Pin::new(&mut incoming).poll_frame(context)).await {
-                Some(Ok(frame)) => discarded += frame.data_ref().map_or(0, Bytes::len),
+                Some(Ok(frame)) => {
+                    let bytes = frame.data_ref().map_or(0, Bytes::len);
+                    payer.bytes(bytes);
+                    discarded += bytes;
+                }
                 _ => return,
             }
         }
@@ -175,9 +210,4 @@ pub(crate) fn too_large(limit: usize) -> Box<Problem> {
     problem::TOO_LARGE
         .because(format!("the body is larger than {limit} bytes; send several requests"))
         .limit(limit as u64)
-}
-
-fn too_slow(timeout: Duration) -> Box<Problem> {
-    problem::BODY_TIMEOUT
-        .because(format!("the body did not come within {} ms", timeout.as_millis()))
 }

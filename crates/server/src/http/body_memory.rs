@@ -1,15 +1,24 @@
-//! The memory that bodies being received may take together: charged as bytes
-//! arrive, not as they are announced. Both connection loops charge the same account.
+//! The memory that bodies being received and answers being sent may take together: charged as
+//! bytes arrive, not as they are announced. Both connection loops charge the same account.
 
 use super::problem::{self, Problem};
+use crate::limits::Refused;
 use crate::stats::Stats;
+use bytes::Bytes;
+use hyper::{HeaderMap, Uri, Version};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bodies up to this size are not charged: every connection's read buffer is about as large.
+/// Bodies and answers up to this size are not charged: every connection's read buffer is about as large.
 pub(crate) const FREE_BYTES: usize = 16 << 10;
+/// The same for an answer over HTTP/2, where a connection may have hundreds.
+const FREE_OF_STREAM_BYTES: usize = 512;
+/// What a request over HTTP/2 takes besides its head and body.
+const STREAM_BYTES: usize = 4 << 10;
+/// What a field of a head takes besides its name and value (RFC 9113, section 6.5.2).
+const FIELD_BYTES: usize = 32;
 
-/// The memory that bodies being received may take, shared by all threads.
+/// The memory that bodies and answers may take, shared by all threads.
 #[derive(Clone)]
 pub(crate) struct BodyMemory {
     stats: Arc<Stats>,
@@ -23,37 +32,159 @@ impl BodyMemory {
     }
 }
 
-/// What one body is charged. Given back when dropped.
-#[derive(Default)]
-pub(crate) struct Charge(Option<(BodyMemory, usize)>);
+/// What one body or answer is charged. Given back when dropped.
+pub(crate) struct Charge {
+    charged: Option<(BodyMemory, usize)>,
+    /// So much is not charged, unless it is more.
+    free: usize,
+}
+
+impl Default for Charge {
+    fn default() -> Charge {
+        Charge { charged: None, free: FREE_BYTES }
+    }
+}
 
 impl Charge {
-    /// Counts the body's memory as `bytes`.
+    /// For a body over a connection of this version.
+    pub(crate) fn of_body(version: Version) -> Charge {
+        if version == Version::HTTP_2 {
+            Charge { charged: None, free: 0 }
+        } else {
+            Charge::default()
+        }
+    }
+
+    /// For a request with this head. `None` over HTTP/1.1, where it lies in the connection's only buffer.
     ///
     /// # Errors
-    /// 503: all bodies together would take more than they may. A retry helps.
+    /// As [`raise`](Self::raise).
+    pub(crate) fn of_head(
+        memory: &BodyMemory,
+        version: Version,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Option<Box<Charge>>, Box<Problem>> {
+        if version != Version::HTTP_2 {
+            return Ok(None);
+        }
+        let mut charge = Box::new(Charge::of_body(version));
+        let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+        let fields: usize = fields.map(|bytes| bytes + FIELD_BYTES).sum();
+        let path = uri.path_and_query().map_or(0, |path| path.as_str().len());
+        charge.raise(memory, STREAM_BYTES + path + fields)?;
+        Ok(Some(charge))
+    }
+
+    /// Counts the memory as `bytes`.
+    ///
+    /// # Errors
+    /// 503: all bodies and answers together would take more than they may. A retry helps.
     pub(crate) fn raise(&mut self, memory: &BodyMemory, bytes: usize) -> Result<(), Box<Problem>> {
-        let charged = self.0.as_ref().map_or(0, |(_, charged)| *charged);
-        if bytes <= FREE_BYTES.max(charged) {
+        let charged = self.charged.as_ref().map_or(0, |(_, charged)| *charged);
+        if bytes <= self.free.max(charged) {
             return Ok(());
         }
         let more = (bytes - charged) as i64;
         let counter = &memory.stats.body_bytes;
         if counter.fetch_add(more, Relaxed) + more > memory.limit as i64 {
             counter.fetch_sub(more, Relaxed);
+            memory.stats.refusals.count(Refused::BodyMemory);
             return Err(problem::OVERLOADED
-                .because("bodies being received take all the memory they may")
+                .because(
+                    "bodies being received and answers being sent take all the memory they may",
+                )
                 .limit(memory.limit as u64));
         }
-        self.0.get_or_insert_with(|| (memory.clone(), 0)).1 = bytes;
+        self.charged.get_or_insert_with(|| (memory.clone(), 0)).1 = bytes;
         Ok(())
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        if let Some((memory, charged)) = &self.0 {
+        if let Some((memory, charged)) = &self.charged {
             memory.stats.body_bytes.fetch_sub(*charged as i64, Relaxed);
         }
+    }
+}
+
+/// The bytes of an answer, charged until they are sent: a client that does not read them must not
+/// make memory out of small requests.
+///
+/// # Errors
+/// As [`Charge::raise`].
+pub(crate) fn charged(
+    memory: &BodyMemory,
+    version: Version,
+    bytes: Bytes,
+) -> Result<Bytes, Box<Problem>> {
+    /// Bytes that give their charge back when the last of them is gone.
+    struct Held(Bytes, #[allow(dead_code)] Charge);
+
+    impl AsRef<[u8]> for Held {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    let free = if version == Version::HTTP_2 { FREE_OF_STREAM_BYTES } else { FREE_BYTES };
+    if bytes.len() <= free {
+        return Ok(bytes);
+    }
+    let mut charge = Charge { charged: None, free };
+    charge.raise(memory, bytes.len())?;
+    Ok(Bytes::from_owner(Held(bytes, charge)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(limit: usize) -> (BodyMemory, Arc<Stats>) {
+        let stats = Arc::new(Stats::new(1, 1, 0));
+        (BodyMemory::new(&stats, limit), stats)
+    }
+
+    fn held(stats: &Stats) -> i64 {
+        stats.body_bytes.load(Relaxed)
+    }
+
+    #[test]
+    fn an_answer_is_charged_until_its_last_byte_is_gone() {
+        let (memory, stats) = memory(50_000);
+        let answer = |bytes: usize| charged(&memory, Version::HTTP_11, vec![7; bytes].into());
+        let mut large = answer(40_000).unwrap();
+        assert_eq!(held(&stats), 40_000);
+        let first = large.split_to(10);
+        assert!(answer(20_000).is_err());
+        assert_eq!(stats.refusals.of(Refused::BodyMemory), 1);
+        drop(large);
+        assert_eq!(held(&stats), 40_000, "some of it is still on its way");
+        drop(first);
+        assert_eq!(held(&stats), 0);
+        let small: Vec<Bytes> = (0..10).map(|_| answer(FREE_BYTES).unwrap()).collect();
+        assert_eq!(held(&stats), 0, "small ones are free: {}", small.len());
+    }
+
+    #[test]
+    fn every_stream_of_a_connection_of_many_is_charged() {
+        let (memory, stats) = memory(10_000);
+        let uri = Uri::from_static("/v1/head");
+        let mut headers = HeaderMap::new();
+        headers.insert("x-long", "y".repeat(1_000).parse().unwrap());
+        let head = |version| Charge::of_head(&memory, version, &uri, &headers);
+        let one = head(Version::HTTP_11).unwrap();
+        assert_eq!(held(&stats), 0);
+        let two = head(Version::HTTP_2).unwrap();
+        let expected = STREAM_BYTES + "/v1/head".len() + "x-long".len() + 1_000 + FIELD_BYTES;
+        assert_eq!(held(&stats), expected as i64);
+        assert!(head(Version::HTTP_2).is_err());
+        let mut body = Charge::of_body(Version::HTTP_2);
+        body.raise(&memory, 100).unwrap();
+        let answer = charged(&memory, Version::HTTP_2, vec![7; 600].into()).unwrap();
+        assert_eq!(held(&stats), expected as i64 + 700);
+        drop((one, two, body, answer));
+        assert_eq!(held(&stats), 0);
     }
 }

@@ -95,7 +95,7 @@ enum Stop {
 impl Bulk {
     async fn read_lines(&mut self, body: &mut Body) -> Result<(), Stop> {
         let mut rest: Vec<u8> = Vec::new();
-        while let Some(chunk) = body.chunk().await.map_err(Stop::Input)? {
+        while let Some(chunk) = body.piece().await.map_err(Stop::Input)? {
             let mut chunk = &chunk[..];
             while let Some(end) = chunk.iter().position(|&b| b == b'\n') {
                 let (line, after) = (&chunk[..end], &chunk[end + 1..]);

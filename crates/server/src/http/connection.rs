@@ -1,10 +1,12 @@
 //! hyper under the handlers: HTTP/1.1 and HTTP/2 on one port, one watch over each
 //! connection instead of a timer for each request.
 
+use super::body_memory::Charge;
 use super::counted::Counted;
 use super::dispatch::dispatch;
 use super::stream::{Chunks, Polled};
 use super::{Body, Content, Shell, Source};
+use crate::limits::{Payer, Refused, SharedBucket};
 use crate::stats;
 use bytes::Bytes;
 use hyper::body::{Frame, Incoming, SizeHint};
@@ -22,13 +24,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-
-/// What a connection beyond the limit is told.
-pub(crate) const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
-Retry-After: 1\r\n\
-Content-Length: 0\r\n\
-Connection: close\r\n\
-\r\n";
 
 /// What happened on a connection, for the watch over it.
 #[derive(Default)]
@@ -148,6 +143,7 @@ impl<S: AsyncWrite + Unpin> Write for Watched<S> {
 struct Outgoing {
     content: Content,
     _in_flight: InFlight,
+    _held: Option<Box<Charge>>,
 }
 
 impl hyper::body::Body for Outgoing {
@@ -193,6 +189,7 @@ async fn serve_request(
     peer: Option<IpAddr>,
     shell: Arc<Shell>,
     activity: Arc<Activity>,
+    connection: Option<Arc<SharedBucket>>,
 ) -> Result<hyper::Response<Outgoing>, Infallible> {
     let in_flight = InFlight::new(&activity, &shell);
     if request.version() == hyper::Version::HTTP_2 {
@@ -204,19 +201,24 @@ async fn serve_request(
     let request = super::Request {
         client: shell.link_settings.proxies.client(peer, forwarded),
         principal: shell.access.nobody(),
+        connection,
+        payer: Payer::default(),
         method: parts.method,
         uri: parts.uri,
         version: parts.version,
         headers: parts.headers,
         peer,
-        body: Body::new(Source::Incoming(incoming), &shell),
+        body: Body::new(Source::Incoming(incoming), &shell, parts.version),
         param: String::new(),
         log_name: String::new(),
         log: None,
     };
     let answer = dispatch(shell, request).await;
-    let mut response =
-        hyper::Response::new(Outgoing { content: answer.content, _in_flight: in_flight });
+    let mut response = hyper::Response::new(Outgoing {
+        content: answer.content,
+        _in_flight: in_flight,
+        _held: answer.held,
+    });
     *response.status_mut() = hyper::StatusCode::from_u16(answer.status).unwrap_or_default();
     let headers = response.headers_mut();
     if !answer.content_type.is_empty() {
@@ -244,8 +246,9 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let activity = Arc::new(Activity::default());
     let io = TokioIo::new(Counted::new(stream, &shell.stats));
     let io = Watched { io, read, activity: Arc::clone(&activity) };
+    let rate = shell.limits.of_connection();
     let service = service_fn(|request| {
-        serve_request(request, peer, Arc::clone(&shell), Arc::clone(&activity))
+        serve_request(request, peer, Arc::clone(&shell), Arc::clone(&activity), rate.clone())
     });
     let builder = builder(&shell);
     let mut connection = std::pin::pin!(builder.serve_connection(io, service));
@@ -260,7 +263,12 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
             () = tokio::time::sleep(watch.tick) => match watch.look(&activity) {
                 Verdict::Fine => {}
                 Verdict::Idle => connection.as_mut().graceful_shutdown(),
-                Verdict::Stuck => return,
+                Verdict::Stuck(refused) => {
+                    if let Some(refused) = refused {
+                        shell.stats.refusals.count(refused);
+                    }
+                    return;
+                }
             },
             _ = stopping.wait_for(|&stopping| stopping), if !told_to_end => {
                 told_to_end = true;
@@ -296,8 +304,8 @@ enum Verdict {
     Fine,
     /// Nothing asked for long: end politely.
     Idle,
-    /// The client neither sends what it began nor reads what it asked for.
-    Stuck,
+    /// The client does not send what it began, or does not read what it asked for, or does not go.
+    Stuck(Option<Refused>),
 }
 
 /// Looks at a connection every `tick` and remembers what it saw.
@@ -346,11 +354,13 @@ impl Watch {
         let blocked = activity.blocked.load(Relaxed) && written == self.written;
         self.written = written;
         self.blocked_for = if blocked { self.blocked_for + self.tick } else { Duration::ZERO };
-        if self.partial_for >= self.header || self.blocked_for >= self.write {
-            Verdict::Stuck
+        if self.partial_for >= self.header {
+            Verdict::Stuck(Some(Refused::SlowHead))
+        } else if self.blocked_for >= self.write {
+            Verdict::Stuck(Some(Refused::SlowReader))
         } else if self.quiet_for >= self.idle {
             // Polite first; a client that does not go is cut one idle time later.
-            if self.quiet_for >= 2 * self.idle { Verdict::Stuck } else { Verdict::Idle }
+            if self.quiet_for >= 2 * self.idle { Verdict::Stuck(None) } else { Verdict::Idle }
         } else {
             Verdict::Fine
         }
@@ -381,7 +391,7 @@ mod tests {
         let (mut watch, activity) = (watch(), Activity::default());
         activity.read.store(1, Relaxed);
         assert_eq!(watch.look(&activity), Verdict::Fine);
-        assert_eq!(watch.look(&activity), Verdict::Stuck);
+        assert_eq!(watch.look(&activity), Verdict::Stuck(Some(Refused::SlowHead)));
     }
 
     #[test]
@@ -399,6 +409,9 @@ mod tests {
         activity.in_flight.store(1, Relaxed);
         activity.blocked.store(true, Relaxed);
         let looks: Vec<_> = (0..3).map(|_| watch.look(&activity)).collect();
-        assert_eq!(looks, [Verdict::Fine, Verdict::Fine, Verdict::Stuck]);
+        assert_eq!(
+            looks,
+            [Verdict::Fine, Verdict::Fine, Verdict::Stuck(Some(Refused::SlowReader))]
+        );
     }
 }

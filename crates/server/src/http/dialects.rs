@@ -49,7 +49,7 @@ pub(crate) async fn get_read(shell: Arc<Shell>, request: Request) -> Answer {
     };
     let options = params.one("options")?.filter(|text| !text.is_empty()).unwrap_or("{}");
     let wanted = dialect_options(options, query)?;
-    read::read(&shell, request.log()?, wanted, Format::Array).await
+    read::read(&shell, &request, wanted, Format::Array).await
 }
 
 /// Counts events and remembers the last.
@@ -72,7 +72,7 @@ pub(crate) async fn post_read(shell: Arc<Shell>, mut request: Request) -> Answer
     let (query, after) =
         wire::document(&body, read_read).map_err(|fault| of_fault(&fault, &body))?;
     let nothing = Count { events: 0, last: 0 };
-    let (count, head) = fold(&shell, request.log()?, &query, after, nothing).await?;
+    let (count, head) = fold(&shell, &request, &query, after, nothing).await?;
     let mut out = took(&shell, started_us);
     out.extend_from_slice(b",\"numberOfMatchingEvents\":");
     push_u64(&mut out, count.events);
@@ -129,7 +129,7 @@ pub(crate) async fn project(shell: Arc<Shell>, mut request: Request) -> Answer {
         wire::document(&body, read_project).map_err(|fault| of_fault(&fault, &body))?;
     let union = union(&projectors)?;
     let projectors = Projectors(projectors);
-    let (folded, head) = fold(&shell, request.log()?, &union, after, projectors).await?;
+    let (folded, head) = fold(&shell, &request, &union, after, projectors).await?;
     let projectors = folded.0;
     let mut out = took(&shell, started_us);
     out.extend_from_slice(b",\"states\":{");

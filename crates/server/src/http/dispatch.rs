@@ -1,67 +1,107 @@
 //! From a request to its answer: finds the route and the log, calls the handler,
 //! and puts on every answer what every answer carries.
 
+use super::allowance;
+use super::body_memory::Charge;
 use super::params::percent_decode;
 use super::problem::{self, Problem};
+use super::record::{Asked, Way};
 use super::routes::{Found, Lookup, Route, Router, Scope, TABLE};
 use super::security::{self, Transport};
 use super::{Answer, Content, Request, Response, Shell, cors, links};
 use crate::access::{Needs, SYSTEM_LOG};
+use crate::limits::{Payer, Refused};
 use crate::node::is_name;
 use hyper::{Method, Version};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use wellspring_log::Log;
 use wellspring_views::access::Role;
 
 /// Answers a request, whatever it is.
 pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
-    let started_us = shell.clock.monotonic_us();
-    let (method, uri) = (request.method.clone(), request.uri.clone());
-    let request_id = request_id(&shell, &request);
     let page = cors::Asked::of(&request);
-    let http_10 = request.version < Version::HTTP_11;
-    let (route, log, answer) = run(&shell, request).await;
+    let asked = Asked::of(&shell, &request);
+    let version = request.version;
+    let held = Charge::of_head(&shell.body_memory, version, &request.uri, &request.headers);
+    let (Ran { way, log, payer, answer }, held) = match held {
+        Ok(held) => (run(&shell, request).await, held),
+        Err(problem) => (Ran::refused(&request, Payer::default(), Err(problem)), None),
+    };
     let mut response = answer.unwrap_or_else(Response::from);
-    if http_10 && matches!(response.content, Content::Stream(_)) {
+    response.held = held;
+    if version < Version::HTTP_11 && matches!(response.content, Content::Stream(_)) {
         // Without chunks a stream that was cut looks like one that ended.
         response = problem::NEEDS_HTTP_11.because("ask for this over HTTP/1.1 or HTTP/2").into();
     }
     if let (None, Some(log)) = (response.position, &log) {
         response.position = Some(log.head());
     }
+    response.pay_by(payer);
     let transport = if shell.tls.is_some() { Transport::Tls } else { Transport::Plain };
     security::put_on(&mut response, transport);
     if let Some(cors) = &shell.cors {
-        cors.put_on(&mut response, &page, route);
+        cors.put_on(&mut response, &page, way.route);
     }
-    let took_us = shell.clock.monotonic_us().saturating_sub(started_us);
-    shell.stats.answered(route, response.status, took_us);
-    let (path, status) = (uri.path(), response.status);
-    if shell.config.access_log {
-        tracing::info!(target: "access", %method, path, status, took_us, request_id);
-    } else {
-        tracing::debug!(target: "access", %method, path, status, took_us, request_id);
-    }
-    response.with("x-request-id", request_id)
+    asked.answered(&shell, &way, response)
 }
 
-async fn run(shell: &Arc<Shell>, mut request: Request) -> (usize, Option<Log>, Answer) {
-    let found = match find(shell, &request) {
-        Ok(found) => found,
-        Err(answer) => return (TABLE.len(), None, answer),
+/// What a request came to.
+struct Ran {
+    way: Way,
+    log: Option<Log>,
+    /// Who is charged for the answer.
+    payer: Payer,
+    answer: Answer,
+}
+
+impl Ran {
+    /// Answered before a route was found.
+    fn refused(request: &Request, payer: Payer, answer: Answer) -> Ran {
+        let principal = Arc::clone(&request.principal);
+        let way = Way { route: TABLE.len(), log_name: String::new(), principal };
+        Ran { way, log: None, payer, answer }
+    }
+}
+
+async fn run(shell: &Arc<Shell>, mut request: Request) -> Ran {
+    let within = allowance::of_client(shell, &mut request);
+    let (found, refused) = match (find(shell, &request), within) {
+        (Ok(found), within) => (found, within.err()),
+        (Err(answer), within) => {
+            let answer = within.map_or_else(Err, |()| answer);
+            return Ran::refused(&request, request.payer.clone(), answer);
+        }
     };
     let route = &TABLE[found.route];
-    let prepared = match name(&mut request, &found) {
-        Ok(()) => prepare(shell, &mut request, route).await,
+    let prepared = match (refused, name(&mut request, &found)) {
+        (None, Ok(())) => prepare(shell, &mut request, route).await,
+        (Some(problem), _) | (_, Err(problem)) => Err(problem),
+    };
+    let log_name = log_of(route, &request).unwrap_or_default().to_owned();
+    let way = Way { route: found.route, log_name, principal: Arc::clone(&request.principal) };
+    let (payer, log) = (request.payer.clone(), request.log.clone());
+    let answer = match prepared {
+        Ok(()) => {
+            let version = request.version;
+            let answer = (route.handler)(Arc::clone(shell), request).await;
+            answer.and_then(|response| allowance::of_memory(shell, route, version, response))
+        }
         Err(problem) => Err(problem),
     };
-    if let Err(problem) = prepared {
-        return (found.route, None, Err(in_words_of(route.scope, problem)));
+    let answer = answer.map_err(|problem| in_words_of(route.scope, problem));
+    // Whether they came with the request or in its body.
+    if matches!(&answer, Err(problem) if std::ptr::eq(problem.kind, &problem::TOO_MANY_LOGINS)) {
+        shell.stats.refusals.count(Refused::Login);
     }
-    let log = request.log.clone();
-    let answer = (route.handler)(Arc::clone(shell), request).await;
-    (found.route, log, answer.map_err(|problem| in_words_of(route.scope, problem)))
+    Ran { way, log, payer, answer }
+}
+
+/// Name of the log that a request is about, if its route is about one.
+fn log_of<'a>(route: &Route, request: &'a Request) -> Option<&'a str> {
+    match route.scope {
+        Scope::Node => route.path.ends_with("{log}").then_some(&*request.param),
+        _ => Some(&*request.log_name),
+    }
 }
 
 /// A problem as the clients of a route expect it.
@@ -105,14 +145,11 @@ fn name(request: &mut Request, found: &Found) -> Result<(), Box<Problem>> {
 /// Lets the request in if it may, and finds the log it is about. In this order: who may not learn
 /// of a log is not told whether there is one.
 async fn prepare(shell: &Shell, request: &mut Request, route: &Route) -> Result<(), Box<Problem>> {
-    let log = match route.scope {
-        Scope::Node => route.path.ends_with("{log}").then_some(&request.param),
-        _ => Some(&request.log_name),
-    };
-    let log = log.map(String::as_str);
+    let log = log_of(route, request);
     let admitted = shell.access.admit(&request.headers, request.client, route.needs, log).await;
     let is_kept = log == Some(SYSTEM_LOG) && route.needs > Needs::Role(Role::Reader);
     request.principal = admitted?;
+    allowance::of_account(shell, request)?;
     if is_kept {
         let detail = "the system log keeps accounts and what was done; it can be read, and the \
                       server alone writes it";
@@ -125,13 +162,4 @@ async fn prepare(shell: &Shell, request: &mut Request, route: &Route) -> Result<
         request.log()?;
     }
     Ok(())
-}
-
-/// The client's own id for the request if it is fit to be logged, else a new one.
-fn request_id(shell: &Shell, request: &Request) -> String {
-    let fit = |id: &&str| (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
-    match request.header("x-request-id").filter(fit) {
-        Some(id) => id.to_owned(),
-        None => format!("{:016x}", shell.request_ids.fetch_add(1, Relaxed)),
-    }
 }

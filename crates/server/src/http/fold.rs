@@ -1,11 +1,11 @@
 //! Folding a whole read into something small: short reads on the serving thread,
 //! long ones elsewhere in slices, so that a client that has gone stops its work.
 
-use super::Shell;
 use super::problem::{self, Problem};
 use super::read::{elsewhere, is_dear, long_read};
+use super::{Request, Shell};
 use std::sync::Arc;
-use wellspring_log::{Clock, Events, Log, ReadError, ReadOptions, RecordView};
+use wellspring_log::{Clock, Events, ReadError, ReadOptions, RecordView};
 use wellspring_types::{Position, Query};
 
 /// What a fold may cost on a serving thread: events and time.
@@ -25,31 +25,34 @@ pub(crate) trait Folding: Send + 'static {
     }
 }
 
-/// Folds all events that match after a position; gives also the position the result reflects.
+/// Folds all events of the request's log that match after a position; gives also the position the result reflects.
 /// Bounded in time; over it, a problem and not a part of the answer.
 pub(crate) async fn fold<F: Folding>(
     shell: &Arc<Shell>,
-    log: &Log,
+    request: &Request,
     query: &Query,
     after: Option<Position>,
     into: F,
 ) -> Result<(F, Position), Box<Problem>> {
+    let reads = request.payer.reads()?;
+    let log = request.log()?;
     let snapshot = log.snapshot();
     let head = snapshot.head();
     let events = snapshot.read(query, ReadOptions { after, ..ReadOptions::default() });
     let mut state = (events, into);
     let clock = Arc::clone(&shell.clock);
     let started_us = clock.monotonic_us();
-    if !is_dear(log, query, after) && slice(&mut state, &*clock, SHORT_EVENTS, SHORT_US)? {
+    let mut short = || reads.timed(|| slice(&mut state, &*clock, SHORT_EVENTS, SHORT_US));
+    if !is_dear(log, query, after) && short()? {
         return Ok((state.1, head));
     }
     let _permit = long_read(shell)?;
     let limit_ms = shell.config.max_fold_ms;
     loop {
-        let clock = Arc::clone(&shell.clock);
+        let (clock, reads) = (Arc::clone(&shell.clock), reads.clone());
         let done;
         (state, done) = elsewhere(move || {
-            let done = slice(&mut state, &*clock, u64::MAX, SLICE_US);
+            let done = reads.timed(|| slice(&mut state, &*clock, u64::MAX, SLICE_US));
             (state, done)
         })
         .await?;

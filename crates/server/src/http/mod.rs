@@ -4,6 +4,7 @@
 
 pub(crate) mod access;
 mod admin;
+mod allowance;
 mod append;
 pub(crate) mod body;
 pub(crate) mod body_memory;
@@ -25,6 +26,7 @@ pub(crate) mod params;
 pub(crate) mod problem;
 mod project;
 mod read;
+mod record;
 pub(crate) mod routes;
 mod security;
 mod stream;
@@ -35,13 +37,15 @@ pub(crate) mod wire;
 pub(crate) use body::{Body, Source};
 
 use crate::access::{Gate, Principal};
+use crate::audit::{Audit, Caller};
 use crate::config::Config;
+use crate::limits::{Limits, Payer, SharedBucket};
 use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
 use crate::node::Node;
 use crate::stats::Stats;
 use crate::tls::Tls;
-use body_memory::BodyMemory;
+use body_memory::{BodyMemory, Charge};
 use bytes::Bytes;
 use cors::Cors;
 use hyper::header::HeaderMap;
@@ -79,8 +83,12 @@ pub(crate) struct Shell {
     pub(crate) node: Node,
     /// Who may do what.
     pub(crate) access: Arc<Gate>,
+    /// Keeps who did what.
+    pub(crate) audit: Audit,
     /// The figures.
     pub(crate) stats: Arc<Stats>,
+    /// How much anybody may have of the server.
+    pub(crate) limits: Arc<Limits>,
     /// What bodies being received may take of memory.
     pub(crate) body_memory: BodyMemory,
     /// The settings of links.
@@ -122,10 +130,12 @@ impl Shell {
         Arc::new(Shell {
             node,
             access: Arc::new(Gate::open(&config, Arc::clone(&clock), accounts).unwrap()),
+            limits: Arc::new(Limits::of(&config, &stats, &clock).unwrap()),
             link_settings: LinkSettings::of(&config).unwrap(),
             tls: Tls::open(&config).unwrap(),
             cors: Cors::of(&config).unwrap(),
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
+            audit: Audit::new(config.audit),
             stats,
             stopping: watch::channel(false).1,
             long_reads: Arc::new(Semaphore::new(config.max_long_reads)),
@@ -155,6 +165,10 @@ pub(crate) struct Request {
     pub(crate) client: Option<IpAddr>,
     /// Whom it is from.
     pub(crate) principal: Arc<Principal>,
+    /// What its connection has left, if that is limited.
+    pub(crate) connection: Option<Arc<SharedBucket>>,
+    /// Who is charged for it.
+    pub(crate) payer: Payer,
     /// Its body, not yet read.
     pub(crate) body: Body,
     /// The decoded variable part of the path that is not the log's name.
@@ -166,6 +180,12 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Charges it to somebody from now on.
+    pub(crate) fn pay_by(&mut self, payer: Payer) {
+        self.body.pay_by(payer.clone());
+        self.payer = payer;
+    }
+
     /// A header's value, if it is there and text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -200,8 +220,12 @@ pub(crate) struct Response {
     pub(crate) headers: Vec<(&'static str, String)>,
     /// The position it reflects, where a log is involved.
     pub(crate) position: Option<Position>,
+    /// Who it is for if the gate did not tell, for the audit alone.
+    pub(crate) caller: Option<Caller>,
     /// Its content.
     pub(crate) content: Content,
+    /// What its request is charged of memory until it has been handed over.
+    pub(crate) held: Option<Box<Charge>>,
 }
 
 impl Response {
@@ -212,7 +236,9 @@ impl Response {
             content_type: JSON,
             headers: Vec::new(),
             position: None,
+            caller: None,
             content: Content::Full(document.into()),
+            held: None,
         }
     }
 
@@ -225,7 +251,15 @@ impl Response {
     pub(crate) fn stream(content_type: &'static str, chunks: stream::Chunks) -> Response {
         let content = Content::Stream(chunks);
         let headers = vec![("cache-control", "no-store".to_owned())];
-        Response { status: 200, content_type, headers, position: None, content }
+        Response { content_type, headers, content, ..Response::json(200, "") }
+    }
+
+    /// Charges its content to somebody: what there is of it now, what comes as it goes.
+    fn pay_by(&mut self, payer: Payer) {
+        match &mut self.content {
+            Content::Full(bytes) => payer.bytes(bytes.len()),
+            Content::Stream(chunks) => chunks.pay_by(payer),
+        }
     }
 
     /// The same answer, reflecting `position`.
@@ -247,6 +281,12 @@ impl Response {
         }
     }
 
+    /// The same answer, to somebody who has just said who he is.
+    pub(crate) fn told_to(mut self, caller: Caller) -> Response {
+        self.caller = Some(caller);
+        self
+    }
+
     /// The same answer with one more header.
     pub(crate) fn with(mut self, name: &'static str, value: String) -> Response {
         self.headers.push((name, value));
@@ -259,6 +299,7 @@ impl From<Box<Problem>> for Response {
         let mut response = Response {
             content_type: "application/problem+json",
             position: problem.position,
+            caller: problem.caller.clone(),
             ..Response::json(problem.kind.status, problem.to_json())
         };
         if let Some(seconds) = problem.retry_after_s() {

@@ -1,6 +1,7 @@
 //! Every error a client can get, in one table, and the one place where the log's
 //! errors become answers (RFC 9457).
 
+use crate::audit::Caller;
 use crate::http::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
 use wellspring_log::{AppendError, LeaseError, ReadError};
 use wellspring_types::{Conflict, Invalid, Position, Reason};
@@ -87,6 +88,10 @@ kinds! {
     KEY_REUSED 422 "idempotency-key-reused" "The idempotency key was used with another body" Retry::No;
     ALIAS_RESERVED 422 "alias-reserved" "The alias is reserved" Retry::No;
     TOO_MANY_LOGINS 429 "too-many-logins" "Too many logins" Retry::Seconds(1);
+    TOO_MANY_REQUESTS 429 "too-many-requests" "Requests come too fast" Retry::Seconds(1);
+    TOO_MANY_BYTES 429 "too-many-bytes" "Bodies and answers are too many bytes" Retry::Seconds(1);
+    READS_TOO_COSTLY 429 "reads-too-costly" "Reads take too much of the server's time" Retry::Seconds(1);
+    TOO_MANY_SUBSCRIPTIONS 429 "too-many-subscriptions" "One client has too many subscriptions" Retry::Seconds(1);
     TOO_MANY_LINKS 429 "too-many-links" "One client made too many links" Retry::Seconds(1);
     TOO_MANY_LEASES 429 "too-many-leases" "There are too many leases" Retry::Seconds(1);
     INGEST_FULL 429 "ingest-full" "As much is waiting to be stored as may be" Retry::Seconds(1);
@@ -98,6 +103,7 @@ kinds! {
     CODES_EXHAUSTED 503 "codes-exhausted" "Every code there can be is taken" Retry::No;
     TOO_COSTLY 503 "too-costly" "The read costs more than it may" Retry::No;
     OVERLOADED 503 "overloaded" "The server has too much to do" Retry::Seconds(1);
+    TOO_MANY_CONNECTIONS 503 "too-many-connections" "There are too many connections" Retry::Seconds(1);
     VIEW_NOT_READY 503 "view-not-ready" "A view does not answer yet" Retry::Seconds(1);
     NOT_YET 503 "not-yet" "The position has not been reached" Retry::Same;
     STORAGE_FULL 503 "storage-full" "No room left on the device" Retry::Seconds(30);
@@ -120,6 +126,8 @@ pub(crate) struct Problem {
     pub(crate) allow: Option<String>,
     /// The position the answer reflects, where a log was involved.
     pub(crate) position: Option<Position>,
+    /// Who is told, for the audit alone.
+    pub(crate) caller: Option<Caller>,
 }
 
 impl Kind {
@@ -134,11 +142,18 @@ impl Kind {
             more: Vec::new(),
             allow: None,
             position: None,
+            caller: None,
         })
     }
 }
 
 impl Problem {
+    /// Says who is told, for the audit alone.
+    pub(crate) fn told_to(mut self: Box<Problem>, caller: Caller) -> Box<Problem> {
+        self.caller = Some(caller);
+        self
+    }
+
     /// Names the field at fault.
     pub(crate) fn field(mut self: Box<Problem>, field: impl Into<String>) -> Box<Problem> {
         self.field = Some(field.into()).filter(|f| !f.is_empty());

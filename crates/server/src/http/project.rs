@@ -19,7 +19,7 @@ pub(crate) async fn project(shell: Arc<Shell>, mut request: Request) -> Answer {
     let log = request.log()?;
     freshen(&request, &params, log).await?;
     let (query, after) = (projections.union_query(), projections.after());
-    let (folded, head) = fold(&shell, log, &query, after, Running(projections)).await?;
+    let (folded, head) = fold(&shell, &request, &query, after, Running(projections)).await?;
     let answer = folded.0.finish(head).map_err(of_error)?;
     Ok(Response::json(200, answer).at(head))
 }

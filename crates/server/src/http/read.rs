@@ -10,6 +10,7 @@ use super::problem::{self, Problem, of_fault};
 use super::stream::{self, Producer};
 use super::wire::{self, Style, missing, once, push_event, push_tags, rule, unknown};
 use super::{Answer, JSON, MAX_PAGE_EVENTS, NDJSON, Request, Response, SSE, Shell, subscribe};
+use crate::limits::{Reads, Refused};
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use wellspring_log::{Events, Log, Order, ReadError, ReadOptions, RecordView, Snapshot};
@@ -143,21 +144,28 @@ async fn answer(shell: Arc<Shell>, request: Request, params: Params, wanted: Wan
     freshen(&request, &params, log).await?;
     match media {
         SSE => subscribe::subscribe(shell, &request, wanted),
-        NDJSON => read(&shell, log, wanted, Format::Lines).await,
+        NDJSON => read(&shell, &request, wanted, Format::Lines).await,
         _ => {
             let limit = page_limit(wanted.limit, DEFAULT_LIMIT, MAX_PAGE_EVENTS)?;
-            read(&shell, log, Wanted { limit: Some(limit), ..wanted }, Format::Page).await
+            read(&shell, &request, Wanted { limit: Some(limit), ..wanted }, Format::Page).await
         }
     }
 }
 
-/// Reads what is wanted from the log as it is now.
-pub(crate) async fn read(shell: &Arc<Shell>, log: &Log, wanted: Wanted, format: Format) -> Answer {
+/// Reads what is wanted from the request's log as it is now.
+pub(crate) async fn read(
+    shell: &Arc<Shell>,
+    request: &Request,
+    wanted: Wanted,
+    format: Format,
+) -> Answer {
+    let reads = request.payer.reads()?;
+    let log = request.log()?;
     let snapshot = log.snapshot();
     let head = snapshot.head();
     let low = wanted.after.filter(|_| wanted.order == Order::Ascending);
     let dear = is_dear(log, &wanted.query, low);
-    let mut reading = Reading::new(shell, &snapshot, wanted, format);
+    let mut reading = Reading::new(shell, reads, &snapshot, wanted, format);
     let mut out = Vec::with_capacity(4 << 10);
     let content_type = if format == Format::Lines { NDJSON } else { JSON };
     if !dear && reading.fill(&mut out, SHORT)? {
@@ -198,6 +206,7 @@ pub(crate) fn is_dear(log: &Log, query: &Query, after: Option<Position>) -> bool
 pub(crate) fn long_read(shell: &Shell) -> Result<OwnedSemaphorePermit, Box<Problem>> {
     Arc::clone(&shell.long_reads).try_acquire_owned().map_err(|_| {
         let limit = shell.config.max_long_reads;
+        shell.stats.refusals.count(Refused::LongRead);
         problem::OVERLOADED
             .because(format!("{limit} long reads are under way, the most at a time"))
             .limit(limit as u64)
@@ -223,8 +232,9 @@ async fn pump(
     if producer.send(first).await.is_err() {
         return;
     }
+    let payer = reading.reads.payer().clone();
     // Room is waited for before a buffer is filled, not after.
-    while producer.ready().await.is_ok() {
+    while producer.ready().await.is_ok() && producer.paid(&payer).await.is_ok() {
         let piece = elsewhere(move || {
             let mut out = Vec::with_capacity(PIECE.bytes + (16 << 10));
             let done = reading.fill(&mut out, PIECE);
@@ -261,10 +271,17 @@ struct Reading {
     written: u64,
     last: Position,
     begun: bool,
+    reads: Reads,
 }
 
 impl Reading {
-    fn new(shell: &Shell, snapshot: &Snapshot, wanted: Wanted, format: Format) -> Reading {
+    fn new(
+        shell: &Shell,
+        reads: Reads,
+        snapshot: &Snapshot,
+        wanted: Wanted,
+        format: Format,
+    ) -> Reading {
         // A page looks one event further, so that `next` is null exactly at the end.
         let ahead = u64::from(format == Format::Page);
         let options = ReadOptions {
@@ -283,11 +300,17 @@ impl Reading {
             written: 0,
             last: 0,
             begun: false,
+            reads,
         }
     }
 
     /// Writes events until they or the budget end; true if the answer is complete.
     fn fill(&mut self, out: &mut Vec<u8>, budget: Budget) -> Result<bool, ReadError> {
+        let reads = self.reads.clone();
+        reads.timed(|| self.write(out, budget))
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>, budget: Budget) -> Result<bool, ReadError> {
         if !std::mem::replace(&mut self.begun, true) {
             out.extend_from_slice(match self.format {
                 Format::Page => b"{\"events\":[",
@@ -375,6 +398,7 @@ fn push_line(out: &mut Vec<u8>, event: &RecordView<'_>) {
 
 /// `GET /v1/events/{position}`.
 pub(crate) async fn get_event(_shell: Arc<Shell>, request: Request) -> Answer {
+    let reads = request.payer.reads()?;
     let digits = request.param.bytes().all(|b| b.is_ascii_digit());
     let Ok(position) = request
         .param
@@ -387,18 +411,21 @@ pub(crate) async fn get_event(_shell: Arc<Shell>, request: Request) -> Answer {
             .field("position"));
     };
     let snapshot = fresh_snapshot(&request).await?;
-    one_event(&snapshot, position, &format!("position {position}"))
+    reads.timed(|| one_event(&snapshot, position, &format!("position {position}")))
 }
 
 /// `GET /v1/events/by-id/{uuid}`.
 pub(crate) async fn get_event_by_id(_shell: Arc<Shell>, request: Request) -> Answer {
+    let reads = request.payer.reads()?;
     let Some(id) = EventId::parse(&request.param) else {
         let detail = format!("an id is a UUID, not {:?}", request.param);
         return Err(problem::INVALID.because(detail).field("uuid"));
     };
     let snapshot = fresh_snapshot(&request).await?;
-    let position = snapshot.find_id(id)?.unwrap_or(0);
-    one_event(&snapshot, position, &format!("id {id}"))
+    reads.timed(|| {
+        let position = snapshot.find_id(id)?.unwrap_or(0);
+        one_event(&snapshot, position, &format!("id {id}"))
+    })
 }
 
 async fn fresh_snapshot(request: &Request) -> Result<Snapshot, Box<Problem>> {

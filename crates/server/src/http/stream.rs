@@ -2,6 +2,7 @@
 //! connection. A stream that is not ended on purpose was cut, and the connection
 //! is cut with it: a client can never take it for complete.
 
+use crate::limits::Payer;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
@@ -20,6 +21,7 @@ pub(crate) enum Chunk {
 pub(crate) struct Chunks {
     receiver: mpsc::Receiver<Chunk>,
     ended: bool,
+    payer: Payer,
 }
 
 /// The producing end. Dropping it without [`end`](Self::end) cuts the connection.
@@ -31,7 +33,7 @@ pub(crate) struct Gone;
 /// A stream and the end to feed it by.
 pub(crate) fn channel() -> (Producer, Chunks) {
     let (sender, receiver) = mpsc::channel(WAITING_CHUNKS);
-    (Producer(sender), Chunks { receiver, ended: false })
+    (Producer(sender), Chunks { receiver, ended: false, payer: Payer::default() })
 }
 
 impl Producer {
@@ -53,6 +55,18 @@ impl Producer {
         let _ = self.0.send(Chunk::End).await;
     }
 
+    /// Waits until somebody owes nothing: who reads for long is slowed down to what he may have.
+    ///
+    /// # Errors
+    /// The client has gone.
+    pub(crate) async fn paid(&self, payer: &Payer) -> Result<(), Gone> {
+        tokio::select! {
+            biased;
+            () = payer.solvent() => Ok(()),
+            () = self.gone() => Err(Gone),
+        }
+    }
+
     /// Waits until the client has gone.
     pub(crate) async fn gone(&self) {
         self.0.closed().await;
@@ -70,13 +84,21 @@ pub(crate) enum Polled {
 }
 
 impl Chunks {
+    /// Charges what is sent to somebody.
+    pub(crate) fn pay_by(&mut self, payer: Payer) {
+        self.payer = payer;
+    }
+
     /// The next piece.
     pub(crate) fn poll(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Polled> {
         if self.ended {
             return std::task::Poll::Ready(Polled::End);
         }
         self.receiver.poll_recv(context).map(|message| match message {
-            Some(Chunk::Bytes(bytes)) => Polled::Bytes(bytes),
+            Some(Chunk::Bytes(bytes)) => {
+                self.payer.bytes(bytes.len());
+                Polled::Bytes(bytes)
+            }
             Some(Chunk::End) => {
                 self.ended = true;
                 Polled::End

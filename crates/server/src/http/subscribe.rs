@@ -6,6 +6,7 @@ use super::read::{Wanted, elsewhere};
 use super::stream::{self, Producer};
 use super::wire::push_event;
 use super::{Answer, Request, Response, SSE, Shell};
+use crate::limits::{Reads, Refused, Subscribed};
 use crate::stats;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ struct Live {
     shell: Arc<Shell>,
     _permit: OwnedSemaphorePermit,
     _counted: stats::Subscriber,
+    _of_client: Subscribed,
 }
 
 /// Begins a subscription. `Last-Event-ID` wins over `after`: it is newer.
@@ -46,8 +48,11 @@ pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) ->
         },
     };
     let after = last.or(wanted.after).unwrap_or(0);
+    let reads = request.payer.reads()?;
+    let of_client = request.payer.subscribe()?;
     let permit = Arc::clone(&shell.subscriptions).try_acquire_owned().map_err(|_| {
         let limit = shell.config.max_subscribers;
+        shell.stats.refusals.count(Refused::Subscription);
         problem::OVERLOADED
             .because(format!("there are {limit} subscriptions, the most at a time"))
             .limit(limit as u64)
@@ -56,9 +61,9 @@ pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) ->
     let head = log.head();
     let (producer, chunks) = stream::channel();
     let counted = shell.stats.subscribe(&request.log_name);
-    let live = Live { shell, _permit: permit, _counted: counted };
-    let subscriber =
-        Subscriber { subscription: log.subscribe(wanted.query, after), log, told: after };
+    let live = Live { shell, _permit: permit, _counted: counted, _of_client: of_client };
+    let subscription = log.subscribe(wanted.query, after);
+    let subscriber = Subscriber { subscription, log, told: after, reads };
     tokio::spawn(feed(subscriber, producer, live));
     Ok(Response::stream(SSE, chunks).with("x-accel-buffering", "no".to_owned()).at(head))
 }
@@ -69,6 +74,7 @@ struct Subscriber {
     log: Log,
     /// The last id the client was told.
     told: Position,
+    reads: Reads,
 }
 
 /// Why a piece ended.
@@ -81,6 +87,11 @@ enum Piece {
 
 impl Subscriber {
     fn fill(&mut self, out: &mut Vec<u8>, wait: Duration) -> Result<Piece, ReadError> {
+        let reads = self.reads.clone();
+        reads.timed(|| self.write(out, wait))
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>, wait: Duration) -> Result<Piece, ReadError> {
         for _ in 0..PIECE_EVENTS {
             let Some(event) = self.subscription.next(wait)? else { return Ok(Piece::UpToDate) };
             self.told = event.position();
@@ -100,6 +111,7 @@ impl Subscriber {
 async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
     let heartbeat = Duration::from_millis(live.shell.config.heartbeat_ms);
     let mut stopping = live.shell.stopping.clone();
+    let payer = subscriber.reads.payer().clone();
     let mut slow = false;
     // The first bytes tell the client that the subscription stands.
     let mut out = b": wellspring\n\n".to_vec();
@@ -115,7 +127,8 @@ async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
         } else {
             subscriber.fill(&mut out, Duration::ZERO)
         };
-        if producer.send(std::mem::take(&mut out)).await.is_err() || producer.ready().await.is_err()
+        let sent = producer.send(std::mem::take(&mut out)).await;
+        if sent.is_err() || producer.ready().await.is_err() || producer.paid(&payer).await.is_err()
         {
             return;
         }

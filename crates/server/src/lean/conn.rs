@@ -3,7 +3,7 @@
 
 use super::seam::Serves;
 use super::session::{Phase, Session, Turn};
-use crate::stats::OpenConnection;
+use crate::limits::Connected;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -70,7 +70,7 @@ pub(super) struct Conn<I: Serves> {
     sent: usize,
     /// Who is at the other end, if the system told.
     pub(super) peer: Option<IpAddr>,
-    pub(super) open: OpenConnection,
+    pub(super) open: Connected,
 }
 
 impl<I: Serves> Conn<I> {
@@ -78,7 +78,7 @@ impl<I: Serves> Conn<I> {
     pub(super) fn new(
         stream: TcpStream,
         peer: Option<IpAddr>,
-        open: OpenConnection,
+        open: Connected,
         now_us: u64,
     ) -> Conn<I> {
         Conn {

@@ -34,6 +34,8 @@ pub(crate) struct Desk<I: Serves> {
     pub(crate) spare: Spare,
     /// Targets that had no room when last tried. Requests for them wait in line.
     pub(crate) full: Vec<I::Target>,
+    /// Whether requests and bytes are limited.
+    pub(crate) limited: bool,
     /// Whether the server stops.
     pub(crate) stopping: bool,
     /// Monotonic time of this turn of the loop, in µs.
@@ -49,6 +51,7 @@ impl<I: Serves> Desk<I> {
         found_ends: FoundEnds,
     ) -> Desk<I> {
         Desk {
+            limited: serving.counts_requests(),
             serving,
             limits,
             memory,

@@ -215,6 +215,15 @@ pub(super) fn code_chars(bytes: &[u8]) -> usize {
     bytes.iter().take(MAX_CODE_CHARS + 1).take_while(|b| b.is_ascii_alphanumeric()).count()
 }
 
+/// The values of `X-Forwarded-For` in a head that has been read, in their order.
+pub(super) fn forwarded(head: &[u8]) -> Vec<&[u8]> {
+    let lines = head.split(|&b| b == b'\n').skip(1);
+    let fields =
+        lines.filter_map(|line| line.split_at_checked(line.iter().position(|&b| b == b':')?));
+    let ours = fields.filter(|(name, _)| name.eq_ignore_ascii_case(b"x-forwarded-for"));
+    ours.map(|(_, value)| value[1..].trim_ascii()).collect()
+}
+
 /// The headers that mean something here.
 #[derive(Default)]
 struct Fields<'a> {

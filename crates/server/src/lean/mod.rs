@@ -15,6 +15,7 @@ mod chunked;
 mod conn;
 mod desk;
 mod head;
+mod limited;
 mod outcome;
 mod repeat;
 mod replay;
@@ -32,8 +33,8 @@ pub(crate) use bell::Bell;
 
 use crate::http::{Shell, routes};
 use crate::ingest::{Intake, Order};
+use crate::limits::Connected;
 use crate::links::Redirects;
-use crate::stats::OpenConnection;
 use answer::FoundEnds;
 use desk::Desk;
 use head::Limits;
@@ -59,7 +60,7 @@ pub(crate) struct Handover {
     /// Who is at the other end, if the system told.
     pub(crate) peer: Option<IpAddr>,
     /// Counts the connection.
-    pub(crate) open: OpenConnection,
+    pub(crate) open: Connected,
 }
 
 /// Ids of requests that are set aside for each thread, enough for a million a second for years.
@@ -68,7 +69,6 @@ const REQUEST_IDS: u64 = 1 << 48;
 /// What of the configuration the loop needs; times in µs.
 #[derive(Debug, Clone)]
 struct Settings {
-    max_connections: usize,
     access_log: bool,
     /// Of the ids for logged requests: this one and those after it are the thread's own.
     first_request_id: u64,
@@ -93,7 +93,6 @@ impl Settings {
         ]
         .map(|ms| ms.saturating_mul(1_000));
         Settings {
-            max_connections: config.max_connections,
             access_log: config.access_log,
             first_request_id: shell.request_ids.fetch_add(REQUEST_IDS, Relaxed),
             routes: [routes::index("POST", "/e"), routes::index("GET", "/{code}")],
@@ -146,12 +145,7 @@ fn worker(
     let redirects = Redirects::new(shell).map_err(io::Error::other)?;
     let ends = FoundEnds::new(config.link_referrer_policy.as_str());
     let mut desk = Desk::new(
-        Serving {
-            access: Arc::clone(&shell.access),
-            cors: shell.cors.is_some(),
-            intake,
-            redirects,
-        },
+        Serving { shell: Arc::clone(shell), intake, redirects },
         limits,
         shell.body_memory.clone(),
         ends,
@@ -163,6 +157,7 @@ fn worker(
         bell,
         settings: Settings::of(shell),
         stats: Arc::clone(&shell.stats),
+        limits: Arc::clone(&shell.limits),
         clock: Arc::clone(&shell.clock),
         stopping: shell.stopping.clone(),
         handover,

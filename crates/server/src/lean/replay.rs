@@ -4,11 +4,13 @@
 use super::answer::FoundEnds;
 use super::desk::Desk;
 use super::head::Limits;
-use super::seam::{Credentials, Redirected, Serves, Taken};
+use super::limited;
+use super::seam::{Counted, Credentials, Redirected, Serves, Taken};
 use super::session::{Session, Turn};
 use crate::http::body_memory::BodyMemory;
 use crate::http::problem::{self, Problem};
 use crate::ingest::{Media, Settled};
+use crate::limits::Purse;
 use crate::links::Visiting;
 use crate::stats::Stats;
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use std::sync::Arc;
 pub(crate) const LARGEST_BODY: usize = 600;
 
 /// An intake that remembers. What it does with a request is in the request's target.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Fake {
     /// Targets and bodies taken, codes and data of clicks, in order.
     pub(crate) taken: Vec<(String, Vec<u8>)>,
@@ -26,6 +28,8 @@ pub(crate) struct Fake {
     /// Tickets below this are settled.
     pub(crate) stored: u64,
     tickets: u64,
+    /// What is limited, if anything is.
+    limited: Option<Arc<crate::limits::Limits>>,
 }
 
 impl Serves for Fake {
@@ -51,6 +55,21 @@ impl Serves for Fake {
 
     fn holds(&self, (): &()) -> bool {
         true
+    }
+
+    fn counts_requests(&self) -> bool {
+        self.limited.is_some()
+    }
+
+    fn count(&self, request: Counted<'_, ()>) -> (Purse, Result<(), Box<Problem>>) {
+        let limits = self.limited.as_ref().expect("asked only if it counts requests");
+        limited::count(limits, &request, None)
+    }
+
+    fn charge(&self, purse: Purse, bytes: usize, now_us: u64) {
+        if let Some(limits) = &self.limited {
+            limits.charge_bytes(purse, bytes, now_us);
+        }
     }
 
     fn take(&mut self, target: &String, media: Media, body: &[u8]) -> Taken<u64> {
@@ -134,9 +153,19 @@ pub(crate) struct Trace {
 
 /// A desk with the fake at it.
 pub(crate) fn desk(limits: Limits) -> Desk<Fake> {
+    desk_of(limits, Fake::default())
+}
+
+/// The same, where requests are limited.
+#[cfg(test)]
+pub(crate) fn limited_desk(limits: Limits, limited: Arc<crate::limits::Limits>) -> Desk<Fake> {
+    desk_of(limits, Fake { limited: Some(limited), ..Fake::default() })
+}
+
+fn desk_of(limits: Limits, fake: Fake) -> Desk<Fake> {
     let stats = Arc::new(Stats::new(1, 0, 0));
     let ends = FoundEnds::new("strict-origin-when-cross-origin");
-    Desk::new(Fake::default(), limits, BodyMemory::new(&stats, 1 << 20), ends)
+    Desk::new(fake, limits, BodyMemory::new(&stats, 1 << 20), ends)
 }
 
 /// Gives a session the pieces one after another and then the end of input. Makes

@@ -23,8 +23,11 @@ impl<I: Serves> Session<I> {
     ) -> Option<usize> {
         if let Some((used, length)) = desk.repeat.find(input)
             && desk.repeat.pass.as_ref().is_some_and(|pass| desk.serving.holds(pass))
-            && let Some(order) = repeated(desk, length)
+            && let Some(mut order) = repeated(desk, length)
         {
+            if let Err(problem) = self.count(desk, &input[..used], desk.repeat.pass.as_ref()) {
+                order.what = Err(problem);
+            }
             return Some(used + self.begin(desk, order, &input[..used], &input[used..]));
         }
         if let Some((code_end, used)) = desk.visited.find(input)
@@ -70,11 +73,15 @@ impl<I: Serves> Session<I> {
                 desk.visited.remember(&head[code_end..], after, &told);
                 self.visit(desk, head, code_end, rest.is_empty())
             }
-            Reading::Order { order, used, length_at, pass } => {
+            Reading::Order { mut order, used, length_at, pass } => {
                 let (head, rest) = input.split_at(used);
+                let counted = self.count(desk, head, Some(&pass));
                 if let (Some(at), Ok(_), Expects::Nothing) = (length_at, &order.what, order.expects)
                 {
                     desk.repeat.remember(head, at, order.media, order.after, pass);
+                }
+                if let Err(problem) = counted {
+                    order.what = Err(problem);
                 }
                 Some(used + self.begin(desk, order, head, rest))
             }
@@ -109,6 +116,7 @@ impl<I: Serves> Session<I> {
         {
             let length = length as usize;
             let (body, behind) = rest.split_at(length);
+            self.charge_bytes(desk, length);
             if let Some(asking) = self.place(desk, asking, body, !behind.is_empty()) {
                 self.keep(desk, asking, body, behind.len());
             }
@@ -143,6 +151,7 @@ impl<I: Serves> Session<I> {
                 }
             };
             at += used;
+            self.charge_bytes(desk, used);
             let room = if receiving.body.len() + data.len() > receiving.most {
                 Err(body::too_large(receiving.most))
             } else {
@@ -172,9 +181,13 @@ impl<I: Serves> Session<I> {
     }
 
     /// A part of a refused body: bytes used.
-    pub(super) fn skip(&mut self, input: &[u8]) -> usize {
+    pub(super) fn skip(&mut self, desk: &Desk<I>, input: &[u8]) -> usize {
         let State::Skip { rest, allowance } = &mut self.state else { return 0 };
-        match rest.next(input) {
+        let next = rest.next(input);
+        if let (Ok((used, ..)), Some(purse)) = (&next, self.purse) {
+            desk.serving.charge(purse, *used, desk.now_us);
+        }
+        match next {
             Ok((used, _, true)) => {
                 self.state = State::IDLE;
                 used

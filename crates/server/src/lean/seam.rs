@@ -1,11 +1,15 @@
 //! What the connection loop asks of whoever takes events in and knows where links
 //! lead. A seam, so that all of HTTP can be tested at every split with no log behind it.
 
-use crate::access::{Gate, Pass, SYSTEM_LOG};
+use super::limited;
+use crate::access::{Pass, SYSTEM_LOG};
+use crate::http::Shell;
 use crate::http::problem::Problem;
 use crate::ingest::{self, Intake, Media, Settled, Ticket};
+use crate::limits::{Purse, SharedBucket};
 pub(crate) use crate::links::Redirected;
 use crate::links::{Redirects, Visiting};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use wellspring_views::access::Role;
@@ -34,6 +38,20 @@ pub(crate) struct Credentials<'a> {
     pub(crate) of_a_page: bool,
 }
 
+/// A request that is to be counted.
+pub(crate) struct Counted<'a, Pass> {
+    /// Its head.
+    pub(crate) head: &'a [u8],
+    /// The other end of its connection.
+    pub(crate) peer: Option<IpAddr>,
+    /// What its connection has left.
+    pub(crate) connection: &'a SharedBucket,
+    /// Whose it is, if that is known.
+    pub(crate) pass: Option<&'a Pass>,
+    /// Monotonic time of this turn of the loop, µs.
+    pub(crate) now_us: u64,
+}
+
 /// Takes events in and knows where links lead, for one thread.
 pub(crate) trait Serves {
     /// What a request target asks for. Cheap to clone.
@@ -54,6 +72,13 @@ pub(crate) trait Serves {
     ) -> Option<Self::Pass>;
     /// Whether what a pass was given for still holds.
     fn holds(&self, pass: &Self::Pass) -> bool;
+    /// Whether requests and bytes are limited.
+    fn counts_requests(&self) -> bool;
+    /// Takes a request out of what its connection, address and account may send; who pays for its body in
+    /// any case.
+    fn count(&self, request: Counted<'_, Self::Pass>) -> (Purse, Result<(), Box<Problem>>);
+    /// Charges bytes of a body.
+    fn charge(&self, purse: Purse, bytes: usize, now_us: u64);
     /// Takes one request's body.
     fn take(&mut self, target: &Self::Target, media: Media, body: &[u8]) -> Taken<Self::Ticket>;
     /// What has become of a request whose answer waits.
@@ -72,9 +97,7 @@ pub(crate) trait Serves {
 
 /// The intake and the links of one thread.
 pub(crate) struct Serving {
-    pub(crate) access: Arc<Gate>,
-    /// Whether pages of other origins may use this server. What they are told of it takes the other stack.
-    pub(crate) cors: bool,
+    pub(crate) shell: Arc<Shell>,
     pub(crate) intake: Intake,
     pub(crate) redirects: Redirects,
 }
@@ -94,19 +117,32 @@ impl Serves for Serving {
         credentials: &Credentials<'_>,
     ) -> Option<Pass> {
         let log = target.map(|target| target.log.as_str());
-        // Nobody but the server writes there.
-        if log == Some(SYSTEM_LOG) {
+        // Nobody but the server writes there; and the audit exists once, in the other stack.
+        if log == Some(SYSTEM_LOG) || self.shell.audit.keeps_writes() {
             return None;
         }
         let Credentials { authorization, api_key, of_a_page } = *credentials;
-        if of_a_page && self.cors {
+        if of_a_page && self.shell.cors.is_some() {
             return None;
         }
-        self.access.pass(authorization, api_key, Role::Writer, log)
+        self.shell.access.pass(authorization, api_key, Role::Writer, log)
     }
 
     fn holds(&self, pass: &Pass) -> bool {
-        self.access.holds(pass)
+        self.shell.access.holds(pass)
+    }
+
+    fn counts_requests(&self) -> bool {
+        self.shell.limits.looks_at_requests()
+    }
+
+    fn count(&self, request: Counted<'_, Pass>) -> (Purse, Result<(), Box<Problem>>) {
+        let name = request.pass.and_then(|pass| pass.principal.name());
+        limited::count(&self.shell.limits, &request, name)
+    }
+
+    fn charge(&self, purse: Purse, bytes: usize, now_us: u64) {
+        self.shell.limits.charge_bytes(purse, bytes, now_us);
     }
 
     fn take(&mut self, target: &Self::Target, media: Media, body: &[u8]) -> Taken<Ticket> {

@@ -9,6 +9,7 @@ use super::seam::Serves;
 use super::state::{Kept, State};
 use crate::http::body_memory::Charge;
 use crate::http::problem;
+use crate::limits::{Purse, SharedBucket};
 use crate::links::Visitor;
 use std::net::IpAddr;
 
@@ -56,6 +57,10 @@ pub(crate) struct Session<I: Serves> {
     pub(super) begun: u32,
     /// Who visits links over this connection.
     pub(super) visitor: Visitor,
+    /// What the connection has left of requests.
+    pub(super) rate: SharedBucket,
+    /// Who pays for the request that came last, if that counts.
+    pub(super) purse: Option<Purse>,
 }
 
 impl<I: Serves> Session<I> {
@@ -68,6 +73,8 @@ impl<I: Serves> Session<I> {
             replies: Replies::new(),
             begun: 0,
             visitor: Visitor::at(peer),
+            rate: SharedBucket::default(),
+            purse: None,
         }
     }
 
@@ -230,7 +237,7 @@ impl<I: Serves> Session<I> {
                 }
                 State::Body(_) | State::Skip { .. } if rest.is_empty() => None,
                 State::Body(_) => Some(self.body(desk, rest)),
-                State::Skip { .. } => Some(self.skip(rest)),
+                State::Skip { .. } => Some(self.skip(desk, rest)),
                 State::Stalled(_) | State::Leaving | State::Ended => None,
             };
             match step {

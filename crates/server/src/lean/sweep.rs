@@ -6,6 +6,7 @@ use super::conn::{Input, Waiting};
 use super::seam::Serves;
 use super::slab::Token;
 use super::worker::Worker;
+use crate::limits::Refused;
 
 /// Connections looked at each time the loop wakes, so that many of them, even if all
 /// are late, keep nobody else waiting.
@@ -81,6 +82,15 @@ impl<I: Serves> Worker<I> {
         };
         if self.desk.now_us.saturating_sub(conn.since_us) < most_us {
             return;
+        }
+        let slow = match conn.waiting {
+            Waiting::Head => Some(Refused::SlowHead),
+            Waiting::Body => Some(Refused::SlowBody),
+            Waiting::Write => Some(Refused::SlowReader),
+            _ => None,
+        };
+        if let Some(slow) = slow {
+            self.parts.stats.refusals.count(slow);
         }
         match conn.waiting {
             Waiting::Head | Waiting::Body => {

@@ -8,6 +8,7 @@ use super::request::path_of;
 use super::seam::{Redirected, Serves};
 use super::session::Session;
 use super::state::State;
+use crate::http::links;
 use crate::links::Visiting;
 
 impl<I: Serves> Session<I> {
@@ -21,6 +22,7 @@ impl<I: Serves> Session<I> {
         last: bool,
     ) -> Option<usize> {
         let after = if desk.stopping && last { After::Close } else { desk.visited.after };
+        let counted = self.count(desk, head, None);
         let out = self.replies.next(&mut desk.out);
         let before = out.len();
         // In one piece with the location: nothing is put together elsewhere and copied.
@@ -31,7 +33,11 @@ impl<I: Serves> Session<I> {
             visitor: &mut self.visitor,
             now_us: desk.now_us,
         };
-        let status = match desk.serving.redirect(visiting, out) {
+        let redirected = match counted {
+            Ok(()) => desk.serving.redirect(visiting, out),
+            Err(problem) => Redirected::Refused(links::with_error(problem)),
+        };
+        let status = match redirected {
             Redirected::Found => {
                 out.extend_from_slice(desk.found_ends.of(after));
                 answer::FOUND_STATUS

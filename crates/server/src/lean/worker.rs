@@ -9,7 +9,7 @@ use super::session::Turn;
 use super::slab::{Slab, Token};
 use super::sweep::Sweep;
 use super::{Handover, Settings};
-use crate::http::connection;
+use crate::limits::Limits;
 use crate::stats::Stats;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{Timespec, epoll::EventData};
@@ -49,6 +49,7 @@ pub(super) struct Parts {
     pub(super) bell: Arc<Bell>,
     pub(super) settings: Settings,
     pub(super) stats: Arc<Stats>,
+    pub(super) limits: Arc<Limits>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) stopping: watch::Receiver<bool>,
     pub(super) handover: UnboundedSender<Handover>,
@@ -197,9 +198,12 @@ impl<I: Serves> Worker<I> {
 
     fn admit(&mut self, stream: TcpStream, peer: Option<IpAddr>) {
         let _ = stream.set_nodelay(true);
-        let Some(open) = self.parts.stats.open(self.parts.settings.max_connections) else {
-            let _ = rustix::net::send(&stream, connection::TOO_MANY, SendFlags::NOSIGNAL);
-            return;
+        let open = match self.parts.limits.connect(peer) {
+            Ok(open) => open,
+            Err(told) => {
+                let _ = rustix::net::send(&stream, &told, SendFlags::NOSIGNAL);
+                return;
+            }
         };
         let token = self.conns.insert(Conn::new(stream, peer, open, self.desk.now_us));
         let Some(conn) = self.conns.get_mut(token) else { return };

@@ -6,12 +6,13 @@ use super::answer::{ACCEPTED, ACCEPTED_LAST, FoundEnds};
 use super::bell::Bell;
 use super::desk::Desk;
 use super::head::{After, Limits};
-use super::seam::{Credentials, Redirected, Serves, Taken};
+use super::seam::{Counted, Credentials, Redirected, Serves, Taken};
 use super::worker::{Parts, Worker};
 use super::{Handover, Settings};
 use crate::http::body_memory::BodyMemory;
 use crate::http::problem::Problem;
 use crate::ingest::{Media, Settled};
+use crate::limits::Purse;
 use crate::links::Visiting;
 use crate::stats::Stats;
 use std::io::{ErrorKind, Read, Write};
@@ -57,6 +58,16 @@ impl Serves for Commanded {
     fn holds(&self, (): &()) -> bool {
         true
     }
+
+    fn counts_requests(&self) -> bool {
+        false
+    }
+
+    fn count(&self, _: Counted<'_, ()>) -> (Purse, Result<(), Box<Problem>>) {
+        unreachable!("nothing is limited")
+    }
+
+    fn charge(&self, _: Purse, _: usize, _: u64) {}
 
     fn take(&mut self, target: &String, _: Media, body: &[u8]) -> Taken<usize> {
         if target == "/e?full" {
@@ -118,9 +129,8 @@ impl Running {
         let (bell, command) = (Arc::new(Bell::new().unwrap()), Arc::new(Command::default()));
         let (stop, stopping) = watch::channel(false);
         let (handover, handed_over) = unbounded_channel();
-        let stats = Arc::new(Stats::new(1, 2, 0));
+        let (limited, stats) = crate::limits::Limits::for_tests(&[]);
         let settings = Settings {
-            max_connections: 100,
             access_log: false,
             first_request_id: 0,
             routes: [0, 1],
@@ -134,6 +144,7 @@ impl Running {
             listener: Some(listener),
             bell: Arc::clone(&bell),
             settings,
+            limits: limited,
             stats: Arc::clone(&stats),
             clock: Arc::new(wellspring_log::SystemClock),
             stopping,

@@ -1,7 +1,6 @@
 //! The shell of links: what the pure view needs from outside and HTTP does not own.
 
 mod click;
-pub(crate) mod limit;
 pub(crate) mod peer;
 mod redirect;
 pub(crate) mod settings;

@@ -65,6 +65,11 @@ impl TrustedProxies {
             .map(TrustedProxies)
     }
 
+    /// Whether whoever is at the other end of a connection is one of them.
+    pub(crate) fn trusts(&self, peer: Option<IpAddr>) -> bool {
+        peer.is_some_and(|peer| self.holds(peer.to_canonical()))
+    }
+
     /// Whether an address is one of theirs.
     fn holds(&self, address: IpAddr) -> bool {
         self.0.iter().any(|prefix| prefix.covers(address))

@@ -1,8 +1,8 @@
 //! The settings of links, read and checked.
 
-use super::limit::Limiter;
 use super::peer::TrustedProxies;
 use crate::config::Config;
+use crate::limits::{Limiter, Rate};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
@@ -149,7 +149,9 @@ impl LinkSettings {
                 deny: list("link_deny_hosts", &config.link_deny_hosts)?,
             },
             proxies,
-            creates: NonZeroU32::new(per_minute).filter(|_| !everyone).map(Limiter::new),
+            creates: NonZeroU32::new(per_minute)
+                .filter(|_| !everyone)
+                .map(|links| Limiter::new(Rate::per_minute(links))),
         })
     }
 

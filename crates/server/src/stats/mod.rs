@@ -17,6 +17,7 @@ pub(crate) use gather::gather;
 pub(crate) use logs::LogFigures;
 pub(crate) use views::ViewFigures;
 
+use crate::limits::{Refusals, Refused};
 use family::Family;
 use requests::Requests;
 use std::cell::Cell;
@@ -40,6 +41,12 @@ pub(crate) fn thread() -> usize {
 
 /// Counts a connection as open.
 pub(crate) struct OpenConnection(Arc<Stats>);
+
+impl std::fmt::Debug for OpenConnection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OpenConnection")
+    }
+}
 
 impl OpenConnection {
     /// Counts bytes read from it.
@@ -100,6 +107,8 @@ pub(crate) struct Stats {
     subscribers_by_log: Mutex<BTreeMap<String, u64>>,
     /// Bytes of bodies being received.
     pub(crate) body_bytes: AtomicI64,
+    /// What was refused for the sake of others.
+    pub(crate) refusals: Refusals,
     /// On the monotonic clock.
     started_us: u64,
 }
@@ -114,6 +123,7 @@ impl Stats {
             subscribers: AtomicI64::new(0),
             subscribers_by_log: Mutex::default(),
             body_bytes: AtomicI64::new(0),
+            refusals: Refusals::default(),
             started_us: now_us,
         }
     }
@@ -154,10 +164,16 @@ impl Stats {
     pub(crate) fn open(self: &Arc<Stats>, most: usize) -> Option<OpenConnection> {
         if self.connections.fetch_add(1, Relaxed) >= most as i64 {
             self.connections.fetch_sub(1, Relaxed);
-            self.refused.fetch_add(1, Relaxed);
+            self.refuse_connection(Refused::Connection);
             return None;
         }
         Some(OpenConnection(Arc::clone(self)))
+    }
+
+    /// Counts a connection as refused.
+    pub(crate) fn refuse_connection(&self, refused: Refused) {
+        self.refused.fetch_add(1, Relaxed);
+        self.refusals.count(refused);
     }
 
     /// Counts a subscription to a log as live for as long as what it returns lives.
@@ -192,6 +208,7 @@ impl Stats {
                 "Memory held by bodies being received.",
                 &self.body_bytes,
             ),
+            self.refusals.family(),
         ]
     }
 

@@ -6,6 +6,7 @@
 mod account;
 mod accounts;
 mod append;
+mod audit;
 mod bench;
 mod canary;
 mod client;
@@ -29,6 +30,7 @@ mod keys;
 mod lean;
 mod lean_access;
 mod lifecycle;
+mod limits;
 mod links;
 mod links_crash;
 mod links_host;

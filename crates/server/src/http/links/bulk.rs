@@ -52,7 +52,7 @@ impl Lines {
             if self.searched > body::MAX_BODY_BYTES {
                 return Err(too_long());
             }
-            let Some(chunk) = body.chunk().await.map_err(Stop::Body)? else {
+            let Some(chunk) = body.piece().await.map_err(Stop::Body)? else {
                 let line = std::mem::take(&mut self.buffer).freeze();
                 self.searched = 0;
                 return if line.is_empty() { Ok(None) } else { within(line).map(Some) };

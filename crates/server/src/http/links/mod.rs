@@ -22,6 +22,7 @@ pub(crate) use refusal::{of_lookup, with_error};
 use super::params::{Params, reach};
 use super::problem::{self, Problem};
 use super::{Request, Shell};
+use crate::limits::Refused;
 use crate::node::MAIN;
 use crate::view::{self, Live};
 use hyper::Version;
@@ -83,7 +84,8 @@ impl Allowance<'_> {
         let Some(limiter) = &self.shell.link_settings.creates else { return Ok(wanted) };
         let now_us = self.shell.clock.monotonic_us();
         limiter.take(self.client, wanted, now_us).map_err(|seconds| {
-            let links = match wanted.min(limiter.per_minute()) {
+            self.shell.stats.refusals.count(Refused::Link);
+            let links = match wanted.min(limiter.rate().tokens()) {
                 1 => "another link".to_owned(),
                 links => format!("{links} more links"),
             };
@@ -91,7 +93,7 @@ impl Allowance<'_> {
                 .because(format!(
                     "{seconds} s from now there is room for {links} from this address"
                 ))
-                .limit(limiter.per_minute())
+                .limit(limiter.rate().tokens())
                 .retry(problem::Retry::Seconds(seconds))
         })
     }

@@ -38,11 +38,13 @@ pub(crate) async fn list(shell: Arc<Shell>, request: Request) -> Answer {
     let params = Params::of(&request, &["limit", "after", "order", "tag", "search"])?;
     negotiate(&request, &[JSON])?;
     let wanted = wanted(&params)?;
+    let reads = request.payer.reads()?;
     let fresh = fresh(&shell, &request, &params).await?;
     let base = shell.link_settings.base(host_of(&request)?);
     let position = fresh.position;
     if wanted.tag.is_none() && wanted.search.is_none() && wanted.limit <= SHORT_PAGE {
-        let page = fresh.folded()?.list(&ListRequest { scan_limit: SHORT_SCAN, ..wanted.clone() });
+        let short = ListRequest { scan_limit: SHORT_SCAN, ..wanted.clone() };
+        let page = reads.timed(|| Ok::<_, Box<Problem>>(fresh.folded()?.list(&short)))?;
         // Where very many are deleted it comes up short.
         if page.links.len() == wanted.limit || page.next.is_none() {
             return Ok(Response::json(200, written(&page, &base)).at(position));
@@ -52,7 +54,8 @@ pub(crate) async fn list(shell: Arc<Shell>, request: Request) -> Answer {
         let page = fresh.folded()?.list(&wanted);
         Ok::<_, Box<Problem>>(written(&page, &base))
     };
-    Ok(Response::json(200, in_line(&shell, answer).await??).at(position))
+    let answer = in_line(&shell, move || reads.timed(answer));
+    Ok(Response::json(200, answer.await??).at(position))
 }
 
 fn written(page: &Page, base: &str) -> Vec<u8> {
@@ -113,6 +116,7 @@ pub(crate) async fn stats(shell: Arc<Shell>, request: Request) -> Answer {
     let bucket = params.choice("bucket", &buckets)?.unwrap_or(Bucket::Day);
     let wanted =
         StatsRequest { bucket, from_us: moment(&params, "from")?, to_us: moment(&params, "to")? };
+    let reads = request.payer.reads()?;
     let fresh = fresh(&shell, &request, &params).await?;
     let details = refusal::shown(code, fresh.folded()?.details(code))?;
     let (clicks, position) = (details.clicks, fresh.position);
@@ -122,6 +126,7 @@ pub(crate) async fn stats(shell: Arc<Shell>, request: Request) -> Answer {
         json::push_stats(&mut out, code, bucket, &stats);
         Ok::<_, Box<Problem>>(out)
     };
+    let answer = move || reads.timed(answer);
     let out = if clicks <= SHORT_CLICKS { answer()? } else { in_line(&shell, answer).await?? };
     Ok(Response::json(200, out).at(position))
 }

@@ -1,0 +1,156 @@
+//! Requests and bytes of a session as they count against what somebody may send. Where nothing is
+//! limited it is a branch.
+
+use super::desk::Desk;
+use super::head;
+use super::seam::{Counted, Serves};
+use super::session::Session;
+use crate::http::problem::Problem;
+use crate::limits::{Limits, Purse};
+
+/// Takes a request out of what its connection, its address and this account may send; who pays for its
+/// body in any case.
+pub(super) fn count<P>(
+    limits: &Limits,
+    request: &Counted<'_, P>,
+    account: Option<&str>,
+) -> (Purse, Result<(), Box<Problem>>) {
+    let Counted { head, peer, connection, now_us, .. } = *request;
+    let mut purse = limits.purse(limits.client(peer, || head::forwarded(head)));
+    let mut admitted = limits.admit(Some(connection), purse, now_us);
+    if let (Ok(()), Some(account)) = (&admitted, account) {
+        admitted = limits.admit_account(&mut purse, account, now_us);
+    }
+    (purse, admitted)
+}
+
+impl<I: Serves> Session<I> {
+    /// Takes a request with this head out of what its connection, its address and its account may
+    /// send; what comes of its body is charged to them.
+    pub(super) fn count(
+        &mut self,
+        desk: &Desk<I>,
+        head: &[u8],
+        pass: Option<&I::Pass>,
+    ) -> Result<(), Box<Problem>> {
+        if !desk.limited {
+            return Ok(());
+        }
+        let (purse, admitted) = desk.serving.count(Counted {
+            head,
+            peer: self.visitor.peer(),
+            connection: &self.rate,
+            pass,
+            now_us: desk.now_us,
+        });
+        self.purse = Some(purse);
+        admitted
+    }
+
+    /// Charges bytes of the body of the request that was counted last.
+    pub(super) fn charge_bytes(&self, desk: &Desk<I>, bytes: usize) {
+        if let Some(purse) = self.purse {
+            desk.serving.charge(purse, bytes, desk.now_us);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::replay::{Fake, limited_desk, statuses};
+    use super::super::session::Turn;
+    use super::super::session_tests::LIMITS;
+    use super::*;
+    use crate::limits::Refused;
+    use std::net::IpAddr;
+
+    const PLAIN: &str = "POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";
+    const CHUNKED: &str = "POST /e HTTP/1.1\r\nHost: l\r\nTransfer-Encoding: chunked\r\n\r\n\
+        7\r\n{\"e\":1}\r\n0\r\n\r\n";
+    const VISIT: &str = "GET /Yci HTTP/1.1\r\nHost: l\r\n\r\n";
+
+    fn peer(text: &str) -> Option<IpAddr> {
+        Some(text.parse().expect("an address"))
+    }
+
+    /// The statuses that a connection from `peer` is answered, sent in pieces so long.
+    fn answered(desk: &mut Desk<Fake>, from: &str, input: &[u8], piece: usize) -> Vec<u16> {
+        let mut session = Session::new(peer(from));
+        let mut answers = Vec::new();
+        for piece in input.chunks(piece) {
+            let mut turn = session.receive(desk, piece);
+            while turn == Turn::Flush {
+                answers.append(&mut desk.out);
+                turn = session.resume(desk);
+            }
+            assert_eq!(turn, Turn::More, "the connection goes on");
+            answers.append(&mut desk.out);
+        }
+        statuses(&answers).expect("answers")
+    }
+
+    #[test]
+    fn what_is_over_is_answered_429_at_every_split_and_the_connection_goes_on() {
+        let input = [PLAIN, VISIT, CHUNKED, PLAIN, VISIT, PLAIN, CHUNKED, VISIT, PLAIN].concat();
+        for piece in [1, 2, 7, 40, 100, input.len()] {
+            let (limits, stats) = Limits::for_tests(&["--requests-per-second-per-connection", "1"]);
+            let mut desk = limited_desk(LIMITS, limits);
+            let got = answered(&mut desk, "192.0.2.1", input.as_bytes(), piece);
+            assert_eq!(got, [202, 302, 202, 202, 302, 429, 429, 429, 429], "{piece}");
+            assert_eq!(desk.serving.taken.len(), 5);
+            assert_eq!(stats.refusals.of(Refused::RequestOfConnection), 4);
+            // Another connection has its own, and time brings it back.
+            assert_eq!(answered(&mut desk, "192.0.2.1", VISIT.as_bytes(), piece), [302]);
+        }
+    }
+
+    #[test]
+    fn time_brings_back_what_a_connection_may_send() {
+        let (limits, _) = Limits::for_tests(&["--requests-per-second-per-address", "2"]);
+        let mut desk = limited_desk(LIMITS, limits);
+        let many = PLAIN.repeat(12);
+        let mut got = answered(&mut desk, "192.0.2.1", many.as_bytes(), many.len());
+        assert_eq!(got.iter().filter(|&&status| status == 202).count(), 10);
+        desk.now_us = 1_000_000;
+        got = answered(&mut desk, "192.0.2.1", many.as_bytes(), many.len());
+        assert_eq!(got.iter().filter(|&&status| status == 202).count(), 2);
+        assert_eq!(answered(&mut desk, "192.0.2.2", PLAIN.as_bytes(), 1000), [202]);
+    }
+
+    #[test]
+    fn behind_a_trusted_proxy_the_client_counts_also_when_the_head_comes_again() {
+        let flags = ["--requests-per-second-per-address", "1", "--trusted-proxies", "10.0.0.0/8"];
+        let (limits, _) = Limits::for_tests(&flags);
+        let mut desk = limited_desk(LIMITS, limits);
+        let of = |client: &str| {
+            format!(
+                "POST /e HTTP/1.1\r\nHost: l\r\nx-forwarded-FOR: 192.0.2.99\r\nX-Forwarded-For: {client} \r\n\
+                 Content-Length: 7\r\n\r\n{{\"e\":1}}"
+            )
+        };
+        let (one, other) = (of("192.0.2.1").repeat(7), of("192.0.2.2").repeat(6));
+        let got = answered(&mut desk, "10.1.1.1", one.as_bytes(), 1000);
+        assert_eq!(got, [202, 202, 202, 202, 202, 429, 429]);
+        let got = answered(&mut desk, "10.1.1.1", other.as_bytes(), 1000);
+        assert_eq!(got, [202, 202, 202, 202, 202, 429]);
+        // Who is no proxy of ours is not believed.
+        let got = answered(&mut desk, "192.0.2.7", [one, other].concat().as_bytes(), 1000);
+        assert_eq!(got.iter().filter(|&&status| status == 202).count(), 5);
+    }
+
+    #[test]
+    fn bytes_are_owed_also_those_of_refused_bodies() {
+        let (limits, stats) = Limits::for_tests(&["--bytes-per-second-per-address", "10"]);
+        let mut desk = limited_desk(LIMITS, limits);
+        // 7 bytes each: with the eighth it owes.
+        let many = PLAIN.repeat(10);
+        let got = answered(&mut desk, "192.0.2.1", many.as_bytes(), 33);
+        assert_eq!(got, [202, 202, 202, 202, 202, 202, 202, 202, 429, 429]);
+        assert_eq!(stats.refusals.of(Refused::BytesOfAddress), 2);
+        // 70 came, of which 50 are free and 10 a second come back.
+        for (now_us, status) in [(1_999_000, 429), (2_800_000, 202)] {
+            desk.now_us = now_us;
+            assert_eq!(answered(&mut desk, "192.0.2.1", PLAIN.as_bytes(), 1000), [status]);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! How much a connection, an address and an account may have of the server: connections,
+//! requests, bytes, time of threads, subscriptions. What is over is refused with `Retry-After`
+//! and counted; what cannot be known before it is spent is owed, and who owes is refused.
+//!
+//! ```text
+//! connect ── Connected       a request ── admit ── Payer ── bytes, reads, subscriptions
+//!               (serve, lean/worker)        (http/dispatch, lean/seam)
+//! ```
+//!
+//! Where nothing is limited nothing is looked up: a request costs a branch.
+
+mod client;
+mod concurrent;
+mod connect;
+mod limiter;
+mod payer;
+mod quota;
+mod rate;
+mod refused;
+mod settings;
+mod table;
+
+pub(crate) use client::network;
+pub(crate) use connect::Connected;
+pub(crate) use limiter::Limiter;
+pub(crate) use payer::{Payer, Purse, Reads, Subscribed};
+pub(crate) use rate::{Rate, SharedBucket};
+pub(crate) use refused::{Refusals, Refused};
+pub(crate) use settings::LimitSettings;
+
+use crate::config::Config;
+use crate::http::problem::{self, Problem, Retry};
+use crate::links::peer::TrustedProxies;
+use crate::links::settings::LinkSettings;
+use crate::stats::Stats;
+use client::{Key, Keys};
+use concurrent::{Concurrent, Held};
+use quota::{Of, Quota, Refusal};
+use std::net::IpAddr;
+use std::sync::Arc;
+use wellspring_log::Clock;
+
+/// All limits of the server, and what everybody has left.
+pub(crate) struct Limits {
+    /// Connections at a time, of all.
+    most_connections: usize,
+    connections: Option<Concurrent>,
+    /// Requests over one connection.
+    requests: Option<Rate>,
+    address: Quota,
+    account: Quota,
+    /// Whether any request needs a look.
+    looks_at_requests: bool,
+    keys: Keys,
+    /// Those whose connections are those of many.
+    proxies: TrustedProxies,
+    stats: Arc<Stats>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Limits {
+    /// Those of a configuration.
+    ///
+    /// # Errors
+    /// A sentence about what is wrong with it.
+    pub(crate) fn of(
+        config: &Config,
+        stats: &Arc<Stats>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Limits, String> {
+        let proxies = LinkSettings::of(config)?.proxies;
+        Ok(Limits::new(LimitSettings::of(config)?, proxies, stats, clock))
+    }
+
+    /// Those that these flags give, and their figures.
+    #[cfg(test)]
+    pub(crate) fn for_tests(flags: &[&str]) -> (Arc<Limits>, Arc<Stats>) {
+        let (stats, clock) = (Arc::new(Stats::new(1, 2, 0)), crate::clock::system());
+        let limits = Limits::of(&Config::for_tests(flags), &stats, &clock);
+        (Arc::new(limits.expect("right settings")), stats)
+    }
+
+    /// Nobody has taken anything.
+    fn new(
+        settings: LimitSettings,
+        proxies: TrustedProxies,
+        stats: &Arc<Stats>,
+        clock: &Arc<dyn Clock>,
+    ) -> Limits {
+        let address = Quota::new(Of::Address, settings.address);
+        let account = Quota::new(Of::Account, settings.account);
+        let requests = settings.requests_per_connection;
+        Limits {
+            most_connections: settings.connections,
+            connections: settings.connections_per_address.map(Concurrent::new),
+            requests,
+            looks_at_requests: requests.is_some()
+                || address.limits_anything()
+                || account.limits_anything(),
+            address,
+            account,
+            keys: Keys::default(),
+            proxies,
+            stats: Arc::clone(stats),
+            clock: Arc::clone(clock),
+        }
+    }
+
+    /// Whether [`admit`](Self::admit) and [`admit_account`](Self::admit_account) do anything.
+    pub(crate) fn looks_at_requests(&self) -> bool {
+        self.looks_at_requests
+    }
+
+    /// What a new connection has left; `None`: as much as it likes.
+    pub(crate) fn of_connection(&self) -> Option<Arc<SharedBucket>> {
+        self.requests.map(|_| Arc::default())
+    }
+
+    /// Who a client is when trusted proxies are believed; what they say is asked only if it counts.
+    pub(crate) fn client<'a>(
+        &self,
+        peer: Option<IpAddr>,
+        forwarded: impl FnOnce() -> Vec<&'a [u8]>,
+    ) -> Option<IpAddr> {
+        let forwarded = if self.proxies.trusts(peer) { forwarded() } else { Vec::new() };
+        self.proxies.client(peer, forwarded.into_iter())
+    }
+
+    /// Whose a request from this address is, while nothing else is known.
+    pub(crate) fn purse(&self, client: Option<IpAddr>) -> Purse {
+        Purse { address: self.keys.of_address(client), account: None }
+    }
+
+    /// Whether a request may come over this connection and from this address. To be asked before anything
+    /// else: what is refused for other reasons costs something too. `now_us` is by the monotonic clock.
+    ///
+    /// # Errors
+    /// 429 with `Retry-After`, counted.
+    pub(crate) fn admit(
+        &self,
+        connection: Option<&SharedBucket>,
+        purse: Purse,
+        now_us: u64,
+    ) -> Result<(), Box<Problem>> {
+        let now_ns = now_us.saturating_mul(1_000);
+        if let (Some(rate), Some(bucket)) = (&self.requests, connection)
+            && let Err(wait) = bucket.take(rate, now_ns)
+        {
+            let limit = rate.tokens();
+            let detail = quota::too_fast(limit, "over this connection");
+            let problem = problem::TOO_MANY_REQUESTS.because(detail).limit(limit);
+            let problem = problem.retry(Retry::Seconds(wait.seconds()));
+            return Err(self.refuse(Refusal { refused: Refused::RequestOfConnection, problem }));
+        }
+        self.address.admit(purse.address, now_ns).map_err(|refusal| self.refuse(refusal))
+    }
+
+    /// The same for the account, once it is known who asks.
+    ///
+    /// # Errors
+    /// 429 with `Retry-After`, counted.
+    pub(crate) fn admit_account(
+        &self,
+        purse: &mut Purse,
+        name: &str,
+        now_us: u64,
+    ) -> Result<(), Box<Problem>> {
+        if !self.account.limits_anything() {
+            return Ok(());
+        }
+        let key = self.keys.of_account(name);
+        purse.account = Some(key);
+        let admitted = self.account.admit(key, now_us.saturating_mul(1_000));
+        admitted.map_err(|refusal| self.refuse(refusal))
+    }
+
+    /// Charges bytes of a body that came or of an answer that goes.
+    pub(crate) fn charge_bytes(&self, purse: Purse, bytes: usize, now_us: u64) {
+        self.each(purse, |quota, key| quota.charge_bytes(key, bytes as u64, now_us * 1_000));
+    }
+
+    fn charge_reads(&self, purse: Purse, us: u64, now_us: u64) {
+        self.each(purse, |quota, key| quota.charge_reads(key, us, now_us * 1_000));
+    }
+
+    fn each(&self, purse: Purse, mut charge: impl FnMut(&Quota, Key)) {
+        charge(&self.address, purse.address);
+        if let Some(account) = purse.account {
+            charge(&self.account, account);
+        }
+    }
+
+    /// Whether who has this purse may read.
+    fn admit_read(&self, purse: Purse) -> Result<(), Box<Problem>> {
+        if !self.counts_reads() {
+            return Ok(());
+        }
+        let now_ns = self.clock.monotonic_us().saturating_mul(1_000);
+        let of_account = |key| self.account.admit_read(key, now_ns);
+        self.address
+            .admit_read(purse.address, now_ns)
+            .and_then(|()| purse.account.map_or(Ok(()), of_account))
+            .map_err(|refusal| self.refuse(refusal))
+    }
+
+    fn counts_reads(&self) -> bool {
+        self.address.counts_reads() || self.account.counts_reads()
+    }
+
+    /// How long who has this purse owes something, in ns.
+    fn debt_ns(&self, purse: Purse) -> Option<u64> {
+        let now_ns = self.clock.monotonic_us().saturating_mul(1_000);
+        let of_account = purse.account.and_then(|key| self.account.debt(key, now_ns));
+        self.address.debt(purse.address, now_ns).max(of_account).map(|wait| wait.0)
+    }
+
+    /// Room for another subscription, kept until what is returned is dropped.
+    fn subscribe(&self, purse: Purse) -> Result<Subscribed, Box<Problem>> {
+        let of_address = self.address.subscribe(purse.address);
+        let of_address = of_address.map_err(|refusal| self.refuse(refusal))?;
+        let of_account = purse.account.map_or(Ok(None), |key| self.account.subscribe(key));
+        let of_account = of_account.map_err(|refusal| self.refuse(refusal))?;
+        Ok(Subscribed { _of_address: of_address, _of_account: of_account })
+    }
+
+    fn refuse(&self, refusal: Refusal) -> Box<Problem> {
+        self.stats.refusals.count(refusal.refused);
+        refusal.problem
+    }
+}
+
+#[cfg(test)]
+mod tests;

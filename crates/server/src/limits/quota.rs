@@ -1,0 +1,195 @@
+//! What each client of one kind, an address or an account, has left.
+
+use super::client::Key;
+use super::concurrent::{Concurrent, Held};
+use super::rate::{BURST_S, Bucket, Rate, Wait};
+use super::refused::Refused;
+use super::settings::OfClient;
+use super::table::Table;
+use crate::http::problem::{self, Kind, Problem, Retry};
+
+/// What is left for a client.
+#[derive(Debug, Clone, Copy, Default)]
+struct Standing {
+    requests: Bucket,
+    bytes: Bucket,
+    /// Of µs of our threads.
+    reads: Bucket,
+}
+
+/// Which clients these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Address,
+    Account,
+}
+
+/// What is refused.
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Request,
+    Bytes,
+    Read,
+    Subscription,
+}
+
+/// A refusal: how it is counted and what the client is told.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) refused: Refused,
+    pub(super) problem: Box<Problem>,
+}
+
+/// What all clients of one kind have left.
+#[derive(Debug)]
+pub(super) struct Quota {
+    of: Of,
+    limits: OfClient,
+    subscribers: Option<Concurrent>,
+    standings: Table<Standing>,
+}
+
+impl Quota {
+    /// Nobody has taken anything.
+    pub(super) fn new(of: Of, limits: OfClient) -> Quota {
+        let subscribers = limits.subscribers.map(Concurrent::new);
+        Quota { of, limits, subscribers, standings: Table::default() }
+    }
+
+    /// Whether requests are looked at one by one.
+    pub(super) fn is_asked(&self) -> bool {
+        self.limits.requests.is_some() || self.limits.bytes.is_some()
+    }
+
+    /// Whether anything is limited.
+    pub(super) fn limits_anything(&self) -> bool {
+        self.is_asked() || self.counts_reads() || self.subscribers.is_some()
+    }
+
+    /// Whether the time of reads counts.
+    pub(super) fn counts_reads(&self) -> bool {
+        self.limits.reads.is_some()
+    }
+
+    /// Takes a request, if there is one left and no bytes are owed.
+    pub(super) fn admit(&self, key: Key, now_ns: u64) -> Result<(), Refusal> {
+        if !self.is_asked() {
+            return Ok(());
+        }
+        let OfClient { requests, bytes, .. } = self.limits;
+        let taken = self.standings.with(key, |standing| {
+            if let Some(wait) = bytes.and_then(|rate| rate.debt(standing.bytes, now_ns)) {
+                return Err((What::Bytes, wait));
+            }
+            let Some(rate) = requests else { return Ok(()) };
+            let taken = rate.take(&mut standing.requests, 1, now_ns);
+            taken.map(|_| ()).map_err(|wait| (What::Request, wait))
+        });
+        taken.map_err(|(what, wait)| self.refuse(what, wait))
+    }
+
+    /// Charges bytes.
+    pub(super) fn charge_bytes(&self, key: Key, bytes: u64, now_ns: u64) {
+        if let Some(rate) = self.limits.bytes {
+            self.standings.with(key, |standing| rate.charge(&mut standing.bytes, bytes, now_ns));
+        }
+    }
+
+    /// Charges time of our threads.
+    pub(super) fn charge_reads(&self, key: Key, us: u64, now_ns: u64) {
+        if let Some(rate) = self.limits.reads {
+            self.standings.with(key, |standing| rate.charge(&mut standing.reads, us, now_ns));
+        }
+    }
+
+    /// Whether a client may begin another read.
+    pub(super) fn admit_read(&self, key: Key, now_ns: u64) -> Result<(), Refusal> {
+        let Some(rate) = self.limits.reads else { return Ok(()) };
+        match rate.debt(self.standings.get(key).reads, now_ns) {
+            Some(wait) => Err(self.refuse(What::Read, wait)),
+            None => Ok(()),
+        }
+    }
+
+    /// How long until nothing is owed, neither bytes nor time.
+    pub(super) fn debt(&self, key: Key, now_ns: u64) -> Option<Wait> {
+        let OfClient { bytes, reads, .. } = self.limits;
+        if bytes.is_none() && reads.is_none() {
+            return None;
+        }
+        let standing = self.standings.get(key);
+        let owed = |rate: Option<Rate>, bucket| rate.and_then(|rate| rate.debt(bucket, now_ns));
+        owed(bytes, standing.bytes).max(owed(reads, standing.reads))
+    }
+
+    /// Another subscription for a client; `None`: they are not limited.
+    pub(super) fn subscribe(&self, key: Key) -> Result<Option<Held>, Refusal> {
+        let Some(subscribers) = &self.subscribers else { return Ok(None) };
+        match subscribers.hold(key) {
+            Some(held) => Ok(Some(held)),
+            None => Err(self.refuse(What::Subscription, Wait(0))),
+        }
+    }
+
+    fn refuse(&self, what: What, wait: Wait) -> Refusal {
+        use {
+            Of::{Account, Address},
+            What::{Bytes, Read, Request, Subscription},
+        };
+        let (whose, from) = match self.of {
+            Address => ("this address", "from this address"),
+            Account => ("this account", "of this account"),
+        };
+        let tokens = |rate: Option<Rate>| rate.map_or(0, |rate| rate.tokens());
+        let OfClient { requests, bytes, reads, subscribers } = self.limits;
+        let (refused, kind, limit, detail): (_, &'static Kind, _, _) = match (what, self.of) {
+            (Request, of) => {
+                let limit = tokens(requests);
+                let detail = too_fast(limit, from);
+                let refused = match of {
+                    Address => Refused::RequestOfAddress,
+                    Account => Refused::RequestOfAccount,
+                };
+                (refused, &problem::TOO_MANY_REQUESTS, limit, detail)
+            }
+            (Bytes, of) => {
+                let limit = tokens(bytes);
+                let detail =
+                    format!("bodies and answers {from} are more than {limit} bytes a second");
+                let refused = match of {
+                    Address => Refused::BytesOfAddress,
+                    Account => Refused::BytesOfAccount,
+                };
+                (refused, &problem::TOO_MANY_BYTES, limit, detail)
+            }
+            (Read, of) => {
+                let limit = tokens(reads) / 1_000;
+                let detail =
+                    format!("reads {from} took more than {limit} ms of the server's time a second");
+                let refused = match of {
+                    Address => Refused::ReadsOfAddress,
+                    Account => Refused::ReadsOfAccount,
+                };
+                (refused, &problem::READS_TOO_COSTLY, limit, detail)
+            }
+            (Subscription, of) => {
+                let limit = subscribers.unwrap_or(0).into();
+                let detail = format!("{whose} has {limit} subscriptions, the most at a time");
+                let refused = match of {
+                    Address => Refused::SubscriptionOfAddress,
+                    Account => Refused::SubscriptionOfAccount,
+                };
+                (refused, &problem::TOO_MANY_SUBSCRIPTIONS, limit, detail)
+            }
+        };
+        let problem = kind.because(detail).limit(limit).retry(Retry::Seconds(wait.seconds()));
+        Refusal { refused, problem }
+    }
+}
+
+/// The detail of a request that came too fast.
+pub(super) fn too_fast(limit: u64, from: &str) -> String {
+    format!(
+        "more than {limit} requests a second come {from}; {BURST_S} seconds' worth may come at once"
+    )
+}

@@ -1,0 +1,96 @@
+//! What is remembered of many clients, in bounded memory and by many threads at once: those seen
+//! longest ago are forgotten. What a full bucket is forgotten is, almost always, nothing.
+
+use super::client::Key;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Mutex, PoisonError};
+
+/// Clients remembered in each of the two generations.
+pub(crate) const GENERATION: usize = 32_768;
+/// Parts with a lock each, a power of two.
+const SHARDS: usize = 16;
+
+/// What is remembered of each client; of one that is not there, the default.
+#[derive(Debug)]
+pub(crate) struct Table<V>(Box<[Shard<V>; SHARDS]>);
+
+/// On cache lines of its own: threads do not wait for each other's clients.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard<V>(Mutex<Generations<V>>);
+
+#[derive(Debug)]
+struct Generations<V> {
+    young: HashMap<Key, V, BuildHasherDefault<AsItIs>>,
+    old: HashMap<Key, V, BuildHasherDefault<AsItIs>>,
+}
+
+/// Keys are hashes already.
+#[derive(Debug, Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+impl<V> Default for Generations<V> {
+    fn default() -> Generations<V> {
+        Generations { young: HashMap::default(), old: HashMap::default() }
+    }
+}
+
+impl<V: Copy + Default> Default for Table<V> {
+    fn default() -> Table<V> {
+        Table(Box::new(std::array::from_fn(|_| Shard(Mutex::default()))))
+    }
+}
+
+impl<V: Copy + Default> Table<V> {
+    /// Has `change` look at what is remembered of a client, and change it.
+    pub(crate) fn with<T>(&self, key: Key, change: impl FnOnce(&mut V) -> T) -> T {
+        // The middle bits: a map takes those at both ends.
+        let Shard(shard) = &self.0[(key.0 >> 32) as usize % SHARDS];
+        let mut generations = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = generations.young.get_mut(&key) {
+            return change(value);
+        }
+        let mut value = generations.old.get(&key).copied().unwrap_or_default();
+        let result = change(&mut value);
+        if generations.young.len() >= GENERATION / SHARDS {
+            generations.old = std::mem::take(&mut generations.young);
+        }
+        generations.young.insert(key, value);
+        result
+    }
+
+    /// What is remembered of a client.
+    pub(crate) fn get(&self, key: Key) -> V {
+        let Shard(shard) = &self.0[(key.0 >> 32) as usize % SHARDS];
+        let generations = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = generations.young.get(&key).or_else(|| generations.old.get(&key));
+        found.copied().unwrap_or_default()
+    }
+
+    /// Most clients that may be remembered, and how many are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> (usize, usize) {
+        let of = |Shard(shard): &Shard<V>| {
+            let generations = shard.lock().unwrap();
+            generations.young.len() + generations.old.len()
+        };
+        (2 * GENERATION, self.0.iter().map(of).sum())
+    }
+}
