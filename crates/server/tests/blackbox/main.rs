@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, missing_docs)] // one binary, nothing is public
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
+mod abuse;
 mod account;
 mod accounts;
 mod append;
