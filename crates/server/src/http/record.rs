@@ -76,7 +76,7 @@ fn write_line(shell: &Shell, done: &Done<'_>, took_us: u64, content: &Content) {
     let &Done { method, path, status, request_id, .. } = done;
     let route = TABLE.get(done.route).map(|route| route.path);
     let client = done.client.map(tracing::field::display);
-    let account = done.account();
+    let account = done.account().or_else(|| done.subject());
     // Of a stream nobody knows yet.
     let bytes = match content {
         Content::Full(bytes) => Some(bytes.len()),
