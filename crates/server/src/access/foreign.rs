@@ -169,7 +169,7 @@ impl Foreign {
         if written.issuer.as_deref() != Some(self.issuer.name.as_str()) {
             return Err(TokenFault::Issuer);
         }
-        if !written.audience.iter().any(|name| *name == self.issuer.audience) {
+        if !written.audience.contains(&self.issuer.audience) {
             return Err(TokenFault::Audience);
         }
         let now_s = now_us / SECOND_US;

@@ -72,7 +72,7 @@ impl Done<'_> {
     }
 
     /// Whom another issuer says it is. Apart from accounts: its `admin` is not ours.
-    fn subject(&self) -> Option<&str> {
+    pub(crate) fn subject(&self) -> Option<&str> {
         let who = self.who();
         who.name().filter(|_| *who.method() == By::Foreign)
     }

@@ -141,8 +141,8 @@ impl Serves for Serving {
     }
 
     fn count(&self, request: Counted<'_, Pass>) -> (Purse, Result<(), Box<Problem>>) {
-        let account = request.pass.and_then(|pass| pass.principal.account());
-        limited::count(&self.shell.limits, &request, account.map(|account| account.as_str()))
+        let name = request.pass.and_then(|pass| pass.principal.name());
+        limited::count(&self.shell.limits, &request, name)
     }
 
     fn who(&self, head: &[u8], peer: Option<IpAddr>, pass: Option<&Pass>) -> Who {

@@ -12,6 +12,7 @@ mod rotate;
 mod session;
 
 pub(crate) use accounts::{add, change, get, list};
+pub(crate) use body::reads;
 pub(crate) use keys::{NO_LABEL, add_key, get_key, list_keys, revoke_key, rotate_key};
 pub(crate) use login::token;
 pub(crate) use password::set_password;
