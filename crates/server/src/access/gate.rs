@@ -11,6 +11,7 @@ use super::credentials::{self, Login, Malformed, Presented};
 use super::jwks_source;
 use super::password::{self, Passwords};
 use super::principal::{Principal, Proof, Verdict};
+use super::standing::Moment;
 use super::throttle::{Admission, Outcome, Throttle};
 use super::token::{Issued, Tokens};
 use crate::audit::Caller;
@@ -259,6 +260,17 @@ impl Gate {
         allowed.then_some(Pass { principal, position, tokens, until_us })
     }
 
+    /// Where accounts and tokens stand. To be taken before anything of a request is looked at: what
+    /// changes after it is then seen to have changed.
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { position: self.folded.position(), tokens: self.tokens.generation() }
+    }
+
+    /// µs since 1970 UTC.
+    pub(super) fn wall_us(&self) -> u64 {
+        self.clock.wall_us()
+    }
+
     /// Whether what a pass was given for still holds.
     pub(crate) fn holds(&self, pass: &Pass) -> bool {
         pass.position == self.folded.position()
@@ -311,18 +323,13 @@ impl Gate {
     ) -> Result<Arc<Principal>, Box<Problem>> {
         let Presented::Basic(encoded) = presented else { return Err(not_accepted()) };
         let Login { username, password } = credentials::basic(encoded)?;
-        // The first cache's salt for all of them, so that threads share a flight.
-        let fingerprint = lock(&self.caches[0]).fingerprint(presented);
-        let flight = Arc::clone(lock(&self.flights).entry(fingerprint).or_default());
-        let _landing = Landing { gate: self, fingerprint, flight: &flight };
-        let logged_in = flight.get_or_init(|| self.verify(&username, password, from)).await;
-        let refuse = |reason| self.refuse_login(&username, reason);
-        let LoggedIn { account, since_us, .. } = logged_in.clone().map_err(refuse)?;
+        let LoggedIn { account, since_us, .. } = self.login(&username, password, from).await?;
         let proof = Proof::Password { account, since_us };
         self.remember(presented, proof, self.tokens.generation(), self.clock.wall_us())
     }
 
-    /// Verifies a name and a password. Takes as long if there is no such account.
+    /// Verifies a name and a password, once for all who send the same at the same time. Takes as long if
+    /// there is no such account.
     ///
     /// # Errors
     /// 401, 429.
@@ -332,8 +339,12 @@ impl Gate {
         password: Zeroizing<String>,
         from: Option<IpAddr>,
     ) -> Result<LoggedIn, Box<Problem>> {
-        let verified = self.verify(name, password, from).await;
-        verified.map_err(|reason| self.refuse_login(name, reason))
+        // The first cache's salt for all of them, so that threads share a flight.
+        let fingerprint = lock(&self.caches[0]).fingerprint_of_login(name, &password);
+        let flight = Arc::clone(lock(&self.flights).entry(fingerprint).or_default());
+        let _landing = Landing { gate: self, fingerprint, flight: &flight };
+        let verified = flight.get_or_init(|| self.verify(name, password, from)).await;
+        verified.clone().map_err(|reason| self.refuse_login(name, reason))
     }
 
     /// What somebody is told who is not logged in; for the audit with whom he said he is, if there
@@ -428,7 +439,11 @@ impl Drop for Landing<'_> {
 }
 
 /// Whether somebody may do what a route needs.
-fn may(principal: &Principal, needs: Needs, log: Option<&str>) -> Result<(), Box<Problem>> {
+pub(super) fn may(
+    principal: &Principal,
+    needs: Needs,
+    log: Option<&str>,
+) -> Result<(), Box<Problem>> {
     let Needs::Role(role) = needs else { return Ok(()) };
     let Verdict::Denied { needs, has } = principal.may(role, log) else { return Ok(()) };
     let place = match log {
@@ -443,7 +458,7 @@ fn may(principal: &Principal, needs: Needs, log: Option<&str>) -> Result<(), Box
 }
 
 /// The same for everything that is wrong with a credential.
-fn not_accepted() -> Box<Problem> {
+pub(super) fn not_accepted() -> Box<Problem> {
     problem::UNAUTHENTICATED.because(
         "the credentials are not accepted: they are wrong, have ended or were revoked, or the \
          account is disabled",

@@ -24,6 +24,7 @@ pub(crate) mod principal;
 pub(crate) mod renewal;
 pub(crate) mod rotation;
 mod stamp;
+pub(crate) mod standing;
 #[cfg(test)]
 mod test_issuer;
 pub(crate) mod throttle;
@@ -32,3 +33,4 @@ pub(crate) mod token_secret;
 
 pub(crate) use gate::{Gate, Needs, Pass};
 pub(crate) use principal::{Principal, SYSTEM_LOG};
+pub(crate) use standing::Standing;

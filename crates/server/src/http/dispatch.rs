@@ -9,7 +9,7 @@ use super::record::{Asked, Way};
 use super::routes::{Found, Lookup, Route, Router, Scope, TABLE};
 use super::security::{self, Transport};
 use super::{Answer, Content, Request, Response, Shell, cors, links};
-use crate::access::{Needs, SYSTEM_LOG};
+use crate::access::{Needs, SYSTEM_LOG, Standing};
 use crate::limits::{Payer, Refused};
 use crate::node::is_name;
 use hyper::{Method, Version};
@@ -150,9 +150,13 @@ fn name(request: &mut Request, found: &Found) -> Result<(), Box<Problem>> {
 /// of a log is not told whether there is one.
 async fn prepare(shell: &Shell, request: &mut Request, route: &Route) -> Result<(), Box<Problem>> {
     let log = log_of(route, request);
+    let moment = shell.access.moment();
     let admitted = shell.access.admit(&request.headers, request.client, route.needs, log).await;
     let is_kept = log == Some(SYSTEM_LOG) && route.needs > Needs::Role(Role::Reader);
-    request.principal = admitted?;
+    let principal = admitted?;
+    let standing = Standing::new(&shell.access, moment, &principal, route.needs, log);
+    request.body.stand(standing);
+    request.principal = principal;
     allowance::of_account(shell, request)?;
     if is_kept {
         let detail = "the system log keeps accounts and what was done; it can be read, and the \

@@ -186,6 +186,14 @@ impl Request {
         self.payer = payer;
     }
 
+    /// Whether who sent it still would be let in. To be asked after a wait.
+    ///
+    /// # Errors
+    /// 401, 403.
+    pub(crate) fn still_may(&self) -> Result<(), Box<Problem>> {
+        self.body.standing().map_or(Ok(()), |standing| standing.check())
+    }
+
     /// A header's value, if it is there and text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()

@@ -242,6 +242,7 @@ pub(crate) async fn reach(
             .field("Wellspring-Min-Position")
     })?;
     if wanted <= log.head() || past(log, wanted - 1, wait).await >= wanted {
+        request.still_may()?;
         return Ok(Some(wanted));
     }
     Err(problem::NOT_YET.because(format!(

@@ -6,6 +6,7 @@ use super::read::{Wanted, elsewhere};
 use super::stream::{self, Producer};
 use super::wire::push_event;
 use super::{Answer, Request, Response, SSE, Shell};
+use crate::access::Standing;
 use crate::limits::{Reads, Refused, Subscribed};
 use crate::stats;
 use std::future::poll_fn;
@@ -29,6 +30,7 @@ struct Live {
     _permit: OwnedSemaphorePermit,
     _counted: stats::Subscriber,
     _of_client: Subscribed,
+    standing: Option<Arc<Standing>>,
 }
 
 /// Begins a subscription. `Last-Event-ID` wins over `after`: it is newer.
@@ -61,7 +63,8 @@ pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) ->
     let head = log.head();
     let (producer, chunks) = stream::channel();
     let counted = shell.stats.subscribe(&request.log_name);
-    let live = Live { shell, _permit: permit, _counted: counted, _of_client: of_client };
+    let standing = request.body.standing().cloned();
+    let live = Live { shell, _permit: permit, _counted: counted, _of_client: of_client, standing };
     let subscription = log.subscribe(wanted.query, after);
     let subscriber = Subscriber { subscription, log, told: after, reads };
     tokio::spawn(feed(subscriber, producer, live));
@@ -127,6 +130,10 @@ async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
         } else {
             subscriber.fill(&mut out, Duration::ZERO)
         };
+        // Whoever asks again is told why it ended.
+        if live.standing.as_ref().is_some_and(|standing| !standing.holds()) {
+            return producer.end().await;
+        }
         let sent = producer.send(std::mem::take(&mut out)).await;
         if sent.is_err() || producer.ready().await.is_err() || producer.paid(&payer).await.is_err()
         {

@@ -49,6 +49,7 @@ mod redirects;
 mod rubbish;
 mod server;
 mod shortener;
+mod standing;
 mod tls;
 mod tls_certificates;
 mod tls_tools;

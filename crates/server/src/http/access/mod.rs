@@ -46,6 +46,8 @@ async fn try_execute(
     request: &Request,
     commands: &[Command],
 ) -> Result<Option<Refusal>, Box<Problem>> {
+    // Its body, or the hash of a password, may have been long in coming.
+    request.still_may()?;
     let live = shell.access.live();
     Ok(live.execute(commands, None, commit_on(shell, request)).await?.refused)
 }
