@@ -23,6 +23,7 @@ pub(crate) mod password;
 pub(crate) mod principal;
 pub(crate) mod renewal;
 pub(crate) mod rotation;
+pub(crate) mod sealed;
 mod stamp;
 pub(crate) mod standing;
 #[cfg(test)]

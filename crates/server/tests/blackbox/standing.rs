@@ -1,9 +1,11 @@
-//! What was begun before something was revoked: streams, slow bodies, commands.
+//! What was begun before something was revoked: streams, slow bodies, commands. And data folders that
+//! have lost their accounts.
 
 use crate::client::Client;
 use crate::closed::{Closed, PASSWORD, ask};
 use crate::server::Server;
 use serde_json::{Value, json};
+use std::process::Command;
 
 /// Sends a head and the beginning of a body.
 fn begin(client: &mut Client, head: &str, bearer: &str, body: &str, now: usize) {
@@ -168,4 +170,28 @@ fn a_subscription_goes_on_while_others_come_and_go() {
     let event = json!({"events": [{"type": "Told", "data": 1}]});
     closed.ask(&closed.root, "POST", "/v1/append", &event).expect(200);
     while !client.line().unwrap().expect("it goes on").contains("Told") {}
+}
+
+#[test]
+fn a_folder_that_has_lost_its_accounts_does_not_start_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut closed = Closed::start_in(dir.path());
+    assert!(closed.server.terminate().success());
+    let system = dir.path().join("logs/system");
+    std::fs::rename(&system, dir.path().join("aside")).unwrap();
+    let start = || {
+        let words = ["serve", "--listen", "127.0.0.1:0", "--data", dir.path().to_str().unwrap()];
+        Command::new(env!("CARGO_BIN_EXE_wellspring")).args(words).output().unwrap()
+    };
+    for _ in 0..2 {
+        let refused = start();
+        assert_eq!(refused.status.code(), Some(1));
+        let told = String::from_utf8(refused.stderr).unwrap();
+        assert!(told.contains("there have been accounts"), "{told}");
+    }
+    std::fs::remove_dir_all(&system).unwrap();
+    std::fs::rename(dir.path().join("aside"), &system).unwrap();
+    let server = Server::start_in(dir.path(), &[]);
+    let me = ask(&mut server.client(), &closed.root, "GET", "/auth/me", &Value::Null).expect(200);
+    assert_eq!(me["account"], "root");
 }

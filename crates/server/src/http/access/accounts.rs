@@ -2,8 +2,10 @@
 
 use super::{body, body_of, execute, json, no_accounts, password, refusal};
 use crate::access::principal::Method;
+use crate::access::sealed;
 use crate::http::params::{Params, negotiate, page_limit};
 use crate::http::problem::{Problem, of_fault};
+use crate::http::read::elsewhere;
 use crate::http::{Answer, JSON, Request, Response, Shell};
 use std::sync::Arc;
 use wellspring_views::access::{AccountName, Command, Refusal};
@@ -55,6 +57,12 @@ pub(crate) async fn add(shell: Arc<Shell>, mut request: Request) -> Answer {
         (false, password) => Command::AddAccount { name: name.clone(), password, roles },
     };
     execute(&shell, &request, &[command]).await?;
+    if open {
+        let shell = Arc::clone(&shell);
+        let sealed = elsewhere(move || sealed::seal(&shell.config.data, &shell.access)).await?;
+        // The account is there all the same, and the next start tries again.
+        sealed.unwrap_or_else(|reason| tracing::error!(reason, "accounts are not marked"));
+    }
     let response = shown(&shell, 201, name.as_str())?;
     Ok(response.with("location", format!("/v1/accounts/{name}")))
 }
