@@ -1,6 +1,9 @@
 //! What can be set: flags first, then `WELLSPRING_*`, then a TOML file, then the default.
 
+use crate::access::jwks_source::ForeignSettings;
 use crate::access::token::MAX_LIFE_S;
+use crate::audit;
+use crate::http::cors::Cors;
 use crate::links::settings::{LinkSettings, ReferrerPolicy};
 use crate::tls::{ClientAuth, Files};
 use clap::Args;
@@ -109,6 +112,8 @@ settings! {
     /// Writes a line for every request at level info (else at debug).
     [num_args = 0..=1, default_missing_value = "true"]
     access_log: bool = "WELLSPRING_ACCESS_LOG", false;
+    /// What is kept of who did what, as events of the log system: off, changes (what needs the role operator or admin, logins, changes of accounts and keys, refusals), writes (what needs writer, too), all (reads, too).
+    audit: audit::Level = "WELLSPRING_AUDIT", audit::Level::Changes;
     /// Most logs.
     max_logs: usize = "WELLSPRING_MAX_LOGS", 256;
     /// Most connections at a time; further ones get 503.
@@ -173,6 +178,22 @@ settings! {
     /// Proxies whose X-Forwarded-For is believed, comma separated: addresses and prefixes (10.0.0.0/8).
     [value_delimiter = ',']
     trusted_proxies: Vec<String> = "WELLSPRING_TRUSTED_PROXIES", Vec::new();
+    /// Claim of the --jwt-issuer's tokens that holds the roles, a list or words in a text: writer, or writer:LOG. Other words are passed over.
+    jwt_roles_claim: String = "WELLSPRING_JWT_ROLES_CLAIM", "roles".to_owned();
+    /// Claim of the --jwt-issuer's tokens that says whose they are.
+    jwt_account_claim: String = "WELLSPRING_JWT_ACCOUNT_CLAIM", "sub".to_owned();
+    /// Origins whose pages may use this server from a browser, comma separated, e.g. https://app.example.com; * = any; none given: none.
+    [value_delimiter = ',']
+    cors_origins: Vec<String> = "WELLSPRING_CORS_ORIGINS", Vec::new();
+    optional
+    /// Issuer (`iss`) whose tokens are accepted besides our own; with --jwt-audience and --jwt-keys.
+    jwt_issuer: String = "WELLSPRING_JWT_ISSUER";
+    optional
+    /// Audience (`aud`) that the --jwt-issuer's tokens must name: this server.
+    jwt_audience: String = "WELLSPRING_JWT_AUDIENCE";
+    optional
+    /// Public keys of the --jwt-issuer, a JWK Set: a file, an https URL, or an http URL on this machine.
+    jwt_keys: String = "WELLSPRING_JWT_KEYS";
     optional
     /// Most connections at a time from one address, those of trusted proxies aside; further ones get 503; 0 = any number. Not set: any number while --listen is a loopback address, else 1024.
     max_connections_per_address: u32 = "WELLSPRING_MAX_CONNECTIONS_PER_ADDRESS";
@@ -255,6 +276,8 @@ impl Config {
             return Err(format!("token_life_s must be from 1 to {MAX_LIFE_S}"));
         }
         LinkSettings::of(&config)?;
+        ForeignSettings::of(&config)?;
+        Cors::of(&config)?;
         let zero = [config.heartbeat_ms, config.body_timeout_ms, config.header_timeout_ms];
         if zero.contains(&0) {
             return Err("timeouts and heartbeat_ms must not be 0".to_owned());

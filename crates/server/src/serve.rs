@@ -1,8 +1,10 @@
 //! `wellspring serve`: threads, listeners, signals, and an orderly end.
 
-use crate::access::{self, Gate};
+use crate::access::{self, Gate, renewal};
+use crate::audit::{self, Audit};
 use crate::config::{Config, LogFormat, ServeArgs};
 use crate::http::body_memory::BodyMemory;
+use crate::http::cors::Cors;
 use crate::http::{Shell, connection, routes};
 use crate::limits::{Connected, Limits};
 use crate::links::settings::LinkSettings;
@@ -95,7 +97,9 @@ fn serve(mut config: Config) -> Result<(), String> {
         limits: Arc::new(Limits::of(&config, &stats, &clock)?),
         link_settings: LinkSettings::of(&config)?,
         tls,
+        cors: Cors::of(&config)?,
         body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
+        audit: Audit::new(config.audit),
         stats,
         request_ids: AtomicU64::new(first_request_id(clock.wall_us())),
         visitor_keys,
@@ -114,6 +118,9 @@ fn serve(mut config: Config) -> Result<(), String> {
         let days = Arc::clone(&shell);
         tokio::spawn(async move { links::turn_daily(&days.visitor_keys, &*days.clock).await });
         tokio::spawn(tls::keep_current(Arc::clone(&shell)));
+        tokio::spawn(renewal::keep(Arc::clone(&shell)));
+        let audited = Arc::clone(&shell);
+        tokio::spawn(async move { tell_refusals(&audited).await });
         let name = signal().await.map_err(|e| format!("signals cannot be watched: {e}"))?;
         tracing::info!(signal = name, "stopping");
         // A second signal means: now.
@@ -129,7 +136,11 @@ fn serve(mut config: Config) -> Result<(), String> {
             tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join())));
         let _ = tokio::time::timeout(drain + Duration::from_secs(2), joined).await;
         let closing = Arc::clone(&shell);
-        let lost = tokio::task::spawn_blocking(move || closing.node.close()).await;
+        let close = move || {
+            closing.audit.tell_refusals(&closing.node, closing.clock.monotonic_us());
+            closing.node.close()
+        };
+        let lost = tokio::task::spawn_blocking(close).await;
         match lost {
             Ok(0) => Ok(()),
             Ok(lost) => Err(format!("{lost} accepted events could not be stored and are lost")),
@@ -163,6 +174,14 @@ fn check_exposure(config: &Config, access: &Gate) -> Result<(), String> {
          network is private",
         config.data.display()
     ))
+}
+
+/// Has the audit tell of what it did not keep one by one.
+async fn tell_refusals(shell: &Shell) {
+    loop {
+        tokio::time::sleep(audit::TELL_EVERY).await;
+        shell.audit.tell_refusals(&shell.node, shell.clock.monotonic_us());
+    }
 }
 
 /// Request ids begin somewhere else at every start; they need not be secret.

@@ -41,6 +41,8 @@ struct Entry {
     principal: Arc<Principal>,
     /// That of the state in which the proof was judged.
     position: Position,
+    /// That of the tokens under which the proof was verified.
+    tokens: u64,
     /// When it is forgotten, µs since 1970 UTC.
     until_us: u64,
     /// When it was put here: a clock that is set back does not lengthen its life.
@@ -78,12 +80,14 @@ impl Cache {
         Fingerprint(hash.finalize().into())
     }
 
-    /// Who it is that has shown this credential before, if it still counts (now in µs since 1970 UTC).
+    /// Who it is that has shown this credential before, if it still counts (now in µs since 1970 UTC;
+    /// `tokens` is their generation, which makes those verified under another fall).
     /// `None`: look at the credential itself.
     pub(crate) fn find(
         &mut self,
         fingerprint: &Fingerprint,
         folded: &Folded,
+        tokens: u64,
         now_us: u64,
     ) -> Option<&Arc<Principal>> {
         if !self.young.contains_key(fingerprint) {
@@ -92,6 +96,7 @@ impl Cache {
         }
         let fresh = self.young.get_mut(fingerprint).is_some_and(|entry| {
             entry.is_alive(now_us)
+                && (entry.tokens == tokens || !entry.proof.is_of_token())
                 && (entry.position == folded.position() || {
                     let state = folded.now();
                     entry.proof.judge(&state, now_us).is_ok_and(|principal| {
@@ -108,20 +113,23 @@ impl Cache {
         self.young.get(fingerprint).map(|entry| &entry.principal)
     }
 
-    /// Remembers who it is: what a proof came to in the state of a position.
+    /// Remembers who it is: what a proof came to in the state of a position. `tokens` is their generation
+    /// before it was verified.
     pub(crate) fn remember(
         &mut self,
         fingerprint: Fingerprint,
         proof: Proof,
         principal: Arc<Principal>,
         position: Position,
+        tokens: u64,
         now_us: u64,
     ) {
         let remembered_us = now_us.saturating_add(REMEMBERED_US);
         let until_us = principal.until_us().unwrap_or(u64::MAX).min(remembered_us);
         let since_us = now_us;
         self.old.remove(&fingerprint);
-        self.insert(fingerprint, Entry { proof, principal, position, until_us, since_us });
+        let entry = Entry { proof, principal, position, tokens, until_us, since_us };
+        self.insert(fingerprint, entry);
     }
 
     fn insert(&mut self, fingerprint: Fingerprint, entry: Entry) {
@@ -148,12 +156,12 @@ mod tests {
         let state = view.folded().now();
         let principal = Arc::new(proof.judge(&state, NOW_US).unwrap());
         let fingerprint = cache.fingerprint(presented);
-        cache.remember(fingerprint, proof.clone(), principal, state.applied(), NOW_US);
+        cache.remember(fingerprint, proof.clone(), principal, state.applied(), 7, NOW_US);
     }
 
     fn find(cache: &mut Cache, view: &Access, presented: &Presented<'_>, now_us: u64) -> bool {
         let fingerprint = cache.fingerprint(presented);
-        cache.find(&fingerprint, view.folded(), now_us).is_some()
+        cache.find(&fingerprint, view.folded(), 7, now_us).is_some()
     }
 
     fn by_password() -> Proof {
@@ -206,11 +214,25 @@ mod tests {
         remember(&mut cache, &view, &basic, &by_password());
         fold(&mut view, "RolesSet", r#"{"roles":[{"role":"admin"}]}"#);
         let fingerprint = cache.fingerprint(&basic);
-        let ann = cache.find(&fingerprint, view.folded(), NOW_US).unwrap();
+        let ann = cache.find(&fingerprint, view.folded(), 7, NOW_US).unwrap();
         assert_eq!(ann.may(Role::Admin, None), Verdict::Allowed, "the roles of now");
         fold(&mut view, "TokensRevoked", "{}");
         assert!(!find(&mut cache, &view, &token, NOW_US));
         assert!(!find(&mut cache, &view, &basic, NOW_US), "to be verified again");
+    }
+
+    #[test]
+    fn tokens_fall_with_what_they_were_verified_with() {
+        let (view, mut cache) = (with_ann(), Cache::new(100).unwrap());
+        let (token, basic) = (Presented::Token(b"t"), Presented::Basic(b"b"));
+        remember(&mut cache, &view, &token, &ann_by_token(1_000));
+        remember(&mut cache, &view, &basic, &by_password());
+        let [token, basic] = [token, basic].map(|presented| cache.fingerprint(&presented));
+        for (of, known) in [(&token, false), (&basic, true)] {
+            assert!(cache.find(of, view.folded(), 7, NOW_US).is_some());
+            assert_eq!(cache.find(of, view.folded(), 8, NOW_US).is_some(), known);
+            assert_eq!(cache.find(of, view.folded(), 7, NOW_US).is_some(), known, "for good");
+        }
     }
 
     #[test]
@@ -245,7 +267,7 @@ mod tests {
             let hits = (0..TIMES)
                 .filter(|_| {
                     let fingerprint = cache.fingerprint(&presented);
-                    cache.find(&fingerprint, view.folded(), NOW_US).is_some_and(|principal| {
+                    cache.find(&fingerprint, view.folded(), 7, NOW_US).is_some_and(|principal| {
                         principal.may(Role::Writer, Some("orders")) == Verdict::Allowed
                     })
                 })

@@ -28,7 +28,7 @@ fn ensure(
     user: Option<String>,
 ) -> Result<(), String> {
     let Some(password) = password else { return Ok(()) };
-    if !gate.is_open() {
+    if gate.has_accounts() {
         tracing::info!("there are accounts: {PASSWORD} is ignored, and need not be set any more");
         return Ok(());
     }

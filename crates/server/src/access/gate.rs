@@ -8,11 +8,12 @@
 use super::api_key;
 use super::cache::{Cache, Fingerprint};
 use super::credentials::{self, Login, Malformed, Presented};
+use super::jwks_source;
 use super::password::{self, Passwords};
 use super::principal::{Principal, Proof, Verdict};
 use super::throttle::{Admission, Outcome, Throttle};
 use super::token::{Issued, Tokens};
-use super::token_secret::Secrets;
+use crate::audit::Caller;
 use crate::config::Config;
 use crate::http::problem::{self, Problem, Retry};
 use crate::stats;
@@ -89,6 +90,8 @@ pub(crate) struct Pass {
     pub(crate) principal: Arc<Principal>,
     /// That of the state it was judged in.
     position: Position,
+    /// That of the tokens it was verified under.
+    tokens: u64,
     /// When it has to be judged anew, µs since 1970 UTC.
     until_us: u64,
 }
@@ -128,7 +131,8 @@ impl Gate {
     ) -> Result<Gate, String> {
         let folded =
             live.wait_live().map_err(|reason| format!("the accounts cannot be read: {reason}"))?;
-        let secrets = Secrets::open(&config.data).map_err(|e| {
+        let foreign = jwks_source::open(config, &*clock)?;
+        let tokens = Tokens::open(&config.data, None, foreign).map_err(|e| {
             format!("the secret of tokens cannot be kept in {}: {e}", config.data.display())
         })?;
         // The lean threads come after the others.
@@ -141,7 +145,7 @@ impl Gate {
         Ok(Gate {
             live,
             folded,
-            tokens: Tokens::new(secrets, None),
+            tokens,
             passwords: Passwords::new(cores / 2, MOST_WAITING),
             throttle: Arc::default(),
             clock,
@@ -178,19 +182,23 @@ impl Gate {
         Arc::clone(&self.nobody)
     }
 
-    /// Whether there are no accounts: everybody may everything then.
+    /// Whether there are no accounts, and no other issuer who says who somebody is: everybody may everything
+    /// then.
     pub(crate) fn is_open(&self) -> bool {
+        self.tokens.foreign().is_none() && !self.has_accounts()
+    }
+
+    /// Whether there is an account.
+    pub(crate) fn has_accounts(&self) -> bool {
         if self.folded.position() == 0 {
-            return true;
-        }
-        if self.closed.load(Ordering::Relaxed) {
             return false;
         }
-        let open = self.state().is_open();
-        if !open {
+        let seen = || self.closed.load(Ordering::Relaxed);
+        let has = seen() || !self.state().is_open();
+        if has && !seen() {
             self.closed.store(true, Ordering::Relaxed);
         }
-        open
+        has
     }
 
     /// Whom a request is from, if he may: what the route `needs`, on the log it is about (`None`: on
@@ -224,7 +232,8 @@ impl Gate {
             Some(principal) => principal,
             None => self.by_password(&presented, from).await?,
         };
-        may(&principal, needs, log)?;
+        may(&principal, needs, log)
+            .map_err(|problem| problem.told_to(Caller::Known(Arc::clone(&principal))))?;
         Ok(principal)
     }
 
@@ -238,7 +247,7 @@ impl Gate {
         log: Option<&str>,
     ) -> Option<Pass> {
         // Before anything is looked at: what changes after it makes the pass invalid.
-        let position = self.folded.position();
+        let (position, tokens) = (self.folded.position(), self.tokens.generation());
         let principal = if self.is_open() {
             Arc::clone(&self.anybody)
         } else {
@@ -247,12 +256,13 @@ impl Gate {
         };
         let until_us = principal.until_us().unwrap_or(u64::MAX);
         let allowed = principal.may(role, log) == Verdict::Allowed;
-        allowed.then_some(Pass { principal, position, until_us })
+        allowed.then_some(Pass { principal, position, tokens, until_us })
     }
 
     /// Whether what a pass was given for still holds.
     pub(crate) fn holds(&self, pass: &Pass) -> bool {
         pass.position == self.folded.position()
+            && pass.tokens == self.tokens.generation()
             && (pass.until_us == u64::MAX || self.clock.wall_us() < pass.until_us)
     }
 
@@ -260,20 +270,21 @@ impl Gate {
     /// password.
     fn recognise(&self, presented: &Presented<'_>) -> Result<Option<Arc<Principal>>, Box<Problem>> {
         let now_us = self.clock.wall_us();
+        let tokens = self.tokens.generation();
         let mut cache = self.cache();
         let fingerprint = cache.fingerprint(presented);
-        if let Some(principal) = cache.find(&fingerprint, &self.folded, now_us) {
+        if let Some(principal) = cache.find(&fingerprint, &self.folded, tokens, now_us) {
             return Ok(Some(Arc::clone(principal)));
         }
         drop(cache);
         let proof = match presented {
             Presented::Token(token) => {
-                Proof::Token(self.tokens.verify(token, now_us).map_err(|_| not_accepted())?)
+                self.tokens.verify(token, now_us).map_err(|_| not_accepted())?.into()
             }
             Presented::Key(key) => Proof::Key(api_key::digest(key)),
             Presented::Basic(_) => return Ok(None),
         };
-        self.remember(presented, proof, now_us).map(Some)
+        self.remember(presented, proof, tokens, now_us).map(Some)
     }
 
     /// Judges a proof, and remembers it if it counts.
@@ -281,13 +292,15 @@ impl Gate {
         &self,
         presented: &Presented<'_>,
         proof: Proof,
+        tokens: u64,
         now_us: u64,
     ) -> Result<Arc<Principal>, Box<Problem>> {
         let state = self.state();
         let principal = Arc::new(proof.judge(&state, now_us).map_err(|_| not_accepted())?);
         let mut cache = self.cache();
         let fingerprint = cache.fingerprint(presented);
-        cache.remember(fingerprint, proof, Arc::clone(&principal), state.applied(), now_us);
+        let remembered = Arc::clone(&principal);
+        cache.remember(fingerprint, proof, remembered, state.applied(), tokens, now_us);
         Ok(principal)
     }
 
@@ -303,8 +316,10 @@ impl Gate {
         let flight = Arc::clone(lock(&self.flights).entry(fingerprint).or_default());
         let _landing = Landing { gate: self, fingerprint, flight: &flight };
         let logged_in = flight.get_or_init(|| self.verify(&username, password, from)).await;
-        let LoggedIn { account, since_us, .. } = logged_in.clone()?;
-        self.remember(presented, Proof::Password { account, since_us }, self.clock.wall_us())
+        let refuse = |reason| self.refuse_login(&username, reason);
+        let LoggedIn { account, since_us, .. } = logged_in.clone().map_err(refuse)?;
+        let proof = Proof::Password { account, since_us };
+        self.remember(presented, proof, self.tokens.generation(), self.clock.wall_us())
     }
 
     /// Verifies a name and a password. Takes as long if there is no such account.
@@ -317,7 +332,15 @@ impl Gate {
         password: Zeroizing<String>,
         from: Option<IpAddr>,
     ) -> Result<LoggedIn, Box<Problem>> {
-        Ok(self.verify(name, password, from).await?)
+        let verified = self.verify(name, password, from).await;
+        verified.map_err(|reason| self.refuse_login(name, reason))
+    }
+
+    /// What somebody is told who is not logged in; for the audit with whom he said he is, if there
+    /// is such an account.
+    fn refuse_login(&self, name: &str, reason: NotLoggedIn) -> Box<Problem> {
+        let claimed = self.state().account(name).map(|account| account.name().clone());
+        Box::<Problem>::from(reason).told_to(Caller::Claimed(claimed))
     }
 
     async fn verify(

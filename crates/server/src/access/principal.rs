@@ -1,7 +1,8 @@
 //! Who is asking, and what he may. A principal is made of a proof and the state of the view, and
 //! holds for that state alone: when the view has moved it is judged anew.
 
-use super::token::Claims;
+use super::foreign::{ForeignClaims, Subject};
+use super::token::{Claims, Verified};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wellspring_views::access::{
@@ -16,6 +17,8 @@ pub(crate) const SYSTEM_LOG: &str = "system";
 pub(crate) enum Proof {
     /// A genuine token said this.
     Token(Claims),
+    /// A genuine token of another issuer said this.
+    Foreign(ForeignClaims),
     /// Somebody has the secret of this digest.
     Key(SecretDigest),
     /// Somebody knew the account's password when its tokens counted from `since_us` on.
@@ -34,6 +37,8 @@ pub(crate) enum Method {
     None,
     /// Nobody has to: there are no accounts.
     Open,
+    /// With a token of another issuer.
+    Foreign,
     /// With a token; what names it, if anything does.
     Token(Option<TokenId>),
     /// With this API key.
@@ -45,8 +50,10 @@ pub(crate) enum Method {
 /// Who is asking.
 #[derive(Debug, Clone)]
 pub(crate) struct Principal {
-    /// Nobody's, if there are no accounts.
+    /// Nobody's, if there are no accounts, or if another issuer says who it is.
     account: Option<AccountName>,
+    /// Whom another issuer says it is.
+    subject: Option<Subject>,
     method: Method,
     /// What the account may.
     held: Arc<Grants>,
@@ -70,7 +77,21 @@ pub(crate) enum Verdict {
     },
 }
 
+impl From<Verified> for Proof {
+    fn from(verified: Verified) -> Proof {
+        match verified {
+            Verified::Own(claims) => Proof::Token(claims),
+            Verified::Foreign(claims) => Proof::Foreign(claims),
+        }
+    }
+}
+
 impl Proof {
+    /// Whether it is a token's, which falls when what it was verified with is replaced.
+    pub(crate) fn is_of_token(&self) -> bool {
+        matches!(self, Proof::Token(_) | Proof::Foreign(_))
+    }
+
     /// Who it is, in this state and at this time (µs since 1970 UTC).
     ///
     /// # Errors
@@ -85,9 +106,23 @@ impl Proof {
                 let account = state.account_of_token(account.as_str(), id.as_ref(), *since_us)?;
                 Ok(Principal {
                     account: Some(account.name().clone()),
+                    subject: None,
                     method: Method::Token(id.clone()),
                     held: Arc::clone(account.grants()),
                     most: Some(Arc::new(claims.grants.clone())),
+                    until_us: Some(claims.until_us()),
+                })
+            }
+            Proof::Foreign(claims) => {
+                if claims.until_us() <= now_us {
+                    return Err(Fallen::Expired);
+                }
+                Ok(Principal {
+                    account: None,
+                    subject: Some(claims.subject.clone()),
+                    method: Method::Foreign,
+                    held: Arc::clone(&claims.grants),
+                    most: None,
                     until_us: Some(claims.until_us()),
                 })
             }
@@ -95,6 +130,7 @@ impl Proof {
                 let (key, owner) = state.key_and_owner(digest, now_us)?;
                 Ok(Principal {
                     account: Some(owner.name().clone()),
+                    subject: None,
                     method: Method::Key(key.id().clone()),
                     held: Arc::clone(owner.grants()),
                     most: Some(Arc::new(key.grant().clone().into())),
@@ -105,6 +141,7 @@ impl Proof {
                 let account = state.account_of_password(account.as_str(), *since_us)?;
                 Ok(Principal {
                     account: Some(account.name().clone()),
+                    subject: None,
                     method: Method::Password,
                     held: Arc::clone(account.grants()),
                     most: None,
@@ -118,14 +155,21 @@ impl Proof {
 impl Principal {
     /// Somebody who has not said who he is, and may nothing that needs a role.
     pub(crate) fn nobody() -> Principal {
-        let held = Arc::default();
-        Principal { account: None, method: Method::None, held, most: None, until_us: None }
+        Principal {
+            account: None,
+            subject: None,
+            method: Method::None,
+            held: Arc::default(),
+            most: None,
+            until_us: None,
+        }
     }
 
     /// Anybody, as long as there are no accounts; `None`: there are some.
     pub(crate) fn anybody(state: &State) -> Option<Principal> {
         state.is_open().then(|| Principal {
             account: None,
+            subject: None,
             method: Method::Open,
             held: Arc::new(Grant::everywhere(Role::Admin).into()),
             most: None,
@@ -136,6 +180,13 @@ impl Principal {
     /// His account, if there are accounts.
     pub(crate) fn account(&self) -> Option<&AccountName> {
         self.account.as_ref()
+    }
+
+    /// What names him in logs and in the audit, without control characters and at most 259 bytes: the
+    /// account, or `jwt:` and whom another issuer says it is. `None`: nobody is known.
+    pub(crate) fn name(&self) -> Option<&str> {
+        let account = self.account.as_ref().map(AccountName::as_str);
+        account.or_else(|| self.subject.as_ref().map(Subject::as_str))
     }
 
     /// How he showed who he is.

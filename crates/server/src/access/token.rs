@@ -1,10 +1,15 @@
-//! Tokens: JWT (RFC 7519) signed with HS256, and nothing else. The algorithm is a constant here,
-//! not something a token could choose; its header only has to agree.
+//! Tokens: JWT (RFC 7519). Ours are signed with HS256, and nothing else; those of another issuer
+//! (`foreign`) with RS256 or EdDSA, and nothing else. The header's `alg` says which of the two a token has to
+//! be, before anything else of it is looked at. With what it is then verified is not its to choose: HS256 with our
+//! secrets alone, the others with the issuer's keys alone, each with what the key itself is for.
 //!
 //! Read by a strict reader of our own over `ring`, which is there for TLS. `jsonwebtoken` below 10.3 takes
 //! claims of a wrong type for claims that are missing (CVE-2026-25537), and from 10 on brings a second stack of
 //! cryptography: RSA, two curves and a random generator, or aws-lc-rs.
 
+use super::foreign::{Cut, Foreign, ForeignClaims};
+use super::jwks::Algorithm;
+use super::rotation::{InUse, Reread};
 use super::token_secret::Secrets;
 use crate::random;
 use base64::Engine;
@@ -14,6 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
+use std::path::Path;
 use wellspring_views::access::{AccountName, Grant, Grants, MAX_GRANTS, TokenId};
 use zeroize::Zeroizing;
 
@@ -24,10 +30,15 @@ pub(crate) const SKEW_S: u64 = 30;
 /// Longest life of a token, in seconds. What has to live longer is an API key, which can be listed.
 pub(crate) const MAX_LIFE_S: u64 = 366 * 86_400;
 /// Latest time that is believed, seconds since 1970 UTC: the end of the year 9999.
-const MAX_TIME_S: u64 = 253_402_300_799;
-const SECOND_US: u64 = 1_000_000;
+pub(super) const MAX_TIME_S: u64 = 253_402_300_799;
+/// A second, in µs.
+pub(super) const SECOND_US: u64 = 1_000_000;
 /// Of every token that is issued here.
 const HEADER: &str = r#"{"alg":"HS256","typ":"JWT"}"#;
+/// What `typ` may be in a token of ours.
+const OWN_TYPE: &str = "JWT";
+/// What `typ` may be in a token of another issuer: any JWT, or an access token (RFC 9068).
+const FOREIGN_TYPES: [&str; 4] = ["JWT", "at+jwt", "application/jwt", "application/at+jwt"];
 
 /// Why a token is refused. Clients are told only that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +49,9 @@ pub(crate) enum TokenFault {
     Form,
     /// The header asks for another algorithm, for none, for another type, or for an extension.
     Algorithm,
-    /// Not signed with a secret of ours.
+    /// Its issuer has no such key, or not for this algorithm, as far as is known here.
+    Key,
+    /// Not signed with a secret of ours, or not with the issuer's key.
     Signature,
     /// A claim is missing, of a wrong type or out of its range.
     Claims,
@@ -46,11 +59,22 @@ pub(crate) enum TokenFault {
     Expired,
     /// Its time is to come.
     NotYet,
+    /// It is of somebody else.
+    Issuer,
     /// It is for somebody else.
     Audience,
 }
 
 /// What a genuine token says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verified {
+    /// One of ours.
+    Own(Claims),
+    /// One of the other issuer.
+    Foreign(ForeignClaims),
+}
+
+/// What a genuine token of ours says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claims {
     /// Whose it is (`sub`).
@@ -92,8 +116,9 @@ impl fmt::Debug for Issued {
 /// Issues tokens and reads them.
 #[derive(Debug)]
 pub(crate) struct Tokens {
-    secrets: Secrets,
+    secrets: InUse,
     audience: Option<String>,
+    foreign: Option<Foreign>,
 }
 
 /// A header, as far as anybody looks at it.
@@ -103,6 +128,8 @@ struct Header<'a> {
     alg: Cow<'a, str>,
     #[serde(borrow, default)]
     typ: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    kid: Option<Cow<'a, str>>,
     /// Extensions that must be understood: none are. `null` is one too.
     #[serde(default, deserialize_with = "given")]
     crit: bool,
@@ -156,13 +183,68 @@ impl Tokens {
     /// Signs and verifies with these secrets. With an audience, tokens have to name it; without,
     /// they must name none (RFC 7519, 4.1.3).
     pub(crate) fn new(secrets: Secrets, audience: Option<String>) -> Tokens {
-        Tokens { secrets, audience }
+        Tokens { secrets: InUse::of(secrets), audience, foreign: None }
+    }
+
+    /// The same, and accepts tokens of another issuer besides.
+    pub(super) fn trusting(self, foreign: Foreign) -> Tokens {
+        Tokens { foreign: Some(foreign), ..self }
+    }
+
+    /// Signs and verifies with the secret of a data folder, and draws one if there is none. Accepts tokens of
+    /// another issuer besides if there is one.
+    ///
+    /// # Errors
+    /// As [`Secrets::open`].
+    pub(crate) fn open(
+        data: &Path,
+        audience: Option<String>,
+        foreign: Option<Foreign>,
+    ) -> io::Result<Tokens> {
+        Ok(Tokens { secrets: InUse::open(data)?, audience, foreign })
+    }
+
+    /// The other issuer, if there is one.
+    pub(crate) fn foreign(&self) -> Option<&Foreign> {
+        self.foreign.as_ref()
+    }
+
+    /// Counts how often the secrets and the issuer's keys have been replaced. What was verified under
+    /// another number has to be verified again. To be read before the token is verified.
+    pub(crate) fn generation(&self) -> u64 {
+        let foreign = self.foreign.as_ref().map_or(0, Foreign::generation);
+        self.secrets.generation().wrapping_add(foreign)
+    }
+
+    /// Draws a new secret that signs from now on, and writes it to the data folder. Tokens signed with the one
+    /// before still count, those signed with the one before that no longer do.
+    ///
+    /// # Errors
+    /// As [`Secrets::open`]. Everything is then as it was.
+    pub(crate) fn rotate(&self, data: &Path) -> io::Result<()> {
+        self.secrets.rotate(data)
+    }
+
+    /// Ends a rotation: only tokens signed with the newest secret count from now on.
+    ///
+    /// # Errors
+    /// As [`Secrets::open`]. Everything is then as it was.
+    pub(crate) fn retire(&self, data: &Path) -> io::Result<()> {
+        self.secrets.retire(data)
+    }
+
+    /// Reads the secrets of the data folder anew if another process has replaced them.
+    ///
+    /// # Errors
+    /// As [`Secrets::open`], once for each file that is wrong: the secrets before stay in use.
+    pub(crate) fn reread(&self, data: &Path) -> io::Result<Reread> {
+        self.secrets.reread(data)
     }
 
     /// The signature of a message. For tests that forge everything else.
     #[cfg(test)]
     pub(crate) fn sign(&self, message: &[u8]) -> Vec<u8> {
-        self.secrets.sign(message).as_ref().to_vec()
+        self.secrets.now().sign(message).as_ref().to_vec()
     }
 
     /// Issues a token for so many seconds (1 to [`MAX_LIFE_S`]), at a time in µs since 1970 UTC.
@@ -198,7 +280,7 @@ impl Tokens {
         URL_SAFE_NO_PAD.encode_string(HEADER, &mut token);
         token.push('.');
         URL_SAFE_NO_PAD.encode_string(json, &mut token);
-        let tag = self.secrets.sign(token.as_bytes());
+        let tag = self.secrets.now().sign(token.as_bytes());
         token.push('.');
         URL_SAFE_NO_PAD.encode_string(tag, &mut token);
         let id = TokenId::parse(&id).map_err(io::Error::other)?;
@@ -210,21 +292,41 @@ impl Tokens {
     ///
     /// # Errors
     /// [`TokenFault`].
-    pub(crate) fn verify(&self, token: &[u8], now_us: u64) -> Result<Claims, TokenFault> {
+    pub(crate) fn verify(&self, token: &[u8], now_us: u64) -> Result<Verified, TokenFault> {
         if token.len() > MAX_BYTES {
             return Err(TokenFault::TooLong);
         }
         let [header, claims, tag] = parts(token).ok_or(TokenFault::Form)?;
         let signed = &token[..header.len() + 1 + claims.len()];
-        check_header(&decode(header)?)?;
-        let claims = decode(claims)?;
-        if !self.secrets.verifies(signed, &decode(tag)?) {
+        let header = decode(header)?;
+        let header = read_header(&header)?;
+        let (claims, tag) = (decode(claims)?, decode(tag)?);
+        if header.alg == "HS256" {
+            header.must_be_typed(&[OWN_TYPE])?;
+            return self.verify_own(signed, &claims, &tag, now_us).map(Verified::Own);
+        }
+        let algorithm = Algorithm::parse(&header.alg).ok_or(TokenFault::Algorithm)?;
+        let foreign = self.foreign.as_ref().ok_or(TokenFault::Algorithm)?;
+        header.must_be_typed(&FOREIGN_TYPES)?;
+        let key_id = header.kid.as_deref();
+        let token = Cut { key_id, signed, claims: &claims, signature: &tag };
+        foreign.verify(algorithm, &token, now_us).map(Verified::Foreign)
+    }
+
+    fn verify_own(
+        &self,
+        signed: &[u8],
+        claims: &[u8],
+        tag: &[u8],
+        now_us: u64,
+    ) -> Result<Claims, TokenFault> {
+        if !self.secrets.now().verifies(signed, tag) {
             return Err(TokenFault::Signature);
         }
         if claims.first() != Some(&b'{') {
             return Err(TokenFault::Form);
         }
-        let written = serde_json::from_slice(&claims).map_err(|_| TokenFault::Claims)?;
+        let written = serde_json::from_slice(claims).map_err(|_| TokenFault::Claims)?;
         self.check_claims(&written, now_us)
     }
 
@@ -274,13 +376,20 @@ fn decode(part: &[u8]) -> Result<Vec<u8>, TokenFault> {
     URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenFault::Form)
 }
 
-fn check_header(json: &[u8]) -> Result<(), TokenFault> {
+fn read_header(json: &[u8]) -> Result<Header<'_>, TokenFault> {
     if json.first() != Some(&b'{') {
         return Err(TokenFault::Form);
     }
-    let Header { alg, typ, crit } = serde_json::from_slice(json).map_err(|_| TokenFault::Form)?;
-    let typed = typ.is_none_or(|typ| typ.eq_ignore_ascii_case("JWT"));
-    if alg == "HS256" && typed && !crit { Ok(()) } else { Err(TokenFault::Algorithm) }
+    let header: Header<'_> = serde_json::from_slice(json).map_err(|_| TokenFault::Form)?;
+    if header.crit { Err(TokenFault::Algorithm) } else { Ok(header) }
+}
+
+impl Header<'_> {
+    /// The token says no type, or one of these.
+    fn must_be_typed(&self, types: &[&str]) -> Result<(), TokenFault> {
+        let is = |typ: &str| types.iter().any(|known| typ.eq_ignore_ascii_case(known));
+        if self.typ.as_deref().is_none_or(is) { Ok(()) } else { Err(TokenFault::Algorithm) }
+    }
 }
 
 #[cfg(test)]

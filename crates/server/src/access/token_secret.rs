@@ -12,7 +12,7 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 /// The file, in the data folder.
@@ -43,6 +43,7 @@ impl Secrets {
     /// # Errors
     /// The file can be neither read nor written, is open to others, or is not what is written here.
     pub(crate) fn open(data: &Path) -> io::Result<Secrets> {
+        let _turn = turn(data)?;
         let secrets = match read(data) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let secrets = vec![draw()?];
@@ -54,12 +55,21 @@ impl Secrets {
         Secrets::of(&secrets)
     }
 
+    /// As [`open`](Self::open), but draws none.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and there is no file.
+    pub(super) fn read(data: &Path) -> io::Result<Secrets> {
+        Secrets::of(&read(data)?)
+    }
+
     /// Draws a new secret that signs from now on; the one that signed still verifies. One that
     /// only verified is dropped.
     ///
     /// # Errors
     /// As [`open`](Self::open). The file is then as it was.
     pub(crate) fn rotate(data: &Path) -> io::Result<Secrets> {
+        let _turn = turn(data)?;
         let mut secrets = read(data)?;
         secrets.insert(0, draw()?);
         secrets.truncate(2);
@@ -72,6 +82,7 @@ impl Secrets {
     /// # Errors
     /// As [`open`](Self::open). The file is then as it was.
     pub(crate) fn retire(data: &Path) -> io::Result<Secrets> {
+        let _turn = turn(data)?;
         let mut secrets = read(data)?;
         secrets.truncate(1);
         replace(data, &secrets)?;
@@ -82,6 +93,17 @@ impl Secrets {
         let key = |secret: &Secret| hmac::Key::new(hmac::HMAC_SHA256, &**secret);
         let signs = secrets.first().map(key).ok_or_else(malformed)?;
         Ok(Secrets { signs, before: secrets.get(1).map(key) })
+    }
+
+    /// Whether they are these. Told by what they make of a message, as `ring` does not show them.
+    pub(super) fn is_same(&self, other: &Secrets) -> bool {
+        let mark = |key: &hmac::Key| hmac::sign(key, b"");
+        let before = |secrets: &Secrets| secrets.before.as_ref().map(mark);
+        let is_before_same = match (before(self), before(other)) {
+            (Some(one), Some(other)) => one.as_ref() == other.as_ref(),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        is_before_same && mark(&self.signs).as_ref() == mark(&other.signs).as_ref()
     }
 
     /// HMAC-SHA-256 of a message.
@@ -96,6 +118,18 @@ impl Secrets {
     }
 }
 
+/// Where the file is.
+pub(super) fn path(data: &Path) -> PathBuf {
+    data.join(FILE)
+}
+
+/// Waits until no other process replaces the file, and has the others wait until this is dropped.
+fn turn(data: &Path) -> io::Result<File> {
+    let folder = File::open(data)?;
+    folder.lock()?;
+    Ok(folder)
+}
+
 fn draw() -> io::Result<Secret> {
     random::bytes().map(Zeroizing::new)
 }
@@ -107,7 +141,7 @@ fn malformed() -> io::Error {
 }
 
 fn read(data: &Path) -> io::Result<Vec<Secret>> {
-    let file = File::open(data.join(FILE))?;
+    let file = File::open(path(data))?;
     if file.metadata()?.permissions().mode() & 0o077 != 0 {
         let reason =
             "token-secret can be read by others; chmod 600 it, and rotate it if they may have";
@@ -155,14 +189,13 @@ fn replace(data: &Path, secrets: &[Secret]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    fs::rename(&new, data.join(FILE))?;
+    fs::rename(&new, path(data))?;
     File::open(data)?.sync_all()
 }
 
-#[cfg(test)]
 impl Secrets {
-    /// A secret that a test chooses, and the one before.
-    pub(super) fn for_tests(signs: &[u8], before: Option<&[u8]>) -> Secrets {
+    /// A secret that is none, for tests and fuzzing, and the one before.
+    pub(super) fn known(signs: &[u8], before: Option<&[u8]>) -> Secrets {
         let key = |secret| hmac::Key::new(hmac::HMAC_SHA256, secret);
         Secrets { signs: key(signs), before: before.map(key) }
     }

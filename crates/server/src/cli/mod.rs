@@ -9,9 +9,9 @@ mod accounts;
 mod append;
 #[cfg(target_os = "linux")]
 mod bench;
-mod client;
+pub(crate) mod client;
 mod credentials;
-mod endpoint;
+pub(crate) mod endpoint;
 mod exit;
 mod export;
 mod import;
@@ -25,11 +25,11 @@ mod secret;
 mod sse;
 mod tail;
 #[cfg(test)]
-mod test_server;
+pub(crate) mod test_server;
 #[cfg(target_os = "linux")]
 pub(crate) mod top;
 mod transport;
-mod trust;
+pub(crate) mod trust;
 mod wire;
 
 use exit::Failure;

@@ -4,11 +4,13 @@
 
 pub(crate) mod access;
 mod admin;
+mod allowance;
 mod append;
 pub(crate) mod body;
 pub(crate) mod body_memory;
 mod bulk;
 pub(crate) mod connection;
+pub(crate) mod cors;
 mod counted;
 mod dialect_data;
 mod dialects;
@@ -24,7 +26,9 @@ pub(crate) mod params;
 pub(crate) mod problem;
 mod project;
 mod read;
+mod record;
 pub(crate) mod routes;
+mod security;
 mod stream;
 mod subscribe;
 mod views;
@@ -33,6 +37,7 @@ pub(crate) mod wire;
 pub(crate) use body::{Body, Source};
 
 use crate::access::{Gate, Principal};
+use crate::audit::{Audit, Caller};
 use crate::config::Config;
 use crate::limits::{Limits, Payer, SharedBucket};
 use crate::links::VisitorKeys;
@@ -42,6 +47,7 @@ use crate::stats::Stats;
 use crate::tls::Tls;
 use body_memory::{BodyMemory, Charge};
 use bytes::Bytes;
+use cors::Cors;
 use hyper::header::HeaderMap;
 use hyper::{Method, Uri, Version};
 use problem::Problem;
@@ -77,6 +83,8 @@ pub(crate) struct Shell {
     pub(crate) node: Node,
     /// Who may do what.
     pub(crate) access: Arc<Gate>,
+    /// Keeps who did what.
+    pub(crate) audit: Audit,
     /// The figures.
     pub(crate) stats: Arc<Stats>,
     /// How much anybody may have of the server.
@@ -87,6 +95,8 @@ pub(crate) struct Shell {
     pub(crate) link_settings: LinkSettings,
     /// How TLS is spoken, if it is.
     pub(crate) tls: Option<Arc<Tls>>,
+    /// Which pages may use this server; `None`: none but its own.
+    pub(crate) cors: Option<Cors>,
     /// The clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// Becomes true when the server stops.
@@ -123,7 +133,9 @@ impl Shell {
             limits: Arc::new(Limits::of(&config, &stats, &clock).unwrap()),
             link_settings: LinkSettings::of(&config).unwrap(),
             tls: Tls::open(&config).unwrap(),
+            cors: Cors::of(&config).unwrap(),
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
+            audit: Audit::new(config.audit),
             stats,
             stopping: watch::channel(false).1,
             long_reads: Arc::new(Semaphore::new(config.max_long_reads)),
@@ -208,6 +220,8 @@ pub(crate) struct Response {
     pub(crate) headers: Vec<(&'static str, String)>,
     /// The position it reflects, where a log is involved.
     pub(crate) position: Option<Position>,
+    /// Who it is for if the gate did not tell, for the audit alone.
+    pub(crate) caller: Option<Caller>,
     /// Its content.
     pub(crate) content: Content,
     /// What its request is charged of memory until it has been handed over.
@@ -222,6 +236,7 @@ impl Response {
             content_type: JSON,
             headers: Vec::new(),
             position: None,
+            caller: None,
             content: Content::Full(document.into()),
             held: None,
         }
@@ -253,6 +268,25 @@ impl Response {
         self
     }
 
+    /// The first value of a header, by its name in small letters.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Says that the answer depends on a header of the request.
+    pub(crate) fn vary(&mut self, on: &str) {
+        match self.headers.iter_mut().find(|(name, _)| *name == "vary") {
+            Some((_, names)) => *names = format!("{names}, {on}"),
+            None => self.headers.push(("vary", on.to_owned())),
+        }
+    }
+
+    /// The same answer, to somebody who has just said who he is.
+    pub(crate) fn told_to(mut self, caller: Caller) -> Response {
+        self.caller = Some(caller);
+        self
+    }
+
     /// The same answer with one more header.
     pub(crate) fn with(mut self, name: &'static str, value: String) -> Response {
         self.headers.push((name, value));
@@ -265,6 +299,7 @@ impl From<Box<Problem>> for Response {
         let mut response = Response {
             content_type: "application/problem+json",
             position: problem.position,
+            caller: problem.caller.clone(),
             ..Response::json(problem.kind.status, problem.to_json())
         };
         if let Some(seconds) = problem.retry_after_s() {

@@ -1,6 +1,7 @@
 //! Every error a client can get, in one table, and the one place where the log's
 //! errors become answers (RFC 9457).
 
+use crate::audit::Caller;
 use crate::http::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
 use wellspring_log::{AppendError, LeaseError, ReadError};
 use wellspring_types::{Conflict, Invalid, Position, Reason};
@@ -125,6 +126,8 @@ pub(crate) struct Problem {
     pub(crate) allow: Option<String>,
     /// The position the answer reflects, where a log was involved.
     pub(crate) position: Option<Position>,
+    /// Who is told, for the audit alone.
+    pub(crate) caller: Option<Caller>,
 }
 
 impl Kind {
@@ -139,11 +142,18 @@ impl Kind {
             more: Vec::new(),
             allow: None,
             position: None,
+            caller: None,
         })
     }
 }
 
 impl Problem {
+    /// Says who is told, for the audit alone.
+    pub(crate) fn told_to(mut self: Box<Problem>, caller: Caller) -> Box<Problem> {
+        self.caller = Some(caller);
+        self
+    }
+
     /// Names the field at fault.
     pub(crate) fn field(mut self: Box<Problem>, field: impl Into<String>) -> Box<Problem> {
         self.field = Some(field.into()).filter(|f| !f.is_empty());

@@ -131,6 +131,9 @@ table! {
     GET "/auth/me" Node Account access::me: "Who asks, and what he may." ? [] "" => "Me";
     POST "/auth/logout" Node Account access::logout: "Ends the token of the request, or all of its account's."
         ? [] "Logout" => "LoggedOut";
+    POST "/auth/rotate" Node Admin access::rotate:
+        "Draws a new secret that signs tokens; the one before still verifies. With retire: drops that one."
+        ? [] "RotateSecret" => "SecretRotated";
     GET "/v1/accounts" Node Admin access::list: "Accounts, by name, page by page."
         ? ["limit", "after"] "" => "Accounts";
     POST "/v1/accounts" Node Admin access::add:

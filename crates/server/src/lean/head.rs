@@ -257,6 +257,7 @@ impl<'a> Fields<'a> {
         match name.len() {
             4 if is("host") => self.hosts += 1,
             6 if is("expect") && self.expect.is_none_or(is_continue) => self.expect = Some(value),
+            6 if is("origin") => self.credentials.of_a_page = true,
             7 if is("upgrade") => self.upgrade = true,
             7 if is("referer") => self.told.referrer = self.told.referrer.or(Some(value)),
             9 if is("x-api-key") => {

@@ -34,6 +34,8 @@ pub(crate) struct Credentials<'a> {
     pub(crate) authorization: Option<&'a [u8]>,
     /// `X-API-Key`.
     pub(crate) api_key: Option<&'a [u8]>,
+    /// Whether there is an `Origin`: a page in a browser asks.
+    pub(crate) of_a_page: bool,
 }
 
 /// A request that is to be counted.
@@ -115,11 +117,14 @@ impl Serves for Serving {
         credentials: &Credentials<'_>,
     ) -> Option<Pass> {
         let log = target.map(|target| target.log.as_str());
-        // Nobody but the server writes there.
-        if log == Some(SYSTEM_LOG) {
+        // Nobody but the server writes there; and the audit exists once, in the other stack.
+        if log == Some(SYSTEM_LOG) || self.shell.audit.keeps_writes() {
             return None;
         }
-        let Credentials { authorization, api_key } = *credentials;
+        let Credentials { authorization, api_key, of_a_page } = *credentials;
+        if of_a_page && self.shell.cors.is_some() {
+            return None;
+        }
         self.shell.access.pass(authorization, api_key, Role::Writer, log)
     }
 
@@ -132,8 +137,8 @@ impl Serves for Serving {
     }
 
     fn count(&self, request: Counted<'_, Pass>) -> (Purse, Result<(), Box<Problem>>) {
-        let account = request.pass.and_then(|pass| pass.principal.account());
-        limited::count(&self.shell.limits, &request, account.map(|account| account.as_str()))
+        let name = request.pass.and_then(|pass| pass.principal.name());
+        limited::count(&self.shell.limits, &request, name)
     }
 
     fn charge(&self, purse: Purse, bytes: usize, now_us: u64) {

@@ -454,7 +454,7 @@ fn too_many_connections_are_told_so_and_forgotten() {
 
 #[test]
 fn bodies_take_no_more_memory_than_they_may() {
-    let server = server(true, &["--body-memory-bytes=200000", "--threads=1"]);
+    let server = server(true, &["--body-memory-bytes=300000", "--threads=1"]);
     let head =
         b"POST /e HTTP/1.1\r\nHost: l\r\nContent-Type: text/x\r\nContent-Length: 180000\r\n\r\n";
     let mut first = server.client();

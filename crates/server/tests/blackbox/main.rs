@@ -5,21 +5,28 @@
 
 mod abuse;
 mod account;
+mod accounts;
 mod append;
+mod audit;
 mod bench;
 mod canary;
 mod client;
+mod closed;
+mod cors;
 mod crash;
 mod dialects;
 mod done;
 mod examples;
 mod exposition;
+mod foreign_tokens;
 mod freshness;
 mod ingest_account;
 mod ingest_crash;
 mod ingest_crowd;
 mod ingest_original;
 mod ingest_pressure;
+mod issuer;
+mod keys;
 #[cfg(target_os = "linux")]
 mod lean;
 mod lean_access;
@@ -34,6 +41,7 @@ mod links_race;
 mod links_rebuild;
 mod links_refused;
 mod links_retry;
+mod logins;
 mod metrics;
 mod numbered;
 mod race;
@@ -46,3 +54,4 @@ mod tls_certificates;
 mod tls_tools;
 #[cfg(target_os = "linux")]
 mod top;
+mod user_cli;

@@ -111,3 +111,15 @@ fn keys_say_when_they_end_in_one_way() {
     assert!(read_logout(b"{}").is_ok_and(|everywhere| !everywhere));
     assert_eq!(field(read_rotate(br#"{"retired":true}"#)), "retired");
 }
+
+proptest::proptest! {
+    #[test]
+    fn whatever_is_sent_is_read_or_refused(
+        bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200),
+        text in r#"[{}":,a-z%&=+\\0-9]{0,80}"#,
+    ) {
+        reads(&bytes);
+        reads(text.as_bytes());
+        reads(format!(r#"{{"password":"{text}","username":"{text}","role":"{text}"}}"#).as_bytes());
+    }
+}

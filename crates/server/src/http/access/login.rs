@@ -2,6 +2,7 @@
 //! (RFC 6749, 4.3).
 
 use super::{body, json, no_accounts};
+use crate::audit::Caller;
 use crate::http::json::{push_string, push_u64};
 use crate::http::params::{Params, content_type, expect_identity, expect_json, negotiate};
 use crate::http::problem::{self, Problem, of_fault};
@@ -53,7 +54,8 @@ async fn log_in(shell: &Shell, request: &mut Request) -> Answer {
     push_u64(&mut out, issued.expires_in_s);
     out.push(b'}');
     let response = Response::json(200, out).with("cache-control", "no-store".to_owned());
-    Ok(response.with("pragma", "no-cache".to_owned()))
+    let response = response.with("pragma", "no-cache".to_owned());
+    Ok(response.told_to(Caller::LoggedIn(logged_in.account)))
 }
 
 /// A token is for what the account may, or for less.

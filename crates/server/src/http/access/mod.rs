@@ -8,12 +8,15 @@ mod keys;
 mod login;
 mod password;
 mod refusal;
+mod rotate;
 mod session;
 
 pub(crate) use accounts::{add, change, get, list};
+pub(crate) use body::reads;
 pub(crate) use keys::{NO_LABEL, add_key, get_key, list_keys, revoke_key, rotate_key};
 pub(crate) use login::token;
 pub(crate) use password::set_password;
+pub(crate) use rotate::rotate;
 pub(crate) use session::{logout, me};
 
 use super::append::commit_on;

@@ -19,9 +19,14 @@ pub(crate) async fn me(shell: Arc<Shell>, request: Request) -> Answer {
         Method::Token(_) => ("token", None),
         Method::Key(id) => ("key", Some(id)),
         Method::Password => ("password", None),
+        Method::Foreign => ("issuer", None),
     };
     let mut out = b"{\"account\":".to_vec();
     json::push_optional(&mut out, principal.account().map(|account| account.as_str()));
+    if let (None, Some(subject)) = (principal.account(), principal.name()) {
+        out.extend_from_slice(b",\"subject\":");
+        push_string(&mut out, subject);
+    }
     out.extend_from_slice(b",\"roles\":");
     json::push_roles(&mut out, principal.roles().iter());
     out.extend_from_slice(b",\"by\":");

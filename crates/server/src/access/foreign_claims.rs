@@ -1,0 +1,150 @@
+//! The claims of a token of another issuer as they are written. Those that are read stand once and
+//! have the right type, or the token is refused; others are passed over. Which claims hold the
+//! roles and the name is configured, so serde cannot derive this.
+
+use super::token::TokenFault;
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+
+/// The claims that every token of another issuer is asked for.
+pub(super) const STANDARD: [&str; 5] = ["iss", "aud", "exp", "iat", "nbf"];
+
+/// The claims that are configured.
+pub(super) struct Names<'a> {
+    /// Where the roles are.
+    pub(super) roles: &'a str,
+    /// Where the name is.
+    pub(super) account: &'a str,
+}
+
+/// What a token says. Times in seconds since 1970 UTC.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) issuer: Option<String>,
+    /// Empty if the token says none.
+    pub(super) audience: Vec<String>,
+    pub(super) exp: Option<u64>,
+    pub(super) iat: Option<u64>,
+    pub(super) nbf: Option<u64>,
+    pub(super) account: Option<String>,
+    /// Empty if the token says none.
+    pub(super) roles: Vec<String>,
+}
+
+impl Written {
+    /// Reads the claims, a JSON object.
+    ///
+    /// # Errors
+    /// [`TokenFault::Form`]: no object. [`TokenFault::Claims`].
+    pub(super) fn read(json: &[u8], names: &Names<'_>) -> Result<Written, TokenFault> {
+        if json.first() != Some(&b'{') {
+            return Err(TokenFault::Form);
+        }
+        let mut reader = serde_json::Deserializer::from_slice(json);
+        let written = names.deserialize(&mut reader).map_err(|_| TokenFault::Claims)?;
+        reader.end().map_err(|_| TokenFault::Claims)?;
+        Ok(written)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &Names<'_> {
+    type Value = Written;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Written, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &Names<'_> {
+    type Value = Written;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("claims")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
+        let mut written = Written::default();
+        let (mut audience, mut roles) = (None, None);
+        while let Some(name) = map.next_key::<String>()? {
+            match name.as_str() {
+                "iss" => once(&mut written.issuer, &mut map)?,
+                "aud" => once::<OneOrMore, A>(&mut audience, &mut map)?,
+                "exp" => once(&mut written.exp, &mut map)?,
+                "iat" => once(&mut written.iat, &mut map)?,
+                "nbf" => once(&mut written.nbf, &mut map)?,
+                name if name == self.account => once(&mut written.account, &mut map)?,
+                name if name == self.roles => once::<OneOrMore, A>(&mut roles, &mut map)?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        written.audience = audience.map(OneOrMore::whole).unwrap_or_default();
+        written.roles = roles.map(OneOrMore::words).unwrap_or_default();
+        Ok(written)
+    }
+}
+
+/// Reads a claim that has not stood before.
+fn once<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
+    place: &mut Option<T>,
+    map: &mut A,
+) -> Result<(), A::Error> {
+    match place.replace(map.next_value()?) {
+        None => Ok(()),
+        Some(_) => Err(A::Error::custom("a claim stands twice")),
+    }
+}
+
+/// A text, or a list of texts.
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+impl OneOrMore {
+    /// The text, or those of the list.
+    fn whole(self) -> Vec<String> {
+        match self {
+            OneOrMore::One(text) => vec![text],
+            OneOrMore::More(texts) => texts,
+        }
+    }
+
+    /// The words of the text (RFC 6749, 3.3), or the texts of the list.
+    fn words(self) -> Vec<String> {
+        match self {
+            OneOrMore::One(text) => text.split(' ').map(str::to_owned).collect(),
+            OneOrMore::More(texts) => texts,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for OneOrMore {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<OneOrMore, D::Error> {
+        from.deserialize_any(OneOrMoreVisitor)
+    }
+}
+
+struct OneOrMoreVisitor;
+
+impl<'de> Visitor<'de> for OneOrMoreVisitor {
+    type Value = OneOrMore;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or a list of texts")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<OneOrMore, E> {
+        Ok(OneOrMore::One(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<OneOrMore, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(text) = list.next_element()? {
+            texts.push(text);
+        }
+        Ok(OneOrMore::More(texts))
+    }
+}

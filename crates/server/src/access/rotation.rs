@@ -1,0 +1,201 @@
+//! The secrets in use. They are rotated while tokens are verified: here, or by another process that
+//! replaces their file.
+
+use super::stamp::Stamp;
+use super::token_secret::{self, Secrets};
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// The secrets in use, and the file they are from.
+#[derive(Debug)]
+pub(crate) struct InUse {
+    secrets: RwLock<Arc<Secrets>>,
+    generation: AtomicU64,
+    /// The file as it was when last read. Held while it is replaced or read.
+    seen: Mutex<Option<Stamp>>,
+}
+
+/// What a look at the file came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reread {
+    /// The secrets are those there were.
+    Same,
+    /// They are others, and count from now on.
+    Changed,
+}
+
+impl InUse {
+    /// Those of a data folder; draws one if there is none.
+    ///
+    /// # Errors
+    /// As [`Secrets::open`].
+    pub(crate) fn open(data: &Path) -> io::Result<InUse> {
+        Secrets::open(data)?;
+        // Now there is a file. It is looked at first and read then: never the other way round.
+        let stamp = Stamp::of(&token_secret::path(data))?;
+        let in_use = InUse::of(Secrets::open(data)?);
+        *in_use.seen() = Some(stamp);
+        Ok(in_use)
+    }
+
+    /// These, whatever a file says.
+    pub(crate) fn of(secrets: Secrets) -> InUse {
+        InUse {
+            secrets: RwLock::new(Arc::new(secrets)),
+            generation: AtomicU64::new(0),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// The secrets.
+    pub(crate) fn now(&self) -> Arc<Secrets> {
+        Arc::clone(&self.secrets.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Counts how often they have been replaced.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Draws a new secret that signs from now on ([`Secrets::rotate`]).
+    ///
+    /// # Errors
+    /// As [`Secrets::open`]. Everything is then as it was.
+    pub(crate) fn rotate(&self, data: &Path) -> io::Result<()> {
+        let _seen = self.seen();
+        self.replace(Secrets::rotate(data)?);
+        Ok(())
+    }
+
+    /// Drops the secret that only verifies ([`Secrets::retire`]).
+    ///
+    /// # Errors
+    /// As [`Secrets::open`]. Everything is then as it was.
+    pub(crate) fn retire(&self, data: &Path) -> io::Result<()> {
+        let _seen = self.seen();
+        self.replace(Secrets::retire(data)?);
+        Ok(())
+    }
+
+    /// Reads the file if it is another than the one that was read.
+    ///
+    /// # Errors
+    /// As [`Secrets::open`], once for each file that is wrong: those before stay in use. A file that is
+    /// not there is wrong too, and none is drawn.
+    pub(crate) fn reread(&self, data: &Path) -> io::Result<Reread> {
+        let mut seen = self.seen();
+        let stamp = Stamp::of(&token_secret::path(data));
+        let found = stamp.as_ref().ok().copied();
+        if found == *seen {
+            return Ok(Reread::Same);
+        }
+        *seen = found;
+        stamp?;
+        Ok(self.replace(Secrets::read(data)?))
+    }
+
+    fn replace(&self, secrets: Secrets) -> Reread {
+        let mut held = self.secrets.write().unwrap_or_else(PoisonError::into_inner);
+        if held.is_same(&secrets) {
+            return Reread::Same;
+        }
+        *held = Arc::new(secrets);
+        // After the secrets: what is verified under the new number is verified with them.
+        self.generation.fetch_add(1, Ordering::Release);
+        Reread::Changed
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Option<Stamp>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn signed(secrets: &InUse) -> Vec<u8> {
+        secrets.now().sign(b"m").as_ref().to_vec()
+    }
+
+    fn counts(secrets: &InUse, tag: &[u8]) -> bool {
+        secrets.now().verifies(b"m", tag)
+    }
+
+    #[test]
+    fn a_rotation_here_is_in_use_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let secrets = InUse::open(dir.path()).unwrap();
+        let first = signed(&secrets);
+        assert_eq!(secrets.reread(dir.path()).unwrap(), Reread::Same);
+        assert_eq!(secrets.generation(), 0);
+        secrets.rotate(dir.path()).unwrap();
+        let second = signed(&secrets);
+        assert!(first != second && counts(&secrets, &first) && counts(&secrets, &second));
+        assert_eq!(secrets.generation(), 1);
+        // The file has changed, what is in it has not.
+        assert_eq!(secrets.reread(dir.path()).unwrap(), Reread::Same);
+        secrets.retire(dir.path()).unwrap();
+        assert!(!counts(&secrets, &first) && counts(&secrets, &second));
+        assert_eq!(secrets.generation(), 2);
+        secrets.retire(dir.path()).unwrap();
+        assert_eq!(secrets.generation(), 2, "there was nothing to retire");
+    }
+
+    #[test]
+    fn a_rotation_elsewhere_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let (here, there) = (InUse::open(dir.path()).unwrap(), InUse::open(dir.path()).unwrap());
+        let first = signed(&here);
+        assert!(counts(&there, &first));
+        there.rotate(dir.path()).unwrap();
+        there.rotate(dir.path()).unwrap();
+        assert!(!counts(&here, &signed(&there)) && counts(&here, &first));
+        assert_eq!(here.reread(dir.path()).unwrap(), Reread::Changed);
+        assert!(counts(&here, &signed(&there)) && !counts(&here, &first));
+        assert_eq!(here.generation(), 1);
+        assert_eq!(here.reread(dir.path()).unwrap(), Reread::Same);
+    }
+
+    #[test]
+    fn a_file_that_is_wrong_changes_nothing_and_is_told_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let secrets = InUse::open(dir.path()).unwrap();
+        let (tag, path) = (signed(&secrets), token_secret::path(dir.path()));
+        let good = fs::read(&path).unwrap();
+        fs::write(&path, "rubbish").unwrap();
+        assert_eq!(secrets.reread(dir.path()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(secrets.reread(dir.path()).unwrap(), Reread::Same, "told once");
+        fs::remove_file(&path).unwrap();
+        assert_eq!(secrets.reread(dir.path()).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(secrets.reread(dir.path()).unwrap(), Reread::Same, "told once");
+        assert!(!path.exists(), "none is drawn");
+        assert!(counts(&secrets, &tag) && secrets.generation() == 0);
+        fs::write(&path, good).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let error = secrets.reread(dir.path()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "others may read it now");
+    }
+
+    #[test]
+    fn rotations_at_once_follow_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let secrets = InUse::open(dir.path()).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let elsewhere = InUse::open(dir.path()).unwrap();
+                    for _ in 0..5 {
+                        elsewhere.rotate(dir.path()).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(secrets.reread(dir.path()).unwrap(), Reread::Changed);
+        assert!(counts(&InUse::open(dir.path()).unwrap(), &signed(&secrets)));
+    }
+}

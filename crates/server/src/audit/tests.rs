@@ -1,0 +1,194 @@
+//! What is kept of which request, and that nothing waits for it.
+
+use super::*;
+use crate::access::{Principal, SYSTEM_LOG};
+use crate::http::{Shell, routes};
+use crate::view::all_stored;
+use std::sync::Arc;
+use wellspring_log::ReadOptions;
+use wellspring_types::Query;
+use wellspring_views::access::AccountName;
+
+fn route(method: &str, path: &str) -> usize {
+    let route = routes::index(method, path);
+    assert!(route < TABLE.len(), "no {method} {path}");
+    route
+}
+
+/// An answer, of which tests change what they are about.
+fn done<'a>(principal: &'a Principal, route: usize, status: u16) -> Done<'a> {
+    Done {
+        route,
+        method: "PUT",
+        path: "/v1/logs/orders",
+        log: "orders",
+        principal,
+        caller: None,
+        shows_credentials: false,
+        status,
+        client: Some([192, 0, 2, 7].into()),
+        request_id: "r1",
+    }
+}
+
+fn name(text: &str) -> AccountName {
+    AccountName::parse(text).expect("a name")
+}
+
+/// Type, tags and data of all that is kept.
+fn kept(shell: &Shell) -> Vec<(String, Vec<String>, serde_json::Value)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    if let Some(batcher) = shell.node.started_batcher(SYSTEM_LOG) {
+        runtime.block_on(all_stored(&batcher, Duration::from_secs(20))).unwrap();
+    }
+    let snapshot = shell.node.get(SYSTEM_LOG).unwrap().snapshot();
+    let mut events = snapshot.read(&Query::all(), ReadOptions::default());
+    let mut found = Vec::new();
+    while let Some(event) = events.next().unwrap() {
+        let data = serde_json::from_slice(event.data()).unwrap();
+        let tags = event.tags().map(str::to_owned).collect();
+        found.push((event.event_type().to_owned(), tags, data));
+    }
+    found
+}
+
+#[test]
+fn what_was_done_can_be_asked_for_and_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let shell = Shell::for_tests(dir.path(), &[]);
+    let open = Principal::anybody(&shell.access.state()).unwrap();
+    let create = route("PUT", "/v1/logs/{log}");
+    let note = |done: &Done<'_>| shell.audit.note(&shell.node, done, 0);
+    note(&done(&open, create, 201));
+    let nobody = Principal::nobody();
+    let login = route("POST", "/auth/token");
+    let at_login = |caller: &Caller, status| {
+        note(&Done {
+            caller: Some(caller),
+            log: "",
+            method: "POST",
+            path: "/auth/token",
+            ..done(&nobody, login, status)
+        })
+    };
+    at_login(&Caller::LoggedIn(name("ann")), 200);
+    at_login(&Caller::Claimed(Some(name("ann"))), 401);
+    at_login(&Caller::Claimed(None), 429);
+    let read = Done { shows_credentials: true, ..done(&nobody, route("GET", "/v1/head"), 401) };
+    note(&read);
+    let kept = kept(&shell);
+    let types: Vec<&str> = kept.iter().map(|(event_type, ..)| event_type.as_str()).collect();
+    assert_eq!(types, [ACCESSED, ACCESSED, REFUSED, REFUSED, REFUSED]);
+    assert_eq!(kept[0].1, ["log:orders", "client:192.0.2.7"]);
+    assert_eq!(
+        kept[0].2,
+        serde_json::json!({"status": 201, "by": "open", "method": "PUT", "route": "/v1/logs/{log}",
+            "path": "/v1/logs/orders", "log": "orders", "client": "192.0.2.7", "request": "r1"})
+    );
+    assert_eq!(kept[1].1, ["account:ann", "client:192.0.2.7"]);
+    assert_eq!((&kept[1].2["account"], &kept[1].2["by"]), (&"ann".into(), &"password".into()));
+    assert_eq!(kept[2].1, ["claimed:ann", "client:192.0.2.7"]);
+    assert_eq!((kept[2].2.get("account"), &kept[2].2["by"]), (None, &"none".into()));
+    assert_eq!(kept[3].1, ["client:192.0.2.7"]);
+    shell.node.close();
+}
+
+#[test]
+fn the_level_and_the_status_decide() {
+    use Verdict::{Accessed, Ignored, Refused};
+    let dir = tempfile::tempdir().unwrap();
+    let shell = Shell::for_tests(dir.path(), &[]);
+    let (open, nobody) = (Principal::anybody(&shell.access.state()).unwrap(), Principal::nobody());
+    let [append, head, create, login, redirect, metrics] = [
+        ("POST", "/v1/append"),
+        ("GET", "/v1/head"),
+        ("PUT", "/v1/logs/{log}"),
+        ("POST", "/auth/token"),
+        ("GET", "/{code}"),
+        ("GET", "/metrics"),
+    ]
+    .map(|(method, path)| route(method, path));
+    let claimed = Caller::Claimed(None);
+    let known = Caller::Known(Arc::new(open.clone()));
+    let shown = |done| Done { shows_credentials: true, ..done };
+    let by = |caller, done| Done { caller: Some(caller), ..done };
+    let (who, not) =
+        (|route, status| done(&open, route, status), |route, status| done(&nobody, route, status));
+    for (expected, done) in [
+        // Off, changes, writes, all.
+        ([Ignored, Accessed, Accessed, Accessed], who(create, 201)),
+        ([Ignored, Accessed, Accessed, Accessed], who(create, 422)),
+        ([Ignored, Ignored, Accessed, Accessed], who(append, 200)),
+        ([Ignored, Ignored, Ignored, Accessed], who(head, 200)),
+        ([Ignored, Ignored, Ignored, Accessed], who(metrics, 200)),
+        ([Ignored; 4], not(redirect, 302)),
+        ([Ignored; 4], not(TABLE.len(), 404)),
+        // Who is not let in.
+        ([Ignored, Refused, Refused, Refused], shown(not(head, 401))),
+        ([Ignored, Refused, Refused, Refused], by(&known, shown(not(head, 403)))),
+        ([Ignored, Refused, Refused, Refused], by(&claimed, not(login, 401))),
+        ([Ignored, Refused, Refused, Refused], by(&claimed, shown(not(head, 429)))),
+        ([Ignored; 4], not(head, 401)),
+        ([Ignored; 4], shown(not(head, 429))),
+        ([Ignored; 4], not(login, 429)),
+        // Who cannot be told is not kept as often as he likes.
+        ([Ignored, Refused, Refused, Refused], not(login, 400)),
+        ([Ignored; 4], not(redirect, 400)),
+    ] {
+        for (level, expected) in
+            [Level::Off, Level::Changes, Level::Writes, Level::All].into_iter().zip(expected)
+        {
+            let verdict = Audit::new(level).verdict(&done);
+            assert_eq!(verdict, expected, "{level:?} {} {}", done.route, done.status);
+        }
+    }
+    shell.node.close();
+}
+
+#[test]
+fn a_flood_of_refusals_is_counted_and_told_by_its_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let shell = Shell::for_tests(dir.path(), &[]);
+    let nobody = Principal::nobody();
+    let refused = Done { shows_credentials: true, ..done(&nobody, route("GET", "/v1/head"), 401) };
+    for now_us in 0..1_000 {
+        shell.audit.note(&shell.node, &refused, now_us);
+    }
+    shell.audit.tell_refusals(&shell.node, 2_000_000);
+    shell.audit.tell_refusals(&shell.node, 3_000_000);
+    let kept = kept(&shell);
+    assert_eq!(kept.len(), 21);
+    let (event_type, _, data) = &kept[20];
+    assert_eq!((event_type.as_str(), &data["count"]), (REFUSED_OFTEN, &980.into()));
+    let text = crate::stats::prometheus::page(&shell.audit.families());
+    assert!(text.contains("\nwellspring_audit_events_total 21\n"), "{text}");
+    assert!(text.contains("\nwellspring_audit_refusals_not_kept_total 980\n"), "{text}");
+    shell.node.close();
+}
+
+#[test]
+fn without_room_it_is_counted_and_nobody_waits() {
+    let dir = tempfile::tempdir().unwrap();
+    let shell = Shell::for_tests(dir.path(), &[]);
+    let open = Principal::anybody(&shell.access.state()).unwrap();
+    let create = route("PUT", "/v1/logs/{log}");
+    shell.audit.note(&shell.node, &done(&open, create, 201), 0);
+    shell.node.close();
+    shell.audit.note(&shell.node, &done(&open, create, 201), 0);
+    shell.audit.note(&shell.node, &done(&open, create, 201), 0);
+    let text = crate::stats::prometheus::page(&shell.audit.families());
+    assert!(text.contains("\nwellspring_audit_events_total 1\n"), "{text}");
+    assert!(text.contains("\nwellspring_audit_shed_total 2\n"), "{text}");
+}
+
+#[test]
+fn what_a_client_chose_can_break_nothing() {
+    let open = Principal::nobody();
+    let long = format!("/v1/logs/{}", "ä".repeat(5_000));
+    let log = "x\u{1}\"".repeat(200);
+    let done = Done { path: &long, log: &log, ..done(&open, 0, 403) };
+    let data: serde_json::Value = serde_json::from_slice(&done.data()).unwrap();
+    let path = data["path"].as_str().unwrap();
+    assert!(long.starts_with(path) && (250..=256).contains(&path.len()), "{path}");
+    assert_eq!(done.tags(), ["client:192.0.2.7"]);
+}

@@ -1,0 +1,63 @@
+//! What a request is charged, and whether there is enough left for it: of its connection, its
+//! address, its account, and the memory for answers.
+
+use super::body_memory;
+use super::problem::Problem;
+use super::routes::{Route, Scope};
+use super::{Answer, Content, Request, Response, Shell};
+use crate::access::Needs;
+use crate::limits::Payer;
+use hyper::{Method, Version};
+use wellspring_views::access::Role;
+
+/// Takes the request out of what its connection and its address may send, and charges its body to
+/// the address. Who asks whether the server lives, or what it would allow, is not limited.
+///
+/// # Errors
+/// 429.
+pub(super) fn of_client(shell: &Shell, request: &mut Request) -> Result<(), Box<Problem>> {
+    let path = request.uri.path();
+    let is_health = path == "/health" || path.starts_with("/health/");
+    if !shell.limits.looks_at_requests() || is_health || request.method == Method::OPTIONS {
+        return Ok(());
+    }
+    let purse = shell.limits.purse(request.client);
+    request.pay_by(Payer::new(&shell.limits, purse));
+    let now_us = shell.clock.monotonic_us();
+    shell.limits.admit(request.connection.as_deref(), purse, now_us)
+}
+
+/// The same for the account, now that it is known.
+///
+/// # Errors
+/// 429.
+pub(super) fn of_account(shell: &Shell, request: &mut Request) -> Result<(), Box<Problem>> {
+    let (Some(mut purse), Some(name)) = (request.payer.purse(), request.principal.name()) else {
+        return Ok(());
+    };
+    let now_us = shell.clock.monotonic_us();
+    let admitted = shell.limits.admit_account(&mut purse, name, now_us);
+    request.pay_by(Payer::new(&shell.limits, purse));
+    admitted
+}
+
+/// Charges an answer's content until it is sent, so that who does not read what he asked for cannot
+/// make memory out of small requests. What has been done is told in any case, and what is about
+/// the server itself.
+///
+/// # Errors
+/// 503: too much waits to be read.
+pub(super) fn of_memory(
+    shell: &Shell,
+    route: &Route,
+    version: Version,
+    mut response: Response,
+) -> Answer {
+    let only_reads = route.needs <= Needs::Role(Role::Reader) && route.scope != Scope::Node;
+    if let Content::Full(bytes) = &mut response.content
+        && only_reads
+    {
+        *bytes = body_memory::charged(&shell.body_memory, version, std::mem::take(bytes))?;
+    }
+    Ok(response)
+}

@@ -1,0 +1,204 @@
+//! API keys: shown once, never for more than whoever makes them may.
+
+use crate::closed::{Closed, PASSWORD, token};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+#[test]
+fn a_key_is_shown_once_and_works_in_both_headers() {
+    let closed = Closed::start();
+    let ann = closed.add("ann", &["reader", "writer:main"]);
+    let body = json!({"role": "writer", "log": "main", "label": "laptop", "expires_in_s": 3600});
+    let made = closed.ask(&ann, "POST", "/v1/keys", &body);
+    assert_eq!(made.header("cache-control"), Some("no-store"));
+    let location = made.header("location").unwrap().to_owned();
+    let made = made.expect(201);
+    let secret = made["secret"].as_str().unwrap();
+    assert!(secret.starts_with("wsk_") && secret.len() == 47);
+    assert_eq!((&made["label"], &made["account"]), (&json!("laptop"), &json!("ann")));
+    assert_eq!(
+        (&made["role"], &made["log"], &made["state"]),
+        (&json!("writer"), &json!("main"), &json!("live"))
+    );
+    let event = json!({"events": [{"type": "T", "tags": [], "data": 1}]}).to_string();
+    let bearer = format!("Bearer {secret}");
+    for header in [("X-API-Key", secret), ("Authorization", bearer.as_str())] {
+        let headers = [header, ("Content-Type", "application/json")];
+        let answer =
+            closed.client().call("POST", "/v1/append", &headers, event.as_bytes()).unwrap();
+        answer.expect(200);
+        // `main` alone, and not what its owner may elsewhere.
+        closed.client().call("GET", "/metrics", &[header], b"").unwrap().problem(403);
+        // The lean loop, too.
+        let taken = closed.client().call("POST", "/e", &[header], b"{}").unwrap();
+        assert_eq!(taken.status, 202, "{}", taken.text());
+    }
+    let me = closed.get(secret, "/auth/me").expect(200);
+    assert_eq!(
+        (&me["by"], &me["key"], &me["roles"]),
+        (&json!("key"), &made["id"], &json!(["writer:main"]))
+    );
+    // Nowhere again.
+    let seen = closed.get(&ann, &location).expect(200);
+    let mut without = made.clone();
+    without.as_object_mut().unwrap().remove("secret");
+    assert_eq!(seen, without);
+    assert_eq!(closed.get(&ann, "/v1/keys").expect(200)["keys"], json!([without]));
+    let log = closed.get(&closed.root, "/v1/logs/system/events?limit=1000").text();
+    assert!(log.contains("KeyAdded") && !log.contains(&secret[4..]), "{log}");
+}
+
+#[test]
+fn a_key_is_for_no_more_than_the_credentials_that_make_it() {
+    let closed = Closed::start();
+    let ann = closed.add("ann", &["reader", "operator:main"]);
+    let add = |bearer: &str, body: Value| closed.ask(bearer, "POST", "/v1/keys", &body);
+    for body in [
+        json!({"role": "writer"}),
+        json!({"role": "admin", "log": "main"}),
+        json!({"role": "writer", "log": "other"}),
+    ] {
+        assert_eq!(add(&ann, body).problem(403)["field"], "role");
+    }
+    add(&ann, json!({"role": "operator", "log": "main"})).expect(201);
+    add(&ann, json!({"role": "reader", "log": "other"})).expect(201);
+    // A token for less than its account makes keys for less.
+    let body = json!({"username": "ann", "password": PASSWORD, "roles": ["reader:main"]});
+    let narrow = closed.client().post("/auth/token", &body).unwrap().expect(200);
+    let narrow = narrow["access_token"].as_str().unwrap();
+    add(narrow, json!({"role": "writer", "log": "main"})).problem(403);
+    add(narrow, json!({"role": "reader"})).problem(403);
+    add(narrow, json!({"role": "reader", "log": "main"})).expect(201);
+    // For others, an admin of everything alone; and for no more than they may.
+    add(&ann, json!({"role": "reader", "account": "root"})).problem(403);
+    let given = add(&closed.root, json!({"role": "reader", "account": "ann"})).expect(201);
+    assert_eq!(given["account"], "ann");
+    let more = add(&closed.root, json!({"role": "admin", "account": "ann"}));
+    assert_eq!(more.problem(422)["field"], "role");
+    add(&closed.root, json!({"role": "reader", "account": "nobody"})).problem(404);
+    for (body, field) in [
+        (json!({"role": "reader", "expires_at": "2001-01-01"}), "expires_at"),
+        (json!({"role": "reader", "expires_in_s": 0}), "expires_in_s"),
+        (json!({"role": "reader:main"}), "role"),
+        (json!({"role": "reader", "log": "../x"}), "log"),
+        (json!({}), "role"),
+    ] {
+        assert_eq!(add(&ann, body).problem(422)["field"], field);
+    }
+}
+
+#[test]
+fn a_key_manages_nothing_unless_it_is_an_admins() {
+    let closed = Closed::start();
+    let ann = closed.add("ann", &["admin:main"]);
+    let (id, key) = closed.key(&ann, &json!({"role": "admin", "log": "main"}));
+    for (method, path) in [
+        ("GET", "/v1/keys".to_owned()),
+        ("POST", "/v1/keys".to_owned()),
+        ("GET", format!("/v1/keys/{id}")),
+        ("DELETE", format!("/v1/keys/{id}")),
+        ("POST", format!("/v1/keys/{id}/rotate")),
+        ("PUT", "/v1/accounts/ann/password".to_owned()),
+    ] {
+        let body = json!({"role": "reader", "log": "main"});
+        let body = if path.ends_with("password") { json!({"password": "12345678"}) } else { body };
+        let problem = closed.ask(&key, method, &path, &body).problem(403);
+        assert_eq!(problem["type"], "/problems/forbidden", "{method} {path}");
+    }
+    let (_, admin) = closed.key(&closed.root, &json!({"role": "admin"}));
+    closed.get(&admin, "/v1/accounts").expect(200);
+    closed.key(&admin, &json!({"role": "reader"}));
+    let (_, reader) = closed.key(&closed.root, &json!({"role": "reader"}));
+    closed.get(&reader, "/v1/keys").problem(403);
+}
+
+#[test]
+fn keys_are_seen_by_their_owner_and_by_admins_page_by_page() {
+    let closed = Closed::start();
+    let (ann, bob) = (closed.add("ann", &["reader"]), closed.add("bob", &["reader"]));
+    let of_ann: Vec<String> =
+        (0..3).map(|_| closed.key(&ann, &json!({"role": "reader"})).0).collect();
+    let (of_bob, _) = closed.key(&bob, &json!({"role": "reader"}));
+    let ids = |bearer: &str, query: &str| -> Vec<String> {
+        let page = closed.get(bearer, &format!("/v1/keys{query}")).expect(200);
+        let keys = page["keys"].as_array().unwrap().iter();
+        keys.map(|key| key["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let sorted = |mut ids: Vec<String>| {
+        ids.sort();
+        ids
+    };
+    assert_eq!(ids(&ann, ""), sorted(of_ann.clone()));
+    assert_eq!(ids(&ann, "?account=ann"), sorted(of_ann.clone()));
+    closed.get(&ann, "/v1/keys?account=bob").problem(403);
+    assert_eq!(ids(&closed.root, "?account=bob"), std::slice::from_ref(&of_bob));
+    assert_eq!(ids(&closed.root, "").len(), 4);
+    let (mut all, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = closed.get(&closed.root, &format!("/v1/keys?limit=3&after={after}")).expect(200);
+        all.extend(page["keys"].as_array().unwrap().iter().map(|key| key["id"].clone()));
+        match page["next"].as_str() {
+            Some(next) => next.clone_into(&mut after),
+            None => break,
+        }
+    }
+    assert_eq!(all.len(), 4);
+    // To others a key is not there.
+    for (method, path) in [("GET", ""), ("DELETE", ""), ("POST", "/rotate")] {
+        let path = format!("/v1/keys/{of_bob}{path}");
+        let problem = closed.ask(&ann, method, &path, &Value::Null).problem(404);
+        assert_eq!(problem["type"], "/problems/key-not-found");
+    }
+    assert_eq!(
+        closed.ask(&closed.root, "DELETE", &format!("/v1/keys/{of_bob}"), &Value::Null).status,
+        204
+    );
+    assert!(ids(&bob, "").is_empty());
+    assert_eq!(ids(&bob, "?revoked=show"), [of_bob]);
+}
+
+#[test]
+fn keys_end_by_time_by_hand_and_by_rotation() {
+    let closed = Closed::start();
+    let ann = closed.add("ann", &["reader", "writer:main"]);
+    let (_, short) = closed.key(&ann, &json!({"role": "reader", "expires_in_s": 1}));
+    let (id, key) = closed
+        .key(&ann, &json!({"role": "writer", "log": "main", "label": "x", "expires_in_s": 1000}));
+    assert!(closed.counts(&key));
+    let rotate =
+        |id: &str, body: &Value| closed.ask(&ann, "POST", &format!("/v1/keys/{id}/rotate"), body);
+    // At once.
+    let second = rotate(&id, &Value::Null).expect(201);
+    for member in ["label", "role", "log", "account"] {
+        let wanted = json!({"label": "x", "role": "writer", "log": "main", "account": "ann"});
+        assert_eq!(second[member], wanted[member]);
+    }
+    assert!(second["expires_at"].is_string(), "after the same life");
+    let (second_id, second) = (second["id"].as_str().unwrap(), second["secret"].as_str().unwrap());
+    assert!(!closed.counts(&key) && closed.counts(second));
+    assert_eq!(rotate(&id, &Value::Null).problem(409)["type"], "/problems/key-ended");
+    // After a while in which both count.
+    let third = rotate(second_id, &json!({"overlap_s": 1, "expires_in_s": 50})).expect(201);
+    let third = third["secret"].as_str().unwrap();
+    assert!(closed.counts(second) && closed.counts(third));
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while closed.counts(second) || closed.counts(&short) {
+        assert!(std::time::Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(closed.counts(third));
+    let states = closed.get(&ann, "/v1/keys?revoked=show").expect(200).to_string();
+    for state in ["live", "expired", "revoked"] {
+        assert!(states.contains(&format!("\"state\":\"{state}\"")), "{states}");
+    }
+    for body in [json!({"overlap_s": 2_592_001}), json!({"role": "admin"})] {
+        rotate(second_id, &body).problem(422);
+    }
+    // A narrow token makes no wide key, by this way either.
+    let (wide, _) = closed.key(&ann, &json!({"role": "writer", "log": "main"}));
+    let body = json!({"username": "ann", "password": PASSWORD, "roles": ["reader"]});
+    let narrow = closed.client().post("/auth/token", &body).unwrap().expect(200);
+    let narrow = narrow["access_token"].as_str().unwrap();
+    closed.ask(narrow, "POST", &format!("/v1/keys/{wide}/rotate"), &Value::Null).problem(403);
+    assert!(closed.counts(&token(&mut closed.client(), "ann")));
+}
