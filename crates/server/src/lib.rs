@@ -83,6 +83,59 @@ pub mod parsers {
         crate::links::settings::is_authority(text)
     }
 
+    /// What the headers of a request say of whom it is from.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub enum Shown {
+        /// Nothing.
+        Nothing,
+        /// This token.
+        Token(Vec<u8>),
+        /// This API key.
+        Key(Vec<u8>),
+        /// This name and this password.
+        Login(String, String),
+        /// What is malformed.
+        Malformed,
+    }
+
+    /// Reads all values of `Authorization` and of `X-API-Key`.
+    #[must_use]
+    pub fn credentials(authorization: &[&[u8]], api_key: &[&[u8]]) -> Shown {
+        crate::access::fuzzed::credentials(authorization, api_key)
+    }
+
+    /// What a token that counts says.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Told {
+        /// Whether it is one of ours, or else one of another issuer.
+        pub is_own: bool,
+        /// Whose it is; of another issuer's with `jwt:` before it.
+        pub name: String,
+        /// What it is for: `writer`, or `writer:orders`.
+        pub roles: Vec<String>,
+        /// When it ends, in seconds since 1970 UTC.
+        pub expires_at_s: u64,
+    }
+
+    /// Reads two tokens with this header and these claims: one that we have signed and one that an issuer
+    /// `i` has signed for the audience `a` with its key `k`. `now_s` in seconds since 1970 UTC.
+    #[must_use]
+    pub fn signed_tokens(header: &[u8], claims: &[u8], now_s: u64) -> [Option<Told>; 2] {
+        crate::access::fuzzed::signed(header, claims, now_s)
+    }
+
+    /// Reads a token as it comes.
+    #[must_use]
+    pub fn token(token: &[u8], now_s: u64) -> Option<Told> {
+        crate::access::fuzzed::presented(token, now_s)
+    }
+
+    /// Reads a JWK Set; gives how many of its keys can be used.
+    #[must_use]
+    pub fn key_set(document: &[u8]) -> Option<usize> {
+        crate::access::fuzzed::keys(document)
+    }
+
     /// Whether a text is taken for a server's `/metrics` by `wellspring top`.
     #[cfg(target_os = "linux")]
     #[must_use]

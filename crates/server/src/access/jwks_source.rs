@@ -194,3 +194,119 @@ pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, String> 
     }
     KeySet::read(&document).map_err(|fault| format!("the keys at {name} are refused: {fault}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_issuer::{ed_jwk, jwks};
+    use super::*;
+    use crate::cli::test_server::{Reply, TestServer};
+    use crate::clock;
+
+    const ISSUER: [&str; 4] = ["--jwt-issuer", "https://i.example", "--jwt-audience", "w"];
+
+    fn settings(flags: &[&str]) -> Result<Option<ForeignSettings>, String> {
+        Config::loaded(flags).map(|config| ForeignSettings::of(&config).unwrap())
+    }
+
+    fn source(keys: &str) -> Result<Source, String> {
+        settings(&[&ISSUER[..], &["--jwt-keys", keys]].concat()).map(|found| found.unwrap().source)
+    }
+
+    #[test]
+    fn the_three_belong_together() {
+        assert_eq!(settings(&[]), Ok(None));
+        let all = [&ISSUER[..], &["--jwt-keys", "k.json"]].concat();
+        let found = settings(&all).unwrap().unwrap();
+        assert_eq!(found.source, Source::File("k.json".into()));
+        assert_eq!((&*found.issuer.roles_claim, &*found.issuer.account_claim), ("roles", "sub"));
+        for out in 0..3 {
+            let mut some = all.clone();
+            some.drain(2 * out..2 * out + 2);
+            assert!(settings(&some).unwrap_err().contains("belong together"), "{some:?}");
+        }
+        for (flag, wrong) in [
+            ("--jwt-roles-claim", "exp"),
+            ("--jwt-roles-claim", "sub"),
+            ("--jwt-account-claim", "iss"),
+            ("--jwt-account-claim", ""),
+            ("--jwt-roles-claim", "a\nb"),
+        ] {
+            assert!(settings(&[&all[..], &[flag, wrong]].concat()).is_err(), "{flag} {wrong:?}");
+        }
+        assert!(settings(&[&all[..], &["--jwt-roles-claim", "scope"]].concat()).is_ok());
+    }
+
+    #[test]
+    fn a_url_is_one_whose_keys_nobody_else_can_give() {
+        for (url, server, path) in [
+            ("http://127.0.0.1:8080/keys", "127.0.0.1:8080", "/keys"),
+            ("http://localhost/a/b?c=d", "localhost:80", "/a/b?c=d"),
+            ("http://[::1]:1/", "[::1]:1", "/"),
+        ] {
+            let Ok(Source::Url(found)) = source(url) else { panic!("{url}") };
+            assert_eq!((found.server.authority().as_str(), found.path.as_str()), (server, path));
+        }
+        for (wrong, why) in [
+            ("http://issuer.example/keys", "https"),
+            ("http://10.0.0.1/keys", "https"),
+            ("ftp://127.0.0.1/keys", "http"),
+            ("http://127.0.0.1", "path"),
+            ("http://u:p@127.0.0.1/keys", "host"),
+            ("http://127.0.0.1/a b", "ASCII"),
+            ("http://127.0.0.1/a#b", "fragment"),
+            ("", "file"),
+        ] {
+            let message = source(wrong).unwrap_err();
+            assert!(message.contains("jwt_keys") && message.contains(why), "{wrong}: {message}");
+        }
+        assert_eq!(source("/etc/keys.json"), Ok(Source::File("/etc/keys.json".into())));
+    }
+
+    #[test]
+    fn a_file_without_keys_stops_the_start_and_a_url_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys.json");
+        let open = |keys: &str| {
+            let config = Config::for_tests(&[&ISSUER[..], &["--jwt-keys", keys]].concat());
+            open(&config, &*clock::system()).map(|foreign| foreign.unwrap().has_keys())
+        };
+        let file = path.to_str().unwrap();
+        assert!(open(file).unwrap_err().contains("keys.json"));
+        std::fs::write(&path, "{}").unwrap();
+        assert!(open(file).unwrap_err().contains("JWK Set"));
+        std::fs::write(&path, jwks(&[ed_jwk(1, "")])).unwrap();
+        assert_eq!(open(file), Ok(true));
+        assert_eq!(open("http://127.0.0.1:1/keys"), Ok(false), "nobody is there");
+    }
+
+    #[test]
+    fn keys_are_fetched_from_whom_is_configured() {
+        let server = TestServer::start(|request, _| {
+            assert_eq!((&*request.method, request.header("authorization")), ("GET", ""));
+            match request.path.as_str() {
+                "/keys?v=1" => Reply::json(200, &jwks(&[ed_jwk(1, "")])),
+                "/moved" => {
+                    Reply::raw("HTTP/1.1 302 X\r\nLocation: /keys?v=1\r\nContent-Length: 0\r\n\r\n")
+                }
+                "/huge" => Reply::json(200, &" ".repeat(jwks::MAX_BYTES + 1)),
+                "/cut" => {
+                    Reply::raw("HTTP/1.1 200 X\r\nContent-Length: 99\r\n\r\n{").then_hang_up()
+                }
+                _ => Reply::json(200, "{}"),
+            }
+        });
+        let fetch = |path: &str| {
+            let Source::Url(url) = source(&format!("{}{path}", server.url())).unwrap() else {
+                panic!("a URL")
+            };
+            fetch(&url, &*clock::system()).map(|keys| keys.len())
+        };
+        assert_eq!(fetch("/keys?v=1"), Ok(1));
+        for (path, why) in
+            [("/moved", "302"), ("/huge", "262144"), ("/none", "JWK Set"), ("/cut", "")]
+        {
+            let message = fetch(path).unwrap_err();
+            assert!(message.contains(path) && message.contains(why), "{message}");
+        }
+    }
+}

@@ -187,7 +187,6 @@ impl Tokens {
     }
 
     /// The same, and accepts tokens of another issuer besides.
-    #[cfg(test)]
     pub(super) fn trusting(self, foreign: Foreign) -> Tokens {
         Tokens { foreign: Some(foreign), ..self }
     }

@@ -193,10 +193,9 @@ fn replace(data: &Path, secrets: &[Secret]) -> io::Result<()> {
     File::open(data)?.sync_all()
 }
 
-#[cfg(test)]
 impl Secrets {
-    /// A secret that a test chooses, and the one before.
-    pub(super) fn for_tests(signs: &[u8], before: Option<&[u8]>) -> Secrets {
+    /// A secret that is none, for tests and fuzzing, and the one before.
+    pub(super) fn known(signs: &[u8], before: Option<&[u8]>) -> Secrets {
         let key = |secret| hmac::Key::new(hmac::HMAC_SHA256, secret);
         Secrets { signs: key(signs), before: before.map(key) }
     }

@@ -25,7 +25,7 @@ mod secret;
 mod sse;
 mod tail;
 #[cfg(test)]
-mod test_server;
+pub(crate) mod test_server;
 #[cfg(target_os = "linux")]
 pub(crate) mod top;
 mod transport;

@@ -68,7 +68,7 @@ async fn run(shell: &Arc<Shell>, mut request: Request) -> Ran {
     let (found, refused) = match (find(shell, &request), within) {
         (Ok(found), within) => (found, within.err()),
         (Err(answer), within) => {
-            let answer = within.map_or_else(Err, |()| answer);
+            let answer = within.map_or_else(Err, |()| *answer);
             return Ran::refused(&request, request.payer.clone(), answer);
         }
     };
@@ -109,29 +109,33 @@ fn in_words_of(scope: Scope, problem: Box<Problem>) -> Box<Problem> {
     if scope == Scope::Links { links::with_error(problem) } else { problem }
 }
 
-fn find(shell: &Shell, request: &Request) -> Result<Found, Answer> {
+/// The route of a request, or the answer that needs none.
+fn find(shell: &Shell, request: &Request) -> Result<Found, Box<Answer>> {
     let path = request.uri.path();
     let length = request.uri.path_and_query().map_or(0, |p| p.as_str().len());
     let limit = shell.config.max_url_bytes;
     if length > limit {
         let detail = format!("the URL is {length} bytes long; POST /v1/query takes long queries");
-        return Err(Err(problem::URL_TOO_LONG.because(detail).limit(limit as u64)));
+        let problem = problem::URL_TOO_LONG.because(detail).limit(limit as u64);
+        return Err(Box::new(Err(problem)));
     }
     let router = Router::get(shell.config.dev_endpoints);
     match router.find(request.method.as_str(), path) {
         Lookup::Found(found) => Ok(found),
         Lookup::WrongMethod { allow, .. } if request.method == Method::OPTIONS => {
             let response = Response { status: 204, content_type: "", ..Response::json(204, "") };
-            Err(Ok(response.with("allow", allow)))
+            Err(Box::new(Ok(response.with("allow", allow))))
         }
         Lookup::WrongMethod { allow, scope } => {
             let detail = format!("{path} knows {allow}, not {}", request.method);
             let mut problem = problem::METHOD_NOT_ALLOWED.because(detail);
             problem.allow = Some(allow);
-            Err(Err(in_words_of(scope, problem)))
+            Err(Box::new(Err(in_words_of(scope, problem))))
         }
-        Lookup::Nothing => Err(Err(problem::NOT_FOUND
-            .because(format!("{path} is not a route; GET /openapi.json lists them all")))),
+        Lookup::Nothing => {
+            let detail = format!("{path} is not a route; GET /openapi.json lists them all");
+            Err(Box::new(Err(problem::NOT_FOUND.because(detail))))
+        }
     }
 }
 

@@ -186,6 +186,8 @@ pub(crate) async fn read(
         })
         .await?;
         if done? {
+            // Its client may take its time to read it.
+            out.shrink_to_fit();
             return Ok(Response::json(200, out).at(head));
         }
     }

@@ -271,3 +271,59 @@ fn what_was_limited_before_is_counted_too() {
         assert!(count.parse::<u64>().unwrap() >= 1, "{reason}");
     }
 }
+
+#[test]
+fn an_account_has_its_own_limit_wherever_it_asks_from_and_with_whichever_credential() {
+    const ADMIN: &str = "correct horse";
+    for lean in ["--lean-loop=true", "--lean-loop=false"] {
+        let dir = tempfile::tempdir().unwrap();
+        let password = format!("WELLSPRING_ADMIN_PASSWORD={ADMIN}");
+        let flags = [lean, PROXY[0], PROXY[1], "--requests-per-second-per-account", "10"];
+        let server = Server::start_under(&["env", &password], dir.path(), &flags);
+        let mut client = server.client();
+        let log_in = json!({"username": "admin", "password": ADMIN});
+        let told = client.post("/auth/token", &log_in).unwrap().expect(200);
+        let token = format!("Bearer {}", told["access_token"].as_str().unwrap());
+        let mut ask = |credential: &str, from: &str, method: &str, path: &str, body: &[u8]| {
+            let headers = [
+                ("Authorization", credential),
+                ("X-Forwarded-For", from),
+                ("Content-Type", "application/json"),
+            ];
+            client.call(method, path, &headers, body).expect("an answer")
+        };
+        let made = ask(&token, ONE, "POST", "/v1/keys", br#"{"role":"writer"}"#).expect(201);
+        let key = format!("Bearer {}", made["secret"].as_str().unwrap());
+        let mut last = None;
+        for n in 0..1_000 {
+            let answer = ask(&token, &format!("192.0.2.{}", n % 200), "POST", "/e", b"1");
+            if answer.status != 202 {
+                last = Some(answer);
+                break;
+            }
+        }
+        let answer = last.expect("never refused");
+        refusal(&answer, 429, "too-many-requests");
+        assert!(answer.json()["detail"].as_str().unwrap().contains("this account"));
+        // The key is the same account's.
+        let answers: Vec<u16> =
+            (0..30).map(|_| ask(&key, OTHER, "POST", "/e", b"1").status).collect();
+        assert!(answers.contains(&429), "{answers:?}");
+        // Who has not said who he is, or wrongly, is told that and nothing else.
+        assert_eq!(ask("Bearer wrong", ONE, "POST", "/e", b"1").status, 401);
+        assert_eq!(ask("Bearer wrong", ONE, "GET", "/health", b"").status, 200);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let count = loop {
+            let answer = ask(&token, ONE, "GET", "/metrics", b"");
+            if answer.status == 200 {
+                let label = "wellspring_refused_total{reason=\"requests_per_account\"} ";
+                let text = answer.text();
+                let count = text.lines().find_map(|line| line.strip_prefix(label));
+                break count.expect("a figure").parse::<u64>().expect("a number");
+            }
+            assert!(Instant::now() < deadline, "refused for ever");
+            std::thread::sleep(Duration::from_millis(100));
+        };
+        assert!(count >= 2, "{count}");
+    }
+}

@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, missing_docs)] // one binary, nothing is public
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
+mod abuse;
 mod account;
 mod accounts;
 mod append;
@@ -11,17 +12,20 @@ mod bench;
 mod canary;
 mod client;
 mod closed;
+mod cors;
 mod crash;
 mod dialects;
 mod done;
 mod examples;
 mod exposition;
+mod foreign_tokens;
 mod freshness;
 mod ingest_account;
 mod ingest_crash;
 mod ingest_crowd;
 mod ingest_original;
 mod ingest_pressure;
+mod issuer;
 mod keys;
 #[cfg(target_os = "linux")]
 mod lean;
