@@ -142,7 +142,7 @@ impl Client {
     }
 
     /// Waits at most so long for the next bytes of an answer, on connections made from now on.
-    #[cfg(target_os = "linux")] // only `top` is in a hurry
+    #[cfg(any(target_os = "linux", feature = "otlp"))] // `top` and the exporter are in a hurry
     pub(crate) fn with_patience(self, patience: Duration) -> Client {
         Client { patience, ..self }
     }
