@@ -120,6 +120,9 @@ fn rest(mut client: Client) -> String {
     text
 }
 
+/// Ends what the token was let in for.
+type End<'a> = &'a dyn Fn(&str);
+
 #[test]
 fn a_subscription_ends_with_what_it_was_let_in_for() {
     let closed = Closed::start();
@@ -127,7 +130,7 @@ fn a_subscription_ends_with_what_it_was_let_in_for() {
         let event = json!({"events": [{"type": event_type, "data": 1}]});
         closed.ask(root, "POST", "/v1/append", &event).expect(200);
     };
-    let ends: [(&str, &dyn Fn(&str)); 5] = [
+    let ends: [(&str, End<'_>); 5] = [
         ("disabled", &|_| disable(&closed, "disabled")),
         ("lessened", &|_| {
             let none = json!({"roles": ["reader:other"]});
