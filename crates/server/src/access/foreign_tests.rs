@@ -220,6 +220,10 @@ fn claims_stand_once_and_have_types() {
     ] {
         assert_eq!(fault(&by_ed(1, EDDSA, &claims)), wanted, "{claims}");
     }
+    let mut not_text = claims(&[("other", r#""?""#)]).into_bytes();
+    let at = not_text.iter().position(|&byte| byte == b'?').unwrap();
+    not_text[at] = 0xd6;
+    assert_eq!(fault(&by_ed(1, EDDSA, not_text)), TokenFault::Form, "not UTF-8");
     let huge = format!("\"{}\"", "x".repeat(MAX_BYTES));
     assert_eq!(fault(&signed(&[("x", &huge)])), TokenFault::TooLong);
 }
