@@ -9,7 +9,8 @@ const OTHER: &str = "https://evil.example";
 
 fn from(client: &mut Client, method: &str, path: &str, origin: &str) -> Answer {
     let body: &[u8] = if method == "POST" { b"{}" } else { b"" };
-    client.call(method, path, &[("Origin", origin)], body).unwrap()
+    let headers = [("Origin", origin), ("Content-Type", "application/json")];
+    client.call(method, path, &headers, body).unwrap()
 }
 
 fn preflight(client: &mut Client, path: &str, origin: &str) -> Answer {

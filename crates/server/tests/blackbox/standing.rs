@@ -4,6 +4,7 @@
 use crate::client::Client;
 use crate::closed::{Closed, PASSWORD, ask};
 use crate::server::Server;
+use base64::Engine as _;
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -94,6 +95,54 @@ fn a_bulk_takes_no_more_lines_of_who_has_been_disabled() {
     assert_eq!(problem["durable_lines"], 1, "what came while he was let in");
     let types = closed.get(&closed.root, "/v1/types").expect(200);
     assert!(types.to_string().contains("\"A\"") && !types.to_string().contains("\"B\""), "{types}");
+}
+
+#[test]
+fn a_page_of_somebody_else_rotates_nothing_with_the_password_a_browser_remembers() {
+    let closed = Closed::start();
+    let pair = base64::engine::general_purpose::STANDARD.encode(format!("root:{PASSWORD}"));
+    let basic = format!("Basic {pair}");
+    let credentials = ("Authorization", basic.as_str());
+    let (key, _) = closed.key(&closed.root, &json!({"role": "reader"}));
+    let page = ("Origin", "https://evil.example");
+    let mut client = closed.client();
+    for path in ["/auth/rotate", "/auth/logout", &format!("/v1/keys/{key}/rotate")] {
+        for simple in ["text/plain", "application/x-www-form-urlencoded"] {
+            let headers = [credentials, page, ("Content-Type", simple)];
+            client.call("POST", path, &headers, b"").unwrap().problem(415);
+        }
+        client.call("POST", path, &[credentials, page], b"").unwrap().problem(415);
+    }
+    // What a browser asks about first, and what is no browser's.
+    let said = [credentials, page, ("Content-Type", "application/json")];
+    client.call("POST", "/auth/rotate", &said, b"").unwrap().expect(200);
+    client.call("POST", "/auth/rotate", &[credentials], b"").unwrap().expect(200);
+}
+
+#[test]
+fn no_page_makes_itself_the_first_admin() {
+    let server = Server::start();
+    let page = ("Origin", "https://evil.example");
+    let first = json!({"name": "eve", "password": PASSWORD, "roles": ["admin"]}).to_string();
+    let event = json!({"events": [{"type": "T", "data": 1}]}).to_string();
+    let mut client = server.client();
+    for (path, body) in [
+        ("/v1/accounts", &first),
+        ("/v1/append", &event),
+        ("/append", &event),
+        ("/api/urls", &event),
+    ] {
+        // A body without a type, which a browser sends without asking; and one that is no text.
+        for headers in
+            [&[page][..], &[page, ("Content-Type", "text/plain")], &[page, ("Content-Type", "ä")]]
+        {
+            let refused = client.call("POST", path, headers, body.as_bytes()).unwrap();
+            assert_eq!(refused.status, 415, "{path} {headers:?}");
+        }
+    }
+    let me = client.get("/auth/me").unwrap().expect(200);
+    assert_eq!(me["accounts"], false);
+    assert_eq!(client.get("/v1/head").unwrap().expect(200)["head"], 0);
 }
 
 /// Subscribes, and reads until the first sign of life.
