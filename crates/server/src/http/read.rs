@@ -174,7 +174,7 @@ pub(crate) async fn read(
     let permit = long_read(shell)?;
     if format != Format::Page {
         let (producer, chunks) = stream::channel();
-        tokio::spawn(pump(reading, out, producer, permit));
+        tokio::spawn(pump(reading, out, producer.holding(permit)));
         return Ok(Response::stream(content_type, chunks).at(head));
     }
     loop {
@@ -225,12 +225,7 @@ pub(crate) async fn elsewhere<T: Send + 'static>(
     })
 }
 
-async fn pump(
-    mut reading: Reading,
-    first: Vec<u8>,
-    producer: Producer,
-    _permit: OwnedSemaphorePermit,
-) {
+async fn pump(mut reading: Reading, first: Vec<u8>, producer: Producer) {
     if producer.send(first).await.is_err() {
         return;
     }
