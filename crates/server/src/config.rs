@@ -5,6 +5,7 @@ use crate::access::token::MAX_LIFE_S;
 use crate::audit;
 use crate::http::cors::Cors;
 use crate::links::settings::{LinkSettings, ReferrerPolicy};
+use crate::otlp::Otlp;
 use crate::tls::{ClientAuth, Files};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -114,6 +115,8 @@ settings! {
     access_log: bool = "WELLSPRING_ACCESS_LOG", false;
     /// What is kept of who did what, as events of the log system: off, changes (what needs the role operator or admin, logins, changes of accounts and keys, refusals), writes (what needs writer, too), all (reads, too).
     audit: audit::Level = "WELLSPRING_AUDIT", audit::Level::Changes;
+    /// Share of requests whose trace begins here and is exported, 0 to 1. Who sends a traceparent decides for himself.
+    otlp_sample: f64 = "WELLSPRING_OTLP_SAMPLE", 0.01;
     /// Most logs.
     max_logs: usize = "WELLSPRING_MAX_LOGS", 256;
     /// Most connections at a time; further ones get 503.
@@ -185,6 +188,9 @@ settings! {
     /// Origins whose pages may use this server from a browser, comma separated, e.g. https://app.example.com; * = any; none given: none.
     [value_delimiter = ',']
     cors_origins: Vec<String> = "WELLSPRING_CORS_ORIGINS", Vec::new();
+    optional
+    /// OpenTelemetry collector that figures and traces are exported to, e.g. http://127.0.0.1:4318 (OTLP over HTTP, as JSON). Only in programs built with the feature otlp.
+    otlp_endpoint: String = "WELLSPRING_OTLP_ENDPOINT";
     optional
     /// Issuer (`iss`) whose tokens are accepted besides our own; with --jwt-audience and --jwt-keys.
     jwt_issuer: String = "WELLSPRING_JWT_ISSUER";
@@ -276,6 +282,7 @@ impl Config {
             return Err(format!("token_life_s must be from 1 to {MAX_LIFE_S}"));
         }
         LinkSettings::of(&config)?;
+        Otlp::open(&config)?;
         ForeignSettings::of(&config)?;
         Cors::of(&config)?;
         let zero = [config.heartbeat_ms, config.body_timeout_ms, config.header_timeout_ms];

@@ -14,6 +14,7 @@ mod lean;
 mod limits;
 mod links;
 mod node;
+mod otlp;
 mod pem;
 mod random;
 mod serve;

@@ -10,6 +10,7 @@ use crate::limits::{Connected, Limits};
 use crate::links::settings::LinkSettings;
 use crate::links::{self, VisitorKeys};
 use crate::node::Node;
+use crate::otlp::{self, Otlp};
 use crate::stats::{self, Stats};
 use crate::tls::{self, Tls};
 use bytes::Bytes;
@@ -100,6 +101,7 @@ fn serve(mut config: Config) -> Result<(), String> {
         cors: Cors::of(&config)?,
         body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
         audit: Audit::new(config.audit),
+        otlp: Otlp::open(&config)?,
         stats,
         request_ids: AtomicU64::new(first_request_id(clock.wall_us())),
         visitor_keys,
@@ -112,6 +114,7 @@ fn serve(mut config: Config) -> Result<(), String> {
     });
     let main = runtime("main")?;
     let Serving { threads, wakes } = start_threads(&shell, &main)?;
+    let exporter = otlp::start(&shell)?;
     let drain = Duration::from_millis(shell.config.drain_timeout_ms);
     main.block_on(async {
         let _file_limit = survive_file_limit();
@@ -135,6 +138,10 @@ fn serve(mut config: Config) -> Result<(), String> {
         let joined =
             tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join())));
         let _ = tokio::time::timeout(drain + Duration::from_secs(2), joined).await;
+        if let Some(exporter) = exporter {
+            let stopped = tokio::task::spawn_blocking(|| exporter.stop());
+            let _ = tokio::time::timeout(Duration::from_secs(2), stopped).await;
+        }
         let closing = Arc::clone(&shell);
         let close = move || {
             closing.audit.tell_refusals(&closing.node, closing.clock.monotonic_us());

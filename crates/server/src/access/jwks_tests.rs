@@ -113,6 +113,7 @@ fn keys_for_anything_else_are_passed_over() {
 #[test]
 fn documents_that_are_none_are_refused() {
     let ed = ed_jwk(1, "");
+    let good = jwks(std::slice::from_ref(&ed));
     for bad in [
         "",
         "{}",
@@ -123,15 +124,15 @@ fn documents_that_are_none_are_refused() {
         r#"[[]]"#,
         "rubbish",
         &format!(r#"{{"keys":[],"keys":[{{{ed}}}]}}"#),
-        &format!("{} x", jwks(std::slice::from_ref(&ed))),
-        &jwks(std::slice::from_ref(&ed))[1..],
+        &format!("{} x", good),
+        &good[1..],
         // A single key is no set.
         &format!("{{{ed}}}"),
     ] {
         assert_eq!(KeySet::read(bad.as_bytes()), Err(KeysFault::Form), "{bad}");
     }
     assert_eq!(read(&[]), Err(KeysFault::NoneUsable));
-    assert!(KeySet::read(format!("\n {}\n", jwks(std::slice::from_ref(&ed))).as_bytes()).is_ok());
+    assert!(KeySet::read(format!("\n {}\n", good).as_bytes()).is_ok());
     let twice = [ed_jwk(1, r#","kid":"a""#), rsa_jwk(r#","kid":"a""#)];
     assert_eq!(read(&twice), Err(KeysFault::Twice("a".to_owned())));
     assert!(read(&[ed_jwk(1, ""), ed_jwk(1, "")]).is_ok(), "no ids to mix up");

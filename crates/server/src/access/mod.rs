@@ -7,6 +7,9 @@
 //! A **proof** is what a credential has shown once and for all: that a token is genuine, that a
 //! password was right. Whether it still counts is the view's to say (`views/access`), anew
 //! whenever the view has moved. Clients are told that they are not let in, never why.
+//!
+//! Tokens are ours (`token`, `token_secret`) or another issuer's (`foreign`, `jwks`); what they are
+//! verified with changes while the server runs (`rotation`, `renewal`), and then proofs of tokens fall.
 
 pub(crate) mod api_key;
 pub(crate) mod cache;

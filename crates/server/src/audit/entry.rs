@@ -60,8 +60,12 @@ impl Done<'_> {
         matches!(self.caller, Some(Caller::LoggedIn(_))) || *self.who().method() != By::None
     }
 
-    /// His account, if it is known for certain.
-    pub(crate) fn account(&self) -> Option<&str> {
+    /// Who it is for certain: an account, or whom another issuer names.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.account().or_else(|| self.subject())
+    }
+
+    fn account(&self) -> Option<&str> {
         match self.caller {
             Some(Caller::LoggedIn(account)) => Some(account.as_str()),
             _ => self.who().account().map(AccountName::as_str),
@@ -69,7 +73,7 @@ impl Done<'_> {
     }
 
     /// Whom another issuer says it is. Apart from accounts: its `admin` is not ours.
-    fn subject(&self) -> Option<&str> {
+    pub(crate) fn subject(&self) -> Option<&str> {
         let who = self.who();
         who.name().filter(|_| *who.method() == By::Foreign)
     }

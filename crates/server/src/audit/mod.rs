@@ -104,13 +104,13 @@ impl Audit {
         match done.status {
             403 => Verdict::Refused,
             // Without credentials somebody has merely come to the wrong door.
-            401 if done.shows_credentials || concern == Concern::Login => Verdict::Refused,
+            401 if done.shows_credentials || done.caller.is_some() => Verdict::Refused,
             // Too many logins; other limits say nothing of who it is.
             429 if done.caller.is_some() => Verdict::Refused,
             401 | 429 => Verdict::Ignored,
             _ if !kept => Verdict::Ignored,
-            // Anybody can fail without saying who he is, as often as he likes.
-            400.. if !done.is_identified() => Verdict::Refused,
+            // Who did not say who he is came to no harm, and did none.
+            400.. if !done.is_identified() => Verdict::Ignored,
             // Whom writes or reads are kept of may write or read that often anyway.
             400..500 if concern == Concern::Change => Verdict::Failed,
             _ => Verdict::Accessed,

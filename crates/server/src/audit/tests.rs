@@ -109,6 +109,7 @@ fn the_level_and_the_status_decide() {
     ]
     .map(|(method, path)| route(method, path));
     let claimed = Caller::Claimed(None);
+    let logged_in = Caller::LoggedIn(name("ann"));
     let known = Caller::Known(Arc::new(open.clone()));
     let shown = |done| Done { shows_credentials: true, ..done };
     let by = |caller, done| Done { caller: Some(caller), ..done };
@@ -133,8 +134,11 @@ fn the_level_and_the_status_decide() {
         ([Ignored; 4], not(head, 401)),
         ([Ignored; 4], shown(not(head, 429))),
         ([Ignored; 4], not(login, 429)),
-        // Who cannot be told is not kept as often as he likes.
-        ([Ignored, Refused, Refused, Refused], not(login, 400)),
+        ([Ignored; 4], not(login, 400)),
+        ([Ignored; 4], not(create, 503)),
+        // Somebody whose password was right.
+        ([Ignored, Accessed, Accessed, Accessed], by(&logged_in, not(login, 200))),
+        ([Ignored, Accessed, Accessed, Accessed], by(&logged_in, not(login, 422))),
         ([Ignored; 4], not(redirect, 400)),
     ] {
         for (level, expected) in

@@ -142,7 +142,6 @@ impl Client {
     }
 
     /// Waits at most so long for the next bytes of an answer, on connections made from now on.
-    #[cfg(target_os = "linux")] // only `top` is in a hurry
     pub(crate) fn with_patience(self, patience: Duration) -> Client {
         Client { patience, ..self }
     }

@@ -179,6 +179,32 @@ fn role_on(roles: &str, log: Option<&str>) -> Option<Role> {
     words.filter_map(Role::parse).max()
 }
 
+/// What `docs/access.md` says that each route needs.
+fn documented() -> BTreeMap<String, &'static str> {
+    let page = include_str!("../../../../docs/access.md");
+    let table = page.split("| needs | routes |").nth(1).expect("a table of routes");
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let mut documented = BTreeMap::new();
+    for row in rows {
+        let (needs, routes) = row[1..].split_once('|').expect("two columns");
+        for route in routes.split('`').skip(1).step_by(2) {
+            let twice = documented.insert(route.to_owned(), needs.trim());
+            assert_eq!(twice, None, "{route} stands there once");
+        }
+    }
+    documented
+}
+
+#[test]
+fn every_route_needs_what_is_documented() {
+    let mut documented = documented();
+    for Route { method, path, needs, .. } in TABLE {
+        let found = documented.remove(&format!("{method} {path}"));
+        assert_eq!(found, Some(needs.to_string().as_str()), "{method} {path}");
+    }
+    assert!(documented.is_empty(), "not served: {documented:?}");
+}
+
 #[tokio::test]
 async fn every_route_asks_for_its_role_and_for_no_more() {
     let server = Server::start(&["--dev-endpoints"]).await;

@@ -37,7 +37,11 @@ pub(crate) async fn append(shell: Arc<Shell>, mut request: Request) -> Answer {
     let mut append = parse(&body, Style::Native).await?;
     append.key = key.map(|key| RequestKey { key, digest: digest(&body) });
     let (ack, count) = (append.ack, append.events.len());
+    // Looked at twice only for the trace.
+    let now_us = || shell.otlp.is_on().then(|| shell.clock.monotonic_us());
+    let begun_us = now_us();
     let appended = submit(&log, append, commit_on(&shell, &request)).await?;
+    let commit_us = begun_us.zip(now_us());
     let mut out = Vec::with_capacity(96);
     if ack == Ack::Accepted {
         out.extend_from_slice(b"{\"accepted\":");
@@ -46,7 +50,7 @@ pub(crate) async fn append(shell: Arc<Shell>, mut request: Request) -> Answer {
         return Ok(Response::json(202, out).at(appended.head));
     }
     push_appended(&mut out, &appended);
-    Ok(Response::json(200, out).at(appended.head))
+    Ok(Response { commit_us, ..Response::json(200, out) }.at(appended.head))
 }
 
 fn push_appended(out: &mut Vec<u8>, appended: &Appended) {

@@ -44,6 +44,7 @@ use crate::limits::{Limits, Payer, SharedBucket};
 use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
 use crate::node::Node;
+use crate::otlp::Otlp;
 use crate::stats::Stats;
 use crate::tls::Tls;
 use body_memory::{BodyMemory, Charge};
@@ -86,6 +87,8 @@ pub(crate) struct Shell {
     pub(crate) access: Arc<Gate>,
     /// Keeps who did what.
     pub(crate) audit: Audit,
+    /// Export of figures and traces.
+    pub(crate) otlp: Otlp,
     /// The figures.
     pub(crate) stats: Arc<Stats>,
     /// How much anybody may have of the server.
@@ -137,6 +140,7 @@ impl Shell {
             cors: Cors::of(&config).unwrap(),
             body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
             audit: Audit::new(config.audit),
+            otlp: Otlp::open(&config).unwrap(),
             stats,
             stopping: watch::channel(false).1,
             long_reads: Arc::new(Semaphore::new(config.max_long_reads)),
@@ -223,6 +227,9 @@ pub(crate) struct Response {
     pub(crate) position: Option<Position>,
     /// Who it is for if the gate did not tell, for the audit alone.
     pub(crate) caller: Option<Caller>,
+    /// When the log was handed something and when it had made it durable, on the monotonic clock, µs;
+    /// for the trace alone.
+    pub(crate) commit_us: Option<(u64, u64)>,
     /// Its content.
     pub(crate) content: Content,
     /// What its request is charged of memory until it has been handed over.
@@ -238,6 +245,7 @@ impl Response {
             headers: Vec::new(),
             position: None,
             caller: None,
+            commit_us: None,
             content: Content::Full(document.into()),
             held: None,
         }

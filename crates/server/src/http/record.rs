@@ -1,9 +1,10 @@
-//! What is recorded of an answer once it is known: figures, the access log, the audit.
+//! What is recorded of an answer once it is known: figures, the access log, the audit, the trace.
 
 use super::routes::TABLE;
 use super::{Content, Request, Response, Shell};
 use crate::access::Principal;
 use crate::audit::Done;
+use crate::otlp::{Told, Trace};
 use hyper::header::AUTHORIZATION;
 use hyper::{Method, Uri};
 use std::net::IpAddr;
@@ -18,6 +19,8 @@ pub(super) struct Asked {
     shows_credentials: bool,
     request_id: String,
     started_us: u64,
+    /// If it is recorded.
+    trace: Option<Trace>,
 }
 
 /// What the way to the answer told.
@@ -34,13 +37,15 @@ impl Asked {
     /// A request that has just come.
     pub(super) fn of(shell: &Shell, request: &Request) -> Asked {
         let shows = |name: &str| request.headers.contains_key(name);
+        let started_us = shell.clock.monotonic_us();
         Asked {
             method: request.method.clone(),
             uri: request.uri.clone(),
             client: request.client,
             shows_credentials: shows(AUTHORIZATION.as_str()) || shows("x-api-key"),
             request_id: request_id(shell, request),
-            started_us: shell.clock.monotonic_us(),
+            started_us,
+            trace: shell.otlp.begin(&request.headers, started_us),
         }
     }
 
@@ -63,6 +68,11 @@ impl Asked {
         };
         shell.audit.note(&shell.node, &done, now_us);
         write_line(shell, &done, took_us, &response.content);
+        if let Some(trace) = self.trace {
+            let (position, commit_us) = (response.position, response.commit_us);
+            let told = Told { done: &done, position, commit_us, now_us };
+            shell.otlp.end(trace, &told, shell.clock.wall_us());
+        }
         response.with("x-request-id", self.request_id)
     }
 }
@@ -76,7 +86,7 @@ fn write_line(shell: &Shell, done: &Done<'_>, took_us: u64, content: &Content) {
     let &Done { method, path, status, request_id, .. } = done;
     let route = TABLE.get(done.route).map(|route| route.path);
     let client = done.client.map(tracing::field::display);
-    let account = done.account();
+    let account = done.name();
     // Of a stream nobody knows yet.
     let bytes = match content {
         Content::Full(bytes) => Some(bytes.len()),

@@ -3,6 +3,7 @@
 
 use super::answer::FoundEnds;
 use super::head::Limits;
+use super::logged::Logged;
 use super::repeat::{Repeat, RepeatVisit};
 use super::seam::Serves;
 use crate::http::body_memory::{BodyMemory, FREE_BYTES};
@@ -73,11 +74,11 @@ impl<I: Serves> Desk<I> {
     }
 }
 
-/// When a request came, and its path if requests are logged.
+/// When a request came, and what is logged of it if requests are.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Asked {
     pub(crate) at_us: u64,
-    pub(crate) path: Option<Box<str>>,
+    pub(crate) logged: Option<Box<Logged>>,
 }
 
 /// What requests are counted as.
@@ -106,8 +107,8 @@ pub(crate) struct Tally {
     pub(crate) found: u32,
     /// All others.
     pub(crate) others: Vec<Answered>,
-    /// Whether requests are logged, so that their paths must be kept.
-    pub(crate) paths: bool,
+    /// Whether requests are logged, so that more than their number must be kept.
+    pub(crate) logs: bool,
 }
 
 impl Tally {

@@ -33,6 +33,8 @@ pub(crate) struct Limits {
     pub(crate) head_bytes: usize,
     /// Longest path and query, in bytes.
     pub(crate) url_bytes: usize,
+    /// Whether requests that belong to a trace are for the other stack, which records it.
+    pub(crate) traced: bool,
 }
 
 /// How a body is delimited.
@@ -125,6 +127,9 @@ pub(crate) fn read<'a, I: Serves>(
             if used > limits.head_bytes {
                 return Reading::Broken(head_too_long(limits));
             }
+            if limits.traced && is_traced(request.headers) {
+                return Reading::Foreign;
+            }
             let line = (request.method, request.path, request.version);
             match asked_of(serves, line) {
                 Some(Asks::Ingest(what)) => judge(serves, what, request.headers, input, used),
@@ -146,6 +151,11 @@ pub(crate) fn read<'a, I: Serves>(
             _ => Reading::Broken(broken(error, limits)),
         },
     }
+}
+
+/// Whether a request says which trace it belongs to.
+fn is_traced(headers: &[Header<'_>]) -> bool {
+    headers.iter().any(|header| header.name.eq_ignore_ascii_case("traceparent"))
 }
 
 /// A first line that is longer than any may be: refused if it could be ours, else not our affair.

@@ -16,6 +16,7 @@ mod conn;
 mod desk;
 mod head;
 mod limited;
+mod logged;
 mod outcome;
 mod repeat;
 mod replay;
@@ -139,6 +140,7 @@ fn worker(
         headers: config.max_headers,
         head_bytes: config.max_buffer_bytes,
         url_bytes: config.max_url_bytes,
+        traced: shell.otlp.is_on(),
     };
     let ringer = Arc::clone(&bell);
     let intake = Intake::new(shell, Order::First, Arc::new(move || ringer.ring()));
@@ -150,7 +152,7 @@ fn worker(
         shell.body_memory.clone(),
         ends,
     );
-    desk.tally.paths =
+    desk.tally.logs =
         config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
     let parts = Parts {
         listener: Some(listener),
@@ -169,7 +171,7 @@ fn worker(
 pub(crate) fn ingest_connection<'a>(
     pieces: impl Iterator<Item = &'a [u8]>,
 ) -> crate::parsers::Ingested {
-    let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096 };
+    let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
     let trace = replay::replay(limits, pieces);
     crate::parsers::Ingested {
         taken: trace.taken,

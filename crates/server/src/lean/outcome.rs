@@ -32,7 +32,7 @@ impl<I: Serves> Session<I> {
         let ends = match taken {
             Taken::Accepted => {
                 self.replies.next(&mut desk.out).extend_from_slice(answer::accepted(said));
-                if asked.at_us == desk.now_us && asked.path.is_none() {
+                if asked.at_us == desk.now_us && asked.logged.is_none() {
                     desk.tally.accepted += 1;
                 } else {
                     desk.tally.ingest(answer::ACCEPTED_STATUS, asked);
@@ -107,7 +107,7 @@ impl<I: Serves> Session<I> {
     /// Answers with a problem after which nothing can be understood.
     pub(super) fn give_up(&mut self, desk: &mut Desk<I>, problem: &Problem) {
         answer::push_problem(self.replies.next(&mut desk.out), problem, After::Close);
-        let asked = Asked { at_us: desk.now_us, path: None };
+        let asked = Asked { at_us: desk.now_us, logged: None };
         desk.tally.ingest(problem.kind.status, asked);
         self.state = State::Ended;
     }

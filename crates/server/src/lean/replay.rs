@@ -5,6 +5,7 @@ use super::answer::FoundEnds;
 use super::desk::Desk;
 use super::head::Limits;
 use super::limited;
+use super::logged::Who;
 use super::seam::{Counted, Credentials, Redirected, Serves, Taken};
 use super::session::{Session, Turn};
 use crate::http::body_memory::BodyMemory;
@@ -13,6 +14,7 @@ use crate::ingest::{Media, Settled};
 use crate::limits::Purse;
 use crate::links::Visiting;
 use crate::stats::Stats;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The largest body the fake takes, in bytes.
@@ -64,6 +66,10 @@ impl Serves for Fake {
     fn count(&self, request: Counted<'_, ()>) -> (Purse, Result<(), Box<Problem>>) {
         let limits = self.limited.as_ref().expect("asked only if it counts requests");
         limited::count(limits, &request, None)
+    }
+
+    fn who(&self, _: &[u8], client: Option<IpAddr>, _: Option<&()>) -> Who {
+        Who { client, account: None }
     }
 
     fn charge(&self, purse: Purse, bytes: usize, now_us: u64) {

@@ -4,6 +4,7 @@ use super::answer;
 use super::chunked::Broken;
 use super::desk::{Asked, Desk};
 use super::head::{self, After, Expects, Framing, Order, Reading, Visit};
+use super::logged::Logged;
 use super::seam::Serves;
 use super::session::Session;
 use super::state::{Asking, Kept, Receiving, Refused, Rest, State};
@@ -28,7 +29,8 @@ impl<I: Serves> Session<I> {
             if let Err(problem) = self.count(desk, &input[..used], desk.repeat.pass.as_ref()) {
                 order.what = Err(problem);
             }
-            return Some(used + self.begin(desk, order, &input[..used], &input[used..]));
+            let logged = self.logged(desk, &input[..used], desk.repeat.pass.as_ref());
+            return Some(used + self.begin(desk, order, logged, &input[used..]));
         }
         if let Some((code_end, used)) = desk.visited.find(input)
             && desk.serving.serves_link(&input[head::CODE_AT..code_end])
@@ -76,6 +78,7 @@ impl<I: Serves> Session<I> {
             Reading::Order { mut order, used, length_at, pass } => {
                 let (head, rest) = input.split_at(used);
                 let counted = self.count(desk, head, Some(&pass));
+                let logged = self.logged(desk, head, Some(&pass));
                 if let (Some(at), Ok(_), Expects::Nothing) = (length_at, &order.what, order.expects)
                 {
                     desk.repeat.remember(head, at, order.media, order.after, pass);
@@ -83,7 +86,7 @@ impl<I: Serves> Session<I> {
                 if let Err(problem) = counted {
                     order.what = Err(problem);
                 }
-                Some(used + self.begin(desk, order, head, rest))
+                Some(used + self.begin(desk, order, logged, rest))
             }
         }
     }
@@ -93,12 +96,12 @@ impl<I: Serves> Session<I> {
         &mut self,
         desk: &mut Desk<I>,
         order: Order<I::Target>,
-        head: &[u8],
+        logged: Option<Box<Logged>>,
         rest: &[u8],
     ) -> usize {
         self.begun = self.begun.wrapping_add(1);
         let Order { what, media, framing, expects, after } = order;
-        let asked = Asked { at_us: desk.now_us, path: path_of(desk, head) };
+        let asked = Asked { at_us: desk.now_us, logged };
         let target = match what {
             Ok(target) => target,
             Err(problem) => {
@@ -223,16 +226,6 @@ fn worth_reading(input: &[u8], seen: usize, line: bool, limits: &head::Limits) -
         return input.len() > limits.head_bytes || (0..new.len()).any(|at| ends(&new[at..]));
     }
     seen == 0 || new.contains(&b'\n') || input.len() > limits.url_bytes
-}
-
-/// The path of a request, if requests are logged.
-pub(super) fn path_of<I: Serves>(desk: &Desk<I>, head: &[u8]) -> Option<Box<str>> {
-    if !desk.tally.paths {
-        return None;
-    }
-    let target = head.split(|&b| b == b' ').nth(1)?;
-    let path = target.split(|&b| b == b'?').next()?;
-    Some(String::from_utf8_lossy(path).into())
 }
 
 /// The answer to a body whose chunks cannot be read.

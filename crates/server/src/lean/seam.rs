@@ -1,7 +1,9 @@
 //! What the connection loop asks of whoever takes events in and knows where links
 //! lead. A seam, so that all of HTTP can be tested at every split with no log behind it.
 
+use super::head::forwarded;
 use super::limited;
+use super::logged::Who;
 use crate::access::{Pass, SYSTEM_LOG};
 use crate::http::Shell;
 use crate::http::problem::Problem;
@@ -77,6 +79,8 @@ pub(crate) trait Serves {
     /// Takes a request out of what its connection, address and account may send; who pays for its body in
     /// any case.
     fn count(&self, request: Counted<'_, Self::Pass>) -> (Purse, Result<(), Box<Problem>>);
+    /// Who sends a request with this head, for the access log.
+    fn who(&self, head: &[u8], peer: Option<IpAddr>, pass: Option<&Self::Pass>) -> Who;
     /// Charges bytes of a body.
     fn charge(&self, purse: Purse, bytes: usize, now_us: u64);
     /// Takes one request's body.
@@ -137,8 +141,15 @@ impl Serves for Serving {
     }
 
     fn count(&self, request: Counted<'_, Pass>) -> (Purse, Result<(), Box<Problem>>) {
-        let account = request.pass.and_then(|pass| pass.principal.account());
-        limited::count(&self.shell.limits, &request, account.map(|account| account.as_str()))
+        let name = request.pass.and_then(|pass| pass.principal.name());
+        limited::count(&self.shell.limits, &request, name)
+    }
+
+    fn who(&self, head: &[u8], peer: Option<IpAddr>, pass: Option<&Pass>) -> Who {
+        let forwarded = forwarded(head).into_iter();
+        let client = self.shell.link_settings.proxies.client(peer, forwarded);
+        let account = pass.and_then(|pass| pass.principal.name().map(Box::from));
+        Who { client, account }
     }
 
     fn charge(&self, purse: Purse, bytes: usize, now_us: u64) {

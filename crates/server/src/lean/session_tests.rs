@@ -9,7 +9,8 @@ use crate::http::body_memory::{BodyMemory, Charge};
 use proptest::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
 
-pub(super) const LIMITS: Limits = Limits { headers: 12, head_bytes: 8_192, url_bytes: 4_096 };
+pub(super) const LIMITS: Limits =
+    Limits { headers: 12, head_bytes: 8_192, url_bytes: 4_096, traced: false };
 pub(super) const PLAIN: &[u8] =
     b"POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";
 

@@ -4,7 +4,6 @@
 use super::answer;
 use super::desk::{Asked, Desk};
 use super::head::{After, CODE_AT};
-use super::request::path_of;
 use super::seam::{Redirected, Serves};
 use super::session::Session;
 use super::state::State;
@@ -54,10 +53,10 @@ impl<I: Serves> Session<I> {
             }
         };
         self.begun = self.begun.wrapping_add(1);
-        if status == answer::FOUND_STATUS && !desk.tally.paths {
+        if status == answer::FOUND_STATUS && !desk.tally.logs {
             desk.tally.found += 1;
         } else {
-            let asked = Asked { at_us: desk.now_us, path: path_of(desk, head) };
+            let asked = Asked { at_us: desk.now_us, logged: self.logged(desk, head, None) };
             desk.tally.link(status, asked);
         }
         self.state = if after == After::Close { State::Ended } else { State::IDLE };

@@ -4,6 +4,7 @@ use super::answer;
 use super::bell::Bell;
 use super::conn::{Conn, Input, Sent};
 use super::desk::{Answered, Desk, Family};
+use super::logged::Logged;
 use super::seam::Serves;
 use super::session::Turn;
 use super::slab::{Slab, Token};
@@ -39,8 +40,8 @@ const ACCEPT_PAUSE_US: u64 = 50_000;
 /// client can read its last answer instead of a reset.
 const LINGER_BYTES: usize = 64 << 20;
 
-/// The method of each [`Family`], for the access log.
-const METHODS: [&str; 2] = ["POST", "GET"];
+/// Method and route of each [`Family`], for the access log.
+const LINES: [(&str, &str); 2] = [("POST", "/e"), ("GET", "/{code}")];
 
 /// What the loop needs besides the intake.
 pub(super) struct Parts {
@@ -343,14 +344,17 @@ impl<I: Serves> Worker<I> {
         for Answered { family, status, asked } in tally.others.drain(..) {
             let took_us = sent_us.saturating_sub(asked.at_us);
             stats.answered(routes[family as usize], status, took_us);
-            let Some(path) = asked.path.as_deref() else { continue };
-            let method = METHODS[family as usize];
+            let Some(Logged { path, who }) = asked.logged.as_deref() else { continue };
+            let (method, route) = LINES[family as usize];
+            let (account, client) =
+                (who.account.as_deref(), who.client.map(tracing::field::display));
+            let path = &**path;
             let request_id = format!("{:016x}", self.request_id);
             self.request_id = self.request_id.wrapping_add(1);
             if self.parts.settings.access_log {
-                tracing::info!(target: "access", method, path, status, took_us, request_id);
+                tracing::info!(target: "access", method, path, route, status, took_us, account, client, request_id);
             } else {
-                tracing::debug!(target: "access", method, path, status, took_us, request_id);
+                tracing::debug!(target: "access", method, path, route, status, took_us, account, client, request_id);
             }
         }
     }

@@ -6,6 +6,7 @@ use super::answer::{ACCEPTED, ACCEPTED_LAST, FoundEnds};
 use super::bell::Bell;
 use super::desk::Desk;
 use super::head::{After, Limits};
+use super::logged::Who;
 use super::seam::{Counted, Credentials, Redirected, Serves, Taken};
 use super::worker::{Parts, Worker};
 use super::{Handover, Settings};
@@ -16,7 +17,7 @@ use crate::limits::Purse;
 use crate::links::Visiting;
 use crate::stats::Stats;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -65,6 +66,10 @@ impl Serves for Commanded {
 
     fn count(&self, _: Counted<'_, ()>) -> (Purse, Result<(), Box<Problem>>) {
         unreachable!("nothing is limited")
+    }
+
+    fn who(&self, _: &[u8], client: Option<IpAddr>, _: Option<&()>) -> Who {
+        Who { client, account: None }
     }
 
     fn charge(&self, _: Purse, _: usize, _: u64) {}
@@ -150,7 +155,7 @@ impl Running {
             stopping,
             handover,
         };
-        let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096 };
+        let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
         let memory = BodyMemory::new(&stats, 1 << 20);
         let intake = Commanded { command: Arc::clone(&command), tickets: 0 };
         let thread = std::thread::spawn(move || {

@@ -12,6 +12,7 @@ pub(crate) fn gather(shell: &Shell) -> Vec<Family> {
     let mut families = stats.requests.families(&routes::names());
     families.extend(stats.connections());
     families.extend(shell.audit.families());
+    families.extend(shell.otlp.families());
     families.extend(logs::families(&log_figures(shell)));
     families.extend(views::families(&view_figures(shell)));
     if let Some(links) = shell.node.link_count() {

@@ -105,7 +105,7 @@ fn no_credential_is_to_be_seen_anywhere() {
     let run = format!("exec \"$0\" \"$@\" 2>> {}", log.display());
     let admin = format!("WELLSPRING_ADMIN_PASSWORD={ADMIN}");
     let data = dir.path().join("data");
-    let flags = ["--log-level", "trace", "--access-log", "--log-format", "json"];
+    let flags = ["--log-level", "trace", "--access-log", "--log-format", "json", "--audit", "all"];
     let mut server = Server::start_under(&["env", &admin, "sh", "-c", &run], &data, &flags);
     let mut watch = Watch::default();
     for password in [ADMIN, PASSWORD, NEW_PASSWORD, WRONG] {

@@ -44,6 +44,8 @@ mod links_retry;
 mod logins;
 mod metrics;
 mod numbered;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod race;
 mod redirects;
 mod rubbish;

@@ -36,7 +36,8 @@ async fn log_in(shell: &Shell, request: &mut Request) -> Answer {
     }
     let logged_in = shell.access.login(&username, password, request.client).await?;
     if let Some(roles) = &roles {
-        check_roles(roles, &logged_in.grants)?;
+        let caller = || Caller::LoggedIn(logged_in.account.clone());
+        check_roles(roles, &logged_in.grants).map_err(|problem| problem.told_to(caller()))?;
     }
     let life_s = life_s.unwrap_or(shell.config.token_life_s);
     let grants = roles.as_ref().unwrap_or(&logged_in.grants);
