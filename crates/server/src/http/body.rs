@@ -191,8 +191,10 @@ impl Body {
     }
 }
 
-impl Drop for Body {
-    fn drop(&mut self) {
+impl Body {
+    /// Has what comes of it thrown away from now on, so that it waits in no buffer: over HTTP/2 they
+    /// hold a MiB for each connection.
+    pub(crate) fn discard(&mut self) {
         if self.is_end() {
             return;
         }
@@ -205,6 +207,12 @@ impl Drop for Body {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(linger(incoming, std::mem::take(&mut self.payer)));
         }
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        self.discard();
     }
 }
 

@@ -65,6 +65,10 @@ impl Ran {
 
 async fn run(shell: &Arc<Shell>, mut request: Request) -> Ran {
     let within = allowance::of_client(shell, &mut request);
+    if request.method == Method::GET {
+        // Nobody will read it, and the answer may take a minute.
+        request.body.discard();
+    }
     let (found, refused) = match (find(shell, &request), within) {
         (Ok(found), within) => (found, within.err()),
         (Err(answer), within) => {

@@ -31,6 +31,7 @@ pub(crate) mod routes;
 mod security;
 mod stream;
 mod subscribe;
+mod unread;
 mod views;
 pub(crate) mod wire;
 

@@ -176,7 +176,7 @@ pub(crate) async fn read(
     if format != Format::Page {
         let (producer, chunks) = stream::channel();
         let standing = request.body.standing().cloned();
-        tokio::spawn(pump(reading, out, producer, standing, permit));
+        tokio::spawn(pump(reading, out, producer.holding(permit), standing));
         return Ok(Response::stream(content_type, chunks).at(head));
     }
     loop {
@@ -232,7 +232,6 @@ async fn pump(
     first: Vec<u8>,
     producer: Producer,
     standing: Option<Arc<Standing>>,
-    _permit: OwnedSemaphorePermit,
 ) {
     if producer.send(first).await.is_err() {
         return;

@@ -3,11 +3,11 @@
 use super::json::push_u64;
 use super::problem;
 use super::read::{Wanted, elsewhere};
-use super::stream::{self, Producer};
+use super::stream::{self, Gone, Producer};
 use super::wire::push_event;
 use super::{Answer, Request, Response, SSE, Shell};
 use crate::access::Standing;
-use crate::limits::{Reads, Refused, Subscribed};
+use crate::limits::{Payer, Reads, Refused, Subscribed};
 use crate::stats;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -89,14 +89,24 @@ enum Piece {
 }
 
 impl Subscriber {
+    /// Writes what is there; if that is nothing, waits for it, which costs nobody but us.
     fn fill(&mut self, out: &mut Vec<u8>, wait: Duration) -> Result<Piece, ReadError> {
         let reads = self.reads.clone();
-        reads.timed(|| self.write(out, wait))
+        let piece = reads.timed(|| self.write(out))?;
+        if matches!(piece, Piece::Full) || !out.is_empty() || wait.is_zero() {
+            return Ok(piece);
+        }
+        let Some(event) = self.subscription.next(wait)? else { return Ok(Piece::UpToDate) };
+        self.told = event.position();
+        push_message(out, &event);
+        Ok(Piece::Full)
     }
 
-    fn write(&mut self, out: &mut Vec<u8>, wait: Duration) -> Result<Piece, ReadError> {
+    fn write(&mut self, out: &mut Vec<u8>) -> Result<Piece, ReadError> {
         for _ in 0..PIECE_EVENTS {
-            let Some(event) = self.subscription.next(wait)? else { return Ok(Piece::UpToDate) };
+            let Some(event) = self.subscription.next(Duration::ZERO)? else {
+                return Ok(Piece::UpToDate);
+            };
             self.told = event.position();
             push_message(out, &event);
             if out.len() >= PIECE_BYTES {
@@ -135,9 +145,13 @@ async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
             return producer.end().await;
         }
         let sent = producer.send(std::mem::take(&mut out)).await;
-        if sent.is_err() || producer.ready().await.is_err() || producer.paid(&payer).await.is_err()
-        {
+        if sent.is_err() || producer.ready().await.is_err() {
             return;
+        }
+        match paid(&producer, &payer, heartbeat, &mut stopping).await {
+            Ok(Debt::Paid) => {}
+            Ok(Debt::Stopped) => return producer.end().await,
+            Err(Gone) => return,
         }
         let more = match filled {
             Err(error) => {
@@ -171,6 +185,32 @@ async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
             () = tokio::time::sleep(heartbeat) => push_heartbeat(&mut out, &mut subscriber.told, position),
             () = stopped(&mut stopping) => return producer.end().await,
             () = producer.gone() => return,
+        }
+    }
+}
+
+/// How waiting for a debt to be paid ended.
+enum Debt {
+    Paid,
+    /// Nobody waits for it when the server stops.
+    Stopped,
+}
+
+/// Waits until nothing is owed; with signs of life, as that may take long.
+async fn paid(
+    producer: &Producer,
+    payer: &Payer,
+    heartbeat: Duration,
+    stopping: &mut watch::Receiver<bool>,
+) -> Result<Debt, Gone> {
+    loop {
+        tokio::select! {
+            biased;
+            paid = producer.paid(payer) => return paid.map(|()| Debt::Paid),
+            () = stopped(stopping) => return Ok(Debt::Stopped),
+            () = tokio::time::sleep(heartbeat) => {
+                producer.send(b": heartbeat\n\n".to_vec()).await?;
+            }
         }
     }
 }

@@ -57,4 +57,5 @@ mod tls_certificates;
 mod tls_tools;
 #[cfg(target_os = "linux")]
 mod top;
+mod unread;
 mod user_cli;
