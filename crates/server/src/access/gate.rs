@@ -9,6 +9,7 @@ use super::api_key;
 use super::cache::{Cache, Fingerprint};
 use super::credentials::{self, Login, Malformed, Presented};
 use super::jwks_source;
+use super::page::Pages;
 use super::password::{self, Passwords};
 use super::principal::{Principal, Proof, Verdict};
 use super::standing::Moment;
@@ -112,6 +113,8 @@ pub(crate) struct Gate {
     closed: AtomicBool,
     anybody: Arc<Principal>,
     nobody: Arc<Principal>,
+    /// Which pages count as anybody.
+    pages: Pages,
 }
 
 impl fmt::Debug for Gate {
@@ -155,6 +158,7 @@ impl Gate {
             closed: AtomicBool::new(false),
             anybody,
             nobody,
+            pages: Pages::of(config)?,
         })
     }
 
@@ -219,6 +223,7 @@ impl Gate {
             return Ok(self.nobody());
         }
         if self.is_open() {
+            self.pages.check(headers)?;
             return Ok(Arc::clone(&self.anybody));
         }
         let values = |name| headers.get_all(name).into_iter().map(|value| value.as_bytes());

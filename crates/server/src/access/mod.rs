@@ -22,6 +22,7 @@ pub(crate) mod gate;
 pub(crate) mod jwks;
 pub(crate) mod jwks_source;
 pub(crate) mod offline;
+mod page;
 pub(crate) mod password;
 pub(crate) mod principal;
 pub(crate) mod renewal;

@@ -131,14 +131,28 @@ fn no_page_makes_itself_the_first_admin() {
         ("/v1/append", &event),
         ("/append", &event),
         ("/api/urls", &event),
+        ("/e", &event),
     ] {
-        // A body without a type, which a browser sends without asking; and one that is no text.
-        for headers in
-            [&[page][..], &[page, ("Content-Type", "text/plain")], &[page, ("Content-Type", "ä")]]
-        {
+        // A body without a type, which a browser sends without asking; one that is no text; and
+        // what a page sends that has had its own name mean this machine.
+        let typed = ("Content-Type", "application/json");
+        for headers in [
+            &[page][..],
+            &[page, ("Content-Type", "text/plain")],
+            &[page, ("Content-Type", "ä")],
+            &[page, typed],
+            &[("Origin", "null"), typed],
+        ] {
             let refused = client.call("POST", path, headers, body.as_bytes()).unwrap();
-            assert_eq!(refused.status, 415, "{path} {headers:?}");
+            refused.problem(403);
+            assert!(refused.text().contains("foreign-page"), "{path} {headers:?}");
         }
+    }
+    // Nor does it read: then there is no Origin, but the name it asks under is a strange one.
+    let browser = "GET /v1/events HTTP/1.1\r\nUser-Agent: Mozilla/5.0\r\nHost: ";
+    for (host, status) in [("evil.example", 403), ("localhost:4000", 200), ("127.0.0.1", 200)] {
+        client.send(format!("{browser}{host}\r\n\r\n").as_bytes()).unwrap();
+        assert_eq!(client.answer().unwrap().status, status, "{host}");
     }
     let me = client.get("/auth/me").unwrap().expect(200);
     assert_eq!(me["accounts"], false);
