@@ -18,6 +18,7 @@ import pathlib
 import resource
 import select
 import socket
+import statistics
 import sys
 import time
 
@@ -119,6 +120,8 @@ class Abuse:
             if connection.socket.fileno() < 0:
                 continue
             alive.append(connection)
+            if connection.out:
+                continue  # it has not begun yet
             byte = connection.drip[connection.sent % len(connection.drip):][:1]
             try:
                 connection.socket.send(byte)
@@ -220,26 +223,28 @@ def report(arguments):
     phases = (folder / "phases").read_text().split()
     table, memory = {}, {}
     for phase in phases:
-        table[phase] = {}
-        for path in sorted(folder.glob(f"{phase}.*.json")):
-            table[phase].update(quantiles(path))
-        samples = [int(line) for line in (folder / f"{phase}.rss").read_text().split()]
-        memory[phase] = max(samples) / 2**20
-    quiet = [phase for phase in phases if phase.startswith("quiet")]
-    names = sorted(table[quiet[0]])
-    base = {name: sum(table[phase][name][0] for phase in quiet) / len(quiet) for name in names}
+        table[phase], memory[phase] = [], 0
+        for rss in sorted(folder.glob(f"{phase}.*.rss")):
+            label = rss.name.removesuffix(".rss")
+            found = {}
+            for path in sorted(folder.glob(f"{label}.*.json")):
+                found.update(quantiles(path))
+            table[phase].append(found)
+            memory[phase] = max(memory[phase], max(map(int, rss.read_text().split())) / 2**20)
+    names = sorted(table[phases[0]][0])
+    middle = lambda phase, name: statistics.median(found[name][0] for found in table[phase])
     verdict = []
-    print("| | " + " | ".join(f"{name} p99, µs" for name in names) + " | failed | resident MiB |")
+    print("| median of rounds (range) | " + " | ".join(f"{name} p99, µs" for name in names) + " | failed | resident MiB |")
     print("|---|" + "---:|" * (len(names) + 2))
     for phase in phases:
         cells = []
         for name in names:
-            p99, _, _ = table[phase][name]
-            ratio = p99 / base[name]
-            cells.append(f"{p99 / 1_000:.0f} ({ratio:.2f}×)")
-            if not phase.startswith("quiet") and ratio > 2:
+            values = [found[name][0] / 1_000 for found in table[phase]]
+            ratio = middle(phase, name) / middle(phases[0], name)
+            cells.append(f"{ratio:.2f}×: {statistics.median(values):.0f} ({min(values):.0f} to {max(values):.0f})")
+            if ratio > 2:
                 verdict.append(f"{phase}: {name} has {ratio:.2f} times its quiet p99")
-        failed = sum(sent - good for _, good, sent in table[phase].values())
+        failed = sum(sent - good for found in table[phase] for _, good, sent in found.values())
         if failed:
             verdict.append(f"{phase}: {failed} requests of the honest client failed")
         if memory[phase] > bound_mib:
@@ -247,8 +252,7 @@ def report(arguments):
         print(f"| {phase} | " + " | ".join(cells) + f" | {failed} | {memory[phase]:.0f} |")
     print(f"\nBound of resident memory from the configuration: {bound_mib:.0f} MiB.\n")
     for phase in phases:
-        path = folder / f"{phase}.abuse"
-        if path.exists():
+        for path in sorted(folder.glob(f"{phase}.*.abuse")):
             print(f"- {phase}: {path.read_text().strip().splitlines()[-1]}")
     print("\n" + ("Held." if not verdict else "NOT HELD: " + "; ".join(verdict) + "."))
     sys.exit(1 if verdict else 0)

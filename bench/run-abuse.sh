@@ -2,16 +2,17 @@
 # Abuse. An honest client asks at a fixed rate (open loop): GET /v1/head and durable appends over kept connections,
 # POST /e over others; first alone ("quiet"), then while the server is abused (abuse.py): IDLE connections that ask
 # nothing, SLOW heads and SLOW bodies of a byte a second, BIG heads of 72 KiB a second, DEEP JSON bodies of a million
-# brackets a second, all of it together, and alone again. Held if its p99 is at most twice the quiet one, none of its
-# requests fails, and resident memory (/metrics) stays below the bound that docs/operations.md makes of the
+# brackets a second, and all of it together; in rounds, forwards and backwards. Held if its p99 (median of the rounds)
+# is at most twice the quiet one, none of its requests fails, and resident memory (/metrics) stays below the bound that docs/operations.md makes of the
 # configuration. Loopback only, bounded in count and time; everything is stopped by its own id.
-# Environment: IDLE (10000), SLOW (1000), BIG (200), DEEP (20), SECS (12) of each phase, RATE (400) of the honest
-# client for each of its two kinds, PHASES; see servers.sh.
+# Environment: ROUNDS (3), IDLE (10000), SLOW (1000), BIG (200), DEEP (20), SECS (12) of each phase, RATE (400) of the
+# honest client for each of its two kinds, PHASES (the first is quiet); see servers.sh.
 # shellcheck disable=SC2154 # servers.sh sets them
 source "$(dirname "$0")/servers.sh"
 idle=${IDLE:-10000} slow=${SLOW:-1000} big=${BIG:-200} deep=${DEEP:-20} secs=${SECS:-12} rate=${RATE:-400}
+rounds=${ROUNDS:-3}
 bench=${BENCH_BIN:-$wellspring}
-for count in "$idle" "$slow" "$big" "$deep" "$secs" "$rate"; do
+for count in "$rounds" "$idle" "$slow" "$big" "$deep" "$secs" "$rate"; do
     [[ $count =~ ^[1-9][0-9]*$ ]] || { echo "IDLE, SLOW and the like are numbers, not $count" >&2; exit 1; }
 done
 needed=$(( idle + 2 * slow + 1000 ))
@@ -20,7 +21,7 @@ if [ "$(ulimit -Hn)" != unlimited ] && (( $(ulimit -Hn) < needed )); then
     exit 1
 fi
 ulimit -n "$(ulimit -Hn)"
-phases=${PHASES:-quiet-1 idle slow-heads slow-bodies big-heads deep-json all quiet-2}
+phases=${PHASES:-quiet idle slow-heads slow-bodies big-heads deep-json all}
 # Less than the defaults, so that the bound is a tight one.
 body_mib=64 partition_mib=4 staged_mib=16 page_mib=4 long_reads=8 connections=$(( needed - 200 ))
 start abused wellspring pinned --threads 1 --max-connections "$connections" --body-memory-bytes $(( body_mib << 20 )) \
@@ -30,7 +31,7 @@ url=http://${address[abused]}
 
 # resident: bytes, as the server counts them.
 resident() { curl -sf "$url/metrics" | awk '/^process_resident_memory_bytes / { print $2 }'; }
-# honest PHASE: the honest client, twice, and the server's memory meanwhile.
+# honest LABEL: the honest client, twice, and the server's memory meanwhile.
 honest() {
     local clients=() sampler
     taskset -c "$client_core" "$bench" bench scenario abuse.toml --url "$url" --rate "$rate" --users 16 --no-pin \
@@ -45,35 +46,40 @@ honest() {
     kill "$sampler"; wait "$sampler" 2> /dev/null || true
 }
 
+# abused_by KIND=NUMBER…: the honest client meanwhile.
+abused_by() {
+    local abuser ready told
+    # It lives until its input ends, or its time.
+    coproc abuse { exec taskset -c "$client_core" nice -n 19 python3 abuse.py hold "${address[abused]}" "$@" \
+        --seconds $(( secs + 120 )); }
+    abuser=$abuse_PID
+    exec {told}<&"${abuse[0]}"
+    read -r ready <&"$told"
+    [ "$ready" = ready ] || { echo "$label did not begin: $ready" >&2; exit 1; }
+    honest "$label"
+    eval "exec ${abuse[1]}>&-"
+    cat <&"$told" > "$work/$label.abuse"
+    exec {told}<&-
+    wait "$abuser" 2> /dev/null || true
+}
+
 base_mib=$(( $(resident) >> 20 ))
 echo "$phases" > "$work/phases"
-for phase in $phases; do
-    case $phase in
-        quiet*) kinds=() ;;
-        idle) kinds=("idle=$idle") ;;
-        slow-heads | slow-bodies) kinds=("$phase=$slow") ;;
-        big-heads) kinds=("$phase=$big") ;;
-        deep-json) kinds=("$phase=$deep") ;;
-        all) kinds=("idle=$idle" "slow-heads=$slow" "slow-bodies=$slow" "big-heads=$big" "deep-json=$deep") ;;
-        *) echo "no phase is called $phase" >&2; exit 1 ;;
-    esac
-    if [ ${#kinds[@]} -gt 0 ]; then
-        # It lives until its input ends, or its time.
-        coproc abuse { exec taskset -c "$client_core" nice -n 19 python3 abuse.py hold "${address[abused]}" "${kinds[@]}" \
-            --seconds $(( secs + 120 )); }
-        abuser=$abuse_PID
-        read -r ready <&"${abuse[0]}"
-        [ "$ready" = ready ] || { echo "$phase did not begin: $ready" >&2; exit 1; }
-        exec {told}<&"${abuse[0]}"
-        honest "$phase"
-        eval "exec ${abuse[1]}>&-"
-        cat <&"$told" > "$work/$phase.abuse"
-        exec {told}<&-
-        wait "$abuser" 2> /dev/null || true
-    else
-        honest "$phase"
-    fi
-    sleep 1
+for (( round = 0; round < rounds; round++ )); do
+    # shellcheck disable=SC2086 # phases are words
+    for phase in $(in_turns "$round" $phases); do
+        label=$phase.$round
+        case $phase in
+            quiet) honest "$label" ;;
+            idle) abused_by "idle=$idle" ;;
+            slow-heads | slow-bodies) abused_by "$phase=$slow" ;;
+            big-heads) abused_by "$phase=$big" ;;
+            deep-json) abused_by "$phase=$deep" ;;
+            all) abused_by "idle=$idle" "slow-heads=$slow" "slow-bodies=$slow" "big-heads=$big" "deep-json=$deep" ;;
+            *) echo "no phase is called $phase" >&2; exit 1 ;;
+        esac
+        sleep 1
+    done
 done
 # As docs/operations.md, "Limits", has it.
 bound_mib=$(( base_mib + connections * 32 / 1024 + body_mib + slow * 64 / 1024 + 2 * 2 * partition_mib + 2 * staged_mib

@@ -309,7 +309,12 @@ impl Node {
             // From what is kept of a weak password it could be guessed.
             keep_private(&path).map_err(io(&path, "keeping others out of"))?;
         }
-        let log = Log::open(&path, self.options.clone())
+        let mut options = self.options.clone();
+        if name == SYSTEM_LOG {
+            // What was revoked stays so after a power loss.
+            options.sync = wellspring_log::Sync::Always;
+        }
+        let log = Log::open(&path, options)
             .map_err(|error| NodeError::Open { log: name.to_owned(), error })?;
         // The folder's own entry must survive a power loss, or acknowledged events would go with it.
         sync_dir(&self.dir)?;

@@ -85,6 +85,7 @@ fn serve(mut config: Config) -> Result<(), String> {
     let accounts = node.access().ok_or("there is no system log")?;
     let gate = Arc::new(Gate::open(&config, Arc::clone(&clock), accounts)?);
     access::first::ensure_admin(&gate)?;
+    access::sealed::check(&config.data, &gate)?;
     check_exposure(&config, &gate)?;
     let visitor_keys = VisitorKeys::open(&config.data, clock.wall_us()).map_err(|e| {
         format!("the key of visitors cannot be kept in {}: {e}", config.data.display())

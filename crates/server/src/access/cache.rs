@@ -80,6 +80,13 @@ impl Cache {
         Fingerprint(hash.finalize().into())
     }
 
+    /// What a name and a password are known by, however they were sent.
+    pub(crate) fn fingerprint_of_login(&self, name: &str, password: &str) -> Fingerprint {
+        let hash = Sha256::new_with_prefix(self.salt).chain_update(b"l");
+        let hash = hash.chain_update((name.len() as u64).to_be_bytes()).chain_update(name);
+        Fingerprint(hash.chain_update(password).finalize().into())
+    }
+
     /// Who it is that has shown this credential before, if it still counts (now in µs since 1970 UTC;
     /// `tokens` is their generation, which makes those verified under another fall).
     /// `None`: look at the credential itself.

@@ -2,7 +2,7 @@
 //! have the right type, or the token is refused; others are passed over. Which claims hold the
 //! roles and the name is configured, so serde cannot derive this.
 
-use super::token::TokenFault;
+use super::token::{TokenFault, text};
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
@@ -41,7 +41,7 @@ impl Written {
         if json.first() != Some(&b'{') {
             return Err(TokenFault::Form);
         }
-        let mut reader = serde_json::Deserializer::from_slice(json);
+        let mut reader = serde_json::Deserializer::from_str(text(json)?);
         let written = names.deserialize(&mut reader).map_err(|_| TokenFault::Claims)?;
         reader.end().map_err(|_| TokenFault::Claims)?;
         Ok(written)

@@ -67,7 +67,7 @@ fn claims(change: &[(&str, &str)]) -> String {
 }
 
 fn signed(change: &[(&str, &str)]) -> String {
-    by_ed(1, EDDSA, &claims(change))
+    by_ed(1, EDDSA, claims(change))
 }
 
 fn grants(words: &[&str]) -> Arc<Grants> {
@@ -81,10 +81,10 @@ fn what_the_issuer_has_signed_is_accepted() {
         grants: grants(&["reader", "writer:orders"]),
         expires_at_us: (NOW_S + 60) * SECOND_US,
     };
-    assert_eq!(verify(&by_ed(1, EDDSA, &claims(&[]))), Ok(wanted.clone()));
-    assert_eq!(verify(&by_rsa(RS256, &claims(&[]))), Ok(wanted.clone()));
+    assert_eq!(verify(&by_ed(1, EDDSA, claims(&[]))), Ok(wanted.clone()));
+    assert_eq!(verify(&by_rsa(RS256, claims(&[]))), Ok(wanted.clone()));
     // Without an id the only key of the algorithm is meant.
-    assert_eq!(verify(&by_rsa(r#"{"alg":"RS256"}"#, &claims(&[]))), Ok(wanted.clone()));
+    assert_eq!(verify(&by_rsa(r#"{"alg":"RS256"}"#, claims(&[]))), Ok(wanted.clone()));
     assert_eq!(verify(&signed(&[("azp", "[[1]]"), ("iat", "")])), Ok(wanted));
     assert_eq!(Subject::parse("ann").unwrap().as_str(), "jwt:ann");
 }
@@ -101,7 +101,7 @@ fn the_algorithm_is_the_keys() {
     for alg in ["none", "None", "", "HS384", "RS384", "RS512", "PS256", "ES256", "eddsa", "Ed25519"]
     {
         let header = format!(r#"{{"alg":"{alg}","kid":"e"}}"#);
-        assert_eq!(fault(&by_ed(1, &header, &claims(&[]))), TokenFault::Algorithm, "{alg}");
+        assert_eq!(fault(&by_ed(1, header, claims(&[]))), TokenFault::Algorithm, "{alg}");
     }
     for (header, wanted) in [
         // The key of one algorithm for the other.
@@ -117,18 +117,18 @@ fn the_algorithm_is_the_keys() {
         (r#"{"alg":"EdDSA","kid":"e","kid":"r"}"#, TokenFault::Form),
         (r#"["EdDSA"]"#, TokenFault::Form),
     ] {
-        assert_eq!(fault(&by_ed(1, header, &claims(&[]))), wanted, "{header}");
+        assert_eq!(fault(&by_ed(1, header, claims(&[]))), wanted, "{header}");
     }
     // A key that the token brings along is not looked at.
     let own_key = format!(r#"{{"alg":"EdDSA","kid":"e","jwk":{{{}}}}}"#, ed_jwk(9, ""));
-    assert_eq!(fault(&by_ed(9, &own_key, &claims(&[]))), TokenFault::Signature);
-    assert_eq!(fault(&by_ed(2, EDDSA, &claims(&[]))), TokenFault::Signature);
+    assert_eq!(fault(&by_ed(9, own_key, claims(&[]))), TokenFault::Signature);
+    assert_eq!(fault(&by_ed(2, EDDSA, claims(&[]))), TokenFault::Signature);
 }
 
 #[test]
 fn without_another_issuer_none_is_accepted_and_ours_stay_ours() {
     let own = Tokens::new(Secrets::known(SECRET, None), None);
-    let verified = own.verify(by_ed(1, EDDSA, &claims(&[])).as_bytes(), NOW_US);
+    let verified = own.verify(by_ed(1, EDDSA, claims(&[])).as_bytes(), NOW_US);
     assert_eq!(verified, Err(TokenFault::Algorithm));
     // Claims of the issuer's, signed with our secret: a token of ours that says too much.
     let message = format!("{}.{}", encode(r#"{"alg":"HS256"}"#), encode(claims(&[])));
@@ -186,7 +186,7 @@ fn it_has_its_time() {
 fn claims_stand_once_and_have_types() {
     let twice = |name: &str, value: &str| {
         let claims = claims(&[]);
-        by_ed(1, EDDSA, &format!("{},\"{name}\":{value}}}", &claims[..claims.len() - 1]))
+        by_ed(1, EDDSA, format!("{},\"{name}\":{value}}}", &claims[..claims.len() - 1]))
     };
     for (name, value) in [
         ("iss", r#""https://issuer.example/""#),
@@ -220,6 +220,10 @@ fn claims_stand_once_and_have_types() {
     ] {
         assert_eq!(fault(&by_ed(1, EDDSA, &claims)), wanted, "{claims}");
     }
+    let mut not_text = claims(&[("other", r#""?""#)]).into_bytes();
+    let at = not_text.iter().position(|&byte| byte == b'?').unwrap();
+    not_text[at] = 0xd6;
+    assert_eq!(fault(&by_ed(1, EDDSA, not_text)), TokenFault::Form, "not UTF-8");
     let huge = format!("\"{}\"", "x".repeat(MAX_BYTES));
     assert_eq!(fault(&signed(&[("x", &huge)])), TokenFault::TooLong);
 }
@@ -266,7 +270,7 @@ fn the_claims_that_are_read_can_be_chosen() {
 async fn an_unknown_key_is_asked_for_and_new_ones_count_at_once() {
     let foreign = Foreign::new(issuer(), keys());
     let tokens = Tokens::new(Secrets::known(SECRET, None), None).trusting(foreign);
-    let token = by_ed(2, r#"{"alg":"EdDSA","kid":"new"}"#, &claims(&[]));
+    let token = by_ed(2, r#"{"alg":"EdDSA","kid":"new"}"#, claims(&[]));
     let before = tokens.generation();
     assert_eq!(tokens.verify(token.as_bytes(), NOW_US), Err(TokenFault::Key));
     let foreign = tokens.foreign().unwrap();
@@ -286,7 +290,7 @@ proptest! {
     /// No other text than the one that was signed is accepted: not one bit, nor another writing.
     #[test]
     fn no_changed_token_is_accepted(at in any::<prop::sample::Index>(), byte: u8, is_rsa: bool) {
-        let token = if is_rsa { by_rsa(RS256, &claims(&[])) } else { signed(&[]) }.into_bytes();
+        let token = if is_rsa { by_rsa(RS256, claims(&[])) } else { signed(&[]) }.into_bytes();
         let mut changed = token.clone();
         changed[at.index(token.len())] = byte;
         let verified = tokens_of(issuer()).verify(&changed, NOW_US);

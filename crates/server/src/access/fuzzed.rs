@@ -94,3 +94,21 @@ fn foreign() -> Option<Foreign> {
     };
     Some(Foreign::new(issuer, KeySet::read(document.as_bytes()).ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the fuzz target says of accepted tokens is said of some.
+    #[test]
+    fn there_are_headers_and_claims_that_are_accepted() {
+        const NOW_S: u64 = 1_795_224_656;
+        let own = br#"{"sub":"ann","roles":["reader"],"iat":1795224656,"exp":1795224756}"#;
+        let [found, none] = signed(br#"{"alg":"HS256"}"#, own, NOW_S);
+        assert_eq!((found.map(|told| told.name), none), (Some("ann".to_owned()), None));
+        let foreign = br#"{"iss":"i","aud":"a","sub":"ann","roles":"reader","exp":1795224756}"#;
+        let [none, found] = signed(br#"{"alg":"EdDSA","kid":"k"}"#, foreign, NOW_S);
+        let roles = found.map(|told| (told.name, told.roles));
+        assert_eq!((none, roles), (None, Some(("jwt:ann".to_owned(), vec!["reader".to_owned()]))));
+    }
+}

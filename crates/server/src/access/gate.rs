@@ -9,8 +9,10 @@ use super::api_key;
 use super::cache::{Cache, Fingerprint};
 use super::credentials::{self, Login, Malformed, Presented};
 use super::jwks_source;
+use super::page::Pages;
 use super::password::{self, Passwords};
 use super::principal::{Principal, Proof, Verdict};
+use super::standing::Moment;
 use super::throttle::{Admission, Outcome, Throttle};
 use super::token::{Issued, Tokens};
 use crate::audit::Caller;
@@ -111,6 +113,8 @@ pub(crate) struct Gate {
     closed: AtomicBool,
     anybody: Arc<Principal>,
     nobody: Arc<Principal>,
+    /// Which pages count as anybody.
+    pages: Pages,
 }
 
 impl fmt::Debug for Gate {
@@ -154,6 +158,7 @@ impl Gate {
             closed: AtomicBool::new(false),
             anybody,
             nobody,
+            pages: Pages::of(config)?,
         })
     }
 
@@ -218,6 +223,7 @@ impl Gate {
             return Ok(self.nobody());
         }
         if self.is_open() {
+            self.pages.check(headers)?;
             return Ok(Arc::clone(&self.anybody));
         }
         let values = |name| headers.get_all(name).into_iter().map(|value| value.as_bytes());
@@ -257,6 +263,17 @@ impl Gate {
         let until_us = principal.until_us().unwrap_or(u64::MAX);
         let allowed = principal.may(role, log) == Verdict::Allowed;
         allowed.then_some(Pass { principal, position, tokens, until_us })
+    }
+
+    /// Where accounts and tokens stand. To be taken before anything of a request is looked at: what
+    /// changes after it is then seen to have changed.
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { position: self.folded.position(), tokens: self.tokens.generation() }
+    }
+
+    /// µs since 1970 UTC.
+    pub(super) fn wall_us(&self) -> u64 {
+        self.clock.wall_us()
     }
 
     /// Whether what a pass was given for still holds.
@@ -311,18 +328,13 @@ impl Gate {
     ) -> Result<Arc<Principal>, Box<Problem>> {
         let Presented::Basic(encoded) = presented else { return Err(not_accepted()) };
         let Login { username, password } = credentials::basic(encoded)?;
-        // The first cache's salt for all of them, so that threads share a flight.
-        let fingerprint = lock(&self.caches[0]).fingerprint(presented);
-        let flight = Arc::clone(lock(&self.flights).entry(fingerprint).or_default());
-        let _landing = Landing { gate: self, fingerprint, flight: &flight };
-        let logged_in = flight.get_or_init(|| self.verify(&username, password, from)).await;
-        let refuse = |reason| self.refuse_login(&username, reason);
-        let LoggedIn { account, since_us, .. } = logged_in.clone().map_err(refuse)?;
+        let LoggedIn { account, since_us, .. } = self.login(&username, password, from).await?;
         let proof = Proof::Password { account, since_us };
         self.remember(presented, proof, self.tokens.generation(), self.clock.wall_us())
     }
 
-    /// Verifies a name and a password. Takes as long if there is no such account.
+    /// Verifies a name and a password, once for all who send the same at the same time. Takes as long if
+    /// there is no such account.
     ///
     /// # Errors
     /// 401, 429.
@@ -332,8 +344,12 @@ impl Gate {
         password: Zeroizing<String>,
         from: Option<IpAddr>,
     ) -> Result<LoggedIn, Box<Problem>> {
-        let verified = self.verify(name, password, from).await;
-        verified.map_err(|reason| self.refuse_login(name, reason))
+        // The first cache's salt for all of them, so that threads share a flight.
+        let fingerprint = lock(&self.caches[0]).fingerprint_of_login(name, &password);
+        let flight = Arc::clone(lock(&self.flights).entry(fingerprint).or_default());
+        let _landing = Landing { gate: self, fingerprint, flight: &flight };
+        let verified = flight.get_or_init(|| self.verify(name, password, from)).await;
+        verified.clone().map_err(|reason| self.refuse_login(name, reason))
     }
 
     /// What somebody is told who is not logged in; for the audit with whom he said he is, if there
@@ -428,7 +444,11 @@ impl Drop for Landing<'_> {
 }
 
 /// Whether somebody may do what a route needs.
-fn may(principal: &Principal, needs: Needs, log: Option<&str>) -> Result<(), Box<Problem>> {
+pub(super) fn may(
+    principal: &Principal,
+    needs: Needs,
+    log: Option<&str>,
+) -> Result<(), Box<Problem>> {
     let Needs::Role(role) = needs else { return Ok(()) };
     let Verdict::Denied { needs, has } = principal.may(role, log) else { return Ok(()) };
     let place = match log {
@@ -443,7 +463,7 @@ fn may(principal: &Principal, needs: Needs, log: Option<&str>) -> Result<(), Box
 }
 
 /// The same for everything that is wrong with a credential.
-fn not_accepted() -> Box<Problem> {
+pub(super) fn not_accepted() -> Box<Problem> {
     problem::UNAUTHENTICATED.because(
         "the credentials are not accepted: they are wrong, have ended or were revoked, or the \
          account is disabled",

@@ -217,3 +217,20 @@ async fn wrong_passwords_are_slowed_and_the_wait_is_said() {
     closed.later(1);
     assert_eq!(closed.ask(&basic(&format!("ann:{PASSWORD}"))).await, 200);
 }
+
+#[tokio::test]
+async fn many_passwords_at_once_are_as_few_as_in_a_row() {
+    let closed = closed().await;
+    let wrong: Vec<String> = (0..100).map(|n| basic(&format!("ann:wrong{n}"))).collect();
+    let many: Vec<_> = wrong.iter().map(|wrong| closed.ask(wrong)).collect();
+    let told = futures_in_turn(many).await;
+    assert_eq!(told.iter().filter(|status| **status == 401).count(), 5, "{told:?}");
+    assert_eq!(told.iter().filter(|status| **status == 429).count(), 95, "{told:?}");
+    // However many log in with the right one at once, they are one attempt.
+    let right = || async {
+        let logged_in = closed.gate.login("bob", PASSWORD.to_owned().into(), None).await;
+        logged_in.map_or_else(|problem| problem.kind.status, |_| 200)
+    };
+    assert_eq!(futures_in_turn((0..100).map(|_| right()).collect()).await, vec![200; 100]);
+    assert!(lock(&closed.gate.flights).is_empty());
+}

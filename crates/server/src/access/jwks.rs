@@ -183,7 +183,9 @@ impl KeySet {
         if document.trim_ascii_start().first() != Some(&b'{') {
             return Err(KeysFault::Form);
         }
-        let Document { keys } = serde_json::from_slice(document).map_err(|_| KeysFault::Form)?;
+        // Also in the members that are passed over, where serde does not look.
+        let document = std::str::from_utf8(document).map_err(|_| KeysFault::Form)?;
+        let Document { keys } = serde_json::from_str(document).map_err(|_| KeysFault::Form)?;
         if keys.len() > MAX_KEYS {
             return Err(KeysFault::TooLarge);
         }

@@ -3,7 +3,7 @@
 use super::foreign::{Foreign, Issuer};
 use super::foreign_claims::STANDARD;
 use super::jwks::{self, KeySet};
-use crate::cli::client::{Client, Request};
+use crate::cli::client::{Client, ClientError, Request};
 use crate::cli::endpoint::Endpoint;
 use crate::cli::trust::Trust;
 use crate::config::Config;
@@ -164,8 +164,8 @@ pub(crate) fn read(path: &Path) -> Result<KeySet, String> {
     KeySet::read(&document).map_err(|fault| format!("the keys in {name} are refused: {fault}"))
 }
 
-/// The keys that a URL gives. Blocks, for 30 s at the most. Redirects are not followed: what is
-/// configured is whom we trust.
+/// The keys that a URL gives. Blocks: 5 s for each thing that is waited for, 15 s for the whole body.
+/// Redirects are not followed: what is configured is whom we trust.
 ///
 /// # Errors
 /// A sentence that names it.
@@ -176,7 +176,11 @@ pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, String> 
     let client = Client::new(url.server.clone(), &Trust::default());
     let mut client = client.map_err(|failure| failed(failure.message))?.with_patience(PATIENCE);
     let request = Request::get(&url.path, &[("Accept", "application/json")]);
-    let (head, body) = client.open(&request).map_err(|error| failed(error.to_string()))?;
+    let (head, body) = client.open(&request).map_err(|error| match error {
+        // The client thinks of our own servers.
+        ClientError::Connect { error, .. } => failed(error.to_string()),
+        error => failed(error.to_string()),
+    })?;
     if head.status != 200 {
         return Err(failed(format!("the answer is {}", head.status)));
     }

@@ -131,6 +131,8 @@ fn documents_that_are_none_are_refused() {
     ] {
         assert_eq!(KeySet::read(bad.as_bytes()), Err(KeysFault::Form), "{bad}");
     }
+    let not_text = [br#"{"x":""#, &[0xd6][..], br#"","#, &good.as_bytes()[1..]].concat();
+    assert_eq!(KeySet::read(&not_text), Err(KeysFault::Form), "not UTF-8");
     assert_eq!(read(&[]), Err(KeysFault::NoneUsable));
     assert!(KeySet::read(format!("\n {}\n", good).as_bytes()).is_ok());
     let twice = [ed_jwk(1, r#","kid":"a""#), rsa_jwk(r#","kid":"a""#)];

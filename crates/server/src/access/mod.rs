@@ -7,6 +7,9 @@
 //! A **proof** is what a credential has shown once and for all: that a token is genuine, that a
 //! password was right. Whether it still counts is the view's to say (`views/access`), anew
 //! whenever the view has moved. Clients are told that they are not let in, never why.
+//!
+//! Tokens are ours (`token`, `token_secret`) or another issuer's (`foreign`, `jwks`); what they are
+//! verified with changes while the server runs (`rotation`, `renewal`), and then proofs of tokens fall.
 
 pub(crate) mod api_key;
 pub(crate) mod cache;
@@ -19,11 +22,14 @@ pub(crate) mod gate;
 pub(crate) mod jwks;
 pub(crate) mod jwks_source;
 pub(crate) mod offline;
+mod page;
 pub(crate) mod password;
 pub(crate) mod principal;
 pub(crate) mod renewal;
 pub(crate) mod rotation;
+pub(crate) mod sealed;
 mod stamp;
+pub(crate) mod standing;
 #[cfg(test)]
 mod test_issuer;
 pub(crate) mod throttle;
@@ -32,3 +38,4 @@ pub(crate) mod token_secret;
 
 pub(crate) use gate::{Gate, Needs, Pass};
 pub(crate) use principal::{Principal, SYSTEM_LOG};
+pub(crate) use standing::Standing;

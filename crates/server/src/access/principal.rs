@@ -61,6 +61,8 @@ pub(crate) struct Principal {
     most: Option<Arc<Grants>>,
     /// When the credential ends, µs since 1970 UTC.
     until_us: Option<u64>,
+    /// What it was made of, to be judged again; none: no credential was asked for.
+    proof: Option<Arc<Proof>>,
 }
 
 /// Whether somebody may.
@@ -111,6 +113,7 @@ impl Proof {
                     held: Arc::clone(account.grants()),
                     most: Some(Arc::new(claims.grants.clone())),
                     until_us: Some(claims.until_us()),
+                    proof: Some(Arc::new(self.clone())),
                 })
             }
             Proof::Foreign(claims) => {
@@ -124,6 +127,7 @@ impl Proof {
                     held: Arc::clone(&claims.grants),
                     most: None,
                     until_us: Some(claims.until_us()),
+                    proof: Some(Arc::new(self.clone())),
                 })
             }
             Proof::Key(digest) => {
@@ -135,6 +139,7 @@ impl Proof {
                     held: Arc::clone(owner.grants()),
                     most: Some(Arc::new(key.grant().clone().into())),
                     until_us: key.expires_at_us(),
+                    proof: Some(Arc::new(self.clone())),
                 })
             }
             Proof::Password { account, since_us } => {
@@ -146,6 +151,7 @@ impl Proof {
                     held: Arc::clone(account.grants()),
                     most: None,
                     until_us: None,
+                    proof: Some(Arc::new(self.clone())),
                 })
             }
         }
@@ -162,6 +168,7 @@ impl Principal {
             held: Arc::default(),
             most: None,
             until_us: None,
+            proof: None,
         }
     }
 
@@ -174,6 +181,7 @@ impl Principal {
             held: Arc::new(Grant::everywhere(Role::Admin).into()),
             most: None,
             until_us: None,
+            proof: None,
         })
     }
 
@@ -197,6 +205,11 @@ impl Principal {
     /// When his credential ends, µs since 1970 UTC; `None`: it does not by itself.
     pub(crate) fn until_us(&self) -> Option<u64> {
         self.until_us
+    }
+
+    /// What it was made of, if a credential was shown.
+    pub(super) fn proof(&self) -> Option<&Proof> {
+        self.proof.as_deref()
     }
 
     /// His role on a log, or on what is no log's (`None`): what both the account holds and the credential
@@ -224,6 +237,14 @@ impl Principal {
     /// Whether he may read a log.
     pub(crate) fn may_read(&self, log: &str) -> bool {
         self.may(Role::Reader, Some(log)) == Verdict::Allowed
+    }
+
+    /// Whether he may end a key of his that is for this: a token for reading, given to a program, shall
+    /// not end keys that write. What the key says and the account does not hold counts for nothing.
+    pub(crate) fn may_end(&self, grant: &Grant) -> bool {
+        let log = grant.log.as_deref();
+        let of_key = self.held.role_on(log).map(|held| held.min(grant.role));
+        self.role_on(log) >= of_key
     }
 
     /// Whether he may do what needs a role on a log, or on what is no log's (`None`).

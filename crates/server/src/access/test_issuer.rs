@@ -46,12 +46,12 @@ pub(super) fn jwks(keys: &[String]) -> String {
     format!(r#"{{"keys":[{}]}}"#, keys.join(","))
 }
 
-fn message(header: &str, claims: &str) -> String {
+fn message(header: impl AsRef<[u8]>, claims: impl AsRef<[u8]>) -> String {
     format!("{}.{}", encode(header), encode(claims))
 }
 
 /// A token that the RSA key has signed, whatever its header says.
-pub(super) fn by_rsa(header: &str, claims: &str) -> String {
+pub(super) fn by_rsa(header: impl AsRef<[u8]>, claims: impl AsRef<[u8]>) -> String {
     let (key, message) = (rsa(), message(header, claims));
     let mut signature = vec![0; key.public().modulus_len()];
     let random = SystemRandom::new();
@@ -60,7 +60,7 @@ pub(super) fn by_rsa(header: &str, claims: &str) -> String {
 }
 
 /// A token that the Ed25519 key of a seed has signed, whatever its header says.
-pub(super) fn by_ed(seed: u8, header: &str, claims: &str) -> String {
+pub(super) fn by_ed(seed: u8, header: impl AsRef<[u8]>, claims: impl AsRef<[u8]>) -> String {
     let message = message(header, claims);
     let signature = encode(ed25519(seed).sign(message.as_bytes()));
     format!("{message}.{signature}")

@@ -22,8 +22,8 @@ const FREE_OF_ADDRESS: u32 = 20;
 const LOCK_US: u64 = 900 * SECOND_US;
 /// Failures are forgotten when nothing failed for so long.
 const FORGOTTEN_US: u64 = 3_600 * SECOND_US;
-/// Attempts of one account under way at once, while few have failed.
-const MOST_UNDER_WAY: u32 = 64;
+/// Attempts from one address under way at once, while few have failed: there may be many people behind it.
+const MOST_OF_ADDRESS: u32 = 64;
 /// Accounts, and addresses, remembered in each of two generations.
 const GENERATION: usize = 16_384;
 
@@ -139,10 +139,10 @@ impl<K: Hash + Eq + Copy> Table<K> {
 
 impl Record {
     /// How long to wait, µs; 0: an attempt may be made.
-    fn wait_us(&self, free: u32, now_us: u64) -> u64 {
+    fn wait_us(&self, free: u32, most_at_once: u32, now_us: u64) -> u64 {
         let wait_us = self.not_before_us.saturating_sub(now_us);
         // Once it is slow, one after the other.
-        let most = if self.failures < free { MOST_UNDER_WAY } else { 1 };
+        let most = if self.failures < free { most_at_once } else { 1 };
         if self.under_way < most { wait_us } else { wait_us.max(SECOND_US) }
     }
 
@@ -170,8 +170,11 @@ impl Throttle {
         let mut records = self.lock();
         let mut account = records.accounts.get(&account_key, now_us);
         let mut client = records.clients.get(&client_key, now_us);
-        let wait_us =
-            account.wait_us(FREE_OF_ACCOUNT, now_us).max(client.wait_us(FREE_OF_ADDRESS, now_us));
+        // Each that is under way may fail: all of them together are not more than in a row. The same
+        // password is under way once, so these are as many different ones.
+        let left = FREE_OF_ACCOUNT.saturating_sub(account.failures) + 1;
+        let of_account = account.wait_us(FREE_OF_ACCOUNT, left, now_us);
+        let wait_us = of_account.max(client.wait_us(FREE_OF_ADDRESS, MOST_OF_ADDRESS, now_us));
         if wait_us > 0 {
             return Admission::Later(wait_us.div_ceil(SECOND_US));
         }
@@ -320,9 +323,9 @@ mod tests {
                 Admission::Later(_) => None,
             })
             .collect();
-        assert_eq!(attempts.len(), MOST_UNDER_WAY as usize);
+        assert_eq!(attempts.len(), FREE_OF_ACCOUNT as usize + 1);
         attempts.into_iter().for_each(|attempt| attempt.settle(Outcome::Wrong, 0));
-        assert_eq!(attempt(&throttle, "ann", address(5000), Outcome::Wrong, 0), Err(900));
+        assert_eq!(attempt(&throttle, "ann", address(5000), Outcome::Wrong, 0), Err(1));
         // Who goes away has failed, and is not under way for ever.
         let Admission::Go(gone) = throttle.admit("bob", address(6000), 0) else { panic!() };
         drop(gone);

@@ -326,7 +326,7 @@ impl Tokens {
         if claims.first() != Some(&b'{') {
             return Err(TokenFault::Form);
         }
-        let written = serde_json::from_slice(claims).map_err(|_| TokenFault::Claims)?;
+        let written = serde_json::from_str(text(claims)?).map_err(|_| TokenFault::Claims)?;
         self.check_claims(&written, now_us)
     }
 
@@ -376,11 +376,16 @@ fn decode(part: &[u8]) -> Result<Vec<u8>, TokenFault> {
     URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenFault::Form)
 }
 
+/// JSON is UTF-8, also in the members that are passed over, where serde does not look.
+pub(super) fn text(json: &[u8]) -> Result<&str, TokenFault> {
+    std::str::from_utf8(json).map_err(|_| TokenFault::Form)
+}
+
 fn read_header(json: &[u8]) -> Result<Header<'_>, TokenFault> {
     if json.first() != Some(&b'{') {
         return Err(TokenFault::Form);
     }
-    let header: Header<'_> = serde_json::from_slice(json).map_err(|_| TokenFault::Form)?;
+    let header: Header<'_> = serde_json::from_str(text(json)?).map_err(|_| TokenFault::Form)?;
     if header.crit { Err(TokenFault::Algorithm) } else { Ok(header) }
 }
 

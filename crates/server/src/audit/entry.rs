@@ -5,6 +5,7 @@ use crate::access::Principal;
 use crate::access::principal::Method as By;
 use crate::http::json::{push_string, push_u64};
 use crate::http::routes::TABLE;
+use crate::node::is_name;
 use std::net::IpAddr;
 use std::sync::Arc;
 use wellspring_types::valid::check_tags;
@@ -77,6 +78,11 @@ impl Done<'_> {
         who.name().filter(|_| *who.method() == By::Foreign)
     }
 
+    /// The log, if it may be one: in a path anything may stand in its place, at any length.
+    fn log(&self) -> Option<&str> {
+        Some(self.log).filter(|log| is_name(log))
+    }
+
     fn claimed(&self) -> Option<&str> {
         match self.caller {
             Some(Caller::Claimed(account)) => account.as_ref().map(AccountName::as_str),
@@ -107,11 +113,10 @@ impl Done<'_> {
             ("subject", self.subject()),
             ("claimed", self.claimed()),
             ("key", self.by().1),
-            ("log", Some(self.log).filter(|log| !log.is_empty())),
+            ("log", self.log()),
             ("client", client.as_deref()),
         ];
         let tags = tags.into_iter().filter_map(|(name, value)| Some(format!("{name}:{}", value?)));
-        // A log's name in a path may be anything; as a tag it may not.
         tags.filter(|tag| check_tags(&[tag]).is_ok()).collect()
     }
 
@@ -129,7 +134,7 @@ impl Done<'_> {
             ("method", Some(self.method)),
             ("route", route),
             ("path", Some(beginning(self.path))),
-            ("log", Some(self.log).filter(|log| !log.is_empty())),
+            ("log", self.log()),
             ("client", client.as_deref()),
             ("request", Some(self.request_id)),
         ];

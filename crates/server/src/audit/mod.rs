@@ -2,7 +2,7 @@
 //! refused because of it: what finds no room is counted.
 //!
 //! ```text
-//! answer known ─► which requests are kept (level) ─► refusals: at most so many ─► event ─► batcher
+//! answer known ─► which requests are kept (level) ─► refusals, failures: at most so many ─► event ─► batcher
 //!                                                              └ the rest: one event with their number
 //! ```
 
@@ -33,6 +33,8 @@ const ACCESSED: &str = "Accessed";
 const REFUSED: &str = "AccessRefused";
 /// The type of an event that stands for more of those.
 const REFUSED_OFTEN: &str = "AccessRefusedOften";
+/// The type of an event that stands for more of those who were let in and got nothing done.
+const FAILED_OFTEN: &str = "AccessFailedOften";
 
 /// What becomes of the audit of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +45,9 @@ enum Verdict {
     Accessed,
     /// An event unless there were too many of its kind.
     Refused,
+    /// The same, about somebody who was let in and got nothing done: neither may he fill the disk, nor
+    /// do those who were not let in hide him.
+    Failed,
 }
 
 /// Keeps what was done.
@@ -51,6 +56,7 @@ pub(crate) struct Audit {
     /// What each route of the table concerns; for a request without a route nothing does.
     concerns: Vec<Concern>,
     refusals: Refusals,
+    failures: Refusals,
     trail: Trail,
     written: AtomicU64,
     shed: AtomicU64,
@@ -64,6 +70,7 @@ impl Audit {
             level,
             concerns: TABLE.iter().map(Concern::of).collect(),
             refusals: Refusals::default(),
+            failures: Refusals::default(),
             trail: Trail::default(),
             written: AtomicU64::new(0),
             shed: AtomicU64::new(0),
@@ -78,13 +85,14 @@ impl Audit {
 
     /// Keeps what was done, if it is to be kept; now on the monotonic clock.
     pub(crate) fn note(&self, node: &Node, done: &Done<'_>, now_us: u64) {
-        let refused = match self.verdict(done) {
+        let event_type = match self.verdict(done) {
             Verdict::Ignored => return,
-            Verdict::Accessed => false,
-            Verdict::Refused if self.may_keep_refusal(done.client, now_us) => true,
-            Verdict::Refused => return,
+            Verdict::Accessed => ACCESSED,
+            Verdict::Refused if self.may_keep(&self.refusals, done.client, now_us) => REFUSED,
+            Verdict::Failed if self.may_keep(&self.failures, done.client, now_us) => ACCESSED,
+            Verdict::Refused | Verdict::Failed => return,
         };
-        self.keep(node, if refused { REFUSED } else { ACCESSED }, &done.tags(), &done.data());
+        self.keep(node, event_type, &done.tags(), &done.data());
     }
 
     fn verdict(&self, done: &Done<'_>) -> Verdict {
@@ -103,24 +111,28 @@ impl Audit {
             _ if !kept => Verdict::Ignored,
             // Who did not say who he is came to no harm, and did none.
             400.. if !done.is_identified() => Verdict::Ignored,
+            // Whom writes or reads are kept of may write or read that often anyway.
+            400..500 if concern == Concern::Change => Verdict::Failed,
             _ => Verdict::Accessed,
         }
     }
 
-    fn may_keep_refusal(&self, client: Option<IpAddr>, now_us: u64) -> bool {
-        let may = self.refusals.may_keep(client, now_us);
+    fn may_keep(&self, of: &Refusals, client: Option<IpAddr>, now_us: u64) -> bool {
+        let may = of.may_keep(client, now_us);
         if !may {
             self.not_kept.fetch_add(1, Relaxed);
         }
         may
     }
 
-    /// Tells of the refusals that were not kept one by one since it last did. To be called every
-    /// [`TELL_EVERY`], and at the end.
+    /// Tells of the refusals and failures that were not kept one by one since it last did. To be called
+    /// every [`TELL_EVERY`], and at the end.
     pub(crate) fn tell_refusals(&self, node: &Node, now_us: u64) {
-        if let Some(often) = self.refusals.take_untold(now_us) {
-            let data = format!(r#"{{"count":{},"seconds":{}}}"#, often.count, often.seconds);
-            self.keep(node, REFUSED_OFTEN, &[], data.as_bytes());
+        for (event_type, of) in [(REFUSED_OFTEN, &self.refusals), (FAILED_OFTEN, &self.failures)] {
+            if let Some(often) = of.take_untold(now_us) {
+                let data = format!(r#"{{"count":{},"seconds":{}}}"#, often.count, often.seconds);
+                self.keep(node, event_type, &[], data.as_bytes());
+            }
         }
     }
 

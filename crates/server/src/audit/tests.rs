@@ -95,7 +95,7 @@ fn what_was_done_can_be_asked_for_and_read() {
 
 #[test]
 fn the_level_and_the_status_decide() {
-    use Verdict::{Accessed, Ignored, Refused};
+    use Verdict::{Accessed, Failed, Ignored, Refused};
     let dir = tempfile::tempdir().unwrap();
     let shell = Shell::for_tests(dir.path(), &[]);
     let (open, nobody) = (Principal::anybody(&shell.access.state()).unwrap(), Principal::nobody());
@@ -118,7 +118,9 @@ fn the_level_and_the_status_decide() {
     for (expected, done) in [
         // Off, changes, writes, all.
         ([Ignored, Accessed, Accessed, Accessed], who(create, 201)),
-        ([Ignored, Accessed, Accessed, Accessed], who(create, 422)),
+        ([Ignored, Failed, Failed, Failed], who(create, 422)),
+        ([Ignored, Accessed, Accessed, Accessed], who(create, 507)),
+        ([Ignored, Ignored, Accessed, Accessed], who(append, 409)),
         ([Ignored, Ignored, Accessed, Accessed], who(append, 200)),
         ([Ignored, Ignored, Ignored, Accessed], who(head, 200)),
         ([Ignored, Ignored, Ignored, Accessed], who(metrics, 200)),
@@ -171,6 +173,23 @@ fn a_flood_of_refusals_is_counted_and_told_by_its_number() {
 }
 
 #[test]
+fn who_was_let_in_cannot_fill_the_disk_with_what_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let shell = Shell::for_tests(dir.path(), &[]);
+    let somebody = Principal::anybody(&shell.access.state()).unwrap();
+    let revoke = done(&somebody, route("DELETE", "/v1/keys/{id}"), 404);
+    for now_us in 0..1_000 {
+        shell.audit.note(&shell.node, &revoke, now_us);
+    }
+    shell.audit.tell_refusals(&shell.node, 2_000_000);
+    let kept = kept(&shell);
+    assert_eq!(kept.len(), 21);
+    let (event_type, _, data) = &kept[20];
+    assert_eq!((event_type.as_str(), &data["count"]), (FAILED_OFTEN, &980.into()));
+    shell.node.close();
+}
+
+#[test]
 fn without_room_it_is_counted_and_nobody_waits() {
     let dir = tempfile::tempdir().unwrap();
     let shell = Shell::for_tests(dir.path(), &[]);
@@ -185,6 +204,28 @@ fn without_room_it_is_counted_and_nobody_waits() {
     assert!(text.contains("\nwellspring_audit_shed_total 2\n"), "{text}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_log_that_takes_nothing_costs_no_memory_for_each_event() {
+    let dir = tempfile::tempdir().unwrap();
+    let shell = Shell::for_tests(dir.path(), &[]);
+    let open = Principal::anybody(&shell.access.state()).unwrap();
+    let create = done(&open, route("PUT", "/v1/logs/{log}"), 201);
+    shell.audit.note(&shell.node, &create, 0);
+    shell.node.batcher(SYSTEM_LOG).unwrap().close();
+    let mapped_pages = || -> u64 {
+        let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
+        sizes.split(' ').next().unwrap().parse().unwrap()
+    };
+    let before = mapped_pages();
+    for _ in 0..2_000 {
+        shell.audit.note(&shell.node, &create, 0);
+    }
+    let grown = mapped_pages().saturating_sub(before) * 4096;
+    assert!(grown < 4 << 30, "{grown} bytes, for what is lost anyway");
+    shell.node.close();
+}
+
 #[test]
 fn what_a_client_chose_can_break_nothing() {
     let open = Principal::nobody();
@@ -195,4 +236,5 @@ fn what_a_client_chose_can_break_nothing() {
     let path = data["path"].as_str().unwrap();
     assert!(long.starts_with(path) && (250..=256).contains(&path.len()), "{path}");
     assert_eq!(done.tags(), ["client:192.0.2.7"]);
+    assert_eq!(data.get("log"), None, "it may be as long as a URL");
 }

@@ -28,8 +28,11 @@ impl Trail {
         let Ok(template) = EventTemplate::new(event_type, tags) else { return Kept::Shed };
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.is_none() {
-            // The first of them, which starts the batcher.
-            *slot = node.batcher(SYSTEM_LOG).ok().map(|batcher| batcher.producer(ORDER, None));
+            // The first of them, which starts the batcher. One that takes nothing is given no more
+            // producers: nobody would ever free what they hold.
+            let batcher = node.batcher(SYSTEM_LOG).ok();
+            let batcher = batcher.filter(|batcher| batcher.refusal().is_none());
+            *slot = batcher.map(|batcher| batcher.producer(ORDER, None));
         }
         let Some(producer) = slot.as_mut() else { return Kept::Shed };
         match producer.try_push_events(&template, DataKind::Json, std::iter::once(data)) {

@@ -142,7 +142,6 @@ impl Client {
     }
 
     /// Waits at most so long for the next bytes of an answer, on connections made from now on.
-    #[cfg(any(target_os = "linux", feature = "otlp"))] // `top` and the exporter are in a hurry
     pub(crate) fn with_patience(self, patience: Duration) -> Client {
         Client { patience, ..self }
     }

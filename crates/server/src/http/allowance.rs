@@ -11,18 +11,21 @@ use hyper::{Method, Version};
 use wellspring_views::access::Role;
 
 /// Takes the request out of what its connection and its address may send, and charges its body to
-/// the address. Who asks whether the server lives, or what it would allow, is not limited.
+/// the address. Who asks whether the server lives, or what it would allow, is not limited; what he
+/// sends with it is charged all the same.
 ///
 /// # Errors
 /// 429.
 pub(super) fn of_client(shell: &Shell, request: &mut Request) -> Result<(), Box<Problem>> {
-    let path = request.uri.path();
-    let is_health = path == "/health" || path.starts_with("/health/");
-    if !shell.limits.looks_at_requests() || is_health || request.method == Method::OPTIONS {
+    if !shell.limits.looks_at_requests() {
         return Ok(());
     }
     let purse = shell.limits.purse(request.client);
     request.pay_by(Payer::new(&shell.limits, purse));
+    let is_health = matches!(request.uri.path(), "/health" | "/health/live" | "/health/ready");
+    if is_health || request.method == Method::OPTIONS {
+        return Ok(());
+    }
     let now_us = shell.clock.monotonic_us();
     shell.limits.admit(request.connection.as_deref(), purse, now_us)
 }

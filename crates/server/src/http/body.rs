@@ -4,6 +4,7 @@
 use super::Shell;
 use super::body_memory::Charge;
 use super::problem::{self, Problem};
+use crate::access::Standing;
 use crate::limits::{Payer, Refused};
 use bytes::{Bytes, BytesMut};
 use hyper::Version;
@@ -32,6 +33,8 @@ pub(crate) struct Body {
     shell: Arc<Shell>,
     charge: Charge,
     payer: Payer,
+    /// Whose it is; none before he is let in.
+    standing: Option<Arc<Standing>>,
 }
 
 impl Body {
@@ -42,7 +45,18 @@ impl Body {
             shell: Arc::clone(shell),
             charge: Charge::of_body(version),
             payer: Payer::default(),
+            standing: None,
         }
+    }
+
+    /// Takes nothing more once somebody would no longer be let in.
+    pub(crate) fn stand(&mut self, standing: Standing) {
+        self.standing = Some(Arc::new(standing));
+    }
+
+    /// That its sender was let in; none on the way there.
+    pub(crate) fn standing(&self) -> Option<&Arc<Standing>> {
+        self.standing.as_ref()
     }
 
     /// Charges what comes to somebody.
@@ -60,8 +74,14 @@ impl Body {
         self.chunk().await
     }
 
-    /// The next piece, `None` at the end.
+    /// The next piece, `None` at the end; from whoever still would be let in.
     async fn chunk(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
+        let chunk = self.next_chunk().await?;
+        self.standing.as_ref().map_or(Ok(()), |standing| standing.check())?;
+        Ok(chunk)
+    }
+
+    async fn next_chunk(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
         let timeout = self.timeout();
         // Most pieces are already there; only a wait costs a timer.
         let mut first = true;
@@ -171,8 +191,10 @@ impl Body {
     }
 }
 
-impl Drop for Body {
-    fn drop(&mut self) {
+impl Body {
+    /// Has what comes of it thrown away from now on, so that it waits in no buffer: over HTTP/2 they
+    /// hold a MiB for each connection.
+    pub(crate) fn discard(&mut self) {
         if self.is_end() {
             return;
         }
@@ -185,6 +207,12 @@ impl Drop for Body {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(linger(incoming, std::mem::take(&mut self.payer)));
         }
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        self.discard();
     }
 }
 

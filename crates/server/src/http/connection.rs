@@ -4,7 +4,8 @@
 use super::body_memory::Charge;
 use super::counted::Counted;
 use super::dispatch::dispatch;
-use super::stream::{Chunks, Polled};
+use super::stream::Polled;
+use super::unread::{PIECE_BYTES, Patience, Progress, Unread};
 use super::{Body, Content, Shell, Source};
 use crate::limits::{Payer, Refused, SharedBucket};
 use crate::stats;
@@ -40,6 +41,8 @@ struct Activity {
     blocked: AtomicBool,
     /// Whether this is HTTP/2, where bytes between requests mean nothing.
     http2: AtomicBool,
+    /// Its answers, if it is.
+    unread: Unread,
 }
 
 /// Counts a request as in flight until its answer is handed over.
@@ -142,8 +145,44 @@ impl<S: AsyncWrite + Unpin> Write for Watched<S> {
 /// An answer's content as hyper takes it.
 struct Outgoing {
     content: Content,
+    /// What has come of a stream and is not given yet.
+    rest: Bytes,
+    /// Over HTTP/2, where it goes in pieces.
+    progress: Option<Arc<Progress>>,
     _in_flight: InFlight,
     _held: Option<Box<Charge>>,
+}
+
+impl Outgoing {
+    fn new(content: Content, in_flight: InFlight, held: Option<Box<Charge>>) -> Outgoing {
+        let is_empty = matches!(&content, Content::Full(bytes) if bytes.is_empty());
+        let activity = &in_flight.0;
+        let watched = !is_empty && activity.http2.load(Relaxed);
+        let progress = watched.then(|| activity.unread.begin());
+        Outgoing { content, rest: Bytes::new(), progress, _in_flight: in_flight, _held: held }
+    }
+
+    /// What there is next, in any size.
+    fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        let most = if self.progress.is_some() { PIECE_BYTES } else { usize::MAX };
+        let bytes = match &mut self.content {
+            Content::Full(bytes) => bytes,
+            Content::Stream(chunks) => {
+                if self.rest.is_empty() {
+                    self.rest = match std::task::ready!(chunks.poll(context)) {
+                        Polled::Bytes(bytes) => bytes,
+                        Polled::End => return Poll::Ready(None),
+                        Polled::Cut => {
+                            return Poll::Ready(Some(Err(io::Error::other("the answer was cut"))));
+                        }
+                    };
+                }
+                &mut self.rest
+            }
+        };
+        let piece = bytes.split_to(bytes.len().min(most));
+        Poll::Ready((!piece.is_empty()).then_some(Ok(piece)))
+    }
 }
 
 impl hyper::body::Body for Outgoing {
@@ -154,11 +193,12 @@ impl hyper::body::Body for Outgoing {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        match &mut self.content {
-            Content::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Content::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Content::Stream(chunks) => poll_chunk(chunks, context),
-        }
+        let polled = self.poll_bytes(context);
+        let Some(progress) = &self.progress else {
+            return polled.map(|next| next.map(|bytes| bytes.map(Frame::data)));
+        };
+        progress.asked(polled.is_pending());
+        polled.map(|next| next.map(|bytes| Ok(Frame::data(progress.piece(bytes?)))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -171,17 +211,6 @@ impl hyper::body::Body for Outgoing {
             Content::Stream(_) => SizeHint::default(),
         }
     }
-}
-
-fn poll_chunk(
-    chunks: &mut Chunks,
-    context: &mut Context<'_>,
-) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-    chunks.poll(context).map(|polled| match polled {
-        Polled::Bytes(bytes) => Some(Ok(Frame::data(bytes))),
-        Polled::End => None,
-        Polled::Cut => Some(Err(io::Error::other("the answer was cut"))),
-    })
 }
 
 async fn serve_request(
@@ -214,11 +243,8 @@ async fn serve_request(
         log: None,
     };
     let answer = dispatch(shell, request).await;
-    let mut response = hyper::Response::new(Outgoing {
-        content: answer.content,
-        _in_flight: in_flight,
-        _held: answer.held,
-    });
+    let outgoing = Outgoing::new(answer.content, in_flight, answer.held);
+    let mut response = hyper::Response::new(outgoing);
     *response.status_mut() = hyper::StatusCode::from_u16(answer.status).unwrap_or_default();
     let headers = response.headers_mut();
     if !answer.content_type.is_empty() {
@@ -252,7 +278,8 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     });
     let builder = builder(&shell);
     let mut connection = std::pin::pin!(builder.serve_connection(io, service));
-    let mut watch = Watch::new(&shell);
+    let is_proxy = shell.link_settings.proxies.trusts(peer);
+    let mut watch = Watch::new(&shell, if is_proxy { Patience::OfAll } else { Patience::OfEach });
     let mut stopping = shell.stopping.clone();
     let mut told_to_end = false;
     loop {
@@ -314,6 +341,7 @@ struct Watch {
     header: Duration,
     idle: Duration,
     write: Duration,
+    patience: Patience,
     begun: u64,
     written: u64,
     quiet_for: Duration,
@@ -322,7 +350,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(shell: &Shell) -> Watch {
+    fn new(shell: &Shell, patience: Patience) -> Watch {
         let config = &shell.config;
         let [header, idle, write] =
             [config.header_timeout_ms, config.idle_timeout_ms, config.write_timeout_ms]
@@ -335,6 +363,7 @@ impl Watch {
             header,
             idle,
             write,
+            patience,
             begun: 0,
             written: 0,
             quiet_for: zero,
@@ -354,9 +383,10 @@ impl Watch {
         let blocked = activity.blocked.load(Relaxed) && written == self.written;
         self.written = written;
         self.blocked_for = if blocked { self.blocked_for + self.tick } else { Duration::ZERO };
+        let unread_for = activity.unread.still_for(self.tick, self.patience);
         if self.partial_for >= self.header {
             Verdict::Stuck(Some(Refused::SlowHead))
-        } else if self.blocked_for >= self.write {
+        } else if self.blocked_for.max(unread_for) >= self.write {
             Verdict::Stuck(Some(Refused::SlowReader))
         } else if self.quiet_for >= self.idle {
             // Polite first; a client that does not go is cut one idle time later.
@@ -378,6 +408,7 @@ mod tests {
             header: 2 * second,
             idle: 5 * second,
             write: 3 * second,
+            patience: Patience::OfEach,
             begun: 0,
             written: 0,
             quiet_for: Duration::ZERO,

@@ -73,6 +73,14 @@ impl Cors {
         }
     }
 
+    /// Whether pages of an origin may use this server.
+    pub(crate) fn allows(&self, origin: &str) -> bool {
+        match self {
+            Cors::Any => true,
+            Cors::These(origins) => origins.iter().any(|known| known == origin),
+        }
+    }
+
     /// Puts on the answer what tells the browser whether its page may have it.
     pub(super) fn put_on(&self, response: &mut Response, asked: &Asked, route: usize) {
         if TABLE.get(route).is_some_and(|route| route.path == REDIRECTS) {
@@ -80,11 +88,10 @@ impl Cors {
         }
         let allowed = match self {
             Cors::Any => "*",
-            Cors::These(origins) => {
+            Cors::These(_) => {
                 // An answer kept for one page is not for the next.
                 response.vary("Origin");
-                let is_allowed = |origin: &&str| origins.iter().any(|known| known == origin);
-                match asked.origin.as_deref().filter(is_allowed) {
+                match asked.origin.as_deref().filter(|origin| self.allows(origin)) {
                     Some(origin) => origin,
                     None => return,
                 }

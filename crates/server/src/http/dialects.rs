@@ -5,7 +5,7 @@ use super::append::{commit_on, parse, submit};
 use super::dialect_data::{Size, example_events};
 use super::fold::{Folding, fold};
 use super::json::{Cursor, Fault, push_string, push_u64};
-use super::params::Params;
+use super::params::{Params, expect_json_of_pages};
 use super::problem::{Problem, of_fault};
 use super::read::{self, Format, dialect_options, elsewhere, query_of};
 use super::wire::{self, Style, missing, once, push_query, read_after, read_query, unknown};
@@ -20,6 +20,7 @@ const MAX_PROJECTORS: usize = 256;
 /// `POST /append`: a condition that fails is not an HTTP error here.
 pub(crate) async fn append(shell: Arc<Shell>, mut request: Request) -> Answer {
     let started_us = shell.clock.monotonic_us();
+    expect_json_of_pages(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     let append = parse(&body, Style::Dialect).await?;
     let log = request.log()?;
@@ -223,6 +224,7 @@ fn read_projector(cursor: &mut Cursor<'_>) -> Result<Projector, Box<Fault>> {
 
 /// `POST /cleanup`, for development.
 pub(crate) async fn cleanup(shell: Arc<Shell>, request: Request) -> Answer {
+    expect_json_of_pages(&request)?;
     let name = request.log_name;
     elsewhere(move || shell.node.empty(&name)).await??;
     let body = r#"{"message":"All events were removed; the log begins again at position 1","success":true}"#;
@@ -232,6 +234,7 @@ pub(crate) async fn cleanup(shell: Arc<Shell>, request: Request) -> Answer {
 /// `POST /load-test-data?size=`, for development.
 pub(crate) async fn load_test_data(shell: Arc<Shell>, request: Request) -> Answer {
     let started_us = shell.clock.monotonic_us();
+    expect_json_of_pages(&request)?;
     let params = Params::of(&request, &["size"])?;
     let sizes = [("tiny", Size::TINY), ("small", Size::SMALL)];
     let size = params.choice("size", &sizes)?.unwrap_or(Size::TINY);

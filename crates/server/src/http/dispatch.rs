@@ -9,7 +9,7 @@ use super::record::{Asked, Way};
 use super::routes::{Found, Lookup, Route, Router, Scope, TABLE};
 use super::security::{self, Transport};
 use super::{Answer, Content, Request, Response, Shell, cors, links};
-use crate::access::{Needs, SYSTEM_LOG};
+use crate::access::{Needs, SYSTEM_LOG, Standing};
 use crate::limits::{Payer, Refused};
 use crate::node::is_name;
 use hyper::{Method, Version};
@@ -65,6 +65,10 @@ impl Ran {
 
 async fn run(shell: &Arc<Shell>, mut request: Request) -> Ran {
     let within = allowance::of_client(shell, &mut request);
+    if request.method == Method::GET {
+        // Nobody will read it, and the answer may take a minute.
+        request.body.discard();
+    }
     let (found, refused) = match (find(shell, &request), within) {
         (Ok(found), within) => (found, within.err()),
         (Err(answer), within) => {
@@ -150,9 +154,13 @@ fn name(request: &mut Request, found: &Found) -> Result<(), Box<Problem>> {
 /// of a log is not told whether there is one.
 async fn prepare(shell: &Shell, request: &mut Request, route: &Route) -> Result<(), Box<Problem>> {
     let log = log_of(route, request);
+    let moment = shell.access.moment();
     let admitted = shell.access.admit(&request.headers, request.client, route.needs, log).await;
     let is_kept = log == Some(SYSTEM_LOG) && route.needs > Needs::Role(Role::Reader);
-    request.principal = admitted?;
+    let principal = admitted?;
+    let standing = Standing::new(&shell.access, moment, &principal, route.needs, log);
+    request.body.stand(standing);
+    request.principal = principal;
     allowance::of_account(shell, request)?;
     if is_kept {
         let detail = "the system log keeps accounts and what was done; it can be read, and the \

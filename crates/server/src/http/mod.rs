@@ -31,6 +31,7 @@ pub(crate) mod routes;
 mod security;
 mod stream;
 mod subscribe;
+mod unread;
 mod views;
 pub(crate) mod wire;
 
@@ -188,6 +189,14 @@ impl Request {
     pub(crate) fn pay_by(&mut self, payer: Payer) {
         self.body.pay_by(payer.clone());
         self.payer = payer;
+    }
+
+    /// Whether who sent it still would be let in. To be asked after a wait.
+    ///
+    /// # Errors
+    /// 401, 403.
+    pub(crate) fn still_may(&self) -> Result<(), Box<Problem>> {
+        self.body.standing().map_or(Ok(()), |standing| standing.check())
     }
 
     /// A header's value, if it is there and text.

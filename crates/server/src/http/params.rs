@@ -3,6 +3,7 @@
 
 use super::problem::{self, Problem};
 use super::{JSON, MAX_WAIT_MS, Request};
+use hyper::header::{CONTENT_TYPE, ORIGIN};
 use std::future::poll_fn;
 use std::time::Duration;
 use wellspring_log::Log;
@@ -193,12 +194,27 @@ fn best(accept: &str, offered: &[&'static str]) -> Option<&'static str> {
 
 /// The media type of the body, lower case, without parameters; JSON if none is given.
 pub(crate) fn content_type(request: &Request) -> String {
-    let Some(value) = request.header("content-type") else { return JSON.to_owned() };
-    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    let Some(value) = request.headers.get(CONTENT_TYPE) else { return JSON.to_owned() };
+    // What is no text is none of those that are known here.
+    value
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
 }
 
-/// The body must be JSON and not encoded further.
+/// The body must be JSON and not encoded further. A page in a browser (`Origin`) has to say so: then
+/// the browser asks first whether the page may (CORS). What has no type it sends for any page, to a
+/// server that needs no credentials, or with a password that its user once typed.
 pub(crate) fn expect_json(request: &Request) -> Result<(), Box<Problem>> {
+    if request.headers.contains_key(ORIGIN) && !request.headers.contains_key(CONTENT_TYPE) {
+        return Err(problem::UNSUPPORTED_MEDIA.because(format!(
+            "a page has to say what it sends: send the header Content-Type: {JSON}"
+        )));
+    }
     let media = content_type(request);
     if media != JSON && !(media.starts_with("application/") && media.ends_with("+json")) {
         return Err(problem::UNSUPPORTED_MEDIA.because(format!(
@@ -206,6 +222,11 @@ pub(crate) fn expect_json(request: &Request) -> Result<(), Box<Problem>> {
         )));
     }
     expect_identity(request)
+}
+
+/// As [`expect_json`] of a page in a browser; of others anything, or nothing.
+pub(crate) fn expect_json_of_pages(request: &Request) -> Result<(), Box<Problem>> {
+    if request.headers.contains_key(ORIGIN) { expect_json(request) } else { Ok(()) }
 }
 
 /// The body must not be compressed.
@@ -242,6 +263,7 @@ pub(crate) async fn reach(
             .field("Wellspring-Min-Position")
     })?;
     if wanted <= log.head() || past(log, wanted - 1, wait).await >= wanted {
+        request.still_may()?;
         return Ok(Some(wanted));
     }
     Err(problem::NOT_YET.because(format!(

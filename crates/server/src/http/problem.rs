@@ -54,6 +54,7 @@ kinds! {
     UNAUTHENTICATED 401 "unauthenticated" "This needs credentials that count" Retry::No;
     FORBIDDEN 403 "forbidden" "The credentials are not for this" Retry::No;
     WRONG_PASSWORD 403 "wrong-password" "The password is not the account's" Retry::No;
+    FOREIGN_PAGE 403 "foreign-page" "A page of another site may not use a server without accounts" Retry::No;
     SYSTEM_LOG_KEPT 403 "system-log" "The server alone writes the system log" Retry::No;
     ACCOUNT_NOT_FOUND 404 "account-not-found" "There is no such account" Retry::No;
     KEY_NOT_FOUND 404 "key-not-found" "There is no such API key" Retry::No;

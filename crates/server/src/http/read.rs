@@ -10,6 +10,7 @@ use super::problem::{self, Problem, of_fault};
 use super::stream::{self, Producer};
 use super::wire::{self, Style, missing, once, push_event, push_tags, rule, unknown};
 use super::{Answer, JSON, MAX_PAGE_EVENTS, NDJSON, Request, Response, SSE, Shell, subscribe};
+use crate::access::Standing;
 use crate::limits::{Reads, Refused};
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
@@ -174,7 +175,8 @@ pub(crate) async fn read(
     let permit = long_read(shell)?;
     if format != Format::Page {
         let (producer, chunks) = stream::channel();
-        tokio::spawn(pump(reading, out, producer, permit));
+        let standing = request.body.standing().cloned();
+        tokio::spawn(pump(reading, out, producer.holding(permit), standing));
         return Ok(Response::stream(content_type, chunks).at(head));
     }
     loop {
@@ -229,7 +231,7 @@ async fn pump(
     mut reading: Reading,
     first: Vec<u8>,
     producer: Producer,
-    _permit: OwnedSemaphorePermit,
+    standing: Option<Arc<Standing>>,
 ) {
     if producer.send(first).await.is_err() {
         return;
@@ -244,6 +246,10 @@ async fn pump(
         });
         let Ok((next, out, done)) = piece.await else { return };
         reading = next;
+        if standing.as_ref().is_some_and(|standing| !standing.holds()) {
+            // Cut, not ended: it is not all there is.
+            return;
+        }
         match done {
             Err(error) => {
                 tracing::error!(%error, "a stream was cut");

@@ -4,7 +4,8 @@
 
 use crate::limits::Payer;
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// Pieces that may wait for a slow client.
 const WAITING_CHUNKS: usize = 2;
@@ -25,21 +26,40 @@ pub(crate) struct Chunks {
 }
 
 /// The producing end. Dropping it without [`end`](Self::end) cuts the connection.
-pub(crate) struct Producer(mpsc::Sender<Chunk>);
+pub(crate) struct Producer {
+    sender: mpsc::Sender<Chunk>,
+    /// What every piece holds on to until it is sent.
+    permit: Option<Arc<OwnedSemaphorePermit>>,
+}
 
 /// The client has gone.
 pub(crate) struct Gone;
 
+/// Bytes that hold on to a permit.
+struct Held(Vec<u8>, #[allow(dead_code)] Arc<OwnedSemaphorePermit>);
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 /// A stream and the end to feed it by.
 pub(crate) fn channel() -> (Producer, Chunks) {
     let (sender, receiver) = mpsc::channel(WAITING_CHUNKS);
-    (Producer(sender), Chunks { receiver, ended: false, payer: Payer::default() })
+    (Producer { sender, permit: None }, Chunks { receiver, ended: false, payer: Payer::default() })
 }
 
 impl Producer {
+    /// The same, which gives the permit back once all of the answer has left memory: a client that
+    /// does not read its end must not make memory out of many answers.
+    pub(crate) fn holding(self, permit: OwnedSemaphorePermit) -> Producer {
+        Producer { permit: Some(Arc::new(permit)), ..self }
+    }
+
     /// Waits until there is room for another piece.
     pub(crate) async fn ready(&self) -> Result<(), Gone> {
-        self.0.reserve().await.map(drop).map_err(|_| Gone)
+        self.sender.reserve().await.map(drop).map_err(|_| Gone)
     }
 
     /// Sends a piece, waiting for room.
@@ -47,12 +67,16 @@ impl Producer {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.0.send(Chunk::Bytes(bytes.into())).await.map_err(|_| Gone)
+        let bytes = match &self.permit {
+            None => bytes.into(),
+            Some(permit) => Bytes::from_owner(Held(bytes, Arc::clone(permit))),
+        };
+        self.sender.send(Chunk::Bytes(bytes)).await.map_err(|_| Gone)
     }
 
     /// Ends the stream on purpose.
     pub(crate) async fn end(self) {
-        let _ = self.0.send(Chunk::End).await;
+        let _ = self.sender.send(Chunk::End).await;
     }
 
     /// Waits until somebody owes nothing: who reads for long is slowed down to what he may have.
@@ -69,7 +93,7 @@ impl Producer {
 
     /// Waits until the client has gone.
     pub(crate) async fn gone(&self) {
-        self.0.closed().await;
+        self.sender.closed().await;
     }
 }
 
@@ -121,7 +145,7 @@ mod tests {
         assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::Cut)));
 
         let (producer, mut chunks) = channel();
-        producer.0.try_send(Chunk::End).ok().unwrap();
+        producer.sender.try_send(Chunk::End).ok().unwrap();
         drop(producer);
         assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::End)));
         assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::End)));

@@ -3,10 +3,11 @@
 use super::json::push_u64;
 use super::problem;
 use super::read::{Wanted, elsewhere};
-use super::stream::{self, Producer};
+use super::stream::{self, Gone, Producer};
 use super::wire::push_event;
 use super::{Answer, Request, Response, SSE, Shell};
-use crate::limits::{Reads, Refused, Subscribed};
+use crate::access::Standing;
+use crate::limits::{Payer, Reads, Refused, Subscribed};
 use crate::stats;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ struct Live {
     _permit: OwnedSemaphorePermit,
     _counted: stats::Subscriber,
     _of_client: Subscribed,
+    standing: Option<Arc<Standing>>,
 }
 
 /// Begins a subscription. `Last-Event-ID` wins over `after`: it is newer.
@@ -61,7 +63,8 @@ pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) ->
     let head = log.head();
     let (producer, chunks) = stream::channel();
     let counted = shell.stats.subscribe(&request.log_name);
-    let live = Live { shell, _permit: permit, _counted: counted, _of_client: of_client };
+    let standing = request.body.standing().cloned();
+    let live = Live { shell, _permit: permit, _counted: counted, _of_client: of_client, standing };
     let subscription = log.subscribe(wanted.query, after);
     let subscriber = Subscriber { subscription, log, told: after, reads };
     tokio::spawn(feed(subscriber, producer, live));
@@ -86,14 +89,24 @@ enum Piece {
 }
 
 impl Subscriber {
+    /// Writes what is there; if that is nothing, waits for it, which costs nobody but us.
     fn fill(&mut self, out: &mut Vec<u8>, wait: Duration) -> Result<Piece, ReadError> {
         let reads = self.reads.clone();
-        reads.timed(|| self.write(out, wait))
+        let piece = reads.timed(|| self.write(out))?;
+        if matches!(piece, Piece::Full) || !out.is_empty() || wait.is_zero() {
+            return Ok(piece);
+        }
+        let Some(event) = self.subscription.next(wait)? else { return Ok(Piece::UpToDate) };
+        self.told = event.position();
+        push_message(out, &event);
+        Ok(Piece::Full)
     }
 
-    fn write(&mut self, out: &mut Vec<u8>, wait: Duration) -> Result<Piece, ReadError> {
+    fn write(&mut self, out: &mut Vec<u8>) -> Result<Piece, ReadError> {
         for _ in 0..PIECE_EVENTS {
-            let Some(event) = self.subscription.next(wait)? else { return Ok(Piece::UpToDate) };
+            let Some(event) = self.subscription.next(Duration::ZERO)? else {
+                return Ok(Piece::UpToDate);
+            };
             self.told = event.position();
             push_message(out, &event);
             if out.len() >= PIECE_BYTES {
@@ -127,10 +140,18 @@ async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
         } else {
             subscriber.fill(&mut out, Duration::ZERO)
         };
+        // Whoever asks again is told why it ended.
+        if live.standing.as_ref().is_some_and(|standing| !standing.holds()) {
+            return producer.end().await;
+        }
         let sent = producer.send(std::mem::take(&mut out)).await;
-        if sent.is_err() || producer.ready().await.is_err() || producer.paid(&payer).await.is_err()
-        {
+        if sent.is_err() || producer.ready().await.is_err() {
             return;
+        }
+        match paid(&producer, &payer, heartbeat, &mut stopping).await {
+            Ok(Debt::Paid) => {}
+            Ok(Debt::Stopped) => return producer.end().await,
+            Err(Gone) => return,
         }
         let more = match filled {
             Err(error) => {
@@ -164,6 +185,32 @@ async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
             () = tokio::time::sleep(heartbeat) => push_heartbeat(&mut out, &mut subscriber.told, position),
             () = stopped(&mut stopping) => return producer.end().await,
             () = producer.gone() => return,
+        }
+    }
+}
+
+/// How waiting for a debt to be paid ended.
+enum Debt {
+    Paid,
+    /// Nobody waits for it when the server stops.
+    Stopped,
+}
+
+/// Waits until nothing is owed; with signs of life, as that may take long.
+async fn paid(
+    producer: &Producer,
+    payer: &Payer,
+    heartbeat: Duration,
+    stopping: &mut watch::Receiver<bool>,
+) -> Result<Debt, Gone> {
+    loop {
+        tokio::select! {
+            biased;
+            paid = producer.paid(payer) => return paid.map(|()| Debt::Paid),
+            () = stopped(stopping) => return Ok(Debt::Stopped),
+            () = tokio::time::sleep(heartbeat) => {
+                producer.send(b": heartbeat\n\n".to_vec()).await?;
+            }
         }
     }
 }

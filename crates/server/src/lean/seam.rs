@@ -126,7 +126,7 @@ impl Serves for Serving {
             return None;
         }
         let Credentials { authorization, api_key, of_a_page } = *credentials;
-        if of_a_page && self.shell.cors.is_some() {
+        if of_a_page && (self.shell.cors.is_some() || self.shell.access.is_open()) {
             return None;
         }
         self.shell.access.pass(authorization, api_key, Role::Writer, log)

@@ -260,6 +260,7 @@ impl<I: Serves> Worker<I> {
             Input::Discarded(left) => match left.checked_sub(got) {
                 Some(rest) => {
                     *left = rest;
+                    conn.session.charge_bytes(&self.desk, got);
                     return;
                 }
                 None => return self.close(token),

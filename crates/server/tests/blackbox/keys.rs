@@ -200,5 +200,13 @@ fn keys_end_by_time_by_hand_and_by_rotation() {
     let narrow = closed.client().post("/auth/token", &body).unwrap().expect(200);
     let narrow = narrow["access_token"].as_str().unwrap();
     closed.ask(narrow, "POST", &format!("/v1/keys/{wide}/rotate"), &Value::Null).problem(403);
+    // Nor does it end one; a full one does, also of a key that is for more than the account by now.
+    let end = |bearer: &str| {
+        closed.ask(bearer, "DELETE", &format!("/v1/keys/{wide}"), &Value::Null).status
+    };
+    assert_eq!(end(narrow), 403);
+    let less = json!({"roles": ["reader:main"]});
+    closed.ask(&closed.root, "PATCH", "/v1/accounts/ann", &less).expect(200);
+    assert_eq!(end(&ann), 204);
     assert!(closed.counts(&token(&mut closed.client(), "ann")));
 }

@@ -327,3 +327,23 @@ fn an_account_has_its_own_limit_wherever_it_asks_from_and_with_whichever_credent
         assert!(count >= 2, "{count}");
     }
 }
+
+#[test]
+fn what_is_sent_with_a_free_request_is_charged() {
+    let server = server(false, &["--bytes-per-second-per-address", "100000"]);
+    let mut client = server.client();
+    let body = vec![b'x'; 400_000];
+    for (method, path) in [("OPTIONS", "/v1/append"), ("GET", "/health")] {
+        for _ in 0..2 {
+            assert!(call(&mut client, ONE, method, path, &body).status < 300);
+        }
+        // The answer comes before all of the body is charged.
+        std::thread::sleep(Duration::from_millis(300));
+        refusal(&call(&mut client, ONE, "GET", "/v1/head", b""), 429, "too-many-bytes");
+        std::thread::sleep(Duration::from_secs(4));
+    }
+    // What only looks like it is not free.
+    let answer = call(&mut client, ONE, "POST", "/health/x", &body);
+    assert!([404, 429].contains(&answer.status), "{}", answer.status);
+    assert_eq!(call(&mut client, OTHER, "GET", "/v1/head", b"").status, 200);
+}

@@ -51,9 +51,11 @@ mod redirects;
 mod rubbish;
 mod server;
 mod shortener;
+mod standing;
 mod tls;
 mod tls_certificates;
 mod tls_tools;
 #[cfg(target_os = "linux")]
 mod top;
+mod unread;
 mod user_cli;

@@ -172,7 +172,10 @@ impl fmt::Display for Refusal {
             Refusal::FirstHasPassword => f.write_str("the first account must have a password"),
             Refusal::NotFirst => f.write_str("there are accounts by now; log in with one"),
             Refusal::LastAdmin(name) => {
-                write!(f, "{name} is the last enabled admin of all logs; make another one first")
+                write!(
+                    f,
+                    "{name} is the last enabled admin of all logs with a password; make another one first"
+                )
             }
             Refusal::Disabled(name) => write!(f, "the account {name} is disabled"),
             Refusal::KeyTaken(id) => write!(f, "there is, or was, a key {id}; choose another id"),

@@ -3,8 +3,8 @@
 //! password is the text that a slow hash made of it, an API key the SHA-256 of 256 random
 //! bits.
 //!
-//! As long as there are accounts, one of them is enabled and an admin of everything: the first has
-//! to be, and the last cannot cease to be. Only events that somebody else wrote can break that;
+//! As long as there are accounts, one of them is enabled, an admin of everything and has a password:
+//! the first has to be, and the last cannot cease to be. Only events that somebody else wrote can break that;
 //! facts are folded as they are.
 
 mod answer;

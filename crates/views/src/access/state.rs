@@ -60,9 +60,10 @@ impl Account {
         self.tokens_valid_from_us
     }
 
-    /// Whether it is enabled and an admin of everything.
+    /// Whether it is enabled and an admin of everything who can log in. Keys alone are not enough:
+    /// they end.
     pub(super) fn is_admin(&self) -> bool {
-        !self.disabled && self.grants.are_admins()
+        !self.disabled && self.grants.are_admins() && self.password.is_some()
     }
 }
 
@@ -188,7 +189,7 @@ impl State {
         heads.iter().filter_map(|id| self.keys.get(id)).find(|key| key.digest == *digest)
     }
 
-    /// Whether no enabled account but this one is an admin of everything.
+    /// Whether no enabled account but this one is an admin of everything with a password.
     pub(super) fn is_last_admin(&self, name: &AccountName) -> bool {
         let is_admin = |account: &Arc<Account>| account.is_admin();
         self.accounts.get(name).is_some_and(is_admin)

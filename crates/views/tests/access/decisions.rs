@@ -101,6 +101,21 @@ fn the_first_is_an_admin_and_the_last_stays_one() {
 }
 
 #[test]
+fn an_admin_who_cannot_log_in_is_not_the_one_who_stays() {
+    let mut shell = Shell::new();
+    shell.execute(&add("ann", admin())).unwrap();
+    let keys_only = Command::AddAccount { name: name("ci"), password: None, roles: admin() };
+    shell.execute(&keys_only).unwrap();
+    assert_eq!(shell.execute(&disable("ann")), Err(Refusal::LastAdmin(name("ann"))));
+    assert_eq!(shell.execute(&set("ann", reader())), Err(Refusal::LastAdmin(name("ann"))));
+    shell.execute(&disable("ci")).unwrap();
+    shell.execute(&Command::Enable { name: name("ci") }).unwrap();
+    let password = hash(1);
+    shell.execute(&Command::SetPassword { name: name("ci"), password }).unwrap();
+    shell.execute(&disable("ann")).unwrap();
+}
+
+#[test]
 fn what_changes_nothing_appends_nothing() {
     let mut shell = Shell::new();
     shell.execute(&add("ann", admin())).unwrap();

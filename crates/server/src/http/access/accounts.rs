@@ -2,11 +2,13 @@
 
 use super::{body, body_of, execute, json, no_accounts, password, refusal};
 use crate::access::principal::Method;
+use crate::access::sealed;
 use crate::http::params::{Params, negotiate, page_limit};
 use crate::http::problem::{Problem, of_fault};
+use crate::http::read::elsewhere;
 use crate::http::{Answer, JSON, Request, Response, Shell};
 use std::sync::Arc;
-use wellspring_views::access::{AccountName, Command};
+use wellspring_views::access::{AccountName, Command, Refusal};
 
 /// Accounts and keys on a page if the client does not say, and at most.
 pub(super) const PAGE: (u64, u64) = (100, 1000);
@@ -51,9 +53,16 @@ pub(crate) async fn add(shell: Arc<Shell>, mut request: Request) -> Answer {
     let command = match (open, password) {
         // Whoever is let in because there are no accounts may make the first, and no other.
         (true, Some(password)) => Command::AddFirstAccount { name: name.clone(), password, roles },
-        (_, password) => Command::AddAccount { name: name.clone(), password, roles },
+        (true, None) => return Err(refusal::of_refusal(Refusal::FirstHasPassword)),
+        (false, password) => Command::AddAccount { name: name.clone(), password, roles },
     };
     execute(&shell, &request, &[command]).await?;
+    if open {
+        let shell = Arc::clone(&shell);
+        let sealed = elsewhere(move || sealed::seal(&shell.config.data, &shell.access)).await?;
+        // The account is there all the same, and the next start tries again.
+        sealed.unwrap_or_else(|reason| tracing::error!(reason, "accounts are not marked"));
+    }
     let response = shown(&shell, 201, name.as_str())?;
     Ok(response.with("location", format!("/v1/accounts/{name}")))
 }

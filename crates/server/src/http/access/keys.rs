@@ -87,7 +87,12 @@ pub(crate) async fn add_key(shell: Arc<Shell>, mut request: Request) -> Answer {
 /// `DELETE /v1/keys/{id}`. Also one that has ended.
 pub(crate) async fn revoke_key(shell: Arc<Shell>, request: Request) -> Answer {
     Params::of(&request, &[])?;
-    let id = key_of(&shell, &request)?.id().clone();
+    let key = key_of(&shell, &request)?;
+    if !request.principal.may_end(key.grant()) {
+        let detail = format!("a key that is {} is not ended by credentials for less", key.grant());
+        return Err(problem::FORBIDDEN.because(detail));
+    }
+    let id = key.id().clone();
     execute(&shell, &request, &[Command::RevokeKey { id }]).await?;
     Ok(Response { content_type: "", ..Response::json(204, "") })
 }

@@ -20,7 +20,7 @@ pub(crate) use rotate::rotate;
 pub(crate) use session::{logout, me};
 
 use super::append::commit_on;
-use super::params::expect_json;
+use super::params::{expect_json, expect_json_of_pages};
 use super::problem::{self, Problem};
 use super::{Request, Shell};
 use crate::access::Principal;
@@ -46,6 +46,8 @@ async fn try_execute(
     request: &Request,
     commands: &[Command],
 ) -> Result<Option<Refusal>, Box<Problem>> {
+    // Its body, or the hash of a password, may have been long in coming.
+    request.still_may()?;
     let live = shell.access.live();
     Ok(live.execute(commands, None, commit_on(shell, request)).await?.refused)
 }
@@ -56,14 +58,14 @@ async fn body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
     request.body.read(body::MAX_BODY_BYTES).await
 }
 
-/// The same, where nothing at all is as good as `{}`.
+/// The same, where nothing at all is as good as `{}`. Not for a page in a browser (`Origin`): what it
+/// sends without saying that it is JSON, a browser sends for any page without asking first, with
+/// the password its user once typed.
 async fn optional_body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
     let body = request.body.read(body::MAX_BODY_BYTES).await?;
-    if body.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Bytes::from_static(b"{}"));
-    }
-    expect_json(request)?;
-    Ok(body)
+    let is_nothing = body.iter().all(u8::is_ascii_whitespace);
+    if is_nothing { expect_json_of_pages(request) } else { expect_json(request) }?;
+    Ok(if is_nothing { Bytes::from_static(b"{}") } else { body })
 }
 
 /// Whether somebody is an admin of everything.

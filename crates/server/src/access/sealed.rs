@@ -1,0 +1,78 @@
+//! A mark in the data folder that there have been accounts. Accounts are never deleted: a folder
+//! with the mark and without accounts has lost its system log, and to start would be to start open.
+
+use super::gate::Gate;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The file, in the data folder.
+const FILE: &str = "has-accounts";
+const TEXT: &str = "There have been accounts here. As long as this file is there, \
+                    `wellspring serve` does not start without any.\n";
+
+/// Marks a data folder that has accounts.
+///
+/// # Errors
+/// A sentence: the file system refuses.
+pub(crate) fn seal(data: &Path, gate: &Gate) -> Result<(), String> {
+    if !gate.has_accounts() || data.join(FILE).exists() {
+        return Ok(());
+    }
+    write(data).map_err(|error| format!("{} cannot be written: {error}", data.join(FILE).display()))
+}
+
+/// Marks a data folder that has accounts, and makes sure that one that had any still does.
+///
+/// # Errors
+/// A sentence: it has none any more, or the mark cannot be written.
+pub(crate) fn check(data: &Path, gate: &Gate) -> Result<(), String> {
+    let mark = data.join(FILE);
+    let is_marked = mark.try_exists().map_err(|error| format!("{}: {error}", mark.display()))?;
+    if is_marked && !gate.has_accounts() {
+        let data = data.display();
+        return Err(format!(
+            "there have been accounts in {data} and now there are none, so everybody might do \
+             everything: bring back {data}/logs/system, or make an admin anew with `wellspring user \
+             add NAME --role admin --data {data}`; or remove {} to go on without accounts",
+            mark.display()
+        ));
+    }
+    seal(data, gate)
+}
+
+fn write(data: &Path) -> io::Result<()> {
+    let mut file = File::create(data.join(FILE))?;
+    file.write_all(TEXT.as_bytes())?;
+    file.sync_all()?;
+    fs::File::open(data)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Shell;
+    use wellspring_views::access::{AccountName, Command, Grant, PasswordHash, Role};
+
+    #[test]
+    fn a_folder_that_has_lost_its_accounts_is_not_opened_to_everybody() {
+        let dir = tempfile::tempdir().unwrap();
+        let shell = Shell::for_tests(dir.path(), &[]);
+        check(dir.path(), &shell.access).unwrap();
+        assert!(!dir.path().join(FILE).exists());
+        let name = AccountName::parse("ann").unwrap();
+        let roles = Grant::everywhere(Role::Admin).into();
+        let add = Command::AddAccount { name, password: PasswordHash::new("$x"), roles };
+        super::super::offline::execute(shell.access.live(), &[add]).unwrap();
+        seal(dir.path(), &shell.access).unwrap();
+        check(dir.path(), &shell.access).unwrap();
+        drop(shell);
+        let lost = tempfile::tempdir().unwrap();
+        fs::copy(dir.path().join(FILE), lost.path().join(FILE)).unwrap();
+        let shell = Shell::for_tests(lost.path(), &[]);
+        let refused = check(lost.path(), &shell.access).unwrap_err();
+        assert!(refused.contains("logs/system") && refused.contains(FILE), "{refused}");
+        fs::remove_file(lost.path().join(FILE)).unwrap();
+        assert_eq!(check(lost.path(), &shell.access), Ok(()));
+    }
+}

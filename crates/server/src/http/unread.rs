@@ -1,0 +1,159 @@
+//! Answers over HTTP/2 that their client does not read. The socket tells nothing of them: a stream
+//! whose window is not opened keeps its answer in memory while the connection looks well.
+
+use bytes::Bytes;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Answers go in pieces of this size, so that one that is read slowly is seen to move: what a frame
+/// carries if the client does not ask for more.
+pub(super) const PIECE_BYTES: usize = 16 << 10;
+
+/// The answers of a connection that may not be read yet.
+#[derive(Default)]
+pub(super) struct Unread(Mutex<Vec<Entry>>);
+
+struct Entry {
+    answer: Arc<Progress>,
+    still_for: Duration,
+}
+
+/// What has become of an answer. Shared by whoever gives it and by its pieces under way: as long as
+/// any of them is there, some of it is unread.
+#[derive(Default)]
+pub(super) struct Progress {
+    moved: AtomicBool,
+    /// Its client has room for more than there is.
+    waits_for_us: AtomicBool,
+}
+
+/// What stands still longer than it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Any answer.
+    OfEach,
+    /// All of them: it is a proxy, and its clients are not to suffer for one of them.
+    OfAll,
+}
+
+impl Unread {
+    /// Another answer, watched as long as what is returned lives.
+    pub(super) fn begin(&self) -> Arc<Progress> {
+        let answer = Arc::new(Progress::default());
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() == entries.capacity() {
+            entries.retain(Entry::is_alive);
+            let alive = entries.len();
+            // At least as many again before the next look at all of them.
+            entries.reserve(alive.max(4));
+        }
+        entries.push(Entry { answer: Arc::clone(&answer), still_for: Duration::ZERO });
+        answer
+    }
+
+    /// How long answers have not moved, `tick` after the last look.
+    pub(super) fn still_for(&self, tick: Duration, patience: Patience) -> Duration {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(Entry::is_alive);
+        for Entry { answer, still_for } in entries.iter_mut() {
+            let moved = answer.moved.swap(false, Relaxed);
+            *still_for =
+                if moved || answer.waits_for_us() { Duration::ZERO } else { *still_for + tick };
+        }
+        let still = entries.iter().map(|entry| entry.still_for);
+        let still = match patience {
+            Patience::OfEach => still.max(),
+            Patience::OfAll => still.min(),
+        };
+        still.unwrap_or_default()
+    }
+}
+
+impl Entry {
+    fn is_alive(&self) -> bool {
+        Arc::strong_count(&self.answer) > 1
+    }
+}
+
+impl Progress {
+    /// Notes that its client had room for more; `waits_for_us`: and there was no more.
+    pub(super) fn asked(&self, waits_for_us: bool) {
+        self.moved.store(true, Relaxed);
+        self.waits_for_us.store(waits_for_us, Relaxed);
+    }
+
+    /// Whether everything that was given is read: only the list and the giver know of it.
+    fn waits_for_us(self: &Arc<Progress>) -> bool {
+        self.waits_for_us.load(Relaxed) && Arc::strong_count(self) <= 2
+    }
+
+    /// A piece of it, which has moved when it is gone.
+    pub(super) fn piece(self: &Arc<Progress>, bytes: Bytes) -> Bytes {
+        struct Piece(Bytes, Arc<Progress>);
+
+        impl AsRef<[u8]> for Piece {
+            fn as_ref(&self) -> &[u8] {
+                &self.0
+            }
+        }
+
+        impl Drop for Piece {
+            fn drop(&mut self) {
+                self.1.moved.store(true, Relaxed);
+            }
+        }
+
+        Bytes::from_owner(Piece(bytes, Arc::clone(self)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn what_moves_is_read_and_what_waits_for_us_is_not_blamed_on_its_client() {
+        let unread = Unread::default();
+        let look = || unread.still_for(TICK, Patience::OfEach).as_secs();
+        let answer = unread.begin();
+        assert_eq!([look(), look()], [1, 2], "nobody asked for it");
+        answer.asked(false);
+        let (first, second) = (answer.piece("one".into()), answer.piece("two".into()));
+        assert_eq!([look(), look()], [0, 1]);
+        drop(first);
+        assert_eq!([look(), look()], [0, 1]);
+        answer.asked(true);
+        assert_eq!([look(), look()], [0, 1], "the second piece is under way");
+        drop(second);
+        assert_eq!([look(), look(), look()], [0, 0, 0], "there is no more");
+        answer.asked(false);
+        let last = answer.piece("three".into());
+        drop(answer);
+        assert_eq!([look(), look()], [0, 1], "given, but not read");
+        drop(last);
+        assert_eq!([look(), look()], [0, 0]);
+    }
+
+    #[test]
+    fn one_client_of_a_proxy_does_not_end_the_others() {
+        let unread = Unread::default();
+        let (_stuck, moving) = (unread.begin(), unread.begin());
+        for _ in 0..5 {
+            moving.asked(false);
+            assert_eq!(unread.still_for(TICK, Patience::OfAll), Duration::ZERO);
+        }
+        assert_eq!(unread.still_for(TICK, Patience::OfEach), 6 * TICK);
+        assert_eq!(unread.still_for(TICK, Patience::OfAll), 2 * TICK);
+    }
+
+    #[test]
+    fn those_that_are_gone_are_forgotten_also_between_looks() {
+        let unread = Unread::default();
+        let kept: Vec<_> =
+            (0..100_000).filter_map(|n| Some(unread.begin()).filter(|_| n % 1_000 == 0)).collect();
+        assert!(unread.0.lock().unwrap().capacity() < 8 * kept.len());
+    }
+}
