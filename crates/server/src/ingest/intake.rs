@@ -353,7 +353,9 @@ mod tests {
         let shell = Shell::for_tests(dir.path(), &["--sync", "interval=60000"]);
         let (wake, woken) = std::sync::mpsc::channel();
         let wake = std::sync::Mutex::new(wake);
-        let wake: Wake = Arc::new(move || drop(wake.lock().unwrap().send(())));
+        let wake: Wake = Arc::new(move || {
+            let _ = wake.lock().unwrap().send(());
+        });
         let mut intake = Intake::new(&shell, Order::First, wake);
         let target = intake.target("/e?ack=durable").unwrap().unwrap();
         let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
