@@ -205,7 +205,8 @@ def hold(arguments):
 
 
 def quantiles(path):
-    """p99 in µs, successes and failures of each endpoint of a result of `wellspring bench`."""
+    """p99 in ns, successes, requests sent and p99 of the client's own lateness of each endpoint of a result of
+    `wellspring bench`."""
     found = {}
     for step in json.loads(path.read_text())["steps"]:
         for run in step["runs"]:
@@ -213,7 +214,8 @@ def quantiles(path):
                 counters = endpoint["counters"]
                 nanos = endpoint["service"]["quantiles_ns"].get("p99")
                 response = endpoint.get("response", endpoint["service"])["quantiles_ns"].get("p99")
-                found[endpoint["name"]] = (response or nanos, counters["successes"], counters["sent"])
+                late = (endpoint.get("lateness") or {"quantiles_ns": {}})["quantiles_ns"].get("p99", 0)
+                found[endpoint["name"]] = (response or nanos, counters["successes"], counters["sent"], late)
     return found
 
 
@@ -234,22 +236,27 @@ def report(arguments):
     names = sorted(table[phases[0]][0])
     middle = lambda phase, name: statistics.median(found[name][0] for found in table[phase])
     verdict = []
-    print("| median of rounds (range) | " + " | ".join(f"{name} p99, µs" for name in names) + " | failed | resident MiB |")
-    print("|---|" + "---:|" * (len(names) + 2))
+    print("| median of rounds (range) | " + " | ".join(f"{name} p99, µs" for name in names) + " | client late p99, µs | failed | resident MiB |")
+    print("|---|" + "---:|" * (len(names) + 3))
     for phase in phases:
         cells = []
         for name in names:
             values = [found[name][0] / 1_000 for found in table[phase]]
             ratio = middle(phase, name) / middle(phases[0], name)
             cells.append(f"{ratio:.2f}×: {statistics.median(values):.0f} ({min(values):.0f} to {max(values):.0f})")
-            if ratio > 2:
+            decoy = f"{phase}@decoy"
+            if decoy in phases:
+                cells[-1] += f"; {middle(phase, name) / middle(decoy, name):.2f}× decoy"
+            if ratio > 2 and not phase.endswith("@decoy"):
                 verdict.append(f"{phase}: {name} has {ratio:.2f} times its quiet p99")
-        failed = sum(sent - good for found in table[phase] for _, good, sent in found.values())
+        failed = sum(sent - good for found in table[phase] for _, good, sent, _ in found.values())
         if failed:
             verdict.append(f"{phase}: {failed} requests of the honest client failed")
         if memory[phase] > bound_mib:
             verdict.append(f"{phase}: {memory[phase]:.0f} MiB resident, bound {bound_mib:.0f}")
-        print(f"| {phase} | " + " | ".join(cells) + f" | {failed} | {memory[phase]:.0f} |")
+        # The abuser takes time of the honest client's processor: what was sent late was answered late.
+        late = statistics.median(max(one[3] for one in found.values()) for found in table[phase]) / 1_000
+        print(f"| {phase} | " + " | ".join(cells) + f" | {late:.0f} | {failed} | {memory[phase]:.0f} |")
     print(f"\nBound of resident memory from the configuration: {bound_mib:.0f} MiB.\n")
     for phase in phases:
         for path in sorted(folder.glob(f"{phase}.*.abuse")):

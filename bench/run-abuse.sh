@@ -5,6 +5,8 @@
 # brackets a second, and all of it together; in rounds, forwards and backwards. Held if its p99 (median of the rounds)
 # is at most twice the quiet one, none of its requests fails, and resident memory (/metrics) stays below the bound that docs/operations.md makes of the
 # configuration. Loopback only, bounded in count and time; everything is stopped by its own id.
+# A phase with @decoy abuses a second server on the same core instead: what the honest client suffers then is what the
+# abuser takes of the machine (it shares the honest client's core), not what the server makes of it.
 # Environment: ROUNDS (3), IDLE (10000), SLOW (1000), BIG (200), DEEP (20), SECS (12) of each phase, RATE (400) of the
 # honest client for each of its two kinds, PHASES (the first is quiet); see servers.sh.
 # shellcheck disable=SC2154 # servers.sh sets them
@@ -21,12 +23,14 @@ if [ "$(ulimit -Hn)" != unlimited ] && (( $(ulimit -Hn) < needed )); then
     exit 1
 fi
 ulimit -n "$(ulimit -Hn)"
-phases=${PHASES:-quiet idle slow-heads slow-bodies big-heads deep-json all}
+phases=${PHASES:-quiet idle slow-heads slow-bodies big-heads deep-json deep-json@decoy all all@decoy}
 # Less than the defaults, so that the bound is a tight one.
 body_mib=64 partition_mib=4 staged_mib=16 page_mib=4 long_reads=8 connections=$(( needed - 200 ))
-start abused wellspring pinned --threads 1 --max-connections "$connections" --body-memory-bytes $(( body_mib << 20 )) \
-    --ingest-partition-bytes $(( partition_mib << 20 )) --staged-bytes $(( staged_mib << 20 )) \
-    --max-page-bytes $(( page_mib << 20 )) --max-long-reads "$long_reads"
+flags=(--threads 1 --max-connections "$connections" --body-memory-bytes $(( body_mib << 20 ))
+    --ingest-partition-bytes $(( partition_mib << 20 )) --staged-bytes $(( staged_mib << 20 ))
+    --max-page-bytes $(( page_mib << 20 )) --max-long-reads "$long_reads")
+start abused wellspring pinned "${flags[@]}"
+start decoy wellspring pinned "${flags[@]}"
 url=http://${address[abused]}
 
 # resident: bytes, as the server counts them.
@@ -50,7 +54,7 @@ honest() {
 abused_by() {
     local abuser ready told
     # It lives until its input ends, or its time.
-    coproc abuse { exec taskset -c "$client_core" nice -n 19 python3 abuse.py hold "${address[abused]}" "$@" \
+    coproc abuse { exec taskset -c "$client_core" nice -n 19 python3 abuse.py hold "${address[$target]}" "$@" \
         --seconds $(( secs + 120 )); }
     abuser=$abuse_PID
     exec {told}<&"${abuse[0]}"
@@ -69,12 +73,14 @@ for (( round = 0; round < rounds; round++ )); do
     # shellcheck disable=SC2086 # phases are words
     for phase in $(in_turns "$round" $phases); do
         label=$phase.$round
-        case $phase in
+        target=abused
+        if [[ $phase = *@decoy ]]; then target=decoy; fi
+        case ${phase%@decoy} in
             quiet) honest "$label" ;;
             idle) abused_by "idle=$idle" ;;
-            slow-heads | slow-bodies) abused_by "$phase=$slow" ;;
-            big-heads) abused_by "$phase=$big" ;;
-            deep-json) abused_by "$phase=$deep" ;;
+            slow-heads | slow-bodies) abused_by "${phase%@decoy}=$slow" ;;
+            big-heads) abused_by "${phase%@decoy}=$big" ;;
+            deep-json) abused_by "${phase%@decoy}=$deep" ;;
             all) abused_by "idle=$idle" "slow-heads=$slow" "slow-bodies=$slow" "big-heads=$big" "deep-json=$deep" ;;
             *) echo "no phase is called $phase" >&2; exit 1 ;;
         esac

@@ -9,14 +9,14 @@ rounds=${ROUNDS:-6}
 password=$work/password
 (umask 077; head -c 18 /dev/urandom | base64 > "$password")
 
-"$wellspring" user add bench --role admin --data "$work/closed" --password-file "$password" > /dev/null
 start open wellspring pinned --threads 1
 start closed wellspring pinned --threads 1
 url=http://${address[closed]}
+"$wellspring" user add bench --role admin --url "$url" --password-file "$password" > /dev/null
 basic=$(printf 'bench:%s' "$(cat "$password")" | base64 -w0)
-key=$("$wellspring" token create --role admin --account bench --url "$url" --user bench --password-file "$password" 2> /dev/null)
 token=$(printf '{"username":"bench","password":"%s"}' "$(cat "$password")" |
     curl --silent --fail --json @- "$url/auth/token" | python3 -c 'import json, sys; print(json.load(sys.stdin)["access_token"])')
+key=$(WELLSPRING_TOKEN=$token "$wellspring" token create --role admin --url "$url" 2> /dev/null)
 
 # asked WHO WHAT CONNECTIONS: one run.
 asked() {
