@@ -4,6 +4,8 @@
 use super::api_key;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use hyper::HeaderMap;
+use hyper::header::AUTHORIZATION;
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -91,6 +93,11 @@ pub(crate) fn presented<'a>(
         }
         (None, None) => Ok(None),
     }
+}
+
+/// Whether a request has a header for credentials, whatever it holds.
+pub(crate) fn are_shown(headers: &HeaderMap) -> bool {
+    headers.contains_key(AUTHORIZATION) || headers.contains_key("x-api-key")
 }
 
 /// The only one of a header's values, without the white space around it.

@@ -5,6 +5,7 @@
 use super::gate::{self, Gate, Needs};
 use super::principal::{Method, Principal};
 use crate::http::problem::Problem;
+use std::borrow::Cow;
 use std::sync::Arc;
 use wellspring_types::Position;
 
@@ -23,7 +24,7 @@ pub(crate) struct Standing {
     gate: Arc<Gate>,
     principal: Arc<Principal>,
     needs: Needs,
-    log: Option<Box<str>>,
+    log: Option<Cow<'static, str>>,
     moment: Moment,
 }
 
@@ -35,10 +36,10 @@ impl Standing {
         moment: Moment,
         principal: &Arc<Principal>,
         needs: Needs,
-        log: Option<&str>,
+        log: Option<Cow<'static, str>>,
     ) -> Standing {
         let (gate, principal) = (Arc::clone(gate), Arc::clone(principal));
-        Standing { gate, principal, needs, log: log.map(Into::into), moment }
+        Standing { gate, principal, needs, log, moment }
     }
 
     /// Whether he still would be.

@@ -225,10 +225,11 @@ async fn serve_request(
         activity.http2.store(true, Relaxed);
     }
     let (parts, incoming) = request.into_parts();
-    let forwarded = parts.headers.get_all("x-forwarded-for");
-    let forwarded = forwarded.into_iter().map(|value| value.as_bytes());
     let request = super::Request {
-        client: shell.link_settings.proxies.client(peer, forwarded),
+        client: shell.limits.client(peer, || {
+            let forwarded = parts.headers.get_all("x-forwarded-for");
+            forwarded.into_iter().map(|value| value.as_bytes()).collect()
+        }),
         principal: shell.access.nobody(),
         connection,
         payer: Payer::default(),

@@ -9,17 +9,19 @@ use super::record::{Asked, Way};
 use super::routes::{Found, Lookup, Route, Router, Scope, TABLE};
 use super::security::{self, Transport};
 use super::{Answer, Content, Request, Response, Shell, cors, links};
+use crate::access::credentials;
 use crate::access::{Needs, SYSTEM_LOG, Standing};
 use crate::limits::{Payer, Refused};
-use crate::node::is_name;
+use crate::node::{MAIN, is_name};
 use hyper::{Method, Version};
+use std::borrow::Cow;
 use std::sync::Arc;
 use wellspring_log::Log;
 use wellspring_views::access::Role;
 
 /// Answers a request, whatever it is.
 pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
-    let page = cors::Asked::of(&request);
+    let page = shell.cors.as_ref().map(|_| cors::Asked::of(&request));
     let asked = Asked::of(&shell, &request);
     let version = request.version;
     let held = Charge::of_head(&shell.body_memory, version, &request.uri, &request.headers);
@@ -39,8 +41,8 @@ pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
     response.pay_by(payer);
     let transport = if shell.tls.is_some() { Transport::Tls } else { Transport::Plain };
     security::put_on(&mut response, transport);
-    if let Some(cors) = &shell.cors {
-        cors.put_on(&mut response, &page, way.route);
+    if let (Some(cors), Some(page)) = (&shell.cors, &page) {
+        cors.put_on(&mut response, page, way.route);
     }
     asked.answered(&shell, &way, response)
 }
@@ -58,7 +60,8 @@ impl Ran {
     /// Answered before a route was found.
     fn refused(request: &Request, payer: Payer, answer: Answer) -> Ran {
         let principal = Arc::clone(&request.principal);
-        let way = Way { route: TABLE.len(), log_name: String::new(), principal };
+        let log_name = Cow::Borrowed("");
+        let way = Way { route: TABLE.len(), log_name, principal, shows_credentials: false };
         Ran { way, log: None, payer, answer }
     }
 }
@@ -81,8 +84,13 @@ async fn run(shell: &Arc<Shell>, mut request: Request) -> Ran {
         (None, Ok(())) => prepare(shell, &mut request, route).await,
         (Some(problem), _) | (_, Err(problem)) => Err(problem),
     };
-    let log_name = log_of(route, &request).unwrap_or_default().to_owned();
-    let way = Way { route: found.route, log_name, principal: Arc::clone(&request.principal) };
+    let is_unknown = matches!(&prepared, Err(problem) if problem.kind.status == 401);
+    let way = Way {
+        route: found.route,
+        log_name: log_of(route, &request).map_or(Cow::Borrowed(""), kept),
+        principal: Arc::clone(&request.principal),
+        shows_credentials: is_unknown && credentials::are_shown(&request.headers),
+    };
     let (payer, log) = (request.payer.clone(), request.log.clone());
     let answer = match prepared {
         Ok(()) => {
@@ -98,6 +106,11 @@ async fn run(shell: &Arc<Shell>, mut request: Request) -> Ran {
         shell.stats.refusals.count(Refused::Login);
     }
     Ran { way, log, payer, answer }
+}
+
+/// A log's name, to be kept: most are that of the one log that is always there.
+fn kept(log: &str) -> Cow<'static, str> {
+    if log == MAIN { Cow::Borrowed(MAIN) } else { Cow::Owned(log.to_owned()) }
 }
 
 /// Name of the log that a request is about, if its route is about one.
@@ -158,7 +171,7 @@ async fn prepare(shell: &Shell, request: &mut Request, route: &Route) -> Result<
     let admitted = shell.access.admit(&request.headers, request.client, route.needs, log).await;
     let is_kept = log == Some(SYSTEM_LOG) && route.needs > Needs::Role(Role::Reader);
     let principal = admitted?;
-    let standing = Standing::new(&shell.access, moment, &principal, route.needs, log);
+    let standing = Standing::new(&shell.access, moment, &principal, route.needs, log.map(kept));
     request.body.stand(standing);
     request.principal = principal;
     allowance::of_account(shell, request)?;

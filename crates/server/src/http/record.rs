@@ -5,8 +5,8 @@ use super::{Content, Request, Response, Shell};
 use crate::access::Principal;
 use crate::audit::Done;
 use crate::otlp::{Told, Trace};
-use hyper::header::AUTHORIZATION;
 use hyper::{Method, Uri};
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,7 +16,6 @@ pub(super) struct Asked {
     method: Method,
     uri: Uri,
     client: Option<IpAddr>,
-    shows_credentials: bool,
     request_id: String,
     started_us: u64,
     /// If it is recorded.
@@ -28,21 +27,21 @@ pub(super) struct Way {
     /// Its place in the table; the table's length if it has none.
     pub(super) route: usize,
     /// Name of the log it is about; empty if it is about none.
-    pub(super) log_name: String,
+    pub(super) log_name: Cow<'static, str>,
     /// Whom the gate let in.
     pub(super) principal: Arc<Principal>,
+    /// Whether it was refused with credentials that do not count.
+    pub(super) shows_credentials: bool,
 }
 
 impl Asked {
     /// A request that has just come.
     pub(super) fn of(shell: &Shell, request: &Request) -> Asked {
-        let shows = |name: &str| request.headers.contains_key(name);
         let started_us = shell.clock.monotonic_us();
         Asked {
             method: request.method.clone(),
             uri: request.uri.clone(),
             client: request.client,
-            shows_credentials: shows(AUTHORIZATION.as_str()) || shows("x-api-key"),
             request_id: request_id(shell, request),
             started_us,
             trace: shell.otlp.begin(&request.headers, started_us),
@@ -61,7 +60,7 @@ impl Asked {
             log: &way.log_name,
             principal: &way.principal,
             caller: response.caller.as_ref(),
-            shows_credentials: self.shows_credentials,
+            shows_credentials: way.shows_credentials,
             status: response.status,
             client: self.client,
             request_id: &self.request_id,
