@@ -267,8 +267,10 @@ impl Config {
         if !address.ip().is_loopback() && tls.is_none() && !config.insecure {
             return Err(format!(
                 "--listen {address} can be reached from other machines, and without TLS others could \
-                 read and change what goes to and fro; give --tls-cert and --tls-key, or listen on \
-                 127.0.0.1, or say --insecure if the network is private"
+                 read and change what goes to and fro; give --tls-cert and --tls-key (and make an \
+                 account: `wellspring user add NAME --role admin --data {}`), or listen on 127.0.0.1, \
+                 or say --insecure if the network is private",
+                config.data.display()
             ));
         }
         if config.max_buffer_bytes < 8_192 || config.max_url_bytes > config.max_buffer_bytes {

@@ -16,6 +16,7 @@ use crate::tls::{self, Tls};
 use bytes::Bytes;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -81,6 +82,8 @@ fn serve(mut config: Config) -> Result<(), String> {
     config.max_connections = connections_that_fit(config.max_connections);
     let clock = crate::clock::system();
     let tls = Tls::open(&config)?;
+    access::sealed::check_log(&config.data)?;
+    keep_private(&config.data)?;
     let node = Node::open(&config, Arc::clone(&clock)).map_err(|e| e.to_string())?;
     let accounts = node.access().ok_or("there is no system log")?;
     let gate = Arc::new(Gate::open(&config, Arc::clone(&clock), accounts)?);
@@ -157,6 +160,25 @@ fn serve(mut config: Config) -> Result<(), String> {
     })?;
     tracing::info!("stopped");
     main.shutdown_background();
+    Ok(())
+}
+
+/// Makes the data folder for its owner alone if it is not there; of one that is, others' rights are
+/// not taken away, but told.
+fn keep_private(data: &Path) -> Result<(), String> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    let failed = |e: io::Error| format!("the data folder {}: {e}", data.display());
+    if !data.try_exists().map_err(failed)? {
+        let mut builder = std::fs::DirBuilder::new();
+        return builder.recursive(true).mode(0o700).create(data).map_err(failed);
+    }
+    let mode = std::fs::metadata(data).map_err(failed)?.permissions().mode();
+    if mode & 0o007 != 0 {
+        tracing::warn!(
+            data = %data.display(),
+            "other users of this machine can look into the data folder: chmod 700 it"
+        );
+    }
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 //! with the mark and without accounts has lost its system log, and to start would be to start open.
 
 use super::gate::Gate;
+use super::principal::SYSTEM_LOG;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
@@ -22,6 +23,20 @@ pub(crate) fn seal(data: &Path, gate: &Gate) -> Result<(), String> {
     write(data).map_err(|error| format!("{} cannot be written: {error}", data.join(FILE).display()))
 }
 
+/// Makes sure that a folder with the mark still has its system log, before one is made: what is brought
+/// back must find its place free.
+///
+/// # Errors
+/// A sentence: the log is gone.
+pub(crate) fn check_log(data: &Path) -> Result<(), String> {
+    let is_there = |path: &Path| path.try_exists().map_err(|e| format!("{}: {e}", path.display()));
+    let mark = data.join(FILE);
+    if is_there(&mark)? && !is_there(&data.join("logs").join(SYSTEM_LOG))? {
+        return Err(lost(data, &mark));
+    }
+    Ok(())
+}
+
 /// Marks a data folder that has accounts, and makes sure that one that had any still does.
 ///
 /// # Errors
@@ -30,15 +45,20 @@ pub(crate) fn check(data: &Path, gate: &Gate) -> Result<(), String> {
     let mark = data.join(FILE);
     let is_marked = mark.try_exists().map_err(|error| format!("{}: {error}", mark.display()))?;
     if is_marked && !gate.has_accounts() {
-        let data = data.display();
-        return Err(format!(
-            "there have been accounts in {data} and now there are none, so everybody might do \
-             everything: bring back {data}/logs/system, or make an admin anew with `wellspring user \
-             add NAME --role admin --data {data}`; or remove {} to go on without accounts",
-            mark.display()
-        ));
+        return Err(lost(data, &mark));
     }
     seal(data, gate)
+}
+
+fn lost(data: &Path, mark: &Path) -> String {
+    let data = data.display();
+    format!(
+        "there have been accounts in {data} and now there are none, so everybody might do \
+         everything: bring back {data}/logs/system in the place of what is there, or make an admin \
+         anew with `wellspring user add NAME --role admin --data {data}`; or remove {} to go on \
+         without accounts",
+        mark.display()
+    )
 }
 
 fn write(data: &Path) -> io::Result<()> {
@@ -53,6 +73,16 @@ mod tests {
     use super::*;
     use crate::http::Shell;
     use wellspring_views::access::{AccountName, Command, Grant, PasswordHash, Role};
+
+    #[test]
+    fn what_is_refused_makes_no_log_in_the_place_of_the_lost_one() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(check_log(dir.path()), Ok(()), "a new folder");
+        write(dir.path()).unwrap();
+        assert!(check_log(dir.path()).unwrap_err().contains("logs/system"));
+        fs::create_dir_all(dir.path().join("logs/system")).unwrap();
+        assert_eq!(check_log(dir.path()), Ok(()));
+    }
 
     #[test]
     fn a_folder_that_has_lost_its_accounts_is_not_opened_to_everybody() {

@@ -26,6 +26,9 @@ pub(crate) struct Credentials {
     /// Logs in as this account; the password is asked for on the terminal.
     #[arg(long, value_name = "NAME", global = true)]
     user: Option<String>,
+    /// A file with the password of --user, instead of the terminal; - is standard input.
+    #[arg(long, value_name = "FILE", requires = "user", global = true)]
+    user_password_file: Option<PathBuf>,
 }
 
 /// What is shown with every request.
@@ -70,13 +73,18 @@ impl Credentials {
             if user.is_empty() || user.contains(|c: char| c == ':' || c.is_control()) {
                 return Err(Failure::usage("--user: not an account's name"));
             }
-            let password = secret::ask(&format!("Password of {user}: "))?;
+            let password = match &self.user_password_file {
+                Some(path) => secret::of_file("--user-password-file", path)?,
+                None => secret::ask(&format!("Password of {user}: "))?,
+            };
             return Ok(Some(Authorization::Basic(user.clone(), password)));
         }
         if let Some(path) = &self.token_file {
             return of_file(path).map(Some);
         }
         match env::var(VARIABLE).map(Zeroizing::new) {
+            // As `export WELLSPRING_TOKEN=$(…)` leaves it if the command fails.
+            Ok(token) if token.trim().is_empty() => Ok(None),
             Ok(token) => bearer(token, VARIABLE).map(Some),
             Err(VarError::NotPresent) => Ok(None),
             Err(VarError::NotUnicode(_)) => Err(no_token(VARIABLE)),
@@ -135,7 +143,8 @@ mod tests {
         let path = dir.path().join("token");
         let read = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            let credentials = Credentials { token_file: Some(path.clone()), user: None };
+            let credentials =
+                Credentials { token_file: Some(path.clone()), ..Credentials::default() };
             credentials.authorization().map(Option::unwrap)
         };
         let canary = read("\n wsk_canary\n").unwrap();
@@ -148,7 +157,8 @@ mod tests {
         let basic = Authorization::Basic("ann".into(), Zeroizing::new("canary".into()));
         assert_eq!(basic.header().as_str(), "Basic YW5uOmNhbmFyeQ==");
         assert!(!format!("{basic:?}").contains("canary"));
-        let missing = Credentials { token_file: Some("/does/not/exist".into()), user: None };
+        let missing =
+            Credentials { token_file: Some("/does/not/exist".into()), ..Default::default() };
         assert_eq!(missing.authorization().unwrap_err().code, Code::NoInput);
     }
 }

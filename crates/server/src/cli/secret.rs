@@ -65,8 +65,9 @@ pub(crate) fn ask(prompt: &str) -> Result<Zeroizing<String>, Failure> {
     let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty");
     let terminal = terminal.map_err(|_| {
         Failure::usage(
-            "there is no terminal to ask for a password on; name a file with it (--password-file), or \
-             show a token (WELLSPRING_TOKEN, --token-file)",
+            "there is no terminal to ask for a password on; name a file with the new one \
+             (--password-file), with that of --user (--user-password-file), or show a token \
+             (WELLSPRING_TOKEN, --token-file)",
         )
     })?;
     let failed =

@@ -9,7 +9,7 @@ use wellspring_types::valid::check_text;
 /// What a name breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameFault {
-    /// Not 1–64 of `a`–`z`, `0`–`9`, `.`, `_`, `@`, `-`.
+    /// Not 1–64 of `a`–`z`, `0`–`9`, `.`, `_`, `@`, `-`, the first a letter or a digit.
     Account,
     /// Not 1–32 of `a`–`z`, `0`–`9`.
     Key,
@@ -22,7 +22,7 @@ pub enum NameFault {
 impl fmt::Display for NameFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            NameFault::Account => "an account's name is 1 to 64 of a-z, 0-9, '.', '_', '@' and '-'",
+            NameFault::Account => "an account's name is 1 to 64 of a-z, 0-9, '.', '_', '@' and '-', the first a letter or a digit",
             NameFault::Key => "a key's id is 1 to 32 of a-z and 0-9",
             NameFault::Token => "a token's id is 1 to 64 visible ASCII characters",
             NameFault::Label => "a key's label is 1 to 64 bytes without control characters",
@@ -84,12 +84,15 @@ macro_rules! name {
 }
 
 name!(
-    /// An account's name: 1–64 of `a`–`z`, `0`–`9`, `.`, `_`, `@`, `-`.
+    /// An account's name: 1–64 of `a`–`z`, `0`–`9`, `.`, `_`, `@`, `-`, the first a letter or a digit.
     AccountName,
     NameFault::Account,
-    |text| is_of(text, 64, |byte| {
-        byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._@-".contains(&byte)
-    })
+    |text| {
+        // `..` would be lost on the way, as the path of a URL.
+        let ordinary = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        text.bytes().next().is_some_and(ordinary)
+            && is_of(text, 64, |byte| ordinary(byte) || b"._@-".contains(&byte))
+    }
 );
 name!(
     /// What names an API key without being it: 1–32 of `a`–`z`, `0`–`9`.
@@ -125,7 +128,9 @@ mod tests {
             assert_eq!(AccountName::parse(name).unwrap().as_str(), name);
         }
         let long = "a".repeat(65);
-        for name in ["", "Ann", "a b", "ä", "a\n", "a:b", "a/b", long.as_str()] {
+        for name in
+            ["", ".", "..", "-a", "@a", "Ann", "a b", "ä", "a\n", "a:b", "a/b", long.as_str()]
+        {
             assert_eq!(AccountName::parse(name), Err(NameFault::Account), "{name:?}");
         }
         assert!(KeyId::parse("0123456789abcdef").is_ok());

@@ -66,6 +66,9 @@ pub(super) fn read_login_form(body: &[u8]) -> Outcome<Login> {
     let (mut username, mut password, mut grant_type) = (None, None, None);
     let (mut life_s, mut roles) = (None, None);
     let text = std::str::from_utf8(body).unwrap_or_default();
+    if text.trim_start().starts_with('{') {
+        return rule(0, "looks like JSON; send it with the header Content-Type: application/json");
+    }
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let decoded = |text| {
