@@ -18,6 +18,7 @@ mod otlp;
 mod pem;
 mod random;
 mod serve;
+mod stamp;
 mod stats;
 mod tls;
 mod view;

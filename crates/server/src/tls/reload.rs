@@ -106,6 +106,8 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::pem::tests::{Authority, written as write};
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
 
     fn tls(certificate: &Path, key: &Path) -> Arc<Tls> {
@@ -140,6 +142,24 @@ mod tests {
         let second = tls.current();
         tls.look(4, true);
         assert!(Arc::ptr_eq(&second, &tls.current()));
+    }
+
+    #[test]
+    fn a_key_that_was_open_to_others_is_taken_once_it_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let authority = Authority::new();
+        let (certificate, key) = authority.issue(dir.path(), "a", 2050);
+        let tls = tls(&certificate, &key);
+        let (new, new_key) = authority.issue(dir.path(), "b", 2060);
+        let mode = |mode| std::fs::set_permissions(&key, Permissions::from_mode(mode)).unwrap();
+        std::fs::rename(new_key, &key).unwrap();
+        mode(0o644);
+        std::fs::rename(new, &certificate).unwrap();
+        tls.look(1, false);
+        assert_eq!(tls.expires_s(), Some(2_524_608_000), "open to others");
+        mode(0o600);
+        tls.look(2, false);
+        assert_eq!(tls.expires_s(), Some(2_840_140_800));
     }
 
     #[test]
