@@ -7,6 +7,7 @@ mod audit;
 mod cli;
 mod clock;
 mod config;
+mod hex;
 mod http;
 mod ingest;
 #[cfg(target_os = "linux")]
