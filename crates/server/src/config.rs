@@ -129,7 +129,7 @@ settings! {
     max_buffer_bytes: usize = "WELLSPRING_MAX_BUFFER_BYTES", 65_536;
     /// Most HTTP/2 streams of a connection.
     max_streams: u32 = "WELLSPRING_MAX_STREAMS", 256;
-    /// Most memory that bodies being received may take together, in bytes.
+    /// Most memory that bodies being received, answers being sent and requests over HTTP/2 may take together, in bytes.
     body_memory_bytes: usize = "WELLSPRING_BODY_MEMORY_BYTES", 512 << 20;
     /// Most long reads at a time; further ones get 503.
     max_long_reads: usize = "WELLSPRING_MAX_LONG_READS", 64;

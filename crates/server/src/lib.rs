@@ -7,6 +7,8 @@ mod audit;
 mod cli;
 mod clock;
 mod config;
+mod hangup;
+mod hex;
 mod http;
 mod ingest;
 #[cfg(target_os = "linux")]
@@ -18,6 +20,7 @@ mod otlp;
 mod pem;
 mod random;
 mod serve;
+mod stamp;
 mod stats;
 mod tls;
 mod view;

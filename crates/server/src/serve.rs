@@ -72,10 +72,8 @@ fn init_logging(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-fn serve(mut config: Config) -> Result<(), String> {
-    if !config.core_dumps {
-        forbid_core_dumps();
-    }
+/// Opens everything that a configuration names. Serving ends when the sender says so.
+fn open(mut config: Config) -> Result<(Arc<Shell>, watch::Sender<bool>), String> {
     if config.threads == 0 {
         config.threads = std::thread::available_parallelism().map_or(1, usize::from);
     }
@@ -116,6 +114,14 @@ fn serve(mut config: Config) -> Result<(), String> {
         subscriptions: Arc::new(Semaphore::new(config.max_subscribers)),
         config,
     });
+    Ok((shell, stop))
+}
+
+fn serve(config: Config) -> Result<(), String> {
+    if !config.core_dumps {
+        forbid_core_dumps();
+    }
+    let (shell, stop) = open(config)?;
     let main = runtime("main")?;
     let Serving { threads, wakes } = start_threads(&shell, &main)?;
     let exporter = otlp::start(&shell)?;

@@ -29,7 +29,7 @@ fn keys() -> KeySet {
 }
 
 fn tokens_of(issuer: Issuer) -> Tokens {
-    let own = Tokens::new(Secrets::known(SECRET, None), None);
+    let own = Tokens::new(Secrets::known(SECRET, None));
     own.trusting(Foreign::new(issuer, keys()))
 }
 
@@ -127,7 +127,7 @@ fn the_algorithm_is_the_keys() {
 
 #[test]
 fn without_another_issuer_none_is_accepted_and_ours_stay_ours() {
-    let own = Tokens::new(Secrets::known(SECRET, None), None);
+    let own = Tokens::new(Secrets::known(SECRET, None));
     let verified = own.verify(by_ed(1, EDDSA, claims(&[])).as_bytes(), NOW_US);
     assert_eq!(verified, Err(TokenFault::Algorithm));
     // Claims of the issuer's, signed with our secret: a token of ours that says too much.
@@ -269,7 +269,7 @@ fn the_claims_that_are_read_can_be_chosen() {
 #[tokio::test]
 async fn an_unknown_key_is_asked_for_and_new_ones_count_at_once() {
     let foreign = Foreign::new(issuer(), keys());
-    let tokens = Tokens::new(Secrets::known(SECRET, None), None).trusting(foreign);
+    let tokens = Tokens::new(Secrets::known(SECRET, None)).trusting(foreign);
     let token = by_ed(2, r#"{"alg":"EdDSA","kid":"new"}"#, claims(&[]));
     let before = tokens.generation();
     assert_eq!(tokens.verify(token.as_bytes(), NOW_US), Err(TokenFault::Key));

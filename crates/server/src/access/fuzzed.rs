@@ -55,7 +55,7 @@ pub(crate) fn signed(header: &[u8], claims: &[u8], now_s: u64) -> [Option<Told>;
 pub(crate) fn presented(token: &[u8], now_s: u64) -> Option<Told> {
     static TOKENS: OnceLock<Tokens> = OnceLock::new();
     let tokens = TOKENS.get_or_init(|| {
-        let own = Tokens::new(Secrets::known(&SEED, None), None);
+        let own = Tokens::new(Secrets::known(&SEED, None));
         match foreign() {
             Some(foreign) => own.trusting(foreign),
             None => own,

@@ -136,7 +136,7 @@ impl Gate {
         let folded =
             live.wait_live().map_err(|reason| format!("the accounts cannot be read: {reason}"))?;
         let foreign = jwks_source::open(config, &*clock)?;
-        let tokens = Tokens::open(&config.data, None, foreign).map_err(|e| {
+        let tokens = Tokens::open(&config.data, foreign).map_err(|e| {
             format!("the secret of tokens cannot be kept in {}: {e}", config.data.display())
         })?;
         // The lean threads come after the others.

@@ -28,7 +28,6 @@ pub(crate) mod principal;
 pub(crate) mod renewal;
 pub(crate) mod rotation;
 pub(crate) mod sealed;
-mod stamp;
 pub(crate) mod standing;
 #[cfg(test)]
 mod test_issuer;

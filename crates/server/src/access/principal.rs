@@ -47,6 +47,20 @@ pub(crate) enum Method {
     Password,
 }
 
+impl Method {
+    /// As clients and the audit are told it.
+    pub(crate) fn as_str(&self) -> &'static str {
+        match self {
+            Method::None => "nothing",
+            Method::Open => "open",
+            Method::Foreign => "issuer",
+            Method::Token(_) => "token",
+            Method::Key(_) => "key",
+            Method::Password => "password",
+        }
+    }
+}
+
 /// Who is asking.
 #[derive(Debug, Clone)]
 pub(crate) struct Principal {

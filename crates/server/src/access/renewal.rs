@@ -5,13 +5,13 @@ use super::foreign::{Foreign, Replaced};
 use super::jwks::KeySet;
 use super::jwks_source::{self, ForeignSettings, KeysUrl, Source};
 use super::rotation::Reread;
-use super::stamp::Stamp;
 use super::token::Tokens;
+use crate::hangup::Hangups;
 use crate::http::Shell;
+use crate::stamp::Stamp;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use wellspring_log::Clock;
 
 /// Time between two looks at a file.
@@ -23,32 +23,24 @@ const LEAST: Duration = Duration::from_secs(30);
 
 /// Looks after our own secrets and the issuer's keys. At SIGHUP at once.
 pub(crate) async fn keep(shell: Arc<Shell>) {
-    let hangups =
-        signal(SignalKind::hangup()).and_then(|one| Ok((one, signal(SignalKind::hangup())?)));
-    let (one, other) = match hangups {
-        Ok(hangups) => hangups,
-        Err(error) => {
-            tracing::error!(%error, "SIGHUP cannot be watched: secrets and keys stay as they are");
-            return;
-        }
-    };
     let tokens = shell.access.tokens();
     let keys = async {
         let settings = ForeignSettings::of(&shell.config).ok().flatten();
         match (tokens.foreign(), settings.map(|settings| settings.source)) {
-            (Some(foreign), Some(Source::File(path))) => keep_file(foreign, &path, other).await,
+            (Some(foreign), Some(Source::File(path))) => keep_file(foreign, &path).await,
             (Some(foreign), Some(Source::Url(url))) => {
-                keep_url(foreign, &url, &shell.clock, other).await;
+                keep_url(foreign, &url, &shell.clock).await;
             }
             _ => {}
         }
     };
-    tokio::join!(keep_secrets(tokens, &shell.config.data, one), keys);
+    tokio::join!(keep_secrets(tokens, &shell.config.data), keys);
 }
 
-async fn keep_secrets(tokens: &Tokens, data: &Path, mut hangups: Signal) {
+async fn keep_secrets(tokens: &Tokens, data: &Path) {
+    let mut hangups = Hangups::watch();
     loop {
-        look(&mut hangups).await;
+        hangups.within(LOOK).await;
         match tokens.reread(data) {
             Ok(Reread::Same) => {}
             Ok(Reread::Changed) => tracing::info!("the secrets of tokens have been read anew"),
@@ -57,15 +49,8 @@ async fn keep_secrets(tokens: &Tokens, data: &Path, mut hangups: Signal) {
     }
 }
 
-/// Waits until it is time for a look at a file.
-async fn look(hangups: &mut Signal) {
-    tokio::select! {
-        () = tokio::time::sleep(LOOK) => {}
-        Some(()) = hangups.recv() => {}
-    }
-}
-
-async fn keep_file(foreign: &Foreign, path: &Path, mut hangups: Signal) {
+async fn keep_file(foreign: &Foreign, path: &Path) {
+    let mut hangups = Hangups::watch();
     let mut seen = None;
     loop {
         let stamp = Stamp::of(path).ok();
@@ -73,11 +58,12 @@ async fn keep_file(foreign: &Foreign, path: &Path, mut hangups: Signal) {
             seen = Some(stamp);
             take(foreign, jwks_source::read(path));
         }
-        look(&mut hangups).await;
+        hangups.within(LOOK).await;
     }
 }
 
-async fn keep_url(foreign: &Foreign, url: &KeysUrl, clock: &Arc<dyn Clock>, mut hangups: Signal) {
+async fn keep_url(foreign: &Foreign, url: &KeysUrl, clock: &Arc<dyn Clock>) {
+    let mut hangups = Hangups::watch();
     // The keys were fetched when the server started.
     let mut begun_us = clock.monotonic_us();
     let mut rest = if foreign.has_keys() { RENEW } else { LEAST };
@@ -90,7 +76,7 @@ async fn keep_url(foreign: &Foreign, url: &KeysUrl, clock: &Arc<dyn Clock>, mut 
                 rest = rest.min(LEAST);
                 continue;
             }
-            Some(()) = hangups.recv() => {}
+            () = hangups.next() => {}
         }
         begun_us = clock.monotonic_us();
         let (url, clock) = (url.clone(), Arc::clone(clock));

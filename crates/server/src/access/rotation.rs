@@ -1,8 +1,8 @@
 //! The secrets in use. They are rotated while tokens are verified: here, or by another process that
 //! replaces their file.
 
-use super::stamp::Stamp;
 use super::token_secret::{self, Secrets};
+use crate::stamp::Stamp;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -29,7 +29,7 @@ const GENERATION: usize = 16_384;
 
 /// An account by the first half of SHA-256 of what was given as its name, however long that was.
 type AccountKey = [u8; 16];
-/// As the limits of links have it: an IPv4 address, 64 bits of an IPv6 address, or all others together.
+/// As all limits have it: an IPv4 address, 64 bits of an IPv6 address, or all others together.
 type Client = Option<IpAddr>;
 
 /// Who failed how often.

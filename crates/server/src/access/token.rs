@@ -117,7 +117,6 @@ impl fmt::Debug for Issued {
 #[derive(Debug)]
 pub(crate) struct Tokens {
     secrets: InUse,
-    audience: Option<String>,
     foreign: Option<Foreign>,
 }
 
@@ -155,35 +154,20 @@ struct Written<'a> {
     nbf: Option<u64>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     jti: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    aud: Option<Audience>,
+    /// Whether it names an audience: ours name none. `null` is one too.
+    #[serde(default, skip_serializing, deserialize_with = "given")]
+    aud: bool,
     /// In µs since 1970 UTC. Ours: `iat` counts in seconds, which is too coarse to tell a token from
     /// before a password's change from one right after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<u64>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Audience {
-    One(String),
-    Any(Vec<String>),
-}
-
-impl Audience {
-    fn names(&self, wanted: &str) -> bool {
-        match self {
-            Audience::One(name) => name == wanted,
-            Audience::Any(names) => names.iter().any(|name| name == wanted),
-        }
-    }
-}
-
 impl Tokens {
-    /// Signs and verifies with these secrets. With an audience, tokens have to name it; without,
-    /// they must name none (RFC 7519, 4.1.3).
-    pub(crate) fn new(secrets: Secrets, audience: Option<String>) -> Tokens {
-        Tokens { secrets: InUse::of(secrets), audience, foreign: None }
+    /// Signs and verifies with these secrets. Tokens that name an audience are for somebody else
+    /// (RFC 7519, 4.1.3).
+    pub(crate) fn new(secrets: Secrets) -> Tokens {
+        Tokens { secrets: InUse::of(secrets), foreign: None }
     }
 
     /// The same, and accepts tokens of another issuer besides.
@@ -196,12 +180,8 @@ impl Tokens {
     ///
     /// # Errors
     /// As [`Secrets::open`].
-    pub(crate) fn open(
-        data: &Path,
-        audience: Option<String>,
-        foreign: Option<Foreign>,
-    ) -> io::Result<Tokens> {
-        Ok(Tokens { secrets: InUse::open(data)?, audience, foreign })
+    pub(crate) fn open(data: &Path, foreign: Option<Foreign>) -> io::Result<Tokens> {
+        Ok(Tokens { secrets: InUse::open(data)?, foreign })
     }
 
     /// The other issuer, if there is one.
@@ -272,7 +252,7 @@ impl Tokens {
             exp: iat + expires_in_s,
             nbf: None,
             jti: Some(id.as_str().into()),
-            aud: self.audience.clone().map(Audience::One),
+            aud: false,
             since: Some(since_us),
         };
         let json = serde_json::to_vec(&written)?;
@@ -327,41 +307,35 @@ impl Tokens {
             return Err(TokenFault::Form);
         }
         let written = serde_json::from_str(text(claims)?).map_err(|_| TokenFault::Claims)?;
-        self.check_claims(&written, now_us)
+        check_claims(&written, now_us)
     }
+}
 
-    fn check_claims(&self, written: &Written<'_>, now_us: u64) -> Result<Claims, TokenFault> {
-        let Written { sub, roles, iat, exp, nbf, jti, aud, since, .. } = written;
-        let for_us = match (&self.audience, aud) {
-            (None, None) => true,
-            (Some(wanted), Some(aud)) => aud.names(wanted),
-            (None, Some(_)) | (Some(_), None) => false,
-        };
-        if !for_us {
-            return Err(TokenFault::Audience);
-        }
-        let now_s = now_us / SECOND_US;
-        let sane = *exp <= MAX_TIME_S && iat < exp && exp - iat <= MAX_LIFE_S;
-        if !sane || roles.len() > MAX_GRANTS {
-            return Err(TokenFault::Claims);
-        }
-        if now_s >= exp + SKEW_S {
-            return Err(TokenFault::Expired);
-        }
-        if (*iat).max(nbf.unwrap_or(0)) > now_s + SKEW_S {
-            return Err(TokenFault::NotYet);
-        }
-        let grants = roles.iter().map(|role| Grant::parse(role)).collect::<Option<Vec<Grant>>>();
-        let id = jti.as_deref().map(TokenId::parse).transpose();
-        Ok(Claims {
-            account: AccountName::parse(sub).map_err(|_| TokenFault::Claims)?,
-            grants: Grants::new(grants.ok_or(TokenFault::Claims)?)
-                .map_err(|_| TokenFault::Claims)?,
-            id: id.map_err(|_| TokenFault::Claims)?,
-            since_us: since.unwrap_or(iat * SECOND_US),
-            expires_at_us: exp * SECOND_US,
-        })
+fn check_claims(written: &Written<'_>, now_us: u64) -> Result<Claims, TokenFault> {
+    let Written { sub, roles, iat, exp, nbf, jti, aud, since, .. } = written;
+    if *aud {
+        return Err(TokenFault::Audience);
     }
+    let now_s = now_us / SECOND_US;
+    let sane = *exp <= MAX_TIME_S && iat < exp && exp - iat <= MAX_LIFE_S;
+    if !sane || roles.len() > MAX_GRANTS {
+        return Err(TokenFault::Claims);
+    }
+    if now_s >= exp + SKEW_S {
+        return Err(TokenFault::Expired);
+    }
+    if (*iat).max(nbf.unwrap_or(0)) > now_s + SKEW_S {
+        return Err(TokenFault::NotYet);
+    }
+    let grants = roles.iter().map(|role| Grant::parse(role)).collect::<Option<Vec<Grant>>>();
+    let id = jti.as_deref().map(TokenId::parse).transpose();
+    Ok(Claims {
+        account: AccountName::parse(sub).map_err(|_| TokenFault::Claims)?,
+        grants: Grants::new(grants.ok_or(TokenFault::Claims)?).map_err(|_| TokenFault::Claims)?,
+        id: id.map_err(|_| TokenFault::Claims)?,
+        since_us: since.unwrap_or(iat * SECOND_US),
+        expires_at_us: exp * SECOND_US,
+    })
 }
 
 /// The three parts between two dots.

@@ -6,7 +6,7 @@
 //! 64 hexadecimal digits, a line, if there is a second: verifies only
 //! ```
 
-use crate::random;
+use crate::{hex, random};
 use ring::hmac;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -153,19 +153,8 @@ fn read(data: &Path) -> io::Result<Vec<Secret>> {
         |error| if error.kind() == io::ErrorKind::InvalidData { malformed() } else { error },
     )?;
     let lines = text.strip_suffix('\n').ok_or_else(malformed)?;
-    let secrets: Option<Vec<Secret>> = lines.split('\n').map(from_hex).collect();
+    let secrets: Option<Vec<Secret>> = lines.split('\n').map(hex::read_key).collect();
     secrets.filter(|secrets| secrets.len() <= 2).ok_or_else(malformed)
-}
-
-fn from_hex(digits: &str) -> Option<Secret> {
-    let mut secret = Zeroizing::new([0; 32]);
-    if digits.len() != 64 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (at, byte) in secret.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
-    }
-    Some(secret)
 }
 
 /// Replaces the file as a whole and for good: a token signed with a secret that a crash takes
@@ -173,11 +162,7 @@ fn from_hex(digits: &str) -> Option<Secret> {
 fn replace(data: &Path, secrets: &[Secret]) -> io::Result<()> {
     let mut text = Zeroizing::new(String::with_capacity(MAX_FILE_BYTES as usize));
     for secret in secrets {
-        for byte in secret.iter() {
-            let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
-            text.push(digit(byte >> 4));
-            text.push(digit(byte & 15));
-        }
+        hex::push(&mut text, &**secret);
         text.push('\n');
     }
     let new = data.join(NEW_FILE);

@@ -9,7 +9,7 @@ const NOW_US: u64 = NOW_S * SECOND_US + 123_456;
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 
 fn tokens() -> Tokens {
-    Tokens::new(Secrets::known(SECRET, None), None)
+    Tokens::new(Secrets::known(SECRET, None))
 }
 
 fn ann() -> AccountName {
@@ -92,7 +92,7 @@ fn the_signature_is_that_of_the_standard() {
     let key =
         "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow";
     let key = URL_SAFE_NO_PAD.decode(key).unwrap();
-    let tokens = Tokens::new(Secrets::known(&key, None), None);
+    let tokens = Tokens::new(Secrets::known(&key, None));
     let token = "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.\
                  eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.\
                  dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
@@ -138,11 +138,11 @@ fn the_algorithm_is_not_the_tokens_to_choose() {
 #[test]
 fn other_secrets_sign_nothing_here() {
     for secret in [&b"another secret"[..], b"", &SECRET[..31]] {
-        let forged = issue(&Tokens::new(Secrets::known(secret, None), None));
+        let forged = issue(&Tokens::new(Secrets::known(secret, None)));
         assert_eq!(fault(&forged), TokenFault::Signature);
     }
-    let old = Tokens::new(Secrets::known(b"old", None), None);
-    let rotated = Tokens::new(Secrets::known(SECRET, Some(b"old")), None);
+    let old = Tokens::new(Secrets::known(b"old", None));
+    let rotated = Tokens::new(Secrets::known(SECRET, Some(b"old")));
     assert!(rotated.verify(issue(&old).as_bytes(), NOW_US).is_ok());
     assert!(rotated.verify(issue(&tokens()).as_bytes(), NOW_US).is_ok());
     let fresh = issue(&rotated);
@@ -170,22 +170,11 @@ fn a_token_has_its_time() {
 }
 
 #[test]
-fn a_token_is_for_somebody() {
-    let of = |audience: &str| Tokens::new(Secrets::known(SECRET, None), Some(audience.to_owned()));
-    let token = issue(&of("here"));
-    assert!(of("here").verify(token.as_bytes(), NOW_US).is_ok());
-    assert_eq!(of("there").verify(token.as_bytes(), NOW_US), Err(TokenFault::Audience));
-    assert_eq!(fault(&token), TokenFault::Audience, "an audience that nobody asked for");
-    let none = issue(&tokens());
-    assert_eq!(of("here").verify(none.as_bytes(), NOW_US), Err(TokenFault::Audience));
-    let many = signed(HEADER, &claims(r#","aud":["there","here"]"#));
-    assert!(of("here").verify(many.as_bytes(), NOW_US).is_ok());
-    for aud in [r#","aud":[]"#, r#","aud":"HERE""#, r#","aud":"""#, r#","aud":null"#] {
-        let token = signed(HEADER, &claims(aud));
-        assert_eq!(of("here").verify(token.as_bytes(), NOW_US), Err(TokenFault::Audience), "{aud}");
+fn a_token_that_names_an_audience_is_for_somebody_else() {
+    for aud in [r#""here""#, r#"["here"]"#, "[]", "null", "7"] {
+        let token = signed(HEADER, &claims(&format!(r#","aud":{aud}"#)));
+        assert_eq!(fault(&token), TokenFault::Audience, "{aud}");
     }
-    let odd = signed(HEADER, &claims(r#","aud":7"#));
-    assert_eq!(of("here").verify(odd.as_bytes(), NOW_US), Err(TokenFault::Claims));
 }
 
 #[test]

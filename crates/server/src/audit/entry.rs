@@ -90,18 +90,18 @@ impl Done<'_> {
         }
     }
 
-    /// How he showed who he is, and with which key.
-    fn by(&self) -> (&'static str, Option<&str>) {
-        if matches!(self.caller, Some(Caller::LoggedIn(_))) {
-            return ("password", None);
+    /// How he showed who he is.
+    fn by(&self) -> &By {
+        match self.caller {
+            Some(Caller::LoggedIn(_)) => &By::Password,
+            _ => self.who().method(),
         }
-        match self.who().method() {
-            By::None => ("none", None),
-            By::Open => ("open", None),
-            By::Token(_) => ("token", None),
-            By::Foreign => ("foreign-token", None),
-            By::Key(id) => ("key", Some(id.as_str())),
-            By::Password => ("password", None),
+    }
+
+    fn key(&self) -> Option<&str> {
+        match self.by() {
+            By::Key(id) => Some(id.as_str()),
+            _ => None,
         }
     }
 
@@ -112,7 +112,7 @@ impl Done<'_> {
             ("account", self.account()),
             ("subject", self.subject()),
             ("claimed", self.claimed()),
-            ("key", self.by().1),
+            ("key", self.key()),
             ("log", self.log()),
             ("client", client.as_deref()),
         ];
@@ -122,15 +122,14 @@ impl Done<'_> {
 
     /// What can be read, as JSON.
     pub(super) fn data(&self) -> Vec<u8> {
-        let (by, key) = self.by();
         let client = self.client.map(|client| client.to_string());
         let route = TABLE.get(self.route).map(|route| route.path);
         let texts = [
             ("account", self.account()),
             ("subject", self.subject()),
             ("claimed", self.claimed()),
-            ("by", Some(by)),
-            ("key", key),
+            ("by", Some(self.by().as_str())),
+            ("key", self.key()),
             ("method", Some(self.method)),
             ("route", route),
             ("path", Some(beginning(self.path))),

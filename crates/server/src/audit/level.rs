@@ -40,7 +40,6 @@ impl Concern {
     /// Of a route.
     pub(super) fn of(route: &Route) -> Concern {
         let reads = route.method == "GET";
-        let under = |prefix: &str| route.path.starts_with(prefix);
         match route.needs {
             Needs::Public if reads => Concern::Never,
             Needs::Public => Concern::Login,
@@ -48,9 +47,6 @@ impl Concern {
             // Figures are scraped four times a minute.
             Needs::Role(Role::Operator) if !reads => Concern::Change,
             Needs::Account if !reads => Concern::Change,
-            _ if !reads && (under("/auth/") || under("/v1/accounts") || under("/v1/keys")) => {
-                Concern::Change
-            }
             Needs::Role(Role::Writer) => Concern::Write,
             Needs::Role(Role::Reader | Role::Operator) | Needs::Account => Concern::Read,
         }

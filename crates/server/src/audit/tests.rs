@@ -88,7 +88,7 @@ fn what_was_done_can_be_asked_for_and_read() {
     assert_eq!(kept[1].1, ["account:ann", "client:192.0.2.7"]);
     assert_eq!((&kept[1].2["account"], &kept[1].2["by"]), (&"ann".into(), &"password".into()));
     assert_eq!(kept[2].1, ["claimed:ann", "client:192.0.2.7"]);
-    assert_eq!((kept[2].2.get("account"), &kept[2].2["by"]), (None, &"none".into()));
+    assert_eq!((kept[2].2.get("account"), &kept[2].2["by"]), (None, &"nothing".into()));
     assert_eq!(kept[3].1, ["client:192.0.2.7"]);
     shell.node.close();
 }

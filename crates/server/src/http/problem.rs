@@ -188,6 +188,37 @@ impl Problem {
         }
     }
 
+    /// Appends a whole answer over HTTP/1.1, for where no other stack writes one. `connection` is the
+    /// value of its header: `keep-alive` or `close`.
+    pub(crate) fn push_answer(&self, out: &mut Vec<u8>, connection: &str) {
+        let document = self.to_json();
+        let status = self.kind.status;
+        out.extend_from_slice(b"HTTP/1.1 ");
+        push_u64(out, status.into());
+        out.push(b' ');
+        let reason = hyper::StatusCode::from_u16(status).ok().and_then(|s| s.canonical_reason());
+        out.extend_from_slice(reason.unwrap_or_default().as_bytes());
+        out.extend_from_slice(b"\r\nContent-Type: application/problem+json\r\nContent-Length: ");
+        push_u64(out, document.len() as u64);
+        out.extend_from_slice(b"\r\nConnection: ");
+        out.extend_from_slice(connection.as_bytes());
+        out.extend_from_slice(b"\r\n");
+        if let Some(seconds) = self.retry_after_s() {
+            out.extend_from_slice(b"Retry-After: ");
+            push_u64(out, seconds.into());
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(&document);
+    }
+
+    /// The answer to whatever would be asked over a connection that is not served.
+    pub(crate) fn last_words(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(512);
+        self.push_answer(&mut out, "close");
+        out
+    }
+
     /// The `application/problem+json` document.
     pub(crate) fn to_json(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);

@@ -1,7 +1,7 @@
 //! The words of the API as JSON: events, queries, conditions and appends are read
 //! here and nowhere else, events are written here and nowhere else.
 
-use super::json::{Cursor, Fault, FaultKind, push_string, push_u64};
+use super::json::{Cursor, Fault, FaultKind, push_list, push_string, push_u64};
 use super::problem::fault_of;
 use crate::clock::push_rfc3339;
 use base64::Engine as _;
@@ -407,28 +407,16 @@ pub(crate) fn push_event(out: &mut Vec<u8>, event: &RecordView<'_>) {
 
 /// Appends `,"tags":[…]`.
 pub(crate) fn push_tags<'a>(out: &mut Vec<u8>, tags: impl Iterator<Item = &'a str>) {
-    out.extend_from_slice(b",\"tags\":[");
-    for (i, tag) in tags.enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        push_string(out, tag);
-    }
-    out.push(b']');
+    out.extend_from_slice(b",\"tags\":");
+    push_list(out, tags, push_string);
 }
 
 /// Appends a query as `{"items":[…]}`.
 pub(crate) fn push_query(out: &mut Vec<u8>, query: &Query) {
     let push_texts = |out: &mut Vec<u8>, name: &str, texts: &[String]| {
         push_string(out, name);
-        out.extend_from_slice(b":[");
-        for (i, text) in texts.iter().enumerate() {
-            if i > 0 {
-                out.push(b',');
-            }
-            push_string(out, text);
-        }
-        out.push(b']');
+        out.push(b':');
+        push_list(out, texts, |out, text| push_string(out, text));
     };
     out.extend_from_slice(b"{\"items\":[");
     for (i, item) in query.items.iter().enumerate() {

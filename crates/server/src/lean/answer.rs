@@ -1,7 +1,6 @@
 //! The bytes of answers.
 
 use super::head::After;
-use crate::http::json::push_u64;
 use crate::http::problem::Problem;
 use crate::links::REDIRECT_CACHING;
 
@@ -77,24 +76,11 @@ impl FoundEnds {
 
 /// Appends a problem as an answer.
 pub(crate) fn push_problem(out: &mut Vec<u8>, problem: &Problem, after: After) {
-    let document = problem.to_json();
-    let status = problem.kind.status;
-    out.extend_from_slice(b"HTTP/1.1 ");
-    push_u64(out, status.into());
-    out.push(b' ');
-    let reason = hyper::StatusCode::from_u16(status).ok().and_then(|s| s.canonical_reason());
-    out.extend_from_slice(reason.unwrap_or_default().as_bytes());
-    out.extend_from_slice(b"\r\nContent-Type: application/problem+json\r\nContent-Length: ");
-    push_u64(out, document.len() as u64);
-    out.extend_from_slice(match after {
-        After::Keep => b"\r\nConnection: keep-alive\r\n",
-        After::Close => b"\r\nConnection: close\r\n",
-    });
-    if let Some(seconds) = problem.retry_after_s() {
-        out.extend_from_slice(b"Retry-After: ");
-        push_u64(out, seconds.into());
-        out.extend_from_slice(b"\r\n");
-    }
-    out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(&document);
+    problem.push_answer(
+        out,
+        match after {
+            After::Keep => "keep-alive",
+            After::Close => "close",
+        },
+    );
 }

@@ -1,7 +1,7 @@
 //! Connections: how many there are in all and from an address.
 
 use super::{Held, Limits, Refused};
-use crate::http::problem::{self, Problem};
+use crate::http::problem;
 use crate::stats::OpenConnection;
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -38,7 +38,7 @@ impl Limits {
                     let most = connections.most();
                     let detail = format!("this address has {most} connections, the most at a time");
                     let problem = problem::TOO_MANY_CONNECTIONS.because(detail);
-                    return Err(last_words(&problem.limit(most.into())));
+                    return Err(problem.limit(most.into()).last_words());
                 }
             },
         };
@@ -48,24 +48,8 @@ impl Limits {
                 let most = self.most_connections;
                 let detail = format!("there are {most} connections, the most at a time");
                 let problem = problem::TOO_MANY_CONNECTIONS.because(detail);
-                Err(last_words(&problem.limit(most as u64)))
+                Err(problem.limit(most as u64).last_words())
             }
         }
     }
-}
-
-/// An answer to whatever would be asked, as short as it can be.
-fn last_words(problem: &Problem) -> Vec<u8> {
-    let document = problem.to_json();
-    let head = format!(
-        "HTTP/1.1 503 Service Unavailable\r\n\
-         Retry-After: {}\r\n\
-         Content-Type: application/problem+json\r\n\
-         Content-Length: {}\r\n\
-         Connection: close\r\n\
-         \r\n",
-        problem.retry_after_s().unwrap_or(1),
-        document.len()
-    );
-    [head.into_bytes(), document].concat()
 }

@@ -7,7 +7,7 @@
 //! A click finds the day's key in memory and never touches the disk; [`turn_daily`] looks
 //! after the file, also while nobody visits.
 
-use crate::random;
+use crate::{hex, random};
 use sha2::{Digest, Sha256};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -59,7 +59,7 @@ impl VisitorKey {
         }
         let mut name = [0; 16];
         for (digits, byte) in name.chunks_exact_mut(2).zip(hash.finalize()) {
-            digits.copy_from_slice(&[hex_digit(byte >> 4), hex_digit(byte & 15)]);
+            digits.copy_from_slice(&hex::of_byte(byte));
         }
         name
     }
@@ -75,10 +75,6 @@ impl VisitorKey {
         let secret = hash.chain_update(day.to_le_bytes()).finalize().into();
         VisitorKey { day, generation: self.generation.wrapping_add(1), secret }
     }
-}
-
-fn hex_digit(value: u8) -> u8 {
-    b"0123456789abcdef"[usize::from(value & 15)]
 }
 
 /// The keys of visitors: one a day.
@@ -178,14 +174,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A line: the day as a number, and the secret in hexadecimal digits.
 fn read(bytes: &[u8]) -> Option<VisitorKey> {
     let (day, digits) = std::str::from_utf8(bytes).ok()?.strip_suffix('\n')?.split_once(' ')?;
-    if digits.len() != 64 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut secret = [0; 32];
-    for (at, byte) in secret.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
-    }
-    Some(VisitorKey { day: day.parse().ok()?, generation: 0, secret })
+    let secret = hex::read_key(digits)?;
+    Some(VisitorKey { day: day.parse().ok()?, generation: 0, secret: *secret })
 }
 
 /// Where a key is written before it takes the file's place.
@@ -199,10 +189,11 @@ fn replacement(path: &Path) -> PathBuf {
 fn replace(path: &Path, key: &VisitorKey) -> io::Result<()> {
     let new = replacement(path);
     remove(&new)?;
-    let digits = key.secret.iter().flat_map(|byte| [hex_digit(byte >> 4), hex_digit(byte & 15)]);
-    let digits: String = digits.map(char::from).collect();
+    let mut line = format!("{} ", key.day);
+    hex::push(&mut line, &key.secret);
+    line.push('\n');
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    file.write_all(format!("{} {digits}\n", key.day).as_bytes())?;
+    file.write_all(line.as_bytes())?;
     drop(file);
     if let Err(error) = scrub(path) {
         tracing::warn!(%error, "the old key of visitors was unlinked, but not overwritten");

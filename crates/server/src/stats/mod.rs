@@ -205,7 +205,7 @@ impl Stats {
             gauge("wellspring_subscribers", "Live subscriptions.", &self.subscribers),
             gauge(
                 "wellspring_body_bytes",
-                "Memory held by bodies being received.",
+                "Memory held by bodies being received, answers being sent and requests over HTTP/2.",
                 &self.body_bytes,
             ),
             self.refusals.family(),

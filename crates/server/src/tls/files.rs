@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::pem;
+use crate::stamp::Stamp;
 use clap::ValueEnum;
 use rustls::ServerConfig;
 use rustls::crypto::ring::Ticketer;
@@ -9,7 +10,6 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::SingleCertAndKey;
 use serde::{Deserialize, Serialize};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,10 +34,6 @@ pub(crate) struct Files {
     /// Whose certificates clients show.
     clients: Option<(PathBuf, ClientAuth)>,
 }
-
-/// What tells one state of a file from another, without reading it: device, number, length and
-/// time of modification. `None`: it cannot be looked at.
-pub(super) type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
 /// What was made of the files.
 pub(super) struct Loaded {
@@ -81,17 +77,13 @@ impl Files {
         Ok(Some(Files { certificate, key, clients }))
     }
 
-    /// The state of each.
-    pub(super) fn stamps(&self) -> Vec<Stamp> {
-        let stamp = |path: &Path| {
-            let found = std::fs::metadata(path).ok()?;
-            Some((found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec()))
-        };
+    /// The state of each; `None`: it cannot be looked at.
+    pub(super) fn stamps(&self) -> Vec<Option<Stamp>> {
         let clients = self.clients.as_ref().map(|(path, _)| path);
         [Some(&self.certificate), Some(&self.key), clients]
             .into_iter()
             .flatten()
-            .map(|p| stamp(p))
+            .map(|path| Stamp::of(path).ok())
             .collect()
     }
 

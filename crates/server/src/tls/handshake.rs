@@ -78,15 +78,9 @@ async fn attempt(tls: &Tls, mut stream: TcpStream) -> Result<TlsStream<TcpStream
 
 /// What a client that does not speak TLS is told, whatever it asked for.
 fn speak_tls() -> Vec<u8> {
-    let problem =
-        problem::TLS_REQUIRED.because("this port speaks TLS: say https:// instead of http://");
-    let body = problem.to_json();
-    let head = format!(
-        "HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    [head.into_bytes(), body].concat()
+    problem::TLS_REQUIRED
+        .because("this port speaks TLS: say https:// instead of http://")
+        .last_words()
 }
 
 /// Ends a connection so that what was written last arrives: one that is closed with something

@@ -14,8 +14,8 @@ pub(crate) use handshake::shake_hands;
 pub(crate) use reload::keep_current;
 
 use crate::config::Config;
+use crate::stamp::Stamp;
 use crate::stats::family::Family;
-use files::Stamp;
 use rustls::ServerConfig;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -32,7 +32,7 @@ pub(crate) struct Tls {
 /// What is known of the files.
 struct Seen {
     /// Their state when they were read last, well or not.
-    stamps: Vec<Stamp>,
+    stamps: Vec<Option<Stamp>>,
     /// End of the certificate in use, in s since 1970 UTC.
     expires_s: Option<u64>,
     /// When it was last said when that is.

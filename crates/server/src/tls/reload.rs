@@ -3,10 +3,10 @@
 use super::Tls;
 use super::expiry::Outlook;
 use crate::clock::push_rfc3339;
+use crate::hangup::{Hangups, Woken};
 use crate::http::Shell;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Time between two looks at the files.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
@@ -18,40 +18,28 @@ pub(crate) async fn keep_current(shell: Arc<Shell>) {
     if shell.tls.is_none() {
         return;
     }
-    let mut hangup = signal(SignalKind::hangup()).ok();
-    let mut asked = true;
+    let mut hangups = Hangups::watch();
+    let mut woken = Woken::Asked;
     loop {
         let shell = Arc::clone(&shell);
         // A folder on a network may take its time; signals must not wait for it.
         let looked = tokio::task::spawn_blocking(move || {
             let now_s = shell.clock.wall_us() / 1_000_000;
             if let Some(tls) = &shell.tls {
-                tls.look(now_s, asked);
+                tls.look(now_s, woken);
             }
         });
         if looked.await.is_err() {
             tracing::error!("looking at the files of TLS failed");
         }
-        asked = tokio::select! {
-            () = tokio::time::sleep(LOOK_EVERY) => false,
-            () = hung_up(&mut hangup) => true,
-        };
+        woken = hangups.within(LOOK_EVERY).await;
     }
-}
-
-async fn hung_up(hangup: &mut Option<Signal>) {
-    if let Some(hangup) = hangup
-        && hangup.recv().await.is_some()
-    {
-        return;
-    }
-    std::future::pending().await
 }
 
 impl Tls {
     /// Takes the files if they have changed, and says so; else warns once a day of a certificate
-    /// that is about to expire. `asked`: says what is served in any case.
-    fn look(&self, now_s: u64, asked: bool) {
+    /// that is about to expire. Who asks is told what is served in any case.
+    fn look(&self, now_s: u64, woken: Woken) {
         let stamps = self.files.stamps();
         let mut seen = self.lock();
         let changed = seen.stamps != stamps;
@@ -75,7 +63,7 @@ impl Tls {
         let outlook = seen.expires_s.map(|expires_s| Outlook::of(expires_s, now_s));
         let ends = matches!(outlook, Some(Outlook::Soon | Outlook::Past));
         let due = now_s >= seen.reminded_s.saturating_add(REMIND_EVERY_S);
-        if !(changed || asked || due && ends) {
+        if !(changed || woken == Woken::Asked || due && ends) {
             return;
         }
         seen.reminded_s = now_s;
@@ -106,6 +94,8 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::pem::tests::{Authority, written as write};
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
 
     fn tls(certificate: &Path, key: &Path) -> Arc<Tls> {
@@ -122,24 +112,42 @@ mod tests {
         let tls = tls(&certificate, &key);
         let first = tls.current();
         assert_eq!(tls.expires_s(), Some(2_524_608_000));
-        tls.look(0, true);
+        tls.look(0, Woken::Asked);
         assert!(Arc::ptr_eq(&first, &tls.current()), "the same files are not read again");
         write(dir.path(), "a.pem", "broken", 0o644);
-        tls.look(1, false);
+        tls.look(1, Woken::Due);
         assert!(Arc::ptr_eq(&first, &tls.current()));
         // The certificate of a new pair alone, and then its key.
         let (new, new_key) = authority.issue(dir.path(), "b", 2060);
         std::fs::rename(new, &certificate).unwrap();
-        tls.look(2, false);
+        tls.look(2, Woken::Due);
         assert!(Arc::ptr_eq(&first, &tls.current()));
         std::fs::rename(new_key, &key).unwrap();
-        tls.look(3, false);
+        tls.look(3, Woken::Due);
         assert!(!Arc::ptr_eq(&first, &tls.current()));
         assert_eq!(tls.expires_s(), Some(2_840_140_800));
         std::fs::remove_file(&key).unwrap();
         let second = tls.current();
-        tls.look(4, true);
+        tls.look(4, Woken::Asked);
         assert!(Arc::ptr_eq(&second, &tls.current()));
+    }
+
+    #[test]
+    fn a_key_that_was_open_to_others_is_taken_once_it_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let authority = Authority::new();
+        let (certificate, key) = authority.issue(dir.path(), "a", 2050);
+        let tls = tls(&certificate, &key);
+        let (new, new_key) = authority.issue(dir.path(), "b", 2060);
+        let mode = |mode| std::fs::set_permissions(&key, Permissions::from_mode(mode)).unwrap();
+        std::fs::rename(new_key, &key).unwrap();
+        mode(0o644);
+        std::fs::rename(new, &certificate).unwrap();
+        tls.look(1, Woken::Due);
+        assert_eq!(tls.expires_s(), Some(2_524_608_000), "open to others");
+        mode(0o600);
+        tls.look(2, Woken::Due);
+        assert_eq!(tls.expires_s(), Some(2_840_140_800));
     }
 
     #[test]
@@ -149,7 +157,7 @@ mod tests {
         let tls = tls(&certificate, &key);
         let end_s = tls.expires_s().unwrap();
         let reminded_s = |now_s: u64| {
-            tls.look(now_s, false);
+            tls.look(now_s, Woken::Due);
             tls.lock().reminded_s
         };
         let day = REMIND_EVERY_S;

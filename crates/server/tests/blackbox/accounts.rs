@@ -9,7 +9,7 @@ fn without_accounts_everybody_is_an_admin_and_the_first_ends_that() {
     let server = Server::start();
     let mut client = server.client();
     let me = client.get("/auth/me").unwrap().expect(200);
-    let open = json!({"account": null, "roles": ["admin"], "by": "nothing", "until": null, "accounts": false});
+    let open = json!({"account": null, "roles": ["admin"], "by": "open", "until": null, "accounts": false});
     assert_eq!(me, open);
     let no_accounts = [
         ("POST", "/auth/token", json!({"username": "a", "password": "b"})),

@@ -44,7 +44,8 @@ impl Closed {
     /// The events of the audit with this tag (empty: all), once there are so many.
     fn audited(&self, tag: &str, count: usize) -> Vec<Value> {
         let tag = if tag.is_empty() { String::new() } else { format!("&tag={tag}") };
-        let types = "type=Accessed&type=AccessRefused&type=AccessRefusedOften";
+        let types =
+            "type=Accessed&type=AccessRefused&type=AccessRefusedOften&type=AccessFailedOften";
         let line = format!("GET /v1/logs/system/events?{types}{tag}&limit=1000");
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
@@ -107,9 +108,9 @@ fn changes_logins_and_refusals_are_kept_with_who_it_was() {
             "Accessed admin by token: PUT /v1/logs/orders 201",
             "Accessed admin by token: POST /v1/keys 201",
             "AccessRefused admin by key: PUT /v1/logs/more 403",
-            "AccessRefused - by none: GET /v1/head 401",
-            "AccessRefused - by none: POST /auth/token 401",
-            "AccessRefused - by none: POST /auth/token 401",
+            "AccessRefused - by nothing: GET /v1/head 401",
+            "AccessRefused - by nothing: POST /auth/token 401",
+            "AccessRefused - by nothing: POST /auth/token 401",
         ]
     );
     let refused = &events[3];

@@ -19,6 +19,10 @@ impl Closed {
         Closed::of(Server::start())
     }
 
+    pub fn start_with(flags: &[&str]) -> Closed {
+        Closed::of(Server::start_with(flags))
+    }
+
     pub fn start_in(dir: &Path) -> Closed {
         Closed::of(Server::start_in(dir, &[]))
     }

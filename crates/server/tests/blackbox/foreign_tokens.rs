@@ -2,6 +2,7 @@
 //! keys and secrets change under a running server.
 
 use crate::client::{Answer, Client};
+use crate::closed::ask;
 use crate::issuer::{
     self, by_ed, by_ed_under, by_hmac, by_rsa, claims, ed_jwk, jwks, rsa_jwk, unsigned,
 };
@@ -21,10 +22,7 @@ use std::time::{Duration, Instant};
 
 fn call(client: &mut Client, line: &str, token: &str, body: &Value) -> Answer {
     let (method, path) = line.split_once(' ').unwrap();
-    let authorization = format!("Bearer {token}");
-    let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    client.call(method, path, &headers, body.as_bytes()).unwrap()
+    ask(client, token, method, path, body)
 }
 
 fn head(client: &mut Client, token: &str) -> Answer {

@@ -1,8 +1,9 @@
 //! The events of access, as they are written and read. What makes no sense is no fact.
 
 use super::{AccountName, Grant, Grants, KeyId, Label, PasswordHash, SecretDigest, TokenId};
+use crate::view::{event, json};
 use serde::{Deserialize, Serialize};
-use wellspring_types::{DataKind, Event};
+use wellspring_types::Event;
 
 /// An account came to be.
 pub const ACCOUNT_ADDED: &str = "AccountAdded";
@@ -195,19 +196,8 @@ impl Fact {
                 (TOKENS_REVOKED, account(name), json(&data))
             }
         };
-        Event {
-            event_type: event_type.to_owned(),
-            tags,
-            data,
-            kind: DataKind::Json,
-            id: None,
-            metadata: Vec::new(),
-        }
+        event(event_type, tags, data)
     }
-}
-
-fn json(data: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(data).expect("texts and numbers are always JSON")
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 //! may append any of these; what makes no sense is no fact.
 
 use super::Code;
+use crate::view::{event, json};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
-use wellspring_types::{DataKind, Event};
+use wellspring_types::Event;
 
 /// The first event: chooses the order of automatic codes.
 pub const OPENED: &str = "LinksOpened";
@@ -148,19 +149,8 @@ impl<'a> Fact<'a> {
                 (CLICKED, vec![format!("{CLICKED_TAG}{code}")], json(clicked))
             }
         };
-        Event {
-            event_type: event_type.to_owned(),
-            tags,
-            data,
-            kind: DataKind::Json,
-            id: None,
-            metadata: Vec::new(),
-        }
+        event(event_type, tags, data)
     }
-}
-
-fn json(data: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(data).expect("texts and numbers are always JSON")
 }
 
 /// A click exactly as [`Fact::to_event`] writes it, without escapes, read without a copy. Nearly all

@@ -12,8 +12,10 @@
 //! position N is a function of events 1…N alone.
 
 mod chunked;
+mod written;
 
 pub use chunked::Chunked;
+pub(crate) use written::{event, json};
 
 use std::fmt;
 use std::io;

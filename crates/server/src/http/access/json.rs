@@ -1,7 +1,7 @@
 //! Accounts and keys as JSON. Nothing that is kept of a secret is in it.
 
 use crate::clock::push_rfc3339;
-use crate::http::json::push_string;
+use crate::http::json::{push_list, push_string};
 use wellspring_views::access::{Account, Grant, Grants, Key};
 
 /// Appends `{"name","roles","enabled","has_password","added_at"}`.
@@ -59,32 +59,20 @@ pub(crate) fn push_page<T>(
     name: &str,
     items: &[T],
     next: Option<&str>,
-    mut push: impl FnMut(&mut Vec<u8>, &T),
+    push: impl FnMut(&mut Vec<u8>, &T),
 ) {
     out.push(b'{');
     push_string(out, name);
-    out.extend_from_slice(b":[");
-    for (i, item) in items.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        push(out, item);
-    }
-    out.extend_from_slice(b"],\"next\":");
+    out.push(b':');
+    push_list(out, items, push);
+    out.extend_from_slice(b",\"next\":");
     push_optional(out, next);
     out.push(b'}');
 }
 
 /// Appends roles as texts: `["reader","writer:orders"]`.
 pub(super) fn push_roles<'a>(out: &mut Vec<u8>, grants: impl Iterator<Item = &'a Grant>) {
-    out.push(b'[');
-    for (i, grant) in grants.enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        push_string(out, &grant.to_string());
-    }
-    out.push(b']');
+    push_list(out, grants, |out, grant| push_string(out, &grant.to_string()));
 }
 
 /// Roles as OAuth writes a scope: `reader writer:orders`.

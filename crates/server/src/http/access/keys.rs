@@ -2,7 +2,7 @@
 
 use super::accounts::PAGE;
 use super::body::End;
-use super::{body, body_of, execute, is_admin, json, manager, optional_body_of, refusal};
+use super::{body, body_of, execute, is_admin, json, optional_body_of, own_account, refusal};
 use crate::access::{Principal, api_key};
 use crate::http::json::Fault;
 use crate::http::params::{Params, negotiate, page_limit};
@@ -18,7 +18,7 @@ pub(crate) const NO_LABEL: &str = "no label";
 pub(crate) async fn list_keys(shell: Arc<Shell>, request: Request) -> Answer {
     let params = Params::of(&request, &["account", "revoked", "limit", "after"])?;
     negotiate(&request, &[JSON])?;
-    let own = manager(&request.principal)?;
+    let own = own_account(&request.principal)?;
     let account = match (params.one("account")?, is_admin(&request.principal)) {
         (Some(account), true) => Some(account),
         (None, true) => None,
@@ -63,7 +63,7 @@ pub(crate) async fn get_key(shell: Arc<Shell>, request: Request) -> Answer {
 pub(crate) async fn add_key(shell: Arc<Shell>, mut request: Request) -> Answer {
     Params::of(&request, &[])?;
     negotiate(&request, &[JSON])?;
-    let own = manager(&request.principal)?.cloned();
+    let own = own_account(&request.principal)?.cloned();
     let bytes = body_of(&mut request).await?;
     let faulty = |fault: Box<Fault>| of_fault(&fault, &bytes);
     let body::NewKey { label, grant, end, account } = body::read_key(&bytes).map_err(faulty)?;
@@ -167,7 +167,7 @@ fn may_give(principal: &Principal, grant: &Grant) -> Result<(), Box<Problem>> {
 
 /// The key that the path names, if it is one's own or one is an admin; to others it is not there.
 fn key_of(shell: &Shell, request: &Request) -> Result<Arc<Key>, Box<Problem>> {
-    let own = manager(&request.principal)?;
+    let own = own_account(&request.principal)?;
     let state = shell.access.state();
     let key = KeyId::parse(&request.param).ok().and_then(|id| state.key(id.as_str()).cloned());
     let visible = |key: &Arc<Key>| Some(key.owner()) == own || is_admin(&request.principal);

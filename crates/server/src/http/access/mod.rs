@@ -83,7 +83,7 @@ fn no_accounts(what: &str) -> Box<Problem> {
 /// The account of somebody who may change his password and his keys; `None`: he has none, as another
 /// issuer says who he is. Who finds a key must not be able to make others of it, nor to lock its
 /// owner out.
-fn manager(principal: &Principal) -> Result<Option<&AccountName>, Box<Problem>> {
+fn own_account(principal: &Principal) -> Result<Option<&AccountName>, Box<Problem>> {
     match principal.method() {
         Method::Key(_) if !is_admin(principal) => Err(problem::FORBIDDEN.because(
             "an API key manages neither keys nor passwords nor accounts, unless it is one of an admin \

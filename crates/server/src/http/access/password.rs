@@ -1,7 +1,7 @@
 //! `PUT /v1/accounts/{name}/password`: one's own with the one there is, anybody's by an admin.
 
 use super::accounts::name_of;
-use super::{body, body_of, execute, is_admin, manager};
+use super::{body, body_of, execute, is_admin, own_account};
 use crate::access::password::{self as rules, Busy};
 use crate::http::params::{Params, negotiate};
 use crate::http::problem::{self, Problem, of_fault};
@@ -18,7 +18,7 @@ pub(crate) async fn set_password(shell: Arc<Shell>, mut request: Request) -> Ans
     let bytes = body_of(&mut request).await?;
     let body::NewPassword { password, current } =
         body::read_password(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
-    let own = manager(&request.principal)? == Some(&name);
+    let own = own_account(&request.principal)? == Some(&name);
     if !own && !is_admin(&request.principal) {
         let detail =
             "one's own password can be set, and an admin of everything sets that of others";

@@ -14,13 +14,6 @@ pub(crate) async fn me(shell: Arc<Shell>, request: Request) -> Answer {
     Params::of(&request, &[])?;
     negotiate(&request, &[JSON])?;
     let principal = &request.principal;
-    let (by, key) = match principal.method() {
-        Method::None | Method::Open => ("nothing", None),
-        Method::Token(_) => ("token", None),
-        Method::Key(id) => ("key", Some(id)),
-        Method::Password => ("password", None),
-        Method::Foreign => ("issuer", None),
-    };
     let mut out = b"{\"account\":".to_vec();
     json::push_optional(&mut out, principal.account().map(|account| account.as_str()));
     if let (None, Some(subject)) = (principal.account(), principal.name()) {
@@ -30,8 +23,8 @@ pub(crate) async fn me(shell: Arc<Shell>, request: Request) -> Answer {
     out.extend_from_slice(b",\"roles\":");
     json::push_roles(&mut out, principal.roles().iter());
     out.extend_from_slice(b",\"by\":");
-    push_string(&mut out, by);
-    if let Some(id) = key {
+    push_string(&mut out, principal.method().as_str());
+    if let Method::Key(id) = principal.method() {
         out.extend_from_slice(b",\"key\":");
         push_string(&mut out, id.as_str());
     }

@@ -5,4 +5,4 @@ mod read;
 mod write;
 
 pub(crate) use read::{Cursor, Fault, FaultKind, MAX_DEPTH};
-pub(crate) use write::{push_lossy, push_string, push_u64};
+pub(crate) use write::{push_list, push_lossy, push_string, push_u64};

@@ -33,6 +33,22 @@ pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
+/// Appends a JSON array of what `push` appends for each item.
+pub(crate) fn push_list<T>(
+    out: &mut Vec<u8>,
+    items: impl IntoIterator<Item = T>,
+    mut push: impl FnMut(&mut Vec<u8>, T),
+) {
+    out.push(b'[');
+    for (i, item) in items.into_iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        push(out, item);
+    }
+    out.push(b']');
+}
+
 /// Appends bytes as a JSON string; what is not UTF-8 becomes U+FFFD.
 pub(crate) fn push_lossy(out: &mut Vec<u8>, bytes: &[u8]) {
     push_string(out, &String::from_utf8_lossy(bytes));

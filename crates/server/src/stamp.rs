@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Which file, how long, and when it was last written.
+/// Which file, how long, and when it, its name or who may read it was last changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     device: u64,
@@ -27,7 +27,8 @@ impl Stamp {
             device: metadata.dev(),
             inode: metadata.ino(),
             bytes: metadata.size(),
-            // The time of status: a file of an earlier time that is moved here has a new one.
+            // The time of status: a file of an earlier time that is moved here has a new one, and one
+            // that was open to others and no longer is.
             changed_s: metadata.ctime(),
             changed_ns: metadata.ctime_nsec(),
         })

@@ -1,0 +1,24 @@
+//! Events as views write them.
+
+use serde::Serialize;
+use wellspring_types::{DataKind, Event};
+
+/// An event with JSON for data, and nothing else.
+pub(crate) fn event(event_type: &str, tags: Vec<String>, data: Vec<u8>) -> Event {
+    Event {
+        event_type: event_type.to_owned(),
+        tags,
+        data,
+        kind: DataKind::Json,
+        id: None,
+        metadata: Vec::new(),
+    }
+}
+
+/// Data as JSON. Texts and numbers always are.
+///
+/// # Panics
+/// Maps with keys that are no texts.
+pub(crate) fn json(data: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(data).expect("texts and numbers are always JSON")
+}
