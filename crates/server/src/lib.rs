@@ -7,6 +7,7 @@ mod audit;
 mod cli;
 mod clock;
 mod config;
+mod generations;
 mod hangup;
 mod hex;
 mod http;

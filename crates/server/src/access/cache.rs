@@ -4,9 +4,9 @@
 
 use super::credentials::Presented;
 use super::principal::{Principal, Proof};
+use crate::generations::Generations;
 use crate::random;
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -24,15 +24,12 @@ pub(crate) struct Fingerprint([u8; 32]);
 /// The credentials one thread has seen, in bounded memory: those seen longest ago are forgotten.
 pub(crate) struct Cache {
     salt: [u8; 32],
-    /// Entries in each of the two generations.
-    generation: usize,
-    young: HashMap<Fingerprint, Entry>,
-    old: HashMap<Fingerprint, Entry>,
+    entries: Generations<Fingerprint, Entry>,
 }
 
 impl fmt::Debug for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cache({} + {})", self.young.len(), self.old.len())
+        write!(f, "Cache({:?})", self.entries.sizes())
     }
 }
 
@@ -61,12 +58,7 @@ impl Cache {
     /// # Errors
     /// The system gives no randomness.
     pub(crate) fn new(most: usize) -> io::Result<Cache> {
-        Ok(Cache {
-            salt: random::bytes()?,
-            generation: (most / 2).max(1),
-            young: HashMap::new(),
-            old: HashMap::new(),
-        })
+        Ok(Cache { salt: random::bytes()?, entries: Generations::new(most / 2) })
     }
 
     /// What a credential is known by here.
@@ -97,11 +89,7 @@ impl Cache {
         tokens: u64,
         now_us: u64,
     ) -> Option<&Arc<Principal>> {
-        if !self.young.contains_key(fingerprint) {
-            let entry = self.old.remove(fingerprint)?;
-            self.insert(*fingerprint, entry);
-        }
-        let fresh = self.young.get_mut(fingerprint).is_some_and(|entry| {
+        let fresh = self.entries.renew(fingerprint).is_some_and(|entry| {
             entry.is_alive(now_us)
                 && (entry.tokens == tokens || !entry.proof.is_of_token())
                 && (entry.position == folded.position() || {
@@ -114,10 +102,10 @@ impl Cache {
                 })
         });
         if !fresh {
-            self.young.remove(fingerprint);
+            self.entries.remove(fingerprint);
             return None;
         }
-        self.young.get(fingerprint).map(|entry| &entry.principal)
+        self.entries.get(fingerprint).map(|entry| &entry.principal)
     }
 
     /// Remembers who it is: what a proof came to in the state of a position. `tokens` is their generation
@@ -134,16 +122,8 @@ impl Cache {
         let remembered_us = now_us.saturating_add(REMEMBERED_US);
         let until_us = principal.until_us().unwrap_or(u64::MAX).min(remembered_us);
         let since_us = now_us;
-        self.old.remove(&fingerprint);
         let entry = Entry { proof, principal, position, tokens, until_us, since_us };
-        self.insert(fingerprint, entry);
-    }
-
-    fn insert(&mut self, fingerprint: Fingerprint, entry: Entry) {
-        if self.young.len() >= self.generation && !self.young.contains_key(&fingerprint) {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(fingerprint, entry);
+        self.entries.insert(fingerprint, entry);
     }
 }
 
@@ -250,7 +230,7 @@ mod tests {
         for n in 0..10_000u32 {
             let text = n.to_string();
             remember(&mut cache, &view, &Presented::Token(text.as_bytes()), &ann_by_token(1_000));
-            assert!(cache.young.len() + cache.old.len() <= 100);
+            assert!(cache.entries.sizes().iter().sum::<usize>() <= 100);
             assert!(find(&mut cache, &view, &used, NOW_US));
         }
         assert!(find(&mut cache, &view, &Presented::Token(b"9999"), NOW_US));

@@ -30,7 +30,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OnceCell;
 use wellspring_log::Clock;
-use wellspring_types::Position;
 use wellspring_views::access::{Access, AccountName, Folded, Grants, Role, State};
 use zeroize::Zeroizing;
 
@@ -90,10 +89,8 @@ type Flight = Arc<OnceCell<Result<LoggedIn, NotLoggedIn>>>;
 pub(crate) struct Pass {
     /// Whose it is.
     pub(crate) principal: Arc<Principal>,
-    /// That of the state it was judged in.
-    position: Position,
-    /// That of the tokens it was verified under.
-    tokens: u64,
+    /// Where accounts and tokens stood when it was given.
+    moment: Moment,
     /// When it has to be judged anew, µs since 1970 UTC.
     until_us: u64,
 }
@@ -253,7 +250,7 @@ impl Gate {
         log: Option<&str>,
     ) -> Option<Pass> {
         // Before anything is looked at: what changes after it makes the pass invalid.
-        let (position, tokens) = (self.folded.position(), self.tokens.generation());
+        let moment = self.moment();
         let principal = if self.is_open() {
             Arc::clone(&self.anybody)
         } else {
@@ -262,7 +259,7 @@ impl Gate {
         };
         let until_us = principal.until_us().unwrap_or(u64::MAX);
         let allowed = principal.may(role, log) == Verdict::Allowed;
-        allowed.then_some(Pass { principal, position, tokens, until_us })
+        allowed.then_some(Pass { principal, moment, until_us })
     }
 
     /// Where accounts and tokens stand. To be taken before anything of a request is looked at: what
@@ -278,8 +275,7 @@ impl Gate {
 
     /// Whether what a pass was given for still holds.
     pub(crate) fn holds(&self, pass: &Pass) -> bool {
-        pass.position == self.folded.position()
-            && pass.tokens == self.tokens.generation()
+        pass.moment == self.moment()
             && (pass.until_us == u64::MAX || self.clock.wall_us() < pass.until_us)
     }
 

@@ -6,9 +6,9 @@
 //! owner of an account from logging in with its password for a quarter of an hour; tokens and
 //! keys go on working.
 
+use crate::generations::Generations;
 use crate::limits::network;
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -98,43 +98,22 @@ pub(crate) struct Throttle {
     records: Mutex<Records>,
 }
 
-#[derive(Debug, Default)]
-struct Records {
-    accounts: Table<AccountKey>,
-    clients: Table<Client>,
-}
-
-/// Records in bounded memory: who did nothing for longest is forgotten.
 #[derive(Debug)]
-struct Table<K> {
-    young: HashMap<K, Record>,
-    old: HashMap<K, Record>,
+struct Records {
+    accounts: Generations<AccountKey, Record>,
+    clients: Generations<Client, Record>,
 }
 
-impl<K> Default for Table<K> {
-    fn default() -> Table<K> {
-        Table { young: HashMap::new(), old: HashMap::new() }
+impl Default for Records {
+    fn default() -> Records {
+        Records { accounts: Generations::new(GENERATION), clients: Generations::new(GENERATION) }
     }
 }
 
-impl<K: Hash + Eq + Copy> Table<K> {
-    /// What is known, but for failures of long ago.
-    fn get(&self, key: &K, now_us: u64) -> Record {
-        let found = self.young.get(key).or_else(|| self.old.get(key)).copied().unwrap_or_default();
-        if now_us.saturating_sub(found.last_us) < FORGOTTEN_US { found } else { Record::default() }
-    }
-
-    fn set(&mut self, key: K, record: Record) {
-        if self.young.len() >= GENERATION && !self.young.contains_key(&key) {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(key, record);
-    }
-
-    fn forget(&mut self, key: &K) {
-        self.young.remove(key);
-        self.old.remove(key);
-    }
+/// What is known of somebody, but for failures of long ago.
+fn known<K: Hash + Eq + Copy>(of: &Generations<K, Record>, key: &K, now_us: u64) -> Record {
+    let found = of.get(key).copied().unwrap_or_default();
+    if now_us.saturating_sub(found.last_us) < FORGOTTEN_US { found } else { Record::default() }
 }
 
 impl Record {
@@ -168,8 +147,8 @@ impl Throttle {
     ) -> Admission {
         let (account_key, client_key) = (account_key(name), address.map(network));
         let mut records = self.lock();
-        let mut account = records.accounts.get(&account_key, now_us);
-        let mut client = records.clients.get(&client_key, now_us);
+        let mut account = known(&records.accounts, &account_key, now_us);
+        let mut client = known(&records.clients, &client_key, now_us);
         // Each that is under way may fail: all of them together are not more than in a row. The same
         // password is under way once, so these are as many different ones.
         let left = FREE_OF_ACCOUNT.saturating_sub(account.failures) + 1;
@@ -182,8 +161,8 @@ impl Throttle {
             record.under_way += 1;
             record.last_us = now_us;
         }
-        records.accounts.set(account_key, account);
-        records.clients.set(client_key, client);
+        records.accounts.insert(account_key, account);
+        records.clients.insert(client_key, client);
         Admission::Go(Attempt {
             throttle: Arc::clone(self),
             account: account_key,
@@ -196,8 +175,8 @@ impl Throttle {
     fn note(&self, attempt: &Attempt, outcome: Outcome, now_us: u64) {
         let (account_key, client_key) = (attempt.account, attempt.client);
         let mut records = self.lock();
-        let mut account = records.accounts.get(&account_key, now_us);
-        let mut client = records.clients.get(&client_key, now_us);
+        let mut account = known(&records.accounts, &account_key, now_us);
+        let mut client = known(&records.clients, &client_key, now_us);
         for record in [&mut account, &mut client] {
             record.under_way = record.under_way.saturating_sub(1);
         }
@@ -211,14 +190,14 @@ impl Throttle {
         }
         let is_nothing = |record: &Record| record.failures == 0 && record.under_way == 0;
         if is_nothing(&account) {
-            records.accounts.forget(&account_key);
+            records.accounts.remove(&account_key);
         } else {
-            records.accounts.set(account_key, account);
+            records.accounts.insert(account_key, account);
         }
         if is_nothing(&client) {
-            records.clients.forget(&client_key);
+            records.clients.remove(&client_key);
         } else {
-            records.clients.set(client_key, client);
+            records.clients.insert(client_key, client);
         }
     }
 
@@ -361,15 +340,16 @@ mod tests {
             let _ = attempt(&throttle, &format!("{n}"), address(n), Outcome::Wrong, 0);
         }
         let records = throttle.lock();
-        for most in [records.accounts.young.len(), records.accounts.old.len()] {
+        for most in records.accounts.sizes() {
             assert!(most <= GENERATION);
         }
-        assert!(records.clients.young.len() + records.clients.old.len() <= 2 * GENERATION);
+        assert!(records.clients.sizes().iter().sum::<usize>() <= 2 * GENERATION);
         drop(records);
         let quiet = Arc::new(Throttle::default());
         for n in 0..100 {
             assert!(attempt(&quiet, "ann", address(n), Outcome::Right, 0).is_ok());
         }
-        assert!(quiet.lock().accounts.young.is_empty() && quiet.lock().clients.young.is_empty());
+        let records = quiet.lock();
+        assert_eq!((records.accounts.sizes(), records.clients.sizes()), ([0; 2], [0; 2]));
     }
 }

@@ -2,7 +2,7 @@
 //! longest ago are forgotten. What a full bucket is forgotten is, almost always, nothing.
 
 use super::client::Key;
-use std::collections::HashMap;
+use crate::generations::Generations;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, PoisonError};
 
@@ -16,15 +16,9 @@ const SHARDS: usize = 16;
 pub(crate) struct Table<V>(Box<[Shard<V>; SHARDS]>);
 
 /// On cache lines of its own: threads do not wait for each other's clients.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Shard<V>(Mutex<Generations<V>>);
-
 #[derive(Debug)]
-struct Generations<V> {
-    young: HashMap<Key, V, BuildHasherDefault<AsItIs>>,
-    old: HashMap<Key, V, BuildHasherDefault<AsItIs>>,
-}
+#[repr(align(128))]
+struct Shard<V>(Mutex<Generations<Key, V, BuildHasherDefault<AsItIs>>>);
 
 /// Keys are hashes already.
 #[derive(Debug, Default)]
@@ -46,15 +40,11 @@ impl Hasher for AsItIs {
     }
 }
 
-impl<V> Default for Generations<V> {
-    fn default() -> Generations<V> {
-        Generations { young: HashMap::default(), old: HashMap::default() }
-    }
-}
-
 impl<V: Copy + Default> Default for Table<V> {
     fn default() -> Table<V> {
-        Table(Box::new(std::array::from_fn(|_| Shard(Mutex::default()))))
+        Table(Box::new(std::array::from_fn(|_| {
+            Shard(Mutex::new(Generations::new(GENERATION / SHARDS)))
+        })))
     }
 }
 
@@ -64,15 +54,12 @@ impl<V: Copy + Default> Table<V> {
         // The middle bits: a map takes those at both ends.
         let Shard(shard) = &self.0[(key.0 >> 32) as usize % SHARDS];
         let mut generations = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(value) = generations.young.get_mut(&key) {
+        if let Some(value) = generations.renew(&key) {
             return change(value);
         }
-        let mut value = generations.old.get(&key).copied().unwrap_or_default();
+        let mut value = V::default();
         let result = change(&mut value);
-        if generations.young.len() >= GENERATION / SHARDS {
-            generations.old = std::mem::take(&mut generations.young);
-        }
-        generations.young.insert(key, value);
+        generations.insert(key, value);
         result
     }
 
@@ -80,17 +67,13 @@ impl<V: Copy + Default> Table<V> {
     pub(crate) fn get(&self, key: Key) -> V {
         let Shard(shard) = &self.0[(key.0 >> 32) as usize % SHARDS];
         let generations = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = generations.young.get(&key).or_else(|| generations.old.get(&key));
-        found.copied().unwrap_or_default()
+        generations.get(&key).copied().unwrap_or_default()
     }
 
     /// Most clients that may be remembered, and how many are.
     #[cfg(test)]
     pub(super) fn len(&self) -> (usize, usize) {
-        let of = |Shard(shard): &Shard<V>| {
-            let generations = shard.lock().unwrap();
-            generations.young.len() + generations.old.len()
-        };
+        let of = |Shard(shard): &Shard<V>| shard.lock().unwrap().sizes().iter().sum::<usize>();
         (2 * GENERATION, self.0.iter().map(of).sum())
     }
 }
