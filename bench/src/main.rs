@@ -11,6 +11,7 @@ mod fill;
 mod flags;
 mod grpc;
 mod h2_client;
+mod hold;
 mod http1;
 mod http2;
 mod ingest;
@@ -58,6 +59,8 @@ wsbench SUBCOMMAND --flag value …
   links-fill         --address A [--links N] [--clicked N --each N [--one true]]   makes links, and clicks on the oldest
   links-open         --binary B --data D --case NAME [--rebuild true]   until the view of links answers; memory
   links-report       --file F                          Markdown tables of the three
+  hold               --address A --what W --count N [--seconds S] [--items I --types Y --tags G]   W: subscribers,
+                     lease-waiters, conditions (the largest legal by default); held until standard input ends
   null-server        --address A [--lose N]            answers and stores nothing: the client's ceiling
   report             --file F                          Markdown tables from rows
   environment                                          the machine, as Markdown
@@ -106,6 +109,7 @@ fn dispatch(subcommand: &str, mut flags: Flags) -> Outcome<()> {
         "links-fill" => links_fill::run(flags),
         "links-open" => links_open::run(flags),
         "links-report" => links_report::run(flags),
+        "hold" => hold::run(flags),
         "null-server" => {
             let address: String = flags.required("address")?;
             let lose = flags.optional("lose")?;
