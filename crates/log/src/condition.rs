@@ -7,6 +7,7 @@
 
 use crate::error::ReadError;
 use crate::segments::Segment;
+use crate::work::Work;
 use std::sync::Arc;
 use wellspring_types::{AppendCondition, Conflict, Position, Query};
 
@@ -22,10 +23,12 @@ pub(crate) fn judge(
     segments: &[Arc<Segment>],
     condition: &AppendCondition,
     stretch: Stretch,
+    work: &mut Work,
 ) -> Result<Option<Conflict>, ReadError> {
     for (clause, query, after) in condition.clauses() {
         let low = stretch.low.max(after);
-        if let Some((position, item)) = newest_match(segments, query, Stretch { low, ..stretch })? {
+        let rest = Stretch { low, ..stretch };
+        if let Some((position, item)) = newest_match(segments, query, rest, work)? {
             return Ok(Some(Conflict { position, clause, item }));
         }
     }
@@ -37,6 +40,7 @@ pub(crate) fn newest_match(
     segments: &[Arc<Segment>],
     query: &Query,
     stretch: Stretch,
+    work: &mut Work,
 ) -> Result<Option<(Position, usize)>, ReadError> {
     if stretch.low >= stretch.high {
         return Ok(None);
@@ -56,7 +60,7 @@ pub(crate) fn newest_match(
             if range.is_empty() {
                 continue;
             }
-            if let Some(found) = segment.ask(|index| index.newest(item, range.clone()))? {
+            if let Some(found) = segment.ask(|index| index.newest(item, range.clone(), work))? {
                 newest = Some((found, i));
             }
         }

@@ -4,10 +4,11 @@
 
 use crate::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC};
 use crate::error::{Corruption, ReadError};
-use crate::index::Candidates;
+use crate::index::{Candidates, IndexError};
 use crate::read::CursorFault;
 use crate::record::{Layout, RecordView, read_u32};
 use crate::segments::Segment;
+use crate::work::Work;
 use std::ops::Range;
 use std::sync::Arc;
 use wellspring_types::{Position, Query};
@@ -95,10 +96,14 @@ impl SegmentCursor {
     }
 
     /// Moves to the next event and tells its position.
-    pub(crate) fn advance(&mut self) -> Result<Option<Position>, ReadError> {
+    ///
+    /// # Errors
+    /// [`ReadError`]. After [`ReadError::Stopped`] the next call goes on; after any other the
+    /// cursor is of no further use.
+    pub(crate) fn advance(&mut self, work: &mut Work) -> Result<Option<Position>, ReadError> {
         match &self.path {
             Path::Walk { .. } => self.walk(),
-            Path::Pick { .. } => self.pick(),
+            Path::Pick { .. } => self.pick(work),
         }
     }
 
@@ -118,7 +123,7 @@ impl SegmentCursor {
         Ok(Some(next))
     }
 
-    fn pick(&mut self) -> Result<Option<Position>, ReadError> {
+    fn pick(&mut self, work: &mut Work) -> Result<Option<Position>, ReadError> {
         let segment = Arc::clone(&self.segment);
         let Path::Pick { candidates, chunk, offsets, at, more } = &mut self.path else {
             unreachable!("pick picks")
@@ -131,12 +136,13 @@ impl SegmentCursor {
             offsets.clear();
             *at = 0;
             // A fault in mid-read ends the cursor; the caller opens another, which mends the index.
-            let filled = candidates.next_chunk(chunk, CHUNK).and_then(|more| {
+            let filled = candidates.next_chunk(chunk, CHUNK, work).and_then(|more| {
                 segment.index().offsets(chunk, offsets)?;
                 Ok(more)
             });
             match filled {
                 Ok(still) => *more = still,
+                Err(IndexError::Stopped(stopped)) => return Err(ReadError::Stopped(stopped)),
                 Err(fault) => {
                     chunk.clear();
                     segment.mend(fault)?;

@@ -1,5 +1,6 @@
 //! What can go wrong, and whether a retry helps.
 
+use crate::work::Stopped;
 use std::fmt;
 use std::io;
 use wellspring_types::{Conflict, Invalid, Position};
@@ -77,6 +78,9 @@ pub enum ReadError {
         /// What the file system said.
         error: String,
     },
+    /// The caller's [`Work`](crate::Work) ended before the answer was found. Retrying with more
+    /// time or steps may help; a cursor goes on from where it stopped.
+    Stopped(Stopped),
 }
 
 impl fmt::Display for ReadError {
@@ -84,6 +88,7 @@ impl fmt::Display for ReadError {
         match self {
             ReadError::Corrupt(corruption) => corruption.fmt(f),
             ReadError::Io { doing, error } => write!(f, "{doing}: {error}"),
+            ReadError::Stopped(stopped) => write!(f, "the read was stopped: {stopped}"),
         }
     }
 }
@@ -141,6 +146,9 @@ pub enum AppendError {
     },
     /// An index or segment could not be read while judging the condition. Nothing was done.
     Read(ReadError),
+    /// The caller's [`Work`](crate::Work) ended before the condition was judged. Nothing was done.
+    /// Retrying with more time or steps may help; a smaller condition does.
+    Stopped(Stopped),
 }
 
 impl fmt::Display for AppendError {
@@ -168,11 +176,21 @@ impl fmt::Display for AppendError {
             }
             AppendError::Closed { reason } => write!(f, "the log takes no appends: {reason}"),
             AppendError::Read(error) => error.fmt(f),
+            AppendError::Stopped(stopped) => write!(f, "judging was stopped: {stopped}"),
         }
     }
 }
 
 impl std::error::Error for AppendError {}
+
+impl From<ReadError> for AppendError {
+    fn from(error: ReadError) -> AppendError {
+        match error {
+            ReadError::Stopped(stopped) => AppendError::Stopped(stopped),
+            error => AppendError::Read(error),
+        }
+    }
+}
 
 impl From<Invalid> for AppendError {
     fn from(invalid: Invalid) -> AppendError {

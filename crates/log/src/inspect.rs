@@ -8,6 +8,7 @@ use crate::recover::{self, ScannedSegment, Tail};
 use crate::segment::{parse_segment_name, segment_name};
 use crate::segments::{build_active, open_sealed};
 use crate::storage::{DiskStorage, Storage};
+use crate::work::Work;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -276,7 +277,7 @@ fn agree(one: &SegmentIndex, other: &SegmentIndex, count: u32) -> bool {
     let rels = |index: &SegmentIndex, query: &Query| -> Option<Vec<u32>> {
         let mut cursor = index.cursor(query, 0..count, false).ok()?;
         let mut all = Vec::new();
-        while cursor.next_chunk(&mut all, 4096).ok()? {}
+        while cursor.next_chunk(&mut all, 4096, &mut Work::unbounded()).ok()? {}
         Some(all)
     };
     let types = mine.0.iter().map(|(term, _)| Query::item(&[term], &[]));

@@ -57,6 +57,7 @@ mod segments;
 mod sequencer;
 pub mod storage;
 mod threads;
+mod work;
 
 pub use error::{AppendError, Corruption, OpenError, ReadError};
 pub use feed::Feed;
@@ -68,3 +69,4 @@ pub use log::{
 pub use options::{Clock, Options, Sync, SystemClock};
 pub use read::{Events, Order, ReadOptions, Snapshot, Subscription, TermCount};
 pub use record::{EncodedEvents, RecordView, RequestKey};
+pub use work::{Stopped, Work};

@@ -9,6 +9,7 @@ use crate::feed::Feed;
 use crate::index::IndexError;
 use crate::record::RecordView;
 use crate::segments::{Segment, Segments};
+use crate::work::Work;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,6 +87,7 @@ impl Snapshot {
             high,
             remaining: options.limit.unwrap_or(u64::MAX),
             cursor: None,
+            work: Work::unbounded(),
         }
     }
 
@@ -177,13 +179,27 @@ pub struct Events {
     high: Position,
     remaining: u64,
     cursor: Option<SegmentCursor>,
+    work: Work,
 }
 
 impl Events {
+    /// Bounds what further calls of [`next`](Self::next) may take, until it is called again.
+    pub fn bound(&mut self, work: Work) {
+        self.work = work;
+    }
+
+    /// The budget, with the steps that searching for events has taken of it.
+    #[must_use]
+    pub fn work(&self) -> &Work {
+        &self.work
+    }
+
     /// The next event, or `None` at the end. The view is valid until the next call.
     ///
     /// # Errors
-    /// [`ReadError`]; the cursor then stays where it was, so that a retry loses nothing.
+    /// [`ReadError`]; the cursor then stays where it was, so that a retry loses nothing. After
+    /// [`ReadError::Stopped`] a retry goes on where the search stopped, under a new
+    /// [`bound`](Self::bound).
     #[allow(clippy::should_implement_trait)] // it lends
     pub fn next(&mut self) -> Result<Option<RecordView<'_>>, ReadError> {
         loop {
@@ -194,7 +210,7 @@ impl Events {
                 self.cursor = Some(self.open_segment()?);
             }
             let cursor = self.cursor.as_mut().expect("just opened");
-            match cursor.advance() {
+            match cursor.advance(&mut self.work) {
                 Ok(Some(position)) => {
                     if self.descending {
                         self.high = position - 1;
@@ -214,7 +230,9 @@ impl Events {
                     self.cursor = None;
                 }
                 Err(error) => {
-                    self.cursor = None;
+                    if !matches!(error, ReadError::Stopped(_)) {
+                        self.cursor = None;
+                    }
                     return Err(error);
                 }
             }
@@ -263,6 +281,7 @@ impl CursorFault {
     fn into_read(self, segment: &Segment) -> ReadError {
         match self {
             CursorFault::Read(error) => error,
+            CursorFault::Index(IndexError::Stopped(stopped)) => ReadError::Stopped(stopped),
             CursorFault::Index(fault) => ReadError::Io {
                 doing: format!("reading the index of {}", segment.name()),
                 error: format!("{fault:?}"),

@@ -77,7 +77,7 @@ impl Segment {
     /// Asks the index; one found damaged is made anew from the segment and asked again.
     pub(crate) fn ask<R>(
         &self,
-        question: impl Fn(&SegmentIndex) -> Result<R, IndexError>,
+        mut question: impl FnMut(&SegmentIndex) -> Result<R, IndexError>,
     ) -> Result<R, ReadError> {
         match question(&self.index()) {
             Ok(answer) => Ok(answer),
@@ -90,7 +90,11 @@ impl Segment {
 
     /// Replaces a damaged index by one made from the segment; any other fault is returned.
     pub(crate) fn mend(&self, fault: IndexError) -> Result<(), ReadError> {
-        if matches!(fault, IndexError::Io(_) | IndexError::NoSuchEvent { .. }) {
+        let sound = matches!(
+            fault,
+            IndexError::Io(_) | IndexError::NoSuchEvent { .. } | IndexError::Stopped(_)
+        );
+        if sound {
             return Err(self.index_error(fault));
         }
         let (index, (_, scanned)) =
@@ -123,6 +127,7 @@ impl Segment {
                 doing: format!("reading {file}"),
                 error: format!("event {rel} of {len} was asked for"),
             },
+            IndexError::Stopped(stopped) => ReadError::Stopped(stopped),
             IndexError::Version(version) => ReadError::Io {
                 doing: format!("reading {file}"),
                 error: format!("unknown format version {version}"),
@@ -213,6 +218,7 @@ pub(crate) fn open_sealed(
         Err(IndexError::Io(error)) => {
             Err(OpenError::Io { doing: format!("reading {name}"), error })
         }
+        Err(IndexError::Stopped(_)) => unreachable!("opening takes no work to stop"),
     }
 }
 

@@ -363,6 +363,10 @@ mod tests {
         let index = writer.index();
         assert_eq!(index.tags("", None, 9, 40), [("tag:a".to_owned(), 40)]);
         let item = QueryItem::new(&["T"], &["tag:a"]);
-        assert_eq!(super::super::matching::newest(&**index, &item, 0..37).unwrap(), Some(36));
+        let mut work = crate::work::Work::unbounded();
+        assert_eq!(
+            super::super::matching::newest(&**index, &item, 0..37, &mut work).unwrap(),
+            Some(36)
+        );
     }
 }

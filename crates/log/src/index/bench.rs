@@ -43,7 +43,7 @@ fn each(what: &str, n: u64, mut f: impl FnMut(&mut Dice)) {
 fn queries(index: &SegmentIndex) {
     let newest = |what: &str, n, item: &dyn Fn(&mut Dice) -> QueryItem| {
         each(what, n, |dice| {
-            black_box(index.newest(&item(dice), 0..EVENTS).unwrap());
+            black_box(index.newest(&item(dice), 0..EVENTS, &mut Work::unbounded()).unwrap());
         });
     };
     let one = |types: &[&str], tags: &[&str]| QueryItem::new(types, tags);
@@ -74,7 +74,7 @@ fn queries(index: &SegmentIndex) {
     let begin = Instant::now();
     let mut cursor =
         index.cursor(&Query::item(&["Type1", "Type2"], &[]), 0..EVENTS, false).unwrap();
-    while cursor.next_chunk(&mut rels, 1_000).unwrap() {}
+    while cursor.next_chunk(&mut rels, 1_000, &mut Work::unbounded()).unwrap() {}
     println!(
         "  cursor over two types: {} ns per event",
         begin.elapsed().as_nanos() as usize / rels.len()

@@ -2,10 +2,11 @@
 
 use super::active::ActiveIndex;
 use super::lists::ListView;
-use super::matching::{Intersection, Source, beyond, clamp, parts};
+use super::matching::{Intersection, Source, clamp, parts};
 use super::sealed::SealedIndex;
 use super::sealed_list::SealedList;
 use super::{IndexError, SegmentIndex};
+use crate::work::Work;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -46,15 +47,17 @@ impl Candidates {
     /// Appends up to `max` further events to `out`; whether there may be more.
     ///
     /// # Errors
-    /// [`IndexError`]; nothing was appended and the cursor stays where it was.
+    /// [`IndexError`]; nothing was appended and the cursor stays where it was, so that after
+    /// [`IndexError::Stopped`] the next call goes on.
     pub(crate) fn next_chunk(
         &mut self,
         out: &mut Vec<u32>,
         max: usize,
+        work: &mut Work,
     ) -> Result<bool, IndexError> {
         match &mut self.inner {
-            Inner::Active(index, merge) => merge.next_chunk(&**index, out, max),
-            Inner::Sealed(index, merge) => merge.next_chunk(&**index, out, max),
+            Inner::Active(index, merge) => merge.next_chunk(&**index, out, max, work),
+            Inner::Sealed(index, merge) => merge.next_chunk(&**index, out, max, work),
         }
     }
 }
@@ -68,10 +71,11 @@ struct Merge<L> {
     /// Every event in range matches.
     all: bool,
     parts: Vec<Intersection<L>>,
-    /// The next event of each part, with the part; only while `seeded`. A key
-    /// is the event's number, inverted when ascending: the heap gives the greatest.
+    /// The next event of a part, with the part. A key is the event's number, inverted when
+    /// ascending: the heap gives the greatest.
     heap: BinaryHeap<(u32, u32)>,
-    seeded: bool,
+    /// Parts to be asked for their next event from `rest` on: neither on the heap nor exhausted.
+    unoffered: Vec<u32>,
 }
 
 impl<L> Merge<L> {
@@ -84,7 +88,8 @@ impl<L> Merge<L> {
         let rest = clamp(source, range).unwrap_or(0..0);
         let all = query.is_all();
         let parts = if all || rest.is_empty() { Vec::new() } else { parts(source, &query.items)? };
-        Ok(Merge { descending, rest, all, parts, heap: BinaryHeap::new(), seeded: false })
+        let unoffered = (0..parts.len() as u32).collect();
+        Ok(Merge { descending, rest, all, parts, heap: BinaryHeap::new(), unoffered })
     }
 
     fn next_chunk<S: Source<List = L>>(
@@ -92,21 +97,19 @@ impl<L> Merge<L> {
         source: &S,
         out: &mut Vec<u32>,
         max: usize,
+        work: &mut Work,
     ) -> Result<bool, IndexError> {
         let before = out.len();
         let filled = if self.all {
             self.fill_all(out, max);
             Ok(())
         } else if self.parts.len() == 1 {
-            self.fill_one(source, out, max)
+            self.fill_one(source, out, max, work)
         } else {
-            self.fill_merged(source, out, max)
+            self.fill_merged(source, out, max, work)
         };
         if let Err(error) = filled {
-            // The parts moved on unevenly; `rest` knows what has been answered.
-            self.heap.clear();
-            self.seeded = false;
-            // What was found before is given first: so that retries make progress.
+            // What was found before is given first, so that retries make progress.
             return if out.len() > before { Ok(true) } else { Err(error) };
         }
         Ok(!self.rest.is_empty())
@@ -149,10 +152,11 @@ impl<L> Merge<L> {
         source: &S,
         out: &mut Vec<u32>,
         max: usize,
+        work: &mut Work,
     ) -> Result<(), IndexError> {
         for _ in 0..max {
             let Some(from) = self.from() else { break };
-            match self.parts[0].seek(source, from, &self.rest, self.descending)? {
+            match self.parts[0].seek(source, from, &self.rest, self.descending, work)? {
                 Some(rel) => {
                     out.push(rel);
                     self.passed(rel);
@@ -168,28 +172,24 @@ impl<L> Merge<L> {
         source: &S,
         out: &mut Vec<u32>,
         max: usize,
+        work: &mut Work,
     ) -> Result<(), IndexError> {
-        if !self.seeded {
-            let Some(from) = self.from() else { return Ok(()) };
-            for part in 0..self.parts.len() {
-                self.offer(source, part as u32, from)?;
-            }
-            self.seeded = true;
-        }
         for _ in 0..max {
+            let Some(from) = self.from() else { break };
+            while let Some(&part) = self.unoffered.last() {
+                self.offer(source, part, from, work)?;
+                self.unoffered.pop();
+            }
             let Some(&(key, _)) = self.heap.peek() else {
                 self.finish();
                 break;
             };
             let rel = if self.descending { key } else { !key };
             out.push(rel);
-            let next = beyond(rel, &self.rest, self.descending);
             self.passed(rel);
             while let Some(&(_, part)) = self.heap.peek().filter(|&&(other, _)| other == key) {
                 self.heap.pop();
-                if let Some(next) = next {
-                    self.offer(source, part, next)?;
-                }
+                self.unoffered.push(part);
             }
         }
         Ok(())
@@ -201,8 +201,10 @@ impl<L> Merge<L> {
         source: &S,
         part: u32,
         from: u32,
+        work: &mut Work,
     ) -> Result<(), IndexError> {
-        let found = self.parts[part as usize].seek(source, from, &self.rest, self.descending)?;
+        let part_at = &mut self.parts[part as usize];
+        let found = part_at.seek(source, from, &self.rest, self.descending, work)?;
         if let Some(rel) = found {
             self.heap.push((if self.descending { rel } else { !rel }, part));
         }

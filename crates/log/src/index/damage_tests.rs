@@ -19,11 +19,11 @@ fn ask(index: &SegmentIndex) -> Result<Vec<Vec<u32>>, IndexError> {
     answers.push(offsets);
     for _ in 0..25 {
         let item = item(&mut dice, &[], 4, 9);
-        answers.push(index.newest(&item, 0..len)?.into_iter().collect());
+        answers.push(index.newest(&item, 0..len, &mut Work::unbounded())?.into_iter().collect());
         let mut rels = Vec::new();
         let query = Query { items: vec![item] };
         let mut cursor = index.cursor(&query, 0..len, true)?;
-        while cursor.next_chunk(&mut rels, 10_000)? {}
+        while cursor.next_chunk(&mut rels, 10_000, &mut Work::unbounded())? {}
         answers.push(rels);
         answers.push(index.find_id(&[dice.below(42) as u8; 16], 0..len)?.into_iter().collect());
         let key = format!("key {}", dice.below(32));
@@ -170,7 +170,7 @@ fn a_cursor_loses_nothing_when_reads_fail_and_are_retried() {
         let (query, down) = (Query { items }, round % 2 == 0);
         let mut wanted = Vec::new();
         let mut cursor = whole.cursor(&query, 0..900, down).unwrap();
-        while cursor.next_chunk(&mut wanted, 1_000).unwrap() {}
+        while cursor.next_chunk(&mut wanted, 1_000, &mut Work::unbounded()).unwrap() {}
         let mut retry = |error| match error {
             IndexError::Io(_) => failures += 1,
             other => panic!("{other}"),
@@ -183,7 +183,7 @@ fn a_cursor_loses_nothing_when_reads_fail_and_are_retried() {
         };
         let mut got = Vec::new();
         loop {
-            match cursor.next_chunk(&mut got, 20) {
+            match cursor.next_chunk(&mut got, 20, &mut Work::unbounded()) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => retry(error),
@@ -214,7 +214,7 @@ fn opening_reads_the_header_and_an_absent_term_the_filter_only() {
     for i in 0..100 {
         let before = file.1.load(Ordering::Relaxed);
         let absent = QueryItem { types: vec!["T0".into()], tags: vec![format!("absent:{i}")] };
-        assert_eq!(index.newest(&absent, 0..900).unwrap(), None);
+        assert_eq!(index.newest(&absent, 0..900, &mut Work::unbounded()).unwrap(), None);
         passed += u64::from(i > 0 && file.1.load(Ordering::Relaxed) > before);
     }
     assert!(passed <= 2, "{passed}");

@@ -2,6 +2,7 @@
 //! index: the forms differ only in how they find and read a list ([`Source`]).
 
 use super::IndexError;
+use crate::work::Work;
 use std::ops::Range;
 use wellspring_types::QueryItem;
 
@@ -79,13 +80,16 @@ pub(super) struct Intersection<L> {
     /// Ascending.
     types: Option<Vec<u32>>,
     column: ColumnBlock,
+    /// The last stretch searched: from its first event on, in the direction of reading, nothing
+    /// before the second matches. Work that was stopped goes on there.
+    searched: Option<(u32, u32)>,
 }
 
 impl<L> Intersection<L> {
     /// Of lists that are not empty.
     pub(super) fn new<S: Source<List = L>>(source: &S, mut lists: Vec<L>) -> Intersection<L> {
         lists.sort_by_key(|list| source.count(list));
-        Intersection { lists, types: None, column: ColumnBlock::default() }
+        Intersection { lists, types: None, column: ColumnBlock::default(), searched: None }
     }
 
     /// The same with a condition on the type, to be looked up per event.
@@ -106,17 +110,51 @@ impl<L> Intersection<L> {
     }
 
     /// The first event of the intersection at `from` or beyond, within range.
-    /// Each list in turn leaps to the candidate; who overshoots sets the next.
+    /// Each list in turn leaps to the candidate; the one that overshoots sets the next.
+    ///
+    /// # Errors
+    /// [`IndexError`]. After [`IndexError::Stopped`] the same call goes on where it stopped.
     pub(super) fn seek<S: Source<List = L>>(
         &mut self,
         source: &S,
         from: u32,
         range: &Range<u32>,
         descending: bool,
+        work: &mut Work,
     ) -> Result<Option<u32>, IndexError> {
-        let mut candidate = from;
+        let mut candidate = self.resume(from, range, descending);
+        let found = self.search(source, &mut candidate, range, descending, work);
+        if self.lists.len() > 1 || self.types.is_some() {
+            self.searched = Some((from, candidate));
+        }
+        found
+    }
+
+    /// Where a search from `from` on may begin.
+    fn resume(&self, from: u32, range: &Range<u32>, descending: bool) -> u32 {
+        match self.searched {
+            Some((begin, end)) if descending && end <= from && from <= begin => end,
+            Some((begin, end)) if !descending && begin <= from && from <= end => end,
+            _ => return from,
+        }
+        .clamp(range.start, range.end - 1)
+    }
+
+    /// The first event of the intersection at the candidate or beyond, where it then stands; on an
+    /// error or at the end it stands where nothing has been found before.
+    fn search<S: Source<List = L>>(
+        &mut self,
+        source: &S,
+        at: &mut u32,
+        range: &Range<u32>,
+        descending: bool,
+        work: &mut Work,
+    ) -> Result<Option<u32>, IndexError> {
+        let mut candidate = *at;
         'candidates: loop {
+            *at = candidate;
             for (i, list) in self.lists.iter_mut().enumerate() {
+                work.step(1)?;
                 let Some(found) = source.seek(list, candidate, descending)? else {
                     return Ok(None);
                 };
@@ -130,7 +168,9 @@ impl<L> Intersection<L> {
                     }
                 }
             }
+            *at = candidate;
             let Some(types) = &self.types else { return Ok(Some(candidate)) };
+            work.step(1)?;
             let event_type = source.type_at(candidate, &mut self.column)?;
             if types.binary_search(&event_type).is_ok() {
                 return Ok(Some(candidate));
@@ -188,6 +228,7 @@ pub(super) fn newest<S: Source>(
     source: &S,
     item: &QueryItem,
     range: Range<u32>,
+    work: &mut Work,
 ) -> Result<Option<u32>, IndexError> {
     let Some(mut range) = clamp(source, range) else { return Ok(None) };
     if item.is_all() {
@@ -195,8 +236,9 @@ pub(super) fn newest<S: Source>(
     }
     let mut newest = None;
     for event_type in alternatives(item) {
+        work.step(1 + item.tags.len() as u64)?;
         let Some(mut part) = part(source, event_type, &item.tags)? else { continue };
-        if let Some(found) = part.seek(source, range.end - 1, &range, true)? {
+        if let Some(found) = part.seek(source, range.end - 1, &range, true, work)? {
             newest = Some(found);
             // Only something newer is of interest now.
             range.start = found + 1;

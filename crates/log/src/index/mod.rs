@@ -38,6 +38,7 @@ pub(crate) use sealed::SealedIndex;
 pub(crate) use sealed_writer::seal;
 
 use crate::log::Terms;
+use crate::work::{Stopped, Work};
 use matching::ColumnBlock;
 use std::fmt;
 use std::io;
@@ -66,6 +67,14 @@ pub(crate) enum IndexError {
         /// Events there are.
         len: u32,
     },
+    /// The caller's [`Work`] ended first. Nothing is wrong with the index.
+    Stopped(Stopped),
+}
+
+impl From<Stopped> for IndexError {
+    fn from(stopped: Stopped) -> IndexError {
+        IndexError::Stopped(stopped)
+    }
 }
 
 impl fmt::Display for IndexError {
@@ -84,6 +93,7 @@ impl fmt::Display for IndexError {
             IndexError::NoSuchEvent { rel, len } => {
                 write!(f, "event {rel} was asked of a segment of {len}")
             }
+            IndexError::Stopped(stopped) => stopped.fmt(f),
         }
     }
 }
@@ -162,10 +172,11 @@ impl SegmentIndex {
         &self,
         item: &QueryItem,
         range: Range<u32>,
+        work: &mut Work,
     ) -> Result<Option<u32>, IndexError> {
         match self {
-            SegmentIndex::Active(index) => matching::newest(&**index, item, range),
-            SegmentIndex::Sealed(index) => matching::newest(&**index, item, range),
+            SegmentIndex::Active(index) => matching::newest(&**index, item, range, work),
+            SegmentIndex::Sealed(index) => matching::newest(&**index, item, range, work),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::record::{EncodedEvents, RecordView, RequestKey};
+use crate::work::{Stopped, Work};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -127,11 +128,23 @@ fn drain(
     down: bool,
     max: usize,
 ) -> Vec<u32> {
+    let steps = [9, 30, 100, u64::MAX][(range.start as usize + max) % 4];
     let mut cursor = index.cursor(query, range, down).unwrap();
     let mut out = Vec::new();
     loop {
         let before = out.len();
-        let more = cursor.next_chunk(&mut out, max).unwrap();
+        // Some steps at a time, as a reader does who looks after others between them.
+        let mut work = Work::unbounded().with_step_limit(steps);
+        let more = loop {
+            match cursor.next_chunk(&mut out, max, &mut work) {
+                Ok(more) => break more,
+                Err(IndexError::Stopped(Stopped::Steps)) => {
+                    assert!(work.steps() > steps && out.len() == before);
+                    work = Work::unbounded().with_step_limit(steps);
+                }
+                Err(error) => panic!("{error}"),
+            }
+        };
         assert!(out.len() - before <= max);
         if !more {
             return out;
@@ -186,7 +199,7 @@ fn check(index: &SegmentIndex, models: &[Model], dice: &mut Dice, types: u64, ta
     let one = Query { items: vec![item.clone()] };
     let wanted = matching(models, &one, &range);
     assert_eq!(
-        index.newest(&item, range.clone()).unwrap(),
+        index.newest(&item, range.clone(), &mut Work::unbounded()).unwrap(),
         wanted.last().copied(),
         "{item:?} {range:?}"
     );
@@ -263,7 +276,8 @@ fn readers_below_the_watermark_see_a_prefix_while_the_writer_writes() {
                     let item = item(&mut dice, visible, 5, 30);
                     let query = Query { items: vec![item.clone()] };
                     let mut wanted = matching(visible, &query, &(from..end));
-                    assert_eq!(index.newest(&item, from..end).unwrap(), wanted.last().copied());
+                    let newest = index.newest(&item, from..end, &mut Work::unbounded());
+                    assert_eq!(newest.unwrap(), wanted.last().copied());
                     assert_eq!(drain(index, &query, from..end, false, 50), wanted);
                     wanted.reverse();
                     assert_eq!(drain(index, &query, from..end, true, 50), wanted);

@@ -8,6 +8,7 @@ use crate::log::{Append, Appended};
 use crate::read::Snapshot;
 use crate::record::RequestKey;
 use crate::segments::Segment;
+use crate::work::Work;
 use std::sync::Arc;
 use wellspring_types::{EventId, Position};
 
@@ -23,11 +24,15 @@ pub(crate) enum Verdict {
 }
 
 /// Judges a request against one stretch of the log.
+///
+/// # Errors
+/// [`ReadError`]; [`ReadError::Stopped`] if the work ended first.
 pub(crate) fn over(
     segments: &[Arc<Segment>],
     append: &Append,
     ids: &[EventId],
     stretch: Stretch,
+    work: &mut Work,
 ) -> Result<Verdict, ReadError> {
     if stretch.low >= stretch.high {
         return Ok(Verdict::Allowed);
@@ -44,7 +49,7 @@ pub(crate) fn over(
         }
     }
     if let Some(condition) = &append.condition
-        && let Some(conflict) = judge(segments, condition, stretch)?
+        && let Some(conflict) = judge(segments, condition, stretch, work)?
     {
         return Ok(Verdict::Refused(AppendError::Conflict(conflict)));
     }

@@ -14,6 +14,7 @@ use crate::read::Snapshot;
 use crate::record;
 use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::segments::{Segment, lock};
+use crate::work::Work;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wellspring_types::{EventId, Invalid, Position, Reason, limits, valid};
@@ -98,19 +99,20 @@ impl Sequencer {
         done: Completion,
     ) -> Result<Submitted, (Completion, AppendError)> {
         let unconditional = append.condition.is_none() && append.key.is_none() && ids.is_empty();
+        let mut work = Work::unbounded();
         let mut judged = 0;
         for round in 0.. {
             // Outside the lock: everything durable that has not been judged yet.
             if !unconditional {
                 let snapshot = self.snapshot();
                 let stretch = Stretch { low: judged, high: snapshot.head() };
-                match judge::over(snapshot.segments(), &append, ids, stretch) {
+                match judge::over(snapshot.segments(), &append, ids, stretch, &mut work) {
                     Ok(judge::Verdict::Allowed) => judged = stretch.high,
                     Ok(judge::Verdict::SeenBefore(position)) => {
                         return self.answer_replay(&snapshot, &append, position, done);
                     }
                     Ok(judge::Verdict::Refused(error)) => return Err((done, error)),
-                    Err(error) => return Err((done, AppendError::Read(error))),
+                    Err(error) => return Err((done, error.into())),
                 }
             }
             let mut staging = lock(&self.staging);
@@ -127,7 +129,7 @@ impl Sequencer {
                 // Under the lock: what is not durable yet, or became so just now.
                 let segments = self.segments.all();
                 let stretch = Stretch { low: judged, high: staging.next - 1 };
-                match judge::over(&segments, &append, ids, stretch) {
+                match judge::over(&segments, &append, ids, stretch, &mut work) {
                     Ok(judge::Verdict::Allowed) => {}
                     Ok(judge::Verdict::SeenBefore(_)) => {
                         let bytes = append.events.byte_len();
@@ -139,7 +141,7 @@ impl Sequencer {
                         let outcome = Outcome::Refused(error);
                         return Ok(staging.ride(Waiter { done, outcome }, 0));
                     }
-                    Err(error) => return Err((done, AppendError::Read(error))),
+                    Err(error) => return Err((done, error.into())),
                 }
             }
             if append.fence.as_ref().is_some_and(|fence| !self.leases.holds(fence)) {

@@ -21,3 +21,4 @@ mod race;
 mod reads;
 mod recovery;
 mod subscriptions;
+mod work;

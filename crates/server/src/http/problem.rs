@@ -302,6 +302,7 @@ impl From<AppendError> for Box<Problem> {
             )),
             AppendError::Closed { .. } => LOG_CLOSED.because(detail),
             AppendError::Read(error) => error.into(),
+            AppendError::Stopped(_) => TOO_COSTLY.because(detail),
         }
     }
 }
@@ -319,6 +320,7 @@ impl From<ReadError> for Box<Problem> {
                     .with("offset", corruption.offset.to_string())
             }
             ReadError::Io { .. } => IO.because(detail),
+            ReadError::Stopped(_) => TOO_COSTLY.because(detail),
         }
     }
 }

@@ -1,0 +1,194 @@
+//! A bound on index work: reads and judgements count their steps here and stop when a limit,
+//! a deadline or the client says so. Without it, two common tags that never meet keep a thread
+//! busy to the end of the log.
+
+use crate::options::Clock;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Steps between two looks at the flag and the clock. A step costs from 20 ns (memory) to about
+/// 4 µs (a block read from a file), so a flag is seen within about a millisecond.
+const LOOK_STEPS: u64 = 256;
+
+/// Why work stopped before its end. What was found by then is not an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stopped {
+    /// The deadline passed. Retrying the same work with the same time does not help; make it
+    /// smaller or give it more time.
+    Deadline,
+    /// The stop flag was set: nobody waits for the answer any more.
+    Cancelled,
+    /// The step limit was reached. The same work with a higher limit, perhaps on another thread,
+    /// may succeed.
+    Steps,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stopped::Deadline => "it took longer than it may; narrow the query",
+            Stopped::Cancelled => "it was cancelled; nobody waits for the answer",
+            Stopped::Steps => "it needs more steps than it may take",
+        })
+    }
+}
+
+/// The budget of one piece of index work, and how much of it has been used.
+///
+/// A step is a look at one index entry or one look-up of a term. The clock and the flag are
+/// looked at every 256 steps, the step limit at every step.
+#[derive(Clone)]
+pub struct Work {
+    steps: u64,
+    /// At this many steps something must be looked at: the limit, or flag and clock.
+    next_look: u64,
+    step_limit: u64,
+    deadline: Option<(Arc<dyn Clock>, u64)>,
+    stop: Option<Arc<AtomicBool>>,
+}
+
+impl Work {
+    /// Work without a bound, for callers that do not care.
+    #[must_use]
+    pub const fn unbounded() -> Work {
+        Work { steps: 0, next_look: u64::MAX, step_limit: u64::MAX, deadline: None, stop: None }
+    }
+
+    /// The same, stopped once it has taken `steps` steps in all, those already taken included.
+    #[must_use]
+    pub fn with_step_limit(mut self, steps: u64) -> Work {
+        self.step_limit = steps;
+        self.plan_look();
+        self
+    }
+
+    /// The same, stopped when the clock's monotonic time passes `deadline_us`.
+    #[must_use]
+    pub fn with_deadline(mut self, clock: Arc<dyn Clock>, deadline_us: u64) -> Work {
+        self.deadline = Some((clock, deadline_us));
+        self.plan_look();
+        self
+    }
+
+    /// The same, stopped when somebody sets the flag.
+    #[must_use]
+    pub fn with_stop(mut self, stop: Arc<AtomicBool>) -> Work {
+        self.stop = Some(stop);
+        self.plan_look();
+        self
+    }
+
+    /// Steps taken so far.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Counts `n` steps that are about to be taken.
+    ///
+    /// # Errors
+    /// [`Stopped`]: they must not be taken. Every later call says so again, unless a deadline or
+    /// a limit was moved.
+    #[inline]
+    pub fn step(&mut self, n: u64) -> Result<(), Stopped> {
+        self.steps = self.steps.saturating_add(n);
+        if self.steps < self.next_look { Ok(()) } else { self.look() }
+    }
+
+    #[cold]
+    fn look(&mut self) -> Result<(), Stopped> {
+        // A stopped piece of work looks again at its next step, so that it stays stopped.
+        self.next_look = self.steps;
+        if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(Stopped::Cancelled);
+        }
+        if self.steps > self.step_limit {
+            return Err(Stopped::Steps);
+        }
+        if self.deadline.as_ref().is_some_and(|(clock, at_us)| clock.monotonic_us() > *at_us) {
+            return Err(Stopped::Deadline);
+        }
+        self.plan_look();
+        Ok(())
+    }
+
+    fn plan_look(&mut self) {
+        let timed = self.deadline.is_some() || self.stop.is_some();
+        let every = if timed { self.steps.saturating_add(LOOK_STEPS) } else { u64::MAX };
+        self.next_look = every.min(self.step_limit.saturating_add(1));
+    }
+}
+
+impl Default for Work {
+    fn default() -> Work {
+        Work::unbounded()
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work")
+            .field("steps", &self.steps)
+            .field("step_limit", &self.step_limit)
+            .field("deadline_us", &self.deadline.as_ref().map(|(_, at_us)| at_us))
+            .field("stop", &self.stop)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    struct SetClock(AtomicU64);
+
+    impl Clock for SetClock {
+        fn wall_us(&self) -> u64 {
+            0
+        }
+        fn monotonic_us(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_step_limit_is_exact() {
+        let mut work = Work::unbounded().with_step_limit(10);
+        assert_eq!(work.step(4), Ok(()));
+        assert_eq!(work.step(6), Ok(()));
+        assert_eq!(work.step(1), Err(Stopped::Steps));
+        assert_eq!(work.step(0), Err(Stopped::Steps), "it stays stopped");
+        assert_eq!(work.steps(), 11);
+        let mut more = work.with_step_limit(12);
+        assert_eq!(more.step(1), Ok(()));
+    }
+
+    #[test]
+    fn a_flag_and_a_deadline_are_seen_within_256_steps() {
+        let clock = Arc::new(SetClock(AtomicU64::new(5)));
+        let stop = Arc::new(AtomicBool::new(false));
+        let of = || Work::unbounded().with_deadline(clock.clone(), 7).with_stop(stop.clone());
+        let steps_until_stopped = |mut work: Work| loop {
+            if let Err(stopped) = work.step(1) {
+                return (stopped, work.steps());
+            }
+        };
+        let (mut late, cancelled) = (of(), of());
+        assert_eq!(late.step(100_000), Ok(()), "neither has come");
+        clock.0.store(8, Ordering::Relaxed);
+        let before = late.steps();
+        let (stopped, steps) = steps_until_stopped(late);
+        assert_eq!((stopped, steps - before <= LOOK_STEPS), (Stopped::Deadline, true));
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(steps_until_stopped(cancelled), (Stopped::Cancelled, LOOK_STEPS));
+    }
+
+    #[test]
+    fn unbounded_work_never_stops() {
+        let mut work = Work::unbounded();
+        assert_eq!(work.step(u64::MAX - 1), Ok(()));
+        assert_eq!(work.steps(), u64::MAX - 1);
+    }
+}
