@@ -24,6 +24,9 @@ use wellspring_types::Position;
 /// batch may exceed the size by its own length.
 const SEGMENT_BYTES: std::ops::RangeInclusive<u32> = 64 << 10..=2 << 30;
 
+/// Smallest bound of the active index that may be configured: an empty one takes 64 KiB.
+const ACTIVE_INDEX_BYTES_MIN: usize = 1 << 20;
+
 fn io_error(doing: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
     let doing = doing.into();
     move |error| OpenError::Io { doing, error }
@@ -36,6 +39,7 @@ pub(crate) fn open(
 ) -> Result<(Arc<Sequencer>, JoinHandle<()>), OpenError> {
     options.segment_bytes =
         options.segment_bytes.clamp(*SEGMENT_BYTES.start(), *SEGMENT_BYTES.end());
+    options.active_index_bytes = options.active_index_bytes.max(ACTIVE_INDEX_BYTES_MIN);
     storage.lock().map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => OpenError::Locked { dir: storage.name() },
         _ => OpenError::Io { doing: format!("locking {}", storage.name()), error },

@@ -52,6 +52,10 @@ pub struct Options {
     pub segment_bytes: u32,
     /// Most bytes that may be staged and not yet durable; over it appends are refused as overloaded.
     pub staged_bytes: usize,
+    /// Memory in bytes that the index of the segment being written may take before the next segment
+    /// begins, at least 1 MiB: the bound on what opening must read and rebuild. It may be exceeded
+    /// by the index entries of one request.
+    pub active_index_bytes: usize,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
 }
@@ -62,6 +66,7 @@ impl Default for Options {
             sync: Sync::Always,
             segment_bytes: 256 << 20,
             staged_bytes: 64 << 20,
+            active_index_bytes: 32 << 20,
             clock: Arc::new(SystemClock),
         }
     }

@@ -137,6 +137,7 @@ impl Node {
             segment_bytes: config.segment_bytes,
             staged_bytes: config.staged_bytes,
             clock,
+            ..Options::default()
         };
         let dir = config.data.join("logs");
         fs::create_dir_all(&dir).map_err(io(&dir, "making the folder"))?;

@@ -81,6 +81,12 @@ impl ActiveWriter {
         &self.index
     }
 
+    /// Whether the index takes more memory than it should: the next event belongs into another
+    /// segment. A request that has begun may still be pushed as a whole.
+    pub(crate) fn is_full(&self, bound_bytes: usize) -> bool {
+        self.index.memory_bytes() > bound_bytes
+    }
+
     /// Adds the next event, which begins at `offset` in its segment.
     pub(crate) fn push(&mut self, offset: u32, record: &RecordView<'_>) {
         let index = &*self.index;

@@ -72,6 +72,23 @@ impl<C: Cell> AppendVec<C> {
         bucket[at].get()
     }
 
+    /// The elements from a published index to the end of its bucket, at most `len`.
+    #[inline]
+    pub(super) fn run(&self, index: u32, len: usize) -> &[C] {
+        let (bucket, at) = Self::place(index);
+        let bucket = self.buckets[bucket].get().expect("an index is published after its bucket");
+        &bucket[at..bucket.len().min(at + len)]
+    }
+
+    /// The first index from `index` on at which `len` elements stand in one bucket, so that
+    /// [`run`](Self::run) returns all of them. `len` is at most the size of the first bucket.
+    pub(super) fn fit(index: u32, len: usize) -> u32 {
+        debug_assert!(len <= 1 << FIRST_BITS);
+        let (bucket, at) = Self::place(index);
+        let left = (1 << (bucket + FIRST_BITS as usize)) - at;
+        if len <= left { index } else { index + left as u32 }
+    }
+
     /// Stores an element. Only the one writer may call this.
     #[inline]
     pub(super) fn set(&self, index: u32, value: C::Value) {
@@ -96,6 +113,20 @@ mod tests {
         let vec = AppendVec::<AtomicU32>::new();
         (0..100_000).for_each(|i| vec.set(i, i ^ 0x5555));
         assert!((0..100_000).all(|i| vec.get(i) == i ^ 0x5555));
+    }
+
+    #[test]
+    fn runs_that_fit_are_whole() {
+        let vec = AppendVec::<AtomicU32>::new();
+        let mut at = 0;
+        for len in (1..33).cycle().take(3_000) {
+            let start = AppendVec::<AtomicU32>::fit(at, len);
+            assert!(start >= at && start < at + 33);
+            at = start + len as u32;
+            (start..at).for_each(|i| vec.set(i, i));
+            assert_eq!(vec.run(start, len).len(), len);
+            assert_eq!(vec.run(start, len)[len - 1].get(), at - 1);
+        }
     }
 
     #[test]

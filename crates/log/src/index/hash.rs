@@ -28,6 +28,27 @@ pub(super) fn random_seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
+/// Up to eight bytes as a little-endian number, without a copy to a buffer.
+#[inline]
+pub(super) fn load(bytes: &[u8]) -> u64 {
+    let word = |at: usize| {
+        u64::from(u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
+    };
+    match bytes.len() {
+        0 => 0,
+        // The first, the middle and the last byte are all there are.
+        len @ 1..=3 => {
+            let middle = len / 2;
+            u64::from(bytes[0])
+                | u64::from(bytes[middle]) << (8 * middle)
+                | u64::from(bytes[len - 1]) << (8 * (len - 1))
+        }
+        // Two halves that overlap in equal bytes.
+        len @ 4..=8 => word(0) | word(len - 4) << (8 * (len - 4)),
+        len => unreachable!("{len} bytes in a word"),
+    }
+}
+
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
@@ -55,11 +76,14 @@ impl Keyed {
     /// Hash of bytes, which need not fill whole words.
     pub(super) fn bytes(&self, domain: Domain, bytes: &[u8]) -> u64 {
         let mut hash = self.start ^ (domain as u64) << 56 ^ (bytes.len() as u64) << 8;
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            let word = u64::from_le_bytes(word);
-            hash = fold(hash ^ word, self.multiplier).wrapping_add(word.rotate_left(29));
+        let mix =
+            |hash, word: u64| fold(hash ^ word, self.multiplier).wrapping_add(word.rotate_left(29));
+        let (whole, tail) = bytes.as_chunks::<8>();
+        for chunk in whole {
+            hash = mix(hash, u64::from_le_bytes(*chunk));
+        }
+        if !tail.is_empty() {
+            hash = mix(hash, load(tail));
         }
         fold(hash ^ self.start, self.finish)
     }
@@ -75,6 +99,16 @@ impl Keyed {
 mod tests {
     use super::*;
     use std::collections::HashSet;
+
+    #[test]
+    fn bytes_load_as_they_stand() {
+        let bytes = [1, 2, 3, 4, 5, 6, 7, 8];
+        for len in 0..=8 {
+            let mut word = [0; 8];
+            word[..len].copy_from_slice(&bytes[..len]);
+            assert_eq!(load(&bytes[..len]), u64::from_le_bytes(word));
+        }
+    }
 
     #[test]
     fn near_texts_and_domains_hash_apart() {

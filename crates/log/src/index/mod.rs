@@ -10,6 +10,7 @@
 mod active;
 mod append_vec;
 mod candidates;
+mod chain_table;
 mod column;
 mod dictionary;
 mod file;
@@ -17,7 +18,6 @@ mod filter;
 mod hash;
 mod lists;
 mod matching;
-mod probe_table;
 mod sealed;
 mod sealed_list;
 mod sealed_writer;
@@ -28,6 +28,8 @@ mod varint;
 mod bench;
 #[cfg(test)]
 mod damage_tests;
+#[cfg(test)]
+mod memory_bench;
 #[cfg(test)]
 mod oracle_tests;
 

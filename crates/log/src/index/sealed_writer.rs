@@ -27,9 +27,9 @@ pub(crate) fn seal(active: &ActiveIndex, segment_len: u64, seed: u64) -> Vec<u8>
     };
     debug_assert_eq!(image.header.sections.len(), SECTIONS);
 
-    let types = sorted(active.type_table());
-    let mut ordinals = vec![0u32; types.len()];
-    types.iter().zip(0..).for_each(|((_, id), ordinal)| ordinals[*id as usize] = ordinal);
+    let types = SortedTerms::of(active.type_table());
+    let mut ordinals = vec![0u32; active.type_table().count() as usize];
+    types.iter().zip(0..).for_each(|((_, id), ordinal)| ordinals[id as usize] = ordinal);
     image.add(Part::Offsets, |out| {
         column::put(out, 4, (0..events).filter_map(|rel| active.offset(rel).ok()));
     });
@@ -40,10 +40,10 @@ pub(crate) fn seal(active: &ActiveIndex, segment_len: u64, seed: u64) -> Vec<u8>
     let (type_terms, type_hashes) = lists.terms(active.type_table(), &types, Domain::Type);
     image.add_dictionary(Part::Types, Part::TypeDirectory, type_terms);
     let type_counts: Vec<u32> =
-        types.iter().map(|&(_, id)| active.type_table().lists.count(id)).collect();
+        types.iter().map(|(_, id)| active.type_table().lists.count(id)).collect();
     drop(types);
 
-    let tags = sorted(active.tag_table());
+    let tags = SortedTerms::of(active.tag_table());
     let (tag_terms, tag_hashes) = lists.terms(active.tag_table(), &tags, Domain::Tag);
     image.add_dictionary(Part::Tags, Part::TagDirectory, tag_terms);
     let pairs = lists.pairs(&tags, &tag_hashes, &ordinals, &type_hashes, &type_counts);
@@ -52,7 +52,7 @@ pub(crate) fn seal(active: &ActiveIndex, segment_len: u64, seed: u64) -> Vec<u8>
 
     let ids = lists.ids();
     image.add_dictionary(Part::Ids, Part::IdDirectory, ids);
-    let keys = sorted(active.key_table());
+    let keys = SortedTerms::of(active.key_table());
     let (key_terms, _) = lists.terms(active.key_table(), &keys, Domain::Key);
     image.add_dictionary(Part::Keys, Part::KeyDirectory, key_terms);
     image.add(Part::Postings, |out| out.append(&mut lists.postings));
@@ -61,13 +61,43 @@ pub(crate) fn seal(active: &ActiveIndex, segment_len: u64, seed: u64) -> Vec<u8>
     image.finish()
 }
 
-/// All texts of a table with their numbers, in byte order.
-fn sorted(table: &TermTable) -> Vec<(Box<str>, u32)> {
-    let mut buffer = [0; 256];
-    let mut all: Vec<_> =
-        (0..table.count()).map(|id| (Box::from(table.text(id, &mut buffer)), id)).collect();
-    all.sort_unstable();
-    all
+/// The texts of a table that any event carries, in byte order, with their numbers. One buffer holds
+/// all of them: a `String` each would take more memory than the table itself.
+struct SortedTerms {
+    /// A length byte and the text, for each.
+    bytes: Vec<u8>,
+    /// Where a text begins in `bytes`, and its number.
+    places: Vec<(u32, u32)>,
+}
+
+impl SortedTerms {
+    fn of(table: &TermTable) -> SortedTerms {
+        let mut buffer = [0; 256];
+        let mut terms = SortedTerms { bytes: Vec::new(), places: Vec::new() };
+        for id in (0..table.count()).filter(|&id| table.lists.count(id) > 0) {
+            let text = table.text(id, &mut buffer);
+            terms.places.push((terms.bytes.len() as u32, id));
+            terms.bytes.push(text.len() as u8);
+            terms.bytes.extend_from_slice(text.as_bytes());
+        }
+        let SortedTerms { bytes, places } = &mut terms;
+        places.sort_unstable_by(|a, b| text_at(bytes, a.0).cmp(text_at(bytes, b.0)));
+        terms
+    }
+
+    fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        self.places.iter().map(|&(at, id)| (text_at(&self.bytes, at), id))
+    }
+}
+
+/// The text whose length byte stands at `at`.
+fn text_at(bytes: &[u8], at: u32) -> &[u8] {
+    let (len, rest) = bytes[at as usize..].split_first().expect("a length byte");
+    &rest[..usize::from(*len)]
 }
 
 /// The file as it grows.
@@ -119,16 +149,16 @@ impl ListWriter<'_> {
     fn terms(
         &mut self,
         table: &TermTable,
-        terms: &[(Box<str>, u32)],
+        terms: &SortedTerms,
         domain: Domain,
     ) -> (DictionaryWriter, Vec<u64>) {
         let per_block = if domain == Domain::Key { ID_TERMS_PER_BLOCK } else { TERMS_PER_BLOCK };
         let mut writer = DictionaryWriter::new(per_block);
         let mut hashes = Vec::with_capacity(terms.len());
-        for (text, id) in terms {
-            self.active.elements(&table.lists, *id, self.events, &mut self.values);
-            writer.push(text.as_bytes(), &mut self.postings, &self.values);
-            hashes.push(self.keyed.bytes(domain, text.as_bytes()));
+        for (text, id) in terms.iter() {
+            self.active.elements(&table.lists, id, self.events, &mut self.values);
+            writer.push(text, &mut self.postings, &self.values);
+            hashes.push(self.keyed.bytes(domain, text));
         }
         self.hashes.extend_from_slice(&hashes);
         (writer, hashes)
@@ -139,7 +169,7 @@ impl ListWriter<'_> {
     /// so no more than one tag's pairs are in memory.
     fn pairs(
         &mut self,
-        tags: &[(Box<str>, u32)],
+        tags: &SortedTerms,
         tag_hashes: &[u64],
         ordinals: &[u32],
         type_hashes: &[u64],
@@ -149,7 +179,7 @@ impl ListWriter<'_> {
         let mut typed: Vec<(u32, u32)> = Vec::new();
         for (tag, ((_, id), &tag_hash)) in (0..).zip(tags.iter().zip(tag_hashes)) {
             let lists = &self.active.tag_table().lists;
-            self.active.elements(lists, *id, self.events, &mut self.values);
+            self.active.elements(lists, id, self.events, &mut self.values);
             let long = self.values.len() > PAIR_FLOOR as usize;
             typed.clear();
             let ordinal = |rel: u32| ordinals[self.active.type_of(rel) as usize];

@@ -1,63 +1,40 @@
 //! The dictionaries of the active segment: texts, event ids and (type, tag)
 //! pairs to dense numbers, exactly: bytes are compared, never hashes alone.
 
-use super::append_vec::AppendVec;
-use super::hash::{Domain, Keyed};
+use super::append_vec::{AppendVec, Cell};
+use super::chain_table::ChainTable;
+use super::hash::{Domain, Keyed, load};
 use super::lists::Lists;
-use super::probe_table::ProbeTable;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-const MAX_WORDS: usize = 32;
-
-/// A text of at most 255 bytes as words: its length in the lowest byte, then its bytes, then zeros.
-pub(super) struct Text {
-    words: [u64; MAX_WORDS],
-    used: usize,
-}
-
-impl Text {
-    /// `None` if the text is longer than any term can be.
-    pub(super) fn new(text: &str) -> Option<Text> {
-        let len = u8::try_from(text.len()).ok()?;
-        let mut words = [0; MAX_WORDS];
-        let bytes = text.as_bytes();
-        let (first, rest) = bytes.split_at(bytes.len().min(7));
-        words[0] = u64::from(len) | load(first) << 8;
-        let mut used = 1;
-        // Whole words apart from the tail: their copies are single loads.
-        let (whole, tail) = rest.as_chunks::<8>();
-        for chunk in whole {
-            words[used] = u64::from_le_bytes(*chunk);
-            used += 1;
-        }
-        if !tail.is_empty() {
-            words[used] = load(tail);
-            used += 1;
-        }
-        Some(Text { words, used })
-    }
-
-    fn words(&self) -> &[u64] {
-        &self.words[..self.used]
-    }
-}
-
-#[inline]
-fn load(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
-}
-
-/// Texts, each with the list of events that carry it.
+/// Texts of at most 255 bytes, each with the list of events that carry it.
+///
+/// A text stands as words: its length in the lowest byte of the first, then its bytes, then
+/// zeros. It is compared where it stands, and all its words are in one run of memory.
 #[derive(Debug)]
 pub(super) struct TermTable {
     domain: Domain,
     words: AppendVec<AtomicU64>,
     words_used: AtomicU32,
     count: AtomicU32,
-    table: ProbeTable,
-    /// The events of each text, by its number; the label is where its words begin.
+    table: ChainTable,
+    /// The events of each text, by its number; the label is `hash << 32 | where its words begin`.
     pub(super) lists: Lists,
+}
+
+/// The words of a text.
+fn words(text: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    let (first, rest) = text.split_at(text.len().min(7));
+    let (whole, tail) = rest.as_chunks::<8>();
+    let first = text.len() as u64 | load(first) << 8;
+    let tail = (!tail.is_empty()).then(|| load(tail));
+    std::iter::once(first).chain(whole.iter().map(|word| u64::from_le_bytes(*word))).chain(tail)
+}
+
+/// How many words a text of so many bytes takes.
+fn word_count(len: usize) -> usize {
+    (len + 1).div_ceil(8)
 }
 
 impl TermTable {
@@ -67,7 +44,7 @@ impl TermTable {
             words: AppendVec::new(),
             words_used: AtomicU32::new(0),
             count: AtomicU32::new(0),
-            table: ProbeTable::new(),
+            table: ChainTable::new(),
             lists: Lists::new(),
         }
     }
@@ -77,39 +54,46 @@ impl TermTable {
         self.count.load(Acquire)
     }
 
-    /// The number of a text.
+    /// The number of a text; `None` also if it is longer than any term can be.
     pub(super) fn find(&self, keyed: &Keyed, text: &str) -> Option<u32> {
-        let text = Text::new(text)?;
-        self.find_words(self.hash(keyed, &text), &text)
+        u8::try_from(text.len()).ok()?;
+        self.find_hashed(self.hash(keyed, text), text)
     }
 
-    fn hash(&self, keyed: &Keyed, text: &Text) -> u32 {
-        (keyed.words(self.domain, text.words()) >> 32) as u32
+    fn hash(&self, keyed: &Keyed, text: &str) -> u32 {
+        (keyed.bytes(self.domain, text.as_bytes()) >> 32) as u32
     }
 
-    fn find_words(&self, hash: u32, text: &Text) -> Option<u32> {
+    #[inline]
+    fn find_hashed(&self, hash: u32, text: &str) -> Option<u32> {
+        let text = text.as_bytes();
         self.table.find(hash, |id| {
-            let start = self.lists.label(id) as u32;
-            // The first word holds the length: if it differs, no more is read.
-            text.words().iter().zip(start..).all(|(&word, at)| self.words.get(at) == word)
+            let label = self.lists.label(id);
+            if (label >> 32) as u32 != hash {
+                return false;
+            }
+            // The first word holds the length: if it is the same, so is the number of words.
+            let stored = self.words.run(label as u32, word_count(text.len()));
+            stored.iter().zip(words(text)).all(|(stored, word)| stored.get() == word)
         })
     }
 
     /// The number of a text, a new one if need be. Only the one writer may call this.
     pub(super) fn intern(&self, keyed: &Keyed, text: &str) -> u32 {
-        let text = Text::new(text).expect("a record's texts have one-byte lengths");
-        let hash = self.hash(keyed, &text);
-        if let Some(id) = self.find_words(hash, &text) {
+        assert!(text.len() <= 255, "a record's texts have one-byte lengths");
+        let hash = self.hash(keyed, text);
+        if let Some(id) = self.find_hashed(hash, text) {
             return id;
         }
         let id = self.count.load(Relaxed);
-        let start = self.words_used.load(Relaxed);
-        for (&word, at) in text.words().iter().zip(start..) {
+        let len = word_count(text.len());
+        let start = AppendVec::<AtomicU64>::fit(self.words_used.load(Relaxed), len);
+        for (word, at) in words(text.as_bytes()).zip(start..) {
             self.words.set(at, word);
         }
-        self.words_used.store(start + text.used as u32, Relaxed);
-        self.lists.begin(id, u64::from(start));
-        self.table.insert(hash, id);
+        self.words_used.store(start + len as u32, Relaxed);
+        self.lists.begin(id, u64::from(hash) << 32 | u64::from(start));
+        self.table.insert(hash, id, |id| (self.lists.label(id) >> 32) as u32);
         // Release: pairs with `count`, for those who walk over all texts.
         self.count.store(id + 1, Release);
         id
@@ -119,16 +103,18 @@ impl TermTable {
     pub(super) fn text<'b>(&self, id: u32, buffer: &'b mut [u8; 256]) -> &'b str {
         let start = self.lists.label(id) as u32;
         let len = (self.words.get(start) & 0xff) as usize;
-        for (chunk, at) in buffer.chunks_exact_mut(8).zip(start..=start + (len / 8) as u32) {
-            chunk.copy_from_slice(&self.words.get(at).to_le_bytes());
+        let stored = self.words.run(start, word_count(len));
+        for (chunk, word) in buffer.as_chunks_mut::<8>().0.iter_mut().zip(stored) {
+            *chunk = word.get().to_le_bytes();
         }
         std::str::from_utf8(&buffer[1..=len]).expect("stored from a text")
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
+        let count = self.count.load(Relaxed);
         self.words_used.load(Relaxed) as usize * 8
-            + Lists::memory_bytes(self.count.load(Relaxed))
-            + self.table.memory_bytes()
+            + Lists::memory_bytes(count)
+            + self.table.memory_bytes(count)
     }
 }
 
@@ -136,14 +122,14 @@ impl TermTable {
 #[derive(Debug)]
 pub(super) struct PairTable {
     count: AtomicU32,
-    table: ProbeTable,
+    table: ChainTable,
     /// The events of each pair, by its number; the label is the pair.
     pub(super) lists: Lists,
 }
 
 impl PairTable {
     pub(super) fn new() -> PairTable {
-        PairTable { count: AtomicU32::new(0), table: ProbeTable::new(), lists: Lists::new() }
+        PairTable { count: AtomicU32::new(0), table: ChainTable::new(), lists: Lists::new() }
     }
 
     fn key(keyed: &Keyed, event_type: u32, tag: u32) -> (u64, u32) {
@@ -163,14 +149,18 @@ impl PairTable {
         self.table.find(hash, |id| self.lists.label(id) == key).unwrap_or_else(|| {
             let id = self.count.load(Relaxed);
             self.lists.begin(id, key);
-            self.table.insert(hash, id);
+            self.table.insert(hash, id, |id| {
+                let pair = self.lists.label(id);
+                Self::key(keyed, (pair >> 32) as u32, pair as u32).1
+            });
             self.count.store(id + 1, Relaxed);
             id
         })
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        Lists::memory_bytes(self.count.load(Relaxed)) + self.table.memory_bytes()
+        let count = self.count.load(Relaxed);
+        Lists::memory_bytes(count) + self.table.memory_bytes(count)
     }
 }
 
@@ -181,7 +171,7 @@ pub(super) struct IdTable {
     halves: AppendVec<AtomicU64>,
     rels: AppendVec<AtomicU32>,
     count: AtomicU32,
-    table: ProbeTable,
+    table: ChainTable,
 }
 
 impl IdTable {
@@ -190,13 +180,17 @@ impl IdTable {
             halves: AppendVec::new(),
             rels: AppendVec::new(),
             count: AtomicU32::new(0),
-            table: ProbeTable::new(),
+            table: ChainTable::new(),
         }
     }
 
     fn split(id: &[u8; 16]) -> [u64; 2] {
         let (low, high) = id.split_at(8);
         [load(low), load(high)]
+    }
+
+    fn hash(keyed: &Keyed, words: &[u64; 2]) -> u32 {
+        (keyed.words(Domain::Id, words) >> 32) as u32
     }
 
     fn at(&self, entry: u32) -> [u64; 2] {
@@ -210,7 +204,8 @@ impl IdTable {
         self.halves.set(entry * 2, words[0]);
         self.halves.set(entry * 2 + 1, words[1]);
         self.rels.set(entry, rel);
-        self.table.insert((keyed.words(Domain::Id, &words) >> 32) as u32, entry);
+        self.table
+            .insert(Self::hash(keyed, &words), entry, |entry| Self::hash(keyed, &self.at(entry)));
         // Release: pairs with `for_each`.
         self.count.store(entry + 1, Release);
     }
@@ -224,7 +219,7 @@ impl IdTable {
     ) -> Option<u32> {
         let words = Self::split(id);
         let mut newest = None;
-        self.table.find((keyed.words(Domain::Id, &words) >> 32) as u32, |entry| {
+        self.table.find(Self::hash(keyed, &words), |entry| {
             let rel = self.rels.get(entry);
             if range.contains(&rel) && self.at(entry) == words {
                 newest = newest.max(Some(rel));
@@ -246,6 +241,7 @@ impl IdTable {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.count.load(Relaxed) as usize * 20 + self.table.memory_bytes()
+        let count = self.count.load(Relaxed);
+        count as usize * 20 + self.table.memory_bytes(count)
     }
 }

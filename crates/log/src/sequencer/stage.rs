@@ -270,7 +270,10 @@ impl Staging {
         let header = if self.queue.is_empty() { BATCH_HEADER_BYTES } else { 0 };
         let end = self.tail + (header + bytes) as u64;
         let fresh = self.next == self.segment_base;
-        if end > u64::from(sequencer.options.segment_bytes) && !fresh {
+        let options = &sequencer.options;
+        let full = end > u64::from(options.segment_bytes)
+            || self.writer.is_full(options.active_index_bytes);
+        if full && !fresh {
             self.begin_segment(sequencer);
         }
         let joins = self.queue.back().is_some_and(|gathering| {

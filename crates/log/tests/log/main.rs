@@ -11,6 +11,7 @@ mod figures;
 mod fixture;
 mod gated;
 mod idempotence;
+mod index_bounds;
 mod ingest_faults;
 mod ingest_histories;
 mod ingest_marks;
