@@ -129,10 +129,14 @@ pub enum AppendError {
     },
     /// The lease of the fence has expired or has another holder. Take the lease again, read again.
     LeaseLost,
-    /// Too much is staged already. Nothing was done; retry after a short while.
+    /// Too much is staged already, or more comes in than the condition can be judged against.
+    /// Nothing was done; retry after a short while.
     Overloaded,
     /// No room on the device. Nothing was done; retry when there is room.
     StorageFull,
+    /// What the append was decided on came to nothing before it was staged
+    /// ([`Basis`](crate::Basis)). Nothing was done; read again, decide again, then retry.
+    SetBack,
     /// The journal failed while this append was under way: it may or may not be
     /// in the log after recovery. Retry with the same request key or event ids.
     Unknown {
@@ -171,6 +175,9 @@ impl fmt::Display for AppendError {
             AppendError::LeaseLost => write!(f, "the lease has expired or has another holder"),
             AppendError::Overloaded => write!(f, "too many appends are waiting to become durable"),
             AppendError::StorageFull => write!(f, "no room left on the device"),
+            AppendError::SetBack => {
+                write!(f, "what the append was decided on came to nothing; decide again")
+            }
             AppendError::Unknown { reason } => {
                 write!(f, "the outcome is unknown: {reason}")
             }

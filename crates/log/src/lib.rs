@@ -64,7 +64,7 @@ pub use feed::Feed;
 pub use histogram::{HISTOGRAM_BOUNDS, Histogram};
 pub use lease::{Fence, Lease, LeaseError, Leases};
 pub use log::{
-    AcceptedStats, Ack, Append, Appended, CommitOn, Completion, Log, LogStats, Staged, Terms,
+    AcceptedStats, Ack, Append, Appended, Basis, CommitOn, Completion, Log, LogStats, Staged, Terms,
 };
 pub use options::{Clock, Options, Sync, SystemClock};
 pub use read::{Events, Order, ReadOptions, Snapshot, Subscription, TermCount};

@@ -60,6 +60,16 @@ pub struct Appended {
     pub replayed: bool,
 }
 
+/// What an append was decided on, as far as the log cannot see it in the append itself.
+/// `Basis::default()` is right for an append that rests on its condition alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Basis {
+    /// The number of setbacks at which the staged appends it rests on were placed
+    /// ([`Staged::Placed`]). If another setback has dropped what was staged since, the append is
+    /// refused with [`AppendError::SetBack`].
+    pub setbacks: Option<u64>,
+}
+
 /// Called once, on a thread of the log or of the caller, with the outcome. Must not block.
 pub type Completion = Box<dyn FnOnce(Result<Appended, AppendError>) + Send>;
 
@@ -194,7 +204,7 @@ impl Log {
         let done: Completion = Box::new(move |outcome| {
             let _ = tell.send(outcome);
         });
-        if self.sequencer.submit(append, done) == Submitted::Staged {
+        if self.sequencer.submit(append, Basis::default(), done) != Submitted::Answered {
             self.sequencer.commit_inline();
         }
         told.recv().unwrap_or_else(|_| {
@@ -205,7 +215,7 @@ impl Log {
     /// Judges and stages the append; `done` is called with the outcome, perhaps before this returns.
     /// Costs microseconds unless [`judging_cost`](Self::judging_cost) says otherwise; never waits for the device.
     pub fn submit(&self, append: Append, done: Completion) {
-        if self.sequencer.submit(append, done) == Submitted::Staged {
+        if self.sequencer.submit(append, Basis::default(), done) != Submitted::Answered {
             self.sequencer.wake();
         }
     }
@@ -213,8 +223,15 @@ impl Log {
     /// As [`submit`](Self::submit), but leaves the commit to the caller: unless
     /// [`commit`](Self::commit) is called soon, `done` may wait for the next append.
     pub fn stage(&self, append: Append, done: Completion) -> Staged {
-        match self.sequencer.submit(append, done) {
-            Submitted::Staged => Staged::Waiting,
+        self.stage_on(Basis::default(), append, done)
+    }
+
+    /// As [`stage`](Self::stage), for an append that was decided on top of others that are staged:
+    /// it is refused if these have come to nothing meanwhile.
+    pub fn stage_on(&self, basis: Basis, append: Append, done: Completion) -> Staged {
+        match self.sequencer.submit(append, basis, done) {
+            Submitted::Placed { first, last, setbacks } => Staged::Placed { first, last, setbacks },
+            Submitted::WaitsFor(position) => Staged::WaitsFor { position },
             Submitted::Answered => Staged::Answered,
         }
     }
@@ -342,13 +359,29 @@ impl Log {
     }
 }
 
-/// Whether a staged append has been answered.
+/// What became of an append that was to be staged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Staged {
     /// `done` has been called.
     Answered,
-    /// `done` is called when the append has been committed.
-    Waiting,
+    /// Its events have these positions, unless what is staged comes to nothing. `done` is called
+    /// when that is known, after a commit.
+    Placed {
+        /// Position of its first event.
+        first: Position,
+        /// Position of its last event.
+        last: Position,
+        /// The number of setbacks so far: what must not be stored unless this append is names it as
+        /// its [`Basis`].
+        setbacks: u64,
+    },
+    /// It has no positions. It met the staged event of another append, which refuses it or of which
+    /// it looks like a retry; `done` is called when it is known what becomes of that event, after a
+    /// commit.
+    WaitsFor {
+        /// Position of that event.
+        position: Position,
+    },
 }
 
 /// Where to commit.

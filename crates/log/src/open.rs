@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::recover;
 use crate::segment::{SEGMENT_HEADER_BYTES, parse_segment_name, segment_name};
 use crate::segments::{Segment, Segments, build_active, open_sealed};
-use crate::sequencer::{Committer, Counters, Sequencer, Staging};
+use crate::sequencer::{Committer, Counters, Replays, SegmentTail, Sequencer, StagedMark, Staging};
 use crate::storage::{Storage, StorageFile, read_exact_at};
 use crate::threads;
 use std::collections::VecDeque;
@@ -239,13 +239,12 @@ fn start(
         next: scanned.next,
         recorded_at_us,
         queue: VecDeque::new(),
+        in_flight: None,
         staged_bytes: 0,
-        segment_base: base,
-        writer: last.writer,
-        tail: scanned.end,
+        ingest_bytes: 0,
+        tail: SegmentTail { base, writer: last.writer, end: scanned.end },
+        earlier: Vec::new(),
         closed: None,
-        full: false,
-        setbacks: 0,
         spare: Vec::new(),
     };
     let committer = Committer {
@@ -255,14 +254,24 @@ fn start(
         sealing: Vec::new(),
         last_sync_us: 0,
     };
+    let feed = Feed::at(scanned.next - 1);
+    let counters = Arc::new(Counters::new(barriers_us, last_recorded_at_us));
+    let replays = Replays::new(
+        Arc::clone(&segments),
+        feed.clone(),
+        Arc::clone(&counters),
+        options.staged_bytes,
+    );
     let sequencer = Arc::new(Sequencer {
         leases: Leases::new(Arc::clone(&options.clock), epoch),
         storage: Arc::clone(storage),
         segments,
-        feed: Feed::at(scanned.next - 1),
+        feed,
         epoch,
-        counters: Arc::new(Counters::new(barriers_us, last_recorded_at_us)),
+        counters,
         staging: Mutex::new(staging),
+        mark: StagedMark::new(scanned.next),
+        replays: Arc::new(replays),
         committer: Mutex::new(committer),
         journal_thread: OnceLock::new(),
         closing: AtomicBool::new(false),

@@ -18,11 +18,9 @@ pub(crate) struct LogSink {
 }
 
 /// Records staged together.
-struct Piece {
-    bytes: usize,
+struct Piece<'a> {
+    records: &'a [u8],
     events: u32,
-    /// `None` until it is known.
-    outcome: Option<Result<(), AppendError>>,
 }
 
 impl LogSink {
@@ -44,66 +42,85 @@ fn piece(records: &[u8]) -> (usize, u32) {
     (bytes, events)
 }
 
+fn pieces<'a>(parts: &[&'a [u8]]) -> Vec<Piece<'a>> {
+    let mut pieces = Vec::new();
+    for part in parts {
+        let mut rest = *part;
+        while !rest.is_empty() {
+            let (bytes, events) = piece(rest);
+            assert!(events > 0, "a partition of a log holds records");
+            let (records, after) = rest.split_at(bytes);
+            rest = after;
+            pieces.push(Piece { records, events });
+        }
+    }
+    pieces
+}
+
 impl Sink for LogSink {
     fn store(&mut self, parts: &[&[u8]]) -> Stored {
+        let pieces = pieces(parts);
+        let mut rest = &pieces[..];
+        loop {
+            let (stored, trouble) = self.store_some(rest);
+            rest = &rest[stored..];
+            // The share of batchers is used up: what was staged is stored, the rest comes next.
+            if trouble != Some(Trouble::Busy) || stored == 0 {
+                let stored = &pieces[..pieces.len() - rest.len()];
+                let bytes = stored.iter().map(|piece| piece.records.len()).sum();
+                let events = stored.iter().map(|piece| u64::from(piece.events)).sum();
+                return Stored { bytes, events, trouble };
+            }
+        }
+    }
+}
+
+impl LogSink {
+    /// Stages as many pieces as are taken, commits them and waits: how many were stored, and why it
+    /// was not all.
+    ///
+    /// A journal that refuses a batch drops all that is staged after it, and nothing is staged after
+    /// that (others may commit, and find the disk full, between two pieces): nothing that is stored
+    /// lies behind a gap.
+    fn store_some(&self, pieces: &[Piece<'_>]) -> (usize, Option<Trouble>) {
         let (tell, told) = mpsc::channel();
-        let mut pieces: Vec<Piece> = Vec::new();
         let mut setbacks = None;
-        'staging: for part in parts {
-            let mut rest = *part;
-            while !rest.is_empty() {
-                let (bytes, events) = piece(rest);
-                assert!(events > 0, "a partition of a log holds records");
-                let (records, after) = rest.split_at(bytes);
-                rest = after;
-                let (tell, index) = (tell.clone(), pieces.len());
-                let done = Box::new(move |outcome: Result<_, _>| {
-                    let _ = tell.send((index, outcome.map(|_| ())));
-                });
-                let outcome =
-                    match self.log.sequencer().stage_records(records, events, setbacks, done) {
-                        Ok(so_far) => {
-                            setbacks = Some(so_far);
-                            None
-                        }
-                        Err(refused) => Some(Err(refused)),
-                    };
-                let ends = outcome.is_some();
-                pieces.push(Piece { bytes, events, outcome });
-                if ends {
-                    break 'staging;
+        let mut refused = None;
+        for (index, piece) in pieces.iter().enumerate() {
+            let tell = tell.clone();
+            let done = Box::new(move |outcome: Result<_, _>| {
+                let _ = tell.send((index, outcome.map(|_| ())));
+            });
+            let sequencer = self.log.sequencer();
+            match sequencer.stage_records(piece.records, piece.events, setbacks, done) {
+                Ok(so_far) => setbacks = Some(so_far),
+                Err(error) => {
+                    refused = Some(error);
+                    break;
                 }
             }
         }
         drop(tell);
         self.log.commit(crate::CommitOn::ThisThread);
-        // Ends when every staged piece has been answered: the senders are gone then.
-        for (index, outcome) in told {
-            pieces[index].outcome = Some(outcome);
-        }
-        account(&pieces)
-    }
-}
-
-/// The stored beginning, and why it ends there. A journal that refuses a batch drops all
-/// that is staged after it, and nothing is staged after that (others may commit, and find
-/// the disk full, between two pieces): nothing that is stored lies behind a gap.
-fn account(pieces: &[Piece]) -> Stored {
-    let mut stored = Stored { bytes: 0, events: 0, trouble: None };
-    for piece in pieces {
-        match &piece.outcome {
-            Some(Ok(())) => {
-                stored.bytes += piece.bytes;
-                stored.events += u64::from(piece.events);
+        // Ends when every staged piece has been answered: the senders are gone then. Two threads
+        // that commit may tell of their batches in either order.
+        let mut outcomes: Vec<(usize, Result<(), AppendError>)> = told.iter().collect();
+        outcomes.sort_unstable_by_key(|(index, _)| *index);
+        let in_order = |(at, (index, outcome)): &(usize, &(usize, Result<_, _>))| {
+            at == index && outcome.is_ok()
+        };
+        let stored = outcomes.iter().enumerate().take_while(in_order).count();
+        let error = outcomes.into_iter().find_map(|(_, outcome)| outcome.err()).or(refused);
+        let trouble = match error {
+            None if stored < pieces.len() => {
+                Some(Trouble::Closed("the log gave no answer".to_owned()))
             }
-            Some(Err(AppendError::Overloaded)) => stored.trouble = Some(Trouble::Busy),
-            Some(Err(AppendError::StorageFull)) => stored.trouble = Some(Trouble::Full),
-            Some(Err(error)) => stored.trouble = Some(Trouble::Closed(error.to_string())),
-            None => stored.trouble = Some(Trouble::Closed("the log gave no answer".to_owned())),
-        }
-        if stored.trouble.is_some() {
-            break;
-        }
+            None => None,
+            // What is left comes again at once.
+            Some(AppendError::Overloaded | AppendError::SetBack) => Some(Trouble::Busy),
+            Some(AppendError::StorageFull) => Some(Trouble::Full),
+            Some(error) => Some(Trouble::Closed(error.to_string())),
+        };
+        (stored, trouble)
     }
-    stored
 }

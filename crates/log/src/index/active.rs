@@ -29,23 +29,23 @@ const FEW: u32 = 32;
 #[derive(Debug)]
 pub(crate) struct ActiveIndex {
     base: u64,
-    keyed: Keyed,
-    len: AtomicU32,
+    pub(super) keyed: Keyed,
+    pub(super) len: AtomicU32,
     offsets: AppendVec<AtomicU32>,
     type_column: AppendVec<AtomicU32>,
-    arena: Arena,
-    types: TermTable,
-    tags: TermTable,
-    pairs: PairTable,
-    ids: IdTable,
-    keys: TermTable,
+    pub(super) arena: Arena,
+    pub(super) types: TermTable,
+    pub(super) tags: TermTable,
+    pub(super) pairs: PairTable,
+    pub(super) ids: IdTable,
+    pub(super) keys: TermTable,
 }
 
 /// The right to append to an [`ActiveIndex`]: there is one, it cannot be cloned,
 /// and appending borrows it mutably.
 #[derive(Debug)]
 pub(crate) struct ActiveWriter {
-    index: Arc<ActiveIndex>,
+    pub(super) index: Arc<ActiveIndex>,
     /// Tags of the event being pushed; kept for its allocation.
     own: Vec<u32>,
     /// The type of the event before, and its number: events of one type come in runs.
@@ -135,7 +135,13 @@ impl ActiveIndex {
         let mut earlier = self.tags.lists.view(tag);
         for i in 0..earlier.count() {
             let rel = earlier.get(&self.arena, i);
-            self.push_pair(self.type_column.get(rel), tag, rel);
+            let event_type = self.type_column.get(rel);
+            // After a cut the tag may outgrow `FEW` a second time (`cut.rs`): what the list of the
+            // pair kept is in it already.
+            let pair = self.pairs.intern(&self.keyed, event_type, tag);
+            if self.pairs.lists.last(&self.arena, pair).is_none_or(|last| last < rel) {
+                self.pairs.lists.push(&self.arena, pair, rel);
+            }
         }
     }
 

@@ -149,6 +149,44 @@ impl Lists {
         self.set_head(list, count + 1, tail);
     }
 
+    /// The last element; `None` of an empty list. Only the one writer may call this.
+    pub(super) fn last(&self, arena: &Arena, list: u32) -> Option<u32> {
+        let (count, tail) = self.head(list);
+        match count {
+            0 => None,
+            1 => Some(tail),
+            _ => Some(arena.cells.get(tail + place(count - 1).1)),
+        }
+    }
+
+    /// Takes back the elements at `bound` and above. Only the one writer may call this. A chunk
+    /// that becomes empty is left behind and never used again: `cut.rs` says why.
+    pub(super) fn cut(&self, arena: &Arena, list: u32, bound: u32) {
+        let (before, mut tail) = self.head(list);
+        let mut count = before;
+        while count > 0 {
+            let last = match count {
+                1 => tail,
+                _ => arena.cells.get(tail + place(count - 1).1),
+            };
+            if last < bound {
+                break;
+            }
+            count -= 1;
+            match count {
+                0 => tail = 0,
+                // What is left is the first element of the first chunk: it becomes the head.
+                1 => tail = arena.cells.get(tail),
+                // The element taken back began its chunk: the one before is the newest now.
+                _ if place(count).1 == 0 => tail = arena.cells.get(tail - 1),
+                _ => {}
+            }
+        }
+        if count < before {
+            self.set_head(list, count, tail);
+        }
+    }
+
     /// The list as it is now.
     pub(super) fn view(&self, list: u32) -> ListView {
         let (count, tail) = self.head(list);

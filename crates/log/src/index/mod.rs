@@ -12,6 +12,7 @@ mod append_vec;
 mod candidates;
 mod chain_table;
 mod column;
+mod cut;
 mod dictionary;
 mod file;
 mod filter;

@@ -32,8 +32,8 @@ impl Dice {
 /// What an event of the oracle is.
 #[derive(Debug, Clone)]
 pub(super) struct Model {
-    event: Event,
-    key: Option<String>,
+    pub(super) event: Event,
+    pub(super) key: Option<String>,
 }
 
 pub(super) fn events(dice: &mut Dice, count: usize, types: u64, tags: u64) -> Vec<Model> {
@@ -66,7 +66,7 @@ pub(super) fn with_record(model: &Model, f: impl FnOnce(&RecordView<'_>)) {
     f(&encoded.iter().next().unwrap());
 }
 
-fn offset_of(rel: usize) -> u32 {
+pub(super) fn offset_of(rel: usize) -> u32 {
     (rel as u32).wrapping_mul(0x0101_0107)
 }
 
@@ -113,7 +113,7 @@ fn range(dice: &mut Dice, len: usize) -> Range<u32> {
     edge(dice)..edge(dice)
 }
 
-fn matching(models: &[Model], query: &Query, range: &Range<u32>) -> Vec<u32> {
+pub(super) fn matching(models: &[Model], query: &Query, range: &Range<u32>) -> Vec<u32> {
     let rels = (0u32..).zip(models).filter(|(rel, model)| {
         let tags = model.event.tags.iter().map(String::as_str);
         range.contains(rel) && query.matching_item(&model.event.event_type, tags).is_some()
@@ -121,7 +121,7 @@ fn matching(models: &[Model], query: &Query, range: &Range<u32>) -> Vec<u32> {
     rels.map(|(rel, _)| rel).collect()
 }
 
-fn drain(
+pub(super) fn drain(
     index: &SegmentIndex,
     query: &Query,
     range: Range<u32>,
@@ -153,7 +153,7 @@ fn drain(
     }
 }
 
-fn check_counts(index: &SegmentIndex, models: &[Model], dice: &mut Dice) {
+pub(super) fn check_counts(index: &SegmentIndex, models: &[Model], dice: &mut Dice) {
     let end = range(dice, models.len()).end;
     let (mut types, mut tags) = (BTreeMap::new(), BTreeMap::new());
     for model in models.iter().take(end as usize) {
@@ -180,7 +180,7 @@ fn check_counts(index: &SegmentIndex, models: &[Model], dice: &mut Dice) {
     assert_eq!(index.tags(prefix, after, limit, end).unwrap(), wanted);
 }
 
-fn check_names(index: &SegmentIndex, models: &[Model], dice: &mut Dice) {
+pub(super) fn check_names(index: &SegmentIndex, models: &[Model], dice: &mut Dice) {
     let range = range(dice, models.len());
     let newest = |is_it: &dyn Fn(&Model) -> bool| {
         let found = (0u32..).zip(models).filter(|(rel, model)| range.contains(rel) && is_it(model));
@@ -193,7 +193,13 @@ fn check_names(index: &SegmentIndex, models: &[Model], dice: &mut Dice) {
     assert_eq!(index.find_key(&key, range.clone()).unwrap(), wanted);
 }
 
-fn check(index: &SegmentIndex, models: &[Model], dice: &mut Dice, types: u64, tags: u64) {
+pub(super) fn check(
+    index: &SegmentIndex,
+    models: &[Model],
+    dice: &mut Dice,
+    types: u64,
+    tags: u64,
+) {
     let range = range(dice, models.len());
     let item = item(dice, models, types, tags);
     let one = Query { items: vec![item.clone()] };

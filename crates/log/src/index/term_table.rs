@@ -8,6 +8,9 @@ use super::lists::Lists;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+/// Stands for an event in the entry of an id that was taken back: no range contains it.
+const BLANK: u32 = u32::MAX;
+
 /// Texts of at most 255 bytes, each with the list of events that carry it.
 ///
 /// A text stands as words: its length in the lowest byte of the first, then its bytes, then
@@ -229,9 +232,22 @@ impl IdTable {
         newest
     }
 
+    /// Takes back an id of an event at `bound` or after it. Only the one writer may call this.
+    /// The entry stays and says that it is nobody's: a probe table forgets nothing.
+    pub(super) fn blank(&self, keyed: &Keyed, id: &[u8; 16], bound: u32) {
+        let words = Self::split(id);
+        self.table.find((keyed.words(Domain::Id, &words) >> 32) as u32, |entry| {
+            if self.rels.get(entry) >= bound && self.at(entry) == words {
+                self.rels.set(entry, BLANK);
+            }
+            false
+        });
+    }
+
     /// Every id with its event, in the order they came.
     pub(super) fn entries(&self) -> impl Iterator<Item = ([u8; 16], u32)> + '_ {
-        (0..self.count.load(Acquire)).map(|entry| {
+        let all = 0..self.count.load(Acquire);
+        all.filter(|&entry| self.rels.get(entry) != BLANK).map(|entry| {
             let mut id = [0; 16];
             let [low, high] = self.at(entry);
             id[..8].copy_from_slice(&low.to_le_bytes());

@@ -3,14 +3,14 @@
 //! batches grow with load by themselves and no timer is needed.
 
 use super::gather::{Gathering, Waiter};
-use super::stage::Submitted;
 use super::{Counters, Sequencer};
+use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::AppendError;
-use crate::index::SegmentIndex;
 use crate::journal::{FileJournal, Journal, JournalError};
 use crate::options::Sync;
-use crate::segments::{build_active, lock};
+use crate::segments::lock;
 use crate::threads;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, TryLockError};
@@ -43,9 +43,9 @@ enum Progress {
 }
 
 /// Waiters with what befell their batch.
-struct Answer {
-    waiters: Vec<Waiter>,
-    verdict: Result<(), AppendError>,
+pub(super) struct Answer {
+    pub(super) waiters: Vec<Waiter>,
+    pub(super) verdict: Result<(), AppendError>,
 }
 
 impl Committer {
@@ -139,20 +139,29 @@ impl Sequencer {
     }
 
     fn commit_one(&self, committer: &mut Committer) -> Progress {
-        let Some(mut batch) = lock(&self.staging).queue.pop_front() else {
-            return Progress::Nothing;
+        let mut batch = {
+            let mut staging = lock(&self.staging);
+            let Some(batch) = staging.queue.pop_front() else { return Progress::Nothing };
+            assert!(staging.in_flight.is_none(), "one batch at a time");
+            staging.in_flight = Some(batch.in_flight());
+            batch
         };
-        if batch.count > 0 {
-            if let Sync::Interval(_) = self.options.sync
-                && !committer.journal.unsynced()
-            {
-                committer.last_sync_us = self.clock().monotonic_us();
-            }
-            if let Err(error) = committer.journal.append(&mut batch.journal_batch()) {
-                return Progress::Done(self.fail(committer, batch, error));
-            }
-            self.published(committer, &batch);
+        assert_eq!(batch.first, self.feed.head() + 1, "batches are dense");
+        // The delay of a barrier counts from the first batch that it will cover.
+        if let Sync::Interval(_) = self.options.sync
+            && !committer.journal.unsynced()
+        {
+            committer.last_sync_us = self.clock().monotonic_us();
         }
+        // A panic in there leaves it open what was written.
+        let append = AssertUnwindSafe(|| committer.journal.append(&mut batch.journal_batch()));
+        let appended = catch_unwind(append).unwrap_or_else(|_| {
+            Err(JournalError::Unknown(io::Error::other("the journal panicked")))
+        });
+        if let Err(error) = appended {
+            return Progress::Done(self.set_back(committer, batch, error));
+        }
+        self.published(committer, &batch);
         self.settle(&mut batch);
         Progress::Done(vec![Answer { waiters: batch.waiters, verdict: Ok(()) }])
     }
@@ -174,17 +183,13 @@ impl Sequencer {
     /// Tells everyone what became of their requests. Holds no lock: what they do then is theirs.
     fn tell(&self, answers: Vec<Answer>) {
         let head = self.feed.head();
-        let mut again = false;
+        let mut replays = Vec::new();
         for Answer { waiters, verdict } in answers {
-            for waiter in waiters {
-                if let Some((append, done)) = waiter.tell(head, verdict.as_ref().map(|&()| ())) {
-                    let resubmit = AssertUnwindSafe(|| self.resubmit(append, done));
-                    again |= catch_unwind(resubmit).is_ok_and(|s| s == Submitted::Staged);
-                }
-            }
+            let verdict = verdict.as_ref().map(|&()| ());
+            replays.extend(waiters.into_iter().filter_map(|waiter| waiter.tell(head, verdict)));
         }
-        if again {
-            self.wake();
+        if !replays.is_empty() {
+            self.replays.submit(replays);
         }
     }
 
@@ -201,83 +206,23 @@ impl Sequencer {
         }
     }
 
-    /// The journal refused a batch. What was staged on top of it goes with it.
-    fn fail(
-        &self,
-        committer: &mut Committer,
-        batch: Gathering,
-        error: JournalError,
-    ) -> Vec<Answer> {
-        let (first, rest, closed) = match error {
-            JournalError::Full => (AppendError::StorageFull, AppendError::StorageFull, None),
-            JournalError::Refused(error) => {
-                let reason = format!("the journal failed: {error}");
-                let refused = AppendError::Closed { reason: reason.clone() };
-                (refused.clone(), refused, Some(reason))
-            }
-            JournalError::Unknown(error) => {
-                let reason = format!("the journal failed: {error}");
-                let unknown = AppendError::Unknown { reason: reason.clone() };
-                (unknown, AppendError::Closed { reason: reason.clone() }, Some(reason))
-            }
-        };
-        let mut staging = lock(&self.staging);
-        let dropped: Vec<Gathering> = staging.queue.drain(..).collect();
-        staging.staged_bytes = 0;
-        staging.setbacks += 1;
-        if let Some(reason) = closed {
-            staging.closed = Some(reason);
-        } else {
-            staging.full = true;
-            if let Err(reason) = self.unstage(committer, &mut staging) {
-                staging.closed = Some(reason);
-            }
-        }
-        drop(staging);
-        let mut answers = vec![Answer { waiters: batch.waiters, verdict: Err(first) }];
-        let later = dropped.into_iter().map(|later| later.waiters);
-        answers.extend(later.map(|waiters| Answer { waiters, verdict: Err(rest.clone()) }));
-        answers
-    }
-
-    /// Takes back everything staged: positions, and index entries by making the
-    /// active index anew from what is durable. Rare, so simple rather than quick.
-    fn unstage(
-        &self,
-        committer: &mut Committer,
-        staging: &mut super::Staging,
-    ) -> Result<(), String> {
-        let (base, end) = committer.journal.end();
-        self.segments.truncate_after(base);
-        let segment = self.segments.find(base).ok_or("the active segment is missing")?;
-        let file = segment.file().map_err(|error| error.to_string())?;
-        let (index, (writer, scanned)) =
-            build_active(&**file, base).map_err(|error| error.to_string())?;
-        if scanned.next != self.feed.head() + 1 {
-            return Err(format!(
-                "the journal ends at position {}, the head is {}",
-                scanned.next - 1,
-                self.feed.head()
-            ));
-        }
-        segment.set_index(SegmentIndex::Active(index));
-        staging.writer = writer;
-        staging.segment_base = base;
-        staging.tail = end;
-        staging.next = scanned.next;
-        Ok(())
-    }
-
-    fn break_down(&self, reason: &str) {
+    pub(super) fn break_down(&self, reason: &str) {
         lock(&self.staging).closed.get_or_insert_with(|| reason.to_owned());
     }
 
-    /// Gives the buffer of a committed batch back and takes its bytes off the account.
+    /// The batch is not staged any more: its buffer is used again, and those who came to wait for
+    /// it while it was at the journal are told with the others.
     fn settle(&self, batch: &mut Gathering) {
         let mut bytes = std::mem::take(&mut batch.bytes);
-        let body = bytes.len().saturating_sub(crate::batch::BATCH_HEADER_BYTES);
+        let body = bytes.len() - BATCH_HEADER_BYTES;
         let mut staging = lock(&self.staging);
-        staging.staged_bytes = staging.staged_bytes.saturating_sub(body + batch.riding_bytes);
+        let in_flight = staging.in_flight.take().expect("the batch that was taken");
+        assert_eq!(in_flight.last, batch.last(), "batches are settled in order");
+        batch.waiters.extend(in_flight.waiters);
+        staging.staged_bytes -= body;
+        staging.ingest_bytes -= batch.ingest_bytes;
+        staging.forget_before(batch.segment_base);
+        self.mark.set_full(false);
         if bytes.capacity() <= SPARE_BYTES && staging.spare.len() < SPARE_BUFFERS {
             bytes.clear();
             staging.spare.push(bytes);

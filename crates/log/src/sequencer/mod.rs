@@ -3,16 +3,24 @@
 //!
 //! - [`judge`]: is this request allowed, or a retry of one that was?
 //! - [`stage`]: its positions, its bytes in the batch that gathers, its index entries.
+//! - [`staged`]: what is decided and not durable: positions, batches, who waits for which position.
 //! - [`commit`]: the next batch to the journal, then the head moves, then the answers.
+//! - [`setback`]: the journal refused a batch: all that was staged is taken back.
 //! - [`gather`]: the batch itself and who waits for it.
+//! - [`replays`]: retries that overtook their first attempt, answered apart from the commits.
 
 mod commit;
 mod gather;
 pub(crate) mod judge;
+mod replays;
+mod setback;
 mod stage;
+mod staged;
 
 pub(crate) use commit::Committer;
-pub(crate) use stage::{Staging, Submitted};
+pub(crate) use replays::Replays;
+pub(crate) use stage::Submitted;
+pub(crate) use staged::{SegmentTail, StagedMark, Staging};
 
 use crate::amount::{Amount, Count};
 use crate::error::AppendError;
@@ -40,6 +48,9 @@ pub(crate) struct Sequencer {
     pub(crate) counters: Arc<Counters>,
     /// Positions and batches; held for microseconds.
     pub(crate) staging: Mutex<Staging>,
+    /// What of it is read without its lock.
+    pub(crate) mark: StagedMark,
+    pub(crate) replays: Arc<Replays>,
     /// The journal; held while a batch is made durable.
     pub(crate) committer: Mutex<Committer>,
     /// The thread that commits when no caller does.

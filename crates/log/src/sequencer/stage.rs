@@ -1,65 +1,92 @@
 //! Staging: a request gets its positions, its bytes join the batch that
 //! gathers, its index entries are made. From then on it is judged against,
 //! durable or not; if the journal fails, all that was staged goes together.
+//!
+//! Judging goes in rounds. Each round judges, without a lock, whatever has become durable and
+//! whatever has been staged since the round before; then the lock is taken, and what was staged
+//! meanwhile is judged under it if that is at most [`WINDOW_EVENTS`] in active indexes (no file is
+//! read). What was judged beyond the head is void if the number of setbacks has changed.
+//!
+//! Locks, in the order they may be taken: the committer's, the staging lock, those of the segments'
+//! list and of an index. Completions and wake-ups run without any.
 
-use super::gather::{BATCH_BYTES, Gathering, Outcome, Waiter};
+use super::gather::{Outcome, Replay, Waiter};
+use super::staged::{Staging, StagingContext};
 use super::{Counters, Sequencer, judge};
 use crate::amount::Amount;
-use crate::batch::BATCH_HEADER_BYTES;
 use crate::condition::Stretch;
-use crate::error::AppendError;
-use crate::index::{ActiveWriter, SegmentIndex};
-use crate::log::{Ack, Append, Appended, Completion};
-use crate::read::Snapshot;
-use crate::record;
-use crate::segment::SEGMENT_HEADER_BYTES;
+use crate::error::{AppendError, ReadError};
+use crate::index::SegmentIndex;
+use crate::log::{Ack, Append, Appended, Basis, Completion};
 use crate::segments::{Segment, lock};
 use crate::work::Work;
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use wellspring_types::{EventId, Invalid, Position, Reason, limits, valid};
 
-/// Positions a request may have to be judged against under the lock. Over it,
-/// what has become durable meanwhile is judged outside first.
+/// Most positions a request is judged against under the lock.
 const WINDOW_EVENTS: u64 = 4096;
-/// After so many rounds outside the lock the rest is judged under it, however much it is.
+/// Most bytes of batchers that may be staged, if that is not more than half of what may be staged
+/// at all: what an append has to wait behind.
+const INGEST_BYTES: usize = 16 << 20;
+/// Rounds of judging outside the lock before a request is refused as overloaded: appends come in
+/// faster than its condition can be judged.
 const ROUNDS: usize = 8;
-
-/// Everything that is decided but not yet durable.
-pub(crate) struct Staging {
-    /// The next position.
-    pub(crate) next: Position,
-    /// Recorded times never decrease along positions.
-    pub(crate) recorded_at_us: u64,
-    pub(crate) queue: VecDeque<Gathering>,
-    /// Encoded bytes in `queue` and in the batch the journal has.
-    pub(crate) staged_bytes: usize,
-    pub(crate) segment_base: Position,
-    pub(crate) writer: ActiveWriter,
-    /// Offset in the segment after everything staged.
-    pub(crate) tail: u64,
-    /// Why no more appends are taken, if so.
-    pub(crate) closed: Option<String>,
-    /// The last batch found no room: look for room before staging another.
-    pub(crate) full: bool,
-    /// How often what was staged has been dropped.
-    pub(crate) setbacks: u64,
-    /// Buffers of committed batches, to be used again.
-    pub(crate) spare: Vec<Vec<u8>>,
-}
 
 /// What submitting came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Submitted {
     /// Answered already.
     Answered,
-    /// To be answered when the batch it waits for is durable: someone must commit.
-    Staged,
+    /// Its events have these positions unless there is a setback after this number of them.
+    /// To be answered when they are durable: someone must commit.
+    Placed { first: Position, last: Position, setbacks: u64 },
+    /// It has no positions and is answered when the staged event of another request is durable:
+    /// someone must commit.
+    WaitsFor(Position),
+}
+
+/// Why a request was not staged, with the completion that is to be told.
+type Refusal = (Completion, AppendError);
+
+/// How far a request has been judged.
+struct Judged {
+    /// Everything up to here, durable then or staged under `setbacks`.
+    through: Position,
+    /// Everything up to here was durable.
+    durable: Position,
+    setbacks: u64,
+}
+
+/// What judging found against a request.
+enum Found {
+    /// It is refused because of the event at this position, or a fault of the index.
+    Refused(AppendError),
+    /// Its key, or one of its ids, is that of the event at this position.
+    SeenBefore(Position),
+}
+
+/// A round of judging without a lock.
+enum Round {
+    /// Nothing stands against the request so far.
+    Allowed,
+    /// Something durable does.
+    Durable(Found),
+    /// Something staged does, unless there has been a setback.
+    Staged(Found),
+}
+
+fn found_by(verdict: Result<judge::Verdict, ReadError>) -> Option<Found> {
+    match verdict {
+        Ok(judge::Verdict::Allowed) => None,
+        Ok(judge::Verdict::SeenBefore(position)) => Some(Found::SeenBefore(position)),
+        Ok(judge::Verdict::Refused(error)) => Some(Found::Refused(error)),
+        Err(error) => Some(Found::Refused(error.into())),
+    }
 }
 
 impl Sequencer {
     /// Judges and stages a request. Does not commit.
-    pub(crate) fn submit(&self, mut append: Append, done: Completion) -> Submitted {
+    pub(crate) fn submit(&self, mut append: Append, basis: Basis, done: Completion) -> Submitted {
         let ids = match check(&append) {
             Ok(ids) => ids,
             Err(invalid) => {
@@ -70,17 +97,7 @@ impl Sequencer {
         if let Some(key) = &append.key {
             append.events.attach_key(key);
         }
-        self.decide(append, &ids, done)
-    }
-
-    /// [`submit`](Self::submit) for a request that has been checked and has its key attached.
-    pub(super) fn resubmit(&self, append: Append, done: Completion) -> Submitted {
-        let ids = judge::ids(&append);
-        self.decide(append, &ids, done)
-    }
-
-    fn decide(&self, append: Append, ids: &[EventId], done: Completion) -> Submitted {
-        match self.judge_and_stage(append, ids, done) {
+        match self.judge_and_stage(append, &ids, basis, done) {
             Ok(submitted) => submitted,
             Err((done, error)) => {
                 if matches!(error, AppendError::Conflict(_)) {
@@ -96,52 +113,46 @@ impl Sequencer {
         &self,
         append: Append,
         ids: &[EventId],
+        basis: Basis,
         done: Completion,
-    ) -> Result<Submitted, (Completion, AppendError)> {
+    ) -> Result<Submitted, Refusal> {
         let unconditional = append.condition.is_none() && append.key.is_none() && ids.is_empty();
+        let bytes = append.events.byte_len();
+        if append.ack == Ack::Accepted && self.mark.is_full() && !self.find_room(bytes) {
+            return Err((done, AppendError::StorageFull));
+        }
         let mut work = Work::unbounded();
-        let mut judged = 0;
-        for round in 0.. {
-            // Outside the lock: everything durable that has not been judged yet.
-            if !unconditional {
-                let snapshot = self.snapshot();
-                let stretch = Stretch { low: judged, high: snapshot.head() };
-                match judge::over(snapshot.segments(), &append, ids, stretch, &mut work) {
-                    Ok(judge::Verdict::Allowed) => judged = stretch.high,
-                    Ok(judge::Verdict::SeenBefore(position)) => {
-                        return self.answer_replay(&snapshot, &append, position, done);
-                    }
-                    Ok(judge::Verdict::Refused(error)) => return Err((done, error)),
-                    Err(error) => return Err((done, error.into())),
-                }
-            }
-            let mut staging = lock(&self.staging);
-            if !unconditional
-                && round < ROUNDS
-                && self.feed.head().saturating_sub(judged) > WINDOW_EVENTS
-            {
-                continue;
-            }
-            if let Err(error) = self.admit(&mut staging, append.events.byte_len()) {
+        let mut judged = Judged { through: 0, durable: 0, setbacks: self.mark.setbacks() };
+        for _ in 0..ROUNDS {
+            let found = match unconditional {
+                true => None,
+                false => match self.judge_outside(&append, ids, &mut judged, &mut work) {
+                    Round::Allowed => None,
+                    Round::Staged(found) => Some(found),
+                    Round::Durable(found) => return self.tell_found(append, found, done),
+                },
+            };
+            let staging = lock(&self.staging);
+            if let Err(error) = self.admit(&staging, &append, basis) {
                 return Err((done, error));
             }
             if !unconditional {
-                // Under the lock: what is not durable yet, or became so just now.
-                let segments = self.segments.all();
-                let stretch = Stretch { low: judged, high: staging.next - 1 };
-                match judge::over(&segments, &append, ids, stretch, &mut work) {
-                    Ok(judge::Verdict::Allowed) => {}
-                    Ok(judge::Verdict::SeenBefore(_)) => {
-                        let bytes = append.events.byte_len();
-                        let outcome = Outcome::JudgeAgain(Box::new(append));
-                        return Ok(staging.ride(Waiter { done, outcome }, bytes));
+                if judged.setbacks != self.mark.setbacks() {
+                    continue;
+                }
+                if let Some(found) = found {
+                    return self.wait_for_found(staging, append, found, done);
+                }
+                let window = Stretch { low: judged.through, high: staging.next - 1 };
+                if window.low < window.high {
+                    let segments = self.segments.all();
+                    if !is_short(&segments, window) {
+                        continue;
                     }
-                    Ok(judge::Verdict::Refused(error)) => {
-                        Counters::add(&self.counters.conflicts, 1);
-                        let outcome = Outcome::Refused(error);
-                        return Ok(staging.ride(Waiter { done, outcome }, 0));
+                    let verdict = judge::over(&segments, &append, ids, window, &mut work);
+                    if let Some(found) = found_by(verdict) {
+                        return self.wait_for_found(staging, append, found, done);
                     }
-                    Err(error) => return Err((done, error.into())),
                 }
             }
             if append.fence.as_ref().is_some_and(|fence| !self.leases.holds(fence)) {
@@ -149,40 +160,117 @@ impl Sequencer {
             }
             return Ok(self.stage(staging, append, done));
         }
-        unreachable!("the loop returns")
+        Err((done, AppendError::Overloaded))
     }
 
-    fn answer_replay(
+    /// Judges a request against what is durable and then against what is staged, as far as neither
+    /// has been yet. Holds no lock.
+    fn judge_outside(
         &self,
-        snapshot: &Snapshot,
         append: &Append,
-        position: Position,
-        done: Completion,
-    ) -> Result<Submitted, (Completion, AppendError)> {
-        match judge::replay(snapshot, append, position) {
-            Ok(appended) => {
-                Counters::add(&self.counters.replays, 1);
-                done(Ok(appended));
-                Ok(Submitted::Answered)
-            }
-            Err(error) => Err((done, error)),
+        ids: &[EventId],
+        judged: &mut Judged,
+        work: &mut Work,
+    ) -> Round {
+        // The number of setbacks first, the segments last: whatever the index is asked for then
+        // stands in it, unless there is another setback, which the caller will see.
+        let setbacks = self.mark.setbacks();
+        if setbacks != judged.setbacks {
+            judged.through = judged.durable;
+            judged.setbacks = setbacks;
         }
+        let head = self.feed.head();
+        let next = self.mark.next();
+        let segments = self.segments.all();
+        let mut over = |high| {
+            let stretch = Stretch { low: judged.through, high };
+            judged.through = judged.through.max(high);
+            found_by(judge::over(&segments, append, ids, stretch, work))
+        };
+        if let Some(found) = over(head) {
+            return Round::Durable(found);
+        }
+        let found = over(next - 1);
+        judged.durable = head;
+        found.map_or(Round::Allowed, Round::Staged)
+    }
+
+    /// Answers a request that something durable stands against.
+    fn tell_found(
+        &self,
+        append: Append,
+        found: Found,
+        done: Completion,
+    ) -> Result<Submitted, Refusal> {
+        match found {
+            Found::Refused(error) => Err((done, error)),
+            Found::SeenBefore(position) => match self.replays.compare(&append, position) {
+                Ok(appended) => {
+                    done(Ok(appended));
+                    Ok(Submitted::Answered)
+                }
+                Err(error) => Err((done, error)),
+            },
+        }
+    }
+
+    /// Has a request wait for the staged event that stands against it. If that has become durable
+    /// meanwhile, it is answered at once.
+    fn wait_for_found(
+        &self,
+        mut staging: MutexGuard<'_, Staging>,
+        append: Append,
+        found: Found,
+        done: Completion,
+    ) -> Result<Submitted, Refusal> {
+        let (position, outcome) = match found {
+            Found::Refused(AppendError::Conflict(conflict)) => {
+                Counters::add(&self.counters.conflicts, 1);
+                (conflict.position, Outcome::Refused(AppendError::Conflict(conflict)))
+            }
+            Found::Refused(error) => return Err((done, error)),
+            Found::SeenBefore(position) => {
+                let Some(reserved) = self.replays.reserve(&append) else {
+                    return Err((done, AppendError::Overloaded));
+                };
+                (
+                    position,
+                    Outcome::Replay(Box::new(Replay { append, position, _reserved: reserved })),
+                )
+            }
+        };
+        let waiter = match staging.attach(position, Waiter { done, outcome }) {
+            Ok(()) => return Ok(Submitted::WaitsFor(position)),
+            Err(waiter) => waiter,
+        };
+        drop(staging);
+        let head = self.feed.head();
+        assert!(position <= head, "position {position} is neither staged nor durable");
+        if let Some(request) = waiter.tell(head, Ok(())) {
+            self.replays.submit(vec![request]);
+        }
+        Ok(Submitted::Answered)
     }
 
     /// Whether the log takes this request now.
-    fn admit(&self, staging: &mut Staging, bytes: usize) -> Result<(), AppendError> {
+    fn admit(&self, staging: &Staging, append: &Append, basis: Basis) -> Result<(), AppendError> {
+        if append.ack == Ack::Accepted && self.mark.is_full() {
+            return Err(AppendError::StorageFull);
+        }
+        self.admit_bytes(staging, append.events.byte_len(), basis.setbacks)
+    }
+
+    fn admit_bytes(
+        &self,
+        staging: &Staging,
+        bytes: usize,
+        setbacks: Option<u64>,
+    ) -> Result<(), AppendError> {
         if let Some(reason) = &staging.closed {
             return Err(AppendError::Closed { reason: reason.clone() });
         }
-        if staging.full {
-            // Ask the journal before anything is staged on hope. If it is busy
-            // right now, it is busy finding out.
-            let committer = self.try_committer();
-            let room = committer.is_some_and(|mut c| c.has_room(bytes));
-            if !room {
-                return Err(AppendError::StorageFull);
-            }
-            staging.full = false;
+        if setbacks.is_some_and(|setbacks| setbacks != self.mark.setbacks()) {
+            return Err(AppendError::SetBack);
         }
         // One request alone is always taken, or the largest could never be.
         if staging.staged_bytes > 0 && staging.staged_bytes + bytes > self.options.staged_bytes {
@@ -191,16 +279,30 @@ impl Sequencer {
         Ok(())
     }
 
+    /// Whether the journal, which was full, has room for `bytes` behind what is staged; if so it is
+    /// full no longer. For appends that are answered before the journal has them; others find out
+    /// by being staged. If the journal is busy, it is busy finding out.
+    fn find_room(&self, bytes: usize) -> bool {
+        let Some(mut committer) = self.try_committer() else { return false };
+        let staged = lock(&self.staging).staged_bytes;
+        let found = committer.has_room(staged + bytes);
+        if found {
+            self.mark.set_full(false);
+        }
+        found
+    }
+
     fn stage(
         &self,
-        mut staging: std::sync::MutexGuard<'_, Staging>,
+        mut staging: MutexGuard<'_, Staging>,
         append: Append,
         done: Completion,
     ) -> Submitted {
         let (records, count) = (append.events.bytes(), append.events.len() as u32);
         let (first, last) = self.place(&mut staging, records, count);
-        let outcome = Outcome::Appended { first, last, replayed: false };
+        let outcome = Outcome::Appended { first, last };
         Counters::add(&self.counters.appends, 1);
+        let setbacks = self.mark.setbacks();
         match append.ack {
             Ack::Durable => staging.wait(Waiter { done, outcome }),
             Ack::Accepted => {
@@ -210,17 +312,17 @@ impl Sequencer {
                 done(Ok(Appended { first, last, head: self.feed.head(), replayed: false }));
             }
         }
-        Submitted::Staged
+        Submitted::Placed { first, last, setbacks }
     }
 
     /// Stages `count` records that nothing has to be judged for: no condition, key, fence or ids.
-    /// Does not commit. `done` is called when the journal has dealt with them. Returns the
-    /// number of [`setbacks`](Staging::setbacks) so far: records that must not be stored unless
-    /// those staged before them are give what they got with these as `setbacks`.
+    /// Does not commit. `done` is called when the journal has dealt with them. Returns the number
+    /// of setbacks so far: records that must not be stored unless those staged before them are give
+    /// what they got with these as `setbacks`.
     ///
     /// # Errors
-    /// [`AppendError::Overloaded`], [`StorageFull`](AppendError::StorageFull) (also if there was a
-    /// setback since) or [`Closed`](AppendError::Closed); `done` is not called then.
+    /// [`AppendError::Overloaded`], [`SetBack`](AppendError::SetBack) or
+    /// [`Closed`](AppendError::Closed); `done` is not called then.
     pub(crate) fn stage_records(
         &self,
         records: &[u8],
@@ -229,14 +331,14 @@ impl Sequencer {
         done: Completion,
     ) -> Result<u64, AppendError> {
         let mut staging = lock(&self.staging);
-        if setbacks.is_some_and(|setbacks| setbacks != staging.setbacks) {
-            return Err(AppendError::StorageFull);
+        self.admit_bytes(&staging, records.len(), setbacks)?;
+        let most = INGEST_BYTES.min(self.options.staged_bytes / 2);
+        if staging.ingest_bytes > 0 && staging.ingest_bytes + records.len() > most {
+            return Err(AppendError::Overloaded);
         }
-        self.admit(&mut staging, records.len())?;
         let (first, last) = self.place(&mut staging, records, count);
-        let outcome = Outcome::Appended { first, last, replayed: false };
-        staging.wait(Waiter { done, outcome });
-        Ok(staging.setbacks)
+        staging.wait_ingested(Waiter { done, outcome: Outcome::Appended { first, last } }, records);
+        Ok(self.mark.setbacks())
     }
 
     /// Puts records into the batch that gathers; their first and last position.
@@ -244,90 +346,36 @@ impl Sequencer {
         let first = staging.next;
         let last = first + u64::from(count) - 1;
         let now_us = self.clock().wall_us();
-        staging.make_room(self, records.len());
+        let context = StagingContext {
+            storage: &self.storage,
+            segments: &self.segments,
+            segment_bytes: self.options.segment_bytes,
+            active_index_bytes: self.options.active_index_bytes,
+            small_batches: self.mark.is_full(),
+        };
+        staging.make_room(&context, records.len());
         staging.push(records, count, now_us);
+        assert_eq!(staging.next, last + 1, "as many records as were counted");
+        self.mark.staged(staging.next);
         Counters::add(&self.counters.events, u64::from(count));
         (first, last)
     }
 }
 
-impl Staging {
-    /// Waits with whatever is staged last. `bytes` of it are kept in memory meanwhile.
-    fn ride(&mut self, waiter: Waiter, bytes: usize) -> Submitted {
-        if self.queue.is_empty() {
-            let empty = Gathering::new(self.segment_base, self.tail as u32, self.next, Vec::new());
-            self.queue.push_back(empty);
-        }
-        let last = self.queue.back_mut().expect("just made");
-        last.waiters.push(waiter);
-        last.riding_bytes += bytes;
-        self.staged_bytes += bytes;
-        Submitted::Staged
+/// Whether a stretch may be judged under the lock: few events, and no file to be read.
+fn is_short(segments: &[Arc<Segment>], stretch: Stretch) -> bool {
+    if stretch.high - stretch.low > WINDOW_EVENTS {
+        return false;
     }
-
-    /// Leaves, at the back of the queue, a batch that the next request of `bytes` may join.
-    fn make_room(&mut self, sequencer: &Sequencer, bytes: usize) {
-        let header = if self.queue.is_empty() { BATCH_HEADER_BYTES } else { 0 };
-        let end = self.tail + (header + bytes) as u64;
-        let fresh = self.next == self.segment_base;
-        let options = &sequencer.options;
-        let full = end > u64::from(options.segment_bytes)
-            || self.writer.is_full(options.active_index_bytes);
-        if full && !fresh {
-            self.begin_segment(sequencer);
+    for segment in segments.iter().rev() {
+        if segment.base() <= stretch.high && matches!(segment.index(), SegmentIndex::Sealed(_)) {
+            return false;
         }
-        let joins = self.queue.back().is_some_and(|gathering| {
-            gathering.segment_base == self.segment_base
-                && (gathering.count == 0 || gathering.bytes.len() + bytes <= BATCH_BYTES)
-        });
-        let Some(last) = self.queue.back_mut().filter(|_| joins) else {
-            let spare = self.spare.pop().unwrap_or_default();
-            let offset = self.tail as u32;
-            self.queue.push_back(Gathering::new(self.segment_base, offset, self.next, spare));
-            self.tail += BATCH_HEADER_BYTES as u64;
-            return;
-        };
-        if last.count == 0 {
-            // It held only waiters so far and has no place in the segment yet.
-            last.offset = self.tail as u32;
-            last.first = self.next;
-            self.tail += BATCH_HEADER_BYTES as u64;
+        if segment.base() <= stretch.low + 1 {
+            break;
         }
     }
-
-    fn begin_segment(&mut self, sequencer: &Sequencer) {
-        let writer = ActiveWriter::new(self.next);
-        let index = SegmentIndex::Active(Arc::clone(writer.index()));
-        let storage = Arc::clone(&sequencer.storage);
-        sequencer.segments.push(Arc::new(Segment::new(storage, self.next, None, index)));
-        self.writer = writer;
-        self.segment_base = self.next;
-        self.tail = SEGMENT_HEADER_BYTES as u64;
-    }
-
-    /// Waits with the batch that gathers.
-    fn wait(&mut self, waiter: Waiter) {
-        self.queue.back_mut().expect("something was just staged").waiters.push(waiter);
-    }
-
-    /// Stamps records into the last batch and indexes them.
-    fn push(&mut self, records: &[u8], count: u32, now_us: u64) {
-        self.recorded_at_us = self.recorded_at_us.max(now_us);
-        let gathering = self.queue.back_mut().expect("make_room left one");
-        let mut at = gathering.bytes.len();
-        gathering.bytes.extend_from_slice(records);
-        for record in record::records(records) {
-            let len = record.byte_len();
-            record::stamp(&mut gathering.bytes[at..at + len], self.next, self.recorded_at_us);
-            self.writer.push(self.tail as u32, &record);
-            at += len;
-            self.tail += len as u64;
-            self.next += 1;
-        }
-        gathering.count += count;
-        gathering.recorded_at_us = self.recorded_at_us;
-        self.staged_bytes += records.len();
-    }
+    true
 }
 
 /// Checks what the types of a request do not already ensure; returns the ids of its events.

@@ -40,6 +40,7 @@ struct Disk {
     faults: Faults,
     locked: bool,
     syncs: u64,
+    bytes_read: u64,
     random: u64,
 }
 
@@ -70,6 +71,12 @@ impl SimulatedStorage {
     #[must_use]
     pub fn syncs(&self) -> u64 {
         locked(&self.disk).syncs
+    }
+
+    /// Bytes read from files so far: what an operation costs, whatever the clock says.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        locked(&self.disk).bytes_read
     }
 
     /// The names and contents of all files.
@@ -230,6 +237,8 @@ impl StorageFile for SimulatedFile {
         let start = (offset as usize).min(content.current.len());
         let end = (start + buf.len()).min(content.current.len());
         buf[..end - start].copy_from_slice(&content.current[start..end]);
+        drop(content);
+        locked(&self.disk.disk).bytes_read += (end - start) as u64;
         Ok(end - start)
     }
 

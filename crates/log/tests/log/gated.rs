@@ -11,6 +11,9 @@ use wellspring_log::storage::{Storage, StorageFile};
 pub struct Gate {
     closed: Mutex<bool>,
     opened: Condvar,
+    /// Barriers that have come to the gate.
+    arrived: Mutex<u64>,
+    arrival: Condvar,
 }
 
 impl Gate {
@@ -23,7 +26,20 @@ impl Gate {
         self.opened.notify_all();
     }
 
+    /// Barriers that have come to the gate so far.
+    pub fn arrived(&self) -> u64 {
+        *self.arrived.lock().unwrap()
+    }
+
+    /// Waits until more than `before` barriers have come to the gate.
+    pub fn wait_for_arrival(&self, before: u64) {
+        let arrived = self.arrived.lock().unwrap();
+        drop(self.arrival.wait_while(arrived, |arrived| *arrived <= before).unwrap());
+    }
+
     fn pass(&self) {
+        *self.arrived.lock().unwrap() += 1;
+        self.arrival.notify_all();
         let closed = self.closed.lock().unwrap();
         drop(self.opened.wait_while(closed, |closed| *closed).unwrap());
     }
@@ -32,7 +48,7 @@ impl Gate {
 /// A simulated folder behind a gate.
 #[derive(Debug, Clone)]
 pub struct GatedStorage {
-    disk: SimulatedStorage,
+    pub disk: SimulatedStorage,
     pub gate: Arc<Gate>,
 }
 

@@ -21,5 +21,6 @@ mod oracle;
 mod race;
 mod reads;
 mod recovery;
+mod setbacks;
 mod subscriptions;
 mod work;

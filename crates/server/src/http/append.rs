@@ -112,7 +112,7 @@ pub(crate) async fn begin(
         let log = log.clone();
         // If the thread dies, so does the sender, and the receiver says so.
         let _ = tokio::task::spawn_blocking(move || log.submit(append, done)).await;
-    } else if log.stage(append, done) == Staged::Waiting {
+    } else if log.stage(append, done) != Staged::Answered {
         log.commit(on);
     }
     receiver

@@ -295,7 +295,7 @@ impl From<AppendError> for Box<Problem> {
                 .field(format!("events[{event}].id"))
                 .with("position", position.to_string()),
             AppendError::LeaseLost => LEASE_LOST.because(detail).field("fence"),
-            AppendError::Overloaded => OVERLOADED.because(detail),
+            AppendError::Overloaded | AppendError::SetBack => OVERLOADED.because(detail),
             AppendError::StorageFull => STORAGE_FULL.because(detail),
             AppendError::Unknown { .. } => OUTCOME_UNKNOWN.because(format!(
                 "{detail}; retry with the same Idempotency-Key or event ids to learn which"

@@ -255,7 +255,7 @@ impl<V: View> Live<V> {
         });
         let staged = self.log.stage(append, done);
         drop(deciding);
-        if staged == Staged::Waiting {
+        if staged != Staged::Answered {
             self.log.commit(on);
         }
         answer

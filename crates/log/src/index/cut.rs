@@ -1,0 +1,176 @@
+//! Taking back what was staged and came to nothing: the newest events of an active index go, at
+//! the cost of their own terms, while readers go on without a lock.
+//!
+//! Lists ascend, so what goes is the end of each list that an event of the cut stands in. Why no
+//! reader notices:
+//!
+//! - A reader asks below `end`, which it derived from the durable watermark, and a cut takes only
+//!   events above it. In every list the elements below `end` keep their index and their cell.
+//! - The cells above are overwritten by later pushes, always with numbers at or above the cut. A
+//!   reader that holds the list's former head may find old and new numbers mixed there, all of
+//!   them at or above `end`: a search for a bound up to `end` ends where it would have ended.
+//! - A chunk that a cut has emptied is never used again. Another list could put numbers below
+//!   `end` into it ([`ActiveWriter::push`] makes up for the pairs of earlier events), and a reader
+//!   with the former head would find them. The room is lost until the segment is sealed; it counts
+//!   as memory of the index, so a segment that was cut too often is ended early.
+//! - A tag's count may shrink to [`FEW`](super::active::FEW) or below while a reader already
+//!   trusts its lists of pairs. They stay and are cut like any list, so below `end` they are
+//!   complete. When the tag outgrows `FEW` again, only what they lack is made up for.
+//! - Whether a list is empty, or a text has a list at all, may change under a reader; for events
+//!   below `end` it does not.
+//! - The judge also looks at what is staged, without a lock and beyond the watermark. What it
+//!   finds while a cut goes on may be anything, but it is void: the number of setbacks has changed
+//!   when the judge takes the staging lock (`sequencer/stage.rs`). It cannot go astray either:
+//!   headers of chunks are written once, every number in a cell has been an event's, and a search
+//!   in a list that is not ascending ends like any other.
+
+use super::active::ActiveWriter;
+use crate::record::RecordView;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+impl ActiveWriter {
+    /// Takes back the events from `rel` on. `dropped` are their records, in any order; their
+    /// positions and times are not looked at.
+    pub(crate) fn cut<'r>(&mut self, rel: u32, dropped: impl Iterator<Item = RecordView<'r>>) {
+        let index = &*self.index;
+        let events = index.len.load(Relaxed);
+        assert!(rel <= events, "a cut at event {rel} of {events}");
+        index.len.store(rel, Release);
+        let mut records = 0;
+        for record in dropped {
+            records += 1;
+            let event_type = index.types.find(&index.keyed, record.event_type());
+            let event_type = event_type.expect("the type of an event that was pushed");
+            index.types.lists.cut(&index.arena, event_type, rel);
+            for tag in record.tags() {
+                let tag = index.tags.find(&index.keyed, tag);
+                let tag = tag.expect("a tag of an event that was pushed");
+                index.tags.lists.cut(&index.arena, tag, rel);
+                if let Some(pair) = index.pairs.find(&index.keyed, event_type, tag) {
+                    index.pairs.lists.cut(&index.arena, pair, rel);
+                }
+            }
+            if let Some(id) = record.id() {
+                index.ids.blank(&index.keyed, &id.0, rel);
+            }
+            if let Some((key, _, _)) = record.request_key()
+                && let Some(key) = index.keys.find(&index.keyed, key)
+            {
+                index.keys.lists.cut(&index.arena, key, rel);
+            }
+        }
+        assert_eq!(events - rel, records, "a cut is given the records of the events it takes back");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::oracle_tests::{
+        Dice, Model, check, check_counts, check_names, drain, events, item, matching, offset_of,
+        with_record,
+    };
+    use super::super::{SealedIndex, SegmentIndex, seal};
+    use super::*;
+    use crate::record::{EncodedEvents, RequestKey};
+    use crate::work::Work;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use wellspring_types::Query;
+
+    fn encoded(model: &Model) -> EncodedEvents {
+        let mut encoded = EncodedEvents::new();
+        encoded.push(&model.event.as_ref()).unwrap();
+        if let Some(key) = &model.key {
+            encoded.attach_key(&RequestKey { key: key.clone(), digest: [1; 16] });
+        }
+        encoded
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+        /// Whatever has been pushed and taken back, the index answers as if only what is left
+        /// had ever been pushed, in memory and sealed.
+        #[test]
+        fn an_index_that_was_cut_answers_like_a_fresh_one(
+            seed in any::<u64>(),
+            steps in prop::collection::vec((0u32..120, 0u32..150), 1..8),
+        ) {
+            let mut dice = Dice(seed);
+            let (types, tags) = (1 + dice.below(5), 1 + dice.below(6));
+            let mut writer = ActiveWriter::new(100);
+            let mut live: Vec<Model> = Vec::new();
+            for (push, cut) in steps {
+                for model in events(&mut dice, push as usize, types, tags) {
+                    let offset = offset_of(live.len());
+                    with_record(&model, |record| writer.push(offset, record));
+                    live.push(model);
+                }
+                let rel = live.len().saturating_sub(cut as usize);
+                let dropped: Vec<_> = live.drain(rel..).map(|model| encoded(&model)).collect();
+                writer.cut(rel as u32, dropped.iter().flat_map(EncodedEvents::iter));
+            }
+            let active = writer.index().clone();
+            let image = seal(&active, 4711, 5);
+            let sealed = SealedIndex::open(Arc::new(image)).unwrap();
+            for index in [SegmentIndex::Active(active), SegmentIndex::Sealed(Arc::new(sealed))] {
+                for _ in 0..6 {
+                    check(&index, &live, &mut dice, types, tags);
+                    check_names(&index, &live, &mut dice);
+                }
+                check_counts(&index, &live, &mut dice);
+            }
+        }
+    }
+
+    /// Tags and pairs cross `FEW` in both directions here, again and again.
+    #[test]
+    fn readers_below_the_watermark_do_not_notice_cuts() {
+        let models = events(&mut Dice(5), 3_000, 3, 8);
+        let mut writer = ActiveWriter::new(100);
+        let index = SegmentIndex::Active(writer.index().clone());
+        let (watermark, done) = (AtomicU32::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for reader in 0..2u64 {
+                let (index, models, watermark, done) = (&index, &models, &watermark, &done);
+                scope.spawn(move || {
+                    let mut dice = Dice(reader);
+                    while !done.load(Ordering::Acquire) {
+                        let end = watermark.load(Ordering::Acquire);
+                        let visible = &models[..end as usize];
+                        let item = item(&mut dice, visible, 3, 8);
+                        let query = Query { items: vec![item.clone()] };
+                        let wanted = matching(visible, &query, &(0..end));
+                        assert_eq!(
+                            index.newest(&item, 0..end, &mut Work::unbounded()).unwrap(),
+                            wanted.last().copied()
+                        );
+                        assert_eq!(drain(index, &query, 0..end, false, 50), wanted);
+                        // Beyond the watermark it may find anything, and must come to an end.
+                        let _ = index.newest(&item, 0..end + 300, &mut Work::unbounded()).unwrap();
+                    }
+                });
+            }
+            let mut dice = Dice(77);
+            let mut durable = 0;
+            while durable < models.len() {
+                // What is staged and taken back is not what comes to stand there in the end.
+                let count = dice.below(200) as usize;
+                let other = events(&mut dice, count, 3, 8);
+                for (i, model) in other.iter().enumerate() {
+                    with_record(model, |r| writer.push(offset_of(durable + i), r));
+                }
+                let records: Vec<_> = other.iter().map(encoded).collect();
+                writer.cut(durable as u32, records.iter().flat_map(EncodedEvents::iter));
+                let next = (durable + 1 + dice.below(60) as usize).min(models.len());
+                for (rel, model) in models.iter().enumerate().take(next).skip(durable) {
+                    with_record(model, |r| writer.push(offset_of(rel), r));
+                }
+                durable = next;
+                watermark.store(durable as u32, Ordering::Release);
+                std::thread::yield_now();
+            }
+            done.store(true, Ordering::Release);
+        });
+    }
+}

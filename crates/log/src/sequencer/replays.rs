@@ -1,0 +1,112 @@
+//! Retries that overtook their first attempt. When that is durable, a retry is compared with what
+//! is stored: look-ups in the whole log and reads of the disk, so never on a thread that commits.
+//!
+//! One thread works them off and ends when there are no more. What waits for it is bounded in bytes
+//! from the moment it is recognised ([`Replays::reserve`]).
+
+use super::gather::{ReplayRequest, answer};
+use super::{Counters, judge};
+use crate::error::AppendError;
+use crate::feed::Feed;
+use crate::log::{Append, Appended};
+use crate::read::Snapshot;
+use crate::segments::{Segments, lock};
+use crate::threads;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use wellspring_types::Position;
+
+/// See the module.
+pub(crate) struct Replays {
+    segments: Arc<Segments>,
+    feed: Feed,
+    counters: Arc<Counters>,
+    queue: Mutex<Queue>,
+    /// Encoded bytes of retries recognised and not answered yet.
+    bytes: Arc<AtomicUsize>,
+    most_bytes: usize,
+}
+
+/// A retry's bytes on the account, until it is answered.
+pub(crate) struct ReplayBytes {
+    bytes: usize,
+    account: Arc<AtomicUsize>,
+}
+
+impl Drop for ReplayBytes {
+    fn drop(&mut self) {
+        self.account.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    requests: VecDeque<ReplayRequest>,
+    /// A thread works on them.
+    running: bool,
+}
+
+impl Replays {
+    pub(crate) fn new(
+        segments: Arc<Segments>,
+        feed: Feed,
+        counters: Arc<Counters>,
+        most_bytes: usize,
+    ) -> Replays {
+        let bytes = Arc::default();
+        Replays { segments, feed, counters, queue: Mutex::default(), bytes, most_bytes }
+    }
+
+    /// Takes a retry's bytes into account; `None` if too many wait. One alone always fits.
+    pub(super) fn reserve(&self, append: &Append) -> Option<ReplayBytes> {
+        let bytes = append.events.byte_len();
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let reserved = ReplayBytes { bytes, account: Arc::clone(&self.bytes) };
+        (before == 0 || before + bytes <= self.most_bytes).then_some(reserved)
+    }
+
+    /// Has retries answered on another thread; on this one only if the system gives no thread.
+    pub(super) fn submit(self: &Arc<Self>, requests: Vec<ReplayRequest>) {
+        let mut queue = lock(&self.queue);
+        queue.requests.extend(requests);
+        if queue.running {
+            return;
+        }
+        queue.running = true;
+        drop(queue);
+        let replays = Arc::clone(self);
+        if threads::spawn("wellspring-replay", move || replays.work()).is_err() {
+            self.work();
+        }
+    }
+
+    /// The answer to a retry that met a durable event at `position`.
+    pub(super) fn compare(
+        &self,
+        append: &Append,
+        position: Position,
+    ) -> Result<Appended, AppendError> {
+        let snapshot = Snapshot::new(&self.feed, &self.segments);
+        let appended = judge::replay(&snapshot, append, position)?;
+        Counters::add(&self.counters.replays, 1);
+        Ok(appended)
+    }
+
+    fn work(&self) {
+        loop {
+            let mut queue = lock(&self.queue);
+            let Some(request) = queue.requests.pop_front() else {
+                queue.running = false;
+                return;
+            };
+            drop(queue);
+            // A panic loses this answer and no other.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                let ReplayRequest { replay, done } = request;
+                answer(done, self.compare(&replay.append, replay.position));
+            }));
+        }
+    }
+}
