@@ -6,10 +6,12 @@
 //! covers is short however long the log is.
 
 use crate::error::ReadError;
+use crate::index::{ActiveIndex, ActiveQuery, SegmentIndex};
+use crate::query::CompiledQuery;
 use crate::segments::Segment;
-use crate::work::Work;
+use crate::work::{Stopped, Work};
 use std::sync::Arc;
-use wellspring_types::{AppendCondition, Conflict, Position, Query};
+use wellspring_types::{AppendCondition, Clause, Conflict, Position};
 
 /// A stretch of the log: after `low`, up to and including `high`.
 #[derive(Debug, Clone, Copy)]
@@ -18,53 +20,160 @@ pub(crate) struct Stretch {
     pub(crate) high: Position,
 }
 
-/// The first clause of the condition that an event in the stretch offends, if any.
-pub(crate) fn judge(
-    segments: &[Arc<Segment>],
-    condition: &AppendCondition,
-    stretch: Stretch,
-    work: &mut Work,
-) -> Result<Option<Conflict>, ReadError> {
-    for (clause, query, after) in condition.clauses() {
-        let low = stretch.low.max(after);
-        let rest = Stretch { low, ..stretch };
-        if let Some((position, item)) = newest_match(segments, query, rest, work)? {
-            return Ok(Some(Conflict { position, clause, item }));
-        }
-    }
-    Ok(None)
+/// An append condition made ready to be judged over one stretch after another.
+#[derive(Debug)]
+pub(crate) struct CompiledCondition {
+    clauses: Vec<CompiledClause>,
 }
 
-/// The newest event of the stretch that matches, and the lowest-numbered item it matches.
-pub(crate) fn newest_match(
+#[derive(Debug)]
+struct CompiledClause {
+    clause: Clause,
+    query: Arc<CompiledQuery>,
+    after: Position,
+    /// The query in the indexes in memory that were asked, the latest last.
+    active: Vec<ActiveQuery>,
+}
+
+/// Why a window was not judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TooMuch {
+    /// It would take more steps than it may.
+    Steps,
+    /// Part of it stands in a sealed index, that is, in a file.
+    Sealed,
+}
+
+impl From<Stopped> for TooMuch {
+    fn from(_: Stopped) -> TooMuch {
+        TooMuch::Steps
+    }
+}
+
+impl CompiledCondition {
+    /// Compiles a condition; looks nothing up.
+    pub(crate) fn new(condition: &AppendCondition) -> CompiledCondition {
+        let clauses = condition.clauses().map(|(clause, query, after)| CompiledClause {
+            clause,
+            query: CompiledQuery::shared(query),
+            after,
+            active: Vec::new(),
+        });
+        CompiledCondition { clauses: clauses.collect() }
+    }
+
+    /// The first clause of the condition that an event in the stretch offends, if any.
+    ///
+    /// # Errors
+    /// [`ReadError`]; [`ReadError::Stopped`] if the work ended first.
+    pub(crate) fn judge(
+        &mut self,
+        segments: &[Arc<Segment>],
+        stretch: Stretch,
+        work: &mut Work,
+    ) -> Result<Option<Conflict>, ReadError> {
+        self.first_offence(stretch, |clause, rest| clause.newest(segments, rest, work))
+    }
+
+    /// The same for a short stretch at the end of the log, from memory alone: what may be asked
+    /// under a lock.
+    ///
+    /// # Errors
+    /// [`TooMuch`], if it cannot be told so cheaply.
+    pub(crate) fn judge_window(
+        &mut self,
+        segments: &[Arc<Segment>],
+        stretch: Stretch,
+        work: &mut Work,
+    ) -> Result<Option<Conflict>, TooMuch> {
+        self.first_offence(stretch, |clause, rest| clause.newest_in_window(segments, rest, work))
+    }
+
+    fn first_offence<E>(
+        &mut self,
+        stretch: Stretch,
+        mut newest: impl FnMut(&mut CompiledClause, Stretch) -> Result<Option<(Position, usize)>, E>,
+    ) -> Result<Option<Conflict>, E> {
+        for clause in &mut self.clauses {
+            let rest = Stretch { low: stretch.low.max(clause.after), ..stretch };
+            if rest.low >= rest.high {
+                continue;
+            }
+            if let Some((position, item)) = newest(clause, rest)? {
+                assert!(rest.low < position && position <= rest.high, "it lies in the stretch");
+                return Ok(Some(Conflict { position, clause: clause.clause, item }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl CompiledClause {
+    /// The newest event of the stretch that matches, and the lowest-numbered item it matches.
+    fn newest(
+        &mut self,
+        segments: &[Arc<Segment>],
+        stretch: Stretch,
+        work: &mut Work,
+    ) -> Result<Option<(Position, usize)>, ReadError> {
+        if self.query.items().is_empty() {
+            return Ok(Some((stretch.high, 0)));
+        }
+        newest_first(segments, stretch, |segment| {
+            let range = segment.range(stretch.low, stretch.high);
+            match segment.index() {
+                SegmentIndex::Active(index) => {
+                    let found = self.active(&index).newest(range, work);
+                    found.map_err(ReadError::Stopped)
+                }
+                SegmentIndex::Sealed(_) => {
+                    segment.ask(|index| index.newest(&self.query, range.clone(), work))
+                }
+            }
+        })
+    }
+
+    fn newest_in_window(
+        &mut self,
+        segments: &[Arc<Segment>],
+        stretch: Stretch,
+        work: &mut Work,
+    ) -> Result<Option<(Position, usize)>, TooMuch> {
+        newest_first(segments, stretch, |segment| {
+            let range = segment.range(stretch.low, stretch.high);
+            match segment.index() {
+                SegmentIndex::Active(index) => Ok(self.active(&index).window(range, work)?),
+                SegmentIndex::Sealed(_) => Err(TooMuch::Sealed),
+            }
+        })
+    }
+
+    /// The query in an index in memory.
+    fn active(&mut self, index: &Arc<ActiveIndex>) -> &mut ActiveQuery {
+        if !self.active.last().is_some_and(|known| known.is_of(index)) {
+            match self.active.iter().position(|known| known.is_of(index)) {
+                Some(at) => {
+                    let known = self.active.remove(at);
+                    self.active.push(known);
+                }
+                None => self.active.push(ActiveQuery::new(index, &self.query)),
+            }
+        }
+        self.active.last_mut().expect("just seen to")
+    }
+}
+
+/// What `find` says of the newest segment of the stretch for which it says anything.
+fn newest_first<E>(
     segments: &[Arc<Segment>],
-    query: &Query,
     stretch: Stretch,
-    work: &mut Work,
-) -> Result<Option<(Position, usize)>, ReadError> {
-    if stretch.low >= stretch.high {
-        return Ok(None);
-    }
-    if query.items.is_empty() {
-        return Ok(Some((stretch.high, 0)));
-    }
+    mut find: impl FnMut(&Segment) -> Result<Option<(u32, usize)>, E>,
+) -> Result<Option<(Position, usize)>, E> {
     for segment in segments.iter().rev() {
         if segment.base() > stretch.high {
             continue;
         }
-        let mut newest: Option<(u32, usize)> = None;
-        for (i, item) in query.items.iter().enumerate() {
-            let mut range = segment.range(stretch.low, stretch.high);
-            // Only an event newer than the best so far is of interest.
-            range.start = range.start.max(newest.map_or(0, |(best, _)| best + 1));
-            if range.is_empty() {
-                continue;
-            }
-            if let Some(found) = segment.ask(|index| index.newest(item, range.clone(), work))? {
-                newest = Some((found, i));
-            }
-        }
-        if let Some((relative, item)) = newest {
+        if let Some((relative, item)) = find(segment)? {
             return Ok(Some((segment.base() + u64::from(relative), item)));
         }
         if segment.base() <= stretch.low + 1 {
@@ -72,27 +181,6 @@ pub(crate) fn newest_match(
         }
     }
     Ok(None)
-}
-
-/// Rough number of index entries that [`judge`] may visit.
-pub(crate) fn cost(segments: &[Arc<Segment>], condition: &AppendCondition, high: Position) -> u64 {
-    let mut total = 0u64;
-    for (_, query, after) in condition.clauses() {
-        // A client may name any number, up to the last there is.
-        let after = after.min(high);
-        for segment in segments.iter().rev() {
-            let range = segment.range(after, high);
-            if !range.is_empty() {
-                let index = segment.index();
-                let items = query.items.iter().map(|item| index.cost(item, range.clone()));
-                total = total.saturating_add(items.sum());
-            }
-            if segment.base() <= after + 1 {
-                break;
-            }
-        }
-    }
-    total
 }
 
 /// Position of the event with this id in the stretch.

@@ -5,13 +5,14 @@
 use crate::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC};
 use crate::error::{Corruption, ReadError};
 use crate::index::{Candidates, IndexError};
+use crate::query::CompiledQuery;
 use crate::read::CursorFault;
 use crate::record::{Layout, RecordView, read_u32};
 use crate::segments::Segment;
 use crate::work::Work;
 use std::ops::Range;
 use std::sync::Arc;
-use wellspring_types::{Position, Query};
+use wellspring_types::Position;
 
 /// Candidates looked up at a time.
 const CHUNK: usize = 256;
@@ -25,7 +26,7 @@ const GAP: u32 = 8 << 10;
 #[derive(Debug)]
 pub(crate) struct SegmentCursor {
     segment: Arc<Segment>,
-    query: Query,
+    query: Arc<CompiledQuery>,
     first: Position,
     last: Position,
     path: Path,
@@ -56,10 +57,11 @@ impl SegmentCursor {
     /// Events `first` to `last`, both in the segment and published.
     pub(crate) fn open(
         segment: Arc<Segment>,
-        query: &Query,
+        query: &Arc<CompiledQuery>,
         first: Position,
         last: Position,
         descending: bool,
+        work: &mut Work,
     ) -> Result<SegmentCursor, CursorFault> {
         let index = segment.index();
         let range = segment.range(first - 1, last);
@@ -67,12 +69,17 @@ impl SegmentCursor {
             let offset = index.offset(range.start).map_err(CursorFault::Index)?;
             Path::Walk { next: first, offset: u64::from(offset) }
         } else {
-            let candidates = index.cursor(query, range, descending).map_err(CursorFault::Index)?;
+            let mut candidates = index.cursor(query, range, descending);
+            match candidates.prepare(work) {
+                // The first chunk does what is left of it.
+                Ok(()) | Err(IndexError::Stopped(_)) => {}
+                Err(fault) => return Err(CursorFault::Index(fault)),
+            }
             Path::Pick { candidates, chunk: Vec::new(), offsets: Vec::new(), at: 0, more: true }
         };
         segment.file().map_err(CursorFault::Read)?;
         let window = Window { stride: SMALL_WINDOW, ..Window::default() };
-        let query = query.clone();
+        let query = Arc::clone(query);
         Ok(SegmentCursor {
             segment,
             query,
@@ -172,7 +179,7 @@ impl SegmentCursor {
         let len = self.record_len(range.start, offset)?;
         self.take(offset, len, hint, position)?;
         let record = self.record();
-        if self.query.matching_item(record.event_type(), record.tags()).is_none() {
+        if !self.query.matches(record.event_type(), record.tags()) {
             return Err(self.corrupt(offset, "the index names an event that does not match"));
         }
         Ok(Some(position))

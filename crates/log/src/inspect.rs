@@ -4,6 +4,7 @@
 
 use crate::error::{Corruption, OpenError};
 use crate::index::SegmentIndex;
+use crate::query::CompiledQuery;
 use crate::recover::{self, ScannedSegment, Tail};
 use crate::segment::{parse_segment_name, segment_name};
 use crate::segments::{build_active, open_sealed};
@@ -275,7 +276,8 @@ fn agree(one: &SegmentIndex, other: &SegmentIndex, count: u32) -> bool {
         return false;
     }
     let rels = |index: &SegmentIndex, query: &Query| -> Option<Vec<u32>> {
-        let mut cursor = index.cursor(query, 0..count, false).ok()?;
+        let query = CompiledQuery::shared(query);
+        let mut cursor = index.cursor(&query, 0..count, false);
         let mut all = Vec::new();
         while cursor.next_chunk(&mut all, 4096, &mut Work::unbounded()).ok()? {}
         Some(all)

@@ -49,6 +49,7 @@ mod lease;
 mod log;
 mod open;
 mod options;
+mod query;
 mod read;
 pub mod record;
 pub mod recover;
@@ -67,6 +68,7 @@ pub use log::{
     AcceptedStats, Ack, Append, Appended, Basis, CommitOn, Completion, Log, LogStats, Staged, Terms,
 };
 pub use options::{Clock, Options, Sync, SystemClock};
+pub use query::CompiledQuery;
 pub use read::{Events, Order, ReadOptions, Snapshot, Subscription, TermCount};
 pub use record::{EncodedEvents, RecordView, RequestKey};
 pub use work::{Stopped, Work};

@@ -2,13 +2,13 @@
 
 use crate::amount::Amount;
 use crate::batcher::{self, Batcher, LogSink};
-use crate::condition;
 use crate::error::{AppendError, OpenError};
 use crate::feed::Feed;
 use crate::histogram::Histogram;
 use crate::lease::{Fence, Leases};
 use crate::open;
 use crate::options::Options;
+use crate::query::CompiledQuery;
 use crate::read::{Snapshot, Subscription};
 use crate::record::{EncodedEvents, RequestKey};
 use crate::segments::lock;
@@ -259,12 +259,22 @@ impl Log {
         &self.sequencer
     }
 
-    /// Rough number of index entries that judging `condition` may have to visit: a caller on an
+    /// Look-ups that judging `condition` takes, known without looking anything up: a caller on an
     /// async runtime should move an append over some thousands to a thread of its own.
     #[must_use]
     pub fn judging_cost(&self, condition: &AppendCondition) -> u64 {
-        let snapshot = self.snapshot();
-        condition::cost(snapshot.segments(), condition, snapshot.head())
+        let (head, segments) = (self.head(), self.sequencer.segments.all());
+        let cost = |(_, query, after): (_, &Query, Position)| {
+            if after >= head {
+                return 0;
+            }
+            // Only segments that end after `after` are looked at.
+            let before =
+                segments.partition_point(|segment| segment.base() <= after.saturating_add(1));
+            let judged = segments.len() - before.saturating_sub(1);
+            CompiledQuery::new(query).lookups().saturating_mul(judged as u64)
+        };
+        condition.clauses().map(cost).fold(0, u64::saturating_add)
     }
 
     /// What an earlier, durable append with this key came to; `None` if there was none.

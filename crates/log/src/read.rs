@@ -7,6 +7,7 @@ use crate::cursor::SegmentCursor;
 use crate::error::ReadError;
 use crate::feed::Feed;
 use crate::index::IndexError;
+use crate::query::CompiledQuery;
 use crate::record::RecordView;
 use crate::segments::{Segment, Segments};
 use crate::work::Work;
@@ -73,6 +74,12 @@ impl Snapshot {
     /// The matching events in order. Blocking file reads happen inside [`Events::next`].
     #[must_use]
     pub fn read(&self, query: &Query, options: ReadOptions) -> Events {
+        self.read_compiled(CompiledQuery::shared(query), options)
+    }
+
+    /// The same for a query compiled before.
+    #[must_use]
+    pub fn read_compiled(&self, query: Arc<CompiledQuery>, options: ReadOptions) -> Events {
         let (low, high) = match options.order {
             Order::Ascending => (options.after.unwrap_or(0), self.head),
             Order::Descending => {
@@ -81,7 +88,7 @@ impl Snapshot {
         };
         Events {
             snapshot: self.clone(),
-            query: query.clone(),
+            query,
             descending: options.order == Order::Descending,
             low,
             high,
@@ -171,7 +178,7 @@ fn term_counts(counts: BTreeMap<String, u64>, limit: usize) -> Vec<TermCount> {
 #[derive(Debug)]
 pub struct Events {
     snapshot: Snapshot,
-    query: Query,
+    query: Arc<CompiledQuery>,
     descending: bool,
     /// Exclusive.
     low: Position,
@@ -183,7 +190,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// Bounds what further calls of [`next`](Self::next) may take, until it is called again.
+    /// Bounds what further calls of [`next`](Self::next) may take, until it is called again. Fewer
+    /// than some thousand steps may not suffice to get any further.
     pub fn bound(&mut self, work: Work) {
         self.work = work;
     }
@@ -207,7 +215,10 @@ impl Events {
                 return Ok(None);
             }
             if self.cursor.is_none() {
-                self.cursor = Some(self.open_segment()?);
+                let mut work = std::mem::take(&mut self.work);
+                let opened = self.open_segment(&mut work);
+                self.work = work;
+                self.cursor = Some(opened?);
             }
             let cursor = self.cursor.as_mut().expect("just opened");
             match cursor.advance(&mut self.work) {
@@ -246,7 +257,7 @@ impl Events {
         self.low
     }
 
-    fn open_segment(&self) -> Result<SegmentCursor, ReadError> {
+    fn open_segment(&self, work: &mut Work) -> Result<SegmentCursor, ReadError> {
         let wanted = if self.descending { self.high } else { self.low + 1 };
         let segments = &self.snapshot.segments;
         let at = segments.partition_point(|segment| segment.base() <= wanted);
@@ -258,8 +269,10 @@ impl Events {
         };
         let last = segments.get(at).map_or(self.high, |next| self.high.min(next.base() - 1));
         let first = segment.base().max(self.low + 1);
-        let open =
-            || SegmentCursor::open(Arc::clone(segment), &self.query, first, last, self.descending);
+        let mut open = || {
+            let segment = Arc::clone(segment);
+            SegmentCursor::open(segment, &self.query, first, last, self.descending, work)
+        };
         match open() {
             Ok(cursor) => Ok(cursor),
             Err(CursorFault::Index(fault)) => {
@@ -281,7 +294,6 @@ impl CursorFault {
     fn into_read(self, segment: &Segment) -> ReadError {
         match self {
             CursorFault::Read(error) => error,
-            CursorFault::Index(IndexError::Stopped(stopped)) => ReadError::Stopped(stopped),
             CursorFault::Index(fault) => ReadError::Io {
                 doing: format!("reading the index of {}", segment.name()),
                 error: format!("{fault:?}"),
@@ -295,14 +307,15 @@ impl CursorFault {
 pub struct Subscription {
     feed: Feed,
     segments: Arc<Segments>,
-    query: Query,
+    query: Arc<CompiledQuery>,
     events: Events,
 }
 
 impl Subscription {
     pub(crate) fn new(feed: Feed, segments: Arc<Segments>, query: Query, after: Position) -> Self {
         let options = ReadOptions { after: Some(after), ..ReadOptions::default() };
-        let events = Snapshot::new(&feed, &segments).read(&query, options);
+        let query = CompiledQuery::shared(&query);
+        let events = Snapshot::new(&feed, &segments).read_compiled(Arc::clone(&query), options);
         Subscription { feed, segments, query, events }
     }
 
@@ -326,7 +339,8 @@ impl Subscription {
                 }
             }
             let options = ReadOptions { after: Some(seen), ..ReadOptions::default() };
-            self.events = Snapshot::new(&self.feed, &self.segments).read(&self.query, options);
+            let snapshot = Snapshot::new(&self.feed, &self.segments);
+            self.events = snapshot.read_compiled(Arc::clone(&self.query), options);
         }
         let cursor = self.events.cursor.as_ref().expect("it has just advanced");
         Ok(Some(cursor.record()))

@@ -28,6 +28,10 @@ pub const MAX_REQUEST_KEY_BYTES: usize = 255;
 pub const MAX_QUERY_ITEMS: usize = 256;
 /// Most types one query item may name.
 pub const MAX_QUERY_TYPES: usize = 256;
+/// Most types and tags one query may name over all of its items, a term counted each time it is
+/// named. It bounds the look-ups that reading or judging the query takes in each segment: 256 items
+/// of 16 terms each, or 12 items of 256 types and 64 tags.
+pub const MAX_QUERY_TERMS: usize = 4096;
 
 // Lengths of types, tags and keys are stored in one byte, tag and metadata
 // counts too; a payload must fit in a request with room for its envelope.
@@ -37,6 +41,9 @@ const _: () = assert!(MAX_REQUEST_KEY_BYTES <= u8::MAX as usize);
 const _: () = assert!(MAX_METADATA_KEY_BYTES <= u8::MAX as usize);
 const _: () = assert!(MAX_METADATA_VALUE_BYTES <= u16::MAX as usize);
 const _: () = assert!(MAX_TAGS <= u8::MAX as usize);
+// The largest item, and the largest number of small items, are legal by themselves.
+const _: () = assert!(MAX_QUERY_TYPES + MAX_TAGS <= MAX_QUERY_TERMS);
+const _: () = assert!(MAX_QUERY_ITEMS * 16 <= MAX_QUERY_TERMS);
 const _: () = assert!(MAX_METADATA_ENTRIES <= u8::MAX as usize);
 const _: () = assert!(
     MAX_DATA_BYTES

@@ -107,6 +107,11 @@ impl Query {
         for (i, item) in self.items.iter().enumerate() {
             item.check().map_err(|fault| fault.within(&format!("items[{i}]")))?;
         }
+        let count = self.items.iter().map(|item| item.types.len() + item.tags.len()).sum();
+        if count > limits::MAX_QUERY_TERMS {
+            let reason = Reason::TooManyTerms { count, limit: limits::MAX_QUERY_TERMS };
+            return Err(Invalid { field: "items".into(), reason });
+        }
         Ok(())
     }
 }
@@ -135,6 +140,14 @@ mod tests {
         let query =
             Query { items: vec![QueryItem::new(&["T"], &["a"]), QueryItem::new(&[""], &[])] };
         assert_eq!(query.check().unwrap_err().field, "items[1].types[0]");
+        let types: Vec<String> = (0..256).map(|i| format!("T{i}")).collect();
+        let tags: Vec<String> = (0..64).map(|i| format!("t:{i}")).collect();
+        let mut costly = Query { items: vec![QueryItem { types, tags }; 12] };
+        assert_eq!(costly.check(), Ok(()));
+        costly.items.push(costly.items[0].clone());
+        let fault = costly.check().unwrap_err();
+        assert_eq!((fault.field.as_str(), fault.reason.is_size()), ("items", false));
+        assert_eq!(fault.reason.limit(), Some(limits::MAX_QUERY_TERMS));
         let many = Query { items: vec![QueryItem::default(); 257] };
         assert_eq!(many.check().unwrap_err().field, "items");
     }

@@ -32,6 +32,13 @@ pub enum Reason {
         /// Most allowed.
         limit: usize,
     },
+    /// A query names more types and tags than it may, over all of its items.
+    TooManyTerms {
+        /// Types and tags named.
+        count: usize,
+        /// Most allowed.
+        limit: usize,
+    },
     /// A text holds a control character (U+0000–U+001F, U+007F–U+009F).
     ControlCharacter,
     /// The same element stands twice in a list that is a set.
@@ -43,7 +50,9 @@ impl Reason {
     #[must_use]
     pub fn limit(self) -> Option<usize> {
         match self {
-            Reason::TooLong { limit, .. } | Reason::TooMany { limit, .. } => Some(limit),
+            Reason::TooLong { limit, .. }
+            | Reason::TooMany { limit, .. }
+            | Reason::TooManyTerms { limit, .. } => Some(limit),
             Reason::Empty | Reason::ControlCharacter | Reason::Duplicate => None,
         }
     }
@@ -51,7 +60,7 @@ impl Reason {
     /// Whether the input was too large rather than malformed (HTTP 413 rather than 422).
     #[must_use]
     pub fn is_size(self) -> bool {
-        self.limit().is_some()
+        matches!(self, Reason::TooLong { .. } | Reason::TooMany { .. })
     }
 }
 
@@ -65,6 +74,10 @@ impl fmt::Display for Reason {
             Reason::TooMany { count, limit } => {
                 write!(f, "holds {count} elements; the limit is {limit}")
             }
+            Reason::TooManyTerms { count, limit } => write!(
+                f,
+                "name {count} types and tags in all; the limit is {limit}: ask in several queries"
+            ),
             Reason::ControlCharacter => write!(f, "holds a control character; remove it"),
             Reason::Duplicate => write!(f, "stands twice; give it once"),
         }

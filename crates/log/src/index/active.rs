@@ -14,7 +14,7 @@ use super::IndexError;
 use super::append_vec::AppendVec;
 use super::hash::{Domain, Keyed, random_seed};
 use super::lists::{Arena, ListView, Lists};
-use super::matching::{ColumnBlock, Intersection, Source};
+use super::matching::{ColumnBlock, Narrowed, Source};
 use super::term_table::{IdTable, PairTable, TermTable};
 use crate::record::RecordView;
 use std::ops::Range;
@@ -256,6 +256,24 @@ impl ActiveIndex {
             + self.len() as usize * 8
     }
 
+    /// How many types and tags have been given numbers.
+    pub(super) fn term_counts(&self) -> (u32, u32) {
+        (self.types.count(), self.tags.count())
+    }
+
+    /// The newest event of a type or tag, published or not.
+    pub(super) fn newest_of(&self, domain: Domain, term: u32) -> Option<u32> {
+        let table = if domain == Domain::Type { &self.types } else { &self.tags };
+        let mut list = self.view(&table.lists, term)?;
+        Some(list.get(&self.arena, list.count() - 1))
+    }
+
+    /// Passes the text of a type or tag to `f`.
+    pub(super) fn with_text(&self, domain: Domain, term: u32, f: &mut dyn FnMut(&str)) {
+        let table = if domain == Domain::Type { &self.types } else { &self.tags };
+        f(table.text(term, &mut [0; 256]));
+    }
+
     fn view(&self, lists: &Lists, list: u32) -> Option<ListView> {
         // A term of an event that is being pushed right now may have an empty list.
         Some(lists.view(list)).filter(|view| view.count() > 0)
@@ -293,50 +311,53 @@ impl ActiveIndex {
 
 impl Source for ActiveIndex {
     type List = ListView;
+    type Term = u32;
+    const LOAD_STEPS: u64 = 1;
+    const TYPES_BY_COLUMN: bool = true;
 
     fn events(&self) -> u32 {
         self.len()
     }
 
-    fn type_list(&self, event_type: &str) -> Result<Option<ListView>, IndexError> {
-        let id = self.types.find(&self.keyed, event_type);
-        Ok(id.and_then(|id| self.view(&self.types.lists, id)))
+    fn mark(&self, domain: Domain, text: &str) -> Result<Option<u64>, IndexError> {
+        let table = if domain == Domain::Type { &self.types } else { &self.tags };
+        Ok(table.find(&self.keyed, text).map(u64::from))
     }
 
-    fn all_of(
-        &self,
-        event_type: Option<&str>,
-        tags: &[String],
-    ) -> Result<Option<Intersection<ListView>>, IndexError> {
-        let wanted = match event_type {
-            None => None,
-            Some(name) => match self.types.find(&self.keyed, name) {
-                None => return Ok(None),
-                id => id,
-            },
-        };
-        let mut lists = Vec::with_capacity(tags.len());
-        let mut type_is_sure = wanted.is_none();
-        for tag in tags {
-            let Some(tag) = self.tags.find(&self.keyed, tag) else { return Ok(None) };
-            let Some(list) = self.view(&self.tags.lists, tag) else { return Ok(None) };
-            let Some(event_type) = wanted.filter(|_| list.count() > FEW) else {
-                lists.push(list);
-                continue;
-            };
-            // The count was read before the pair is looked up, and pairs are
-            // pushed before the count: what the count covers, the pair has.
-            let Some(pair) = self.pairs.find(&self.keyed, event_type, tag) else { return Ok(None) };
-            let Some(list) = self.view(&self.pairs.lists, pair) else { return Ok(None) };
-            lists.push(list);
-            type_is_sure = true;
+    fn mark_of(&self, term: &u32) -> u64 {
+        u64::from(*term)
+    }
+
+    fn may_meet(&self, _: u64, _: u64) -> Result<bool, IndexError> {
+        Ok(true)
+    }
+
+    fn load(&self, _: Domain, _: &str, mark: u64) -> Result<Option<u32>, IndexError> {
+        Ok(Some(mark as u32))
+    }
+
+    fn type_list(&self, term: &u32) -> Option<ListView> {
+        self.view(&self.types.lists, *term)
+    }
+
+    fn tag_list(&self, term: &u32) -> Option<ListView> {
+        self.view(&self.tags.lists, *term)
+    }
+
+    fn narrow(&self, event_type: &u32, tag: &u32) -> Result<Narrowed<ListView>, IndexError> {
+        let Some(list) = self.view(&self.tags.lists, *tag) else { return Ok(Narrowed::Empty) };
+        if list.count() <= FEW {
+            return Ok(Narrowed::NotKept(list));
         }
-        let all = Intersection::new(self, lists);
-        Ok(Some(if type_is_sure { all } else { all.with_types(wanted.into_iter().collect()) }))
+        // The count was read before the pair is looked up, and pairs are pushed before the count:
+        // what the count covers, the pair has.
+        let pair = self.pairs.find(&self.keyed, *event_type, *tag);
+        let pair = pair.and_then(|pair| self.view(&self.pairs.lists, pair));
+        Ok(pair.map_or(Narrowed::Empty, Narrowed::Pair))
     }
 
-    fn type_id(&self, event_type: &str) -> Result<Option<u32>, IndexError> {
-        Ok(self.types.find(&self.keyed, event_type))
+    fn number(&self, term: &u32) -> u32 {
+        *term
     }
 
     fn type_at(&self, rel: u32, _: &mut ColumnBlock) -> Result<u32, IndexError> {
@@ -359,8 +380,10 @@ impl Source for ActiveIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::CompiledQuery;
     use crate::record::EncodedEvents;
-    use wellspring_types::{Event, QueryItem};
+    use crate::work::Work;
+    use wellspring_types::{Event, Query};
 
     #[test]
     fn a_record_with_a_tag_twice_is_counted_once() {
@@ -374,11 +397,9 @@ mod tests {
         (0..40).for_each(|offset| writer.push(offset, &record));
         let index = writer.index();
         assert_eq!(index.tags("", None, 9, 40), [("tag:a".to_owned(), 40)]);
-        let item = QueryItem::new(&["T"], &["tag:a"]);
-        let mut work = crate::work::Work::unbounded();
-        assert_eq!(
-            super::super::matching::newest(&**index, &item, 0..37, &mut work).unwrap(),
-            Some(36)
-        );
+        let query = CompiledQuery::shared(&Query::item(&["T"], &["tag:a"]));
+        let index = super::super::SegmentIndex::Active(index.clone());
+        let found = index.newest(&query, 0..37, &mut Work::unbounded()).unwrap();
+        assert_eq!(found, Some((36, 0)));
     }
 }

@@ -7,7 +7,7 @@ use super::*;
 use crate::record::EncodedEvents;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use wellspring_types::{Event, EventId};
+use wellspring_types::{Event, EventId, Query, QueryItem};
 
 const EVENTS: u32 = 1_000_000;
 
@@ -43,7 +43,8 @@ fn each(what: &str, n: u64, mut f: impl FnMut(&mut Dice)) {
 fn queries(index: &SegmentIndex) {
     let newest = |what: &str, n, item: &dyn Fn(&mut Dice) -> QueryItem| {
         each(what, n, |dice| {
-            black_box(index.newest(&item(dice), 0..EVENTS, &mut Work::unbounded()).unwrap());
+            let query = CompiledQuery::new(&Query { items: vec![item(dice)] });
+            black_box(index.newest(&query, 0..EVENTS, &mut Work::unbounded()).unwrap());
         });
     };
     let one = |types: &[&str], tags: &[&str]| QueryItem::new(types, tags);
@@ -72,8 +73,8 @@ fn queries(index: &SegmentIndex) {
     });
     let mut rels = Vec::new();
     let begin = Instant::now();
-    let mut cursor =
-        index.cursor(&Query::item(&["Type1", "Type2"], &[]), 0..EVENTS, false).unwrap();
+    let two_types = CompiledQuery::shared(&Query::item(&["Type1", "Type2"], &[]));
+    let mut cursor = index.cursor(&two_types, 0..EVENTS, false);
     while cursor.next_chunk(&mut rels, 1_000, &mut Work::unbounded()).unwrap() {}
     println!(
         "  cursor over two types: {} ns per event",

@@ -2,15 +2,16 @@
 
 use super::active::ActiveIndex;
 use super::lists::ListView;
-use super::matching::{Intersection, Source, clamp, parts};
-use super::sealed::SealedIndex;
+use super::matching::{Intersection, Source, clamp};
+use super::resolve::Resolution;
+use super::sealed::{SealedIndex, SealedTerm};
 use super::sealed_list::SealedList;
 use super::{IndexError, SegmentIndex};
+use crate::query::CompiledQuery;
 use crate::work::Work;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::Range;
 use std::sync::Arc;
-use wellspring_types::Query;
 
 /// The matching events, exactly, each once, in order, found as they are asked
 /// for. Owns what it reads; holds at most a decoded block per posting list.
@@ -21,27 +22,39 @@ pub(crate) struct Candidates {
 
 #[derive(Debug)]
 enum Inner {
-    Active(Arc<ActiveIndex>, Merge<ListView>),
-    Sealed(Arc<SealedIndex>, Merge<SealedList>),
+    Active(Arc<ActiveIndex>, Merge<ListView, u32>),
+    Sealed(Arc<SealedIndex>, Merge<SealedList, SealedTerm>),
 }
 
 impl Candidates {
-    /// Finds the posting lists; reads none of them yet.
+    /// Looks nothing up yet.
     pub(super) fn new(
         index: &SegmentIndex,
-        query: &Query,
+        query: &Arc<CompiledQuery>,
         range: Range<u32>,
         descending: bool,
-    ) -> Result<Candidates, IndexError> {
+    ) -> Candidates {
         let inner = match index {
             SegmentIndex::Active(index) => {
-                Inner::Active(index.clone(), Merge::new(&**index, query, range, descending)?)
+                Inner::Active(index.clone(), Merge::new(&**index, query, range, descending))
             }
             SegmentIndex::Sealed(index) => {
-                Inner::Sealed(index.clone(), Merge::new(&**index, query, range, descending)?)
+                Inner::Sealed(index.clone(), Merge::new(&**index, query, range, descending))
             }
         };
-        Ok(Candidates { inner })
+        Candidates { inner }
+    }
+
+    /// Finds the posting lists; reads none of them yet. The first
+    /// [`next_chunk`](Self::next_chunk) does what is left of it.
+    ///
+    /// # Errors
+    /// [`IndexError`]; after [`IndexError::Stopped`] the next call goes on.
+    pub(crate) fn prepare(&mut self, work: &mut Work) -> Result<(), IndexError> {
+        match &mut self.inner {
+            Inner::Active(index, merge) => merge.prepare(&**index, work),
+            Inner::Sealed(index, merge) => merge.prepare(&**index, work),
+        }
     }
 
     /// Appends up to `max` further events to `out`; whether there may be more.
@@ -64,12 +77,15 @@ impl Candidates {
 
 /// The union of intersections, merged.
 #[derive(Debug)]
-struct Merge<L> {
+struct Merge<L, T> {
     descending: bool,
     /// What has not been answered yet.
     rest: Range<u32>,
     /// Every event in range matches.
     all: bool,
+    query: Arc<CompiledQuery>,
+    /// The terms looked up; `None` once all items have become parts.
+    unresolved: Option<Box<Unresolved<T>>>,
     parts: Vec<Intersection<L>>,
     /// The next event of a part, with the part. A key is the event's number, inverted when
     /// ascending: the heap gives the greatest.
@@ -78,27 +94,75 @@ struct Merge<L> {
     unoffered: Vec<u32>,
 }
 
-impl<L> Merge<L> {
-    fn new<S: Source<List = L>>(
+/// Items that have not become parts yet.
+#[derive(Debug)]
+struct Unresolved<T> {
+    resolution: Resolution<T>,
+    /// The next item.
+    next: usize,
+    /// Types whose whole lists are parts already.
+    plain_types: BTreeSet<u32>,
+}
+
+impl<L, T: Clone> Merge<L, T> {
+    fn new<S: Source<List = L, Term = T>>(
         source: &S,
-        query: &Query,
+        query: &Arc<CompiledQuery>,
         range: Range<u32>,
         descending: bool,
-    ) -> Result<Merge<L>, IndexError> {
+    ) -> Merge<L, T> {
         let rest = clamp(source, range).unwrap_or(0..0);
         let all = query.is_all();
-        let parts = if all || rest.is_empty() { Vec::new() } else { parts(source, &query.items)? };
-        let unoffered = (0..parts.len() as u32).collect();
-        Ok(Merge { descending, rest, all, parts, heap: BinaryHeap::new(), unoffered })
+        let unresolved = (!all && !rest.is_empty()).then(|| {
+            let resolution = Resolution::new(query);
+            Box::new(Unresolved { resolution, next: 0, plain_types: BTreeSet::new() })
+        });
+        Merge {
+            descending,
+            rest,
+            all,
+            query: Arc::clone(query),
+            unresolved,
+            parts: Vec::new(),
+            heap: BinaryHeap::new(),
+            unoffered: Vec::new(),
+        }
     }
 
-    fn next_chunk<S: Source<List = L>>(
+    /// Makes parts of the items that are left.
+    fn prepare<S: Source<List = L, Term = T>>(
+        &mut self,
+        source: &S,
+        work: &mut Work,
+    ) -> Result<(), IndexError> {
+        let Some(unresolved) = &mut self.unresolved else { return Ok(()) };
+        let query = &*self.query;
+        while let Some(item) = query.items().get(unresolved.next) {
+            work.step(1)?;
+            // The lists of types without tags, each once: items that share types are common.
+            let types = query.types_of(item);
+            let plain = query.tags_of(item).is_empty();
+            if !plain || !types.iter().all(|name| unresolved.plain_types.contains(name)) {
+                unresolved.resolution.parts(source, query, item, work, &mut self.parts)?;
+            }
+            if plain {
+                unresolved.plain_types.extend(types);
+            }
+            unresolved.next += 1;
+        }
+        self.unresolved = None;
+        self.unoffered = (0..self.parts.len() as u32).collect();
+        Ok(())
+    }
+
+    fn next_chunk<S: Source<List = L, Term = T>>(
         &mut self,
         source: &S,
         out: &mut Vec<u32>,
         max: usize,
         work: &mut Work,
     ) -> Result<bool, IndexError> {
+        self.prepare(source, work)?;
         let before = out.len();
         let filled = if self.all {
             self.fill_all(out, max);
@@ -147,7 +211,7 @@ impl<L> Merge<L> {
         }
     }
 
-    fn fill_one<S: Source<List = L>>(
+    fn fill_one<S: Source<List = L, Term = T>>(
         &mut self,
         source: &S,
         out: &mut Vec<u32>,
@@ -167,7 +231,7 @@ impl<L> Merge<L> {
         Ok(())
     }
 
-    fn fill_merged<S: Source<List = L>>(
+    fn fill_merged<S: Source<List = L, Term = T>>(
         &mut self,
         source: &S,
         out: &mut Vec<u32>,
@@ -196,7 +260,7 @@ impl<L> Merge<L> {
     }
 
     /// Puts a part's next event at `from` or beyond on the heap.
-    fn offer<S: Source<List = L>>(
+    fn offer<S: Source<List = L, Term = T>>(
         &mut self,
         source: &S,
         part: u32,

@@ -5,6 +5,7 @@ use super::*;
 use proptest::prelude::*;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use wellspring_types::Query;
 
 /// Everything an index can be asked, or the first error.
 fn ask(index: &SegmentIndex) -> Result<Vec<Vec<u32>>, IndexError> {
@@ -19,10 +20,11 @@ fn ask(index: &SegmentIndex) -> Result<Vec<Vec<u32>>, IndexError> {
     answers.push(offsets);
     for _ in 0..25 {
         let item = item(&mut dice, &[], 4, 9);
-        answers.push(index.newest(&item, 0..len, &mut Work::unbounded())?.into_iter().collect());
+        let query = CompiledQuery::shared(&Query { items: vec![item] });
+        let found = index.newest(&query, 0..len, &mut Work::unbounded())?;
+        answers.push(found.into_iter().map(|(rel, _)| rel).collect());
         let mut rels = Vec::new();
-        let query = Query { items: vec![item] };
-        let mut cursor = index.cursor(&query, 0..len, true)?;
+        let mut cursor = index.cursor(&query, 0..len, true);
         while cursor.next_chunk(&mut rels, 10_000, &mut Work::unbounded())? {}
         answers.push(rels);
         answers.push(index.find_id(&[dice.below(42) as u8; 16], 0..len)?.into_iter().collect());
@@ -167,20 +169,18 @@ fn a_cursor_loses_nothing_when_reads_fail_and_are_retried() {
     for round in 0..200u64 {
         let mut dice = Dice(round);
         let items = (0..2).map(|_| item(&mut dice, &[], 4, 9)).collect();
-        let (query, down) = (Query { items }, round % 2 == 0);
+        let (query, down) = (CompiledQuery::shared(&Query { items }), round % 2 == 0);
         let mut wanted = Vec::new();
-        let mut cursor = whole.cursor(&query, 0..900, down).unwrap();
+        let mut cursor = whole.cursor(&query, 0..900, down);
         while cursor.next_chunk(&mut wanted, 1_000, &mut Work::unbounded()).unwrap() {}
         let mut retry = |error| match error {
             IndexError::Io(_) => failures += 1,
             other => panic!("{other}"),
         };
-        let mut cursor = loop {
-            match flaky.cursor(&query, 0..900, down) {
-                Ok(cursor) => break cursor,
-                Err(error) => retry(error),
-            }
-        };
+        let mut cursor = flaky.cursor(&query, 0..900, down);
+        while let Err(error) = cursor.prepare(&mut Work::unbounded()) {
+            retry(error);
+        }
         let mut got = Vec::new();
         loop {
             match cursor.next_chunk(&mut got, 20, &mut Work::unbounded()) {
@@ -213,7 +213,8 @@ fn opening_reads_the_header_and_an_absent_term_the_filter_only() {
     let mut passed = 0;
     for i in 0..100 {
         let before = file.1.load(Ordering::Relaxed);
-        let absent = QueryItem { types: vec!["T0".into()], tags: vec![format!("absent:{i}")] };
+        let absent = Query::item(&["T0"], &[&format!("absent:{i}")]);
+        let absent = CompiledQuery::new(&absent);
         assert_eq!(index.newest(&absent, 0..900, &mut Work::unbounded()).unwrap(), None);
         passed += u64::from(i > 0 && file.1.load(Ordering::Relaxed) > before);
     }

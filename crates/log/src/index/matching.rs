@@ -1,35 +1,47 @@
-//! How a query becomes intersections of posting lists, for either form of the
-//! index: the forms differ only in how they find and read a list ([`Source`]).
+//! Intersections of posting lists, for either form of the index: the forms differ only in how they
+//! find and read a list ([`Source`]). How an item becomes intersections: [`super::resolve`].
 
 use super::IndexError;
+use super::hash::Domain;
+use super::resolve::Resolution;
+use crate::query::{CompiledItem, CompiledQuery};
 use crate::work::Work;
 use std::ops::Range;
-use wellspring_types::QueryItem;
-
-/// From this many types on, an item that also has tags is walked once along its
-/// tags, looking up each event's type, rather than once per type: it bounds
-/// what a cursor holds open.
-const TYPES_APART: usize = 8;
-/// And from this many tags, for the same reason.
-const TAGS_APART: usize = 4;
 
 /// One form of the index of one segment.
 pub(super) trait Source {
     /// A posting list being read: ascending, strictly.
     type List: Clone + std::fmt::Debug;
+    /// A type or tag that has been found.
+    type Term: Clone + std::fmt::Debug;
+    /// Steps that finding a marked term, or the list of a pair, counts for.
+    const LOAD_STEPS: u64;
+    /// Whether an event's type is looked up in the column, rather than in the type's list.
+    const TYPES_BY_COLUMN: bool;
 
     /// Events in the segment, or inserted so far.
     fn events(&self) -> u32;
+    /// How the index recognizes a type or tag; `None` if no event has it.
+    fn mark(&self, domain: Domain, text: &str) -> Result<Option<u64>, IndexError>;
+    /// The mark of a term that was found.
+    fn mark_of(&self, term: &Self::Term) -> u64;
+    /// Whether a marked type may stand together with a marked tag. Reads no file.
+    fn may_meet(&self, event_type: u64, tag: u64) -> Result<bool, IndexError>;
+    /// A marked term; `None` if no event has it.
+    fn load(&self, domain: Domain, text: &str, mark: u64)
+    -> Result<Option<Self::Term>, IndexError>;
     /// The events of a type; `None` if there are none.
-    fn type_list(&self, event_type: &str) -> Result<Option<Self::List>, IndexError>;
-    /// The intersection of a type (or any) and tags (at least one); `None` if it is surely empty.
-    fn all_of(
+    fn type_list(&self, term: &Self::Term) -> Option<Self::List>;
+    /// The events of a tag; `None` if there are none.
+    fn tag_list(&self, term: &Self::Term) -> Option<Self::List>;
+    /// The events that have both a type and a tag.
+    fn narrow(
         &self,
-        event_type: Option<&str>,
-        tags: &[String],
-    ) -> Result<Option<Intersection<Self::List>>, IndexError>;
+        event_type: &Self::Term,
+        tag: &Self::Term,
+    ) -> Result<Narrowed<Self::List>, IndexError>;
     /// The number of a type, as in the type column.
-    fn type_id(&self, event_type: &str) -> Result<Option<u32>, IndexError>;
+    fn number(&self, term: &Self::Term) -> u32;
     /// The number of an event's type; `column` keeps what was read for the next call.
     fn type_at(&self, rel: u32, column: &mut ColumnBlock) -> Result<u32, IndexError>;
 
@@ -61,6 +73,17 @@ pub(super) trait Source {
         };
         self.element(list, index).map(Some)
     }
+}
+
+/// What an index keeps of the events that have both a type and a tag.
+#[derive(Debug)]
+pub(super) enum Narrowed<L> {
+    /// There are none.
+    Empty,
+    /// Their list.
+    Pair(L),
+    /// No list of their own; this is the tag's.
+    NotKept(L),
 }
 
 /// Part of a column, kept because the next look-up is likely to be near.
@@ -97,16 +120,6 @@ impl<L> Intersection<L> {
         types.sort_unstable();
         self.types = Some(types);
         self
-    }
-
-    /// Length of the shortest list.
-    fn shortest<S: Source<List = L>>(&self, source: &S) -> u32 {
-        self.lists.first().map_or(0, |list| source.count(list))
-    }
-
-    /// Whether one list is the whole answer.
-    fn is_look_up(&self) -> bool {
-        self.lists.len() == 1 && self.types.is_none()
     }
 
     /// The first event of the intersection at `from` or beyond, within range.
@@ -195,110 +208,67 @@ pub(super) fn clamp<S: Source>(source: &S, range: Range<u32>) -> Option<Range<u3
     (!range.is_empty()).then_some(range)
 }
 
-/// One type's own intersection within an item (`None`: any type).
-fn part<S: Source>(
-    source: &S,
-    event_type: Option<&str>,
-    tags: &[String],
-) -> Result<Option<Intersection<S::List>>, IndexError> {
-    match event_type {
-        Some(name) if tags.is_empty() => {
-            Ok(source.type_list(name)?.map(|list| Intersection::new(source, vec![list])))
-        }
-        _ => source.all_of(event_type, tags),
-    }
-}
-
-/// The types an item names, each once; one `None` if it names none.
-fn alternatives(item: &QueryItem) -> Vec<Option<&str>> {
-    if item.types.is_empty() {
-        return vec![None];
-    }
-    if item.types.len() == 1 {
-        return vec![Some(&item.types[0])];
-    }
-    let mut types: Vec<_> = item.types.iter().map(|name| Some(name.as_str())).collect();
-    types.sort_unstable();
-    types.dedup();
-    types
-}
-
-/// The newest event in range that matches the item.
+/// The newest event in range that matches a query, and the lowest-numbered item it matches.
 pub(super) fn newest<S: Source>(
     source: &S,
-    item: &QueryItem,
+    query: &CompiledQuery,
+    resolution: &mut Resolution<S::Term>,
     range: Range<u32>,
     work: &mut Work,
-) -> Result<Option<u32>, IndexError> {
-    let Some(mut range) = clamp(source, range) else { return Ok(None) };
-    if item.is_all() {
-        return Ok(Some(range.end - 1));
+) -> Result<Option<(u32, usize)>, IndexError> {
+    let Some(range) = clamp(source, range) else { return Ok(None) };
+    if query.items().is_empty() {
+        return Ok(Some((range.end - 1, 0)));
     }
-    let mut newest = None;
-    for event_type in alternatives(item) {
-        work.step(1 + item.tags.len() as u64)?;
-        let Some(mut part) = part(source, event_type, &item.tags)? else { continue };
-        if let Some(found) = part.seek(source, range.end - 1, &range, true, work)? {
-            newest = Some(found);
-            // Only something newer is of interest now.
-            range.start = found + 1;
-            if range.is_empty() {
+    let mut newest = Newest { range, found: None };
+    for item in query.items() {
+        if newest.range.is_empty() {
+            break;
+        }
+        newest.consider(source, query, resolution, item, work)?;
+    }
+    Ok(newest.found)
+}
+
+/// A search for the newest event that matches any of some items.
+pub(super) struct Newest {
+    /// Where something newer than the best so far could stand.
+    pub(super) range: Range<u32>,
+    /// The best so far, and the number of the first item that it matches.
+    pub(super) found: Option<(u32, usize)>,
+}
+
+impl Newest {
+    /// Looks whether an item matches something newer. The range is not empty.
+    pub(super) fn consider<S: Source>(
+        &mut self,
+        source: &S,
+        query: &CompiledQuery,
+        resolution: &mut Resolution<S::Term>,
+        item: &CompiledItem,
+        work: &mut Work,
+    ) -> Result<(), IndexError> {
+        work.step(1)?;
+        if item.is_all() {
+            self.take(self.range.end - 1, item.number);
+            return Ok(());
+        }
+        let mut parts = Vec::new();
+        resolution.parts(source, query, item, work, &mut parts)?;
+        for part in &mut parts {
+            if self.range.is_empty() {
                 break;
             }
-        }
-    }
-    Ok(newest)
-}
-
-/// About how many index entries [`newest`] may visit.
-pub(super) fn cost<S: Source>(
-    source: &S,
-    item: &QueryItem,
-    range: Range<u32>,
-) -> Result<u64, IndexError> {
-    let Some(range) = clamp(source, range) else { return Ok(0) };
-    if item.is_all() {
-        return Ok(0);
-    }
-    let mut total = 0;
-    for event_type in alternatives(item) {
-        if let Some(part) = part(source, event_type, &item.tags)? {
-            let entries = part.shortest(source).min(range.end - range.start);
-            total += if part.is_look_up() { 1 } else { u64::from(entries) };
-        }
-    }
-    Ok(total)
-}
-
-/// The intersections whose union is what the items match, within what a cursor may hold open.
-pub(super) fn parts<S: Source>(
-    source: &S,
-    items: &[QueryItem],
-) -> Result<Vec<Intersection<S::List>>, IndexError> {
-    let mut all = Vec::new();
-    let mut plain_types = std::collections::BTreeSet::new();
-    for item in items {
-        if item.tags.is_empty() {
-            plain_types.extend(item.types.iter());
-            continue;
-        }
-        let types = alternatives(item);
-        if types.len() <= 1 || types.len() <= TYPES_APART && item.tags.len() <= TAGS_APART {
-            for event_type in types {
-                all.extend(part(source, event_type, &item.tags)?);
+            if let Some(found) = part.seek(source, self.range.end - 1, &self.range, true, work)? {
+                self.take(found, item.number);
             }
-            continue;
         }
-        let mut ids = Vec::new();
-        for name in types.into_iter().flatten() {
-            ids.extend(source.type_id(name)?);
-        }
-        if !ids.is_empty() {
-            all.extend(part(source, None, &item.tags)?.map(|part| part.with_types(ids)));
-        }
+        Ok(())
     }
-    for name in plain_types {
-        all.extend(part(source, Some(name), &[])?);
+
+    fn take(&mut self, rel: u32, item: usize) {
+        assert!(self.range.contains(&rel), "an answer lies in the range asked about");
+        self.found = Some((rel, item));
+        self.range.start = rel + 1;
     }
-    Ok(all)
 }

@@ -8,6 +8,7 @@
 //! watermark at the latest: what has been pushed beyond it does not exist yet.
 
 mod active;
+mod active_query;
 mod append_vec;
 mod candidates;
 mod chain_table;
@@ -19,6 +20,7 @@ mod filter;
 mod hash;
 mod lists;
 mod matching;
+mod resolve;
 mod sealed;
 mod sealed_list;
 mod sealed_writer;
@@ -35,19 +37,21 @@ mod memory_bench;
 mod oracle_tests;
 
 pub(crate) use active::{ActiveIndex, ActiveWriter};
+pub(crate) use active_query::ActiveQuery;
 pub(crate) use candidates::Candidates;
 pub(crate) use file::ReadAt;
 pub(crate) use sealed::SealedIndex;
 pub(crate) use sealed_writer::seal;
 
 use crate::log::Terms;
+use crate::query::CompiledQuery;
 use crate::work::{Stopped, Work};
 use matching::ColumnBlock;
+use resolve::Resolution;
 use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use wellspring_types::{Query, QueryItem};
 
 /// Why an index gave no answer. Never is a wrong or short one given instead.
 #[derive(Debug)]
@@ -165,45 +169,35 @@ impl SegmentIndex {
         Ok(())
     }
 
-    /// The newest event in range that matches the item, exactly. Never a scan
-    /// over events: a look-up for one term or a type with one tag, else an
+    /// The newest event in range that matches the query, exactly, and the lowest-numbered item it
+    /// matches. Never a scan over events: a look-up for one term or a type with one tag, else an
     /// intersection driven from the shortest list.
     ///
     /// # Errors
     /// [`IndexError`].
     pub(crate) fn newest(
         &self,
-        item: &QueryItem,
+        query: &CompiledQuery,
         range: Range<u32>,
         work: &mut Work,
-    ) -> Result<Option<u32>, IndexError> {
+    ) -> Result<Option<(u32, usize)>, IndexError> {
         match self {
-            SegmentIndex::Active(index) => matching::newest(&**index, item, range, work),
-            SegmentIndex::Sealed(index) => matching::newest(&**index, item, range, work),
+            SegmentIndex::Active(index) => {
+                matching::newest(&**index, query, &mut Resolution::new(query), range, work)
+            }
+            SegmentIndex::Sealed(index) => {
+                matching::newest(&**index, query, &mut Resolution::new(query), range, work)
+            }
         }
     }
 
-    /// About how many index entries [`newest`](Self::newest) may visit: 0 or 1
-    /// for a look-up, the length of the shortest list for an intersection.
-    /// What cannot be read costs the whole range.
-    pub(crate) fn cost(&self, item: &QueryItem, range: Range<u32>) -> u64 {
-        let cost = match self {
-            SegmentIndex::Active(index) => matching::cost(&**index, item, range.clone()),
-            SegmentIndex::Sealed(index) => matching::cost(&**index, item, range.clone()),
-        };
-        cost.unwrap_or(range.len() as u64)
-    }
-
     /// A cursor over the events in range that match the query.
-    ///
-    /// # Errors
-    /// [`IndexError`].
     pub(crate) fn cursor(
         &self,
-        query: &Query,
+        query: &Arc<CompiledQuery>,
         range: Range<u32>,
         descending: bool,
-    ) -> Result<Candidates, IndexError> {
+    ) -> Candidates {
         Candidates::new(self, query, range, descending)
     }
 

@@ -51,7 +51,7 @@ use super::dictionary::Dictionary;
 use super::file::{Header, Part, ReadAt, read};
 use super::filter::Filter;
 use super::hash::Domain;
-use super::matching::{ColumnBlock, Intersection, Source};
+use super::matching::{ColumnBlock, Narrowed, Source};
 use super::sealed_list::SealedList;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -66,6 +66,15 @@ pub(super) const PAIR_FLOOR: u32 = 64;
 /// The key of a pair in its dictionary.
 pub(super) fn pair_key(event_type: u32, tag: u32) -> [u8; 8] {
     (u64::from(tag) << 32 | u64::from(event_type)).to_be_bytes()
+}
+
+/// A type or tag of a sealed segment.
+#[derive(Debug, Clone)]
+pub(super) struct SealedTerm {
+    number: u32,
+    /// As the filter knows it.
+    hash: u64,
+    list: SealedList,
 }
 
 /// The index file of a sealed segment.
@@ -190,21 +199,6 @@ impl SealedIndex {
         dictionary.find(&*self.file, term)
     }
 
-    /// Whether the filter lets type, tags and their pairs through: no I/O once it is loaded.
-    fn may_meet(&self, event_type: Option<&str>, tags: &[String]) -> Result<bool, IndexError> {
-        let filter = self.filter()?;
-        let keyed = filter.keyed();
-        let event_type = event_type.map(|name| keyed.bytes(Domain::Type, name.as_bytes()));
-        if event_type.is_some_and(|hash| !filter.may_hold(hash)) {
-            return Ok(false);
-        }
-        Ok(tags.iter().all(|tag| {
-            let tag = keyed.bytes(Domain::Tag, tag.as_bytes());
-            let pair = event_type.map(|event_type| keyed.pair(event_type, tag));
-            filter.may_hold(tag) && pair.is_none_or(|pair| filter.may_hold(pair))
-        }))
-    }
-
     /// All types with their counts below `end`, in byte order.
     pub(crate) fn types(&self, end: u32, f: &mut dyn FnMut(&str, u64)) -> Result<(), IndexError> {
         self.types.walk(&*self.file, b"", |_, term, mut list| {
@@ -267,58 +261,62 @@ impl SealedIndex {
 
 impl Source for SealedIndex {
     type List = SealedList;
+    type Term = SealedTerm;
+    const LOAD_STEPS: u64 = 4;
+    const TYPES_BY_COLUMN: bool = false;
 
     fn events(&self) -> u32 {
         self.len()
     }
 
-    fn type_list(&self, event_type: &str) -> Result<Option<SealedList>, IndexError> {
-        let found = self.look_up(&self.types, Domain::Type, event_type.as_bytes())?;
-        Ok(found.map(|(_, list)| list))
+    fn mark(&self, domain: Domain, text: &str) -> Result<Option<u64>, IndexError> {
+        let filter = self.filter()?;
+        let hash = filter.keyed().bytes(domain, text.as_bytes());
+        Ok(filter.may_hold(hash).then_some(hash))
     }
 
-    fn all_of(
+    fn mark_of(&self, term: &SealedTerm) -> u64 {
+        term.hash
+    }
+
+    fn may_meet(&self, event_type: u64, tag: u64) -> Result<bool, IndexError> {
+        let filter = self.filter()?;
+        Ok(filter.may_hold(filter.keyed().pair(event_type, tag)))
+    }
+
+    fn load(
         &self,
-        event_type: Option<&str>,
-        tags: &[String],
-    ) -> Result<Option<Intersection<SealedList>>, IndexError> {
-        if !self.may_meet(event_type, tags)? {
-            return Ok(None);
-        }
-        let wanted = match event_type {
-            None => None,
-            Some(name) => match self.types.find(&*self.file, name.as_bytes())? {
-                None => return Ok(None),
-                found => found,
-            },
-        };
-        let mut lists = Vec::with_capacity(tags.len() + 1);
-        let mut type_is_sure = wanted.is_none();
-        for tag in tags {
-            let Some((tag, list)) = self.tags.find(&*self.file, tag.as_bytes())? else {
-                return Ok(None);
-            };
-            let long = wanted
-                .as_ref()
-                .filter(|(_, events)| events.count() > PAIR_FLOOR && list.count() > PAIR_FLOOR);
-            let Some((event_type, _)) = long else {
-                lists.push(list);
-                continue;
-            };
-            let pair = self.pairs.find(&*self.file, &pair_key(*event_type, tag))?;
-            let Some((_, list)) = pair else { return Ok(None) };
-            lists.push(list);
-            type_is_sure = true;
-        }
-        if !type_is_sure {
-            lists.extend(wanted.map(|(_, list)| list));
-        }
-        Ok(Some(Intersection::new(self, lists)))
+        domain: Domain,
+        text: &str,
+        hash: u64,
+    ) -> Result<Option<SealedTerm>, IndexError> {
+        let dictionary = if domain == Domain::Type { &self.types } else { &self.tags };
+        let found = dictionary.find(&*self.file, text.as_bytes())?;
+        Ok(found.map(|(number, list)| SealedTerm { number, hash, list }))
     }
 
-    fn type_id(&self, event_type: &str) -> Result<Option<u32>, IndexError> {
-        let found = self.look_up(&self.types, Domain::Type, event_type.as_bytes())?;
-        Ok(found.map(|(number, _)| number))
+    fn type_list(&self, term: &SealedTerm) -> Option<SealedList> {
+        Some(term.list.clone())
+    }
+
+    fn tag_list(&self, term: &SealedTerm) -> Option<SealedList> {
+        Some(term.list.clone())
+    }
+
+    fn narrow(
+        &self,
+        event_type: &SealedTerm,
+        tag: &SealedTerm,
+    ) -> Result<Narrowed<SealedList>, IndexError> {
+        if event_type.list.count() <= PAIR_FLOOR || tag.list.count() <= PAIR_FLOOR {
+            return Ok(Narrowed::NotKept(tag.list.clone()));
+        }
+        let pair = self.pairs.find(&*self.file, &pair_key(event_type.number, tag.number))?;
+        Ok(pair.map_or(Narrowed::Empty, |(_, list)| Narrowed::Pair(list)))
+    }
+
+    fn number(&self, term: &SealedTerm) -> u32 {
+        term.number
     }
 
     fn type_at(&self, rel: u32, block: &mut ColumnBlock) -> Result<u32, IndexError> {

@@ -2,8 +2,9 @@
 //!
 //! Pure over the index: says what would be so, changes nothing.
 
-use crate::condition::{Stretch, find_id, find_key, judge};
+use crate::condition::{CompiledCondition, Stretch, TooMuch, find_id, find_key};
 use crate::error::{AppendError, ReadError};
+use crate::index::SegmentIndex;
 use crate::log::{Append, Appended};
 use crate::read::Snapshot;
 use crate::record::RequestKey;
@@ -11,6 +12,10 @@ use crate::segments::Segment;
 use crate::work::Work;
 use std::sync::Arc;
 use wellspring_types::{EventId, Position};
+
+/// Steps that judging a window under the staging lock may take: with the look-ups known, a step is a
+/// look at memory, so that all of them take a fraction of a millisecond.
+const WINDOW_STEPS: u64 = 16_384;
 
 /// What judging a stretch of the log came to.
 #[derive(Debug)]
@@ -23,37 +28,107 @@ pub(crate) enum Verdict {
     Refused(AppendError),
 }
 
-/// Judges a request against one stretch of the log.
-///
-/// # Errors
-/// [`ReadError`]; [`ReadError::Stopped`] if the work ended first.
-pub(crate) fn over(
-    segments: &[Arc<Segment>],
-    append: &Append,
-    ids: &[EventId],
-    stretch: Stretch,
-    work: &mut Work,
-) -> Result<Verdict, ReadError> {
-    if stretch.low >= stretch.high {
-        return Ok(Verdict::Allowed);
-    }
-    // A retry of a request that succeeded must find itself before its own condition does.
-    if let Some(key) = &append.key
-        && let Some(position) = find_key(segments, &key.key, stretch)?
-    {
-        return Ok(Verdict::SeenBefore(position));
-    }
-    for id in ids {
-        if let Some(position) = find_id(segments, &id.0, stretch)? {
-            return Ok(Verdict::SeenBefore(position));
+/// A request made ready to be judged over one stretch of the log after another: its condition is
+/// compiled once, and what was looked up for one stretch is known for the next.
+#[derive(Debug)]
+pub(crate) struct Judge<'a> {
+    key: Option<&'a str>,
+    ids: &'a [EventId],
+    condition: Option<CompiledCondition>,
+}
+
+impl<'a> Judge<'a> {
+    /// Looks nothing up yet. `ids` are those of the request's events.
+    pub(crate) fn new(append: &'a Append, ids: &'a [EventId]) -> Judge<'a> {
+        Judge {
+            key: append.key.as_ref().map(|key| key.key.as_str()),
+            ids,
+            condition: append.condition.as_ref().map(CompiledCondition::new),
         }
     }
-    if let Some(condition) = &append.condition
-        && let Some(conflict) = judge(segments, condition, stretch, work)?
-    {
-        return Ok(Verdict::Refused(AppendError::Conflict(conflict)));
+
+    /// Whether nothing can speak against the request.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.key.is_none() && self.ids.is_empty() && self.condition.is_none()
     }
-    Ok(Verdict::Allowed)
+
+    /// Judges the request against one stretch of the log, staged events included. Reads files where
+    /// the stretch does not lie in memory, so no lock may be held.
+    ///
+    /// # Errors
+    /// [`ReadError`]; [`ReadError::Stopped`] if the work ended first.
+    pub(crate) fn over(
+        &mut self,
+        segments: &[Arc<Segment>],
+        stretch: Stretch,
+        work: &mut Work,
+    ) -> Result<Verdict, ReadError> {
+        if let Some(position) = self.seen_before(segments, stretch)? {
+            return Ok(Verdict::SeenBefore(position));
+        }
+        let Some(condition) = &mut self.condition else { return Ok(Verdict::Allowed) };
+        let conflict = condition.judge(segments, stretch, work)?;
+        Ok(conflict
+            .map_or(Verdict::Allowed, |conflict| Verdict::Refused(AppendError::Conflict(conflict))))
+    }
+
+    /// The same for a short stretch at the end of the log, under the staging lock: asks only indexes
+    /// in memory, looks up only terms that were absent before, and takes a bounded number of steps.
+    ///
+    /// # Errors
+    /// [`TooMuch`]: give up the lock and judge the stretch by [`over`](Self::over).
+    pub(crate) fn window(
+        &mut self,
+        segments: &[Arc<Segment>],
+        stretch: Stretch,
+    ) -> Result<Verdict, TooMuch> {
+        if stretch.low >= stretch.high || self.is_idle() {
+            return Ok(Verdict::Allowed);
+        }
+        for segment in segments.iter().rev() {
+            let sealed = matches!(segment.index(), SegmentIndex::Sealed(_));
+            if sealed && segment.base() <= stretch.high {
+                return Err(TooMuch::Sealed);
+            }
+            if segment.base() <= stretch.low + 1 {
+                break;
+            }
+        }
+        match self.seen_before(segments, stretch) {
+            Ok(Some(position)) => return Ok(Verdict::SeenBefore(position)),
+            Ok(None) => {}
+            // A segment was sealed just now and its file cannot be read.
+            Err(_) => return Err(TooMuch::Sealed),
+        }
+        let Some(condition) = &mut self.condition else { return Ok(Verdict::Allowed) };
+        let mut work = Work::unbounded().with_step_limit(WINDOW_STEPS);
+        let conflict = condition.judge_window(segments, stretch, &mut work)?;
+        Ok(conflict
+            .map_or(Verdict::Allowed, |conflict| Verdict::Refused(AppendError::Conflict(conflict))))
+    }
+
+    /// Where the request's key, or one of its ids, stands in the stretch.
+    fn seen_before(
+        &self,
+        segments: &[Arc<Segment>],
+        stretch: Stretch,
+    ) -> Result<Option<Position>, ReadError> {
+        if stretch.low >= stretch.high {
+            return Ok(None);
+        }
+        // A retry of a request that succeeded must find itself before its own condition does.
+        if let Some(key) = self.key
+            && let Some(position) = find_key(segments, key, stretch)?
+        {
+            return Ok(Some(position));
+        }
+        for id in self.ids {
+            if let Some(position) = find_id(segments, &id.0, stretch)? {
+                return Ok(Some(position));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// The ids of a request's events.

@@ -11,16 +11,16 @@
 //! list and of an index. Completions and wake-ups run without any.
 
 use super::gather::{Outcome, Replay, Waiter};
+use super::judge::{self, Judge};
 use super::staged::{Staging, StagingContext};
-use super::{Counters, Sequencer, judge};
+use super::{Counters, Sequencer};
 use crate::amount::Amount;
 use crate::condition::Stretch;
 use crate::error::{AppendError, ReadError};
-use crate::index::SegmentIndex;
 use crate::log::{Ack, Append, Appended, Basis, Completion};
-use crate::segments::{Segment, lock};
+use crate::segments::lock;
 use crate::work::Work;
-use std::sync::{Arc, MutexGuard};
+use std::sync::MutexGuard;
 use wellspring_types::{EventId, Invalid, Position, Reason, limits, valid};
 
 /// Most positions a request is judged against under the lock.
@@ -116,7 +116,7 @@ impl Sequencer {
         basis: Basis,
         done: Completion,
     ) -> Result<Submitted, Refusal> {
-        let unconditional = append.condition.is_none() && append.key.is_none() && ids.is_empty();
+        let mut judge = Judge::new(&append, ids);
         let bytes = append.events.byte_len();
         if append.ack == Ack::Accepted && self.mark.is_full() && !self.find_room(bytes) {
             return Err((done, AppendError::StorageFull));
@@ -124,9 +124,9 @@ impl Sequencer {
         let mut work = Work::unbounded();
         let mut judged = Judged { through: 0, durable: 0, setbacks: self.mark.setbacks() };
         for _ in 0..ROUNDS {
-            let found = match unconditional {
+            let found = match judge.is_idle() {
                 true => None,
-                false => match self.judge_outside(&append, ids, &mut judged, &mut work) {
+                false => match self.judge_outside(&mut judge, &mut judged, &mut work) {
                     Round::Allowed => None,
                     Round::Staged(found) => Some(found),
                     Round::Durable(found) => return self.tell_found(append, found, done),
@@ -136,7 +136,7 @@ impl Sequencer {
             if let Err(error) = self.admit(&staging, &append, basis) {
                 return Err((done, error));
             }
-            if !unconditional {
+            if !judge.is_idle() {
                 if judged.setbacks != self.mark.setbacks() {
                     continue;
                 }
@@ -146,11 +146,11 @@ impl Sequencer {
                 let window = Stretch { low: judged.through, high: staging.next - 1 };
                 if window.low < window.high {
                     let segments = self.segments.all();
-                    if !is_short(&segments, window) {
+                    if window.high - window.low > WINDOW_EVENTS {
                         continue;
                     }
-                    let verdict = judge::over(&segments, &append, ids, window, &mut work);
-                    if let Some(found) = found_by(verdict) {
+                    let Ok(verdict) = judge.window(&segments, window) else { continue };
+                    if let Some(found) = found_by(Ok(verdict)) {
                         return self.wait_for_found(staging, append, found, done);
                     }
                 }
@@ -165,13 +165,7 @@ impl Sequencer {
 
     /// Judges a request against what is durable and then against what is staged, as far as neither
     /// has been yet. Holds no lock.
-    fn judge_outside(
-        &self,
-        append: &Append,
-        ids: &[EventId],
-        judged: &mut Judged,
-        work: &mut Work,
-    ) -> Round {
+    fn judge_outside(&self, judge: &mut Judge<'_>, judged: &mut Judged, work: &mut Work) -> Round {
         // The number of setbacks first, the segments last: whatever the index is asked for then
         // stands in it, unless there is another setback, which the caller will see.
         let setbacks = self.mark.setbacks();
@@ -185,7 +179,7 @@ impl Sequencer {
         let mut over = |high| {
             let stretch = Stretch { low: judged.through, high };
             judged.through = judged.through.max(high);
-            found_by(judge::over(&segments, append, ids, stretch, work))
+            found_by(judge.over(&segments, stretch, work))
         };
         if let Some(found) = over(head) {
             return Round::Durable(found);
@@ -360,22 +354,6 @@ impl Sequencer {
         Counters::add(&self.counters.events, u64::from(count));
         (first, last)
     }
-}
-
-/// Whether a stretch may be judged under the lock: few events, and no file to be read.
-fn is_short(segments: &[Arc<Segment>], stretch: Stretch) -> bool {
-    if stretch.high - stretch.low > WINDOW_EVENTS {
-        return false;
-    }
-    for segment in segments.iter().rev() {
-        if segment.base() <= stretch.high && matches!(segment.index(), SegmentIndex::Sealed(_)) {
-            return false;
-        }
-        if segment.base() <= stretch.low + 1 {
-            break;
-        }
-    }
-    true
 }
 
 /// Checks what the types of a request do not already ensure; returns the ids of its events.

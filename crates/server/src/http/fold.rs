@@ -2,10 +2,10 @@
 //! long ones elsewhere in slices, so that a client that has gone stops its work.
 
 use super::problem::{self, Problem};
-use super::read::{elsewhere, is_dear, long_read};
+use super::read::{elsewhere, long_read};
 use super::{Request, Shell};
 use std::sync::Arc;
-use wellspring_log::{Clock, Events, ReadError, ReadOptions, RecordView};
+use wellspring_log::{Clock, Events, ReadError, ReadOptions, RecordView, Work};
 use wellspring_types::{Position, Query};
 
 /// What a fold may cost on a serving thread: events and time.
@@ -42,8 +42,8 @@ pub(crate) async fn fold<F: Folding>(
     let mut state = (events, into);
     let clock = Arc::clone(&shell.clock);
     let started_us = clock.monotonic_us();
-    let mut short = || reads.timed(|| slice(&mut state, &*clock, SHORT_EVENTS, SHORT_US));
-    if !is_dear(log, query, after) && short()? {
+    let mut short = || reads.timed(|| slice(&mut state, &clock, SHORT_EVENTS, SHORT_US));
+    if short()? {
         return Ok((state.1, head));
     }
     let _permit = long_read(shell)?;
@@ -52,7 +52,7 @@ pub(crate) async fn fold<F: Folding>(
         let (clock, reads) = (Arc::clone(&shell.clock), reads.clone());
         let done;
         (state, done) = elsewhere(move || {
-            let done = reads.timed(|| slice(&mut state, &*clock, u64::MAX, SLICE_US));
+            let done = reads.timed(|| slice(&mut state, &clock, u64::MAX, SLICE_US));
             (state, done)
         })
         .await?;
@@ -71,11 +71,13 @@ pub(crate) async fn fold<F: Folding>(
 
 fn slice<F: Folding>(
     (events, into): &mut (Events, F),
-    clock: &dyn Clock,
+    clock: &Arc<dyn Clock>,
     most: u64,
     us: u64,
 ) -> Result<bool, ReadError> {
     let deadline_us = clock.monotonic_us() + us;
+    // Between events: a search that finds none must end as well, and goes on where it was.
+    events.bound(Work::unbounded().with_deadline(Arc::clone(clock), deadline_us));
     for i in 0..most {
         if into.is_done() {
             return Ok(true);
@@ -84,9 +86,11 @@ fn slice<F: Folding>(
         if i % 32 == 31 && clock.monotonic_us() > deadline_us {
             return Ok(false);
         }
-        match events.next()? {
-            Some(event) => into.fold(&event),
-            None => return Ok(true),
+        match events.next() {
+            Ok(Some(event)) => into.fold(&event),
+            Ok(None) => return Ok(true),
+            Err(ReadError::Stopped(_)) => return Ok(false),
+            Err(error) => return Err(error),
         }
     }
     Ok(false)

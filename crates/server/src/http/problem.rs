@@ -368,6 +368,9 @@ pub(crate) fn of_fault(fault: &Fault, document: &[u8]) -> Box<Problem> {
             .because(format!("{place} is nested deeper than {MAX_DEPTH} levels"))
             .limit(MAX_DEPTH as u64),
         FaultKind::Rule(rule) => INVALID.because(format!("{place} {rule}")),
+        FaultKind::TooCostly { detail, limit } => {
+            INVALID.because(format!("{place} {detail}")).limit(*limit)
+        }
         FaultKind::TooLarge { detail, limit } => {
             TOO_LARGE.because(format!("{place} {detail}")).limit(*limit)
         }
@@ -379,6 +382,9 @@ pub(crate) fn of_fault(fault: &Fault, document: &[u8]) -> Box<Problem> {
 pub(crate) fn fault_of(invalid: Invalid, at: usize) -> Box<Fault> {
     let kind = match (invalid.reason, invalid.reason.limit()) {
         (Reason::Duplicate, _) => FaultKind::Duplicate,
+        (reason @ Reason::TooManyTerms { .. }, Some(limit)) => {
+            FaultKind::TooCostly { detail: reason.to_string(), limit: limit as u64 }
+        }
         (reason, Some(limit)) => {
             FaultKind::TooLarge { detail: reason.to_string(), limit: limit as u64 }
         }

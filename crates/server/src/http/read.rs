@@ -14,8 +14,8 @@ use crate::access::Standing;
 use crate::limits::{Reads, Refused};
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
-use wellspring_log::{Events, Log, Order, ReadError, ReadOptions, RecordView, Snapshot};
-use wellspring_types::{AppendCondition, EventId, Invalid, Position, Query, QueryItem, limits};
+use wellspring_log::{Events, Order, ReadError, ReadOptions, RecordView, Snapshot, Work};
+use wellspring_types::{EventId, Invalid, Position, Query, QueryItem, limits};
 
 /// Events in a page if the client does not say.
 const DEFAULT_LIMIT: u64 = 100;
@@ -23,9 +23,6 @@ const DEFAULT_LIMIT: u64 = 100;
 const SHORT: Budget = Budget { events: 256, us: 1_000, bytes: 256 << 10 };
 /// What one piece of a long read may cost.
 const PIECE: Budget = Budget { events: u64::MAX, us: 50_000, bytes: 256 << 10 };
-
-/// Index entries that the search for one event may visit on a serving thread.
-const DEAR_SEARCH: u64 = 65_536;
 
 /// Where a piece of reading stops if the events do not stop first.
 #[derive(Clone, Copy)]
@@ -164,12 +161,10 @@ pub(crate) async fn read(
     let log = request.log()?;
     let snapshot = log.snapshot();
     let head = snapshot.head();
-    let low = wanted.after.filter(|_| wanted.order == Order::Ascending);
-    let dear = is_dear(log, &wanted.query, low);
     let mut reading = Reading::new(shell, reads, &snapshot, wanted, format);
     let mut out = Vec::with_capacity(4 << 10);
     let content_type = if format == Format::Lines { NDJSON } else { JSON };
-    if !dear && reading.fill(&mut out, SHORT)? {
+    if reading.fill(&mut out, SHORT)? {
         return Ok(Response { content_type, ..Response::json(200, out) }.at(head));
     }
     let permit = long_read(shell)?;
@@ -193,17 +188,6 @@ pub(crate) async fn read(
             return Ok(Response::json(200, out).at(head));
         }
     }
-}
-
-/// Whether finding even one event may visit very many index entries: where several
-/// terms must meet, two common ones can meet late or never.
-pub(crate) fn is_dear(log: &Log, query: &Query, after: Option<Position>) -> bool {
-    let terms = |item: &QueryItem| usize::from(!item.types.is_empty()) + item.tags.len();
-    if !query.items.iter().any(|item| terms(item) > 1) {
-        return false;
-    }
-    let condition = AppendCondition::no_match_after(query.clone(), after.unwrap_or(0));
-    log.judging_cost(&condition) > DEAR_SEARCH
 }
 
 /// A permit for a long read.
@@ -327,6 +311,8 @@ impl Reading {
             });
         }
         let deadline_us = self.clock.monotonic_us() + budget.us;
+        // Between events: a search that finds none must end as well, and goes on where it was.
+        self.events.bound(Work::unbounded().with_deadline(Arc::clone(&self.clock), deadline_us));
         let (stop_at, stop_bytes) = (self.written.saturating_add(budget.events), budget.bytes);
         loop {
             if self.written >= stop_at || out.len() >= stop_bytes {
@@ -336,9 +322,14 @@ impl Reading {
             if self.written % 16 == 15 && self.clock.monotonic_us() > deadline_us {
                 return Ok(false);
             }
-            let Some(event) = self.events.next()? else {
-                self.finish(out, false);
-                return Ok(true);
+            let event = match self.events.next() {
+                Ok(Some(event)) => event,
+                Ok(None) => {
+                    self.finish(out, false);
+                    return Ok(true);
+                }
+                Err(ReadError::Stopped(_)) => return Ok(false),
+                Err(error) => return Err(error),
             };
             if self.written == self.limit || out.len() > self.max_bytes {
                 self.finish(out, true);

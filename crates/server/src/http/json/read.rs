@@ -33,6 +33,13 @@ pub(crate) enum FaultKind {
     /// A rule of the field itself.
     Rule(String),
     /// Larger than a limit.
+    /// More of something than one request may ask, though not because of its bytes.
+    TooCostly {
+        /// What is too much.
+        detail: String,
+        /// The limit.
+        limit: u64,
+    },
     TooLarge {
         /// What is too large, as a sentence about the field.
         detail: String,

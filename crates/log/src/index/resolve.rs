@@ -1,0 +1,328 @@
+//! The terms of a query in one segment: each distinct one is looked up at most once, when an item
+//! first needs it.
+
+use super::IndexError;
+use super::hash::Domain;
+use super::matching::{Intersection, Narrowed, Source};
+use crate::query::{CompiledItem, CompiledQuery};
+use crate::work::Work;
+
+/// From this many types on, an item that also has tags is walked once along its tags, looking up
+/// each event's type, rather than once per type: it bounds what a cursor holds open.
+const TYPES_APART: usize = 8;
+/// And from this many tags, for the same reason.
+const TAGS_APART: usize = 4;
+/// Most intersections of items with several types that one query holds open in a segment.
+const MOST_APART: usize = 512;
+
+/// What is known of a term.
+#[derive(Debug, Clone)]
+enum Slot<T> {
+    Unasked,
+    /// No event of the segment has it.
+    Absent,
+    /// It may be there; this is how the index recognizes it.
+    Marked(u64),
+    Found(T),
+}
+
+/// The terms of one query in one segment, as far as they have been looked up.
+#[derive(Debug)]
+pub(super) struct Resolution<T> {
+    types: Vec<Slot<T>>,
+    tags: Vec<Slot<T>>,
+    /// Intersections made for items with several types.
+    apart: usize,
+}
+
+/// The terms of one item, found.
+struct ItemTerms<T> {
+    /// Those that may stand together with the tags.
+    types: Vec<T>,
+    tags: Vec<T>,
+}
+
+impl<T: Clone> Resolution<T> {
+    /// Nothing looked up yet.
+    pub(super) fn new(query: &CompiledQuery) -> Resolution<T> {
+        Resolution {
+            types: vec![Slot::Unasked; query.type_count()],
+            tags: vec![Slot::Unasked; query.tag_count()],
+            apart: 0,
+        }
+    }
+
+    fn slot(&mut self, domain: Domain, number: u32) -> &mut Slot<T> {
+        let slots = if domain == Domain::Type { &mut self.types } else { &mut self.tags };
+        &mut slots[number as usize]
+    }
+
+    /// How the index recognizes a term; `None` if no event has it. Reads no file but the filter.
+    fn mark<S: Source<Term = T>>(
+        &mut self,
+        source: &S,
+        query: &CompiledQuery,
+        (domain, number): (Domain, u32),
+        work: &mut Work,
+    ) -> Result<Option<u64>, IndexError> {
+        let slot = self.slot(domain, number);
+        match slot {
+            Slot::Absent => return Ok(None),
+            Slot::Marked(mark) => return Ok(Some(*mark)),
+            Slot::Found(term) => return Ok(Some(source.mark_of(term))),
+            Slot::Unasked => {}
+        }
+        work.step(1)?;
+        let mark = source.mark(domain, text(query, domain, number))?;
+        *slot = mark.map_or(Slot::Absent, Slot::Marked);
+        Ok(mark)
+    }
+
+    /// A term that has been marked; `None` if no event has it.
+    fn term<S: Source<Term = T>>(
+        &mut self,
+        source: &S,
+        query: &CompiledQuery,
+        (domain, number): (Domain, u32),
+        work: &mut Work,
+    ) -> Result<Option<T>, IndexError> {
+        let Some(mark) = self.mark(source, query, (domain, number), work)? else {
+            return Ok(None);
+        };
+        let slot = self.slot(domain, number);
+        if let Slot::Found(term) = slot {
+            return Ok(Some(term.clone()));
+        }
+        work.step(S::LOAD_STEPS)?;
+        let term = source.load(domain, text(query, domain, number), mark)?;
+        *slot = term.clone().map_or(Slot::Absent, Slot::Found);
+        Ok(term)
+    }
+
+    /// Appends the intersections whose union is what an item matches. An item that matches every
+    /// event has none.
+    ///
+    /// # Errors
+    /// [`IndexError`]; nothing was appended. What was looked up stays, so that work that was
+    /// stopped gets further the next time.
+    pub(super) fn parts<S: Source<Term = T>>(
+        &mut self,
+        source: &S,
+        query: &CompiledQuery,
+        item: &CompiledItem,
+        work: &mut Work,
+        out: &mut Vec<Intersection<S::List>>,
+    ) -> Result<(), IndexError> {
+        let before = out.len();
+        let made = self.make_parts(source, query, item, work, out);
+        if made.is_err() {
+            out.truncate(before);
+        }
+        made
+    }
+
+    fn make_parts<S: Source<Term = T>>(
+        &mut self,
+        source: &S,
+        query: &CompiledQuery,
+        item: &CompiledItem,
+        work: &mut Work,
+        out: &mut Vec<Intersection<S::List>>,
+    ) -> Result<(), IndexError> {
+        let Some(ItemTerms { types, tags }) = self.terms_of(source, query, item, work)? else {
+            return Ok(());
+        };
+        if tags.is_empty() {
+            let lists = types.iter().filter_map(|term| source.type_list(term));
+            out.extend(lists.map(|list| Intersection::new(source, vec![list])));
+            return Ok(());
+        }
+        let all_tags = |out: &mut Vec<_>, types: Option<Vec<u32>>| {
+            let lists: Option<Vec<_>> = tags.iter().map(|tag| source.tag_list(tag)).collect();
+            let part = lists.map(|lists| Intersection::new(source, lists));
+            out.extend(part.map(|part| match types {
+                Some(types) => part.with_types(types),
+                None => part,
+            }));
+        };
+        let several = types.len() > 1;
+        if query.types_of(item).is_empty() {
+            all_tags(out, None);
+        } else if several
+            && (types.len() > TYPES_APART
+                || tags.len() > TAGS_APART
+                || self.apart + types.len() > MOST_APART)
+        {
+            all_tags(out, Some(types.iter().map(|term| source.number(term)).collect()));
+        } else {
+            self.apart += if several { types.len() } else { 0 };
+            for event_type in &types {
+                work.step(S::LOAD_STEPS * tags.len() as u64)?;
+                out.extend(typed(source, event_type, &tags)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// An item's types that may be met with its tags, and its tags; `None` if nothing matches.
+    fn terms_of<S: Source<Term = T>>(
+        &mut self,
+        source: &S,
+        query: &CompiledQuery,
+        item: &CompiledItem,
+        work: &mut Work,
+    ) -> Result<Option<ItemTerms<T>>, IndexError> {
+        // First what asks no file: most terms that are absent are found absent here.
+        let mut marks = Vec::with_capacity(query.tags_of(item).len());
+        for &tag in query.tags_of(item) {
+            match self.mark(source, query, (Domain::Tag, tag), work)? {
+                Some(mark) => marks.push(mark),
+                None => return Ok(None),
+            }
+        }
+        let mut met = Vec::with_capacity(query.types_of(item).len());
+        for &event_type in query.types_of(item) {
+            let Some(mark) = self.mark(source, query, (Domain::Type, event_type), work)? else {
+                continue;
+            };
+            let mut meets = true;
+            for &tag in &marks {
+                meets = meets && source.may_meet(mark, tag)?;
+            }
+            if meets {
+                met.push(event_type);
+            }
+        }
+        if met.is_empty() && !query.types_of(item).is_empty() {
+            return Ok(None);
+        }
+        let mut tags = Vec::with_capacity(marks.len());
+        for &tag in query.tags_of(item) {
+            match self.term(source, query, (Domain::Tag, tag), work)? {
+                Some(term) => tags.push(term),
+                None => return Ok(None),
+            }
+        }
+        let mut types = Vec::with_capacity(met.len());
+        for event_type in met {
+            types.extend(self.term(source, query, (Domain::Type, event_type), work)?);
+        }
+        let none = types.is_empty() && !query.types_of(item).is_empty();
+        Ok((!none).then_some(ItemTerms { types, tags }))
+    }
+}
+
+impl Resolution<u32> {
+    /// Looks for the terms that are not known, after the tables of the active index have grown from
+    /// `before` to `now` (types, tags). Visits the new terms or those, whichever are fewer.
+    pub(super) fn grow<S: Source<Term = u32>>(
+        &mut self,
+        source: &S,
+        query: &CompiledQuery,
+        before: (u32, u32),
+        now: (u32, u32),
+        new_text: impl Fn(Domain, u32, &mut dyn FnMut(&str)),
+    ) -> Result<(), IndexError> {
+        for (domain, new) in [(Domain::Type, before.0..now.0), (Domain::Tag, before.1..now.1)] {
+            let slots = if domain == Domain::Type { &mut self.types } else { &mut self.tags };
+            let unknown = |slot: &Slot<u32>| matches!(slot, Slot::Absent | Slot::Unasked);
+            let missing = slots.iter().filter(|slot| unknown(slot)).count();
+            if missing == 0 || new.is_empty() {
+                continue;
+            }
+            if new.len() < missing {
+                slots.iter_mut().filter(|slot| unknown(slot)).for_each(|slot| *slot = Slot::Absent);
+                for id in new {
+                    new_text(domain, id, &mut |text| {
+                        let number = match domain {
+                            Domain::Type => query.type_number(text),
+                            _ => query.tag_number(text),
+                        };
+                        if let Some(number) = number {
+                            slots[number as usize] = Slot::Found(id);
+                        }
+                    });
+                }
+                continue;
+            }
+            for (slot, number) in slots.iter_mut().zip(0..) {
+                if unknown(slot) {
+                    let mark = source.mark(domain, text(query, domain, number))?;
+                    *slot = mark.map_or(Slot::Absent, |mark| Slot::Found(mark as u32));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether some event at `low` or beyond may match the item: all of its tags and one of its
+    /// types stand in `touched`.
+    pub(super) fn may_be_touched(
+        &self,
+        query: &CompiledQuery,
+        item: &CompiledItem,
+        touched: &Touched,
+    ) -> bool {
+        let types = query.types_of(item);
+        query.tags_of(item).iter().all(|&tag| touched.tags[tag as usize])
+            && (types.is_empty() || types.iter().any(|&name| touched.types[name as usize]))
+    }
+
+    /// Which terms have events at `low` or beyond, as `newest` knows of a term. A term that has not
+    /// been looked up counts as one that has.
+    pub(super) fn touched(&self, low: u32, newest: impl Fn(Domain, u32) -> Option<u32>) -> Touched {
+        let of = |domain, slots: &[Slot<u32>]| {
+            let touched = |slot: &Slot<u32>| match slot {
+                Slot::Unasked => true,
+                Slot::Absent => false,
+                Slot::Marked(id) => newest(domain, *id as u32).is_some_and(|rel| rel >= low),
+                Slot::Found(id) => newest(domain, *id).is_some_and(|rel| rel >= low),
+            };
+            slots.iter().map(touched).collect()
+        };
+        Touched { types: of(Domain::Type, &self.types), tags: of(Domain::Tag, &self.tags) }
+    }
+}
+
+/// For each term of a query, whether it has events in the stretch asked about.
+#[derive(Debug)]
+pub(super) struct Touched {
+    types: Vec<bool>,
+    tags: Vec<bool>,
+}
+
+fn text(query: &CompiledQuery, domain: Domain, number: u32) -> &str {
+    match domain {
+        Domain::Type => query.type_text(number),
+        _ => query.tag_text(number),
+    }
+}
+
+/// The events of one type that have all of some tags; `None` if there are surely none.
+fn typed<S: Source>(
+    source: &S,
+    event_type: &S::Term,
+    tags: &[S::Term],
+) -> Result<Option<Intersection<S::List>>, IndexError> {
+    let mut lists = Vec::with_capacity(tags.len() + 1);
+    let mut type_is_sure = false;
+    for tag in tags {
+        match source.narrow(event_type, tag)? {
+            Narrowed::Empty => return Ok(None),
+            Narrowed::Pair(list) => {
+                lists.push(list);
+                type_is_sure = true;
+            }
+            Narrowed::NotKept(list) => lists.push(list),
+        }
+    }
+    if type_is_sure {
+        return Ok(Some(Intersection::new(source, lists)));
+    }
+    if S::TYPES_BY_COLUMN {
+        let all = Intersection::new(source, lists);
+        return Ok(Some(all.with_types(vec![source.number(event_type)])));
+    }
+    lists.extend(source.type_list(event_type));
+    Ok(Some(Intersection::new(source, lists)))
+}
