@@ -1,21 +1,25 @@
 //! The head, or another position that only grows, as something to wait for:
 //! blocking, or from any async runtime.
+//!
+//! Waiters are kept by the position that they wait to see passed: a move of the head looks at those
+//! alone whose position is passed, and at none if there are none, however many wait.
 
 use crate::segments::lock;
+use crate::threads::Signal;
+use crate::waiters::{Line, Rest, Slots, Ticket, TooManyWaiters, Wakers};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use wellspring_types::Position;
 
-/// Tasks kept waiting; over it all are woken, so that those given up are forgotten
-/// and those that still wait register again.
-const WAKERS: usize = 16 << 10;
-
 /// Tells when the head moves. Clones are the same feed.
 ///
-/// [`Log::feed`](crate::Log::feed) gives a log's. Who keeps another position for others to wait for
-/// (how far a view has folded, say) makes one with [`Feed::at`]; "head" is then that position.
+/// [`Log::feed`](crate::Log::feed) gives a log's. Other positions that only grow (how far a view has
+/// folded, say) are waited for with a feed made with [`Feed::at`]; "head" is then that position.
 #[derive(Debug, Clone, Default)]
 pub struct Feed {
     shared: Arc<Shared>,
@@ -25,13 +29,46 @@ pub struct Feed {
 struct Shared {
     head: AtomicU64,
     closed: AtomicBool,
-    /// Waiters of both kinds; the publisher takes the lock only if there are any.
+    /// Waiters in lines; the publisher takes the lock only if there are any.
     waiting: AtomicUsize,
-    wakers: Mutex<Vec<Waker>>,
-    moved: Condvar,
+    waiters: Mutex<Waiters>,
+}
+
+#[derive(Debug)]
+struct Waiters {
+    slots: Slots,
+    /// By the position that is to be passed. None is empty.
+    lines: BTreeMap<Position, Line>,
+}
+
+impl Default for Waiters {
+    fn default() -> Waiters {
+        Waiters { slots: Slots::bounded(Feed::MAX_WAITERS), lines: BTreeMap::new() }
+    }
+}
+
+/// Whom to wake.
+#[derive(Debug, Clone, Copy)]
+enum Awaited {
+    /// Waiters for positions before this one.
+    Before(Position),
+    /// All waiters.
+    Any,
+}
+
+impl Awaited {
+    fn includes(self, position: Position) -> bool {
+        match self {
+            Awaited::Before(head) => position < head,
+            Awaited::Any => true,
+        }
+    }
 }
 
 impl Feed {
+    /// Most tasks that may wait at a time; threads are not counted.
+    pub const MAX_WAITERS: usize = 1 << 16;
+
     /// A feed that stands at `position` and moves when [`publish`](Self::publish) is called.
     #[must_use]
     pub fn at(position: Position) -> Feed {
@@ -46,36 +83,75 @@ impl Feed {
         self.shared.head.load(Ordering::Acquire)
     }
 
-    /// Moves the head and wakes who waits for it. Everything a reader may look at up to it must be in
-    /// place: who sees the head sees what was done before this call.
+    /// Moves the head and wakes the waiters whose position it has passed; a lower head than before
+    /// changes nothing. Everything that a reader may look at up to it must be in place: what was
+    /// done before this call is visible to every thread that sees the head.
     ///
-    /// For whoever keeps the position, one thread at a time and never with a lower one than before: the
-    /// feed of a log is moved by the log alone.
+    /// The feed of a log is moved by the log alone.
     pub fn publish(&self, head: Position) {
-        // Sequentially consistent with `waiting`: either the publisher sees the
-        // waiter, or the waiter (who registers, then looks again) sees the head.
-        self.shared.head.store(head, Ordering::SeqCst);
-        self.wake_if_any();
+        self.advance(head);
+        self.wake_passed();
     }
 
-    /// Says that the head will not move again, and wakes everyone who waits. For who calls
-    /// [`publish`](Self::publish), after the last time.
+    /// The first half of [`publish`](Self::publish), which wakes nobody and so may be called with
+    /// a lock held.
+    pub(crate) fn advance(&self, head: Position) {
+        // Sequentially consistent with `waiting`: either the publisher sees the
+        // waiter, or the waiter (which registers, then looks again) sees the head.
+        self.shared.head.fetch_max(head, Ordering::SeqCst);
+    }
+
+    /// The second half of [`publish`](Self::publish).
+    pub(crate) fn wake_passed(&self) {
+        if self.shared.waiting.load(Ordering::SeqCst) > 0 {
+            self.wake(Awaited::Before(self.shared.head.load(Ordering::SeqCst)));
+        }
+    }
+
+    /// Says that the head will not move again, and wakes everyone who waits. To be called after
+    /// the last [`publish`](Self::publish).
     pub fn close(&self) {
         self.shared.closed.store(true, Ordering::SeqCst);
-        self.wake_if_any();
+        self.rouse();
     }
 
-    fn wake_if_any(&self) {
-        if self.shared.waiting.load(Ordering::SeqCst) == 0 {
-            return;
+    /// Ends every wait without moving the head, so that all look again at whatever else they wait
+    /// for.
+    pub fn rouse(&self) {
+        if self.shared.waiting.load(Ordering::SeqCst) > 0 {
+            self.wake(Awaited::Any);
         }
-        let wakers = {
-            let mut wakers = lock(&self.shared.wakers);
-            self.shared.waiting.fetch_sub(wakers.len(), Ordering::SeqCst);
-            self.shared.moved.notify_all();
-            std::mem::take(&mut *wakers)
+    }
+
+    /// Wakes outside the lock.
+    #[cold]
+    fn wake(&self, awaited: Awaited) {
+        let mut wakers = match awaited {
+            // In pieces, so that no waiter that registers meanwhile waits long for it. It ends: a
+            // waiter that registers for one of these positions now sees that the head is past it.
+            Awaited::Before(_) => Wakers::default(),
+            // At once: waiters that were woken may register again for the same position.
+            Awaited::Any => Wakers::unbounded(),
         };
-        wakers.into_iter().for_each(Waker::wake);
+        loop {
+            let mut waiters = lock(&self.shared.waiters);
+            let Waiters { slots, lines } = &mut *waiters;
+            while wakers.has_room()
+                && let Some(mut line) = lines.first_entry().filter(|l| awaited.includes(*l.key()))
+            {
+                slots.rouse(line.get_mut(), 0, &mut wakers);
+                if line.get().is_empty() {
+                    line.remove();
+                }
+            }
+            self.shared.waiting.fetch_sub(wakers.len(), Ordering::SeqCst);
+            drop(waiters);
+            let more = !wakers.has_room();
+            wakers.wake();
+            if !more {
+                return;
+            }
+        }
     }
 
     fn is_past(&self, position: Position) -> bool {
@@ -83,38 +159,25 @@ impl Feed {
             || self.shared.closed.load(Ordering::SeqCst)
     }
 
-    /// Waits until the head is past `position`, the log closes, or `timeout` passes; returns the head.
+    /// Waits until the head is past `position`, the log closes, everyone is
+    /// [roused](Self::rouse), or `timeout` passes; returns the head.
     pub fn wait_past(&self, position: Position, timeout: Duration) -> Position {
-        if self.is_past(position) {
+        if self.is_past(position) || timeout.is_zero() {
             return self.head();
         }
-        self.shared.waiting.fetch_add(1, Ordering::SeqCst);
-        let guard = lock(&self.shared.wakers);
-        let waited =
-            self.shared.moved.wait_timeout_while(guard, timeout, |_| !self.is_past(position));
-        drop(waited);
-        self.shared.waiting.fetch_sub(1, Ordering::SeqCst);
+        let mut place = self.past(position);
+        Signal::wait(timeout, |waker| {
+            let looked_again = place.look(waker, Wait::Thread);
+            !matches!(looked_again, Ok(Poll::Pending))
+        });
         self.head()
     }
 
-    /// Ready with the head once it is past `position` (or the log is closed); otherwise the task is woken then.
-    /// Spurious wake-ups are possible; call again.
-    pub fn poll_past(&self, position: Position, context: &mut Context<'_>) -> Poll<Position> {
-        if self.is_past(position) {
-            return Poll::Ready(self.head());
-        }
-        let mut wakers = lock(&self.shared.wakers);
-        // A task that is polled often without the head moving must not pile up.
-        if !wakers.iter().any(|waker| waker.will_wake(context.waker())) {
-            if wakers.len() >= WAKERS {
-                self.shared.waiting.fetch_sub(wakers.len(), Ordering::SeqCst);
-                wakers.drain(..).for_each(Waker::wake);
-            }
-            wakers.push(context.waker().clone());
-            self.shared.waiting.fetch_add(1, Ordering::SeqCst);
-        }
-        drop(wakers);
-        if self.is_past(position) { Poll::Ready(self.head()) } else { Poll::Pending }
+    /// A future that gives the head once it is past `position`, the log is closed, or everyone is
+    /// [roused](Self::rouse). It waits from its first poll on, and no longer when it is dropped.
+    #[must_use]
+    pub fn past(&self, position: Position) -> Past {
+        Past { feed: self.clone(), position, ticket: None }
     }
 
     /// Whether the log has been closed: the head will not move again.
@@ -124,18 +187,125 @@ impl Feed {
     }
 }
 
+/// What waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    Task,
+    Thread,
+}
+
+/// A place among those that wait for a head to pass a position: see [`Feed::past`].
+///
+/// As a future it gives the head, or [`TooManyWaiters`] if [`Feed::MAX_WAITERS`] wait already;
+/// a retry helps when others have stopped waiting.
+#[derive(Debug)]
+pub struct Past {
+    feed: Feed,
+    position: Position,
+    ticket: Option<Ticket>,
+}
+
+impl Past {
+    fn look(&mut self, waker: &Waker, wait: Wait) -> Result<Poll<Position>, TooManyWaiters> {
+        let shared = &self.feed.shared;
+        if !self.feed.is_past(self.position) {
+            let mut waiters = lock(&shared.waiters);
+            let Waiters { slots, lines } = &mut *waiters;
+            match &self.ticket {
+                // Roused for something else than the head: the caller looks.
+                Some(ticket) if slots.rest(ticket) != Rest::Waiting => {
+                    return Ok(Poll::Ready(self.feed.head()));
+                }
+                Some(ticket) => {
+                    let line = lines.get_mut(&self.position).expect("it holds this waiter");
+                    slots.register(line, ticket, waker);
+                }
+                None => {
+                    let line = lines.entry(self.position).or_default();
+                    let joined = match wait {
+                        Wait::Task => slots.join(line, waker),
+                        Wait::Thread => Ok(slots.join_regardless(line, waker)),
+                    };
+                    if line.is_empty() {
+                        lines.remove(&self.position);
+                    }
+                    self.ticket = Some(joined?);
+                    shared.waiting.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+            drop(waiters);
+            // Registered, then looked at again: no move of the head falls between.
+            if !self.feed.is_past(self.position) {
+                return Ok(Poll::Pending);
+            }
+        }
+        Ok(Poll::Ready(self.feed.head()))
+    }
+}
+
+impl Future for Past {
+    type Output = Result<Position, TooManyWaiters>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.look(context.waker(), Wait::Task) {
+            Ok(looked) => looked.map(Ok),
+            Err(refused) => Poll::Ready(Err(refused)),
+        }
+    }
+}
+
+impl Drop for Past {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket.take() else { return };
+        let shared = &self.feed.shared;
+        let mut waiters = lock(&shared.waiters);
+        let Waiters { slots, lines } = &mut *waiters;
+        if slots.rest(&ticket) == Rest::Waiting {
+            shared.waiting.fetch_sub(1, Ordering::SeqCst);
+        }
+        // A roused slot has no line any more, and none is made for it.
+        let mut none = Line::EMPTY;
+        let line = lines.get_mut(&self.position).unwrap_or(&mut none);
+        slots.leave(line, ticket);
+        if line.is_empty() {
+            lines.remove(&self.position);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::threads;
     use std::task::Wake;
 
-    /// A waker that is equal to its clones, which the standard no-op one need not be.
-    struct Idle;
+    /// Counts how often it is woken.
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
 
-    impl Wake for Idle {
-        fn wake(self: Arc<Self>) {}
+    impl Wake for Counting {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
     }
-    use crate::threads;
+
+    impl Counting {
+        fn count(&self) -> usize {
+            self.0.load(Ordering::SeqCst)
+        }
+    }
+
+    fn poll(past: &mut Past, waker: &Waker) -> Poll<Result<Position, TooManyWaiters>> {
+        Pin::new(past).poll(&mut Context::from_waker(waker))
+    }
+
+    fn lines(feed: &Feed) -> usize {
+        lock(&feed.shared.waiters).lines.len()
+    }
+
+    fn slots(feed: &Feed) -> usize {
+        lock(&feed.shared.waiters).slots.taken()
+    }
 
     #[test]
     fn a_waiter_sees_the_head_move_and_the_log_close() {
@@ -151,19 +321,105 @@ mod tests {
         feed.publish(4);
         feed.close();
         thread.unwrap().join().unwrap();
+        assert_eq!((lines(&feed), slots(&feed)), (0, 0));
     }
 
     #[test]
-    fn a_task_registers_once_and_is_woken_once() {
+    fn a_lower_head_changes_nothing() {
         let feed = Feed::at(0);
-        let waker = Waker::from(Arc::new(Idle));
-        let mut context = Context::from_waker(&waker);
+        feed.publish(9);
+        feed.publish(4);
+        assert_eq!(feed.head(), 9);
+    }
+
+    #[test]
+    fn a_task_registers_once_is_woken_once_and_leaves_nothing() {
+        let feed = Feed::at(0);
+        let count = Arc::new(Counting::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let mut past = feed.past(0);
         for _ in 0..10 {
-            assert_eq!(feed.poll_past(0, &mut context), Poll::Pending);
+            assert_eq!(poll(&mut past, &waker), Poll::Pending);
         }
-        assert_eq!(lock(&feed.shared.wakers).len(), 1);
+        assert_eq!((slots(&feed), feed.shared.waiting.load(Ordering::SeqCst)), (1, 1));
         feed.publish(1);
-        assert_eq!(feed.poll_past(0, &mut context), Poll::Ready(1));
-        assert_eq!(feed.shared.waiting.load(Ordering::SeqCst), 0);
+        feed.publish(2);
+        assert_eq!(count.count(), 1);
+        assert_eq!(poll(&mut past, &waker), Poll::Ready(Ok(2)));
+        drop(past);
+        let mut given_up = feed.past(2);
+        assert_eq!(poll(&mut given_up, &waker), Poll::Pending);
+        drop(given_up);
+        feed.publish(3);
+        assert_eq!(count.count(), 1);
+        assert_eq!((slots(&feed), feed.shared.waiting.load(Ordering::SeqCst)), (0, 0));
+        assert_eq!(lines(&feed), 0);
+    }
+
+    #[test]
+    fn more_waiters_than_a_fixed_number_do_not_wake_each_other() {
+        let feed = Feed::at(0);
+        let count = Arc::new(Counting::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let mut all: Vec<_> = (0..20_000).map(|_| feed.past(0)).collect();
+        for _ in 0..3 {
+            assert!(all.iter_mut().all(|past| poll(past, &waker).is_pending()));
+        }
+        assert_eq!((count.count(), slots(&feed)), (0, 20_000));
+        feed.publish(1);
+        assert_eq!(count.count(), 20_000);
+        drop(all);
+        assert_eq!(slots(&feed), 0);
+    }
+
+    #[test]
+    fn a_move_of_the_head_wakes_those_alone_whose_position_it_passes() {
+        let feed = Feed::at(0);
+        let count = Arc::new(Counting::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let mut far: Vec<_> = (0..20_000u64).map(|n| feed.past(1_000 + n % 7)).collect();
+        assert!(far.iter_mut().all(|past| poll(past, &waker).is_pending()));
+        for head in 1..=1_000 {
+            feed.publish(head);
+        }
+        assert_eq!(count.count(), 0);
+        feed.publish(1_003);
+        assert_eq!(count.count(), (0..20_000u64).filter(|n| n % 7 < 3).count());
+        feed.close();
+        assert_eq!(count.count(), 20_000);
+    }
+
+    #[test]
+    fn over_the_bound_a_waiter_is_refused_and_a_thread_is_not() {
+        let feed = Feed::at(0);
+        let count = Arc::new(Counting::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let mut all: Vec<_> = (0..Feed::MAX_WAITERS).map(|_| feed.past(0)).collect();
+        assert!(all.iter_mut().all(|past| poll(past, &waker).is_pending()));
+        let refused = TooManyWaiters { limit: Feed::MAX_WAITERS };
+        for _ in 0..3 {
+            assert_eq!(poll(&mut feed.past(0), &waker), Poll::Ready(Err(refused)));
+            assert_eq!(poll(&mut feed.past(5), &waker), Poll::Ready(Err(refused)));
+        }
+        assert_eq!(feed.wait_past(0, Duration::from_millis(1)), 0);
+        assert_eq!((count.count(), lines(&feed)), (0, 1));
+        drop(all.pop());
+        assert!(poll(&mut feed.past(0), &waker).is_pending());
+    }
+
+    #[test]
+    fn rousing_wakes_everyone_and_moves_nothing() {
+        let feed = Feed::at(4);
+        let count = Arc::new(Counting::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let mut past = feed.past(9);
+        assert!(poll(&mut past, &waker).is_pending());
+        feed.rouse();
+        assert_eq!((count.count(), feed.head()), (1, 4));
+        assert_eq!(poll(&mut past, &waker), Poll::Ready(Ok(4)));
+        let mut again = feed.past(9);
+        assert!(poll(&mut again, &waker).is_pending());
+        feed.publish(10);
+        assert_eq!((count.count(), poll(&mut again, &waker)), (2, Poll::Ready(Ok(10))));
     }
 }

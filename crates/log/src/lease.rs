@@ -4,8 +4,10 @@
 
 use crate::options::Clock;
 use crate::segments::lock;
+use crate::waiters::{Line, Slots, Ticket, TooManyWaiters};
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
@@ -60,129 +62,244 @@ pub struct Leases {
     clock: Arc<dyn Clock>,
     /// The first token that belongs to the next epoch.
     end_token: u64,
+    /// Keyed at random: how far each token lies behind the one before cannot be told in advance.
+    strides: RandomState,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    held: HashMap<String, Lease>,
+    held: HashMap<String, Holding>,
     last_token: u64,
-    waiting: Vec<(String, Waker)>,
+    slots: Slots,
+    /// By the name of the lease. None is empty.
+    lines: HashMap<String, Line>,
 }
 
-/// Tokens granted in one epoch before they would run into the next one's.
+/// A lease and its holder.
+#[derive(Debug)]
+struct Holding {
+    lease: Lease,
+    holder: Box<str>,
+}
+
+/// Tokens of one epoch before they would run into the next one's.
 const TOKENS_PER_EPOCH: u64 = 1 << 32;
-/// Waiting tasks kept; over it all are woken, so that those given up are forgotten.
-const WAITING: usize = 4096;
+/// The next token lies at random within one part in so many of those that are left. So the first of
+/// an epoch is one of 4,096, and 18 million are granted before there are none left: each grant uses
+/// up half a part on average, so 2^21 × ln 2^12 of them leave 2^20, which are given one by one.
+const STRIDE_SHARE: u64 = 1 << 20;
 
 impl Leases {
     /// Most leases at a time.
     pub const MAX: usize = 100_000;
+    /// Most tasks that may wait for leases at a time.
+    pub const MAX_WAITERS: usize = 1 << 16;
 
     pub(crate) fn new(clock: Arc<dyn Clock>, epoch: u64) -> Leases {
-        let state = State { last_token: epoch * TOKENS_PER_EPOCH, ..State::default() };
-        Leases { clock, end_token: (epoch + 1) * TOKENS_PER_EPOCH, state: Mutex::new(state) }
+        let state = State {
+            held: HashMap::new(),
+            last_token: epoch * TOKENS_PER_EPOCH,
+            slots: Slots::bounded(Leases::MAX_WAITERS),
+            lines: HashMap::new(),
+        };
+        Leases {
+            clock,
+            end_token: (epoch + 1) * TOKENS_PER_EPOCH,
+            strides: RandomState::new(),
+            state: Mutex::new(state),
+        }
     }
 
-    /// Grants the lease if nobody holds it.
+    /// Grants the lease to `holder` (an account, say; empty if there are none) if nobody holds it.
+    /// To renew and release it takes the token and the same holder.
     ///
     /// # Errors
     /// [`LeaseError::Held`], [`LeaseError::TooMany`].
-    pub fn acquire(&self, name: &str, ttl_us: u64) -> Result<Lease, LeaseError> {
+    pub fn acquire(&self, name: &str, holder: &str, ttl_us: u64) -> Result<Lease, LeaseError> {
         let now_us = self.clock.monotonic_us();
         let mut state = lock(&self.state);
-        if let Some(lease) = state.held.get(name)
+        if let Some(Holding { lease, .. }) = state.held.get(name)
             && lease.expires_us > now_us
         {
             return Err(LeaseError::Held { remaining_us: lease.expires_us - now_us });
         }
         if state.held.len() >= Leases::MAX && !state.held.contains_key(name) {
-            state.held.retain(|_, lease| lease.expires_us > now_us);
+            state.held.retain(|_, held| held.lease.expires_us > now_us);
             if state.held.len() >= Leases::MAX {
                 return Err(LeaseError::TooMany);
             }
         }
-        if state.last_token + 1 >= self.end_token {
-            return Err(LeaseError::TooMany);
-        }
-        state.last_token += 1;
-        let expires_us = now_us.saturating_add(ttl_us);
-        let lease = Lease { token: state.last_token, expires_us };
-        state.held.insert(name.to_owned(), lease);
+        let token = self.token_after(state.last_token).ok_or(LeaseError::TooMany)?;
+        assert!(token > state.last_token && token < self.end_token, "tokens grow in their epoch");
+        state.last_token = token;
+        let lease = Lease { token, expires_us: now_us.saturating_add(ttl_us) };
+        state.held.insert(name.to_owned(), Holding { lease, holder: holder.into() });
         Ok(lease)
+    }
+
+    /// The next token of this epoch, if one is left.
+    fn token_after(&self, last_token: u64) -> Option<u64> {
+        let left = self.end_token.checked_sub(last_token + 2)?;
+        let reach = (left / STRIDE_SHARE).max(1);
+        Some(last_token + 1 + self.strides.hash_one(last_token) % reach)
     }
 
     /// Extends a held lease to `ttl_us` from now.
     ///
     /// # Errors
     /// [`LeaseError::Lost`].
-    pub fn renew(&self, name: &str, token: u64, ttl_us: u64) -> Result<Lease, LeaseError> {
+    pub fn renew(
+        &self,
+        name: &str,
+        holder: &str,
+        token: u64,
+        ttl_us: u64,
+    ) -> Result<Lease, LeaseError> {
         let now_us = self.clock.monotonic_us();
         let mut state = lock(&self.state);
-        let lease = state.held.get_mut(name).filter(|lease| lease.is_held(token, now_us));
-        let lease = lease.ok_or(LeaseError::Lost)?;
+        let held = state.held.get_mut(name).filter(|held| held.is_of(holder, token, now_us));
+        let lease = &mut held.ok_or(LeaseError::Lost)?.lease;
         lease.expires_us = now_us.saturating_add(ttl_us);
         Ok(*lease)
     }
 
-    /// Ends a held lease.
+    /// Ends a held lease, and tells the first that waits for it.
     ///
     /// # Errors
     /// [`LeaseError::Lost`].
-    pub fn release(&self, name: &str, token: u64) -> Result<(), LeaseError> {
+    pub fn release(&self, name: &str, holder: &str, token: u64) -> Result<(), LeaseError> {
         let now_us = self.clock.monotonic_us();
         let mut state = lock(&self.state);
-        state
-            .held
-            .get(name)
-            .filter(|lease| lease.is_held(token, now_us))
-            .ok_or(LeaseError::Lost)?;
+        let held = state.held.get(name).filter(|held| held.is_of(holder, token, now_us));
+        held.ok_or(LeaseError::Lost)?;
         state.held.remove(name);
-        let mut woken = Vec::new();
-        state.waiting.retain(|(waiting_for, waker)| {
-            let released = waiting_for == name;
-            if released {
-                woken.push(waker.clone());
-            }
-            !released
-        });
+        let first = state.first_of(name);
         drop(state);
-        woken.into_iter().for_each(Waker::wake);
+        first.into_iter().for_each(Waker::wake);
         Ok(())
     }
 
-    /// Ready if the lease is free now; otherwise the task is woken at its next
-    /// release. The caller must also try again by itself when the holder's time
-    /// is up. Spurious wake-ups are possible.
-    pub fn poll_released(&self, name: &str, context: &mut Context<'_>) -> Poll<()> {
-        let now_us = self.clock.monotonic_us();
-        let mut state = lock(&self.state);
-        if state.held.get(name).is_none_or(|lease| lease.expires_us <= now_us) {
-            return Poll::Ready(());
-        }
-        let known = |(waiting_for, waker): &(String, Waker)| {
-            waiting_for == name && waker.will_wake(context.waker())
-        };
-        if !state.waiting.iter().any(known) {
-            if state.waiting.len() >= WAITING {
-                state.waiting.drain(..).for_each(|(_, waker)| waker.wake());
-            }
-            state.waiting.push((name.to_owned(), context.waker().clone()));
-        }
-        Poll::Pending
+    /// A place in the line of those that wait for a lease, taken with the first
+    /// [`poll_turn`](LeaseLine::poll_turn).
+    #[must_use]
+    pub fn line(&self, name: &str) -> LeaseLine<'_> {
+        LeaseLine { leases: self, name: name.to_owned(), place: Place::Outside }
     }
 
     /// Whether the fence's lease is held with the fence's token.
     pub(crate) fn holds(&self, fence: &Fence) -> bool {
         let now_us = self.clock.monotonic_us();
         let state = lock(&self.state);
-        state.held.get(&fence.lease).is_some_and(|lease| lease.is_held(fence.token, now_us))
+        let held = state.held.get(&fence.lease);
+        held.is_some_and(|held| held.lease.is_held(fence.token, now_us))
     }
 }
 
 impl Lease {
     fn is_held(&self, token: u64, now_us: u64) -> bool {
         self.token == token && self.expires_us > now_us
+    }
+}
+
+impl Holding {
+    fn is_of(&self, holder: &str, token: u64, now_us: u64) -> bool {
+        self.lease.is_held(token, now_us) && *self.holder == *holder
+    }
+}
+
+impl State {
+    fn first_of(&self, name: &str) -> Option<Waker> {
+        self.lines.get(name).and_then(|line| self.slots.first(line))
+    }
+}
+
+/// A waiter's place in the line for a lease.
+///
+/// Only the first in line is woken: when the lease is released, and when it comes to stand first.
+/// It alone must also look when the holder's time is up. However many wait behind it, a release, a
+/// renewal and an expiry cost one wake-up.
+#[derive(Debug)]
+pub struct LeaseLine<'a> {
+    leases: &'a Leases,
+    name: String,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Outside,
+    Behind(Ticket),
+    /// It stands first and has been told so.
+    First(Ticket),
+}
+
+impl LeaseLine<'_> {
+    /// Ready when it is worth while to try [`Leases::acquire`]: the lease is free now, or this
+    /// waiter has just come to stand first, and so does not know when the holder's time is up.
+    /// Spurious wake-ups are possible.
+    ///
+    /// # Errors
+    /// [`TooManyWaiters`] if [`Leases::MAX_WAITERS`] wait. A retry helps when others have stopped waiting.
+    pub fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Result<(), TooManyWaiters>> {
+        let now_us = self.leases.clock.monotonic_us();
+        let mut state = lock(&self.leases.state);
+        if state.held.get(&self.name).is_none_or(|held| held.lease.expires_us <= now_us) {
+            return Poll::Ready(Ok(()));
+        }
+        let State { slots, lines, .. } = &mut *state;
+        match &self.place {
+            Place::Outside => {
+                let mut line = lines.get(&self.name).copied().unwrap_or_default();
+                match slots.join(&mut line, context.waker()) {
+                    Ok(ticket) => self.place = Place::Behind(ticket),
+                    Err(refused) => return Poll::Ready(Err(refused)),
+                }
+                lines.insert(self.name.clone(), line);
+            }
+            Place::Behind(ticket) | Place::First(ticket) => {
+                let line = lines.get_mut(&self.name).expect("it holds this waiter");
+                slots.register(line, ticket, context.waker());
+            }
+        }
+        let line = lines.get(&self.name).expect("it holds this waiter");
+        self.place = match std::mem::replace(&mut self.place, Place::Outside) {
+            Place::Behind(ticket) if line.begins_with(&ticket) => {
+                self.place = Place::First(ticket);
+                return Poll::Ready(Ok(()));
+            }
+            place => place,
+        };
+        Poll::Pending
+    }
+
+    /// Whether this waiter has been told that it stands first: then it is the one to look when the
+    /// holder's time is up.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        matches!(self.place, Place::First(_))
+    }
+}
+
+impl Drop for LeaseLine<'_> {
+    fn drop(&mut self) {
+        let (Place::Behind(ticket) | Place::First(ticket)) =
+            std::mem::replace(&mut self.place, Place::Outside)
+        else {
+            return;
+        };
+        let mut state = lock(&self.leases.state);
+        let State { slots, lines, .. } = &mut *state;
+        let line = lines.get_mut(&self.name).expect("it holds this waiter");
+        // Also one that was woken and gave up before it looked: the next one looks in its place.
+        let was_first = line.begins_with(&ticket);
+        slots.leave(line, ticket);
+        if line.is_empty() {
+            lines.remove(&self.name);
+        }
+        let next = if was_first { state.first_of(&self.name) } else { None };
+        drop(state);
+        next.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -195,15 +312,18 @@ impl fmt::Debug for Leases {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::task::Wake;
 
-    /// A waker that is equal to its clones, which the standard no-op one need not be.
-    struct Idle;
+    /// Counts how often it is woken.
+    #[derive(Default)]
+    struct Counting(AtomicU64);
 
-    impl Wake for Idle {
-        fn wake(self: Arc<Self>) {}
+    impl Wake for Counting {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
     }
-    use std::sync::atomic::{AtomicU64, Ordering};
 
     #[derive(Default)]
     struct Hand(AtomicU64);
@@ -221,19 +341,19 @@ mod tests {
     fn one_holder_at_a_time_and_tokens_only_grow() {
         let clock = Arc::new(Hand::default());
         let leases = Leases::new(clock.clone(), 7);
-        let first = leases.acquire("a", 100).unwrap();
-        assert_eq!(leases.acquire("a", 100), Err(LeaseError::Held { remaining_us: 100 }));
+        let first = leases.acquire("a", "", 100).unwrap();
+        assert_eq!(leases.acquire("a", "", 100), Err(LeaseError::Held { remaining_us: 100 }));
         clock.0.store(60, Ordering::SeqCst);
-        assert_eq!(leases.renew("a", first.token, 100).unwrap().expires_us, 160);
+        assert_eq!(leases.renew("a", "", first.token, 100).unwrap().expires_us, 160);
         clock.0.store(160, Ordering::SeqCst);
-        assert_eq!(leases.renew("a", first.token, 100), Err(LeaseError::Lost));
-        let second = leases.acquire("a", 100).unwrap();
+        assert_eq!(leases.renew("a", "", first.token, 100), Err(LeaseError::Lost));
+        let second = leases.acquire("a", "", 100).unwrap();
         assert!(second.token > first.token);
         let fence = |token| Fence { lease: "a".into(), token };
         assert!(leases.holds(&fence(second.token)) && !leases.holds(&fence(first.token)));
-        assert_eq!(leases.release("a", first.token), Err(LeaseError::Lost));
-        assert_eq!(leases.release("a", second.token), Ok(()));
-        assert!(Leases::new(clock, 8).acquire("a", 1).unwrap().token > second.token + 1000);
+        assert_eq!(leases.release("a", "", first.token), Err(LeaseError::Lost));
+        assert_eq!(leases.release("a", "", second.token), Ok(()));
+        assert!(Leases::new(clock, 8).acquire("a", "", 1).unwrap().token > second.token + 1000);
     }
 
     #[test]
@@ -241,22 +361,90 @@ mod tests {
         let clock = Arc::new(Hand::default());
         let leases = Leases::new(clock.clone(), 7);
         lock(&leases.state).last_token = 8 * TOKENS_PER_EPOCH - 2;
-        let last = leases.acquire("a", 1).unwrap().token;
-        assert_eq!(leases.acquire("b", 1), Err(LeaseError::TooMany));
-        assert!(Leases::new(clock, 8).acquire("a", 1).unwrap().token > last);
+        let last = leases.acquire("a", "", 1).unwrap().token;
+        assert_eq!(leases.acquire("b", "", 1), Err(LeaseError::TooMany));
+        assert!(Leases::new(clock, 8).acquire("a", "", 1).unwrap().token > last);
+    }
+
+    fn poll(line: &mut LeaseLine<'_>, waker: &Waker) -> Poll<Result<(), TooManyWaiters>> {
+        line.poll_turn(&mut Context::from_waker(waker))
+    }
+
+    const GO: Poll<Result<(), TooManyWaiters>> = Poll::Ready(Ok(()));
+
+    #[test]
+    fn a_release_wakes_the_first_in_line_and_nobody_else() {
+        let leases = Leases::new(Arc::new(Hand::default()), 1);
+        let counts: Vec<_> = (0..5_000).map(|_| Arc::new(Counting::default())).collect();
+        let wakers: Vec<_> = counts.iter().map(|count| Waker::from(Arc::clone(count))).collect();
+        let woken = || counts.iter().map(|count| count.0.load(Ordering::SeqCst)).sum::<u64>();
+        let mut line = leases.line("a");
+        assert_eq!(poll(&mut line, &wakers[0]), GO, "it is free");
+        let lease = leases.acquire("a", "", 100).unwrap();
+        let mut lines: Vec<_> = wakers.iter().map(|_| leases.line("a")).collect();
+        assert_eq!(poll(&mut lines[0], &wakers[0]), GO, "the first has to know the holder's time");
+        assert!(lines[0].is_first());
+        for _ in 0..3 {
+            let polled = lines.iter_mut().zip(&wakers).map(|(line, waker)| poll(line, waker));
+            assert!(polled.into_iter().all(|polled| polled.is_pending()));
+        }
+        assert_eq!((woken(), lock(&leases.state).slots.taken()), (0, 5_000));
+        leases.renew("a", "", lease.token, 200).unwrap();
+        leases.release("a", "", lease.token).unwrap();
+        assert_eq!((woken(), counts[0].0.load(Ordering::SeqCst)), (1, 1));
+        assert_eq!(poll(&mut lines[0], &wakers[0]), GO);
+        leases.acquire("a", "", 100).unwrap();
+        drop(lines.remove(0));
+        assert_eq!((woken(), counts[1].0.load(Ordering::SeqCst)), (2, 1), "it stands first now");
+        drop(lines.remove(7));
+        assert_eq!(woken(), 2);
+        drop(lines);
+        assert!(lock(&leases.state).lines.is_empty());
+        assert_eq!(lock(&leases.state).slots.taken(), 0);
     }
 
     #[test]
-    fn a_release_wakes_who_waits_for_that_lease() {
+    fn a_waiter_that_is_woken_and_gives_up_passes_it_on() {
         let leases = Leases::new(Arc::new(Hand::default()), 1);
-        let waker = Waker::from(Arc::new(Idle));
-        let mut context = Context::from_waker(&waker);
-        assert!(leases.poll_released("a", &mut context).is_ready());
-        let lease = leases.acquire("a", 100).unwrap();
-        assert!(leases.poll_released("a", &mut context).is_pending());
-        assert!(leases.poll_released("a", &mut context).is_pending());
-        assert_eq!(lock(&leases.state).waiting.len(), 1);
-        leases.release("a", lease.token).unwrap();
-        assert!(lock(&leases.state).waiting.is_empty());
+        let counts = [Arc::new(Counting::default()), Arc::new(Counting::default())];
+        let wakers = counts.clone().map(Waker::from);
+        let lease = leases.acquire("a", "", 100).unwrap();
+        let (mut first, mut second) = (leases.line("a"), leases.line("a"));
+        assert_eq!(poll(&mut first, &wakers[0]), GO);
+        assert!(
+            poll(&mut first, &wakers[0]).is_pending() && poll(&mut second, &wakers[1]).is_pending()
+        );
+        leases.release("a", "", lease.token).unwrap();
+        drop(first);
+        assert_eq!(counts[1].0.load(Ordering::SeqCst), 1);
+        assert_eq!(poll(&mut second, &wakers[1]), GO);
+    }
+
+    #[test]
+    fn the_token_alone_is_of_no_use_to_another_holder() {
+        let leases = Leases::new(Arc::new(Hand::default()), 1);
+        let token = leases.acquire("a", "eve", 100).unwrap().token;
+        assert_eq!(leases.renew("a", "olga", token, 100), Err(LeaseError::Lost));
+        assert_eq!(leases.release("a", "olga", token), Err(LeaseError::Lost));
+        assert_eq!(leases.release("a", "eve", token), Ok(()));
+    }
+
+    #[test]
+    fn a_token_does_not_tell_the_next_one() {
+        let steps = |leases: &Leases| {
+            let mut last = leases.acquire("0", "", 1).unwrap().token;
+            let steps = (1..200).map(|n| {
+                let token = leases.acquire(&n.to_string(), "", 1).unwrap().token;
+                token - std::mem::replace(&mut last, token)
+            });
+            steps.collect::<Vec<u64>>()
+        };
+        let clock = Arc::new(Hand::default());
+        let (one, other) = (Leases::new(clock.clone(), 7), Leases::new(clock, 7));
+        let (one, other) = (steps(&one), steps(&other));
+        assert!(one.iter().all(|&step| (1..=4_096).contains(&step)));
+        assert_ne!(one, other, "they differ from one opening to the next");
+        let distinct: std::collections::BTreeSet<_> = one.iter().collect();
+        assert!(distinct.len() > 150, "{} steps in 199 grants", distinct.len());
     }
 }

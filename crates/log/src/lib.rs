@@ -44,6 +44,9 @@ mod feed;
 mod histogram;
 mod index;
 pub mod inspect;
+mod interests;
+#[cfg(test)]
+mod interests_tests;
 mod journal;
 mod lease;
 mod log;
@@ -57,11 +60,13 @@ pub mod segment;
 mod segments;
 mod sequencer;
 pub mod storage;
+mod subscription;
 mod threads;
+mod waiters;
 mod work;
 
 pub use error::{AppendError, Corruption, OpenError, ReadError};
-pub use feed::Feed;
+pub use feed::{Feed, Past};
 pub use histogram::{HISTOGRAM_BOUNDS, Histogram};
 pub use lease::{Fence, Lease, LeaseError, Leases};
 pub use log::{
@@ -69,6 +74,8 @@ pub use log::{
 };
 pub use options::{Clock, Options, Sync, SystemClock};
 pub use query::CompiledQuery;
-pub use read::{Events, Order, ReadOptions, Snapshot, Subscription, TermCount};
+pub use read::{Events, Order, ReadOptions, Snapshot, TermCount};
 pub use record::{EncodedEvents, RecordView, RequestKey};
+pub use subscription::Subscription;
+pub use waiters::TooManyWaiters;
 pub use work::{Stopped, Work};

@@ -9,11 +9,12 @@ use crate::lease::{Fence, Leases};
 use crate::open;
 use crate::options::Options;
 use crate::query::CompiledQuery;
-use crate::read::{Snapshot, Subscription};
+use crate::read::Snapshot;
 use crate::record::{EncodedEvents, RequestKey};
 use crate::segments::lock;
 use crate::sequencer::{Sequencer, Submitted, judge};
 use crate::storage::{DiskStorage, Storage};
+use crate::subscription::Subscription;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -301,7 +302,9 @@ impl Log {
     #[must_use]
     pub fn subscribe(&self, query: Query, after: Position) -> Subscription {
         let segments = Arc::clone(&self.sequencer.segments);
-        Subscription::new(self.sequencer.feed.clone(), segments, query, after)
+        let interest = self.sequencer.interests.of(&query);
+        let query = CompiledQuery::shared(&query);
+        Subscription::new(self.sequencer.feed.clone(), segments, query, interest, after)
     }
 
     /// The head as something to wait for.
@@ -314,6 +317,12 @@ impl Log {
     #[must_use]
     pub fn leases(&self) -> &Leases {
         &self.sequencer.leases
+    }
+
+    /// Encoded bytes staged and not yet durable. Costs a lock that is held for microseconds.
+    #[must_use]
+    pub fn staged_bytes(&self) -> usize {
+        self.sequencer.staged_bytes()
     }
 
     /// Figures about the log. Asks the file system how large it is.

@@ -4,6 +4,7 @@ use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::{Corruption, OpenError};
 use crate::feed::Feed;
 use crate::index::SegmentIndex;
+use crate::interests::Interests;
 use crate::journal::{FileJournal, Resume, claim_epoch, create_segment};
 use crate::lease::Leases;
 use crate::options::Options;
@@ -263,6 +264,7 @@ fn start(
         options.staged_bytes,
     );
     let sequencer = Arc::new(Sequencer {
+        interests: Interests::new(feed.clone(), Arc::clone(&segments)),
         leases: Leases::new(Arc::clone(&options.clock), epoch),
         storage: Arc::clone(storage),
         segments,

@@ -13,7 +13,6 @@ use crate::segments::{Segment, Segments};
 use crate::work::Work;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use wellspring_types::{EventId, Position, Query};
 
 /// Direction of a read.
@@ -252,8 +251,13 @@ impl Events {
         Ok(Some(cursor.record()))
     }
 
+    /// The event that [`next`](Self::next) has just given.
+    pub(crate) fn current(&self) -> RecordView<'_> {
+        self.cursor.as_ref().expect("it has just advanced").record()
+    }
+
     /// Everything up to here has been returned or does not match (ascending reads).
-    fn settled(&self) -> Position {
+    pub(crate) fn settled(&self) -> Position {
         self.low
     }
 
@@ -299,56 +303,5 @@ impl CursorFault {
                 error: format!("{fault:?}"),
             },
         }
-    }
-}
-
-/// The same read repeated from a cursor whenever the head moves: catch-up and live are one path.
-#[derive(Debug)]
-pub struct Subscription {
-    feed: Feed,
-    segments: Arc<Segments>,
-    query: Arc<CompiledQuery>,
-    events: Events,
-}
-
-impl Subscription {
-    pub(crate) fn new(feed: Feed, segments: Arc<Segments>, query: Query, after: Position) -> Self {
-        let options = ReadOptions { after: Some(after), ..ReadOptions::default() };
-        let query = CompiledQuery::shared(&query);
-        let events = Snapshot::new(&feed, &segments).read_compiled(Arc::clone(&query), options);
-        Subscription { feed, segments, query, events }
-    }
-
-    /// The next matching event, waiting up to `timeout` for one; `None` if none came or the log closed.
-    ///
-    /// # Errors
-    /// [`ReadError`]; the subscription stays where it was.
-    pub fn next(&mut self, timeout: Duration) -> Result<Option<RecordView<'_>>, ReadError> {
-        // Two rounds: what the cursor's snapshot still holds, then what a wait brought.
-        // A head that moves without a match counts as waiting.
-        let mut wait = Some(timeout);
-        loop {
-            if self.events.next()?.is_some() {
-                break;
-            }
-            let seen = self.position();
-            if self.feed.head() <= seen {
-                let Some(timeout) = wait.take() else { return Ok(None) };
-                if self.feed.wait_past(seen, timeout) <= seen {
-                    return Ok(None);
-                }
-            }
-            let options = ReadOptions { after: Some(seen), ..ReadOptions::default() };
-            let snapshot = Snapshot::new(&self.feed, &self.segments);
-            self.events = snapshot.read_compiled(Arc::clone(&self.query), options);
-        }
-        let cursor = self.events.cursor.as_ref().expect("it has just advanced");
-        Ok(Some(cursor.record()))
-    }
-
-    /// Everything up to this position has been seen or does not match: where to resume after a restart.
-    #[must_use]
-    pub fn position(&self) -> Position {
-        self.events.settled()
     }
 }

@@ -47,8 +47,11 @@ mod ring;
 #[path = "../src/batcher/wanted.rs"]
 mod wanted;
 
-#[path = "../src/batcher/waiters.rs"]
+#[path = "../src/waiters.rs"]
 mod waiters;
+
+#[path = "../src/batcher/stored_waiters.rs"]
+mod stored_waiters;
 
 /// Pushes frames of these lengths, each filled with its number from 1, as often as it takes.
 fn produce(mut writer: ring::Writer, lengths: &[usize]) {
@@ -140,10 +143,11 @@ fn each_task_that_registers_sees_the_change_or_is_woken() {
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicU64, Ordering};
     loom::model(|| {
-        let shared = Arc::new((waiters::Waiters::new(), AtomicU64::new(0)));
-        let wait = |shared: &(waiters::Waiters, AtomicU64)| {
+        let shared = Arc::new((stored_waiters::StoredWaiters::new(), AtomicU64::new(0)));
+        let wait = |shared: &(stored_waiters::StoredWaiters, AtomicU64)| {
             let woken = std::sync::Arc::new(Woken::default());
-            shared.0.register(&std::sync::Arc::clone(&woken).into());
+            let mut ticket = None;
+            shared.0.register(&mut ticket, &std::sync::Arc::clone(&woken).into()).unwrap();
             (shared.1.load(Ordering::Acquire) == 1, woken)
         };
         let threads = [0, 1].map(|thread| {

@@ -160,6 +160,7 @@ impl<S: Sink> Flusher<S> {
             self.shared.window_longest_us.fetch_max(window_us, Ordering::Relaxed);
             self.shared.take_again();
             self.answer();
+            self.retire();
             return After::GoOn;
         };
         // What is left has been waiting since before.
@@ -208,7 +209,7 @@ impl<S: Sink> Flusher<S> {
         self.partitions.iter().for_each(|partition| partition.link.answer());
     }
 
-    /// Forgets partitions whose producers are gone. There is nothing in any partition.
+    /// Forgets partitions whose producers are gone and that hold nothing any more.
     fn retire(&mut self) {
         let shared = &self.shared;
         self.partitions.retain_mut(|partition| {

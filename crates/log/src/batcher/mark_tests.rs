@@ -4,8 +4,10 @@
 
 use super::*;
 use crate::options::SystemClock;
+use std::cell::RefCell;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::task::{Wake as TaskWake, Waker};
+use std::task::{Context, Poll, Wake as TaskWake, Waker};
 use std::thread::Thread;
 use std::time::Instant;
 
@@ -65,28 +67,35 @@ impl TaskWake for Unpark {
     }
 }
 
-/// A task of this thread.
+/// A task of this thread that waits for one mark after the other.
 struct Task {
     unpark: Arc<Unpark>,
     waker: Waker,
+    waits: RefCell<Option<StoredMark>>,
 }
 
 impl Task {
     fn new() -> Task {
         let unpark = Arc::new(Unpark { thread: std::thread::current(), woken: AtomicU64::new(0) });
-        Task { waker: Arc::clone(&unpark).into(), unpark }
+        Task { waker: Arc::clone(&unpark).into(), unpark, waits: RefCell::new(None) }
     }
 
     fn woken(&self) -> u64 {
         self.unpark.woken.load(Ordering::SeqCst)
     }
 
-    fn poll(&self, batcher: &Batcher, mark: &Mark) -> Poll<Result<(), PushError>> {
-        batcher.poll_stored(mark, &mut Context::from_waker(&self.waker))
+    fn poll(&self, batcher: &Batcher, mark: &Mark) -> Poll<Result<(), MarkError>> {
+        let mut waits = self.waits.borrow_mut();
+        let stored = waits.get_or_insert_with(|| batcher.stored(mark.clone()));
+        let polled = Pin::new(stored).poll(&mut Context::from_waker(&self.waker));
+        if polled.is_ready() {
+            *waits = None;
+        }
+        polled
     }
 
     /// Polls when woken and at no other time, as an async runtime does.
-    fn wait(&self, batcher: &Batcher, mark: &Mark) -> Result<(), PushError> {
+    fn wait(&self, batcher: &Batcher, mark: &Mark) -> Result<(), MarkError> {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             let woken = self.woken();
@@ -211,7 +220,7 @@ fn closing_stores_what_a_task_waits_for_or_says_that_it_will_not() {
         let known = task.wait(&batcher, &mark);
         closing.join().unwrap();
         assert_eq!(known.is_err(), breaks);
-        assert!(known.is_ok() || matches!(known, Err(PushError::Closed { .. })), "{known:?}");
+        assert!(known.is_ok() || matches!(known, Err(MarkError::Closed { .. })), "{known:?}");
         assert_eq!(task.poll(&batcher, &mark), Poll::Ready(known));
     }
 }
@@ -227,7 +236,7 @@ fn a_sink_that_panics_tells_who_waits() {
     let batcher = Batcher::start(Panics, Options::default(), Arc::new(SystemClock)).unwrap();
     batcher.producer(0, None).push(b"x").unwrap();
     let known = Task::new().wait(&batcher, &batcher.mark());
-    assert!(matches!(known, Err(PushError::Closed { .. })), "{known:?}");
+    assert!(matches!(known, Err(MarkError::Closed { .. })), "{known:?}");
 }
 
 #[test]
@@ -258,4 +267,21 @@ fn many_tasks_at_once_are_all_woken() {
     for thread in waiting {
         assert!(thread.join().unwrap() > 0);
     }
+}
+
+#[test]
+fn tasks_that_give_up_leave_nothing_and_none_wakes_another() {
+    let (batcher, switches) = batcher();
+    let mut producer = batcher.producer(0, None);
+    switches.full.store(true, Ordering::SeqCst);
+    producer.push(b"x").unwrap();
+    let mark = batcher.mark();
+    let tasks: Vec<_> = (0..20_000).map(|_| Task::new()).collect();
+    for _ in 0..3 {
+        assert!(tasks.iter().all(|task| task.poll(&batcher, &mark).is_pending()));
+    }
+    assert_eq!(tasks.iter().map(Task::woken).sum::<u64>(), 0);
+    assert_eq!(batcher.closer.shared.waiters.taken(), 20_000);
+    drop(tasks);
+    assert_eq!(batcher.closer.shared.waiters.taken(), 0);
 }

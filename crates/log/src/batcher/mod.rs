@@ -54,17 +54,17 @@ mod ring;
 mod ring_tests;
 mod shared;
 mod sink;
+mod stored_waiters;
 mod sync;
 #[cfg(test)]
 mod tests;
-mod waiters;
 mod wanted;
 
 pub use crate::amount::Amount;
 pub use event::EventTemplate;
 pub use figures::Figures;
 pub(crate) use log_sink::LogSink;
-pub use mark::Mark;
+pub use mark::{Mark, MarkError, StoredMark};
 pub use producer::{Producer, PushError, Receipt, Wake};
 pub use sink::{Sink, Stored, Trouble};
 
@@ -75,7 +75,6 @@ use flusher::Flusher;
 use shared::{Frames, Link, Partition, Shared};
 use std::io;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -196,7 +195,7 @@ impl Batcher {
         Producer::new(writer, link, Arc::clone(shared))
     }
 
-    /// This moment, for [`poll_stored`](Self::poll_stored): all that any producer of this batcher has
+    /// This moment, for [`stored`](Self::stored): all that any producer of this batcher has
     /// pushed lies before it, as far as the push happened before this call (the caller has been told
     /// of it, however indirectly). Allocates nothing if everything is stored.
     #[must_use]
@@ -204,30 +203,16 @@ impl Batcher {
         self.closer.shared.mark()
     }
 
-    /// Ready when everything before `mark`, which must be one of this batcher, is stored. For a
-    /// log's batcher [`Log::head`](crate::Log::head) then includes it: a snapshot taken after this
-    /// has answered shows it.
+    /// A future that is ready when everything before `mark`, which must be one of this batcher, is
+    /// stored. For a log's batcher [`Log::head`](crate::Log::head) then includes it: a snapshot
+    /// taken after that shows it.
     ///
-    /// Otherwise asks for a flush at once and wakes the task when something has been stored; call
-    /// it again then. Spurious wake-ups are possible. While the device is full it stays pending and
-    /// nothing is woken, so a caller that answers somebody needs a timeout.
-    ///
-    /// # Errors
-    /// [`PushError::Closed`] if the batcher has ended without having stored everything before the
-    /// mark. While it is still closing the task waits for what becomes of it.
-    pub fn poll_stored(
-        &self,
-        mark: &Mark,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<(), PushError>> {
-        let shared = &self.closer.shared;
-        if let Some(known) = mark.outcome(shared) {
-            return Poll::Ready(known);
-        }
-        // Registered, then looked at again: no wake-up falls between.
-        shared.waiters.register(context.waker());
-        shared.hurry_unless_full();
-        mark.outcome(shared).map_or(Poll::Pending, Poll::Ready)
+    /// Its first poll asks for a flush at once, and so does each that follows something being
+    /// stored. While the device is full it stays pending and nothing is woken, so a caller that
+    /// has to answer needs a timeout. Dropped, it no longer waits.
+    #[must_use]
+    pub fn stored(&self, mark: Mark) -> StoredMark {
+        StoredMark::new(Arc::clone(&self.closer.shared), mark)
     }
 
     /// Why nothing is taken now, if so: what every producer would be refused with.

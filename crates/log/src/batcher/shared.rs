@@ -4,7 +4,7 @@ use super::figures::Figures;
 use super::mark::Mark;
 use super::producer::Wake;
 use super::ring::{Gauge, Reader};
-use super::waiters::Waiters;
+use super::stored_waiters::StoredWaiters;
 use super::wanted::Wanted;
 use super::{Options, PushError};
 use crate::amount::{Amount, Count};
@@ -118,8 +118,8 @@ pub(super) struct Shared {
     closing: AtomicBool,
     /// The flusher has ended: nothing more will be stored.
     ended: AtomicBool,
-    /// Who waits for something to be stored, without being a producer.
-    pub(super) waiters: Waiters,
+    /// Tasks that wait for something to be stored, without being a producer.
+    pub(super) waiters: StoredWaiters,
     reason: Mutex<String>,
     flusher: OnceLock<Thread>,
     /// Partitions made since the flusher last looked.
@@ -148,7 +148,7 @@ impl Shared {
             urgent: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             ended: AtomicBool::new(false),
-            waiters: Waiters::new(),
+            waiters: StoredWaiters::new(),
             reason: Mutex::default(),
             flusher: OnceLock::new(),
             arrivals: Mutex::default(),

@@ -1,6 +1,6 @@
 //! What the ring is made of: atomics, and bytes that two threads share.
 //!
-//! `tests/batcher_model.rs` compiles `ring.rs`, `wanted.rs` and `waiters.rs` against loom's
+//! `tests/batcher_model.rs` compiles `ring.rs`, `wanted.rs` and `stored_waiters.rs` against loom's
 //! versions of the same names and tries every order in which the threads can run.
 
 pub(super) use crate::segments::lock;

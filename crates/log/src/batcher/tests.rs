@@ -340,3 +340,35 @@ fn hurrying_a_flusher_that_has_nothing_to_do_does_not_keep_it_busy() {
     let asked = clock.0.load(Ordering::Relaxed);
     assert!(asked < 1_000, "it has slept {asked} times");
 }
+
+/// One producer trickles, so that the flusher always finds something, while others come and go.
+#[test]
+fn partitions_of_producers_that_are_gone_are_given_back_while_others_push() {
+    /// Stores everything.
+    struct Swallows;
+    impl Sink for Swallows {
+        fn store(&mut self, parts: &[&[u8]]) -> Stored {
+            let bytes: usize = parts.iter().map(|part| part.len()).sum();
+            Stored { bytes, events: bytes as u64, trouble: None }
+        }
+    }
+    let options = small(Overflow::Block);
+    let batcher = Batcher::start(Swallows, options, Arc::new(SystemClock)).unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let (stop, pusher) = (Arc::clone(&done), batcher.clone());
+    let trickle = std::thread::spawn(move || {
+        let mut producer = pusher.producer(0, None);
+        while !stop.load(Ordering::SeqCst) {
+            producer.push(b"x").unwrap();
+        }
+    });
+    let mut most = 0;
+    for _ in 0..400 {
+        batcher.producer(0, None).push(b"x").unwrap();
+        std::thread::sleep(Duration::from_micros(250));
+        most = most.max(batcher.figures().partitions);
+    }
+    done.store(true, Ordering::SeqCst);
+    trickle.join().unwrap();
+    assert!(most < 200, "{most} partitions of 400 producers that are gone");
+}

@@ -118,6 +118,7 @@ impl Sequencer {
         }
         self.storage.unlock();
         self.feed.close();
+        self.interests.close();
     }
 
     /// Under a delayed barrier: makes it when it is due, or tells how long until then.
@@ -168,7 +169,8 @@ impl Sequencer {
 
     /// The batch is durable: everyone may see it.
     fn published(&self, committer: &mut Committer, batch: &Gathering) {
-        self.feed.publish(batch.last());
+        // Woken in `tell`, when the committer's lock is free.
+        self.feed.advance(batch.last());
         Counters::add(&self.counters.batches, 1);
         self.counters.batch_events.record(batch.count.into());
         self.counters.batch_bytes.record(batch.bytes.len() as u64);
@@ -182,6 +184,8 @@ impl Sequencer {
 
     /// Tells everyone what became of their requests. Holds no lock: what they do then is theirs.
     fn tell(&self, answers: Vec<Answer>) {
+        self.feed.wake_passed();
+        self.interests.head_moved();
         let head = self.feed.head();
         let mut replays = Vec::new();
         for Answer { waiters, verdict } in answers {

@@ -26,6 +26,7 @@ use crate::amount::{Amount, Count};
 use crate::error::AppendError;
 use crate::feed::Feed;
 use crate::histogram::{self, Recorder};
+use crate::interests::Interests;
 use crate::lease::Leases;
 use crate::log::Completion;
 use crate::options::{Clock, Options};
@@ -43,6 +44,7 @@ pub(crate) struct Sequencer {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) segments: Arc<Segments>,
     pub(crate) feed: Feed,
+    pub(crate) interests: Interests,
     pub(crate) leases: Leases,
     pub(crate) epoch: u64,
     pub(crate) counters: Arc<Counters>,
@@ -142,9 +144,7 @@ impl Sequencer {
     pub(crate) fn disk_usage(&self) -> DiskUsage {
         let mut usage = DiskUsage::default();
         for name in self.storage.list().unwrap_or_default() {
-            let Some(bytes) = self.storage.open(&name).ok().and_then(|file| file.len().ok()) else {
-                continue;
-            };
+            let Ok(bytes) = self.storage.file_bytes(&name) else { continue };
             usage.all_bytes += bytes;
             if parse_segment_name(&name).is_some() {
                 usage.segment_bytes += bytes;

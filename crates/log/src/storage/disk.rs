@@ -75,6 +75,10 @@ impl Storage for DiskStorage {
         Ok(names)
     }
 
+    fn file_bytes(&self, name: &str) -> io::Result<u64> {
+        Ok(std::fs::metadata(self.dir.join(name))?.len())
+    }
+
     fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
         let path = self.dir.join(name);
         // A folder that may only be read can still be inspected.

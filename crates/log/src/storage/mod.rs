@@ -30,6 +30,14 @@ pub trait Storage: Send + Sync + Debug + 'static {
     /// Whatever the file system says.
     fn list(&self) -> io::Result<Vec<String>>;
 
+    /// Length of a file in bytes, without a descriptor for it if the storage can tell.
+    ///
+    /// # Errors
+    /// `NotFound`, or whatever the file system says.
+    fn file_bytes(&self, name: &str) -> io::Result<u64> {
+        self.open(name)?.len()
+    }
+
     /// Opens a file that exists, for reading and writing.
     ///
     /// # Errors

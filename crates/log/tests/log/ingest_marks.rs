@@ -8,7 +8,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 use wellspring_log::Log;
-use wellspring_log::batcher::{Batcher, EventTemplate, Mark, Options, Producer, PushError};
+use wellspring_log::batcher::{
+    Batcher, EventTemplate, Mark, MarkError, Options, Producer, PushError,
+};
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{Options as LogOptions, ReadOptions};
 use wellspring_types::{DataKind, Position, Query};
@@ -22,10 +24,10 @@ impl Wake for Unpark {
 }
 
 /// Waits as an async runtime would: polled when woken.
-fn wait(batcher: &Batcher, mark: &Mark, timeout: Duration) -> Poll<Result<(), PushError>> {
+fn wait(batcher: &Batcher, mark: &Mark, timeout: Duration) -> Poll<Result<(), MarkError>> {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
-    let mut stored = pin!(std::future::poll_fn(|context| batcher.poll_stored(mark, context)));
+    let mut stored = pin!(batcher.stored(mark.clone()));
     let deadline = Instant::now() + timeout;
     loop {
         match stored.as_mut().poll(&mut context) {
@@ -170,5 +172,5 @@ fn on_a_full_disk_a_reader_waits_until_there_is_room() {
     let mark = batcher.mark();
     batcher.close();
     let outcome = wait(&batcher, &mark, LONG);
-    assert!(matches!(outcome, Poll::Ready(Err(PushError::Closed { .. }))), "{outcome:?}");
+    assert!(matches!(outcome, Poll::Ready(Err(MarkError::Closed { .. }))), "{outcome:?}");
 }

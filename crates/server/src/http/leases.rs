@@ -30,34 +30,50 @@ pub(crate) async fn acquire(shell: Arc<Shell>, mut request: Request) -> Answer {
     let ttl_ms = ttl(&fields)?;
     let wait_ms = within(fields.wait_ms.unwrap_or(0), MAX_WAIT_MS, "wait_ms")?;
     let leases = request.log()?.leases();
-    let lease = take(&shell, leases, &request.param, ttl_ms * 1000, wait_ms * 1000).await?;
+    let wanted = Wanted { name: &request.param, holder: holder(&request), ttl_us: ttl_ms * 1000 };
+    let lease = take(&shell, leases, &wanted, wait_ms * 1000).await?;
     Ok(answer(&shell, 201, &request.param, ttl_ms, &lease))
+}
+
+/// To whom a lease is granted: on an open server there are no accounts to tell apart.
+fn holder(request: &Request) -> &str {
+    request.principal.account().map_or("", |account| account.as_str())
+}
+
+/// A lease that is asked for.
+struct Wanted<'a> {
+    name: &'a str,
+    holder: &'a str,
+    ttl_us: u64,
 }
 
 /// Takes the lease as soon as it is free, waiting at most `wait_us`.
 async fn take(
     shell: &Shell,
     leases: &Leases,
-    name: &str,
-    ttl_us: u64,
+    wanted: &Wanted<'_>,
     wait_us: u64,
-) -> Result<Lease, LeaseError> {
+) -> Result<Lease, Box<Problem>> {
     let deadline_us = shell.clock.monotonic_us() + wait_us;
     let mut stopping = shell.stopping.clone();
+    let mut line = leases.line(wanted.name);
     loop {
-        let held = match leases.acquire(name, ttl_us) {
+        let remaining_us = match leases.acquire(wanted.name, wanted.holder, wanted.ttl_us) {
             Err(LeaseError::Held { remaining_us }) => remaining_us,
-            outcome => return outcome,
+            outcome => return Ok(outcome?),
         };
         let left_us = deadline_us.saturating_sub(shell.clock.monotonic_us());
         if left_us == 0 || shell.is_stopping() {
-            return Err(LeaseError::Held { remaining_us: held });
+            return Err(LeaseError::Held { remaining_us }.into());
         }
-        // Registering and looking are one step under the lock of the leases, so no release is missed.
-        let released = poll_fn(|context| leases.poll_released(name, context));
-        let patience = Duration::from_micros(held.min(left_us) + 1);
+        // The first in line alone looks when the holder's time is up.
+        let patience_us = if line.is_first() { remaining_us.min(left_us) } else { left_us };
+        let turn = poll_fn(|context| line.poll_turn(context));
         tokio::select! {
-            _ = tokio::time::timeout(patience, released) => {}
+            turn = tokio::time::timeout(Duration::from_micros(patience_us + 1), turn) => {
+                // Out of time is told by the clock above.
+                turn.unwrap_or(Ok(()))?;
+            }
             _ = stopping.wait_for(|&stopping| stopping) => {}
         }
     }
@@ -68,7 +84,8 @@ pub(crate) async fn renew(shell: Arc<Shell>, mut request: Request) -> Answer {
     let (_, fields) = read(&mut request, &["ttl_ms", "token"], "token, ttl_ms").await?;
     let ttl_ms = ttl(&fields)?;
     let token = fields.token.ok_or_else(|| absent("token"))?;
-    let lease = request.log()?.leases().renew(&request.param, token, ttl_ms * 1000)?;
+    let lease =
+        request.log()?.leases().renew(&request.param, holder(&request), token, ttl_ms * 1000)?;
     Ok(answer(&shell, 200, &request.param, ttl_ms, &lease))
 }
 
@@ -79,7 +96,7 @@ pub(crate) async fn release(_shell: Arc<Shell>, mut request: Request) -> Answer 
         Some(token) => token,
         None => return Err(absent("token")),
     };
-    request.log()?.leases().release(&request.param, token)?;
+    request.log()?.leases().release(&request.param, holder(&request), token)?;
     let mut out = b"{\"released\":".to_vec();
     push_string(&mut out, &request.param);
     out.push(b'}');

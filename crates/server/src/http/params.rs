@@ -4,9 +4,8 @@
 use super::problem::{self, Problem};
 use super::{JSON, MAX_WAIT_MS, Request};
 use hyper::header::{CONTENT_TYPE, ORIGIN};
-use std::future::poll_fn;
 use std::time::Duration;
-use wellspring_log::Log;
+use wellspring_log::{Log, TooManyWaiters};
 use wellspring_types::Position;
 
 /// Wait for a position if the client does not say how long, in ms.
@@ -262,7 +261,7 @@ pub(crate) async fn reach(
             .because(format!("Wellspring-Min-Position must be a position, not {text:?}"))
             .field("Wellspring-Min-Position")
     })?;
-    if wanted <= log.head() || past(log, wanted - 1, wait).await >= wanted {
+    if wanted <= log.head() || past(log, wanted - 1, wait).await? >= wanted {
         request.still_may()?;
         return Ok(Some(wanted));
     }
@@ -274,10 +273,16 @@ pub(crate) async fn reach(
 }
 
 /// Waits until the head is past a position, at most so long; gives the head.
-pub(crate) async fn past(log: &Log, position: Position, wait: Duration) -> Position {
-    let feed = log.feed();
-    let moved = poll_fn(|context| feed.poll_past(position, context));
-    tokio::time::timeout(wait, moved).await.unwrap_or_else(|_| log.head())
+///
+/// # Errors
+/// [`TooManyWaiters`]. A retry helps when others have stopped waiting.
+pub(crate) async fn past(
+    log: &Log,
+    position: Position,
+    wait: Duration,
+) -> Result<Position, TooManyWaiters> {
+    let moved = log.feed().past(position);
+    tokio::time::timeout(wait, moved).await.unwrap_or_else(|_| Ok(log.head()))
 }
 
 #[cfg(test)]

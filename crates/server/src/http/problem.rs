@@ -3,7 +3,7 @@
 
 use crate::audit::Caller;
 use crate::http::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
-use wellspring_log::{AppendError, LeaseError, ReadError};
+use wellspring_log::{AppendError, LeaseError, ReadError, TooManyWaiters};
 use wellspring_types::{Conflict, Invalid, Position, Reason};
 
 /// Whether trying again helps.
@@ -104,6 +104,7 @@ kinds! {
     CODES_EXHAUSTED 503 "codes-exhausted" "Every code there can be is taken" Retry::No;
     TOO_COSTLY 503 "too-costly" "The read costs more than it may" Retry::No;
     OVERLOADED 503 "overloaded" "The server has too much to do" Retry::Seconds(1);
+    TOO_MANY_WAITERS 503 "too-many-waiters" "Too many requests are waiting" Retry::Seconds(1);
     TOO_MANY_CONNECTIONS 503 "too-many-connections" "There are too many connections" Retry::Seconds(1);
     VIEW_NOT_READY 503 "view-not-ready" "A view does not answer yet" Retry::Seconds(1);
     NOT_YET 503 "not-yet" "The position has not been reached" Retry::Same;
@@ -342,6 +343,12 @@ impl From<LeaseError> for Box<Problem> {
                 .because(format!("{} leases exist already", wellspring_log::Leases::MAX))
                 .limit(wellspring_log::Leases::MAX as u64),
         }
+    }
+}
+
+impl From<TooManyWaiters> for Box<Problem> {
+    fn from(refused: TooManyWaiters) -> Box<Problem> {
+        TOO_MANY_WAITERS.because(refused.to_string()).limit(refused.limit as u64)
     }
 }
 

@@ -14,15 +14,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use wellspring_log::{Log, Order, ReadError, RecordView, Subscription};
-use wellspring_types::Position;
+use wellspring_types::{Position, Query, QueryItem};
 
 /// A subscriber further behind than this catches up on a thread of its own.
 const FAR_BEHIND: u64 = 1_000;
 /// Events and bytes of one piece.
 const PIECE_EVENTS: usize = 256;
 const PIECE_BYTES: usize = 64 << 10;
-/// How long a catching-up read may wait for the index to move on.
-const CATCH_UP_WAIT: Duration = Duration::from_millis(20);
+
+/// Most memory that the query of a subscription may take, in bytes: it is held as long as the
+/// subscription stands, and looked up again whenever an event may match it.
+const MAX_QUERY_BYTES: usize = 64 << 10;
 
 /// What a live subscription holds on to.
 struct Live {
@@ -41,6 +43,16 @@ pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) ->
     }
     if wanted.limit.is_some() {
         return rule("limit", "a subscription has no limit; end it by closing the connection");
+    }
+    let query_bytes = memory_bytes(&wanted.query);
+    if query_bytes > MAX_QUERY_BYTES {
+        return Err(problem::TOO_LARGE
+            .because(format!(
+                "the query takes {query_bytes} bytes; that of a subscription may take \
+                 {MAX_QUERY_BYTES}: use several subscriptions"
+            ))
+            .field("query")
+            .limit(MAX_QUERY_BYTES as u64));
     }
     let last = match request.header("last-event-id").filter(|id| !id.is_empty()) {
         None => None,
@@ -71,6 +83,13 @@ pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) ->
     Ok(Response::stream(SSE, chunks).with("x-accel-buffering", "no".to_owned()).at(head))
 }
 
+/// What a query takes in memory.
+fn memory_bytes(query: &Query) -> usize {
+    let texts = query.items.iter().flat_map(|item| item.types.iter().chain(&item.tags));
+    let texts = texts.map(|text| size_of::<String>() + text.len()).sum::<usize>();
+    texts + query.items.len() * size_of::<QueryItem>()
+}
+
 /// One subscriber.
 struct Subscriber {
     subscription: Subscription,
@@ -89,17 +108,10 @@ enum Piece {
 }
 
 impl Subscriber {
-    /// Writes what is there; if that is nothing, waits for it, which costs nobody but us.
-    fn fill(&mut self, out: &mut Vec<u8>, wait: Duration) -> Result<Piece, ReadError> {
+    /// Writes what is there.
+    fn fill(&mut self, out: &mut Vec<u8>) -> Result<Piece, ReadError> {
         let reads = self.reads.clone();
-        let piece = reads.timed(|| self.write(out))?;
-        if matches!(piece, Piece::Full) || !out.is_empty() || wait.is_zero() {
-            return Ok(piece);
-        }
-        let Some(event) = self.subscription.next(wait)? else { return Ok(Piece::UpToDate) };
-        self.told = event.position();
-        push_message(out, &event);
-        Ok(Piece::Full)
+        reads.timed(|| self.write(out))
     }
 
     fn write(&mut self, out: &mut Vec<u8>) -> Result<Piece, ReadError> {
@@ -125,20 +137,19 @@ async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
     let heartbeat = Duration::from_millis(live.shell.config.heartbeat_ms);
     let mut stopping = live.shell.stopping.clone();
     let payer = subscriber.reads.payer().clone();
-    let mut slow = false;
     // The first bytes tell the client that the subscription stands.
     let mut out = b": wellspring\n\n".to_vec();
     loop {
-        let filled = if slow || subscriber.is_behind(FAR_BEHIND) {
+        let filled = if subscriber.is_behind(FAR_BEHIND) {
             let piece = elsewhere(move || {
-                let filled = subscriber.fill(&mut out, CATCH_UP_WAIT);
+                let filled = subscriber.fill(&mut out);
                 (subscriber, out, filled)
             });
             let Ok((next, bytes, filled)) = piece.await else { return };
             (subscriber, out) = (next, bytes);
             filled
         } else {
-            subscriber.fill(&mut out, Duration::ZERO)
+            subscriber.fill(&mut out)
         };
         // Whoever asks again is told why it ended.
         if live.standing.as_ref().is_some_and(|standing| !standing.holds()) {
@@ -158,15 +169,8 @@ async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
                 tracing::error!(%error, "a subscription was cut");
                 return;
             }
-            // Behind the head and yet nothing there: time for a patient look, not for a busy one.
-            Ok(Piece::UpToDate) => {
-                slow = subscriber.is_behind(0);
-                slow
-            }
-            Ok(Piece::Full) => {
-                slow = false;
-                true
-            }
+            Ok(Piece::UpToDate) => false,
+            Ok(Piece::Full) => true,
         };
         if more {
             tokio::task::yield_now().await;
@@ -175,14 +179,21 @@ async fn feed(mut subscriber: Subscriber, producer: Producer, live: Live) {
             }
             continue;
         }
-        let position = subscriber.subscription.position();
-        let source = subscriber.log.feed();
-        if source.is_closed() {
+        if subscriber.log.feed().is_closed() {
             return producer.end().await;
         }
+        let ready = poll_fn(|context| subscriber.subscription.poll_ready(context));
         tokio::select! {
-            _ = poll_fn(|context| source.poll_past(position, context)) => {}
-            () = tokio::time::sleep(heartbeat) => push_heartbeat(&mut out, &mut subscriber.told, position),
+            ready = ready => {
+                // Whoever asks again is told that too many wait.
+                if ready.is_err() {
+                    return producer.end().await;
+                }
+            }
+            () = tokio::time::sleep(heartbeat) => {
+                let position = subscriber.subscription.position();
+                push_heartbeat(&mut out, &mut subscriber.told, position);
+            }
             () = stopped(&mut stopping) => return producer.end().await,
             () = producer.gone() => return,
         }
@@ -267,6 +278,15 @@ mod tests {
             text.lines().filter_map(|l| l.strip_prefix("data: ")).collect::<Vec<_>>().join("\n");
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json["data"]["a"], "x\n");
+    }
+
+    #[test]
+    fn a_query_is_measured_by_its_texts_and_items() {
+        let tags: Vec<String> = (0..1_000).map(|n| format!("{n:040}")).collect();
+        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+        let query = Query::item(&[], &tags);
+        assert_eq!(memory_bytes(&query), 1_000 * (40 + 24) + 48);
+        assert!(memory_bytes(&query) < MAX_QUERY_BYTES && memory_bytes(&Query::all()) == 0);
     }
 
     #[test]

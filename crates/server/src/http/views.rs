@@ -15,6 +15,7 @@ impl From<NotFresh> for Box<Problem> {
             NotFresh::NotYet(_) | NotFresh::NotStored => problem::NOT_YET.because(detail),
             NotFresh::Closed => problem::LOG_CLOSED.because(detail),
             NotFresh::Failed(_) => problem::IO.because(detail),
+            NotFresh::TooManyWaiters(refused) => refused.into(),
         }
     }
 }

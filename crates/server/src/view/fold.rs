@@ -3,7 +3,9 @@
 use super::recorded::Stored;
 use super::snapshot::Written;
 use super::{Live, lock};
+use std::any::Any;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -37,6 +39,16 @@ pub(super) enum Writer<V> {
     Unread,
     /// At work.
     At(Folding<V>),
+    /// The fold panicked, so that what is folded may hold half of an event: it never goes on.
+    Broken(String),
+}
+
+/// Why folding stopped.
+enum FoldFault {
+    /// The log cannot be read. A retry helps once that is mended.
+    Read(ReadError),
+    /// The fold panicked. A retry does not help.
+    Panicked(String),
 }
 
 /// A view and how far it is.
@@ -44,6 +56,13 @@ pub(super) struct Folding<V> {
     view: V,
     position: Position,
     concern: Query,
+}
+
+/// What a panic says.
+fn describe(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("the fold panicked: {}", text.unwrap_or_else(|| "it said nothing".to_owned()))
 }
 
 /// How far folding came.
@@ -62,6 +81,12 @@ struct SnapshotDue {
 impl<V: View> Live<V> {
     /// The life of the thread.
     pub(super) fn run(self: Arc<Self>) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.keep_folding())) {
+            self.break_down(&mut lock(&self.writer), &describe(&*panic));
+        }
+    }
+
+    fn keep_folding(&self) {
         let begun = self.begin();
         let mut due = SnapshotDue { at: begun + SNAPSHOT_EVENTS, not_before_us: 0 };
         loop {
@@ -69,9 +94,10 @@ impl<V: View> Live<V> {
             match self.fold_all() {
                 Ok(Folded::UpToTheHead) => *lock(&self.fault) = None,
                 Ok(Folded::GivenUp) => return,
-                Err(error) => {
+                Err(FoldFault::Panicked(reason)) => return self.fail(reason),
+                Err(FoldFault::Read(error)) => {
                     tracing::error!(view = V::NAME, %error, "a view cannot go on");
-                    *lock(&self.fault) = Some(error.to_string());
+                    self.fail(error.to_string());
                     if closing {
                         return;
                     }
@@ -81,6 +107,7 @@ impl<V: View> Live<V> {
             }
             if !self.caught_up.swap(true, Ordering::AcqRel) {
                 tracing::debug!(view = V::NAME, position = self.position(), "a view answers");
+                self.position.rouse();
             }
             if closing {
                 return self.save(LAST_SNAPSHOT_EVENTS);
@@ -95,7 +122,8 @@ impl<V: View> Live<V> {
 
     /// Reads the snapshot, or begins at the beginning. Tells where it begins.
     fn begin(&self) -> Position {
-        let (view, position) = match self.snapshots.read::<V>(&self.log) {
+        let read = catch_unwind(AssertUnwindSafe(|| self.snapshots.read::<V>(&self.log)));
+        let (view, position) = match read.unwrap_or_else(|panic| Err(describe(&*panic))) {
             Ok(Some(found)) => found,
             Ok(None) => (V::new(), 0),
             Err(reason) => {
@@ -105,22 +133,23 @@ impl<V: View> Live<V> {
         };
         self.snapshot_position.store(position, Ordering::Relaxed);
         let _ = self.folded.set(Arc::clone(view.folded()));
-        *lock(&self.writer) = Writer::At(Folding { view, position, concern: V::concern() });
+        let mut writer = lock(&self.writer);
+        assert!(matches!(*writer, Writer::Unread), "a view begins once");
+        // Before any other thread can fold: what it publishes then is later.
         self.position.publish(position);
+        *writer = Writer::At(Folding { view, position, concern: V::concern() });
         position
     }
 
     /// Folds up to the head, wherever that is by then.
-    fn fold_all(&self) -> Result<Folded, ReadError> {
+    fn fold_all(&self) -> Result<Folded, FoldFault> {
         let mut told_us = self.clock.monotonic_us();
         while self.position() < self.log.head() {
             if self.closing.load(Ordering::Relaxed) && !self.caught_up.load(Ordering::Relaxed) {
                 // Not even rebuilt: the next start goes on from the last snapshot.
                 return Ok(Folded::GivenUp);
             }
-            if let Writer::At(folding) = &mut *lock(&self.writer) {
-                folding.advance(self, TURN_EVENTS)?;
-            }
+            self.advance(&mut lock(&self.writer), TURN_EVENTS)?;
             let now_us = self.clock.monotonic_us();
             if now_us - told_us > TELL_US {
                 told_us = now_us;
@@ -131,22 +160,52 @@ impl<V: View> Live<V> {
         Ok(Folded::UpToTheHead)
     }
 
-    /// Folds on this thread if that is little work and nobody else is at it.
+    /// Folds on this thread if that is little work and no other thread is at it.
     pub(super) fn fold_here(&self) {
         if self.log.head().saturating_sub(self.position()) > INLINE_EVENTS {
             self.nudge();
             return;
         }
         let Ok(mut writer) = self.writer.try_lock() else { return };
-        if let Writer::At(folding) = &mut *writer
-            && let Err(error) = folding.advance(self, INLINE_EVENTS)
-        {
+        if let Err(FoldFault::Read(error)) = self.advance(&mut writer, INLINE_EVENTS) {
             tracing::error!(view = V::NAME, %error, "a view cannot go on");
         }
     }
 
+    /// Folds what there is, but no more than so many positions. A fold that panics ends the view.
+    fn advance(&self, writer: &mut Writer<V>, most: u64) -> Result<(), FoldFault> {
+        let folding = match writer {
+            Writer::Unread => return Ok(()),
+            Writer::Broken(reason) => return Err(FoldFault::Panicked(reason.clone())),
+            Writer::At(folding) => folding,
+        };
+        match catch_unwind(AssertUnwindSafe(|| folding.advance(self, most))) {
+            Ok(advanced) => advanced.map_err(FoldFault::Read),
+            Err(panic) => {
+                let reason = describe(&*panic);
+                self.break_down(writer, &reason);
+                Err(FoldFault::Panicked(reason))
+            }
+        }
+    }
+
+    /// Ends folding for good.
+    fn break_down(&self, writer: &mut Writer<V>, reason: &str) {
+        tracing::error!(view = V::NAME, reason, "the fold of a view panicked; it never goes on");
+        *writer = Writer::Broken(reason.to_owned());
+        // What is folded may hold half of an event.
+        self.snapshots.forbid();
+        self.fail(reason.to_owned());
+    }
+
+    /// Says why nothing more is folded to everyone who waits for it.
+    fn fail(&self, reason: String) {
+        *lock(&self.fault) = Some(reason);
+        self.position.rouse();
+    }
+
     /// Has the thread fold now.
-    fn nudge(&self) {
+    pub(super) fn nudge(&self) {
         if let Some(thread) = &*lock(&self.thread) {
             thread.thread().unpark();
         }
@@ -204,8 +263,10 @@ impl<V: View> Folding<V> {
             if record.position() > end {
                 break;
             }
-            self.position = record.position();
+            let position = record.position();
+            assert!(position > self.position, "each event is folded once, in order");
             self.view.apply(&Stored(record));
+            self.position = position;
             applied += 1;
             if self.position - told >= PUBLISH_EVENTS {
                 told = self.position;

@@ -2,15 +2,20 @@
 
 use super::{Live, Progress, State, lock};
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
-use wellspring_log::batcher::{Batcher, PushError};
+use wellspring_log::TooManyWaiters;
+use wellspring_log::batcher::{Batcher, MarkError};
 use wellspring_types::Position;
 use wellspring_views::view::View;
 
-/// How often who waits looks whether he could fold himself.
+/// After how long a waiter for an event that is in the log looks whether it could fold that itself,
+/// at first, and later on.
 const LOOK: Duration = Duration::from_millis(2);
+const LONGEST_LOOK: Duration = Duration::from_millis(64);
 
 /// Why a view does not show what it should.
 #[derive(Debug)]
@@ -23,6 +28,8 @@ pub(crate) enum NotFresh {
     Failed(String),
     /// What was accepted is not stored in time: the device is full, or slow. A retry may help.
     NotStored,
+    /// As many wait as may. A retry helps when others have stopped waiting.
+    TooManyWaiters(TooManyWaiters),
     /// The log was closed or dropped before the view got there. A retry may find another log.
     Closed,
 }
@@ -38,6 +45,7 @@ impl fmt::Display for NotFresh {
             }
             NotFresh::Failed(reason) => write!(f, "the view cannot go on: {reason}"),
             NotFresh::Closed => write!(f, "the log of the view is closed"),
+            NotFresh::TooManyWaiters(refused) => refused.fmt(f),
             NotFresh::NotStored => write!(f, "what was accepted is not stored yet"),
         }
     }
@@ -91,10 +99,20 @@ impl<V: View> Live<V> {
     }
 
     async fn get_there(&self, position: Position) -> Result<&V::Folded, NotFresh> {
+        let mut look = LOOK;
         loop {
+            // Once it is there only the end of the start is waited for, of which everyone is told.
+            let is_there = self.position() >= position;
+            let awaited = if is_there { Position::MAX } else { position - 1 };
+            let mut moved = pin!(self.position.past(awaited));
+            // Registered, then looked at: no change falls between.
+            if let Poll::Ready(Err(refused)) =
+                poll_fn(|context| Poll::Ready(moved.as_mut().poll(context))).await
+            {
+                return Err(NotFresh::TooManyWaiters(refused));
+            }
             let hopeless = self.hopeless();
-            let seen = self.position();
-            if seen >= position
+            if self.position() >= position
                 && let Some(folded) = self.folded()
             {
                 return Ok(folded);
@@ -103,10 +121,16 @@ impl<V: View> Live<V> {
             if let Some(reason) = hopeless {
                 return Err(reason);
             }
+            if self.folded().is_none() {
+                self.nudge();
+                let _ = moved.await;
+                continue;
+            }
             self.fold_here();
-            if self.position() < position || self.folded().is_none() {
-                let moved = poll_fn(|context| self.position.poll_past(seen, context));
-                let _ = tokio::time::timeout(LOOK, moved).await;
+            if self.position() < position {
+                // Another thread folds, perhaps not so far; or the view's own is at a snapshot.
+                let _ = tokio::time::timeout(look, moved).await;
+                look = (look * 2).min(LONGEST_LOOK);
             }
         }
     }
@@ -115,14 +139,13 @@ impl<V: View> Live<V> {
 /// Waits until everything a batcher has accepted so far is stored, and the head has moved past it.
 ///
 /// # Errors
-/// [`NotFresh::NotStored`] after `timeout`, or if it never will be.
+/// [`NotFresh::NotStored`] after `timeout`, [`NotFresh::TooManyWaiters`].
 pub(crate) async fn all_stored(batcher: &Batcher, timeout: Duration) -> Result<(), NotFresh> {
-    let mark = batcher.mark();
-    let stored = poll_fn(|context| batcher.poll_stored(&mark, context));
-    match tokio::time::timeout(timeout, stored).await {
+    match tokio::time::timeout(timeout, batcher.stored(batcher.mark())).await {
         Ok(Ok(())) => Ok(()),
         // What a closed batcher could not store is lost, and counts as never accepted.
-        Ok(Err(PushError::Closed { .. })) => Ok(()),
-        Ok(Err(_)) | Err(_) => Err(NotFresh::NotStored),
+        Ok(Err(MarkError::Closed { .. })) => Ok(()),
+        Ok(Err(MarkError::TooManyWaiters(refused))) => Err(NotFresh::TooManyWaiters(refused)),
+        Err(_) => Err(NotFresh::NotStored),
     }
 }

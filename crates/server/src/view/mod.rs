@@ -188,4 +188,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
+mod fold_tests;
+#[cfg(test)]
 mod tests;

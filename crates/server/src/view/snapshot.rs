@@ -65,14 +65,29 @@ impl SnapshotFile {
         if self.forbidden.load(Ordering::SeqCst) {
             return Ok(Written::Forbidden);
         }
+        let unfinished = self.path.with_extension("unfinished");
+        let written = self.write_to(&unfinished, log, position, encode);
+        if !matches!(written, Ok(Written::Whole { .. })) {
+            // On a full device it would take the room that the log needs.
+            let _ = fs::remove_file(&unfinished);
+        }
+        written
+    }
+
+    fn write_to(
+        &self,
+        unfinished: &Path,
+        log: &Log,
+        position: Position,
+        encode: impl FnOnce(&mut BufWriter<Summed<File>>) -> io::Result<()>,
+    ) -> io::Result<Written> {
         let anchored = |position| {
             let anchor = anchor(log, position).map_err(io::Error::other)?;
             anchor.ok_or_else(|| io::Error::other("there is no event at its position"))
         };
         let dir = self.path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(dir)?;
-        let unfinished = self.path.with_extension("unfinished");
-        let summed = Summed::new(File::create(&unfinished)?);
+        let summed = Summed::new(File::create(unfinished)?);
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, summed);
         out.write_all(MAGIC)?;
         out.write_all(&self.version.to_le_bytes())?;
@@ -88,7 +103,11 @@ impl SnapshotFile {
         out.write_all(&sum.to_le_bytes())?;
         let Summed { inner, bytes, .. } = out.into_inner().map_err(io::Error::other)?;
         inner.sync_all()?;
-        fs::rename(&unfinished, &self.path)?;
+        // Meanwhile the fold may have panicked: then half an event may be in it.
+        if self.forbidden.load(Ordering::SeqCst) {
+            return Ok(Written::Forbidden);
+        }
+        fs::rename(unfinished, &self.path)?;
         File::open(dir)?.sync_all()?;
         Ok(Written::Whole { bytes })
     }
