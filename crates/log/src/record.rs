@@ -51,6 +51,13 @@ pub struct EncodedEvents {
     count: u32,
 }
 
+/// A moment in the making of [`EncodedEvents`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Savepoint {
+    bytes: usize,
+    count: u32,
+}
+
 impl EncodedEvents {
     /// No events yet.
     #[must_use]
@@ -115,6 +122,19 @@ impl EncodedEvents {
         }
         self.count += 1;
         Ok(())
+    }
+
+    /// Where to [`rewind`](Self::rewind) to, to take back what is pushed from now on.
+    #[must_use]
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint { bytes: self.bytes.len(), count: self.count }
+    }
+
+    /// Takes back every event pushed since `savepoint`, which must be of these events.
+    pub fn rewind(&mut self, savepoint: Savepoint) {
+        assert!(savepoint.count <= self.count, "a savepoint lies in the past");
+        self.bytes.truncate(savepoint.bytes);
+        self.count = savepoint.count;
     }
 
     /// Marks the first event as the first of a request with this key. Must be

@@ -1,5 +1,6 @@
 //! `POST /v1/append`.
 
+use super::idempotency::{KeyUse, idempotency_key};
 use super::json::push_u64;
 use super::params::{Params, content_type, expect_identity, expect_json, negotiate};
 use super::problem::{Problem, of_fault};
@@ -12,8 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::oneshot;
 use wellspring_log::{Ack, Append, AppendError, Appended, CommitOn, Log, RequestKey, Staged};
-use wellspring_types::valid::check_text;
-use wellspring_types::{Invalid, limits};
+use wellspring_types::limits;
 
 /// Index entries a judgement may visit on a serving thread; dearer ones go to a thread of their own.
 const CHEAP_JUDGING: u64 = 4_096;
@@ -28,10 +28,10 @@ pub(crate) async fn append(shell: Arc<Shell>, mut request: Request) -> Answer {
     if content_type(&request) == NDJSON {
         expect_identity(&request)?;
         // Each batch gets a key of its own: this one and a number behind it.
-        let key = idempotency_key(&request, limits::MAX_REQUEST_KEY_BYTES - 15)?;
+        let key = idempotency_key(&request, KeyUse::Batches)?;
         return bulk::append(request, log, key).await;
     }
-    let key = idempotency_key(&request, limits::MAX_REQUEST_KEY_BYTES)?;
+    let key = idempotency_key(&request, KeyUse::Request)?;
     expect_json(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     let mut append = parse(&body, Style::Native).await?;
@@ -116,18 +116,6 @@ pub(crate) async fn begin(
         log.commit(on);
     }
     receiver
-}
-
-/// The `Idempotency-Key`, checked.
-pub(crate) fn idempotency_key(
-    request: &Request,
-    limit: usize,
-) -> Result<Option<String>, Box<Problem>> {
-    let Some(value) = request.headers.get("idempotency-key") else { return Ok(None) };
-    let key = String::from_utf8_lossy(value.as_bytes()).into_owned();
-    check_text(&key, limit)
-        .map_err(|reason| Invalid { field: "Idempotency-Key".into(), reason })?;
-    Ok(Some(key))
 }
 
 /// What tells a retry from another request with the same key.

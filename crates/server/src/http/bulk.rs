@@ -22,6 +22,8 @@ const BATCH_LINES: usize = limits::MAX_EVENTS;
 const BATCH_BYTES: usize = 1 << 20;
 /// Longest line: the largest payload as base64, and room for the rest of the event.
 const MAX_LINE_BYTES: usize = limits::MAX_DATA_BYTES / 3 * 4 + (512 << 10);
+/// A log with this much staged and not durable yet is given time, in bytes.
+const ROOM_BYTES: usize = 32 << 20;
 /// How often an overloaded log is asked again, and how long between.
 const RETRIES: u32 = 100;
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
@@ -147,14 +149,14 @@ impl Bulk {
             let detail = format!("it is longer than {MAX_LINE_BYTES} bytes");
             return Err(problem::TOO_LARGE.because(detail).limit(MAX_LINE_BYTES as u64));
         }
+        let before = self.batch.savepoint();
         let read = Cursor::new(line).and_then(|mut cursor| {
-            // The end is looked for first: an event once added cannot be taken back.
-            let mut ahead = cursor.clone();
-            ahead.raw()?;
-            ahead.end()?;
-            EventReader::default().read(&mut cursor, Style::Native, &mut self.batch)
+            EventReader::default().read(&mut cursor, Style::Native, &mut self.batch)?;
+            cursor.end()
         });
         read.map_err(|fault| {
+            // An event with something behind it on its line is none.
+            self.batch.rewind(before);
             let mut problem = of_fault(&fault, line);
             // Whether it is JSON or not, it is the line that is at fault.
             if problem.kind == &problem::MALFORMED_JSON {
@@ -189,8 +191,8 @@ impl Bulk {
     /// a refusal in the middle of a bulk costs the client a retry.
     async fn wait_for_room(&self, bytes: usize) {
         for _ in 0..RETRIES {
-            let staged = self.log.stats().staged_bytes;
-            if staged == 0 || staged + (bytes as u64) < (32 << 20) {
+            let staged_bytes = self.log.staged_bytes();
+            if staged_bytes == 0 || staged_bytes + bytes < ROOM_BYTES {
                 return;
             }
             tokio::time::sleep(RETRY_PAUSE).await;

@@ -16,6 +16,7 @@ mod dialect_data;
 mod dialects;
 mod dispatch;
 mod fold;
+pub(crate) mod idempotency;
 pub(crate) mod ingest;
 pub(crate) mod json;
 mod leases;

@@ -2,13 +2,13 @@
 
 use super::body::{self, Asked};
 use super::{Allowance, bulk, client_of, host_of, json, live, refusal, target};
-use crate::http::append::{commit_on, digest, idempotency_key};
+use crate::http::append::{commit_on, digest};
+use crate::http::idempotency::{KeyUse, idempotency_key};
 use crate::http::params::{Params, content_type, expect_identity, expect_json, negotiate};
 use crate::http::problem::{self, Problem, of_fault};
 use crate::http::{Answer, JSON, NDJSON, Request, Response, Shell};
 use std::sync::Arc;
 use wellspring_log::{Log, RequestKey};
-use wellspring_types::limits;
 use wellspring_views::links::{Code, Command, Create, Folded, Outcome};
 
 /// Makes a link, or hands over to the bulk.
@@ -18,10 +18,10 @@ pub(crate) async fn create(shell: Arc<Shell>, mut request: Request) -> Answer {
     if content_type(&request) == NDJSON {
         expect_identity(&request)?;
         // Each batch gets a key of its own: this one and a number behind it.
-        let key = idempotency_key(&request, limits::MAX_REQUEST_KEY_BYTES - 15)?;
+        let key = idempotency_key(&request, KeyUse::Batches)?;
         return bulk::create(shell, request, key).await;
     }
-    let key = idempotency_key(&request, limits::MAX_REQUEST_KEY_BYTES)?;
+    let key = idempotency_key(&request, KeyUse::Request)?;
     let body = request.body.read(body::MAX_BODY_BYTES).await?;
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(target::url_required());
