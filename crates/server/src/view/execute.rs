@@ -223,13 +223,21 @@ impl<V: View> Live<V> {
             }
         }
         if events.is_empty() {
-            return match deciding.open.last() {
-                // What is there already may have been decided only.
-                Some(&(last, _)) if self.hangs(folded, &commands[..outcomes.len()]) => {
-                    Decided::DependsOn(last)
+            // What is there already may have been decided only.
+            if let Some(&(last, _)) = deciding.open.last()
+                && self.hangs(folded, &commands[..outcomes.len()])
+            {
+                return Decided::DependsOn(last);
+            }
+            // A retry under the same key gets this answer, whatever has happened meanwhile.
+            for event in key.iter().flat_map(|_| outcomes.iter().filter_map(V::remember)) {
+                if let Err(invalid) = events.push(&event.as_ref()) {
+                    return Decided::Invalid(invalid);
                 }
-                _ => Decided::Batch(Batch { outcomes, answer: None }),
-            };
+            }
+            if events.is_empty() {
+                return Decided::Batch(Batch { outcomes, answer: None });
+            }
         }
         // No items would mean every event.
         let condition = (!unless.is_empty())

@@ -244,6 +244,32 @@ fn a_retry_with_its_key_gets_the_first_answer() {
 }
 
 #[test]
+fn a_command_that_came_to_no_event_keeps_its_answer_under_its_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::open(dir.path());
+    runtime().block_on(async {
+        let key = || Some(RequestKey { key: "k".into(), digest: [1; 16] });
+        let command = [create("http://a.example", Naming::Deterministic)];
+        let on = CommitOn::ThisThread;
+        let made = world.live.execute(&command, None, on).await.unwrap();
+        let [Outcome::Created(code)] = made.outcomes[..] else { panic!("not created") };
+        let head = world.log.head();
+        let again = world.live.execute(&command, None, on).await.unwrap();
+        assert_eq!(again.outcomes, [Outcome::Existing(code)]);
+        assert_eq!(world.log.head(), head, "without a key nothing is kept");
+        let found = world.live.execute(&command, key(), on).await.unwrap();
+        assert_eq!(found.outcomes, [Outcome::Existing(code)]);
+        world.execute(&[Command::Delete { code }]).await;
+        let head = world.log.head();
+        let retry = world.live.execute(&command, key(), on).await.unwrap();
+        assert_eq!(retry.outcomes, [Outcome::Existing(code)], "no other link is made");
+        assert!(retry.appended.unwrap().replayed);
+        assert_eq!(world.log.head(), head);
+    });
+    world.close();
+}
+
+#[test]
 fn a_snapshot_is_used_and_a_bad_one_is_not() {
     let dir = tempfile::tempdir().unwrap();
     let world = World::open(dir.path());

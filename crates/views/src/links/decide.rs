@@ -3,7 +3,8 @@
 
 use super::apply::{tags_are_fine, time_is_fine};
 use super::event::{
-    CREATED, ChangedData, Chosen, CreatedData, DELETED, Fact, Key, LINK_TAG, OPENED, OPENED_TAG,
+    CREATED, ChangedData, Chosen, CreatedData, DELETED, FOUND, Fact, Key, LINK_TAG, OPENED,
+    OPENED_TAG,
 };
 use super::record::Status;
 use super::state::{Folded, Opened};
@@ -15,7 +16,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::atomic::Ordering;
-use wellspring_types::QueryItem;
+use wellspring_types::{Event, QueryItem};
 
 /// How a link gets its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,7 +184,19 @@ impl Ahead<'_> {
 }
 
 /// The outcome that an event tells of.
+/// Only what is found comes to no event.
+pub(super) fn remember(outcome: Outcome) -> Option<Event> {
+    match outcome {
+        Outcome::Existing(code) => Some(Event::json(FOUND, &[&format!("{LINK_TAG}{code}")], "{}")),
+        Outcome::Created(_) | Outcome::Changed(_) | Outcome::Deleted(_) => None,
+    }
+}
+
 pub(super) fn outcome(event: &impl Recorded) -> Option<Outcome> {
+    if event.event_type() == FOUND {
+        let code = event.tags().find_map(|tag| tag.strip_prefix(LINK_TAG))?;
+        return Code::parse(code.as_bytes()).map(Outcome::Existing);
+    }
     match Fact::of(event.event_type(), event.tags(), event.data())? {
         Fact::Created(code, _) => Some(Outcome::Created(code)),
         Fact::Changed(code, _) => Some(Outcome::Changed(code)),

@@ -16,6 +16,9 @@ pub const CREATED: &str = "LinkCreated";
 pub const CHANGED: &str = "LinkChanged";
 /// A link was deleted, for ever.
 pub const DELETED: &str = "LinkDeleted";
+/// A create under an idempotency key found its link there. Changes nothing: it keeps the answer for
+/// a retry.
+pub const FOUND: &str = "LinkFound";
 /// Somebody followed a link.
 pub const CLICKED: &str = "LinkClicked";
 /// Tag of [`OPENED`].

@@ -40,7 +40,7 @@ pub use url::{MAX_URL_CHARS, Target, UrlFault};
 use crate::view::{Decision, Recorded, SnapshotFault, Ticket, View};
 use std::io;
 use std::sync::Arc;
-use wellspring_types::Query;
+use wellspring_types::{Event, Query};
 
 /// Most tags of a link.
 pub const MAX_TAGS: usize = 16;
@@ -79,6 +79,10 @@ impl View for Links {
 
     fn outcome(event: &impl Recorded) -> Option<Outcome> {
         decide::outcome(event)
+    }
+
+    fn remember(outcome: &Outcome) -> Option<Event> {
+        decide::remember(*outcome)
     }
 
     fn decide(

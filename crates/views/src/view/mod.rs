@@ -119,6 +119,12 @@ pub trait View: Sized + Send + 'static {
     /// What an event says about the outcome of the command it came from, for a retry of that command.
     fn outcome(event: &impl Recorded) -> Option<Self::Outcome>;
 
+    /// What keeps the outcome of a command that came to no event, so that a retry under the same key
+    /// gets it: an event that the fold passes over, and [`outcome`](Self::outcome) reads.
+    fn remember(_outcome: &Self::Outcome) -> Option<Event> {
+        None
+    }
+
     /// Decides one command.
     ///
     /// # Errors
