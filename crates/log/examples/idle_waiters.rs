@@ -36,7 +36,10 @@ fn processor_ms() -> u64 {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     for waiters in [0, 1_000, 8_192, 20_000] {
         let dir = tempfile::tempdir()?;
-        let log = Log::open(dir.path(), Options { sync: Sync::Interval(Duration::from_secs(1)), ..Options::default() })?;
+        let log = Log::open(
+            dir.path(),
+            Options { sync: Sync::Interval(Duration::from_secs(1)), ..Options::default() },
+        )?;
         let count = Arc::new(Counting::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut context = Context::from_waker(&waker);

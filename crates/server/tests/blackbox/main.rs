@@ -46,6 +46,7 @@ mod metrics;
 mod numbered;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod ownership;
 mod race;
 mod redirects;
 mod rubbish;
