@@ -3,7 +3,7 @@
 //! seen half written, which is reported as a torn end).
 
 use crate::error::{Corruption, OpenError};
-use crate::index::SegmentIndex;
+use crate::index::{SegmentIndex, TermKind, TermPage};
 use crate::query::CompiledQuery;
 use crate::recover::{self, ScannedSegment, Tail};
 use crate::segment::{parse_segment_name, segment_name};
@@ -267,9 +267,7 @@ fn agree(one: &SegmentIndex, other: &SegmentIndex, count: u32) -> bool {
         _ => false,
     });
     let terms = |index: &SegmentIndex| {
-        let mut types = Vec::new();
-        index.types(count, &mut |term, n| types.push((term.to_owned(), n))).ok()?;
-        Some((types, index.tags("", None, usize::MAX, count).ok()?))
+        Some((index.types(count).ok()?, index.page(TermKind::Tag, &TermPage::ALL, count).ok()?))
     };
     let (Some(mine), Some(theirs)) = (terms(one), terms(other)) else { return false };
     if !offsets || mine != theirs {

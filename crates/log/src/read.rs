@@ -11,7 +11,6 @@ use crate::query::CompiledQuery;
 use crate::record::RecordView;
 use crate::segments::{Segment, Segments};
 use crate::work::Work;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use wellspring_types::{EventId, Position, Query};
 
@@ -122,55 +121,6 @@ impl Snapshot {
     pub fn find_id(&self, id: EventId) -> Result<Option<Position>, ReadError> {
         find_id(&self.segments, &id.0, Stretch { low: 0, high: self.head })
     }
-
-    /// All types with their counts, in byte order.
-    ///
-    /// # Errors
-    /// [`ReadError`].
-    pub fn types(&self) -> Result<Vec<TermCount>, ReadError> {
-        let mut counts = BTreeMap::new();
-        for segment in self.segments.iter() {
-            let end = segment.range(0, self.head).end;
-            let found = segment.ask(|index| {
-                let mut found = Vec::new();
-                index.types(end, &mut |term, count| found.push((term.to_owned(), count)))?;
-                Ok(found)
-            })?;
-            for (term, count) in found {
-                *counts.entry(term).or_insert(0) += count;
-            }
-        }
-        Ok(term_counts(counts, usize::MAX))
-    }
-
-    /// The first `limit` tags that begin with `prefix` and are greater than `after`, with their counts, in byte order.
-    ///
-    /// # Errors
-    /// [`ReadError`].
-    pub fn tags(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<TermCount>, ReadError> {
-        let mut counts = BTreeMap::new();
-        for segment in self.segments.iter() {
-            let end = segment.range(0, self.head).end;
-            // The first `limit` overall are among the first `limit` of each segment,
-            // and a tag among them is among the first of every segment that has it.
-            for (term, count) in segment.ask(|index| index.tags(prefix, after, limit, end))? {
-                *counts.entry(term).or_insert(0) += count;
-            }
-            while counts.len() > limit {
-                counts.pop_last();
-            }
-        }
-        Ok(term_counts(counts, limit))
-    }
-}
-
-fn term_counts(counts: BTreeMap<String, u64>, limit: usize) -> Vec<TermCount> {
-    counts.into_iter().take(limit).map(|(term, count)| TermCount { term, count }).collect()
 }
 
 /// A cursor over matching events. Holds one buffer; memory does not grow with the number of events.

@@ -10,12 +10,12 @@
 //! column instead. When a tag outgrows `FEW`, its pairs are made up for before
 //! the tag's new count is published.
 
-use super::IndexError;
 use super::append_vec::AppendVec;
 use super::hash::{Domain, Keyed, random_seed};
 use super::lists::{Arena, ListView, Lists};
 use super::matching::{ColumnBlock, Narrowed, Source};
-use super::term_table::{IdTable, PairTable, TermTable};
+use super::term_table::{Beginning, IdTable, PairTable, TermTable};
+use super::{IndexError, TermKind, TermPage};
 use crate::record::RecordView;
 use std::ops::Range;
 use std::sync::Arc;
@@ -182,67 +182,86 @@ impl ActiveIndex {
         (newest >= range.start).then_some(newest)
     }
 
-    /// The terms for which `wanted`, with their counts below `end`, in no order.
-    fn each_term(
+    /// The first `limit` terms with a prefix and greater than `after`, with their counts below
+    /// `end`, in byte order. Looks at every term of the kind, at most of them only at seven bytes.
+    pub(crate) fn terms(
         &self,
-        table: &TermTable,
-        end: u32,
-        mut wanted: impl FnMut(&str) -> bool,
-        mut found: impl FnMut(&str, u64),
-    ) {
-        let mut buffer = [0; 256];
-        for id in 0..table.count() {
-            let text = table.text(id, &mut buffer);
-            if wanted(text) {
-                let mut list = table.lists.view(id);
-                let count = if list.count() == 0 { 0 } else { list.rank(&self.arena, end) };
-                if count > 0 {
-                    found(text, u64::from(count));
-                }
-            }
-        }
-    }
-
-    /// All types with their counts below `end`, in byte order.
-    pub(crate) fn types(&self, end: u32, f: &mut dyn FnMut(&str, u64)) {
-        let mut all = Vec::new();
-        self.each_term(
-            &self.types,
-            end,
-            |_| true,
-            |text, count| all.push((text.to_owned(), count)),
-        );
-        all.sort_unstable();
-        all.iter().for_each(|(text, count)| f(text, *count));
-    }
-
-    /// The first `limit` tags with a prefix and greater than `after`, with their counts below `end`.
-    pub(crate) fn tags(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
+        kind: TermKind,
+        page: &TermPage<'_>,
         end: u32,
     ) -> Vec<(String, u64)> {
+        let &TermPage { prefix, after, until, limit } = page;
+        let table = self.table(kind);
+        let beginning = Beginning::new(prefix);
         // Kept to twice the limit, so that memory is bounded by the answer.
         let mut found: Vec<(String, u64)> = Vec::new();
-        let wanted =
-            |text: &str| text.starts_with(prefix) && after.is_none_or(|after| text > after);
-        let mut worst: Option<String> = None;
-        self.each_term(&self.tags, end, wanted, |text, count| {
-            if worst.as_deref().is_some_and(|worst| text > worst) || limit == 0 {
-                return;
+        let mut worst = until.map(str::to_owned);
+        let mut buffer = [0; 256];
+        if limit == 0 {
+            return found;
+        }
+        for id in (0..table.count()).filter(|&id| table.may_begin(id, beginning)) {
+            let text = table.text(id, &mut buffer);
+            let wanted = text.starts_with(prefix)
+                && after.is_none_or(|after| text > after)
+                && worst.as_deref().is_none_or(|worst| text <= worst);
+            let count = if wanted { self.count_below(&table.lists, id, end) } else { 0 };
+            if count == 0 {
+                continue;
             }
-            found.push((text.to_owned(), count));
+            found.push((text.to_owned(), count.into()));
             if found.len() == limit.saturating_mul(2) {
                 found.select_nth_unstable(limit - 1);
                 found.truncate(limit);
                 worst = Some(found[limit - 1].0.clone());
             }
-        });
+        }
         found.sort_unstable();
         found.truncate(limit);
         found
+    }
+
+    fn table(&self, kind: TermKind) -> &TermTable {
+        match kind {
+            TermKind::Type => &self.types,
+            TermKind::Tag => &self.tags,
+        }
+    }
+
+    /// Elements of a list below `end`.
+    fn count_below(&self, lists: &Lists, list: u32, end: u32) -> u32 {
+        self.view(lists, list).map_or(0, |mut view| view.rank(&self.arena, end))
+    }
+
+    /// Events in range that carry a term.
+    pub(super) fn count_term(&self, kind: TermKind, term: &str, range: &Range<u32>) -> u32 {
+        let table = self.table(kind);
+        let id = table.find(&self.keyed, term);
+        id.map_or(0, |id| self.count_list(&table.lists, id, range))
+    }
+
+    /// Events in range that have a type and a tag; `None` if that is not known without a walk.
+    pub(super) fn count_pair(
+        &self,
+        event_type: &str,
+        tag: &str,
+        range: &Range<u32>,
+    ) -> Option<u32> {
+        let Some(event_type) = self.types.find(&self.keyed, event_type) else { return Some(0) };
+        let Some(tag) = self.tags.find(&self.keyed, tag) else { return Some(0) };
+        // The count is read before the pair is looked up, as in `narrow`.
+        if self.tags.lists.count(tag) <= FEW {
+            return None;
+        }
+        let pair = self.pairs.find(&self.keyed, event_type, tag);
+        Some(pair.map_or(0, |pair| self.count_list(&self.pairs.lists, pair, range)))
+    }
+
+    fn count_list(&self, lists: &Lists, list: u32, range: &Range<u32>) -> u32 {
+        self.view(lists, list).map_or(0, |mut view| {
+            let below = view.rank(&self.arena, range.end);
+            below - view.rank(&self.arena, range.start)
+        })
     }
 
     /// About how many bytes of memory it holds.
@@ -396,7 +415,7 @@ mod tests {
         let mut writer = ActiveWriter::new(1);
         (0..40).for_each(|offset| writer.push(offset, &record));
         let index = writer.index();
-        assert_eq!(index.tags("", None, 9, 40), [("tag:a".to_owned(), 40)]);
+        assert_eq!(index.terms(TermKind::Tag, &TermPage::ALL, 40), [("tag:a".to_owned(), 40)]);
         let query = CompiledQuery::shared(&Query::item(&["T"], &["tag:a"]));
         let index = super::super::SegmentIndex::Active(index.clone());
         let found = index.newest(&query, 0..37, &mut Work::unbounded()).unwrap();

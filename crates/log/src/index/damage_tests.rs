@@ -32,8 +32,9 @@ fn ask(index: &SegmentIndex) -> Result<Vec<Vec<u32>>, IndexError> {
         answers.push(index.find_key(&key, 0..len)?.into_iter().collect());
     }
     let mut counts = Vec::new();
-    index.types(len, &mut |name, count| counts.push(name.len() as u32 + count as u32))?;
-    let tags = index.tags("", None, usize::MAX, len / 2)?;
+    let types = index.types(len)?;
+    counts.extend(types.iter().map(|(name, count)| name.len() as u32 + *count as u32));
+    let tags = index.page(TermKind::Tag, &TermPage::ALL, len / 2)?;
     counts.extend(tags.iter().map(|(tag, count)| tag.len() as u32 * 1000 + *count as u32));
     answers.push(counts);
     Ok(answers)

@@ -13,6 +13,7 @@ mod append_vec;
 mod candidates;
 mod chain_table;
 mod column;
+mod counting;
 mod cut;
 mod dictionary;
 mod file;
@@ -39,6 +40,7 @@ mod oracle_tests;
 pub(crate) use active::{ActiveIndex, ActiveWriter};
 pub(crate) use active_query::ActiveQuery;
 pub(crate) use candidates::Candidates;
+pub(crate) use counting::SegmentCount;
 pub(crate) use file::ReadAt;
 pub(crate) use sealed::SealedIndex;
 pub(crate) use sealed_writer::seal;
@@ -82,6 +84,31 @@ impl From<Stopped> for IndexError {
     fn from(stopped: Stopped) -> IndexError {
         IndexError::Stopped(stopped)
     }
+}
+
+/// What terms a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TermKind {
+    /// Types of events.
+    Type,
+    /// Tags.
+    Tag,
+}
+
+/// Which terms, in byte order: the first `limit` that begin with `prefix`, are greater than `after`
+/// and not greater than `until`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TermPage<'a> {
+    pub(crate) prefix: &'a str,
+    pub(crate) after: Option<&'a str>,
+    pub(crate) until: Option<&'a str>,
+    pub(crate) limit: usize,
+}
+
+impl TermPage<'_> {
+    /// Every term.
+    pub(crate) const ALL: TermPage<'static> =
+        TermPage { prefix: "", after: None, until: None, limit: usize::MAX };
 }
 
 impl fmt::Display for IndexError {
@@ -230,32 +257,24 @@ impl SegmentIndex {
     /// All types that have events below `end`, with how many, in byte order.
     ///
     /// # Errors
-    /// [`IndexError`]; `f` may have been called for some by then.
-    pub(crate) fn types(&self, end: u32, f: &mut dyn FnMut(&str, u64)) -> Result<(), IndexError> {
-        match self {
-            SegmentIndex::Active(index) => {
-                index.types(end, f);
-                Ok(())
-            }
-            SegmentIndex::Sealed(index) => index.types(end, f),
-        }
+    /// [`IndexError`].
+    pub(crate) fn types(&self, end: u32) -> Result<Vec<(String, u64)>, IndexError> {
+        self.page(TermKind::Type, &TermPage::ALL, end)
     }
 
-    /// The first `limit` tags in byte order that begin with `prefix`, are
-    /// greater than `after` and have events below `end`, with how many.
+    /// A page of the terms that have events below `end`, with how many, in byte order.
     ///
     /// # Errors
     /// [`IndexError`].
-    pub(crate) fn tags(
+    pub(crate) fn page(
         &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
+        kind: TermKind,
+        page: &TermPage<'_>,
         end: u32,
     ) -> Result<Vec<(String, u64)>, IndexError> {
         match self {
-            SegmentIndex::Active(index) => Ok(index.tags(prefix, after, limit, end)),
-            SegmentIndex::Sealed(index) => index.tags(prefix, after, limit, end),
+            SegmentIndex::Active(index) => Ok(index.terms(kind, page, end)),
+            SegmentIndex::Sealed(index) => index.terms_of(kind, page, end),
         }
     }
 

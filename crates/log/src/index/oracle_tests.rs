@@ -170,9 +170,7 @@ pub(super) fn check_counts(index: &SegmentIndex, models: &[Model], dice: &mut Di
             *tags.entry(tag.clone()).or_insert(0u64) += 1;
         }
     }
-    let mut seen = Vec::new();
-    index.types(end, &mut |name, count| seen.push((name.to_owned(), count))).unwrap();
-    assert_eq!(seen, types.into_iter().collect::<Vec<_>>());
+    assert_eq!(index.types(end).unwrap(), types.into_iter().collect::<Vec<_>>());
 
     let prefix = ["", "t:", "t:1", "unique:", "u", "x"][dice.below(6) as usize];
     let after =
@@ -185,7 +183,13 @@ pub(super) fn check_counts(index: &SegmentIndex, models: &[Model], dice: &mut Di
         })
         .take(limit)
         .collect();
-    assert_eq!(index.tags(prefix, after, limit, end).unwrap(), wanted);
+    let until = [None, Some("t:2"), Some("u")][dice.below(3) as usize];
+    let wanted: Vec<_> = wanted
+        .into_iter()
+        .filter(|(tag, _)| until.is_none_or(|until| tag.as_str() <= until))
+        .collect();
+    let page = TermPage { prefix, after, until, limit };
+    assert_eq!(index.page(TermKind::Tag, &page, end).unwrap(), wanted);
 }
 
 pub(super) fn check_names(index: &SegmentIndex, models: &[Model], dice: &mut Dice) {
@@ -234,6 +238,16 @@ pub(super) fn check(
     assert_eq!(drain(index, &query, range.clone(), false, max), wanted, "{query:?} {range:?}");
     wanted.reverse();
     assert_eq!(drain(index, &query, range.clone(), true, max), wanted, "{query:?} {range:?}");
+    let mut count = {
+        let compiled = || CompiledQuery::shared(&query);
+        SegmentCount::begin(index, &query, compiled, range.clone()).unwrap()
+    };
+    let counted = loop {
+        if let Some(counted) = count.step(&mut Work::unbounded()).unwrap() {
+            break counted;
+        }
+    };
+    assert_eq!(counted, wanted.len() as u64, "{query:?} {range:?}");
     let mut offsets = Vec::new();
     index.offsets(&wanted, &mut offsets).unwrap();
     assert!(wanted.iter().zip(&offsets).all(|(&rel, &at)| at == offset_of(rel as usize)));
@@ -302,7 +316,10 @@ fn readers_below_the_watermark_see_a_prefix_while_the_writer_writes() {
                     let at = visible.iter().rposition(|model| model.event.id == Some(id));
                     assert_eq!(index.find_id(&id.0, 0..end).unwrap(), at.map(|at| at as u32));
                     if rounds % 16 == 0 {
-                        let counted = index.tags("t:", None, 100, end).unwrap();
+                        let counted = {
+                            let page = TermPage { prefix: "t:", limit: 100, ..TermPage::ALL };
+                            index.page(TermKind::Tag, &page, end).unwrap()
+                        };
                         let carried = visible.iter().flat_map(|model| &model.event.tags);
                         let carried = carried.filter(|tag| tag.starts_with("t:")).count();
                         assert_eq!(counted.iter().map(|(_, n)| *n).sum::<u64>(), carried as u64);

@@ -45,7 +45,6 @@
 //! both stay in memory. Everything else is one `pread` of at most a few KiB
 //! per block, but for the skip table of a long list (12 bytes per 128 elements).
 
-use super::IndexError;
 use super::column;
 use super::dictionary::Dictionary;
 use super::file::{Header, Part, ReadAt, read};
@@ -53,6 +52,7 @@ use super::filter::Filter;
 use super::hash::Domain;
 use super::matching::{ColumnBlock, Narrowed, Source};
 use super::sealed_list::SealedList;
+use super::{IndexError, TermKind, TermPage};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -199,33 +199,23 @@ impl SealedIndex {
         dictionary.find(&*self.file, term)
     }
 
-    /// All types with their counts below `end`, in byte order.
-    pub(crate) fn types(&self, end: u32, f: &mut dyn FnMut(&str, u64)) -> Result<(), IndexError> {
-        self.types.walk(&*self.file, b"", |_, term, mut list| {
-            let count = list.rank(&*self.file, end, self.len())?;
-            if count > 0 {
-                f(self.text(term, Part::Types)?, u64::from(count));
-            }
-            Ok(true)
-        })
-    }
-
-    /// The first `limit` tags with a prefix and greater than `after`, with their counts below `end`.
-    pub(crate) fn tags(
+    /// The first `limit` terms with a prefix and greater than `after`, with their counts below `end`.
+    pub(crate) fn terms_of(
         &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
+        kind: TermKind,
+        page: &TermPage<'_>,
         end: u32,
     ) -> Result<Vec<(String, u64)>, IndexError> {
+        let &TermPage { prefix, after, until, limit } = page;
         let mut found = Vec::new();
         if limit == 0 {
             return Ok(found);
         }
+        let (dictionary, _, part) = self.dictionary(kind);
         let from = after.map_or(prefix, |after| after.max(prefix));
-        self.tags.walk(&*self.file, from.as_bytes(), |_, term, mut list| {
-            let term = self.text(term, Part::Tags)?;
-            if !term.starts_with(prefix) {
+        dictionary.walk(&*self.file, from.as_bytes(), |_, term, mut list| {
+            let term = self.text(term, part)?;
+            if !term.starts_with(prefix) || until.is_some_and(|until| term > until) {
                 return Ok(false);
             }
             if after.is_some_and(|after| term <= after) {
@@ -238,6 +228,52 @@ impl SealedIndex {
             Ok(found.len() < limit)
         })?;
         Ok(found)
+    }
+
+    fn dictionary(&self, kind: TermKind) -> (&Dictionary, Domain, Part) {
+        match kind {
+            TermKind::Type => (&self.types, Domain::Type, Part::Types),
+            TermKind::Tag => (&self.tags, Domain::Tag, Part::Tags),
+        }
+    }
+
+    /// Events in range that carry a term.
+    pub(super) fn count_term(
+        &self,
+        kind: TermKind,
+        term: &str,
+        range: &Range<u32>,
+    ) -> Result<u32, IndexError> {
+        let (dictionary, domain, _) = self.dictionary(kind);
+        let found = self.look_up(dictionary, domain, term.as_bytes())?;
+        found.map_or(Ok(0), |(_, mut list)| self.count_list(&mut list, range))
+    }
+
+    /// Events in range that have a type and a tag; `None` if that is not known without a walk.
+    pub(super) fn count_pair(
+        &self,
+        event_type: &str,
+        tag: &str,
+        range: &Range<u32>,
+    ) -> Result<Option<u32>, IndexError> {
+        let (event_type, tag) = (event_type.as_bytes(), tag.as_bytes());
+        let (types, tags) = (&self.types, &self.tags);
+        let Some((event_type, of_type)) = self.look_up(types, Domain::Type, event_type)? else {
+            return Ok(Some(0));
+        };
+        let Some((tag, of_tag)) = self.look_up(tags, Domain::Tag, tag)? else {
+            return Ok(Some(0));
+        };
+        if of_type.count() <= PAIR_FLOOR || of_tag.count() <= PAIR_FLOOR {
+            return Ok(None);
+        }
+        let pair = self.pairs.find(&*self.file, &pair_key(event_type, tag))?;
+        pair.map_or(Ok(Some(0)), |(_, mut list)| self.count_list(&mut list, range).map(Some))
+    }
+
+    fn count_list(&self, list: &mut SealedList, range: &Range<u32>) -> Result<u32, IndexError> {
+        let below = list.rank(&*self.file, range.end, self.len())?;
+        Ok(below - list.rank(&*self.file, range.start, self.len())?)
     }
 
     fn text<'t>(&self, term: &'t [u8], part: Part) -> Result<&'t str, IndexError> {

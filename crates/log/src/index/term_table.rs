@@ -35,6 +35,21 @@ fn words(text: &[u8]) -> impl Iterator<Item = u64> + '_ {
     std::iter::once(first).chain(whole.iter().map(|word| u64::from_le_bytes(*word))).chain(tail)
 }
 
+/// The beginning of a text as it stands in the first word of a text that begins so.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Beginning {
+    word: u64,
+    mask: u64,
+}
+
+impl Beginning {
+    pub(super) fn new(prefix: &str) -> Beginning {
+        let bytes = &prefix.as_bytes()[..prefix.len().min(7)];
+        let mask = u64::MAX.checked_shr(64 - 8 * bytes.len() as u32).unwrap_or(0) << 8;
+        Beginning { word: load(bytes) << 8, mask }
+    }
+}
+
 /// How many words a text of so many bytes takes.
 fn word_count(len: usize) -> usize {
     (len + 1).div_ceil(8)
@@ -100,6 +115,13 @@ impl TermTable {
         // Release: pairs with `count`, for those who walk over all texts.
         self.count.store(id + 1, Release);
         id
+    }
+
+    /// Whether a text may have a beginning: seven bytes are compared, where they stand.
+    #[inline]
+    pub(super) fn may_begin(&self, id: u32, beginning: Beginning) -> bool {
+        let first = self.words.get(self.lists.label(id) as u32);
+        (first ^ beginning.word) & beginning.mask == 0
     }
 
     /// The text with a number below the count, in `buffer`.

@@ -10,9 +10,10 @@ use crate::view::{Progress, State};
 use std::sync::Arc;
 use wellspring_log::{Snapshot, TermCount};
 
-/// Tags in an answer if the client does not say, and at most.
+/// Tags and types in an answer if the client does not say, and at most.
 const DEFAULT_TAGS: u64 = 100;
-const MAX_TAGS: u64 = 10_000;
+const DEFAULT_TYPES: u64 = 1_000;
+const MAX_TERMS: u64 = 10_000;
 
 /// `GET /health`, `GET /health/live`.
 pub(crate) async fn health(_shell: Arc<Shell>, _request: Request) -> Answer {
@@ -88,36 +89,43 @@ pub(crate) async fn head(_shell: Arc<Shell>, request: Request) -> Answer {
 /// `GET /v1/types`.
 pub(crate) async fn types(_shell: Arc<Shell>, request: Request) -> Answer {
     let reads = request.payer.reads()?;
-    let (_, snapshot) = fresh(&request, &[]).await?;
+    let (params, snapshot) = fresh(&request, &["after", "limit"]).await?;
+    let limit = page_limit(params.number("limit")?, DEFAULT_TYPES, MAX_TERMS)? as usize;
+    let after = params.one("after")?.map(str::to_owned);
     let head = snapshot.head();
-    let types = elsewhere(move || reads.timed(|| snapshot.types())).await??;
-    let mut out = b"{\"types\":".to_vec();
-    push_counts(&mut out, "type", &types);
-    out.push(b'}');
-    Ok(Response::json(200, out).at(head))
+    // One more is asked for, so that `next` is null exactly at the end.
+    let types = move || snapshot.types_page(after.as_deref(), limit + 1);
+    let types = elsewhere(move || reads.timed(types)).await??;
+    Ok(Response::json(200, page_of(("types", "type"), &types, limit)).at(head))
 }
 
 /// `GET /v1/tags`.
 pub(crate) async fn tags(_shell: Arc<Shell>, request: Request) -> Answer {
     let reads = request.payer.reads()?;
     let (params, snapshot) = fresh(&request, &["prefix", "after", "limit"]).await?;
-    let limit = page_limit(params.number("limit")?, DEFAULT_TAGS, MAX_TAGS)? as usize;
+    let limit = page_limit(params.number("limit")?, DEFAULT_TAGS, MAX_TERMS)? as usize;
     let prefix = params.one("prefix")?.unwrap_or_default().to_owned();
     let after = params.one("after")?.map(str::to_owned);
     let head = snapshot.head();
-    // One more is asked for, so that `next` is null exactly at the end.
     let tags = move || snapshot.tags(&prefix, after.as_deref(), limit + 1);
     let tags = elsewhere(move || reads.timed(tags)).await??;
-    let shown = &tags[..tags.len().min(limit)];
-    let mut out = b"{\"tags\":".to_vec();
-    push_counts(&mut out, "tag", shown);
+    Ok(Response::json(200, page_of(("tags", "tag"), &tags, limit)).at(head))
+}
+
+/// The first `limit` terms, and the `after` of the next page if there are more.
+fn page_of((all, one): (&str, &str), terms: &[TermCount], limit: usize) -> Vec<u8> {
+    let shown = &terms[..terms.len().min(limit)];
+    let mut out = b"{".to_vec();
+    push_string(&mut out, all);
+    out.push(b':');
+    push_counts(&mut out, one, shown);
     out.extend_from_slice(b",\"next\":");
-    match shown.last().filter(|_| tags.len() > limit) {
+    match shown.last().filter(|_| terms.len() > limit) {
         Some(last) => push_string(&mut out, &last.term),
         None => out.extend_from_slice(b"null"),
     }
     out.push(b'}');
-    Ok(Response::json(200, out).at(head))
+    out
 }
 
 fn push_counts(out: &mut Vec<u8>, name: &str, terms: &[TermCount]) {

@@ -10,9 +10,9 @@ use wellspring_types::{Position, Query};
 
 /// What a fold may cost on a serving thread: events and time.
 const SHORT_EVENTS: u64 = 512;
-const SHORT_US: u64 = 1_000;
+pub(super) const SHORT_US: u64 = 1_000;
 /// Time of one slice elsewhere.
-const SLICE_US: u64 = 20_000;
+pub(super) const SLICE_US: u64 = 20_000;
 
 /// Something events are folded into.
 pub(crate) trait Folding: Send + 'static {
@@ -60,13 +60,18 @@ pub(crate) async fn fold<F: Folding>(
             return Ok((state.1, head));
         }
         if shell.clock.monotonic_us() - started_us > limit_ms * 1000 {
-            return Err(problem::TOO_COSTLY
-                .because(format!(
-                    "the read took longer than {limit_ms} ms; narrow the query or begin after a later position"
-                ))
-                .limit(limit_ms));
+            return Err(too_costly(limit_ms));
         }
     }
+}
+
+/// The problem of a read that took longer than it may.
+pub(super) fn too_costly(limit_ms: u64) -> Box<Problem> {
+    problem::TOO_COSTLY
+        .because(format!(
+            "the read took longer than {limit_ms} ms; narrow the query or begin after a later position"
+        ))
+        .limit(limit_ms)
 }
 
 fn slice<F: Folding>(

@@ -9,8 +9,8 @@ use crate::node::{NAME_RULE, NodeError, is_name};
 use std::sync::Arc;
 use wellspring_log::{Log, ReadError};
 
-/// Tags are counted up to this many: a list of logs must not read them all.
-const MOST_TAGS: usize = 10_000;
+/// Types and tags are counted up to this many: a list of logs must not read them all.
+const MOST_TERMS: usize = 10_000;
 
 impl From<NodeError> for Box<Problem> {
     fn from(error: NodeError) -> Box<Problem> {
@@ -104,23 +104,27 @@ async fn describe(name: String, log: Log, status: u16) -> Answer {
 
 fn push_log(out: &mut Vec<u8>, name: &str, log: &Log) -> Result<(), ReadError> {
     let (stats, snapshot) = (log.stats(), log.snapshot());
-    let types = snapshot.types()?.len();
-    let tags = snapshot.tags("", None, MOST_TAGS + 1)?.len();
+    let types = snapshot.types_page(None, MOST_TERMS + 1)?.len();
+    let tags = snapshot.tags("", None, MOST_TERMS + 1)?.len();
     out.extend_from_slice(b"{\"name\":");
     push_string(out, name);
     let figures: [(&[u8], u64); 5] = [
         (b",\"head\":", snapshot.head()),
         (b",\"disk_bytes\":", stats.disk_bytes),
         (b",\"segments\":", stats.segments),
-        (b",\"types\":", types as u64),
-        (b",\"tags\":", tags.min(MOST_TAGS) as u64),
+        (b",\"types\":", types.min(MOST_TERMS) as u64),
+        (b",\"tags\":", tags.min(MOST_TERMS) as u64),
     ];
     for (field, number) in figures {
         out.extend_from_slice(field);
         push_u64(out, number);
     }
-    out.extend_from_slice(b",\"more_tags\":");
-    out.extend_from_slice(if tags > MOST_TAGS { b"true" } else { b"false" });
+    for (field, more) in
+        [(&b",\"more_types\":"[..], types > MOST_TERMS), (b",\"more_tags\":", tags > MOST_TERMS)]
+    {
+        out.extend_from_slice(field);
+        out.extend_from_slice(if more { b"true" } else { b"false" });
+    }
     out.push(b'}');
     Ok(())
 }

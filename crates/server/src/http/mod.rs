@@ -11,6 +11,7 @@ pub(crate) mod body_memory;
 mod bulk;
 pub(crate) mod connection;
 pub(crate) mod cors;
+mod count_only;
 mod counted;
 mod dialect_data;
 mod dialects;

@@ -135,7 +135,9 @@ fn parameters(route: &Route, path: &str) -> Vec<Value> {
             "tag" if route.scope == Scope::Links => json!({"type": "string"}),
             "type" | "tag" => json!({"type": "array", "items": {"type": "string"}}),
             "revoked" => json!({"enum": ["hide", "show"]}),
-            "after" if ["/v1/tags", "/v1/accounts", "/v1/keys"].contains(&route.path) => {
+            "after"
+                if ["/v1/types", "/v1/tags", "/v1/accounts", "/v1/keys"].contains(&route.path) =>
+            {
                 json!({"type": "string"})
             }
             "after" | "limit" | "wait_ms" | "token" => json!({"type": "integer", "minimum": 0}),

@@ -1,5 +1,6 @@
 //! `POST /v1/project`: one read for all projections of a request.
 
+use super::count_only::count;
 use super::fold::{Folding, fold};
 use super::params::{Params, expect_json, freshen, negotiate};
 use super::problem::{self, Problem};
@@ -18,6 +19,9 @@ pub(crate) async fn project(shell: Arc<Shell>, mut request: Request) -> Answer {
     let projections = Projections::parse(&body).map_err(of_error)?;
     let log = request.log()?;
     freshen(&request, &params, log).await?;
+    if let Some((answer, head)) = count(&shell, &request, &projections).await? {
+        return Ok(Response::json(200, answer).at(head));
+    }
     let (query, after) = (projections.union_query(), projections.after());
     let (folded, head) = fold(&shell, &request, &query, after, Running(projections)).await?;
     let answer = folded.0.finish(head).map_err(of_error)?;
@@ -50,7 +54,7 @@ impl Folding for Running {
     }
 }
 
-fn of_error(error: ProjectError) -> Box<Problem> {
+pub(super) fn of_error(error: ProjectError) -> Box<Problem> {
     let detail = error.to_string();
     let problem = match error.kind {
         ProjectErrorKind::MalformedJson { line, column } => problem::MALFORMED_JSON

@@ -107,8 +107,8 @@ table! {
     GET "/v1/events/by-id/{uuid}" Log Reader read::get_event_by_id: "One event by its id."
         ? ["consistency", "wait_ms"] "" => "Event";
     GET "/v1/head" Log Reader admin::head: "The last position." ? ["consistency", "wait_ms"] "" => "Head";
-    GET "/v1/types" Log Reader admin::types: "All types with their counts."
-        ? ["consistency", "wait_ms"] "" => "Types";
+    GET "/v1/types" Log Reader admin::types: "Types with their counts, in byte order."
+        ? ["after", "limit", "consistency", "wait_ms"] "" => "Types";
     GET "/v1/tags" Log Reader admin::tags: "Tags with their counts, in byte order."
         ? ["prefix", "after", "limit", "consistency", "wait_ms"] "" => "Tags";
     POST "/v1/project" Log Reader project::project:

@@ -13,6 +13,7 @@ mod canary;
 mod client;
 mod closed;
 mod cors;
+mod counts;
 mod crash;
 mod dialects;
 mod done;

@@ -25,6 +25,7 @@
 //! they begin. It belongs to the outermost reducer only.
 
 mod bounds;
+mod counted;
 mod cursor;
 mod error;
 mod json;
@@ -35,6 +36,7 @@ mod request;
 mod sort_key;
 
 pub use bounds::{MAX_DISTINCT, MAX_GROUPS, MAX_STATE_BYTES};
+pub use counted::{CountRequest, Counted, Grouping, NeedsFold};
 pub use error::{ProjectError, ProjectErrorKind};
 pub use request::{MAX_GROUP_DEPTH, MAX_NAME_BYTES, MAX_PROJECTIONS};
 

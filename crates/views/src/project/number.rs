@@ -198,6 +198,11 @@ impl Sum {
         true
     }
 
+    /// Whether no addition has been rounded so far.
+    pub(super) fn is_exact(&self) -> bool {
+        matches!(self, Sum::Exact { .. })
+    }
+
     fn rounded(self) -> f64 {
         match self {
             Sum::Exact { coefficient, scale } => {

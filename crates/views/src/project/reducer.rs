@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// What a group costs beside its key: a map entry with its share of the tree, and a small state.
-const GROUP_OVERHEAD: usize = 160;
+pub(super) const GROUP_OVERHEAD: usize = 160;
 /// What a distinct value costs beside its key and its text.
 const DISTINCT_OVERHEAD: usize = 96;
 

@@ -2,6 +2,7 @@
 
 mod answers;
 mod bounds;
+mod counted;
 mod oracle;
 mod requests;
 
