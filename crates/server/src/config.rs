@@ -143,6 +143,10 @@ settings! {
     segment_bytes: u32 = "WELLSPRING_SEGMENT_BYTES", 256 << 20;
     /// Most bytes of a log that may wait to become durable.
     staged_bytes: usize = "WELLSPRING_STAGED_BYTES", 64 << 20;
+    /// Memory of the index of the segment being written, for each log, in bytes; the next segment begins when it is full. Bounds the time of a start after a crash.
+    active_index_bytes: usize = "WELLSPRING_ACTIVE_INDEX_BYTES", 32 << 20;
+    /// Memory of filters and directories of the indexes of all other segments and logs together, in bytes.
+    sealed_index_bytes: usize = "WELLSPRING_SEALED_INDEX_BYTES", 32 << 20;
     /// Type of events taken in by POST /e that name none.
     ingest_type: String = "WELLSPRING_INGEST_TYPE", "Ingested".to_owned();
     /// When no more may wait in memory: block (clients are read more slowly) or shed (429).

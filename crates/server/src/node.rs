@@ -136,9 +136,10 @@ impl Node {
             sync: config.sync().unwrap_or(wellspring_log::Sync::Always),
             segment_bytes: config.segment_bytes,
             staged_bytes: config.staged_bytes,
+            active_index_bytes: config.active_index_bytes,
             clock,
-            ..Options::default()
         };
+        wellspring_log::set_sealed_index_budget_bytes(config.sealed_index_bytes);
         let dir = config.data.join("logs");
         fs::create_dir_all(&dir).map_err(io(&dir, "making the folder"))?;
         let node = Node {

@@ -9,15 +9,17 @@
 //! | 1+k | length of the rest; the rest |
 //! | … | its list: see [`super::sealed_list`] |
 //!
-//! The directory, one section, is read as a whole when first needed and kept:
+//! The directory, one section, is read as a whole when needed and kept under the budget of
+//! [`super::loaded`]:
 //! per block 16 bytes (where its first term begins in the directory u32, CRC32C
 //! of the block u32, where the block begins in its section u64), then those first terms.
 
 use super::IndexError;
 use super::file::{ReadAt, Section, read};
+use super::loaded::Slot;
 use super::sealed_list::SealedList;
 use crate::record::{read_u32, read_u64};
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 const ENTRY_BYTES: usize = 16;
 /// A dictionary of at most this size is kept once read: types are few, and asked for in every query.
@@ -100,8 +102,8 @@ pub(super) struct Dictionary {
     directory: Section,
     postings: Section,
     events: u32,
-    loaded: OnceLock<Vec<u8>>,
-    resident: OnceLock<Vec<u8>>,
+    loaded: Slot<Vec<u8>>,
+    resident: Slot<Vec<u8>>,
 }
 
 impl Dictionary {
@@ -113,7 +115,7 @@ impl Dictionary {
         postings: Section,
         events: u32,
     ) -> Dictionary {
-        let (loaded, resident) = (OnceLock::new(), OnceLock::new());
+        let (loaded, resident) = (Slot::new(), Slot::new());
         let per_block = per_block as u32;
         Dictionary { what, per_block, blocks, directory, postings, events, loaded, resident }
     }
@@ -128,14 +130,14 @@ impl Dictionary {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.loaded.get().map_or(0, Vec::len) + self.resident.get().map_or(0, Vec::len)
+        self.loaded.measure(Vec::len) + self.resident.measure(Vec::len)
     }
 
     fn block_count(&self) -> usize {
         self.terms().div_ceil(self.per_block) as usize
     }
 
-    fn directory(&self, file: &dyn ReadAt) -> Result<&[u8], IndexError> {
+    fn directory(&self, file: &dyn ReadAt) -> Result<Arc<Vec<u8>>, IndexError> {
         if let Some(directory) = self.loaded.get() {
             return Ok(directory);
         }
@@ -146,7 +148,7 @@ impl Dictionary {
         if crc32c::crc32c(&bytes) != self.directory.crc || len < self.block_count() * ENTRY_BYTES {
             return Err(self.damaged(at));
         }
-        Ok(self.loaded.get_or_init(|| bytes))
+        Ok(self.loaded.put(bytes, len))
     }
 
     /// The first term of a block.
@@ -198,12 +200,13 @@ impl Dictionary {
         Ok(bytes)
     }
 
-    fn resident(&self, file: &dyn ReadAt) -> Result<&[u8], IndexError> {
+    fn resident(&self, file: &dyn ReadAt) -> Result<Arc<Vec<u8>>, IndexError> {
         if let Some(bytes) = self.resident.get() {
             return Ok(bytes);
         }
-        let bytes = read(file, self.blocks.offset, self.blocks.len as usize, self.what)?;
-        Ok(self.resident.get_or_init(|| bytes))
+        let len = self.blocks.len as usize;
+        let bytes = read(file, self.blocks.offset, len, self.what)?;
+        Ok(self.resident.put(bytes, len))
     }
 
     /// The term's number in byte order, and its list.
@@ -233,6 +236,7 @@ impl Dictionary {
             return Ok(());
         }
         let directory = self.directory(file)?;
+        let directory = directory.as_slice();
         let mut term = Vec::new();
         for block in self.block_for(directory, from)?..self.block_count() {
             let bytes = self.block(file, directory, block)?;

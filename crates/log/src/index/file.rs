@@ -59,7 +59,8 @@ pub(super) fn read_into(
 }
 
 pub(super) const MAGIC: [u8; 8] = *b"WSINDEX\n";
-pub(super) const VERSION: u32 = 1;
+/// The version that is written. Version 1 is read; its filter is another ([`super::filter`]).
+pub(super) const VERSION: u32 = 2;
 pub(super) const SECTIONS: usize = 14;
 const SECTIONS_AT: usize = 40;
 const SECTION_BYTES: usize = 24;
@@ -100,6 +101,8 @@ pub(super) struct Section {
 /// The header of a sealed index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
+    /// 1 or 2.
+    pub(super) version: u32,
     pub(super) events: u32,
     pub(super) base: u64,
     pub(super) segment_len: u64,
@@ -114,7 +117,7 @@ impl Header {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_BYTES);
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&self.version.to_le_bytes());
         out.extend_from_slice(&self.events.to_le_bytes());
         out.extend_from_slice(&self.base.to_le_bytes());
         out.extend_from_slice(&self.segment_len.to_le_bytes());
@@ -138,7 +141,7 @@ impl Header {
             return Err(damaged("magic number", 0));
         }
         let version = read_u32(&bytes, 8);
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(IndexError::Version(version));
         }
         if crc32c::crc32c(&bytes[..HEADER_BYTES - 4]) != read_u32(&bytes, HEADER_BYTES - 4) {
@@ -161,6 +164,7 @@ impl Header {
             return Err(damaged("length of the file", 0));
         }
         Ok(Header {
+            version,
             events: read_u32(&bytes, 12),
             base: read_u64(&bytes, 16),
             segment_len: read_u64(&bytes, 24),

@@ -1,68 +1,147 @@
 //! The filter of a sealed segment: whether a term may occur in it at all.
 //!
 //! A blocked Bloom filter: one 64-byte block per key, so one cache line per
-//! question, [`PROBES`] bits in it. At [`BITS_PER_KEY`] about one absent key
-//! in 150 is let through; no present key is ever kept out.
+//! question, [`PROBES`] bits in it. About one absent key in 150 is let through;
+//! no present key is ever kept out. Each block carries its own checksum, so that
+//! one question can be answered by reading one block.
+//!
+//! Format version 2 of the index:
 //!
 //! | at | size | field |
 //! |---|---|---|
 //! | 0 | 8 | seed of the hash |
-//! | 8 | 64·n | blocks of eight 64-bit words |
+//! | 8 | 4 | CRC32C of the seed |
+//! | 12 | 4 | zero |
+//! | 16 | 64·n | blocks: fifteen 32-bit words, then their CRC32C |
 //!
 //! A key is hashed to 64 bits `h`. Its block is `((h >> 32) * n) >> 32`. Its bits
-//! are the lowest seven 9-bit groups of `h * 0x9e3779b97f4a7c15 ^ h >> 29`:
-//! the upper three bits of a group choose the word, the lower six the bit.
+//! are the lowest seven 9-bit groups of `h * 0x9e3779b97f4a7c15 ^ h >> 29`: a group `g` is bit
+//! `g * 480 >> 9` of the block, counted from the lowest bit of the first word.
+//!
+//! Version 1 has blocks of eight 64-bit words without a checksum from byte 8 on; the upper three
+//! bits of a group choose the word, the lower six the bit. It is read as a whole.
 
 use super::hash::Keyed;
+use crate::record::{read_u32, read_u64};
 
-const BITS_PER_KEY: usize = 12;
+const BITS_PER_KEY: usize = 13;
 const PROBES: u32 = 7;
-const SEED_BYTES: usize = 8;
-const BLOCK_WORDS: usize = 8;
+/// Bytes of a block, in both versions.
+pub(super) const BLOCK_BYTES: usize = 64;
+const WORDS: usize = 15;
+const BITS: u64 = WORDS as u64 * 32;
+/// Bytes before the first block, by version.
+pub(super) const HEAD_BYTES: usize = 16;
+const HEAD_BYTES_V1: usize = 8;
 
-/// A loaded filter.
+/// How the blocks of a filter are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FilterLayout {
+    /// Blocks without checksums.
+    V1,
+    /// Blocks with checksums.
+    V2,
+}
+
+/// A filter in memory.
 #[derive(Debug)]
 pub(super) struct Filter {
     keyed: Keyed,
-    words: Vec<u64>,
+    layout: FilterLayout,
+    /// The blocks as they stand in the file.
+    blocks: Vec<u8>,
 }
 
-fn block_of(hash: u64, blocks: usize) -> usize {
+/// The block of a hash among so many.
+pub(super) fn block_of(hash: u64, blocks: usize) -> usize {
     (((hash >> 32) * blocks as u64) >> 32) as usize
 }
 
-fn bits_of(hash: u64) -> impl Iterator<Item = (usize, u64)> {
+fn groups_of(hash: u64) -> impl Iterator<Item = u64> {
     let bits = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ hash >> 29;
-    (0..PROBES).map(move |i| {
-        let group = bits >> (9 * i) & 0x1ff;
-        ((group >> 6) as usize, 1 << (group & 63))
-    })
+    (0..PROBES).map(move |i| bits >> (9 * i) & 0x1ff)
+}
+
+impl FilterLayout {
+    /// Byte and bit in it of a group of bits of a hash. Words are little endian, so bits of the
+    /// block are in order whatever the size of its words.
+    fn place(self, group: u64) -> (usize, u8) {
+        let bit = match self {
+            FilterLayout::V1 => group,
+            FilterLayout::V2 => (group * BITS) >> 9,
+        };
+        ((bit >> 3) as usize, 1 << (bit & 7))
+    }
+
+    /// Whether the block of a hash lets it pass.
+    pub(super) fn passes(self, block: &[u8], hash: u64) -> bool {
+        groups_of(hash).all(|group| {
+            let (byte, bit) = self.place(group);
+            block[byte] & bit != 0
+        })
+    }
+}
+
+/// Whether the checksum of a block of version 2 is right.
+pub(super) fn is_whole(block: &[u8; BLOCK_BYTES]) -> bool {
+    crc32c::crc32c(&block[..WORDS * 4]) == read_u32(block, WORDS * 4)
+}
+
+/// The hash of a filter of version 2, from its first bytes; `None` if they are damaged.
+pub(super) fn keyed_of(head: &[u8; HEAD_BYTES]) -> Option<Keyed> {
+    (crc32c::crc32c(&head[..8]) == read_u32(head, 8)).then(|| Keyed::new(read_u64(head, 0)))
 }
 
 /// The section for keys of these hashes, which must come from `Keyed::new(seed)`.
 pub(super) fn build(seed: u64, hashes: &[u64]) -> Vec<u8> {
-    let blocks = (hashes.len() * BITS_PER_KEY).div_ceil(64 * BLOCK_WORDS).max(1);
-    let mut words = vec![0u64; blocks * BLOCK_WORDS];
+    let blocks = (hashes.len() * BITS_PER_KEY).div_ceil(8 * BLOCK_BYTES).max(1);
+    let mut out = vec![0; HEAD_BYTES + blocks * BLOCK_BYTES];
+    let (head, bits) = out.split_at_mut(HEAD_BYTES);
+    head[..8].copy_from_slice(&seed.to_le_bytes());
+    head[8..12].copy_from_slice(&crc32c::crc32c(&seed.to_le_bytes()).to_le_bytes());
     for &hash in hashes {
-        let block = block_of(hash, blocks) * BLOCK_WORDS;
-        bits_of(hash).for_each(|(word, bit)| words[block + word] |= bit);
+        let block = &mut bits[block_of(hash, blocks) * BLOCK_BYTES..][..BLOCK_BYTES];
+        for group in groups_of(hash) {
+            let (byte, bit) = FilterLayout::V2.place(group);
+            block[byte] |= bit;
+        }
     }
-    let mut out = Vec::with_capacity(SEED_BYTES + words.len() * 8);
-    out.extend_from_slice(&seed.to_le_bytes());
-    words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+    for block in bits.as_chunks_mut::<BLOCK_BYTES>().0 {
+        let crc = crc32c::crc32c(&block[..WORDS * 4]);
+        block[WORDS * 4..].copy_from_slice(&crc.to_le_bytes());
+    }
+    out
+}
+
+/// The section as version 1 had it: for the tests that such files stay readable.
+#[cfg(test)]
+pub(super) fn build_version_1(seed: u64, hashes: &[u64]) -> Vec<u8> {
+    let blocks = (hashes.len() * 12).div_ceil(8 * BLOCK_BYTES).max(1);
+    let mut out = vec![0; HEAD_BYTES_V1 + blocks * BLOCK_BYTES];
+    out[..8].copy_from_slice(&seed.to_le_bytes());
+    for &hash in hashes {
+        for group in groups_of(hash) {
+            let (byte, bit) = FilterLayout::V1.place(group);
+            out[HEAD_BYTES_V1 + block_of(hash, blocks) * BLOCK_BYTES + byte] |= bit;
+        }
+    }
     out
 }
 
 impl Filter {
-    /// Reads a section; `None` if it cannot be one.
-    pub(super) fn parse(section: &[u8]) -> Option<Filter> {
-        let (seed, blocks) = section.split_first_chunk::<SEED_BYTES>()?;
-        if blocks.is_empty() || blocks.len() % (8 * BLOCK_WORDS) != 0 {
+    /// Takes a section whose checksum has been found right; `None` if it cannot be one.
+    pub(super) fn parse(mut section: Vec<u8>, layout: FilterLayout) -> Option<Filter> {
+        let head = match layout {
+            FilterLayout::V1 => HEAD_BYTES_V1,
+            FilterLayout::V2 => HEAD_BYTES,
+        };
+        let blocks = section.len().checked_sub(head)?;
+        if blocks == 0 || !blocks.is_multiple_of(BLOCK_BYTES) {
             return None;
         }
-        let (words, _) = blocks.as_chunks::<8>();
-        let words = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        Some(Filter { keyed: Keyed::new(u64::from_le_bytes(*seed)), words })
+        let keyed = Keyed::new(read_u64(&section, 0));
+        section.drain(..head);
+        Some(Filter { keyed, layout, blocks: section })
     }
 
     /// The hash its keys are to be hashed with.
@@ -72,12 +151,12 @@ impl Filter {
 
     /// Whether a key with this hash may be present; `false` is certain.
     pub(super) fn may_hold(&self, hash: u64) -> bool {
-        let block = block_of(hash, self.words.len() / BLOCK_WORDS) * BLOCK_WORDS;
-        bits_of(hash).all(|(word, bit)| self.words[block + word] & bit != 0)
+        let block = block_of(hash, self.blocks.len() / BLOCK_BYTES) * BLOCK_BYTES;
+        self.layout.passes(&self.blocks[block..block + BLOCK_BYTES], hash)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.words.len() * 8
+        self.blocks.len()
     }
 }
 
@@ -92,7 +171,7 @@ mod tests {
             let keyed = Keyed::new(99);
             let hash = |i: u32| keyed.bytes(Domain::Tag, &i.to_le_bytes());
             let hashes: Vec<u64> = (0..keys).map(hash).collect();
-            let filter = Filter::parse(&build(99, &hashes)).unwrap();
+            let filter = Filter::parse(build(99, &hashes), FilterLayout::V2).unwrap();
             assert!(hashes.iter().all(|&hash| filter.may_hold(hash)));
             let passed = (100_000..200_000).filter(|&i| filter.may_hold(hash(i))).count();
             assert!(passed < 1_200, "{passed} of 100,000 with {keys} keys");
@@ -102,7 +181,8 @@ mod tests {
     #[test]
     fn sections_of_impossible_length_are_refused() {
         for len in [0, 7, 8, 71, 73] {
-            assert!(Filter::parse(&vec![0; len]).is_none());
+            assert!(Filter::parse(vec![0; len], FilterLayout::V1).is_none());
+            assert!(Filter::parse(vec![0; len + 8], FilterLayout::V2).is_none());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The index of a sealed segment: an immutable file, read as it is asked.
 //!
-//! # The file, format version 1
+//! # The file, format version 2
 //!
 //! Little endian, no padding. Everything is covered by a CRC32C that is checked
 //! when it is read, so damage is an error and never an answer. The file is
@@ -9,7 +9,7 @@
 //! | at | size | field |
 //! |---|---|---|
 //! | 0 | 8 | `WSINDEX\n` |
-//! | 8 | 4 | format version, 1 |
+//! | 8 | 4 | format version, 2; version 1 differs in the filter alone and is read |
 //! | 12 | 4 | number of events |
 //! | 16 | 8 | position of the first event |
 //! | 24 | 8 | length of the segment in bytes |
@@ -28,7 +28,7 @@
 //! | 8, 9 | event ids | dictionary of 16 bytes, 128 per block | |
 //! | 10, 11 | request keys | dictionary, 128 terms per block | |
 //! | 12 | postings | lists longer than 16 | per list and block |
-//! | 13 | filter | over all terms and all pairs that occur | whole |
+//! | 13 | filter | over all terms and all pairs that occur | whole, and per block |
 //!
 //! The number of a type or tag is its place in its dictionary, from 0. Events
 //! are numbered from 0 within the segment. A pair has a list if its type and
@@ -40,21 +40,22 @@
 //!
 //! # What is read when
 //!
-//! Opening reads the header. The filter is read at the first look-up, a
-//! dictionary's directory when the filter first lets one of its terms through;
-//! both stay in memory. Everything else is one `pread` of at most a few KiB
-//! per block, but for the skip table of a long list (12 bytes per 128 elements).
+//! Opening reads the header. A filter is read as a whole while the budget of [`super::loaded`] has
+//! room for it, or once it has been asked so often that this pays; else one block of 64 bytes per
+//! question. A dictionary's directory is read when the filter lets one of its terms through. Both
+//! stay in memory until the budget is needed for others. Everything else is one `pread` of at most a
+//! few KiB per block, but for the skip table of a long list (12 bytes per 128 elements).
 
 use super::column;
 use super::dictionary::Dictionary;
-use super::file::{Header, Part, ReadAt, read};
-use super::filter::Filter;
+use super::file::{Header, Part, ReadAt};
 use super::hash::Domain;
 use super::matching::{ColumnBlock, Narrowed, Source};
+use super::sealed_filter::SealedFilter;
 use super::sealed_list::SealedList;
 use super::{IndexError, TermKind, TermPage};
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Terms per block of the dictionaries of types, tags and pairs.
 pub(super) const TERMS_PER_BLOCK: usize = 32;
@@ -87,7 +88,7 @@ pub(crate) struct SealedIndex {
     pairs: Dictionary,
     ids: Dictionary,
     keys: Dictionary,
-    filter: OnceLock<Filter>,
+    filter: SealedFilter,
 }
 
 impl SealedIndex {
@@ -113,7 +114,7 @@ impl SealedIndex {
             pairs: dictionary("pairs", TERMS_PER_BLOCK, Part::Pairs, Part::PairDirectory),
             ids: dictionary("event ids", ID_TERMS_PER_BLOCK, Part::Ids, Part::IdDirectory),
             keys: dictionary("request keys", ID_TERMS_PER_BLOCK, Part::Keys, Part::KeyDirectory),
-            filter: OnceLock::new(),
+            filter: SealedFilter::new(header.version, header.section(Part::Filter)),
             file,
             header,
         })
@@ -170,21 +171,6 @@ impl SealedIndex {
         Ok(self.seek(&mut list, last, true)?.filter(|rel| range.contains(rel)))
     }
 
-    fn filter(&self) -> Result<&Filter, IndexError> {
-        if let Some(filter) = self.filter.get() {
-            return Ok(filter);
-        }
-        let section = self.header.section(Part::Filter);
-        let damaged = || IndexError::Damaged { what: "filter", offset: section.offset };
-        let len = usize::try_from(section.len).map_err(|_| damaged())?;
-        let bytes = read(&*self.file, section.offset, len, "filter")?;
-        if crc32c::crc32c(&bytes) != section.crc {
-            return Err(damaged());
-        }
-        let filter = Filter::parse(&bytes).ok_or_else(damaged)?;
-        Ok(self.filter.get_or_init(|| filter))
-    }
-
     /// A term's number and list, asking the filter first.
     fn look_up(
         &self,
@@ -192,8 +178,8 @@ impl SealedIndex {
         domain: Domain,
         term: &[u8],
     ) -> Result<Option<(u32, SealedList)>, IndexError> {
-        let filter = self.filter()?;
-        if !filter.may_hold(filter.keyed().bytes(domain, term)) {
+        let filter = self.filter.open(&*self.file)?;
+        if !filter.may_hold(filter.keyed().bytes(domain, term))? {
             return Ok(None);
         }
         dictionary.find(&*self.file, term)
@@ -290,7 +276,7 @@ impl SealedIndex {
     pub(crate) fn memory_bytes(&self) -> usize {
         let dictionaries = [&self.types, &self.tags, &self.pairs, &self.ids, &self.keys];
         size_of::<SealedIndex>()
-            + self.filter.get().map_or(0, Filter::memory_bytes)
+            + self.filter.memory_bytes()
             + dictionaries.iter().map(|dictionary| dictionary.memory_bytes()).sum::<usize>()
     }
 }
@@ -306,9 +292,9 @@ impl Source for SealedIndex {
     }
 
     fn mark(&self, domain: Domain, text: &str) -> Result<Option<u64>, IndexError> {
-        let filter = self.filter()?;
+        let filter = self.filter.open(&*self.file)?;
         let hash = filter.keyed().bytes(domain, text.as_bytes());
-        Ok(filter.may_hold(hash).then_some(hash))
+        Ok(filter.may_hold(hash)?.then_some(hash))
     }
 
     fn mark_of(&self, term: &SealedTerm) -> u64 {
@@ -316,8 +302,8 @@ impl Source for SealedIndex {
     }
 
     fn may_meet(&self, event_type: u64, tag: u64) -> Result<bool, IndexError> {
-        let filter = self.filter()?;
-        Ok(filter.may_hold(filter.keyed().pair(event_type, tag)))
+        let filter = self.filter.open(&*self.file)?;
+        filter.may_hold(filter.keyed().pair(event_type, tag))
     }
 
     fn load(

@@ -4,7 +4,7 @@
 use super::active::ActiveIndex;
 use super::column;
 use super::dictionary::DictionaryWriter;
-use super::file::{HEADER_BYTES, Header, Part, SECTIONS, Section};
+use super::file::{HEADER_BYTES, Header, Part, SECTIONS, Section, VERSION};
 use super::filter;
 use super::hash::{Domain, Keyed};
 use super::sealed::{ID_TERMS_PER_BLOCK, PAIR_FLOOR, TERMS_PER_BLOCK, pair_key};
@@ -12,10 +12,27 @@ use super::term_table::TermTable;
 
 /// The file for a segment that takes no more events, without reading it again.
 pub(crate) fn seal(active: &ActiveIndex, segment_len: u64, seed: u64) -> Vec<u8> {
+    seal_with(active, segment_len, seed, VERSION, filter::build)
+}
+
+/// The same in a version whose filter is built by `build`.
+pub(super) fn seal_with(
+    active: &ActiveIndex,
+    segment_len: u64,
+    seed: u64,
+    version: u32,
+    build: fn(u64, &[u64]) -> Vec<u8>,
+) -> Vec<u8> {
     let events = active.len();
     let mut image = Image {
         bytes: vec![0; HEADER_BYTES],
-        header: Header { events, base: active.base(), segment_len, sections: Default::default() },
+        header: Header {
+            version,
+            events,
+            base: active.base(),
+            segment_len,
+            sections: Default::default(),
+        },
     };
     let mut lists = ListWriter {
         active,
@@ -56,7 +73,7 @@ pub(crate) fn seal(active: &ActiveIndex, segment_len: u64, seed: u64) -> Vec<u8>
     let (key_terms, _) = lists.terms(active.key_table(), &keys, Domain::Key);
     image.add_dictionary(Part::Keys, Part::KeyDirectory, key_terms);
     image.add(Part::Postings, |out| out.append(&mut lists.postings));
-    let filter = filter::build(seed, &lists.hashes);
+    let filter = build(seed, &lists.hashes);
     image.add_whole(Part::Filter, &filter);
     image.finish()
 }

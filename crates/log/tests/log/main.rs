@@ -18,6 +18,7 @@ mod ingest_histories;
 mod ingest_marks;
 mod ingest_order;
 mod ingest_window;
+mod opening;
 mod oracle;
 mod race;
 mod reads;
