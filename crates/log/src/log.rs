@@ -69,6 +69,8 @@ pub struct Basis {
     /// ([`Staged::Placed`]). If another setback has dropped what was staged since, the append is
     /// refused with [`AppendError::SetBack`].
     pub setbacks: Option<u64>,
+    /// The request key is known not to be in the log up to this position; 0 if nothing is known.
+    pub key_absent_through: Position,
 }
 
 /// Called once, on a thread of the log or of the caller, with the outcome. Must not block.

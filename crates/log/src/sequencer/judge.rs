@@ -5,7 +5,7 @@
 use crate::condition::{CompiledCondition, Stretch, TooMuch, find_id, find_key};
 use crate::error::{AppendError, ReadError};
 use crate::index::SegmentIndex;
-use crate::log::{Append, Appended};
+use crate::log::{Append, Appended, Basis};
 use crate::read::Snapshot;
 use crate::record::RequestKey;
 use crate::segments::Segment;
@@ -33,15 +33,18 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 pub(crate) struct Judge<'a> {
     key: Option<&'a str>,
+    /// The key is known not to occur up to here.
+    key_absent_through: Position,
     ids: &'a [EventId],
     condition: Option<CompiledCondition>,
 }
 
 impl<'a> Judge<'a> {
     /// Looks nothing up yet. `ids` are those of the request's events.
-    pub(crate) fn new(append: &'a Append, ids: &'a [EventId]) -> Judge<'a> {
+    pub(crate) fn new(append: &'a Append, basis: Basis, ids: &'a [EventId]) -> Judge<'a> {
         Judge {
             key: append.key.as_ref().map(|key| key.key.as_str()),
+            key_absent_through: basis.key_absent_through,
             ids,
             condition: append.condition.as_ref().map(CompiledCondition::new),
         }
@@ -117,8 +120,10 @@ impl<'a> Judge<'a> {
             return Ok(None);
         }
         // A retry of a request that succeeded must find itself before its own condition does.
+        let unseen = Stretch { low: stretch.low.max(self.key_absent_through), ..stretch };
         if let Some(key) = self.key
-            && let Some(position) = find_key(segments, key, stretch)?
+            && unseen.low < unseen.high
+            && let Some(position) = find_key(segments, key, unseen)?
         {
             return Ok(Some(position));
         }

@@ -116,7 +116,7 @@ impl Sequencer {
         basis: Basis,
         done: Completion,
     ) -> Result<Submitted, Refusal> {
-        let mut judge = Judge::new(&append, ids);
+        let mut judge = Judge::new(&append, basis, ids);
         let bytes = append.events.byte_len();
         if append.ack == Ack::Accepted && self.mark.is_full() && !self.find_room(bytes) {
             return Err((done, AppendError::StorageFull));

@@ -9,7 +9,7 @@
 use super::{Storage, StorageFile};
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The unit a disk writes wholly or not at all.
 pub const SECTOR_BYTES: usize = 512;
@@ -48,6 +48,20 @@ struct Disk {
 #[derive(Debug, Clone)]
 pub struct SimulatedStorage {
     disk: Arc<Mutex<Disk>>,
+    barriers: Arc<HeldBarriers>,
+}
+
+/// Barriers that wait until they are let through: a device as slow as a test needs it.
+#[derive(Debug, Default)]
+struct HeldBarriers {
+    state: Mutex<BarrierState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct BarrierState {
+    held: bool,
+    waiting: usize,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -59,7 +73,7 @@ impl SimulatedStorage {
     #[must_use]
     pub fn new(seed: u64) -> SimulatedStorage {
         let disk = Disk { random: seed | 1, ..Disk::default() };
-        SimulatedStorage { disk: Arc::new(Mutex::new(disk)) }
+        SimulatedStorage { disk: Arc::new(Mutex::new(disk)), barriers: Arc::default() }
     }
 
     /// Sets what goes wrong from now on.
@@ -71,6 +85,23 @@ impl SimulatedStorage {
     #[must_use]
     pub fn syncs(&self) -> u64 {
         locked(&self.disk).syncs
+    }
+
+    /// From now on barriers wait until [`release_barriers`](Self::release_barriers).
+    pub fn hold_barriers(&self) {
+        locked(&self.barriers.state).held = true;
+    }
+
+    /// Lets the barriers through that wait, and those to come.
+    pub fn release_barriers(&self) {
+        locked(&self.barriers.state).held = false;
+        self.barriers.changed.notify_all();
+    }
+
+    /// Blocks until a barrier waits to be let through.
+    pub fn wait_for_held_barrier(&self) {
+        let state = locked(&self.barriers.state);
+        drop(self.barriers.changed.wait_while(state, |state| state.waiting == 0));
     }
 
     /// Bytes read from files so far: what an operation costs, whatever the clock says.
@@ -266,6 +297,16 @@ impl StorageFile for SimulatedFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        let barriers = &self.disk.barriers;
+        let mut state = locked(&barriers.state);
+        if state.held {
+            state.waiting += 1;
+            barriers.changed.notify_all();
+            let state = barriers.changed.wait_while(state, |state| state.held);
+            state.unwrap_or_else(PoisonError::into_inner).waiting -= 1;
+        } else {
+            drop(state);
+        }
         let mut disk = locked(&self.disk.disk);
         disk.syncs += 1;
         match disk.faults.sync_fails_after {

@@ -4,6 +4,12 @@
 //! A decision and its place in the log's order are taken under one lock, so that
 //! decisions follow each other as their events do; nobody waits for the device
 //! there, so commands gather into one group commit.
+//!
+//! What a decision rests on besides the fold are decisions that the log has given positions and not
+//! made durable. If they come to nothing, everything behind them must. So each is known by the
+//! number of setbacks it was placed at, the log refuses what names another number (`SetBack`), and
+//! an append that was given no positions, because it met somebody else's staged event, is not
+//! decided upon at all.
 
 use super::freshness::NotFresh;
 use super::recorded::Stored;
@@ -11,7 +17,7 @@ use super::{Live, lock};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use wellspring_log::{
-    Ack, Append, AppendError, Appended, CommitOn, EncodedEvents, ReadError, ReadOptions,
+    Ack, Append, AppendError, Appended, Basis, CommitOn, EncodedEvents, ReadError, ReadOptions,
     RequestKey, Staged,
 };
 use wellspring_types::{AppendCondition, Invalid, Position, Query, QueryItem, limits};
@@ -30,9 +36,29 @@ const LOOK: Duration = Duration::from_millis(1);
 pub(super) struct Deciding<V: View> {
     staged: V::Staged,
     next_ticket: Ticket,
-    /// Decisions neither folded nor come to nothing, oldest first; with the position of the
-    /// last event once that is durable.
-    open: Vec<(Ticket, Option<Position>)>,
+    /// Decisions neither folded nor come to nothing, oldest first.
+    open: Vec<OpenDecision>,
+}
+
+/// A decision whose events have positions and are not folded yet.
+struct OpenDecision {
+    ticket: Ticket,
+    /// Position of its last event once that is durable.
+    durable: Option<Position>,
+    /// The log's number of setbacks when it was placed.
+    setbacks: u64,
+}
+
+impl<V: View> Deciding<V> {
+    /// The number of setbacks that a further decision rests on.
+    fn setbacks(&self) -> Option<u64> {
+        let staged = self.open.iter().filter(|open| open.durable.is_none());
+        let mut numbers = staged.map(|open| open.setbacks);
+        let first = numbers.next();
+        // The log has taken each of them on top of those before it.
+        assert!(numbers.all(|number| Some(number) == first), "one number of setbacks");
+        first
+    }
 }
 
 impl<V: View> Default for Deciding<V> {
@@ -87,10 +113,19 @@ impl From<NotFresh> for ExecuteError {
     }
 }
 
+/// A request key that was looked up.
+#[derive(Clone)]
+struct KeyedRequest {
+    key: RequestKey,
+    /// No durable event up to here has it.
+    absent_through: Position,
+}
+
 type Answer = oneshot::Receiver<Result<Appended, AppendError>>;
 
 /// Decisions on their way.
 struct Batch<V: View> {
+    ticket: Ticket,
     outcomes: Vec<V::Outcome>,
     /// Nothing, if nothing has to be appended.
     answer: Option<Answer>,
@@ -120,11 +155,14 @@ impl<V: View> Live<V> {
         key: Option<RequestKey>,
         on: CommitOn,
     ) -> Result<Executed<V>, ExecuteError> {
+        // Looked up here, for all of the log, and not again while decisions wait.
+        let key_absent_through = self.log.head();
         if let Some(key) = &key
             && let Some(appended) = self.log.find_request(key)?
         {
             return self.replay(appended).await;
         }
+        let key = key.map(|key| KeyedRequest { key, absent_through: key_absent_through });
         let mut executed = Executed { outcomes: Vec::new(), refused: None, appended: None };
         let mut attempts = 0;
         while executed.outcomes.len() < commands.len() {
@@ -157,10 +195,16 @@ impl<V: View> Live<V> {
                         self.caught_up(conflict.position, FOLD_WAIT).await?;
                         continue;
                     }
+                    // What it was decided on came to nothing: once that is known, decide again.
+                    Err(AppendError::SetBack) if attempts < ATTEMPTS => {
+                        attempts += 1;
+                        self.settled(batch.ticket).await?;
+                        continue;
+                    }
                     Err(error @ AppendError::KeyReused { .. }) => {
                         // Of two attempts at once the other came first.
                         let other = match &key {
-                            Some(key) => self.log.find_request(key)?,
+                            Some(request) => self.log.find_request(&request.key)?,
                             None => None,
                         };
                         return match other {
@@ -194,7 +238,12 @@ impl<V: View> Live<V> {
     }
 
     /// Decides as many commands as fit into one append, and stages it.
-    fn decide(&self, commands: &[V::Command], key: Option<RequestKey>, on: CommitOn) -> Decided<V> {
+    fn decide(
+        &self,
+        commands: &[V::Command],
+        key: Option<KeyedRequest>,
+        on: CommitOn,
+    ) -> Decided<V> {
         let Some(folded) = self.folded() else { return Decided::DependsOn(0) };
         let mut deciding = lock(&self.deciding);
         self.sweep(&mut deciding);
@@ -224,10 +273,10 @@ impl<V: View> Live<V> {
         }
         if events.is_empty() {
             // What is there already may have been decided only.
-            if let Some(&(last, _)) = deciding.open.last()
+            if let Some(last) = deciding.open.last()
                 && self.hangs(folded, &commands[..outcomes.len()])
             {
-                return Decided::DependsOn(last);
+                return Decided::DependsOn(last.ticket);
             }
             // A retry under the same key gets this answer, whatever has happened meanwhile.
             for event in key.iter().flat_map(|_| outcomes.iter().filter_map(V::remember)) {
@@ -236,20 +285,27 @@ impl<V: View> Live<V> {
                 }
             }
             if events.is_empty() {
-                return Decided::Batch(Batch { outcomes, answer: None });
+                return Decided::Batch(Batch { ticket, outcomes, answer: None });
             }
         }
         // No items would mean every event.
         let condition = (!unless.is_empty())
             .then(|| AppendCondition::no_match_after(Query { items: unless }, position));
+        let basis = Basis {
+            setbacks: deciding.setbacks(),
+            key_absent_through: key.as_ref().map_or(0, |request| request.absent_through),
+        };
+        let key = key.map(|request| request.key);
         let append = Append { events, condition, ack: Ack::Durable, key, fence: None };
-        deciding.open.push((ticket, None));
-        Decided::Batch(Batch { outcomes, answer: Some(self.stage(deciding, append, ticket, on)) })
+        let answer = self.stage(deciding, basis, append, ticket, on);
+        Decided::Batch(Batch { ticket, outcomes, answer: Some(answer) })
     }
 
+    /// Stages a decision. It stays among those decided upon only if it was given positions.
     fn stage(
         &self,
-        deciding: std::sync::MutexGuard<'_, Deciding<V>>,
+        mut deciding: std::sync::MutexGuard<'_, Deciding<V>>,
+        basis: Basis,
         append: Append,
         ticket: Ticket,
         on: CommitOn,
@@ -261,7 +317,16 @@ impl<V: View> Live<V> {
             lock(&ended).push(Ended { ticket, last });
             let _ = sender.send(outcome);
         });
-        let staged = self.log.stage(append, done);
+        let staged = self.log.stage_on(basis, append, done);
+        match staged {
+            // What became of it is looked at with this lock held: not before it stands here.
+            Staged::Placed { setbacks, .. } => {
+                deciding.open.push(OpenDecision { ticket, durable: None, setbacks });
+            }
+            Staged::WaitsFor { .. } | Staged::Answered => {
+                V::settle(&mut deciding.staged, ticket);
+            }
+        }
         drop(deciding);
         if staged != Staged::Answered {
             self.log.commit(on);
@@ -279,12 +344,10 @@ impl<V: View> Live<V> {
     ) -> Decided<V> {
         match deciding.open.last() {
             None => Decided::Refused(refusal),
-            Some(&(last, _)) => {
-                match V::decide(folded, &V::Staged::default(), &self.context, command) {
-                    Err(refusal) => Decided::Refused(refusal),
-                    Ok(_) => Decided::DependsOn(last),
-                }
-            }
+            Some(last) => match V::decide(folded, &V::Staged::default(), &self.context, command) {
+                Err(refusal) => Decided::Refused(refusal),
+                Ok(_) => Decided::DependsOn(last.ticket),
+            },
         }
     }
 
@@ -303,21 +366,21 @@ impl<V: View> Live<V> {
         for Ended { ticket, last } in lock(&self.ended).drain(..) {
             match last {
                 Some(_) => {
-                    let open = deciding.open.iter_mut().find(|(open, _)| *open == ticket);
-                    open.into_iter().for_each(|open| open.1 = last);
+                    let open = deciding.open.iter_mut().find(|open| open.ticket == ticket);
+                    open.into_iter().for_each(|open| open.durable = last);
                 }
                 None => {
-                    deciding.open.retain(|(open, _)| *open != ticket);
+                    deciding.open.retain(|open| open.ticket != ticket);
                     V::settle(&mut deciding.staged, ticket);
                 }
             }
         }
         let position = self.position();
         let Deciding { staged, open, .. } = deciding;
-        open.retain(|&(ticket, last)| {
-            let folded = last.is_some_and(|last| last <= position);
+        open.retain(|open| {
+            let folded = open.durable.is_some_and(|last| last <= position);
             if folded {
-                V::settle(staged, ticket);
+                V::settle(staged, open.ticket);
             }
             !folded
         });
@@ -333,7 +396,7 @@ impl<V: View> Live<V> {
             {
                 let mut deciding = lock(&self.deciding);
                 self.sweep(&mut deciding);
-                if deciding.open.iter().all(|(open, _)| *open > ticket) {
+                if deciding.open.iter().all(|open| open.ticket > ticket) {
                     return Ok(());
                 }
             }
@@ -370,3 +433,7 @@ fn add<O>(
     unless.extend(decision.unless.iter().cloned());
     Ok(Added::Fits)
 }
+
+#[cfg(test)]
+#[path = "execute_tests.rs"]
+mod tests;
