@@ -134,6 +134,12 @@ pub enum AppendError {
     Overloaded,
     /// No room on the device. Nothing was done; retry when there is room.
     StorageFull,
+    /// The system refused what the journal needs (descriptors, memory, a read of the device) before
+    /// anything was written. Nothing was done; retry after a short while.
+    Unavailable {
+        /// What the system said.
+        reason: String,
+    },
     /// What the append was decided on came to nothing before it was staged
     /// ([`Basis`](crate::Basis)). Nothing was done; read again, decide again, then retry.
     SetBack,
@@ -175,6 +181,9 @@ impl fmt::Display for AppendError {
             AppendError::LeaseLost => write!(f, "the lease has expired or has another holder"),
             AppendError::Overloaded => write!(f, "too many appends are waiting to become durable"),
             AppendError::StorageFull => write!(f, "no room left on the device"),
+            AppendError::Unavailable { reason } => {
+                write!(f, "the journal could not take it now: {reason}")
+            }
             AppendError::SetBack => {
                 write!(f, "what the append was decided on came to nothing; decide again")
             }

@@ -117,6 +117,13 @@ pub struct LogStats {
     pub last_recorded_at_us: u64,
     /// The single-writer epoch of this opening.
     pub epoch: u64,
+    /// Attempts at writing an index that failed. They are made again; until then the index stays
+    /// in memory.
+    pub index_write_failures: u64,
+    /// Indexes of full segments that could not be written so far.
+    pub indexes_unwritten: u64,
+    /// Whether the last batch found no room on the device.
+    pub storage_full: bool,
     /// What became of appends with [`Ack::Accepted`].
     pub accepted: AcceptedStats,
 }
@@ -164,13 +171,19 @@ impl Drop for Closer {
 }
 
 impl Closer {
+    /// Returns when the journal's thread has ended, also if another caller has asked for that.
     fn close(&self) {
         lock(&self.sequencer.staging).closed.get_or_insert_with(|| "it has been closed".into());
         self.sequencer.closing.store(true, Ordering::SeqCst);
         self.sequencer.wake();
-        let Some(thread) = lock(&self.journal).take() else { return };
-        // An answer may drop the last handle on the journal's own thread, which cannot wait for itself.
-        if thread.thread().id() != std::thread::current().id() {
+        // An answer may drop the last handle on the journal's own thread, which cannot wait for
+        // itself, nor for a caller who waits for it.
+        let own = std::thread::current().id();
+        if self.sequencer.journal_thread.get().is_some_and(|thread| thread.id() == own) {
+            return;
+        }
+        let mut journal = lock(&self.journal);
+        if let Some(thread) = journal.take() {
             let _ = thread.join();
         }
     }
@@ -355,6 +368,9 @@ impl Log {
             barriers_us: counters.barriers_us.read(),
             last_recorded_at_us: read(&counters.last_recorded_at_us),
             epoch: sequencer.epoch,
+            index_write_failures: sequencer.sealer.failures(),
+            indexes_unwritten: sequencer.sealer.failed() as u64,
+            storage_full: sequencer.mark.is_full(),
             accepted: self.accepted_stats(),
         }
     }
@@ -372,6 +388,13 @@ impl Log {
     #[must_use]
     pub fn closed_reason(&self) -> Option<String> {
         lock(&self.sequencer.staging).closed.clone()
+    }
+
+    /// Whether the last batch found no room on the device. Appends find out whether there is room
+    /// again; reads go on.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.sequencer.mark.is_full()
     }
 
     /// Takes no further appends, makes durable what is staged, and releases the folder. Reads go on.

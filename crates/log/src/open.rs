@@ -5,13 +5,18 @@ use crate::error::{Corruption, OpenError};
 use crate::feed::Feed;
 use crate::index::SegmentIndex;
 use crate::interests::Interests;
-use crate::journal::{FileJournal, Resume, claim_epoch, create_segment};
+use crate::journal::{FileJournal, Resume, claim_epoch, create_segment, was_claimed};
 use crate::lease::Leases;
 use crate::options::Options;
 use crate::recover;
-use crate::segment::{SEGMENT_HEADER_BYTES, parse_segment_name, segment_name};
+use crate::segment::{
+    SEGMENT_HEADER_BYTES, SegmentHeader, index_name, is_index_name, parse_segment_name,
+    segment_name,
+};
 use crate::segments::{Segment, Segments, build_active, open_sealed};
-use crate::sequencer::{Committer, Counters, Replays, SegmentTail, Sequencer, StagedMark, Staging};
+use crate::sequencer::{
+    Committer, Counters, FullSegment, Replays, Sealer, SegmentTail, Sequencer, StagedMark, Staging,
+};
 use crate::storage::{Storage, StorageFile, read_exact_at};
 use crate::threads;
 use std::collections::VecDeque;
@@ -56,29 +61,45 @@ fn recover_and_start(
     storage: &Arc<dyn Storage>,
     options: Options,
 ) -> Result<(Arc<Sequencer>, JoinHandle<()>), OpenError> {
-    let bases = list_segments(&**storage)?;
+    let folder = list_folder(&**storage)?;
+    let bases = &folder.bases;
     // Recovery comes before the epoch: a folder that is refused is left as it was.
-    let mut sealed = Vec::new();
+    let (mut sealed, mut unsealed) = (Vec::new(), Vec::new());
+    let mut seen_epoch = 0;
     for pair in bases.windows(2) {
-        sealed.push(open_full(storage, pair[0], pair[1])?);
+        let (segment, header) = open_full(storage, pair[0], pair[1], &mut unsealed)?;
+        seen_epoch = seen_epoch.max(header.epoch);
+        sealed.push(segment);
     }
-    let recovered = match bases.last() {
-        Some(&base) => Some(open_last(&**storage, base)?),
-        None => None,
-    };
-    let epoch = claim_epoch(&**storage)?;
-    let last = match recovered {
-        Some(last) => last,
+    let last = match bases.last() {
+        Some(&base) => {
+            check_successor(&folder)?;
+            open_last(&**storage, base)?
+        }
         None => {
-            create_segment(&**storage, 1, epoch).map_err(io_error("making the first segment"))?;
+            check_never_written(&**storage, &folder)?;
+            // Before the epoch's file: a folder with an epoch and without segments has lost them.
+            create_segment(&**storage, 1, 1).map_err(io_error("making the first segment"))?;
             open_last(&**storage, 1)?
         }
     };
+    seen_epoch = seen_epoch.max(last.scanned.epoch);
+    // A new folder's segment says 1, which is what is claimed for it.
+    let seen_epoch = if bases.is_empty() { 0 } else { seen_epoch };
+    let epoch = claim_epoch(&**storage, seen_epoch)?;
     last.make_durable()?;
-    start(storage, options, epoch, sealed, last)
+    start(storage, options, epoch, Recovered { list: sealed, unsealed, last })
 }
 
-fn list_segments(storage: &dyn Storage) -> Result<Vec<Position>, OpenError> {
+/// What of a log lies in a folder.
+struct Folder {
+    /// Of segments, ascending.
+    bases: Vec<Position>,
+    /// Names of indexes.
+    indexes: Vec<String>,
+}
+
+fn list_folder(storage: &dyn Storage) -> Result<Folder, OpenError> {
     let names = storage.list().map_err(io_error(format!("listing {}", storage.name())))?;
     for name in names.iter().filter(|name| name.ends_with(".tmp")) {
         // What a crash left of a file that was never finished.
@@ -91,7 +112,34 @@ fn list_segments(storage: &dyn Storage) -> Result<Vec<Position>, OpenError> {
     {
         return Err(missing(1));
     }
-    Ok(bases)
+    let indexes = names.into_iter().filter(|name| is_index_name(name)).collect();
+    Ok(Folder { bases, indexes })
+}
+
+/// The last segment must have no index: one is written only when the next segment holds a batch.
+fn check_successor(folder: &Folder) -> Result<(), OpenError> {
+    let last = folder.bases.last().copied().unwrap_or(1);
+    let index = index_name(last);
+    match folder.indexes.iter().find(|name| **name >= index) {
+        None => Ok(()),
+        Some(found) => {
+            let what =
+                format!("segments after it are missing: {found} was written after they began");
+            Err(OpenError::Corrupt(Corruption { file: segment_name(last), offset: 0, what }))
+        }
+    }
+}
+
+/// A folder without segments must never have been a log's.
+fn check_never_written(storage: &dyn Storage, folder: &Folder) -> Result<(), OpenError> {
+    let claimed = was_claimed(storage).map_err(io_error("opening epoch"))?;
+    if claimed || !folder.indexes.is_empty() {
+        let what = "all segments are missing, but the folder has been a log's; restore them, or \
+                    remove every other file to begin a new log";
+        let file = segment_name(1);
+        return Err(OpenError::Corrupt(Corruption { file, offset: 0, what: what.into() }));
+    }
+    Ok(())
 }
 
 fn missing(base: Position) -> OpenError {
@@ -109,10 +157,11 @@ fn open_full(
     storage: &Arc<dyn Storage>,
     base: Position,
     next_base: Position,
-) -> Result<Arc<Segment>, OpenError> {
+    unsealed: &mut Vec<FullSegment>,
+) -> Result<(Arc<Segment>, SegmentHeader), OpenError> {
     let name = segment_name(base);
     let file = open_file(&**storage, base)?;
-    check_base(&*file, &name, base)?;
+    let header = check_base(&*file, &name, base)?;
     let len = file.len().map_err(io_error(format!("reading {name}")))?;
     let fits = |count: u64, end: u64| base + count == next_base && end <= len;
     if let Some(index) = open_sealed(&**storage, base)?
@@ -121,7 +170,7 @@ fn open_full(
         let index = SegmentIndex::Sealed(index);
         let segment = Segment::new(Arc::clone(storage), base, Some(file), index);
         segment.set_events((next_base - base) as u32);
-        return Ok(Arc::new(segment));
+        return Ok((Arc::new(segment), header));
     }
     let (index, (_, scanned)) = build_active(&*file, base)?;
     if scanned.next != next_base {
@@ -134,17 +183,33 @@ fn open_full(
     let index = SegmentIndex::Active(index);
     let segment = Arc::new(Segment::new(Arc::clone(storage), base, Some(file), index));
     // If the index cannot be written (a full disk), the one in memory serves.
-    let _ = segment.seal(scanned.end);
-    Ok(segment)
+    // It is tried again while the log is open.
+    if segment.seal(scanned.end).is_err() {
+        unsealed.push((Arc::clone(&segment), scanned.end));
+    }
+    Ok((segment, header))
 }
 
-fn check_base(file: &dyn StorageFile, name: &str, base: Position) -> Result<(), OpenError> {
+fn check_base(
+    file: &dyn StorageFile,
+    name: &str,
+    base: Position,
+) -> Result<SegmentHeader, OpenError> {
     let header = recover::read_header(file, name)?;
     if header.base == base {
-        return Ok(());
+        return Ok(header);
     }
     let what = format!("the file's name and its header ({}) disagree", header.base);
     Err(OpenError::Corrupt(Corruption { file: name.into(), offset: 16, what }))
+}
+
+/// The segments of a log, recovered.
+struct Recovered {
+    /// All but the last.
+    list: Vec<Arc<Segment>>,
+    /// Of these, those whose index could not be written.
+    unsealed: Vec<FullSegment>,
+    last: Last,
 }
 
 /// The segment that is written to, recovered.
@@ -199,9 +264,9 @@ fn start(
     storage: &Arc<dyn Storage>,
     options: Options,
     epoch: u64,
-    mut list: Vec<Arc<Segment>>,
-    last: Last,
+    recovered: Recovered,
 ) -> Result<(Arc<Sequencer>, JoinHandle<()>), OpenError> {
+    let Recovered { mut list, unsealed, last } = recovered;
     let scanned = last.scanned;
     let base = scanned.header.base;
     list.push(Arc::new(Segment::new(
@@ -216,8 +281,7 @@ fn start(
     let journal = FileJournal::resume(
         Arc::clone(storage),
         Arc::clone(&segments),
-        Arc::clone(&options.clock),
-        options.sync,
+        &options,
         epoch,
         resume,
         last.file,
@@ -252,8 +316,8 @@ fn start(
         journal,
         segment_base: base,
         segment_end: scanned.end,
-        sealing: Vec::new(),
         last_sync_us: 0,
+        seal_again_us: 0,
     };
     let feed = Feed::at(scanned.next - 1);
     let counters = Arc::new(Counters::new(barriers_us, last_recorded_at_us));
@@ -274,6 +338,7 @@ fn start(
         staging: Mutex::new(staging),
         mark: StagedMark::new(scanned.next),
         replays: Arc::new(replays),
+        sealer: Arc::new(Sealer::with_failed(unsealed)),
         committer: Mutex::new(committer),
         journal_thread: OnceLock::new(),
         closing: AtomicBool::new(false),
@@ -283,6 +348,7 @@ fn start(
     let thread = threads::spawn("wellspring-journal", move || running.run())
         .map_err(io_error("starting the journal's thread"))?;
     let _ = sequencer.journal_thread.set(thread.thread().clone());
+    sequencer.sealer.set_journal_thread(thread.thread().clone());
     Ok((sequencer, thread))
 }
 

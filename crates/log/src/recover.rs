@@ -54,6 +54,8 @@ pub struct ScannedSegment {
     pub recorded_at_us: u64,
     /// Offset before which a barrier had surely passed when the last good batch was written.
     pub synced_to: u64,
+    /// The greatest epoch in the headers of the segment and its good batches.
+    pub epoch: u64,
     /// Good batches.
     pub batches: u64,
     /// What follows them.
@@ -108,6 +110,7 @@ pub fn scan(
         last_crc: 0,
         recorded_at_us: 0,
         synced_to: SEGMENT_HEADER_BYTES as u64,
+        epoch: header.epoch,
         batches: 0,
         tail: Tail::Clean,
     };
@@ -122,6 +125,7 @@ pub fn scan(
                 found.last_crc = crc;
                 found.recorded_at_us = batch_header.recorded_at_us;
                 found.synced_to = u64::from(batch_header.synced_to);
+                found.epoch = found.epoch.max(batch_header.epoch);
                 found.batches += 1;
             }
             Next::End(tail) => {

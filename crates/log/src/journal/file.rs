@@ -5,23 +5,25 @@
 //! are already allocated: that makes the barrier cheaper (no allocation or
 //! length to journal) and lets `ENOSPC` appear before a batch is written.
 
+use super::next_segment::{NextSegment, nothing_happened};
 use super::{Journal, JournalBatch, JournalError, Resume};
 use crate::batch::BATCH_HEADER_BYTES;
-use crate::error::OpenError;
 use crate::histogram::{self, Recorder};
-use crate::options::{Clock, Sync};
+use crate::options::{Clock, Options, Sync};
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use crate::segments::Segments;
-use crate::storage::{Storage, StorageFile, replace_file, write_under};
+use crate::storage::{Storage, StorageFile, write_under};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use wellspring_types::Position;
 
-const EPOCH_FILE: &str = "epoch";
 /// First extension of a segment; doubles with its size up to [`LARGEST_GROWTH_BYTES`].
 const SMALLEST_GROWTH_BYTES: u64 = 16 << 10;
 const LARGEST_GROWTH_BYTES: u64 = 4 << 20;
+/// The next segment's file is made when the active one is this long, or seven eighths full: a
+/// segment may be ended early, when its index has grown large.
+const PREPARE_AT_BYTES: u64 = 1 << 20;
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
@@ -31,9 +33,16 @@ pub(crate) struct FileJournal {
     clock: Arc<dyn Clock>,
     sync: Sync,
     epoch: u64,
+    /// Segments end about here.
+    segment_bytes: u64,
     active: Active,
+    /// The file of the next segment, once it is made.
+    next: Option<NextSegment>,
+    /// Offset in the active segment from which on the next one's file is made.
+    prepare_at: u64,
     barriers_us: Arc<Recorder>,
-    /// A barrier has failed: what it covered is in doubt, and a later one that succeeds proves nothing.
+    /// A write or a barrier has failed: what it covered is in doubt, and a later one that succeeds
+    /// proves nothing.
     broken: bool,
 }
 
@@ -49,29 +58,6 @@ struct Active {
     synced_to: u64,
     /// Length of the file: zeros from `end` to here.
     allocated: u64,
-}
-
-/// Claims the next epoch: after this no earlier writer's tokens are worth anything.
-pub(crate) fn claim_epoch(storage: &dyn Storage) -> Result<u64, OpenError> {
-    let failed = |error| OpenError::Io { doing: format!("claiming {EPOCH_FILE}"), error };
-    let previous = match storage.open(EPOCH_FILE) {
-        Ok(file) => {
-            let mut text = [0u8; 20];
-            let len = file.read_at(&mut text, 0).map_err(failed)?;
-            let digits = std::str::from_utf8(&text[..len]).unwrap_or_default();
-            digits.trim().parse::<u64>().map_err(|_| {
-                failed(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "not a number; restore the file or write a number larger than any epoch used",
-                ))
-            })?
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-        Err(error) => return Err(failed(error)),
-    };
-    let epoch = previous + 1;
-    replace_file(storage, EPOCH_FILE, format!("{epoch}\n").as_bytes()).map_err(failed)?;
-    Ok(epoch)
 }
 
 /// Makes the file of an empty segment, durable under its final name.
@@ -97,12 +83,12 @@ impl FileJournal {
     pub(crate) fn resume(
         storage: Arc<dyn Storage>,
         segments: Arc<Segments>,
-        clock: Arc<dyn Clock>,
-        sync: Sync,
+        options: &Options,
         epoch: u64,
         at: Resume,
         file: Arc<dyn StorageFile>,
     ) -> io::Result<FileJournal> {
+        let segment_bytes = u64::from(options.segment_bytes);
         let allocated = file.len()?;
         let active = Active {
             file,
@@ -116,10 +102,13 @@ impl FileJournal {
         Ok(FileJournal {
             storage,
             segments,
-            clock,
-            sync,
+            clock: Arc::clone(&options.clock),
+            sync: options.sync,
             epoch,
+            segment_bytes,
             active,
+            next: None,
+            prepare_at: prepare_at(segment_bytes),
             barriers_us: Arc::new(Recorder::new(&histogram::BARRIER_US)),
             broken: false,
         })
@@ -133,7 +122,7 @@ impl FileJournal {
     fn barrier(&mut self) -> io::Result<()> {
         let start = self.clock.monotonic_us();
         if self.broken {
-            return Err(io::Error::other("an earlier barrier failed"));
+            return Err(io::Error::other("an earlier write or barrier failed"));
         }
         self.active.file.sync_data().inspect_err(|_| self.broken = true)?;
         self.barriers_us.record(self.clock.monotonic_us().saturating_sub(start));
@@ -143,29 +132,49 @@ impl FileJournal {
 
     /// Ends the active segment and begins the one with this base.
     fn rotate(&mut self, base: Position) -> Result<(), JournalError> {
+        assert!(base > self.active.base, "segments come in order");
         if self.active.synced_to < self.active.end {
-            self.barrier().map_err(JournalError::Unknown)?;
+            // Nothing of the batch that asks for another segment has been written.
+            self.barrier().map_err(JournalError::Refused)?;
         }
-        let (file, header) = match create_segment(&*self.storage, base, self.epoch) {
-            Ok(made) => made,
-            Err(error) if is_full(&error) => return Err(JournalError::Full),
-            Err(error) => return Err(JournalError::Refused(error)),
+        let next = match self.next.take() {
+            Some(next) => next,
+            None => NextSegment::prepare(&*self.storage).map_err(nothing_happened)?,
         };
+        let begun = next.begin(&*self.storage, base, self.epoch)?;
         // Zeros after the end of a full segment are of no use any more. Losing
         // this cut in a crash is harmless: recovery accepts zeros there.
         let _ = self.active.file.set_len(self.active.end);
-        self.segments.set_file(base, Arc::clone(&file));
+        self.segments.set_file(base, Arc::clone(&begun.file));
         let end = SEGMENT_HEADER_BYTES as u64;
         self.active = Active {
-            file,
+            file: begun.file,
             base,
-            salt: header.salt,
+            salt: begun.header.salt,
             last_crc: 0,
             end,
             synced_to: end,
-            allocated: end,
+            allocated: begun.allocated,
         };
+        self.prepare_at = prepare_at(self.segment_bytes);
         Ok(())
+    }
+
+    /// Makes the next segment's file once it is near. If that fails there is time to try again.
+    fn prepare_ahead(&mut self) {
+        if self.next.is_none() && self.active.end >= self.prepare_at {
+            self.next = NextSegment::prepare(&*self.storage).ok();
+            self.prepare_at = self.active.end + self.segment_bytes / 64;
+        }
+    }
+
+    /// Whether the next segment's file has room for `bytes` behind its header, made if need be.
+    fn next_has_room(&mut self, bytes: u64) -> bool {
+        if self.next.is_none() {
+            self.next = NextSegment::prepare(&*self.storage).ok();
+        }
+        let needed = SEGMENT_HEADER_BYTES as u64 + bytes;
+        self.next.as_mut().is_some_and(|next| next.reserve(needed).is_ok())
     }
 
     /// Makes sure that `len` bytes at the end overwrite zeros that are already in the file.
@@ -184,23 +193,35 @@ impl FileJournal {
     }
 
     fn extend(&mut self, to: u64) -> io::Result<()> {
-        let from = self.active.allocated;
-        let mut at = from;
-        while at < to {
-            let len = (to - at).min(ZEROS.len() as u64);
-            if let Err(error) = self.active.file.write_all_at(&ZEROS[..len as usize], at) {
-                // Give back what did fit: reads and other files may need it.
-                let _ = self.active.file.set_len(from);
-                return Err(error);
-            }
-            at += len;
-        }
+        extend_with_zeros(&*self.active.file, self.active.allocated, to)?;
         self.active.allocated = to;
         Ok(())
     }
 }
 
-fn is_full(error: &io::Error) -> bool {
+fn prepare_at(segment_bytes: u64) -> u64 {
+    (segment_bytes / 8 * 7).min(PREPARE_AT_BYTES)
+}
+
+/// Writes zeros between two offsets, at the end of a file.
+///
+/// # Errors
+/// Whatever the file system says; the file is cut at `from` then, because reads and other files may
+/// need what did fit.
+pub(super) fn extend_with_zeros(file: &dyn StorageFile, from: u64, to: u64) -> io::Result<()> {
+    let mut at = from;
+    while at < to {
+        let len = (to - at).min(ZEROS.len() as u64);
+        if let Err(error) = file.write_all_at(&ZEROS[..len as usize], at) {
+            let _ = file.set_len(from);
+            return Err(error);
+        }
+        at += len;
+    }
+    Ok(())
+}
+
+pub(super) fn is_full(error: &io::Error) -> bool {
     // A limit on the size of files (`ulimit -f`) is a full disk, too.
     matches!(
         error.kind(),
@@ -211,17 +232,15 @@ fn is_full(error: &io::Error) -> bool {
 impl Journal for FileJournal {
     fn append(&mut self, batch: &mut JournalBatch<'_>) -> Result<(), JournalError> {
         if self.broken {
-            return Err(JournalError::Refused(io::Error::other("an earlier barrier failed")));
+            return Err(JournalError::Refused(io::Error::other(
+                "an earlier write or barrier failed",
+            )));
         }
         if batch.segment_base != self.active.base {
             self.rotate(batch.segment_base)?;
         }
-        debug_assert_eq!(u64::from(batch.offset), self.active.end);
-        match self.reserve(batch.bytes.len() as u64) {
-            Ok(()) => {}
-            Err(error) if is_full(&error) => return Err(JournalError::Full),
-            Err(error) => return Err(JournalError::Refused(error)),
-        }
+        assert_eq!(u64::from(batch.offset), self.active.end, "batches follow each other");
+        self.reserve(batch.bytes.len() as u64).map_err(nothing_happened)?;
         let crc = batch.seal(
             self.active.salt,
             self.epoch,
@@ -229,6 +248,9 @@ impl Journal for FileJournal {
             self.active.synced_to as u32,
         );
         if let Err(error) = self.active.file.write_all_at(batch.bytes, self.active.end) {
+            // Some of it may have been written: nothing may be written over it, and no later
+            // barrier may bless it.
+            self.broken = true;
             return Err(JournalError::Unknown(error));
         }
         self.active.end += batch.bytes.len() as u64;
@@ -236,6 +258,7 @@ impl Journal for FileJournal {
         if self.sync == Sync::Always {
             self.barrier().map_err(JournalError::Unknown)?;
         }
+        self.prepare_ahead();
         Ok(())
     }
 
@@ -244,7 +267,13 @@ impl Journal for FileJournal {
     }
 
     fn has_room(&mut self, bytes: u64) -> bool {
-        self.reserve(bytes + BATCH_HEADER_BYTES as u64).is_ok()
+        let needed = bytes + BATCH_HEADER_BYTES as u64;
+        let empty = self.active.end == SEGMENT_HEADER_BYTES as u64;
+        if empty || self.active.end + needed <= self.segment_bytes {
+            self.reserve(needed).is_ok()
+        } else {
+            self.next_has_room(needed)
+        }
     }
 
     fn sync(&mut self) -> Result<(), io::Error> {

@@ -2,9 +2,12 @@
 //! reads and subscriptions are written once, above it; a journal only has to
 //! keep batches in order and say truthfully when one is safe.
 
+mod epoch;
 mod file;
+mod next_segment;
 
-pub(crate) use file::{FileJournal, claim_epoch, create_segment};
+pub(crate) use epoch::{claim_epoch, was_claimed};
+pub(crate) use file::{FileJournal, create_segment};
 
 use crate::batch::BatchHeader;
 use std::io;
@@ -32,6 +35,10 @@ pub(crate) struct JournalBatch<'a> {
 pub(crate) enum JournalError {
     /// No room. Nothing of the batch can ever appear; the journal goes on.
     Full,
+    /// The system refused for a reason that may pass (no descriptors, no memory, an error of the
+    /// device before anything was written). Nothing of the batch can ever appear, and the journal is
+    /// as it was.
+    Retry(io::Error),
     /// Nothing of the batch can ever appear, but the journal is broken.
     Refused(io::Error),
     /// The batch may or may not appear after recovery; the journal is broken.
@@ -49,7 +56,7 @@ pub(crate) trait Journal: Send {
     /// Base of the segment being written and the offset after its last batch.
     fn end(&self) -> (Position, u64);
 
-    /// Whether a batch of about `bytes` would find room now.
+    /// Whether a batch of about `bytes` would find room now, where it would be written.
     fn has_room(&mut self, bytes: u64) -> bool;
 
     /// A barrier for everything appended, under a journal that delays them.

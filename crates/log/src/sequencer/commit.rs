@@ -3,18 +3,17 @@
 //! batches grow with load by themselves and no timer is needed.
 
 use super::gather::{Gathering, Waiter};
+use super::seal::RETRY_AFTER;
 use super::{Counters, Sequencer};
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::AppendError;
 use crate::journal::{FileJournal, Journal, JournalError};
 use crate::options::Sync;
 use crate::segments::lock;
-use crate::threads;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, TryLockError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use wellspring_types::Position;
 
@@ -29,9 +28,9 @@ pub(crate) struct Committer {
     pub(crate) segment_base: Position,
     /// Offset after the last batch in it.
     pub(crate) segment_end: u64,
-    /// Threads that write indexes of full segments.
-    pub(crate) sealing: Vec<JoinHandle<()>>,
     pub(crate) last_sync_us: u64,
+    /// When indexes that could not be written are tried again.
+    pub(crate) seal_again_us: u64,
 }
 
 /// What [`Sequencer::commit_one`] did.
@@ -86,12 +85,25 @@ impl Sequencer {
         }
     }
 
-    /// The life of the journal's thread.
+    /// The life of the journal's thread. A panic in it ends the log: what waits is told.
     pub(crate) fn run(&self) {
+        if catch_unwind(AssertUnwindSafe(|| self.commit_until_closed())).is_err() {
+            self.break_down("the journal's thread panicked");
+            let answers = self.drop_staged("the journal's thread panicked");
+            self.tell(answers);
+        }
+        self.sealer.finish();
+        self.storage.unlock();
+        self.feed.close();
+        self.interests.close();
+    }
+
+    fn commit_until_closed(&self) {
         loop {
             let mut committer = lock(&self.committer);
             let progress = self.commit_one(&mut committer);
-            let wait = self.sync_if_due(&mut committer);
+            let sync_in = self.sync_if_due(&mut committer);
+            let seal_in = self.seal_again_if_due(&mut committer);
             drop(committer);
             if let Progress::Done(answers) = progress {
                 self.tell(answers);
@@ -101,7 +113,7 @@ impl Sequencer {
             if finished && lock(&self.staging).queue.is_empty() {
                 break;
             }
-            match wait {
+            match sync_in.into_iter().chain(seal_in).min() {
                 _ if finished => {}
                 Some(wait) => std::thread::park_timeout(wait),
                 None => std::thread::park(),
@@ -111,14 +123,24 @@ impl Sequencer {
         if let Err(error) = committer.journal.sync() {
             self.break_down(&format!("the last barrier failed: {error}"));
         }
-        let sealing = std::mem::take(&mut committer.sealing);
-        drop(committer);
-        for thread in sealing {
-            let _ = thread.join();
+    }
+
+    /// Tries indexes again that could not be written, or tells how long until then.
+    fn seal_again_if_due(&self, committer: &mut Committer) -> Option<Duration> {
+        if self.sealer.failed() == 0 {
+            return None;
         }
-        self.storage.unlock();
-        self.feed.close();
-        self.interests.close();
+        let now_us = self.clock().monotonic_us();
+        let retry_after_us = RETRY_AFTER.as_micros() as u64;
+        if committer.seal_again_us == 0 {
+            committer.seal_again_us = now_us + retry_after_us;
+        }
+        if now_us < committer.seal_again_us {
+            return Some(Duration::from_micros(committer.seal_again_us - now_us));
+        }
+        committer.seal_again_us = now_us + retry_after_us;
+        self.sealer.retry();
+        Some(RETRY_AFTER)
     }
 
     /// Under a delayed barrier: makes it when it is due, or tells how long until then.
@@ -176,7 +198,9 @@ impl Sequencer {
         self.counters.batch_bytes.record(batch.bytes.len() as u64);
         self.counters.last_recorded_at_us.store(batch.recorded_at_us, Ordering::Relaxed);
         if batch.segment_base != committer.segment_base {
-            self.seal(committer, committer.segment_base);
+            if let Some(segment) = self.segments.find(committer.segment_base) {
+                self.sealer.seal((segment, committer.segment_end));
+            }
             committer.segment_base = batch.segment_base;
         }
         committer.segment_end = u64::from(batch.offset) + batch.bytes.len() as u64;
@@ -194,19 +218,6 @@ impl Sequencer {
         }
         if !replays.is_empty() {
             self.replays.submit(replays);
-        }
-    }
-
-    /// Writes the index of a full segment on a thread of its own; commits go on meanwhile.
-    fn seal(&self, committer: &mut Committer, base: Position) {
-        let Some(segment) = self.segments.find(base) else { return };
-        let end = committer.segment_end;
-        committer.sealing.retain(|thread| !thread.is_finished());
-        // If it fails, the index in memory goes on serving and the next opening tries again.
-        if let Ok(thread) = threads::spawn("wellspring-seal", move || {
-            let _ = segment.seal(end);
-        }) {
-            committer.sealing.push(thread);
         }
     }
 

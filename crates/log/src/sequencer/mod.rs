@@ -7,18 +7,21 @@
 //! - [`commit`]: the next batch to the journal, then the head moves, then the answers.
 //! - [`setback`]: the journal refused a batch: all that was staged is taken back.
 //! - [`gather`]: the batch itself and who waits for it.
+//! - [`seal`]: the indexes of full segments, and those that could not be written.
 //! - [`replays`]: retries that overtook their first attempt, answered apart from the commits.
 
 mod commit;
 mod gather;
 pub(crate) mod judge;
 mod replays;
+mod seal;
 mod setback;
 mod stage;
 mod staged;
 
 pub(crate) use commit::Committer;
 pub(crate) use replays::Replays;
+pub(crate) use seal::{FullSegment, Sealer};
 pub(crate) use stage::Submitted;
 pub(crate) use staged::{SegmentTail, StagedMark, Staging};
 
@@ -53,6 +56,7 @@ pub(crate) struct Sequencer {
     /// What of it is read without its lock.
     pub(crate) mark: StagedMark,
     pub(crate) replays: Arc<Replays>,
+    pub(crate) sealer: Arc<Sealer>,
     /// The journal; held while a batch is made durable.
     pub(crate) committer: Mutex<Committer>,
     /// The thread that commits when no caller does.

@@ -3,6 +3,7 @@
 //! | the journal says | the batch | what was staged behind it | the log |
 //! |---|---|---|---|
 //! | full | `StorageFull` | `StorageFull` | goes on; the next append finds out whether there is room |
+//! | retry | `Unavailable` | `Unavailable` | goes on |
 //! | refused | `Closed` | `Closed` | takes no appends until it is opened again |
 //! | unknown | `Unknown` | `Closed` | takes no appends until it is opened again |
 //!
@@ -23,8 +24,13 @@ impl Sequencer {
         batch: Gathering,
         error: JournalError,
     ) -> Vec<Answer> {
+        let full = matches!(error, JournalError::Full);
         let (first, behind, closed) = match error {
             JournalError::Full => (AppendError::StorageFull, AppendError::StorageFull, None),
+            JournalError::Retry(error) => {
+                let unavailable = AppendError::Unavailable { reason: error.to_string() };
+                (unavailable.clone(), unavailable, None)
+            }
             JournalError::Refused(error) => {
                 let reason = format!("the journal failed: {error}");
                 let refused = AppendError::Closed { reason: reason.clone() };
@@ -48,7 +54,9 @@ impl Sequencer {
                 staging.ingest_bytes = 0;
             }
             None => {
-                self.mark.set_full(true);
+                if full {
+                    self.mark.set_full(true);
+                }
                 let head = self.feed.head();
                 staging.take_back(&self.segments, committer.journal.end(), head, &dropped);
             }
@@ -62,5 +70,27 @@ impl Sequencer {
             verdict = Err(behind.clone());
         }
         answers
+    }
+
+    /// Drops everything staged after the thread that commits has gone: what the journal had then is
+    /// in doubt.
+    pub(super) fn drop_staged(&self, reason: &str) -> Vec<Answer> {
+        let mut staging = lock(&self.staging);
+        let in_flight = staging.in_flight.take().map(|batch| batch.waiters);
+        let queue: Vec<Gathering> = staging.queue.drain(..).collect();
+        staging.staged_bytes = 0;
+        staging.ingest_bytes = 0;
+        self.mark.set_back(staging.next);
+        drop(staging);
+        let reason = reason.to_owned();
+        let unknown = in_flight.map(|waiters| Answer {
+            waiters,
+            verdict: Err(AppendError::Unknown { reason: reason.clone() }),
+        });
+        let closed = queue.into_iter().map(|batch| Answer {
+            waiters: batch.waiters,
+            verdict: Err(AppendError::Closed { reason: reason.clone() }),
+        });
+        unknown.into_iter().chain(closed).collect()
     }
 }

@@ -1,9 +1,9 @@
 //! A folder of the operating system.
 
 use super::{Storage, StorageFile};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -13,16 +13,29 @@ const LOCK_FILE: &str = "LOCK";
 #[derive(Debug)]
 pub struct DiskStorage {
     dir: PathBuf,
+    /// The folder itself, open for as long as the storage: a barrier for its names must not need a
+    /// descriptor.
+    handle: File,
     lock: Mutex<Option<File>>,
 }
 
+/// Only the owner reads what a log holds.
+const FILE_MODE: u32 = 0o600;
+const FOLDER_MODE: u32 = 0o700;
+
 impl DiskStorage {
-    /// The folder `dir`, made with its parents if it is not there.
+    /// The folder `dir`, made with its parents if it is not there: for its owner alone, and durable.
     ///
     /// # Errors
     /// Whatever the file system says.
     pub fn create(dir: &Path) -> io::Result<DiskStorage> {
-        std::fs::create_dir_all(dir)?;
+        let missing: Vec<&Path> = dir.ancestors().take_while(|path| !exists(path)).collect();
+        DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(dir)?;
+        // The entry of each folder that was made lies in its parent.
+        for made in missing {
+            let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
+            File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+        }
         DiskStorage::existing(dir)
     }
 
@@ -34,8 +47,14 @@ impl DiskStorage {
         if !std::fs::metadata(dir)?.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(DiskStorage { dir: dir.to_owned(), lock: Mutex::new(None) })
+        let handle = File::open(dir)?;
+        Ok(DiskStorage { dir: dir.to_owned(), handle, lock: Mutex::new(None) })
     }
+}
+
+/// Whether there is something of this name; the empty one is the current folder.
+fn exists(path: &Path) -> bool {
+    path.as_os_str().is_empty() || path.exists()
 }
 
 impl Storage for DiskStorage {
@@ -45,8 +64,8 @@ impl Storage for DiskStorage {
 
     fn lock(&self) -> io::Result<()> {
         let mut options = OpenOptions::new();
-        let file =
-            options.create(true).truncate(false).write(true).open(self.dir.join(LOCK_FILE))?;
+        options.create(true).truncate(false).write(true).mode(FILE_MODE);
+        let file = options.open(self.dir.join(LOCK_FILE))?;
         match file.try_lock() {
             Ok(()) => {
                 *self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(file);
@@ -91,7 +110,7 @@ impl Storage for DiskStorage {
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
         let mut options = OpenOptions::new();
-        options.create(true).truncate(true).read(true).write(true);
+        options.create(true).truncate(true).read(true).write(true).mode(FILE_MODE);
         Ok(Arc::new(DiskFile(options.open(self.dir.join(name))?)))
     }
 
@@ -104,7 +123,7 @@ impl Storage for DiskStorage {
     }
 
     fn sync_dir(&self) -> io::Result<()> {
-        File::open(&self.dir)?.sync_all()
+        self.handle.sync_all()
     }
 }
 

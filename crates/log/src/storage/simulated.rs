@@ -23,7 +23,12 @@ pub struct Faults {
     pub sync_fails_after: Option<u64>,
     /// Every read fails.
     pub reads_fail: bool,
+    /// Files that may be open at once; beyond it files are neither opened nor made (`EMFILE`).
+    pub descriptors: Option<usize>,
 }
+
+/// "Too many open files".
+const EMFILE: i32 = 24;
 
 #[derive(Debug, Default)]
 struct Content {
@@ -41,6 +46,7 @@ struct Disk {
     locked: bool,
     syncs: u64,
     bytes_read: u64,
+    open_files: usize,
     random: u64,
 }
 
@@ -102,6 +108,12 @@ impl SimulatedStorage {
     pub fn wait_for_held_barrier(&self) {
         let state = locked(&self.barriers.state);
         drop(self.barriers.changed.wait_while(state, |state| state.waiting == 0));
+    }
+
+    /// Files open now.
+    #[must_use]
+    pub fn open_files(&self) -> usize {
+        locked(&self.disk).open_files
     }
 
     /// Bytes read from files so far: what an operation costs, whatever the clock says.
@@ -210,13 +222,15 @@ impl Storage for SimulatedStorage {
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
-        let disk = locked(&self.disk);
-        let content = disk.files.get(name).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Arc::new(SimulatedFile { disk: self.clone(), content: Arc::clone(content) }))
+        let mut disk = locked(&self.disk);
+        let content = Arc::clone(disk.files.get(name).ok_or(io::ErrorKind::NotFound)?);
+        take_descriptor(&mut disk)?;
+        Ok(Arc::new(SimulatedFile { disk: self.clone(), content }))
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
         let mut disk = locked(&self.disk);
+        take_descriptor(&mut disk)?;
         let content = Arc::new(Mutex::new(Content::default()));
         disk.files.insert(name.to_owned(), Arc::clone(&content));
         Ok(Arc::new(SimulatedFile { disk: self.clone(), content }))
@@ -238,6 +252,20 @@ impl Storage for SimulatedStorage {
         let mut disk = locked(&self.disk);
         disk.durable_names = disk.files.clone();
         Ok(())
+    }
+}
+
+fn take_descriptor(disk: &mut Disk) -> io::Result<()> {
+    if disk.faults.descriptors.is_some_and(|most| disk.open_files >= most) {
+        return Err(io::Error::from_raw_os_error(EMFILE));
+    }
+    disk.open_files += 1;
+    Ok(())
+}
+
+impl Drop for SimulatedFile {
+    fn drop(&mut self) {
+        locked(&self.disk.disk).open_files -= 1;
     }
 }
 

@@ -2,6 +2,7 @@
 //! test needs it.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::storage::{Storage, StorageFile};
@@ -14,6 +15,7 @@ pub struct Gate {
     /// Barriers that have come to the gate.
     arrived: Mutex<u64>,
     arrival: Condvar,
+    panics: AtomicBool,
 }
 
 impl Gate {
@@ -24,6 +26,11 @@ impl Gate {
     pub fn open(&self) {
         *self.closed.lock().unwrap() = false;
         self.opened.notify_all();
+    }
+
+    /// The next barrier that passes panics.
+    pub fn panic_once(&self) {
+        self.panics.store(true, Ordering::SeqCst);
     }
 
     /// Barriers that have come to the gate so far.
@@ -42,6 +49,7 @@ impl Gate {
         self.arrival.notify_all();
         let closed = self.closed.lock().unwrap();
         drop(self.opened.wait_while(closed, |closed| *closed).unwrap());
+        assert!(!self.panics.swap(false, Ordering::SeqCst), "as the test wants");
     }
 }
 

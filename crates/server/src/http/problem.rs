@@ -108,6 +108,7 @@ kinds! {
     TOO_MANY_CONNECTIONS 503 "too-many-connections" "There are too many connections" Retry::Seconds(1);
     VIEW_NOT_READY 503 "view-not-ready" "A view does not answer yet" Retry::Seconds(1);
     NOT_YET 503 "not-yet" "The position has not been reached" Retry::Same;
+    STORAGE_UNAVAILABLE 503 "storage-unavailable" "The storage refused for a moment" Retry::Seconds(1);
     STORAGE_FULL 503 "storage-full" "No room left on the device" Retry::Seconds(30);
     LOG_CLOSED 503 "log-closed" "The log takes no appends" Retry::Seconds(5);
     SHUTTING_DOWN 503 "shutting-down" "The server is stopping" Retry::Seconds(5);
@@ -297,6 +298,7 @@ impl From<AppendError> for Box<Problem> {
                 .with("position", position.to_string()),
             AppendError::LeaseLost => LEASE_LOST.because(detail).field("fence"),
             AppendError::Overloaded | AppendError::SetBack => OVERLOADED.because(detail),
+            AppendError::Unavailable { .. } => STORAGE_UNAVAILABLE.because(detail),
             AppendError::StorageFull => STORAGE_FULL.because(detail),
             AppendError::Unknown { .. } => OUTCOME_UNKNOWN.because(format!(
                 "{detail}; retry with the same Idempotency-Key or event ids to learn which"

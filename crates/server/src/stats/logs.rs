@@ -39,7 +39,7 @@ fn of_each<T: Into<Value>>(
 
 fn numbers(logs: &[LogFigures]) -> Vec<Family> {
     use Kind::{Counter, Gauge};
-    let figures: [(&'static str, Kind, &'static str, Pick<u64>); 15] = [
+    let figures: [(&'static str, Kind, &'static str, Pick<u64>); 18] = [
         ("wellspring_log_head", Gauge, "Last durable position.", |l| l.stats.head),
         ("wellspring_log_disk_bytes", Gauge, "Bytes of all its files.", |l| l.stats.disk_bytes),
         ("wellspring_log_segment_bytes", Gauge, "Bytes of segments on disk.", |l| {
@@ -64,6 +64,24 @@ fn numbers(logs: &[LogFigures]) -> Vec<Family> {
         ("wellspring_log_staged_bytes", Gauge, "Bytes staged and not yet durable.", |l| {
             l.stats.staged_bytes
         }),
+        (
+            "wellspring_log_storage_full",
+            Gauge,
+            "1 from an append that found no room on the device to the next that finds some.",
+            |l| u64::from(l.stats.storage_full),
+        ),
+        (
+            "wellspring_log_index_write_failures_total",
+            Counter,
+            "Attempts at writing an index that failed. They are made again.",
+            |l| l.stats.index_write_failures,
+        ),
+        (
+            "wellspring_log_indexes_unwritten",
+            Gauge,
+            "Indexes kept in memory because they could not be written so far.",
+            |l| l.stats.indexes_unwritten,
+        ),
         ("wellspring_log_epoch", Gauge, "Single-writer epoch.", |l| l.stats.epoch),
         ("wellspring_log_subscribers", Gauge, "Live subscriptions to it.", |l| l.subscribers),
         ("wellspring_log_appends_total", Counter, "Appends made.", |l| l.stats.appends),

@@ -1,0 +1,131 @@
+//! The epoch: how often the log has been opened for writing. Whoever claims one has fenced all
+//! earlier writers: their leases' tokens are worth nothing any more.
+
+use super::file::is_full;
+use crate::error::OpenError;
+use crate::storage::{Storage, replace_file};
+use std::io;
+
+const EPOCH_FILE: &str = "epoch";
+/// Largest epoch: tokens of leases hold it above 32 bits of a number that JSON keeps exactly.
+const EPOCH_MAX: u64 = 1 << 21;
+/// Bytes of the file: 20 digits and the end of the line. One length for every epoch, so that the
+/// next one can be written over it on a full disk.
+const EPOCH_BYTES: usize = 21;
+
+/// Whether the folder has been a log's.
+///
+/// # Errors
+/// Whatever the file system says.
+pub(crate) fn was_claimed(storage: &dyn Storage) -> io::Result<bool> {
+    match storage.open(EPOCH_FILE) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Claims the next epoch, which is greater than `seen`: the greatest in the headers of segments and
+/// batches, in case the file was lost.
+///
+/// # Errors
+/// [`OpenError::Io`]. On a full disk only if the file is not there yet, or if the file system needs
+/// room to write over a file.
+pub(crate) fn claim_epoch(storage: &dyn Storage, seen: u64) -> Result<u64, OpenError> {
+    let failed = |error| OpenError::Io { doing: format!("claiming {EPOCH_FILE}"), error };
+    let invalid = |what: &str| failed(io::Error::new(io::ErrorKind::InvalidData, what.to_owned()));
+    let written = read(storage).map_err(failed)?;
+    let (previous, len) = match &written {
+        None => (0, 0),
+        Some(text) => {
+            let digits = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+            let number = digits.parse::<u64>().map_err(|_| {
+                invalid(
+                    "not a number; restore the file or write a number larger than any epoch used",
+                )
+            })?;
+            (number, text.len())
+        }
+    };
+    let previous = previous.max(seen);
+    if previous >= EPOCH_MAX {
+        return Err(invalid(&format!("{previous} is larger than any epoch can be ({EPOCH_MAX})")));
+    }
+    let epoch = previous + 1;
+    let text = format!("{epoch:0width$}\n", width = EPOCH_BYTES - 1);
+    match replace_file(storage, EPOCH_FILE, text.as_bytes()) {
+        Err(error) if is_full(&error) && len > 0 => {
+            // A sector is written wholly or not at all, and the file lies in one. A file of an
+            // earlier version may be shorter; its digits are not cut if its length stays as it was.
+            let short = format!("{epoch}\n");
+            let text = if len < EPOCH_BYTES { short } else { text };
+            overwrite(storage, text.as_bytes()).map_err(failed)?;
+        }
+        other => other.map_err(failed)?,
+    }
+    Ok(epoch)
+}
+
+fn read(storage: &dyn Storage) -> io::Result<Option<String>> {
+    let file = match storage.open(EPOCH_FILE) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut text = [0u8; EPOCH_BYTES];
+    let len = file.read_at(&mut text, 0)?;
+    Ok(Some(String::from_utf8_lossy(&text[..len]).into_owned()))
+}
+
+fn overwrite(storage: &dyn Storage, text: &[u8]) -> io::Result<()> {
+    let file = storage.open(EPOCH_FILE)?;
+    file.write_all_at(text, 0)?;
+    file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::simulated::{Faults, SimulatedStorage};
+    use std::collections::BTreeMap;
+
+    fn folder(text: &str) -> SimulatedStorage {
+        let files = BTreeMap::from([(EPOCH_FILE.to_owned(), text.as_bytes().to_vec())]);
+        SimulatedStorage::with_contents(1, &files)
+    }
+
+    #[test]
+    fn the_epoch_grows_beyond_the_file_and_the_headers() {
+        for (text, seen, epoch) in [("7\n", 3, 8), ("7\n", 9, 10), ("00000000000000000007\n", 0, 8)]
+        {
+            let storage = folder(text);
+            assert_eq!(claim_epoch(&storage, seen).unwrap(), epoch);
+            assert_eq!(claim_epoch(&storage, 0).unwrap(), epoch + 1);
+        }
+        for text in ["x", "18446744073709551615", "2097152\n", ""] {
+            assert!(claim_epoch(&folder(text), 0).is_err(), "{text:?}");
+        }
+        assert!(claim_epoch(&SimulatedStorage::new(1), u64::MAX).is_err());
+    }
+
+    #[test]
+    fn on_a_full_disk_the_epoch_is_written_over_and_no_crash_lowers_it() {
+        for seed in 0..40 {
+            // Of an earlier version, and of this one.
+            for text in ["7\n", "00000000000000000007\n"] {
+                let mut storage = folder(text);
+                let mut last = 7;
+                for _ in 0..8 {
+                    // A byte of room: a block has it, whatever the disk has.
+                    let used = storage.contents()[EPOCH_FILE].len() as u64;
+                    let capacity_bytes = Some(used + 1);
+                    storage.set_faults(Faults { capacity_bytes, ..Faults::default() });
+                    let epoch = claim_epoch(&storage, 0).unwrap();
+                    assert_eq!(epoch, last + 1, "seed {seed}");
+                    last = epoch;
+                    storage = storage.crash();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The file of the next segment, made ahead of need: beginning a segment then needs no room and no
+//! descriptor that a full disk or a busy process could refuse.
+//!
+//! The file lies under a temporary name, a few KiB of zeros long. To begin the segment its header
+//! is written over the first of them and made durable, then the file is renamed, then the folder is
+//! made durable. Until the rename nothing of the segment can be found after a crash: opening a log
+//! removes files with temporary names.
+
+use super::JournalError;
+use super::file::{extend_with_zeros, is_full};
+use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
+use crate::storage::{Storage, StorageFile};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::Arc;
+use wellspring_types::Position;
+
+/// Ends with `.tmp`, as all names do that opening removes.
+const NEXT_NAME: &str = "next.tmp";
+/// Length of the file when it is made: room for a small batch behind the header.
+const PREPARED_BYTES: u64 = 16 << 10;
+/// `EIO`: the one failure of a rename that does not say whether it was made.
+const EIO: i32 = 5;
+
+/// A file that waits to become a segment's.
+pub(super) struct NextSegment {
+    file: Arc<dyn StorageFile>,
+    /// Length of the file: zeros, but for a header that an attempt may have left.
+    pub(super) allocated: u64,
+}
+
+/// A segment that has begun: durable, empty, under its own name.
+pub(super) struct BegunSegment {
+    pub(super) file: Arc<dyn StorageFile>,
+    pub(super) header: SegmentHeader,
+    pub(super) allocated: u64,
+}
+
+/// What an error says of a batch of which nothing has been written, in a journal that is as it was.
+pub(super) fn nothing_happened(error: io::Error) -> JournalError {
+    if is_full(&error) { JournalError::Full } else { JournalError::Retry(error) }
+}
+
+impl NextSegment {
+    /// Makes the file.
+    ///
+    /// # Errors
+    /// Whatever the file system says; nothing is left behind then.
+    pub(super) fn prepare(storage: &dyn Storage) -> io::Result<NextSegment> {
+        let prepare = || {
+            let file = storage.create(NEXT_NAME)?;
+            let allocated = match extend_with_zeros(&*file, 0, PREPARED_BYTES) {
+                Ok(()) => PREPARED_BYTES,
+                // Near the end of the disk a segment may still fit.
+                Err(error) if is_full(&error) => {
+                    extend_with_zeros(&*file, 0, SEGMENT_HEADER_BYTES as u64)?;
+                    SEGMENT_HEADER_BYTES as u64
+                }
+                Err(error) => return Err(error),
+            };
+            Ok(NextSegment { file, allocated })
+        };
+        prepare().inspect_err(|_| {
+            let _ = storage.remove(NEXT_NAME);
+        })
+    }
+
+    /// Makes sure that the file is at least `bytes` long.
+    ///
+    /// # Errors
+    /// Whatever the file system says; the file is as long as it was then.
+    pub(super) fn reserve(&mut self, bytes: u64) -> io::Result<()> {
+        if bytes > self.allocated {
+            extend_with_zeros(&*self.file, self.allocated, bytes)?;
+            self.allocated = bytes;
+        }
+        Ok(())
+    }
+
+    /// Makes it the file of the segment with this base.
+    ///
+    /// # Errors
+    /// [`JournalError::Full`] and [`Retry`](JournalError::Retry): nothing was renamed, and another
+    /// attempt makes another file. [`Refused`](JournalError::Refused): it may have been.
+    pub(super) fn begin(
+        self,
+        storage: &dyn Storage,
+        base: Position,
+        epoch: u64,
+    ) -> Result<BegunSegment, JournalError> {
+        let salt = RandomState::new().hash_one((base, epoch));
+        let header = SegmentHeader { base, salt, epoch };
+        let name = segment_name(base);
+        let written =
+            self.file.write_all_at(&header.encode(), 0).and_then(|()| self.file.sync_data());
+        if let Err(error) = written {
+            let _ = storage.remove(NEXT_NAME);
+            return Err(nothing_happened(error));
+        }
+        if let Err(error) = storage.rename(NEXT_NAME, &name) {
+            if error.raw_os_error() == Some(EIO) {
+                return Err(JournalError::Refused(error));
+            }
+            let _ = storage.remove(NEXT_NAME);
+            return Err(nothing_happened(error));
+        }
+        // From the rename on the segment may be found after a crash. A full disk is no answer here:
+        // it would promise that nothing can appear.
+        storage.sync_dir().map_err(JournalError::Refused)?;
+        Ok(BegunSegment { file: self.file, header, allocated: self.allocated })
+    }
+}

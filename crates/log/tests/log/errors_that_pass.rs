@@ -1,0 +1,158 @@
+//! A full disk, no descriptors, an index that cannot be written: they cost what was staged and
+//! nothing else, and the log goes on when they have passed.
+
+use crate::oracle::{append, open, read_all, small_segments};
+use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
+use wellspring_log::{AppendError, Log};
+use wellspring_types::Event;
+
+fn event(bytes: usize) -> Event {
+    Event::json("T", &["t"], &format!("\"{}\"", "x".repeat(bytes)))
+}
+
+/// Appends `count` events of about a KiB.
+fn fill(log: &Log, count: usize) {
+    for _ in 0..count {
+        log.append(append(&[event(1000)])).unwrap();
+    }
+}
+
+fn used(storage: &SimulatedStorage) -> u64 {
+    storage.contents().values().map(|bytes| bytes.len() as u64).sum()
+}
+
+fn segments(storage: &SimulatedStorage) -> usize {
+    storage.contents().keys().filter(|name| name.ends_with(".seg")).count()
+}
+
+fn no_descriptors(storage: &SimulatedStorage) {
+    let descriptors = Some(storage.open_files());
+    storage.set_faults(Faults { descriptors, ..Faults::default() });
+}
+
+#[test]
+fn without_descriptors_appends_are_refused_and_the_log_stays_open() {
+    let storage = SimulatedStorage::new(1);
+    let log = open(&storage, small_segments()).unwrap();
+    fill(&log, 30);
+    no_descriptors(&storage);
+    let mut events = 30;
+    let refused = loop {
+        match log.append(append(&[event(1000)])) {
+            Ok(_) => events += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, AppendError::Unavailable { .. }), "{refused}");
+    assert!(log.append(append(&[event(1000)])).is_err());
+    assert_eq!((log.closed_reason(), read_all(&log).len()), (None, events));
+    storage.set_faults(Faults::default());
+    assert_eq!(log.append(append(&[event(1000)])).unwrap().first, events as u64 + 1);
+    log.close();
+    assert_eq!(read_all(&open(&storage, small_segments()).unwrap()).len(), events + 1);
+}
+
+#[test]
+fn the_next_segment_is_made_ahead_of_need() {
+    for fault in ["no descriptors", "no room"] {
+        let storage = SimulatedStorage::new(1);
+        let log = open(&storage, small_segments()).unwrap();
+        while !storage.contents().contains_key("next.tmp") {
+            fill(&log, 1);
+        }
+        match fault {
+            "no descriptors" => no_descriptors(&storage),
+            _ => {
+                let capacity_bytes = Some(used(&storage));
+                storage.set_faults(Faults { capacity_bytes, ..Faults::default() });
+            }
+        }
+        while segments(&storage) == 1 {
+            fill(&log, 1);
+        }
+        storage.set_faults(Faults::default());
+        let head = log.head() as usize;
+        log.close();
+        assert_eq!(read_all(&open(&storage, small_segments()).unwrap()).len(), head, "{fault}");
+    }
+}
+
+#[test]
+fn a_file_made_ahead_of_need_is_removed_when_the_log_is_opened() {
+    let storage = SimulatedStorage::new(1);
+    let log = open(&storage, small_segments()).unwrap();
+    while !storage.contents().contains_key("next.tmp") {
+        fill(&log, 1);
+    }
+    let crashed = storage.crash();
+    log.close();
+    let log = open(&crashed, small_segments()).unwrap();
+    assert!(!crashed.contents().contains_key("next.tmp"));
+    fill(&log, 60);
+}
+
+#[test]
+fn an_index_that_could_not_be_written_is_counted_and_written_later() {
+    let storage = SimulatedStorage::new(1);
+    let log = open(&storage, small_segments()).unwrap();
+    while !storage.contents().contains_key("next.tmp") {
+        fill(&log, 1);
+    }
+    no_descriptors(&storage);
+    while segments(&storage) == 1 {
+        fill(&log, 1);
+    }
+    while log.stats().index_write_failures == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(log.stats().indexes_unwritten, 1);
+    storage.set_faults(Faults::default());
+    while segments(&storage) == 2 {
+        fill(&log, 1);
+    }
+    log.close();
+    let indexes = storage.contents().keys().filter(|name| name.ends_with(".idx")).count();
+    assert_eq!((indexes, log.stats().indexes_unwritten), (2, 0), "after the next full segment");
+}
+
+#[test]
+fn a_log_on_a_full_disk_opens_and_reads() {
+    let storage = SimulatedStorage::new(1);
+    let log = open(&storage, small_segments()).unwrap();
+    fill(&log, 200);
+    log.close();
+    let epoch = log.stats().epoch;
+    let capacity_bytes = Some(used(&storage));
+    storage.set_faults(Faults { capacity_bytes, ..Faults::default() });
+    let log = open(&storage, small_segments()).unwrap();
+    assert_eq!((read_all(&log).len(), log.stats().epoch), (200, epoch + 1));
+    while log.append(append(&[event(1000)])).is_ok() {}
+    assert!(log.is_full());
+    storage.set_faults(Faults::default());
+    fill(&log, 1);
+    assert!(!log.is_full());
+}
+
+#[test]
+fn missing_files_are_noticed() {
+    let storage = SimulatedStorage::new(1);
+    let log = open(&storage, small_segments()).unwrap();
+    fill(&log, 200);
+    log.close();
+    let epoch = log.stats().epoch;
+    let whole = storage.contents();
+    let without = |gone: &dyn Fn(&str) -> bool| {
+        let mut files = whole.clone();
+        files.retain(|name, _| !gone(name));
+        open(&SimulatedStorage::with_contents(1, &files), small_segments())
+    };
+    let last = whole.keys().rfind(|name| name.ends_with(".seg")).unwrap();
+    let error = without(&|name| name == last).unwrap_err();
+    assert!(error.to_string().contains("missing"), "{error}");
+    let error = without(&|name| name.ends_with(".seg")).unwrap_err();
+    assert!(error.to_string().contains("missing"), "{error}");
+    let error = without(&|name| name.ends_with(".seg") || name.ends_with(".idx")).unwrap_err();
+    assert!(error.to_string().contains("missing"), "{error}");
+    let log = without(&|name| name == "epoch").unwrap();
+    assert_eq!(log.stats().epoch, epoch + 1, "headers tell the epoch, too");
+}
