@@ -127,7 +127,7 @@ pub fn segments(dir: &Path) -> Result<Vec<SegmentFile>, OpenError> {
         let file_bytes = file
             .len()
             .map_err(|error| OpenError::Io { doing: format!("reading {name}"), error })?;
-        let index = match open_sealed(&storage, base)? {
+        let index = match open_sealed(&storage, base, header.salt)? {
             Some(index) => IndexFile::Present { events: index.len() },
             None => IndexFile::Missing,
         };
@@ -246,7 +246,8 @@ fn verify_index(
     report: &mut Report,
 ) -> Result<(), OpenError> {
     let name = crate::segment::index_name(base);
-    let Some(sealed) = open_sealed(storage, base)? else {
+    let header = recover::read_header(file, &crate::segment::segment_name(base))?;
+    let Some(sealed) = open_sealed(storage, base, header.salt)? else {
         report.stale_indexes.push(name);
         return Ok(());
     };

@@ -164,7 +164,7 @@ fn open_full(
     let header = check_base(&*file, &name, base)?;
     let len = file.len().map_err(io_error(format!("reading {name}")))?;
     let fits = |count: u64, end: u64| base + count == next_base && end <= len;
-    if let Some(index) = open_sealed(&**storage, base)?
+    if let Some(index) = open_sealed(&**storage, base, header.salt)?
         && fits(u64::from(index.len()), index.segment_len())
     {
         let index = SegmentIndex::Sealed(index);

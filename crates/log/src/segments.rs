@@ -12,6 +12,7 @@ use crate::storage::{Storage, StorageFile, replace_file};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use wellspring_types::Position;
 
@@ -31,6 +32,10 @@ pub(crate) struct Segment {
     events: OnceLock<u32>,
     /// Replaced when the segment is sealed, or its index found damaged.
     index: Mutex<SegmentIndex>,
+    /// Held while a damaged index is made anew: by one reader, while others wait for it.
+    mending: Mutex<()>,
+    /// How often it has been made anew.
+    mended: AtomicU64,
 }
 
 impl Segment {
@@ -44,7 +49,15 @@ impl Segment {
         if let Some(file) = file {
             let _ = slot.set(file);
         }
-        Segment { base, storage, file: slot, events: OnceLock::new(), index: Mutex::new(index) }
+        Segment {
+            base,
+            storage,
+            file: slot,
+            events: OnceLock::new(),
+            index: Mutex::new(index),
+            mending: Mutex::new(()),
+            mended: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn base(&self) -> Position {
@@ -88,7 +101,8 @@ impl Segment {
         }
     }
 
-    /// Replaces a damaged index by one made from the segment; any other fault is returned.
+    /// Replaces a damaged index by one made from the segment, its file, too, if that can be written;
+    /// any other fault is returned. Of several readers that meet the damage one does the work.
     pub(crate) fn mend(&self, fault: IndexError) -> Result<(), ReadError> {
         let sound = matches!(
             fault,
@@ -96,6 +110,11 @@ impl Segment {
         );
         if sound {
             return Err(self.index_error(fault));
+        }
+        let before = self.mended.load(Ordering::Acquire);
+        let _mending = lock(&self.mending);
+        if self.mended.load(Ordering::Acquire) != before {
+            return Ok(());
         }
         let (index, (_, scanned)) =
             build_active(&**self.file()?, self.base).map_err(|error| match error {
@@ -112,7 +131,10 @@ impl Segment {
             let offset = scanned.end;
             return Err(ReadError::Corrupt(Corruption { file: self.name(), offset, what }));
         }
-        *lock(&self.index) = SegmentIndex::Active(index);
+        self.set_index(SegmentIndex::Active(index));
+        self.mended.fetch_add(1, Ordering::Release);
+        // If the file cannot be written, the index in memory serves, and the next opening tries.
+        let _ = self.seal(scanned.end);
         Ok(())
     }
 
@@ -150,12 +172,18 @@ impl Segment {
         let SegmentIndex::Active(active) = self.index() else { return Ok(()) };
         self.set_events(active.len());
         let seed = RandomState::new().hash_one(self.base);
-        let image = index::seal(&active, segment_bytes, seed);
+        let mut image = index::seal(&active, segment_bytes, seed);
+        let file = self.file().map_err(|error| {
+            let error = io::Error::other(error.to_string());
+            OpenError::Io { doing: format!("reading {}", self.name()), error }
+        })?;
+        let header = recover::read_header(&**file, &self.name())?;
+        index::tie_to_segment(&mut image, header.salt);
         let name = index_name(self.base);
         let failed = |error| OpenError::Io { doing: format!("writing {name}"), error };
         replace_file(&*self.storage, &name, &image).map_err(failed)?;
         drop(image);
-        if let Some(index) = open_sealed(&*self.storage, self.base)? {
+        if let Some(index) = open_sealed(&*self.storage, self.base, header.salt)? {
             self.set_index(SegmentIndex::Sealed(index));
         }
         Ok(())
@@ -198,9 +226,12 @@ impl ReadAt for IndexFile {
 }
 
 /// Opens the index file of a segment; `None` if there is none, or none that can be used.
+///
+/// The salt is the segment's: an index of another segment of the same place cannot be used.
 pub(crate) fn open_sealed(
     storage: &dyn Storage,
     base: Position,
+    salt: u64,
 ) -> Result<Option<Arc<SealedIndex>>, OpenError> {
     let name = index_name(base);
     let file = match storage.open(&name) {
@@ -209,7 +240,7 @@ pub(crate) fn open_sealed(
         Err(error) => return Err(OpenError::Io { doing: format!("opening {name}"), error }),
     };
     match SealedIndex::open(Arc::new(IndexFile(file))) {
-        Ok(index) if index.base() == base => Ok(Some(Arc::new(index))),
+        Ok(index) if index.base() == base && index.is_of_segment(salt) => Ok(Some(Arc::new(index))),
         // Whatever is wrong with it, the segment can make it anew.
         Ok(_)
         | Err(

@@ -62,6 +62,7 @@ pub(super) const MAGIC: [u8; 8] = *b"WSINDEX\n";
 /// The version that is written. Version 1 is read; its filter is another ([`super::filter`]).
 pub(super) const VERSION: u32 = 2;
 pub(super) const SECTIONS: usize = 14;
+const SALT_AT: usize = 32;
 const SECTIONS_AT: usize = 40;
 const SECTION_BYTES: usize = 24;
 pub(super) const HEADER_BYTES: usize = SECTIONS_AT + SECTIONS * SECTION_BYTES + 4;
@@ -106,7 +107,16 @@ pub(super) struct Header {
     pub(super) events: u32,
     pub(super) base: u64,
     pub(super) segment_len: u64,
+    /// The segment's salt; 0 in files of earlier versions, which do not say.
+    pub(super) salt: u64,
     pub(super) sections: [Section; SECTIONS],
+}
+
+/// Writes the salt of its segment into the image of an index that has none yet.
+pub(crate) fn tie_to_segment(image: &mut [u8], salt: u64) {
+    image[SALT_AT..SECTIONS_AT].copy_from_slice(&salt.to_le_bytes());
+    let crc = crc32c::crc32c(&image[..HEADER_BYTES - 4]);
+    image[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
 }
 
 impl Header {
@@ -121,7 +131,8 @@ impl Header {
         out.extend_from_slice(&self.events.to_le_bytes());
         out.extend_from_slice(&self.base.to_le_bytes());
         out.extend_from_slice(&self.segment_len.to_le_bytes());
-        out.extend_from_slice(&[0; SECTIONS_AT - 32]);
+        out.extend_from_slice(&self.salt.to_le_bytes());
+        assert_eq!(out.len(), SECTIONS_AT);
         for section in &self.sections {
             out.extend_from_slice(&section.offset.to_le_bytes());
             out.extend_from_slice(&section.len.to_le_bytes());
@@ -168,6 +179,7 @@ impl Header {
             events: read_u32(&bytes, 12),
             base: read_u64(&bytes, 16),
             segment_len: read_u64(&bytes, 24),
+            salt: read_u64(&bytes, SALT_AT),
             sections,
         })
     }

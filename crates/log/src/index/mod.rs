@@ -43,7 +43,7 @@ pub(crate) use active::{ActiveIndex, ActiveWriter};
 pub(crate) use active_query::ActiveQuery;
 pub(crate) use candidates::Candidates;
 pub(crate) use counting::SegmentCount;
-pub(crate) use file::ReadAt;
+pub(crate) use file::{ReadAt, tie_to_segment};
 pub use loaded::{sealed_index_memory_bytes, set_sealed_index_budget_bytes};
 pub(crate) use sealed::SealedIndex;
 pub(crate) use sealed_writer::seal;

@@ -130,6 +130,11 @@ impl SealedIndex {
         self.header.events
     }
 
+    /// Whether it can be the index of the segment with this salt.
+    pub(crate) fn is_of_segment(&self, salt: u64) -> bool {
+        self.header.salt == 0 || self.header.salt == salt
+    }
+
     /// Length of the segment in bytes when it was sealed; another length now means this index is not its.
     pub(crate) fn segment_len(&self) -> u64 {
         self.header.segment_len

@@ -31,6 +31,7 @@ pub(super) fn seal_with(
             events,
             base: active.base(),
             segment_len,
+            salt: 0,
             sections: Default::default(),
         },
     };

@@ -5,8 +5,8 @@
 use crate::oracle::{append, open, read_all, small_segments};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use wellspring_log::storage::simulated::SimulatedStorage;
-use wellspring_log::{Log, Sync};
+use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
+use wellspring_log::{AppendError, Appended, Log, Sync};
 use wellspring_types::Event;
 
 struct Coins(u64);
@@ -54,7 +54,42 @@ fn requests_in(log: &Log) -> Vec<u64> {
     found
 }
 
-fn cycle(seed: u64, sync: Sync) {
+/// What goes wrong besides the power.
+#[derive(Clone, Copy, PartialEq)]
+enum Trouble {
+    Nothing,
+    /// Now and then the disk is full, or there are no descriptors.
+    FullAndBusy,
+}
+
+impl Trouble {
+    fn stir(self, storage: &SimulatedStorage, coins: &mut Coins) {
+        if self == Trouble::Nothing {
+            return;
+        }
+        let used = storage.contents().values().map(|bytes| bytes.len() as u64).sum();
+        let faults = match coins.below(6) {
+            0 => Faults { capacity_bytes: Some(used), ..Faults::default() },
+            1 => Faults { descriptors: Some(storage.open_files()), ..Faults::default() },
+            2..=4 => Faults::default(),
+            _ => return,
+        };
+        storage.set_faults(faults);
+    }
+
+    fn check(self, outcome: &Result<Appended, AppendError>) {
+        let passes = match outcome {
+            Ok(_) => true,
+            Err(AppendError::StorageFull | AppendError::Unavailable { .. }) => {
+                self == Trouble::FullAndBusy
+            }
+            Err(_) => false,
+        };
+        assert!(passes, "{outcome:?}");
+    }
+}
+
+fn cycle(seed: u64, sync: Sync, trouble: Trouble) {
     let mut coins = Coins(seed);
     let mut storage = SimulatedStorage::new(seed);
     let mut number = 0;
@@ -78,12 +113,15 @@ fn cycle(seed: u64, sync: Sync) {
             log.submit(
                 append(&request(number, &mut coins)),
                 Box::new(move |outcome| {
-                    outcome.unwrap();
-                    answered.lock().unwrap().push(this);
+                    trouble.check(&outcome);
+                    if outcome.is_ok() {
+                        answered.lock().unwrap().push(this);
+                    }
                 }),
             );
             if coins.below(8) == 0 {
-                log.append(append(&request(u64::MAX >> 1, &mut coins))).unwrap();
+                trouble.check(&log.append(append(&request(u64::MAX >> 1, &mut coins))));
+                trouble.stir(&storage, &mut coins);
             }
             if step == crash_after {
                 break;
@@ -98,14 +136,21 @@ fn cycle(seed: u64, sync: Sync) {
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
-    for seed in 0..150 {
-        cycle(seed, Sync::Always);
+    for seed in 0..250 {
+        cycle(seed, Sync::Always, Trouble::Nothing);
     }
 }
 
 #[test]
 fn with_delayed_barriers_a_prefix_survives() {
-    for seed in 0..150 {
-        cycle(seed, Sync::Interval(Duration::from_millis(1)));
+    for seed in 0..250 {
+        cycle(seed, Sync::Interval(Duration::from_millis(1)), Trouble::Nothing);
+    }
+}
+
+#[test]
+fn with_the_disk_full_and_descriptors_gone_now_and_then_nothing_acknowledged_is_lost() {
+    for seed in 0..250 {
+        cycle(seed, Sync::Always, Trouble::FullAndBusy);
     }
 }

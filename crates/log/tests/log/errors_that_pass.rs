@@ -1,10 +1,10 @@
 //! A full disk, no descriptors, an index that cannot be written: they cost what was staged and
 //! nothing else, and the log goes on when they have passed.
 
-use crate::oracle::{append, open, read_all, small_segments};
+use crate::oracle::{append, drain, open, read_all, small_segments};
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
-use wellspring_log::{AppendError, Log};
-use wellspring_types::Event;
+use wellspring_log::{AppendError, Log, ReadOptions};
+use wellspring_types::{Event, Query};
 
 fn event(bytes: usize) -> Event {
     Event::json("T", &["t"], &format!("\"{}\"", "x".repeat(bytes)))
@@ -155,4 +155,55 @@ fn missing_files_are_noticed() {
     assert!(error.to_string().contains("missing"), "{error}");
     let log = without(&|name| name == "epoch").unwrap();
     assert_eq!(log.stats().epoch, epoch + 1, "headers tell the epoch, too");
+}
+
+#[test]
+fn an_index_of_another_segment_is_not_used() {
+    let two_logs = [1, 2].map(|seed| {
+        let storage = SimulatedStorage::new(seed);
+        let log = open(&storage, small_segments()).unwrap();
+        for i in 0..200u64 {
+            let tag = format!("log:{seed} number:{i}");
+            log.append(append(&[Event::json("T", &[&tag], &"1".repeat(1000))])).unwrap();
+        }
+        log.close();
+        storage.contents()
+    });
+    let [mut files, others] = two_logs;
+    let index = files.keys().find(|name| name.ends_with(".idx")).unwrap().clone();
+    assert!(files.insert(index.clone(), others[&index].clone()).is_some());
+    let storage = SimulatedStorage::with_contents(1, &files);
+    let log = open(&storage, small_segments()).unwrap();
+    let query = Query::item(&[], &["log:1 number:3"]);
+    let found = drain(log.snapshot().read(&query, ReadOptions::default())).unwrap();
+    assert_eq!(found.len(), 1, "it was made anew");
+}
+
+#[test]
+fn a_damaged_index_is_made_anew_once_and_its_file_replaced() {
+    let storage = SimulatedStorage::new(1);
+    let log = open(&storage, small_segments()).unwrap();
+    fill(&log, 200);
+    log.close();
+    let mut files = storage.contents();
+    let index = files.keys().find(|name| name.ends_with(".idx")).unwrap().clone();
+    let middle = files[&index].len() / 3;
+    for byte in &mut files.get_mut(&index).unwrap()[middle..] {
+        *byte ^= 0x55;
+    }
+    let damaged = files[&index].clone();
+    let storage = SimulatedStorage::with_contents(1, &files);
+    let log = open(&storage, small_segments()).unwrap();
+    let query = Query::item(&["T"], &["t"]);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let read = || drain(log.snapshot().read(&query, ReadOptions::default()));
+                // A reader that meets the damage half-way is told to read again.
+                let found = (0..5).find_map(|_| read().ok());
+                assert_eq!(found.map(|found| found.len()), Some(200));
+            });
+        }
+    });
+    assert_ne!(storage.contents()[&index], damaged);
 }

@@ -4,11 +4,12 @@ use crate::gated::GatedStorage;
 use crate::oracle::{append, append_if, open, read_all, small_segments};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use wellspring_log::batcher;
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{
     Append, AppendError, Appended, Basis, CommitOn, Log, Options, RequestKey, Staged,
 };
-use wellspring_types::{AppendCondition, Event, Query};
+use wellspring_types::{AppendCondition, DataKind, Event, Query};
 
 type Outcome = Result<Appended, AppendError>;
 
@@ -217,6 +218,31 @@ fn every_close_waits_until_the_log_is_closed() {
         }
     });
     first.recv().unwrap().unwrap();
+}
+
+#[test]
+fn batchers_leave_room_for_appends() {
+    let storage = GatedStorage::new(3);
+    let options = Options { staged_bytes: 1 << 20, ..Options::default() };
+    let log = Log::open_on(Arc::new(storage.clone()), options).unwrap();
+    let batcher = log.batcher(batcher::Options::default()).unwrap();
+    storage.gate.close();
+    let before = storage.gate.arrived();
+    let mut producer = batcher.producer(1, None);
+    let template = batcher::EventTemplate::new("Ingested", &["t"]).unwrap();
+    for _ in 0..3000 {
+        producer.push_event(&template, DataKind::Binary, &[7; 1000]).unwrap();
+    }
+    storage.gate.wait_for_arrival(before);
+    // Until the flusher has staged its share: it commits then, and waits at the gate.
+    let (staged, told) = stage(&log, append(&[event("large", 400 << 10)]));
+    assert!(matches!(staged, Staged::Placed { .. }), "{staged:?}");
+    assert!(log.stats().staged_bytes <= 1 << 20);
+    storage.gate.open();
+    log.commit(CommitOn::JournalThread);
+    told.recv().unwrap().unwrap();
+    batcher.close();
+    assert_eq!(log.head(), 3001);
 }
 
 /// Contenders for keys, with a disk that fills up and a process that runs out of descriptors again
