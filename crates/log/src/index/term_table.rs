@@ -22,7 +22,7 @@ pub(super) struct TermTable {
     words_used: AtomicU32,
     count: AtomicU32,
     table: ChainTable,
-    /// The events of each text, by its number; the label is `hash << 32 | where its words begin`.
+    /// The events of each text, by its number; the label is where its words begin.
     pub(super) lists: Lists,
 }
 
@@ -86,12 +86,8 @@ impl TermTable {
     fn find_hashed(&self, hash: u32, text: &str) -> Option<u32> {
         let text = text.as_bytes();
         self.table.find(hash, |id| {
-            let label = self.lists.label(id);
-            if (label >> 32) as u32 != hash {
-                return false;
-            }
             // The first word holds the length: if it is the same, so is the number of words.
-            let stored = self.words.run(label as u32, word_count(text.len()));
+            let stored = self.words.run(self.lists.label(id) as u32, word_count(text.len()));
             stored.iter().zip(words(text)).all(|(stored, word)| stored.get() == word)
         })
     }
@@ -110,8 +106,8 @@ impl TermTable {
             self.words.set(at, word);
         }
         self.words_used.store(start + len as u32, Relaxed);
-        self.lists.begin(id, u64::from(hash) << 32 | u64::from(start));
-        self.table.insert(hash, id, |id| (self.lists.label(id) >> 32) as u32);
+        self.lists.begin(id, u64::from(start));
+        self.table.insert(hash, id);
         // Release: pairs with `count`, for those who walk over all texts.
         self.count.store(id + 1, Release);
         id
@@ -174,10 +170,7 @@ impl PairTable {
         self.table.find(hash, |id| self.lists.label(id) == key).unwrap_or_else(|| {
             let id = self.count.load(Relaxed);
             self.lists.begin(id, key);
-            self.table.insert(hash, id, |id| {
-                let pair = self.lists.label(id);
-                Self::key(keyed, (pair >> 32) as u32, pair as u32).1
-            });
+            self.table.insert(hash, id);
             self.count.store(id + 1, Relaxed);
             id
         })
@@ -229,8 +222,7 @@ impl IdTable {
         self.halves.set(entry * 2, words[0]);
         self.halves.set(entry * 2 + 1, words[1]);
         self.rels.set(entry, rel);
-        self.table
-            .insert(Self::hash(keyed, &words), entry, |entry| Self::hash(keyed, &self.at(entry)));
+        self.table.insert(Self::hash(keyed, &words), entry);
         // Release: pairs with `for_each`.
         self.count.store(entry + 1, Release);
     }
