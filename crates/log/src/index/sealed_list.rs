@@ -173,6 +173,10 @@ impl SealedList {
         if bound > self.last {
             return Ok(self.count);
         }
+        // No element is below 0, and no skip table is needed to know.
+        if bound == 0 {
+            return Ok(0);
+        }
         if self.is_inline() {
             return Ok(self.values.partition_point(|&value| value < bound) as u32);
         }

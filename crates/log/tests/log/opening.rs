@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wellspring_log::{Append, EncodedEvents, Log, Options, Sync};
-use wellspring_types::{AppendCondition, Event, Query};
+use wellspring_types::{AppendCondition, Event, Query, QueryItem};
 
 const REQUEST_EVENTS: u64 = 1_000;
 
@@ -76,8 +76,41 @@ fn of_a_log_of_unique_tags() {
         );
         if round == 2 {
             condition_everywhere(&log, before);
+            counts(&log);
         }
         log.close();
+    }
+}
+
+/// Counts, types and tags without reading an event.
+fn counts(log: &Log) {
+    let snapshot = log.snapshot();
+    let count = |query: Query| {
+        let begin = Instant::now();
+        let mut count = snapshot.count(query, 0);
+        let mut work = wellspring_log::Work::unbounded();
+        loop {
+            if let wellspring_log::CountStep::Done(counted) = count.step(&mut work).unwrap() {
+                println!("counted {counted} in {:?}", begin.elapsed());
+                break;
+            }
+        }
+    };
+    count(Query::item(&["OrderPlaced"], &[]));
+    count(Query::item(&[], &["order:77"]));
+    count(Query {
+        items: vec![
+            QueryItem::new(&["OrderPlaced"], &["order:77"]),
+            QueryItem::new(&["OrderPlaced"], &[]),
+        ],
+    });
+    let begin = Instant::now();
+    let types = snapshot.types_page(None, 100).unwrap().len();
+    println!("{types} types in {:?}", begin.elapsed());
+    for prefix in ["order:99999", "order:", "none:"] {
+        let begin = Instant::now();
+        let tags = snapshot.tags(prefix, None, 101).unwrap().len();
+        println!("{tags} tags of {prefix} in {:?}", begin.elapsed());
     }
 }
 
