@@ -13,7 +13,7 @@ use std::time::Duration;
 use wellspring_log::{Append, Clock, EncodedEvents, Log, Options, Sync, SystemClock};
 use wellspring_types::{Event, Query};
 
-const APPENDS: u64 = 2_000;
+const APPENDS: u64 = 100_000;
 
 #[derive(Default)]
 struct Counting(AtomicU64);

@@ -422,4 +422,23 @@ mod tests {
         feed.publish(10);
         assert_eq!((count.count(), poll(&mut again, &waker)), (2, Poll::Ready(Ok(10))));
     }
+
+    /// Two threads, each waiting for the other's move: one lost wake-up stops both.
+    #[test]
+    fn no_wake_up_is_lost_between_a_publisher_and_a_waiter() {
+        const ROUNDS: u64 = 20_000;
+        let (here, there) = (Feed::at(0), Feed::at(0));
+        let (its_own, its_others) = (there.clone(), here.clone());
+        let thread = threads::spawn("waiter", move || {
+            for round in 1..=ROUNDS {
+                assert!(its_others.wait_past(round - 1, Duration::from_secs(20)) >= round);
+                its_own.publish(round);
+            }
+        });
+        for round in 1..=ROUNDS {
+            here.publish(round);
+            assert!(there.wait_past(round - 1, Duration::from_secs(20)) >= round, "{round}");
+        }
+        thread.unwrap().join().unwrap();
+    }
 }

@@ -7,6 +7,7 @@ mod conditions;
 mod counts;
 mod crash;
 mod damage;
+mod disk_usage;
 mod errors_that_pass;
 mod faults;
 mod figures;

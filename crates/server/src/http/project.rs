@@ -16,9 +16,9 @@ pub(crate) async fn project(shell: Arc<Shell>, mut request: Request) -> Answer {
     negotiate(&request, &[JSON])?;
     expect_json(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
+    // Waits with the body, which is charged, and not with what it is parsed into.
+    freshen(&request, &params, request.log()?).await?;
     let projections = Projections::parse(&body).map_err(of_error)?;
-    let log = request.log()?;
-    freshen(&request, &params, log).await?;
     if let Some((answer, head)) = count(&shell, &request, &projections).await? {
         return Ok(Response::json(200, answer).at(head));
     }

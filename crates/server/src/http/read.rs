@@ -62,8 +62,11 @@ pub(crate) async fn get_events(shell: Arc<Shell>, request: Request) -> Answer {
 /// `POST /v1/query`.
 pub(crate) async fn post_query(shell: Arc<Shell>, mut request: Request) -> Answer {
     let params = Params::of(&request, &[])?;
+    negotiate(&request, &[JSON, NDJSON, SSE])?;
     expect_json(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
+    // Waits with the body, which is charged, and not with the query, which takes many times as much.
+    freshen(&request, &params, request.log()?).await?;
     let wanted = wire::document(&body, read_wanted).map_err(|fault| of_fault(&fault, &body))?;
     answer(shell, request, params, wanted).await
 }

@@ -99,8 +99,16 @@ impl<V: View> Live<V> {
     }
 
     async fn get_there(&self, position: Position) -> Result<&V::Folded, NotFresh> {
+        let is_shown = || self.folded().filter(|_| self.position() >= position);
         let mut look = LOOK;
         loop {
+            // Most find it there, or fold it, and do not wait.
+            if self.folded().is_some() && self.position() < position {
+                self.fold_here();
+            }
+            if let Some(folded) = is_shown() {
+                return Ok(folded);
+            }
             // Once it is there only the end of the start is waited for, of which everyone is told.
             let is_there = self.position() >= position;
             let awaited = if is_there { Position::MAX } else { position - 1 };
@@ -112,9 +120,7 @@ impl<V: View> Live<V> {
                 return Err(NotFresh::TooManyWaiters(refused));
             }
             let hopeless = self.hopeless();
-            if self.position() >= position
-                && let Some(folded) = self.folded()
-            {
+            if let Some(folded) = is_shown() {
                 return Ok(folded);
             }
             // A closed feed is always ready: without this nothing below would wait.
@@ -124,10 +130,7 @@ impl<V: View> Live<V> {
             if self.folded().is_none() {
                 self.nudge();
                 let _ = moved.await;
-                continue;
-            }
-            self.fold_here();
-            if self.position() < position {
+            } else {
                 // Another thread folds, perhaps not so far; or the view's own is at a snapshot.
                 let _ = tokio::time::timeout(look, moved).await;
                 look = (look * 2).min(LONGEST_LOOK);

@@ -1,0 +1,82 @@
+//! How large a log is, is asked without opening its files.
+
+use crate::oracle::small_segments;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use wellspring_log::storage::{DiskStorage, Storage, StorageFile};
+use wellspring_log::{Append, EncodedEvents, Log};
+use wellspring_types::Event;
+
+/// A folder that counts how often one of its files is opened.
+#[derive(Debug)]
+struct CountedStorage {
+    disk: DiskStorage,
+    opened: AtomicUsize,
+}
+
+impl Storage for CountedStorage {
+    fn name(&self) -> String {
+        self.disk.name()
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        self.disk.lock()
+    }
+
+    fn unlock(&self) {
+        self.disk.unlock();
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+
+    fn file_bytes(&self, name: &str) -> io::Result<u64> {
+        self.disk.file_bytes(name)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
+        self.opened.fetch_add(1, Ordering::SeqCst);
+        self.disk.open(name)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
+        self.disk.create(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        self.disk.sync_dir()
+    }
+}
+
+#[test]
+fn figures_open_no_file_and_say_what_lies_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = DiskStorage::create(dir.path()).unwrap();
+    let storage = Arc::new(CountedStorage { disk, opened: AtomicUsize::new(0) });
+    let log = Log::open_on(storage.clone(), small_segments()).unwrap();
+    for _ in 0..40 {
+        let mut events = EncodedEvents::new();
+        events.push(&Event::json("T", &[], &"8".repeat(8_000)).as_ref()).unwrap();
+        log.append(Append { events, ..Append::default() }).unwrap();
+    }
+    assert!(log.stats().segments > 2);
+    assert_eq!(log.staged_bytes(), 0);
+    log.close();
+    let opened = storage.opened.load(Ordering::SeqCst);
+    let stats = log.stats();
+    assert_eq!(storage.opened.load(Ordering::SeqCst), opened);
+    let files = std::fs::read_dir(dir.path()).unwrap();
+    let lengths = files.map(|entry| entry.unwrap().metadata().unwrap().len());
+    assert_eq!(stats.disk_bytes, lengths.sum::<u64>());
+    assert!(stats.segment_bytes > 0 && stats.sealed_index_bytes > 0);
+}
