@@ -74,7 +74,8 @@ pub use histogram::{HISTOGRAM_BOUNDS, Histogram};
 pub use index::{sealed_index_memory_bytes, set_sealed_index_budget_bytes};
 pub use lease::{Fence, Lease, LeaseError, Leases};
 pub use log::{
-    AcceptedStats, Ack, Append, Appended, Basis, CommitOn, Completion, Log, LogStats, Staged, Terms,
+    AcceptedStats, Ack, Append, Appended, Basis, CommitOn, Completion, Log, LogStats, Staged,
+    Terms, Unjudged,
 };
 pub use options::{Clock, Options, Sync, SystemClock};
 pub use query::CompiledQuery;

@@ -15,6 +15,7 @@ use crate::segments::lock;
 use crate::sequencer::{Sequencer, Submitted, judge};
 use crate::storage::{DiskStorage, Storage};
 use crate::subscription::Subscription;
+use crate::work::{Stopped, Work};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -229,7 +230,8 @@ impl Log {
     }
 
     /// Judges and stages the append; `done` is called with the outcome, perhaps before this returns.
-    /// Costs microseconds unless [`judging_cost`](Self::judging_cost) says otherwise; never waits for the device.
+    /// Costs microseconds, or what its condition costs to judge (see
+    /// [`stage_within`](Self::stage_within)); never waits for the device.
     pub fn submit(&self, append: Append, done: Completion) {
         if self.sequencer.submit(append, Basis::default(), done) != Submitted::Answered {
             self.sequencer.wake();
@@ -245,11 +247,22 @@ impl Log {
     /// As [`stage`](Self::stage), for an append that was decided on top of others that are staged:
     /// it is refused if these have come to nothing meanwhile.
     pub fn stage_on(&self, basis: Basis, append: Append, done: Completion) -> Staged {
-        match self.sequencer.submit(append, basis, done) {
-            Submitted::Placed { first, last, setbacks } => Staged::Placed { first, last, setbacks },
-            Submitted::WaitsFor(position) => Staged::WaitsFor { position },
-            Submitted::Answered => Staged::Answered,
-        }
+        Staged::of(self.sequencer.submit(append, basis, done))
+    }
+
+    /// As [`stage`](Self::stage), but judges the append within `work`: on a few steps where it must
+    /// not take long, then on a thread of its own with a deadline and a flag.
+    ///
+    /// # Errors
+    /// The append, if the work ended before it was judged. Nothing was done, and `done` is kept.
+    pub fn stage_within(
+        &self,
+        append: Append,
+        work: &mut Work,
+        done: Completion,
+    ) -> Result<Staged, Box<Unjudged>> {
+        let submitted = self.sequencer.submit_within(append, Basis::default(), work, done)?;
+        Ok(Staged::of(submitted))
     }
 
     /// Commits what is staged: on this thread, waiting for the device, or on the journal's.
@@ -273,24 +286,6 @@ impl Log {
     /// What decides.
     pub(crate) fn sequencer(&self) -> &Sequencer {
         &self.sequencer
-    }
-
-    /// Look-ups that judging `condition` takes, known without looking anything up: a caller on an
-    /// async runtime should move an append over some thousands to a thread of its own.
-    #[must_use]
-    pub fn judging_cost(&self, condition: &AppendCondition) -> u64 {
-        let (head, segments) = (self.head(), self.sequencer.segments.all());
-        let cost = |(_, query, after): (_, &Query, Position)| {
-            if after >= head {
-                return 0;
-            }
-            // Only segments that end after `after` are looked at.
-            let before =
-                segments.partition_point(|segment| segment.base() <= after.saturating_add(1));
-            let judged = segments.len() - before.saturating_sub(1);
-            CompiledQuery::new(query).lookups().saturating_mul(judged as u64)
-        };
-        condition.clauses().map(cost).fold(0, u64::saturating_add)
     }
 
     /// What an earlier, durable append with this key came to; `None` if there was none.
@@ -426,6 +421,41 @@ pub enum Staged {
         /// Position of that event.
         position: Position,
     },
+}
+
+impl Staged {
+    fn of(submitted: Submitted) -> Staged {
+        match submitted {
+            Submitted::Placed { first, last, setbacks } => Staged::Placed { first, last, setbacks },
+            Submitted::WaitsFor(position) => Staged::WaitsFor { position },
+            Submitted::Answered => Staged::Answered,
+        }
+    }
+}
+
+/// An append that was not judged because its [`Work`] ended first. Nothing was done: it may be
+/// staged again.
+#[must_use = "its completion waits for an answer"]
+pub struct Unjudged {
+    /// The append as it was given.
+    pub append: Append,
+    /// Has not been called.
+    pub done: Completion,
+    /// Why the work ended.
+    pub stopped: Stopped,
+}
+
+impl Unjudged {
+    /// Answers it as stopped.
+    pub fn refuse(self) {
+        (self.done)(Err(AppendError::Stopped(self.stopped)));
+    }
+}
+
+impl std::fmt::Debug for Unjudged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unjudged").field("stopped", &self.stopped).finish_non_exhaustive()
+    }
 }
 
 /// Where to commit.

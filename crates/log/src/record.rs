@@ -140,6 +140,10 @@ impl EncodedEvents {
     /// Marks the first event as the first of a request with this key. Must be
     /// called once, after every event has been pushed.
     pub(crate) fn attach_key(&mut self, key: &RequestKey) {
+        // A request that was given back unjudged has it already.
+        if self.bytes[27] & FLAG_KEY != 0 {
+            return;
+        }
         let first_len = read_u32(&self.bytes, 0) as usize;
         let id_bytes = if self.bytes[27] & FLAG_ID != 0 { 16 } else { 0 };
         let at = HEADER_BYTES + id_bytes;

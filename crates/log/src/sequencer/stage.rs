@@ -17,7 +17,7 @@ use super::{Counters, Sequencer};
 use crate::amount::Amount;
 use crate::condition::Stretch;
 use crate::error::{AppendError, ReadError};
-use crate::log::{Ack, Append, Appended, Basis, Completion};
+use crate::log::{Ack, Append, Appended, Basis, Completion, Unjudged};
 use crate::segments::lock;
 use crate::work::Work;
 use std::sync::MutexGuard;
@@ -47,6 +47,19 @@ pub(crate) enum Submitted {
 
 /// Why a request was not staged, with the completion that is to be told.
 type Refusal = (Completion, AppendError);
+
+/// What else may come of a request that is not staged.
+enum NotStaged {
+    Refused(Refusal),
+    /// The work ended before it was judged.
+    Unjudged(Box<Unjudged>),
+}
+
+impl From<Refusal> for NotStaged {
+    fn from(refusal: Refusal) -> NotStaged {
+        NotStaged::Refused(refusal)
+    }
+}
 
 /// How far a request has been judged.
 struct Judged {
@@ -86,26 +99,47 @@ fn found_by(verdict: Result<judge::Verdict, ReadError>) -> Option<Found> {
 
 impl Sequencer {
     /// Judges and stages a request. Does not commit.
-    pub(crate) fn submit(&self, mut append: Append, basis: Basis, done: Completion) -> Submitted {
+    pub(crate) fn submit(&self, append: Append, basis: Basis, done: Completion) -> Submitted {
+        match self.submit_within(append, basis, &mut Work::unbounded(), done) {
+            Ok(submitted) => submitted,
+            Err(unjudged) => {
+                unjudged.refuse();
+                Submitted::Answered
+            }
+        }
+    }
+
+    /// The same, judging it within `work`.
+    ///
+    /// # Errors
+    /// The request, if the work ended before it was judged. Nothing was done.
+    pub(crate) fn submit_within(
+        &self,
+        mut append: Append,
+        basis: Basis,
+        work: &mut Work,
+        done: Completion,
+    ) -> Result<Submitted, Box<Unjudged>> {
         let ids = match check(&append) {
             Ok(ids) => ids,
             Err(invalid) => {
                 done(Err(AppendError::Invalid(invalid)));
-                return Submitted::Answered;
+                return Ok(Submitted::Answered);
             }
         };
         if let Some(key) = &append.key {
             append.events.attach_key(key);
         }
-        match self.judge_and_stage(append, &ids, basis, done) {
-            Ok(submitted) => submitted,
-            Err((done, error)) => {
+        match self.judge_and_stage(append, &ids, basis, work, done) {
+            Ok(submitted) => Ok(submitted),
+            Err(NotStaged::Refused((done, error))) => {
                 if matches!(error, AppendError::Conflict(_)) {
                     Counters::add(&self.counters.conflicts, 1);
                 }
                 done(Err(error));
-                Submitted::Answered
+                Ok(Submitted::Answered)
             }
+            Err(NotStaged::Unjudged(unjudged)) => Err(unjudged),
         }
     }
 
@@ -114,34 +148,39 @@ impl Sequencer {
         append: Append,
         ids: &[EventId],
         basis: Basis,
+        work: &mut Work,
         done: Completion,
-    ) -> Result<Submitted, Refusal> {
+    ) -> Result<Submitted, NotStaged> {
         let mut judge = Judge::new(&append, basis, ids);
         let bytes = append.events.byte_len();
         if append.ack == Ack::Accepted && self.mark.is_full() && !self.find_room(bytes) {
-            return Err((done, AppendError::StorageFull));
+            return Err((done, AppendError::StorageFull).into());
         }
-        let mut work = Work::unbounded();
         let mut judged = Judged { through: 0, durable: 0, setbacks: self.mark.setbacks() };
         for _ in 0..ROUNDS {
             let found = match judge.is_idle() {
                 true => None,
-                false => match self.judge_outside(&mut judge, &mut judged, &mut work) {
+                false => match self.judge_outside(&mut judge, &mut judged, work) {
                     Round::Allowed => None,
+                    Round::Durable(Found::Refused(AppendError::Stopped(stopped)))
+                    | Round::Staged(Found::Refused(AppendError::Stopped(stopped))) => {
+                        let unjudged = Unjudged { append, done, stopped };
+                        return Err(NotStaged::Unjudged(Box::new(unjudged)));
+                    }
                     Round::Staged(found) => Some(found),
-                    Round::Durable(found) => return self.tell_found(append, found, done),
+                    Round::Durable(found) => return Ok(self.tell_found(append, found, done)?),
                 },
             };
             let staging = lock(&self.staging);
             if let Err(error) = self.admit(&staging, &append, basis) {
-                return Err((done, error));
+                return Err((done, error).into());
             }
             if !judge.is_idle() {
                 if judged.setbacks != self.mark.setbacks() {
                     continue;
                 }
                 if let Some(found) = found {
-                    return self.wait_for_found(staging, append, found, done);
+                    return Ok(self.wait_for_found(staging, append, found, done)?);
                 }
                 let window = Stretch { low: judged.through, high: staging.next - 1 };
                 if window.low < window.high {
@@ -151,16 +190,16 @@ impl Sequencer {
                     }
                     let Ok(verdict) = judge.window(&segments, window) else { continue };
                     if let Some(found) = found_by(Ok(verdict)) {
-                        return self.wait_for_found(staging, append, found, done);
+                        return Ok(self.wait_for_found(staging, append, found, done)?);
                     }
                 }
             }
             if append.fence.as_ref().is_some_and(|fence| !self.leases.holds(fence)) {
-                return Err((done, AppendError::LeaseLost));
+                return Err((done, AppendError::LeaseLost).into());
             }
             return Ok(self.stage(staging, append, done));
         }
-        Err((done, AppendError::Overloaded))
+        Err((done, AppendError::Overloaded).into())
     }
 
     /// Judges a request against what is durable and then against what is staged, as far as neither

@@ -4,19 +4,26 @@ use super::idempotency::{KeyUse, idempotency_key};
 use super::json::push_u64;
 use super::params::{Params, content_type, expect_identity, expect_json, negotiate};
 use super::problem::{Problem, of_fault};
+use super::read::{elsewhere, long_read};
 use super::wire::{Style, read_append};
 use super::{Answer, JSON, NDJSON, Request, Response, Shell, bulk};
+use crate::limits::{Payer, Reads};
 use bytes::Bytes;
 use hyper::Version;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::oneshot;
-use wellspring_log::{Ack, Append, AppendError, Appended, CommitOn, Log, RequestKey, Staged};
+use wellspring_log::{
+    Ack, Append, AppendError, Appended, CommitOn, Completion, Log, RequestKey, Staged, Unjudged,
+    Work,
+};
 use wellspring_types::limits;
 
-/// Index entries a judgement may visit on a serving thread; dearer ones go to a thread of their own.
-const CHEAP_JUDGING: u64 = 4_096;
+/// Steps of the index that judging an append may take on a serving thread; one that takes more is
+/// judged again on a thread of its own.
+const CHEAP_STEPS: u64 = 4_096;
 /// Bodies over this size are parsed on a thread of their own, in bytes.
 const CHEAP_PARSING: usize = 256 << 10;
 
@@ -40,7 +47,8 @@ pub(crate) async fn append(shell: Arc<Shell>, mut request: Request) -> Answer {
     // Looked at twice only for the trace.
     let now_us = || shell.otlp.is_on().then(|| shell.clock.monotonic_us());
     let begun_us = now_us();
-    let appended = submit(&log, append, commit_on(&shell, &request)).await?;
+    let on = commit_on(&shell, &request);
+    let appended = submit(&shell, &request.payer, &log, append, on).await??;
     let commit_us = begun_us.zip(now_us());
     let mut out = Vec::with_capacity(96);
     if ack == Ack::Accepted {
@@ -76,7 +84,7 @@ pub(crate) async fn parse(body: &Bytes, style: Style) -> Result<Append, Box<Prob
         return read(body);
     }
     let body = body.clone();
-    super::read::elsewhere(move || read(&body)).await?
+    elsewhere(move || read(&body)).await?
 }
 
 /// Where the append of a request is best committed. A client that is alone is answered
@@ -87,35 +95,93 @@ pub(crate) fn commit_on(shell: &Shell, request: &Request) -> CommitOn {
     if alone { CommitOn::ThisThread } else { CommitOn::JournalThread }
 }
 
-/// Submits an append and waits for its outcome without holding the thread for it.
+/// Submits an append and waits for its outcome without holding the thread for it. Judging its
+/// condition is charged to the payer like reading, and ends when the client leaves.
+///
+/// # Errors
+/// 429, if the payer's reads and conditions took too much time; 503, if this one is dear and as
+/// many long reads are under way as may be.
 pub(crate) async fn submit(
+    shell: &Shell,
+    payer: &Payer,
     log: &Log,
     append: Append,
     on: CommitOn,
-) -> Result<Appended, AppendError> {
-    let outcome = begin(log, append, on).await;
-    outcome
-        .await
-        .unwrap_or_else(|_| Err(AppendError::Unknown { reason: "the log gave no answer".into() }))
+) -> Result<Result<Appended, AppendError>, Box<Problem>> {
+    if append.condition.is_none() {
+        return Ok(outcome(begin(log, append, on)).await);
+    }
+    let reads = payer.reads()?;
+    let (done, receiver) = completion();
+    let mut work = Work::unbounded().with_step_limit(CHEAP_STEPS);
+    match reads.timed(|| log.stage_within(append, &mut work, done)) {
+        Ok(Staged::Answered) => {}
+        Ok(_) => log.commit(on),
+        Err(unjudged) => judge_elsewhere(shell, reads, log.clone(), unjudged).await?,
+    }
+    Ok(outcome(receiver).await)
 }
 
-/// Submits an append; the receiver gets its outcome. When this returns, its place in the order is decided.
-pub(crate) async fn begin(
-    log: &Log,
-    append: Append,
-    on: CommitOn,
-) -> oneshot::Receiver<Result<Appended, AppendError>> {
-    let (sender, receiver) = oneshot::channel();
-    let done = Box::new(move |outcome| drop(sender.send(outcome)));
-    let dear = |condition| log.judging_cost(condition) > CHEAP_JUDGING;
-    if append.condition.as_ref().is_some_and(dear) {
-        let log = log.clone();
-        // If the thread dies, so does the sender, and the receiver says so.
-        let _ = tokio::task::spawn_blocking(move || log.submit(append, done)).await;
-    } else if log.stage(append, done) != Staged::Answered {
+/// Judges an append whose condition is dear on a thread of its own, and stages it there.
+async fn judge_elsewhere(
+    shell: &Shell,
+    reads: Reads,
+    log: Log,
+    unjudged: Box<Unjudged>,
+) -> Result<(), Box<Problem>> {
+    let permit = long_read(shell)?;
+    let limit_us = shell.config.max_fold_ms.saturating_mul(1_000);
+    let deadline_us = shell.clock.monotonic_us().saturating_add(limit_us);
+    let stop = Arc::new(AtomicBool::new(false));
+    // Set when this future is dropped: the client has gone.
+    let _stop = StopOnDrop(Arc::clone(&stop));
+    let mut work =
+        Work::unbounded().with_deadline(Arc::clone(&shell.clock), deadline_us).with_stop(stop);
+    elsewhere(move || {
+        // The permit is the work's, not the future's: it is held for as long as the thread works.
+        let _permit = permit;
+        let Unjudged { append, done, .. } = *unjudged;
+        match reads.timed(|| log.stage_within(append, &mut work, done)) {
+            Ok(Staged::Answered) => {}
+            Ok(_) => log.commit(CommitOn::JournalThread),
+            Err(unjudged) => unjudged.refuse(),
+        }
+    })
+    .await
+}
+
+/// Sets a flag when it is dropped.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Submits an append without a condition; the receiver gets its outcome. When this returns, its
+/// place in the order is decided.
+pub(crate) fn begin(log: &Log, append: Append, on: CommitOn) -> Receiver {
+    debug_assert!(append.condition.is_none(), "a condition may be dear to judge");
+    let (done, receiver) = completion();
+    if log.stage(append, done) != Staged::Answered {
         log.commit(on);
     }
     receiver
+}
+
+/// Gets the outcome of an append.
+pub(crate) type Receiver = oneshot::Receiver<Result<Appended, AppendError>>;
+
+fn completion() -> (Completion, Receiver) {
+    let (sender, receiver) = oneshot::channel();
+    (Box::new(move |outcome| drop(sender.send(outcome))), receiver)
+}
+
+/// The outcome once it is there. If the thread dies, so does the sender, and the receiver says so.
+pub(crate) async fn outcome(receiver: Receiver) -> Result<Appended, AppendError> {
+    let no_answer = |_| Err(AppendError::Unknown { reason: "the log gave no answer".into() });
+    receiver.await.unwrap_or_else(no_answer)
 }
 
 /// What tells a retry from another request with the same key.

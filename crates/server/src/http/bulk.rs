@@ -183,7 +183,7 @@ impl Bulk {
         self.batches += 1;
         self.wait_for_room(events.byte_len()).await;
         let append = Append { events, condition: None, ack: Ack::Durable, key, fence: None };
-        self.under_way = Some((begin(&self.log, append, CommitOn::JournalThread).await, lines));
+        self.under_way = Some((begin(&self.log, append, CommitOn::JournalThread), lines));
         Ok(())
     }
 

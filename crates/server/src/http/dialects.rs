@@ -1,7 +1,7 @@
 //! The dialects of two other projects: the DCB project's own HTTP interface and
 //! go-crablet's. Same log, same promises, their shapes.
 
-use super::append::{commit_on, parse, submit};
+use super::append::{begin, commit_on, outcome, parse, submit};
 use super::dialect_data::{Size, example_events};
 use super::fold::{Folding, fold};
 use super::json::{Cursor, Fault, push_string, push_u64};
@@ -24,7 +24,8 @@ pub(crate) async fn append(shell: Arc<Shell>, mut request: Request) -> Answer {
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     let append = parse(&body, Style::Dialect).await?;
     let log = request.log()?;
-    let failed = match submit(log, append, commit_on(&shell, &request)).await {
+    let on = commit_on(&shell, &request);
+    let failed = match submit(&shell, &request.payer, log, append, on).await? {
         Ok(_) => false,
         Err(AppendError::Conflict(_)) => true,
         Err(error) => return Err(error.into()),
@@ -266,6 +267,6 @@ async fn append_batch(
         return Ok(());
     }
     let append = Append { events, condition: None, ack: Ack::Durable, key: None, fence: None };
-    submit(log, append, CommitOn::JournalThread).await?;
+    outcome(begin(log, append, CommitOn::JournalThread)).await?;
     Ok(())
 }

@@ -12,6 +12,7 @@ mod bench;
 mod canary;
 mod client;
 mod closed;
+mod conditions;
 mod cors;
 mod counts;
 mod crash;
