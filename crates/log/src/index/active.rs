@@ -14,6 +14,7 @@ use super::append_vec::AppendVec;
 use super::hash::{Domain, Keyed, random_seed};
 use super::lists::{Arena, ListView, Lists};
 use super::matching::{ColumnBlock, Narrowed, Source};
+use super::tag_pairs::{COMMON, TagPair, TagPairs};
 use super::term_table::{Beginning, IdTable, PairTable, TermTable};
 use super::{IndexError, TermKind, TermPage};
 use crate::record::RecordView;
@@ -37,6 +38,7 @@ pub(crate) struct ActiveIndex {
     pub(super) types: TermTable,
     pub(super) tags: TermTable,
     pub(super) pairs: PairTable,
+    pub(super) tag_pairs: TagPairs,
     pub(super) ids: IdTable,
     pub(super) keys: TermTable,
 }
@@ -48,6 +50,8 @@ pub(crate) struct ActiveWriter {
     pub(super) index: Arc<ActiveIndex>,
     /// Tags of the event being pushed; kept for its allocation.
     own: Vec<u32>,
+    /// Those of them that are common.
+    common: Vec<u32>,
     /// The type of the event before, and its number: events of one type come in runs.
     last_type: (String, u32),
 }
@@ -60,6 +64,11 @@ impl ActiveWriter {
 
     /// The same with a given seed for its hashes, for a simulation that must repeat itself.
     pub(crate) fn with_seed(base: u64, seed: u64) -> ActiveWriter {
+        ActiveWriter::with_common(base, seed, COMMON)
+    }
+
+    /// The same with a given number of events from which a tag is common.
+    pub(super) fn with_common(base: u64, seed: u64, common: u32) -> ActiveWriter {
         let index = ActiveIndex {
             base,
             keyed: Keyed::new(seed),
@@ -70,10 +79,12 @@ impl ActiveWriter {
             types: TermTable::new(Domain::Type),
             tags: TermTable::new(Domain::Tag),
             pairs: PairTable::new(),
+            tag_pairs: TagPairs::new(common),
             ids: IdTable::new(),
             keys: TermTable::new(Domain::Key),
         };
-        ActiveWriter { index: Arc::new(index), own: Vec::new(), last_type: (String::new(), 0) }
+        let last_type = (String::new(), 0);
+        ActiveWriter { index: Arc::new(index), own: Vec::new(), common: Vec::new(), last_type }
     }
 
     /// The index, for readers.
@@ -102,6 +113,7 @@ impl ActiveWriter {
         index.type_column.set(rel, event_type);
         index.types.lists.push(&index.arena, event_type, rel);
         self.own.clear();
+        self.common.clear();
         for tag in record.tags() {
             let tag = index.tags.intern(&index.keyed, tag);
             // An event with the same tag twice is refused at the door; a record
@@ -111,6 +123,9 @@ impl ActiveWriter {
             }
             self.own.push(tag);
             let count = index.tags.lists.count(tag);
+            if count >= index.tag_pairs.common() {
+                self.common.push(tag);
+            }
             if count == FEW {
                 index.make_up_pairs(tag);
             }
@@ -119,6 +134,7 @@ impl ActiveWriter {
             }
             index.tags.lists.push(&index.arena, tag, rel);
         }
+        index.tag_pairs.push(&index.keyed, &index.arena, &self.common, rel);
         if let Some(id) = record.id() {
             index.ids.push(&index.keyed, &id.0, rel);
         }
@@ -270,6 +286,7 @@ impl ActiveIndex {
             + self.tags.memory_bytes()
             + self.keys.memory_bytes()
             + self.pairs.memory_bytes()
+            + self.tag_pairs.memory_bytes()
             + self.ids.memory_bytes()
             + self.arena.memory_bytes()
             + self.len() as usize * 8
@@ -304,6 +321,10 @@ impl ActiveIndex {
 
     pub(super) fn tag_table(&self) -> &TermTable {
         &self.tags
+    }
+
+    pub(super) fn tag_pairs(&self) -> &TagPairs {
+        &self.tag_pairs
     }
 
     pub(super) fn key_table(&self) -> &TermTable {
@@ -373,6 +394,25 @@ impl Source for ActiveIndex {
         let pair = self.pairs.find(&self.keyed, *event_type, *tag);
         let pair = pair.and_then(|pair| self.view(&self.pairs.lists, pair));
         Ok(pair.map_or(Narrowed::Empty, Narrowed::Pair))
+    }
+
+    fn tag_count(&self, tag: &u32) -> u32 {
+        self.tags.lists.count(*tag)
+    }
+
+    fn tag_pair(&self, one: &u32, other: &u32) -> Result<Option<TagPair<ListView>>, IndexError> {
+        let common = self.tag_pairs.common();
+        let (Some(mut a), Some(mut b)) = (self.tag_list(one), self.tag_list(other)) else {
+            return Ok(None);
+        };
+        if a.count() < common || b.count() < common {
+            return Ok(None);
+        }
+        let reached = |list: &mut ListView| list.get(&self.arena, common - 1);
+        let since = reached(&mut a).max(reached(&mut b)).saturating_add(1);
+        // After the lists of the tags: what a reader may see of those is in the pair's.
+        let list = self.tag_pairs.find(&self.keyed, *one, *other);
+        Ok(Some(TagPair { since, list, wide: self.tag_pairs.wide() }))
     }
 
     fn number(&self, term: &u32) -> u32 {

@@ -16,6 +16,8 @@
 //! - A tag's count may shrink to [`FEW`](super::active::FEW) or below while a reader already
 //!   trusts its lists of pairs. They stay and are cut like any list, so below `end` they are
 //!   complete. When the tag outgrows `FEW` again, only what they lack is made up for.
+//! - Likewise a tag's count may shrink below the number from which it is common: the lists of its
+//!   pairs are cut as well, and their rule speaks of the events before, which stay what they were.
 //! - Whether a list is empty, or a text has a list at all, may change under a reader; for events
 //!   below `end` it does not.
 //! - The judge also looks at what is staged, without a lock and beyond the watermark. What it
@@ -37,11 +39,13 @@ impl ActiveWriter {
         assert!(rel <= events, "a cut at event {rel} of {events}");
         index.len.store(rel, Release);
         let mut records = 0;
+        let mut tags = Vec::new();
         for record in dropped {
             records += 1;
             let event_type = index.types.find(&index.keyed, record.event_type());
             let event_type = event_type.expect("the type of an event that was pushed");
             index.types.lists.cut(&index.arena, event_type, rel);
+            tags.clear();
             for tag in record.tags() {
                 let tag = index.tags.find(&index.keyed, tag);
                 let tag = tag.expect("a tag of an event that was pushed");
@@ -49,7 +53,9 @@ impl ActiveWriter {
                 if let Some(pair) = index.pairs.find(&index.keyed, event_type, tag) {
                     index.pairs.lists.cut(&index.arena, pair, rel);
                 }
+                tags.push(tag);
             }
+            index.tag_pairs.cut(&index.keyed, &index.arena, &tags, rel);
             if let Some(id) = record.id() {
                 index.ids.blank(&index.keyed, &id.0, rel);
             }
@@ -66,8 +72,8 @@ impl ActiveWriter {
 #[cfg(test)]
 mod tests {
     use super::super::oracle_tests::{
-        Dice, Model, check, check_counts, check_names, drain, events, item, matching, newest,
-        offset_of, with_record,
+        COMMON, Dice, Model, check, check_counts, check_names, drain, events, item, matching,
+        newest, offset_of, with_record,
     };
     use super::super::{SealedIndex, SegmentIndex, seal};
     use super::*;
@@ -97,7 +103,7 @@ mod tests {
         ) {
             let mut dice = Dice(seed);
             let (types, tags) = (1 + dice.below(5), 1 + dice.below(6));
-            let mut writer = ActiveWriter::new(100);
+            let mut writer = ActiveWriter::with_common(100, 77, COMMON);
             let mut live: Vec<Model> = Vec::new();
             for (push, cut) in steps {
                 for model in events(&mut dice, push as usize, types, tags) {
@@ -126,7 +132,7 @@ mod tests {
     #[test]
     fn readers_below_the_watermark_do_not_notice_cuts() {
         let models = events(&mut Dice(5), 3_000, 3, 8);
-        let mut writer = ActiveWriter::new(100);
+        let mut writer = ActiveWriter::with_common(100, 77, COMMON);
         let index = SegmentIndex::Active(writer.index().clone());
         let (watermark, done) = (AtomicU32::new(0), AtomicBool::new(false));
         std::thread::scope(|scope| {

@@ -4,6 +4,7 @@
 use super::IndexError;
 use super::hash::Domain;
 use super::resolve::Resolution;
+use super::tag_pairs::TagPair;
 use crate::query::{CompiledItem, CompiledQuery};
 use crate::work::Work;
 use std::ops::Range;
@@ -40,6 +41,14 @@ pub(super) trait Source {
         event_type: &Self::Term,
         tag: &Self::Term,
     ) -> Result<Narrowed<Self::List>, IndexError>;
+    /// Events of a tag, about as cheaply as can be.
+    fn tag_count(&self, tag: &Self::Term) -> u32;
+    /// What is kept of two tags; `None` if they are not both common.
+    fn tag_pair(
+        &self,
+        one: &Self::Term,
+        other: &Self::Term,
+    ) -> Result<Option<TagPair<Self::List>>, IndexError>;
     /// The number of a type, as in the type column.
     fn number(&self, term: &Self::Term) -> u32;
     /// The number of an event's type; `column` keeps what was read for the next call.
@@ -102,6 +111,8 @@ pub(super) struct Intersection<L> {
     lists: Vec<L>,
     /// Ascending.
     types: Option<Vec<u32>>,
+    /// Nothing outside of it belongs to the intersection.
+    within: Range<u32>,
     column: ColumnBlock,
     /// The last stretch searched: from its first event on, in the direction of reading, nothing
     /// before the second matches. Work that was stopped goes on there.
@@ -112,13 +123,25 @@ impl<L> Intersection<L> {
     /// Of lists that are not empty.
     pub(super) fn new<S: Source<List = L>>(source: &S, mut lists: Vec<L>) -> Intersection<L> {
         lists.sort_by_key(|list| source.count(list));
-        Intersection { lists, types: None, column: ColumnBlock::default(), searched: None }
+        Intersection {
+            lists,
+            types: None,
+            within: 0..u32::MAX,
+            column: ColumnBlock::default(),
+            searched: None,
+        }
     }
 
     /// The same with a condition on the type, to be looked up per event.
     pub(super) fn with_types(mut self, mut types: Vec<u32>) -> Intersection<L> {
         types.sort_unstable();
         self.types = Some(types);
+        self
+    }
+
+    /// The part of it that stands in a range.
+    pub(super) fn within(mut self, range: Range<u32>) -> Intersection<L> {
+        self.within = range;
         self
     }
 
@@ -135,6 +158,12 @@ impl<L> Intersection<L> {
         descending: bool,
         work: &mut Work,
     ) -> Result<Option<u32>, IndexError> {
+        let range = &(range.start.max(self.within.start)..range.end.min(self.within.end));
+        let past = if descending { from < range.start } else { from >= range.end };
+        if range.is_empty() || past {
+            return Ok(None);
+        }
+        let from = from.clamp(range.start, range.end - 1);
         let mut candidate = self.resume(from, range, descending);
         let found = self.search(source, &mut candidate, range, descending, work);
         if self.lists.len() > 1 || self.types.is_some() {

@@ -27,6 +27,7 @@ mod sealed;
 mod sealed_filter;
 mod sealed_list;
 mod sealed_writer;
+mod tag_pairs;
 mod term_table;
 mod varint;
 

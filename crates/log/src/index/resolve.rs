@@ -4,6 +4,7 @@
 use super::IndexError;
 use super::hash::Domain;
 use super::matching::{Intersection, Narrowed, Source};
+use super::tag_pairs::TagPair;
 use crate::query::{CompiledItem, CompiledQuery};
 use crate::work::Work;
 
@@ -137,28 +138,26 @@ impl<T: Clone> Resolution<T> {
             out.extend(lists.map(|list| Intersection::new(source, vec![list])));
             return Ok(());
         }
-        let all_tags = |out: &mut Vec<_>, types: Option<Vec<u32>>| {
-            let lists: Option<Vec<_>> = tags.iter().map(|tag| source.tag_list(tag)).collect();
-            let part = lists.map(|lists| Intersection::new(source, lists));
-            out.extend(part.map(|part| match types {
-                Some(types) => part.with_types(types),
-                None => part,
-            }));
-        };
+        let pair = best_pair(source, &tags, work)?;
         let several = types.len() > 1;
-        if query.types_of(item).is_empty() {
-            all_tags(out, None);
-        } else if several
+        let by_column = several
             && (types.len() > TYPES_APART
                 || tags.len() > TAGS_APART
-                || self.apart + types.len() > MOST_APART)
-        {
-            all_tags(out, Some(types.iter().map(|term| source.number(term)).collect()));
-        } else {
-            self.apart += if several { types.len() } else { 0 };
-            for event_type in &types {
-                work.step(S::LOAD_STEPS * tags.len() as u64)?;
-                out.extend(typed(source, event_type, &tags)?);
+                || self.apart + types.len() > MOST_APART);
+        if query.types_of(item).is_empty() || by_column {
+            let numbers = types.iter().map(|term| source.number(term)).collect();
+            let lists: Option<Vec<_>> = (tags.iter().zip(0..))
+                .map(|(tag, at)| Some((source.tag_list(tag)?, Some(at))))
+                .collect();
+            let all = lists.map(|lists| AllOf { lists, types: by_column.then_some(numbers) });
+            all.into_iter().for_each(|all| all.divide(source, pair.as_ref(), out));
+            return Ok(());
+        }
+        self.apart += if several { types.len() } else { 0 };
+        for event_type in &types {
+            work.step(S::LOAD_STEPS * tags.len() as u64)?;
+            if let Some(all) = typed(source, event_type, &tags)? {
+                all.divide(source, pair.as_ref(), out);
             }
         }
         Ok(())
@@ -298,31 +297,111 @@ fn text(query: &CompiledQuery, domain: Domain, number: u32) -> &str {
     }
 }
 
+/// Tags of an item that are looked at for a pair: the shortest.
+const TAGS_PAIRED: usize = 4;
+
+/// Two tags of an item, by their places in it, and what is kept of them.
+struct BestPair<L> {
+    places: (usize, usize),
+    kept: TagPair<L>,
+}
+
+/// The two of some tags that meet least often, of those of which anything is kept.
+fn best_pair<S: Source>(
+    source: &S,
+    tags: &[S::Term],
+    work: &mut Work,
+) -> Result<Option<BestPair<S::List>>, IndexError> {
+    if tags.len() < 2 {
+        return Ok(None);
+    }
+    let mut places: Vec<usize> = (0..tags.len()).collect();
+    places.sort_by_key(|&at| source.tag_count(&tags[at]));
+    places.truncate(TAGS_PAIRED);
+    let mut best: Option<(u32, BestPair<S::List>)> = None;
+    for (i, &one) in places.iter().enumerate() {
+        for &other in &places[i + 1..] {
+            work.step(S::LOAD_STEPS)?;
+            let Some(kept) = source.tag_pair(&tags[one], &tags[other])? else { continue };
+            let count = kept.list.as_ref().map_or(0, |list| source.count(list));
+            if best.as_ref().is_none_or(|(least, _)| count < *least) {
+                best = Some((count, BestPair { places: (one, other), kept }));
+            }
+        }
+    }
+    Ok(best.map(|(_, pair)| pair))
+}
+
+/// Lists that an event must stand in all of, and types of which it must have one.
+struct AllOf<L> {
+    /// Each with the place of its tag in the item, if it is that tag's and no narrower.
+    lists: Vec<(L, Option<usize>)>,
+    types: Option<Vec<u32>>,
+}
+
+impl<L: Clone> AllOf<L> {
+    /// Makes intersections of it: one, or those that the lists of a pair of its tags allow.
+    fn divide<S: Source<List = L>>(
+        self,
+        source: &S,
+        pair: Option<&BestPair<L>>,
+        out: &mut Vec<Intersection<L>>,
+    ) {
+        let types = self.types;
+        let make = |lists: Vec<L>| {
+            let part = Intersection::new(source, lists);
+            match &types {
+                Some(types) => part.with_types(types.clone()),
+                None => part,
+            }
+        };
+        let all = |more: Option<L>| -> Vec<L> {
+            self.lists.iter().map(|(list, _)| list.clone()).chain(more).collect()
+        };
+        let Some(BestPair { places: (one, other), kept }) = pair else {
+            out.push(make(all(None)));
+            return;
+        };
+        let from_there = kept.since..u32::MAX;
+        if let Some(list) = &kept.list {
+            let implied = |place: &Option<usize>| *place == Some(*one) || *place == Some(*other);
+            let rest = self.lists.iter().filter(|(_, place)| !implied(place));
+            let lists = rest.map(|(list, _)| list.clone()).chain([list.clone()]).collect();
+            out.push(make(lists).within(from_there.clone()));
+        }
+        if let Some(wide) = &kept.wide {
+            out.push(make(all(Some(wide.clone()))).within(from_there));
+        }
+        if kept.since > 0 {
+            out.push(make(all(None)).within(0..kept.since));
+        }
+    }
+}
+
 /// The events of one type that have all of some tags; `None` if there are surely none.
 fn typed<S: Source>(
     source: &S,
     event_type: &S::Term,
     tags: &[S::Term],
-) -> Result<Option<Intersection<S::List>>, IndexError> {
+) -> Result<Option<AllOf<S::List>>, IndexError> {
     let mut lists = Vec::with_capacity(tags.len() + 1);
     let mut type_is_sure = false;
-    for tag in tags {
+    for (at, tag) in tags.iter().enumerate() {
         match source.narrow(event_type, tag)? {
             Narrowed::Empty => return Ok(None),
             Narrowed::Pair(list) => {
-                lists.push(list);
+                lists.push((list, None));
                 type_is_sure = true;
             }
-            Narrowed::NotKept(list) => lists.push(list),
+            Narrowed::NotKept(list) => lists.push((list, Some(at))),
         }
     }
     if type_is_sure {
-        return Ok(Some(Intersection::new(source, lists)));
+        return Ok(Some(AllOf { lists, types: None }));
     }
     if S::TYPES_BY_COLUMN {
-        let all = Intersection::new(source, lists);
-        return Ok(Some(all.with_types(vec![source.number(event_type)])));
+        return Ok(Some(AllOf { lists, types: Some(vec![source.number(event_type)]) }));
     }
-    lists.extend(source.type_list(event_type));
-    Ok(Some(Intersection::new(source, lists)))
+    lists.extend(source.type_list(event_type).map(|list| (list, None)));
+    Ok(Some(AllOf { lists, types: None }))
 }

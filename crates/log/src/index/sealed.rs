@@ -24,7 +24,7 @@
 //! | 1 | type column | column of type numbers: 1 byte each for up to 256 types, 2 for up to 65,536, else 4 | per block |
 //! | 2, 3 | types | dictionary, 32 terms per block, and its directory | per block, whole |
 //! | 4, 5 | tags | the same | |
-//! | 6, 7 | pairs | dictionary of tag number u32 and type number u32, both big endian so that bytes order as numbers; 32 terms per block | |
+//! | 6, 7 | pairs | dictionary of tag number u32 and type number u32, both big endian so that bytes order as numbers; 32 terms per block. Also pairs of tags, see below | see below |
 //! | 8, 9 | event ids | dictionary of 16 bytes, 128 per block | |
 //! | 10, 11 | request keys | dictionary, 128 terms per block | |
 //! | 12 | postings | lists longer than 16 | per list and block |
@@ -32,7 +32,10 @@
 //!
 //! The number of a type or tag is its place in its dictionary, from 0. Events
 //! are numbered from 0 within the segment. A pair has a list if its type and
-//! its tag each have more than 64 events. "Whole": the CRC32C stands in the
+//! its tag each have more than 64 events. If the CRC of section 6 is not zero, it is the number of
+//! events from which a tag is common, and the section also has the lists of pairs of common tags:
+//! the smaller tag number, the greater with its highest bit set; and, under eight bytes 0xff, the
+//! events with more than six common tags, which are in no such list ([`super::tag_pairs`]). "Whole": the CRC32C stands in the
 //! section table, where it is 0 for the others; the number of terms is 0 for
 //! all but 2, 4, 6, 8 and 10. Columns: [`super::column`]; dictionaries:
 //! [`super::dictionary`]; lists: [`super::sealed_list`], numbers in them:
@@ -53,6 +56,7 @@ use super::hash::Domain;
 use super::matching::{ColumnBlock, Narrowed, Source};
 use super::sealed_filter::SealedFilter;
 use super::sealed_list::SealedList;
+use super::tag_pairs::{TagPair, WIDE_KEY, tag_pair_key};
 use super::{IndexError, TermKind, TermPage};
 use std::ops::Range;
 use std::sync::Arc;
@@ -340,6 +344,27 @@ impl Source for SealedIndex {
         }
         let pair = self.pairs.find(&*self.file, &pair_key(event_type.number, tag.number))?;
         Ok(pair.map_or(Narrowed::Empty, |(_, list)| Narrowed::Pair(list)))
+    }
+
+    fn tag_count(&self, tag: &SealedTerm) -> u32 {
+        tag.list.count()
+    }
+
+    fn tag_pair(
+        &self,
+        one: &SealedTerm,
+        other: &SealedTerm,
+    ) -> Result<Option<TagPair<SealedList>>, IndexError> {
+        // Zero in a file that has no pairs of tags.
+        let common = self.header.section(Part::Pairs).crc;
+        if common == 0 || one.list.count().min(other.list.count()) < common {
+            return Ok(None);
+        }
+        let find = |key: &[u8]| -> Result<Option<SealedList>, IndexError> {
+            Ok(self.pairs.find(&*self.file, key)?.map(|(_, list)| list))
+        };
+        let list = find(&tag_pair_key(one.number, other.number))?;
+        Ok(Some(TagPair { since: 0, list, wide: find(&WIDE_KEY)? }))
     }
 
     fn number(&self, term: &SealedTerm) -> u32 {

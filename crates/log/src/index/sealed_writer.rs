@@ -8,6 +8,7 @@ use super::file::{HEADER_BYTES, Header, Part, SECTIONS, Section, VERSION};
 use super::filter;
 use super::hash::{Domain, Keyed};
 use super::sealed::{ID_TERMS_PER_BLOCK, PAIR_FLOOR, TERMS_PER_BLOCK, pair_key};
+use super::tag_pairs::SealedTagPairs;
 use super::term_table::TermTable;
 
 /// The file for a segment that takes no more events, without reading it again.
@@ -64,8 +65,12 @@ pub(super) fn seal_with(
     let tags = SortedTerms::of(active.tag_table());
     let (tag_terms, tag_hashes) = lists.terms(active.tag_table(), &tags, Domain::Tag);
     image.add_dictionary(Part::Tags, Part::TagDirectory, tag_terms);
-    let pairs = lists.pairs(&tags, &tag_hashes, &ordinals, &type_hashes, &type_counts);
+    let tag_pairs = SealedTagPairs::of(active, events, tags.iter().map(|(_, id)| id));
+    let common = if tag_pairs.is_some() { active.tag_pairs().common() } else { 0 };
+    let types = TypesOfEvents { ordinals: &ordinals, hashes: &type_hashes, counts: &type_counts };
+    let pairs = lists.pairs(&tags, &tag_hashes, types, tag_pairs);
     image.add_dictionary(Part::Pairs, Part::PairDirectory, pairs);
+    image.header.sections[Part::Pairs as usize].crc = common;
     drop(tags);
 
     let ids = lists.ids();
@@ -152,6 +157,15 @@ impl Image {
     }
 }
 
+/// What is known of types: their numbers in byte order by those in the active index; their hashes
+/// and numbers of events by the former.
+#[derive(Clone, Copy)]
+struct TypesOfEvents<'a> {
+    ordinals: &'a [u32],
+    hashes: &'a [u64],
+    counts: &'a [u32],
+}
+
 /// Writes dictionaries; gathers postings and the keys of the filter.
 struct ListWriter<'a> {
     active: &'a ActiveIndex,
@@ -189,9 +203,8 @@ impl ListWriter<'_> {
         &mut self,
         tags: &SortedTerms,
         tag_hashes: &[u64],
-        ordinals: &[u32],
-        type_hashes: &[u64],
-        type_counts: &[u32],
+        types: TypesOfEvents<'_>,
+        mut tag_pairs: Option<SealedTagPairs>,
     ) -> DictionaryWriter {
         let mut writer = DictionaryWriter::new(TERMS_PER_BLOCK);
         let mut typed: Vec<(u32, u32)> = Vec::new();
@@ -200,20 +213,27 @@ impl ListWriter<'_> {
             self.active.elements(lists, id, self.events, &mut self.values);
             let long = self.values.len() > PAIR_FLOOR as usize;
             typed.clear();
-            let ordinal = |rel: u32| ordinals[self.active.type_of(rel) as usize];
+            let ordinal = |rel: u32| types.ordinals[self.active.type_of(rel) as usize];
             typed.extend(self.values.iter().map(|&rel| (ordinal(rel), rel)));
             typed.sort_unstable();
             for group in typed.chunk_by(|a, b| a.0 == b.0) {
                 let event_type = group[0].0;
-                let type_hash = type_hashes[event_type as usize];
+                let type_hash = types.hashes[event_type as usize];
                 self.hashes.push(self.keyed.pair(type_hash, tag_hash));
-                if long && type_counts[event_type as usize] > PAIR_FLOOR {
+                if long && types.counts[event_type as usize] > PAIR_FLOOR {
                     self.values.clear();
                     self.values.extend(group.iter().map(|&(_, rel)| rel));
                     let key = pair_key(event_type, tag);
                     writer.push(&key, &mut self.postings, &self.values);
                 }
             }
+            if let Some(pairs) = &mut tag_pairs {
+                let rels = typed.iter().map(|&(_, rel)| rel);
+                pairs.write(tag, rels, &mut writer, &mut self.postings);
+            }
+        }
+        if let Some(pairs) = &mut tag_pairs {
+            pairs.write_wide(&mut writer, &mut self.postings);
         }
         writer
     }

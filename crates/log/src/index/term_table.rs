@@ -158,6 +158,11 @@ impl PairTable {
         (key, (keyed.pair(u64::from(event_type), u64::from(tag)) >> 32) as u32)
     }
 
+    /// Whether there has never been one.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count.load(Relaxed) == 0
+    }
+
     /// The number of a pair.
     pub(super) fn find(&self, keyed: &Keyed, event_type: u32, tag: u32) -> Option<u32> {
         let (key, hash) = Self::key(keyed, event_type, tag);

@@ -1,0 +1,294 @@
+//! Lists of the events that carry two common tags both, so that two common tags that seldom or
+//! never meet are not intersected event by event.
+//!
+//! In the active index an event enters the list of a pair if both tags had [`COMMON`] events or
+//! more before it. So for two tags that have that many now, let `since` be the event after the one
+//! with which the later of the two reached that number: from `since` on the list of the pair is
+//! complete, and before it one of the two tags has at most `COMMON` events, which bounds plain
+//! intersection. Nothing is made up for, and nothing else is stored. A sealed index is written with
+//! everything known, so its lists are complete from the first event on ([`SealedTagPairs`]).
+//!
+//! An event with more than [`MOST`] such tags enters no pair: their number grows with the square.
+//! It enters the list of *wide* events, and an intersection looks there as well.
+
+use super::active::ActiveIndex;
+use super::dictionary::DictionaryWriter;
+use super::hash::Keyed;
+use super::lists::{Arena, ListView, Lists};
+use super::term_table::PairTable;
+
+/// Events from which a tag is common.
+pub(super) const COMMON: u32 = 128;
+/// Most common tags of an event that enters lists of pairs: 15 pairs.
+const MOST: usize = 6;
+/// In the dictionary of pairs this bit tells a second tag from a type.
+const TAG_BIT: u32 = 1 << 31;
+/// The number of the list of wide events.
+const WIDE: u32 = 0;
+
+/// What is kept of two common tags.
+#[derive(Debug)]
+pub(super) struct TagPair<L> {
+    /// From this event on it is complete.
+    pub(super) since: u32,
+    /// The events that carry both; `None` if there are none.
+    pub(super) list: Option<L>,
+    /// Events with so many common tags that they are in no list of a pair; `None` if there are none.
+    pub(super) wide: Option<L>,
+}
+
+/// The lists of the active index.
+#[derive(Debug)]
+pub(super) struct TagPairs {
+    common: u32,
+    pairs: PairTable,
+    wide: Lists,
+}
+
+impl TagPairs {
+    /// None yet. Tags are common from `common` events on.
+    pub(super) fn new(common: u32) -> TagPairs {
+        assert!(common > 0, "a tag that has not occurred is not common");
+        let wide = Lists::new();
+        wide.begin(WIDE, 0);
+        TagPairs { common, pairs: PairTable::new(), wide }
+    }
+
+    /// Events from which a tag is common.
+    pub(super) fn common(&self) -> u32 {
+        self.common
+    }
+
+    /// Adds an event. `common` are those of its tags that had enough events before it. Only the one
+    /// writer may call this, before the event is published.
+    pub(super) fn push(&self, keyed: &Keyed, arena: &Arena, common: &[u32], rel: u32) {
+        if common.len() > MOST {
+            self.wide.push(arena, WIDE, rel);
+            return;
+        }
+        for (i, &one) in common.iter().enumerate() {
+            for &other in &common[i + 1..] {
+                let pair = self.pairs.intern(keyed, one.min(other), one.max(other));
+                self.pairs.lists.push(arena, pair, rel);
+            }
+        }
+    }
+
+    /// Takes back the events from `rel` on that carried these tags, common or not.
+    pub(super) fn cut(&self, keyed: &Keyed, arena: &Arena, tags: &[u32], rel: u32) {
+        self.wide.cut(arena, WIDE, rel);
+        if self.pairs.is_empty() {
+            return;
+        }
+        for (i, &one) in tags.iter().enumerate() {
+            for &other in &tags[i + 1..] {
+                if let Some(pair) = self.pairs.find(keyed, one.min(other), one.max(other)) {
+                    self.pairs.lists.cut(arena, pair, rel);
+                }
+            }
+        }
+    }
+
+    /// The list of two tags; `None` if they have never met as common tags.
+    pub(super) fn find(&self, keyed: &Keyed, one: u32, other: u32) -> Option<ListView> {
+        let pair = self.pairs.find(keyed, one.min(other), one.max(other))?;
+        Some(self.pairs.lists.view(pair)).filter(|list| list.count() > 0)
+    }
+
+    /// The wide events; `None` if there are none.
+    pub(super) fn wide(&self) -> Option<ListView> {
+        Some(self.wide.view(WIDE)).filter(|list| list.count() > 0)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.pairs.memory_bytes()
+    }
+}
+
+/// The key of a pair of tags in the dictionary of pairs of a sealed index.
+pub(super) fn tag_pair_key(one: u32, other: u32) -> [u8; 8] {
+    let (first, second) = (one.min(other), one.max(other) | TAG_BIT);
+    (u64::from(first) << 32 | u64::from(second)).to_be_bytes()
+}
+
+/// The key of the wide events there: after every pair.
+pub(super) const WIDE_KEY: [u8; 8] = [0xff; 8];
+
+/// The common tags of each event of a segment about to be sealed.
+#[derive(Debug)]
+pub(super) struct SealedTagPairs {
+    /// Where the tags of each event begin in `tags`, and where those of the last end.
+    starts: Vec<u32>,
+    /// Numbers of tags in byte order, ascending within an event.
+    tags: Vec<u32>,
+    /// Per pair of the tag being written: the other tag, the event.
+    met: Vec<(u32, u32)>,
+    values: Vec<u32>,
+}
+
+impl SealedTagPairs {
+    /// Finds the common tags of every event. `tags` are the numbers, in the active index, of all
+    /// tags in byte order. `None` if fewer than two tags are common.
+    pub(super) fn of(
+        active: &ActiveIndex,
+        events: u32,
+        tags: impl Iterator<Item = u32>,
+    ) -> Option<SealedTagPairs> {
+        let common = active.tag_pairs().common();
+        let lists = &active.tag_table().lists;
+        let common_tags: Vec<(u32, u32)> =
+            (0..).zip(tags).filter(|&(_, id)| lists.count(id) >= common).collect();
+        if common_tags.len() < 2 {
+            return None;
+        }
+        let mut values = Vec::new();
+        let mut starts = vec![0u32; events as usize + 1];
+        for &(_, id) in &common_tags {
+            active.elements(lists, id, events, &mut values);
+            values.iter().for_each(|&rel| starts[rel as usize + 1] += 1);
+        }
+        for rel in 0..events as usize {
+            starts[rel + 1] += starts[rel];
+        }
+        let mut tags = vec![0u32; starts[events as usize] as usize];
+        let mut ends = starts.clone();
+        for (ordinal, id) in common_tags {
+            active.elements(lists, id, events, &mut values);
+            for &rel in &values {
+                let end = &mut ends[rel as usize];
+                tags[*end as usize] = ordinal;
+                *end += 1;
+            }
+        }
+        Some(SealedTagPairs { starts, tags, met: Vec::new(), values })
+    }
+
+    /// The common tags of an event.
+    fn tags_of(&self, rel: u32) -> &[u32] {
+        &self.tags[self.starts[rel as usize] as usize..self.starts[rel as usize + 1] as usize]
+    }
+
+    /// Writes the lists of a tag with the common tags after it in byte order. `rels` are its events.
+    pub(super) fn write(
+        &mut self,
+        tag: u32,
+        rels: impl Iterator<Item = u32>,
+        writer: &mut DictionaryWriter,
+        postings: &mut Vec<u8>,
+    ) {
+        let mut met = std::mem::take(&mut self.met);
+        met.clear();
+        for rel in rels {
+            let tags = self.tags_of(rel);
+            if tags.len() <= MOST && tags.contains(&tag) {
+                met.extend(tags.iter().filter(|&&other| other > tag).map(|&other| (other, rel)));
+            }
+        }
+        met.sort_unstable();
+        for group in met.chunk_by(|a, b| a.0 == b.0) {
+            self.values.clear();
+            self.values.extend(group.iter().map(|&(_, rel)| rel));
+            writer.push(&tag_pair_key(tag, group[0].0), postings, &self.values);
+        }
+        self.met = met;
+    }
+
+    /// Writes the list of wide events, after all pairs.
+    pub(super) fn write_wide(&mut self, writer: &mut DictionaryWriter, postings: &mut Vec<u8>) {
+        let events = self.starts.len() as u32 - 1;
+        let wide: Vec<u32> = (0..events).filter(|&rel| self.tags_of(rel).len() > MOST).collect();
+        if !wide.is_empty() {
+            writer.push(&WIDE_KEY, postings, &wide);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::active::ActiveWriter;
+    use super::super::oracle_tests::with_record;
+    use super::super::oracle_tests::{Dice, Model, both, check, events, newest};
+    use super::super::{SealedIndex, SegmentIndex, seal};
+    use super::*;
+    use crate::query::CompiledQuery;
+    use crate::work::Work;
+    use std::sync::Arc;
+    use wellspring_types::{Event, Query};
+
+    const EVENTS: u32 = 20_000;
+
+    /// Both forms of the index of a segment of which event `rel` has these tags.
+    fn indexes(tags: impl Fn(u32) -> Vec<String>) -> [SegmentIndex; 2] {
+        let mut writer = ActiveWriter::new(1);
+        for rel in 0..EVENTS {
+            let event = Event { tags: tags(rel), ..Event::json("T", &[], "1") };
+            with_record(&Model { event, key: None }, |record| writer.push(rel, record));
+        }
+        let active = Arc::clone(writer.index());
+        let sealed = SealedIndex::open(Arc::new(seal(&active, 4711, 5))).unwrap();
+        [SegmentIndex::Active(active), SegmentIndex::Sealed(Arc::new(sealed))]
+    }
+
+    /// What is found of two tags, and the steps that looking for the newest took.
+    fn two(index: &SegmentIndex, one: &str, other: &str) -> (Option<u32>, u64) {
+        let query = CompiledQuery::shared(&Query::item(&[], &[one, other]));
+        let mut work = Work::unbounded();
+        let found = index.newest(&query, 0..EVENTS, &mut work).unwrap();
+        (found.map(|(rel, _)| rel), work.steps())
+    }
+
+    #[test]
+    fn two_common_tags_that_never_meet_take_few_steps() {
+        for index in indexes(|rel| vec![format!("common:{}", rel % 2)]) {
+            let (found, steps) = two(&index, "common:0", "common:1");
+            assert_eq!(found, None);
+            assert!(steps < 4 * u64::from(COMMON), "{steps} steps");
+        }
+    }
+
+    #[test]
+    fn two_common_tags_that_met_once_take_few_steps_wherever_that_was() {
+        for met in [3, 100, 1_000, 19_000] {
+            let tags = |rel| match rel {
+                _ if rel == met => vec!["common:0".to_owned(), "common:1".to_owned()],
+                _ => vec![format!("common:{}", rel % 2), format!("unique:{rel}")],
+            };
+            for index in indexes(tags) {
+                let (found, steps) = two(&index, "common:1", "common:0");
+                assert_eq!(found, Some(met));
+                assert!(steps < 4 * u64::from(COMMON), "{steps} steps");
+            }
+        }
+    }
+
+    #[test]
+    fn events_with_many_common_tags_are_found_among_others() {
+        let mut dice = Dice(9);
+        for round in 0..30 {
+            let mut models = events(&mut dice, 60 * round, 3, 9);
+            for model in &mut models {
+                let more = if dice.below(3) == 0 { 9 } else { dice.below(3) };
+                let tags = &mut model.event.tags;
+                tags.extend((0..more).map(|n| format!("t:{n}")));
+                tags.sort();
+                tags.dedup();
+            }
+            for index in both(&models) {
+                for _ in 0..20 {
+                    check(&index, &models, &mut dice, 3, 9);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wide_events_stand_in_one_list() {
+        for index in indexes(|rel| {
+            let count = if rel % 100 == 0 { 9 } else { 1 };
+            (0..count).map(|n| format!("common:{}", (rel / 7 + n) % 9)).collect()
+        }) {
+            let query = Query::item(&["T"], &["common:3", "common:7"]);
+            assert_eq!(newest(&index, &query, 0..EVENTS), Some((EVENTS - 100, 0)));
+        }
+    }
+}
