@@ -133,6 +133,11 @@ impl Dictionary {
         self.loaded.measure(Vec::len) + self.resident.measure(Vec::len)
     }
 
+    /// Whether it is kept in memory as a whole once it has been read.
+    pub(super) fn is_small(&self) -> bool {
+        self.blocks.len <= RESIDENT_BYTES
+    }
+
     fn block_count(&self) -> usize {
         self.terms().div_ceil(self.per_block) as usize
     }
@@ -188,7 +193,7 @@ impl Dictionary {
         }
         let at = self.blocks.offset + start;
         let len = usize::try_from(end - start).map_err(|_| self.damaged(at))?;
-        let bytes = if self.blocks.len <= RESIDENT_BYTES {
+        let bytes = if self.is_small() {
             let start = start as usize;
             self.resident(file)?[start..start + len].to_vec()
         } else {

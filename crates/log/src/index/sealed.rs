@@ -240,7 +240,12 @@ impl SealedIndex {
         range: &Range<u32>,
     ) -> Result<u32, IndexError> {
         let (dictionary, domain, _) = self.dictionary(kind);
-        let found = self.look_up(dictionary, domain, term.as_bytes())?;
+        // A small dictionary is asked as quickly as the filter, which may have to be loaded.
+        let found = if dictionary.is_small() {
+            dictionary.find(&*self.file, term.as_bytes())?
+        } else {
+            self.look_up(dictionary, domain, term.as_bytes())?
+        };
         found.map_or(Ok(0), |(_, mut list)| self.count_list(&mut list, range))
     }
 
