@@ -172,8 +172,10 @@ impl<S: Sink> Flusher<S> {
         self.shared.stay_urgent();
         let pause = match trouble {
             Trouble::Busy => BUSY_PAUSE,
-            Trouble::Full => {
-                self.shared.refuse_as_full();
+            Trouble::Full | Trouble::Unavailable => {
+                if trouble == Trouble::Full {
+                    self.shared.refuse_as_full();
+                }
                 if closing {
                     self.attempts_left -= 1;
                     if self.attempts_left == 0 {

@@ -119,6 +119,7 @@ impl LogSink {
             // What is left comes again at once.
             Some(AppendError::Overloaded | AppendError::SetBack) => Some(Trouble::Busy),
             Some(AppendError::StorageFull) => Some(Trouble::Full),
+            Some(AppendError::Unavailable { .. }) => Some(Trouble::Unavailable),
             Some(error) => Some(Trouble::Closed(error.to_string())),
         };
         (stored, trouble)

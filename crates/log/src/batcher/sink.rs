@@ -24,6 +24,9 @@ pub struct Stored {
 pub enum Trouble {
     /// Too much at a time; it will go on at once.
     Busy,
+    /// The system refused for a reason that passes, such as a lack of descriptors. Pushes are
+    /// taken as long as they fit.
+    Unavailable,
     /// No room on the device. Pushes are refused until a later attempt succeeds.
     Full,
     /// It stores nothing any more; this is why.

@@ -44,14 +44,20 @@ impl Numbered {
         Ok(receipt)
     }
 
+    fn try_push(&mut self) -> Result<(), PushError> {
+        let data = Numbered::data(self.next, self.fill);
+        let data = std::iter::once(&data[..]);
+        self.producer.try_push_events(&self.template, DataKind::Binary, data)?;
+        self.next += 1;
+        Ok(())
+    }
+
     /// Pushes until it is refused for something else than a full partition.
     fn push_until_refused(&mut self) -> PushError {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
-            let data = Numbered::data(self.next, self.fill);
-            let data = std::iter::once(&data[..]);
-            match self.producer.try_push_events(&self.template, DataKind::Binary, data) {
-                Ok(_) => self.next += 1,
+            match self.try_push() {
+                Ok(()) => {}
                 Err(PushError::NoRoom) => {
                     assert!(Instant::now() < deadline, "it only waits");
                     std::thread::sleep(Duration::from_millis(1));
@@ -135,6 +141,35 @@ fn a_full_disk_refuses_what_comes_and_keeps_what_it_accepted() {
             assert_eq!(count(&log, number, producer.fill), producer.next);
         }
     }
+}
+
+#[test]
+fn without_descriptors_a_batcher_keeps_what_it_accepted_and_goes_on() {
+    let storage = SimulatedStorage::new(1);
+    let log = open(&storage, small_segments()).unwrap();
+    let batcher = start(&log, Overflow::Block);
+    let descriptors = Some(storage.open_files());
+    storage.set_faults(Faults { descriptors, ..Faults::default() });
+    let mut producer = Numbered::new(&batcher, 1, 1000);
+    // Until the next segment cannot be made, and beyond that for as long as there is room.
+    let refused = loop {
+        match producer.try_push() {
+            Ok(()) => {}
+            Err(PushError::NoRoom) if batcher.figures().stored.events < producer.next => {
+                match log.append(append(&[Event::json("Other", &["o"], "1")])) {
+                    Err(error) => break error,
+                    Ok(_) => std::thread::sleep(Duration::from_millis(1)),
+                }
+            }
+            Err(PushError::NoRoom) => {}
+            Err(refusal) => panic!("{refusal:?}"),
+        }
+    };
+    assert!(matches!(refused, AppendError::Unavailable { .. }), "{refused}");
+    storage.set_faults(Faults::default());
+    batcher.close();
+    assert_eq!(batcher.figures().stored.events, producer.next);
+    assert_eq!(count(&log, 1, producer.fill), producer.next);
 }
 
 #[test]
