@@ -30,8 +30,12 @@ use tokio::sync::{Semaphore, watch};
 const BACKLOG: u32 = 4_096;
 /// Blocking threads of each serving thread.
 const BLOCKING_THREADS: usize = 64;
-/// Descriptors kept for files and the rest, out of those the process may have.
+/// Descriptors kept for files and the rest, out of those the process may have, besides those of
+/// segments.
 const RESERVED_FDS: u64 = 512;
+/// Descriptors kept for each segment there is: its file, its index, and half as many again for
+/// segments to come until the next start.
+const SEGMENT_FDS: u64 = 3;
 
 /// Runs the server until a signal ends it.
 pub(crate) fn run(args: ServeArgs) -> ExitCode {
@@ -77,12 +81,14 @@ fn open(mut config: Config) -> Result<(Arc<Shell>, watch::Sender<bool>), String>
     if config.threads == 0 {
         config.threads = std::thread::available_parallelism().map_or(1, usize::from);
     }
-    config.max_connections = connections_that_fit(config.max_connections);
+    let descriptors = raise_descriptor_limit();
     let clock = crate::clock::system();
     let tls = Tls::open(&config)?;
     access::sealed::check_log(&config.data)?;
     keep_private(&config.data)?;
     let node = Node::open(&config, Arc::clone(&clock)).map_err(|e| e.to_string())?;
+    let segments = node.figures().iter().map(|(_, log, _)| log.segments).sum();
+    config.max_connections = connections_that_fit(config.max_connections, descriptors, segments);
     let accounts = node.access().ok_or("there is no system log")?;
     let gate = Arc::new(Gate::open(&config, Arc::clone(&clock), accounts)?);
     access::first::ensure_admin(&gate)?;
@@ -241,21 +247,29 @@ fn forbid_core_dumps() {
     }
 }
 
-/// Raises the limit on descriptors as far as allowed; gives the connections that fit under it.
-fn connections_that_fit(wanted: usize) -> usize {
+/// Raises the limit on descriptors as far as allowed; how many that is.
+fn raise_descriptor_limit() -> u64 {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     let _ = setrlimit(Resource::Nofile, limit);
-    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let fit =
-        wanted.min(usize::try_from(allowed.saturating_sub(RESERVED_FDS)).unwrap_or(usize::MAX));
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// The connections that fit beside what `segments` segments need, at most `wanted`: connections
+/// must not take the descriptors that the next segment is made with.
+fn connections_that_fit(wanted: usize, descriptors: u64, segments: u64) -> usize {
+    let reserved = RESERVED_FDS.saturating_add(segments.saturating_mul(SEGMENT_FDS));
+    let fit = wanted
+        .min(usize::try_from(descriptors.saturating_sub(reserved)).unwrap_or(usize::MAX))
+        .max(16);
     if fit < wanted {
         eprintln!(
-            "wellspring: only {allowed} open files are allowed, so at most {fit} connections"
+            "wellspring: only {descriptors} open files are allowed and {segments} segments need \
+             some of them, so at most {fit} connections"
         );
     }
-    fit.max(16)
+    fit
 }
 
 fn runtime(name: &str) -> Result<Runtime, String> {
@@ -526,5 +540,18 @@ async fn signal() -> io::Result<&'static str> {
     tokio::select! {
         result = tokio::signal::ctrl_c() => result.map(|()| "SIGINT"),
         _ = terminate.recv() => Ok("SIGTERM"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_descriptors_to_segments() {
+        assert_eq!(connections_that_fit(16_384, 524_288, 10_000), 16_384);
+        assert_eq!(connections_that_fit(16_384, 20_000, 1_000), 16_384);
+        assert_eq!(connections_that_fit(16_384, 20_000, 4_000), 20_000 - 512 - 12_000);
+        assert_eq!(connections_that_fit(16_384, 1_024, 4_000), 16);
     }
 }
