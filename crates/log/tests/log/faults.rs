@@ -61,11 +61,15 @@ fn everything_staged_on_a_refused_batch_is_refused_with_it() {
             }),
         );
     }
-    assert_eq!(log.append(append(&[event(1, 2000)])), Err(AppendError::StorageFull));
+    // The room that was reserved before the disk filled up takes a few events, in whichever batches
+    // they come; this one may be the last of them.
+    let last = log.append(append(&[event(1, 2000)]));
+    assert!(last.is_ok() || last == Err(AppendError::StorageFull), "{last:?}");
     storage.set_faults(Faults::default());
-    // The first batch may have found room that was reserved before the disk filled up.
     let head = log.append(append(&[event(2, 10)])).unwrap().first - 1;
-    assert_eq!(refused.load(Ordering::SeqCst) as u64 + head, 101);
+    let staged_refused = refused.load(Ordering::SeqCst) as u64;
+    assert!(staged_refused > 80, "only {staged_refused} of 100 were refused");
+    assert_eq!(staged_refused + u64::from(last.is_err()) + head, 102);
     assert_eq!(read_all(&log).len() as u64, head + 1);
 }
 
