@@ -144,7 +144,7 @@ async fn start(
         let sender = connect(address).await?;
         if what == "lease-waiters" && !lease_taken {
             let body = format!(r#"{{"ttl_ms":{HELD_MS}}}"#);
-            let path = "/v1/leases/bench-hold";
+            let path = &lease_path();
             let (status, _) =
                 ask(sender.clone(), address, path, Some(Bytes::from(body)), false).await?;
             if status != 201 {
@@ -232,13 +232,18 @@ async fn subscribe(sender: SendRequest<Bytes>, address: String, number: usize, t
     }
 }
 
+/// The lease of this process: one of an earlier run may still be held.
+fn lease_path() -> String {
+    format!("/v1/leases/bench-hold-{}", std::process::id())
+}
+
 /// Waits for a lease that another request holds, again and again.
 async fn wait_for_lease(sender: SendRequest<Bytes>, address: String, tally: Rc<Tally>) {
     tally.standing.set(tally.standing.get() + 1);
     let body = Bytes::from(format!(r#"{{"ttl_ms":1000,"wait_ms":{WAIT_MS}}}"#));
+    let path = lease_path();
     loop {
-        let asked =
-            ask(sender.clone(), &address, "/v1/leases/bench-hold", Some(body.clone()), false);
+        let asked = ask(sender.clone(), &address, &path, Some(body.clone()), false);
         match asked.await {
             Ok((status, _)) => {
                 tally.count(status);
