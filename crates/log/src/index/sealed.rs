@@ -35,9 +35,10 @@
 //! its tag each have more than 64 events. If the CRC of section 6 is not zero, it is the number of
 //! events from which a tag is common, and the section also has the lists of pairs of common tags:
 //! the smaller tag number, the greater with its highest bit set; and, under eight bytes 0xff, the
-//! events with more than six common tags, which are in no such list ([`super::tag_pairs`]). "Whole": the CRC32C stands in the
-//! section table, where it is 0 for the others; the number of terms is 0 for
-//! all but 2, 4, 6, 8 and 10. Columns: [`super::column`]; dictionaries:
+//! events with more than six common tags, which are in no such list ([`super::tag_pairs`]). If its
+//! highest bit is set, too, the filter has these pairs (the hashes of the two tags, in byte order)
+//! and that key (as a tag). "Whole": the CRC32C stands in the section table, where it is 0 for the
+//! others; the number of terms is 0 for all but 2, 4, 6, 8 and 10. Columns: [`super::column`]; dictionaries:
 //! [`super::dictionary`]; lists: [`super::sealed_list`], numbers in them:
 //! [`super::varint`]; the filter and its hash: [`super::filter`], [`super::hash`].
 //!
@@ -56,7 +57,7 @@ use super::hash::Domain;
 use super::matching::{ColumnBlock, Narrowed, Source};
 use super::sealed_filter::SealedFilter;
 use super::sealed_list::SealedList;
-use super::tag_pairs::{TagPair, WIDE_KEY, tag_pair_key};
+use super::tag_pairs::{IN_FILTER, TagPair, WIDE_KEY, tag_pair_key};
 use super::{IndexError, TermKind, TermPage};
 use std::ops::Range;
 use std::sync::Arc;
@@ -361,15 +362,25 @@ impl Source for SealedIndex {
         other: &SealedTerm,
     ) -> Result<Option<TagPair<SealedList>>, IndexError> {
         // Zero in a file that has no pairs of tags.
-        let common = self.header.section(Part::Pairs).crc;
+        let mark = self.header.section(Part::Pairs).crc;
+        let common = mark & !IN_FILTER;
         if common == 0 || one.list.count().min(other.list.count()) < common {
             return Ok(None);
         }
-        let find = |key: &[u8]| -> Result<Option<SealedList>, IndexError> {
+        let filter = self.filter.open(&*self.file)?;
+        let find = |hash: u64, key: &[u8]| -> Result<Option<SealedList>, IndexError> {
+            if mark & IN_FILTER != 0 && !filter.may_hold(hash)? {
+                return Ok(None);
+            }
             Ok(self.pairs.find(&*self.file, key)?.map(|(_, list)| list))
         };
-        let list = find(&tag_pair_key(one.number, other.number))?;
-        Ok(Some(TagPair { since: 0, list, wide: find(&WIDE_KEY)? }))
+        // Numbers are in byte order, as the writer met them.
+        let (first, second) = if one.number < other.number { (one, other) } else { (other, one) };
+        let keyed = filter.keyed();
+        let list =
+            find(keyed.pair(first.hash, second.hash), &tag_pair_key(one.number, other.number))?;
+        let wide = find(keyed.bytes(Domain::Tag, &WIDE_KEY), &WIDE_KEY)?;
+        Ok(Some(TagPair { since: 0, list, wide }))
     }
 
     fn number(&self, term: &SealedTerm) -> u32 {

@@ -8,7 +8,7 @@ use super::file::{HEADER_BYTES, Header, Part, SECTIONS, Section, VERSION};
 use super::filter;
 use super::hash::{Domain, Keyed};
 use super::sealed::{ID_TERMS_PER_BLOCK, PAIR_FLOOR, TERMS_PER_BLOCK, pair_key};
-use super::tag_pairs::SealedTagPairs;
+use super::tag_pairs::{IN_FILTER, SealedTagPairs, WIDE_KEY, WideEvents};
 use super::term_table::TermTable;
 
 /// The file for a segment that takes no more events, without reading it again.
@@ -66,7 +66,7 @@ pub(super) fn seal_with(
     let (tag_terms, tag_hashes) = lists.terms(active.tag_table(), &tags, Domain::Tag);
     image.add_dictionary(Part::Tags, Part::TagDirectory, tag_terms);
     let tag_pairs = SealedTagPairs::of(active, events, tags.iter().map(|(_, id)| id));
-    let common = if tag_pairs.is_some() { active.tag_pairs().common() } else { 0 };
+    let common = if tag_pairs.is_some() { active.tag_pairs().common() | IN_FILTER } else { 0 };
     let types = TypesOfEvents { ordinals: &ordinals, hashes: &type_hashes, counts: &type_counts };
     let pairs = lists.pairs(&tags, &tag_hashes, types, tag_pairs);
     image.add_dictionary(Part::Pairs, Part::PairDirectory, pairs);
@@ -229,11 +229,15 @@ impl ListWriter<'_> {
             }
             if let Some(pairs) = &mut tag_pairs {
                 let rels = typed.iter().map(|&(_, rel)| rel);
-                pairs.write(tag, rels, &mut writer, &mut self.postings);
+                pairs.write(tag, rels, &mut writer, &mut self.postings, |other| {
+                    self.hashes.push(self.keyed.pair(tag_hash, tag_hashes[other as usize]));
+                });
             }
         }
-        if let Some(pairs) = &mut tag_pairs {
-            pairs.write_wide(&mut writer, &mut self.postings);
+        if let Some(pairs) = &mut tag_pairs
+            && pairs.write_wide(&mut writer, &mut self.postings) == WideEvents::Present
+        {
+            self.hashes.push(self.keyed.bytes(Domain::Tag, &WIDE_KEY));
         }
         writer
     }

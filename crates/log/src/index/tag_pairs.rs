@@ -114,6 +114,17 @@ pub(super) fn tag_pair_key(one: u32, other: u32) -> [u8; 8] {
 /// The key of the wide events there: after every pair.
 pub(super) const WIDE_KEY: [u8; 8] = [0xff; 8];
 
+/// Set beside the number from which a tag is common: the filter knows every pair of common tags and
+/// whether there are wide events, so that what is absent needs no look at the dictionary.
+pub(super) const IN_FILTER: u32 = 1 << 31;
+
+/// Whether a segment has wide events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WideEvents {
+    Absent,
+    Present,
+}
+
 /// The common tags of each event of a segment about to be sealed.
 #[derive(Debug)]
 pub(super) struct SealedTagPairs {
@@ -168,13 +179,15 @@ impl SealedTagPairs {
         &self.tags[self.starts[rel as usize] as usize..self.starts[rel as usize + 1] as usize]
     }
 
-    /// Writes the lists of a tag with the common tags after it in byte order. `rels` are its events.
+    /// Writes the lists of a tag with the common tags after it in byte order. `rels` are its events;
+    /// `met_with` is called with each of those other tags.
     pub(super) fn write(
         &mut self,
         tag: u32,
         rels: impl Iterator<Item = u32>,
         writer: &mut DictionaryWriter,
         postings: &mut Vec<u8>,
+        mut met_with: impl FnMut(u32),
     ) {
         let mut met = std::mem::take(&mut self.met);
         met.clear();
@@ -189,17 +202,24 @@ impl SealedTagPairs {
             self.values.clear();
             self.values.extend(group.iter().map(|&(_, rel)| rel));
             writer.push(&tag_pair_key(tag, group[0].0), postings, &self.values);
+            met_with(group[0].0);
         }
         self.met = met;
     }
 
-    /// Writes the list of wide events, after all pairs.
-    pub(super) fn write_wide(&mut self, writer: &mut DictionaryWriter, postings: &mut Vec<u8>) {
+    /// Writes the list of wide events, after all pairs, and tells whether there are any.
+    pub(super) fn write_wide(
+        &mut self,
+        writer: &mut DictionaryWriter,
+        postings: &mut Vec<u8>,
+    ) -> WideEvents {
         let events = self.starts.len() as u32 - 1;
         let wide: Vec<u32> = (0..events).filter(|&rel| self.tags_of(rel).len() > MOST).collect();
-        if !wide.is_empty() {
-            writer.push(&WIDE_KEY, postings, &wide);
+        if wide.is_empty() {
+            return WideEvents::Absent;
         }
+        writer.push(&WIDE_KEY, postings, &wide);
+        WideEvents::Present
     }
 }
 
