@@ -87,19 +87,22 @@ full_disk() {
         segment=$(ls "$room"/full/logs/main/*.seg | tail -1)
         (( $(stat -c %s "$segment") < segment_bytes )) || break
     done
-    honest full-quiet.0
-    head -c 100M /dev/zero > "$room/filler" 2> /dev/null || true
-    # Two programs that go on appending although they are refused.
-    ( while :; do curl -s -o /dev/null -m 5 -d "{\"events\":[$line]}" -H 'Content-Type: application/json' "$url/v1/append"; done ) & local one=$!
-    ( while :; do curl -s -o /dev/null -m 5 -d "$line" "$url/e"; done ) & local two=$!
-    sleep 2
-    honest full-disk.0
-    curl -s -d "{\"events\":[$line]}" -H 'Content-Type: application/json' "$url/v1/append" > "$work/full-disk.0.abuse"; echo >> "$work/full-disk.0.abuse"
-    kill "$one" "$two"; wait "$one" "$two" 2> /dev/null || true
-    curl -sf "$url/v1/head" >> "$work/full-disk.0.abuse"
+    # Clients that go on although they are refused, niced on the client's core.
+    local refused=(taskset -c "$client_core" nice -n 19 "$bench" bench -r 200 -c 2 --no-pin -z "$(( secs + 6 ))s" --no-headroom) one two
+    for (( round = 0; round < rounds; round++ )); do
+        rm -f "$room/filler"
+        honest "full-quiet.$round"
+        head -c 100M /dev/zero > "$room/filler" 2> /dev/null || true
+        "${refused[@]}" "$url/v1/append" -d "{\"events\":[$line]}" --expect 503 > "$work/full-append.txt" 2>&1 & one=$!
+        "${refused[@]}" "$url/e" -d "$line" --expect 202 > "$work/full-e.txt" 2>&1 & two=$!
+        sleep 2
+        honest "full-disk.$round"
+        curl -s -d "{\"events\":[$line]}" -H 'Content-Type: application/json' "$url/v1/append" > "$work/full-disk.$round.abuse"; echo >> "$work/full-disk.$round.abuse"
+        kill "$one" "$two" 2> /dev/null || true; wait "$one" "$two" 2> /dev/null || true
+    done
     stop full
     umount -l "$room"
-    mkdir -p "$work/full-tables"; mv "$work"/full-quiet.0.* "$work"/full-disk.0.* "$work/full-tables"
+    mkdir -p "$work/full-tables"; mv "$work"/full-quiet.* "$work"/full-disk.* "$work/full-tables"
     echo "full-quiet full-disk" > "$work/full-tables/phases"
 }
 [ "${FULL:-1}" = 1 ] && full_disk
