@@ -72,7 +72,7 @@ pub use error::{AppendError, Corruption, OpenError, ReadError};
 pub use feed::{Feed, Past};
 pub use histogram::{HISTOGRAM_BOUNDS, Histogram};
 pub use index::{sealed_index_memory_bytes, set_sealed_index_budget_bytes};
-pub use lease::{Fence, Lease, LeaseError, Leases};
+pub use lease::{Fence, Lease, LeaseError, LeaseLine, Leases};
 pub use log::{
     AcceptedStats, Ack, Append, Appended, Basis, CommitOn, Completion, Log, LogStats, Staged,
     Terms, Unjudged,
