@@ -111,7 +111,7 @@ impl Leases {
         }
     }
 
-    /// Grants the lease to `holder` (an account, say; empty if there are none) if nobody holds it.
+    /// Grants the lease to `holder` (an account, say; empty if there are none) if it is free.
     /// To renew and release it takes the token and the same holder.
     ///
     /// # Errors

@@ -335,6 +335,12 @@ impl Log {
         self.sequencer.staged_bytes()
     }
 
+    /// Segments of the log; each holds two descriptors. Asks no device.
+    #[must_use]
+    pub fn segments(&self) -> u64 {
+        self.sequencer.segments.all().len() as u64
+    }
+
     /// Figures about the log. Asks the file system how large it is.
     #[must_use]
     pub fn stats(&self) -> LogStats {
@@ -348,7 +354,7 @@ impl Log {
             disk_bytes: disk.all_bytes,
             segment_bytes: disk.segment_bytes,
             sealed_index_bytes: disk.index_bytes,
-            segments: sequencer.segments.all().len() as u64,
+            segments: self.segments(),
             index_memory_bytes: indexes.memory_bytes,
             active_index_memory_bytes: indexes.active_memory_bytes,
             terms: indexes.terms,

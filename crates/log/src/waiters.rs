@@ -49,10 +49,10 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A line of nobody.
+    /// A line without waiters.
     pub(crate) const EMPTY: Line = Line { first: NONE, last: NONE };
 
-    /// Whether nobody waits in it.
+    /// Whether it has no waiters.
     pub(crate) fn is_empty(&self) -> bool {
         self.first == NONE
     }

@@ -17,7 +17,7 @@ pub enum Stopped {
     /// The deadline passed. Retrying the same work with the same time does not help; make it
     /// smaller or give it more time.
     Deadline,
-    /// The stop flag was set: nobody waits for the answer any more.
+    /// The stop flag was set: no one waits for the answer any more.
     Cancelled,
     /// The step limit was reached. The same work with a higher limit, perhaps on another thread,
     /// may succeed.
@@ -71,7 +71,7 @@ impl Work {
         self
     }
 
-    /// The same, stopped when somebody sets the flag.
+    /// The same, stopped when the flag is set.
     #[must_use]
     pub fn with_stop(mut self, stop: Arc<AtomicBool>) -> Work {
         self.stop = Some(stop);

@@ -255,6 +255,11 @@ impl Node {
         self.entry(name).map(|entry| entry.account())
     }
 
+    /// Segments of all logs. Asks no device.
+    pub(crate) fn segments(&self) -> u64 {
+        self.entries().iter().map(|(_, entry)| entry.log.segments()).sum()
+    }
+
     /// The figures and the account of every log, by name. Asks the file system.
     pub(crate) fn figures(&self) -> Vec<(String, LogStats, Account)> {
         let entries = self.entries().into_iter();

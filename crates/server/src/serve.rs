@@ -87,8 +87,8 @@ fn open(mut config: Config) -> Result<(Arc<Shell>, watch::Sender<bool>), String>
     access::sealed::check_log(&config.data)?;
     keep_private(&config.data)?;
     let node = Node::open(&config, Arc::clone(&clock)).map_err(|e| e.to_string())?;
-    let segments = node.figures().iter().map(|(_, log, _)| log.segments).sum();
-    config.max_connections = connections_that_fit(config.max_connections, descriptors, segments);
+    config.max_connections =
+        connections_that_fit(config.max_connections, descriptors, node.segments());
     let accounts = node.access().ok_or("there is no system log")?;
     let gate = Arc::new(Gate::open(&config, Arc::clone(&clock), accounts)?);
     access::first::ensure_admin(&gate)?;

@@ -49,11 +49,11 @@ trait Part: Send + Sync + std::fmt::Debug {
 /// One part of one index: loaded, or not.
 #[derive(Debug)]
 pub(super) struct Slot<T> {
-    held: Arc<Held<T>>,
+    held: Arc<LoadedPart<T>>,
 }
 
 #[derive(Debug)]
-struct Held<T> {
+struct LoadedPart<T> {
     value: Mutex<Option<Arc<T>>>,
     used: AtomicBool,
 }
@@ -63,7 +63,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<T: Send + Sync + std::fmt::Debug> Part for Held<T> {
+impl<T: Send + Sync + std::fmt::Debug> Part for LoadedPart<T> {
     fn take_used(&self) -> bool {
         self.used.swap(false, Relaxed)
     }
@@ -75,7 +75,7 @@ impl<T: Send + Sync + std::fmt::Debug> Part for Held<T> {
 
 impl<T: Send + Sync + std::fmt::Debug + 'static> Slot<T> {
     pub(super) fn new() -> Slot<T> {
-        let held = Held { value: Mutex::new(None), used: AtomicBool::new(false) };
+        let held = LoadedPart { value: Mutex::new(None), used: AtomicBool::new(false) };
         Slot { held: Arc::new(held) }
     }
 

@@ -47,7 +47,7 @@ impl Sequencer {
         let mut dropped = vec![batch];
         dropped.extend(staging.queue.drain(..));
         match closed {
-            // What is in doubt stays in the index, above the head, where nobody looks any more.
+            // What is in doubt stays in the index, above the head, where no reader looks any more.
             Some(reason) => {
                 staging.closed.get_or_insert(reason);
                 staging.staged_bytes = 0;

@@ -71,7 +71,7 @@ struct Judged {
 }
 
 /// What judging found against a request.
-enum Found {
+enum Obstacle {
     /// It is refused because of the event at this position, or a fault of the index.
     Refused(AppendError),
     /// Its key, or one of its ids, is that of the event at this position.
@@ -83,17 +83,17 @@ enum Round {
     /// Nothing stands against the request so far.
     Allowed,
     /// Something durable does.
-    Durable(Found),
+    Durable(Obstacle),
     /// Something staged does, unless there has been a setback.
-    Staged(Found),
+    Staged(Obstacle),
 }
 
-fn found_by(verdict: Result<judge::Verdict, ReadError>) -> Option<Found> {
+fn obstacle_of(verdict: Result<judge::Verdict, ReadError>) -> Option<Obstacle> {
     match verdict {
         Ok(judge::Verdict::Allowed) => None,
-        Ok(judge::Verdict::SeenBefore(position)) => Some(Found::SeenBefore(position)),
-        Ok(judge::Verdict::Refused(error)) => Some(Found::Refused(error)),
-        Err(error) => Some(Found::Refused(error.into())),
+        Ok(judge::Verdict::SeenBefore(position)) => Some(Obstacle::SeenBefore(position)),
+        Ok(judge::Verdict::Refused(error)) => Some(Obstacle::Refused(error)),
+        Err(error) => Some(Obstacle::Refused(error.into())),
     }
 }
 
@@ -162,13 +162,13 @@ impl Sequencer {
                 true => None,
                 false => match self.judge_outside(&mut judge, &mut judged, work) {
                     Round::Allowed => None,
-                    Round::Durable(Found::Refused(AppendError::Stopped(stopped)))
-                    | Round::Staged(Found::Refused(AppendError::Stopped(stopped))) => {
+                    Round::Durable(Obstacle::Refused(AppendError::Stopped(stopped)))
+                    | Round::Staged(Obstacle::Refused(AppendError::Stopped(stopped))) => {
                         let unjudged = Unjudged { append, done, stopped };
                         return Err(NotStaged::Unjudged(Box::new(unjudged)));
                     }
                     Round::Staged(found) => Some(found),
-                    Round::Durable(found) => return Ok(self.tell_found(append, found, done)?),
+                    Round::Durable(found) => return Ok(self.tell_obstacle(append, found, done)?),
                 },
             };
             let staging = lock(&self.staging);
@@ -180,7 +180,7 @@ impl Sequencer {
                     continue;
                 }
                 if let Some(found) = found {
-                    return Ok(self.wait_for_found(staging, append, found, done)?);
+                    return Ok(self.wait_for_obstacle(staging, append, found, done)?);
                 }
                 let window = Stretch { low: judged.through, high: staging.next - 1 };
                 if window.low < window.high {
@@ -189,8 +189,8 @@ impl Sequencer {
                         continue;
                     }
                     let Ok(verdict) = judge.window(&segments, window) else { continue };
-                    if let Some(found) = found_by(Ok(verdict)) {
-                        return Ok(self.wait_for_found(staging, append, found, done)?);
+                    if let Some(found) = obstacle_of(Ok(verdict)) {
+                        return Ok(self.wait_for_obstacle(staging, append, found, done)?);
                     }
                 }
             }
@@ -218,7 +218,7 @@ impl Sequencer {
         let mut over = |high| {
             let stretch = Stretch { low: judged.through, high };
             judged.through = judged.through.max(high);
-            found_by(judge.over(&segments, stretch, work))
+            obstacle_of(judge.over(&segments, stretch, work))
         };
         if let Some(found) = over(head) {
             return Round::Durable(found);
@@ -229,15 +229,15 @@ impl Sequencer {
     }
 
     /// Answers a request that something durable stands against.
-    fn tell_found(
+    fn tell_obstacle(
         &self,
         append: Append,
-        found: Found,
+        found: Obstacle,
         done: Completion,
     ) -> Result<Submitted, Refusal> {
         match found {
-            Found::Refused(error) => Err((done, error)),
-            Found::SeenBefore(position) => match self.replays.compare(&append, position) {
+            Obstacle::Refused(error) => Err((done, error)),
+            Obstacle::SeenBefore(position) => match self.replays.compare(&append, position) {
                 Ok(appended) => {
                     done(Ok(appended));
                     Ok(Submitted::Answered)
@@ -249,20 +249,20 @@ impl Sequencer {
 
     /// Has a request wait for the staged event that stands against it. If that has become durable
     /// meanwhile, it is answered at once.
-    fn wait_for_found(
+    fn wait_for_obstacle(
         &self,
         mut staging: MutexGuard<'_, Staging>,
         append: Append,
-        found: Found,
+        found: Obstacle,
         done: Completion,
     ) -> Result<Submitted, Refusal> {
         let (position, outcome) = match found {
-            Found::Refused(AppendError::Conflict(conflict)) => {
+            Obstacle::Refused(AppendError::Conflict(conflict)) => {
                 Counters::add(&self.counters.conflicts, 1);
                 (conflict.position, Outcome::Refused(AppendError::Conflict(conflict)))
             }
-            Found::Refused(error) => return Err((done, error)),
-            Found::SeenBefore(position) => {
+            Obstacle::Refused(error) => return Err((done, error)),
+            Obstacle::SeenBefore(position) => {
                 let Some(reserved) = self.replays.reserve(&append) else {
                     return Err((done, AppendError::Overloaded));
                 };

@@ -30,7 +30,8 @@ pub(crate) async fn acquire(shell: Arc<Shell>, mut request: Request) -> Answer {
     let ttl_ms = ttl(&fields)?;
     let wait_ms = within(fields.wait_ms.unwrap_or(0), MAX_WAIT_MS, "wait_ms")?;
     let leases = request.log()?.leases();
-    let wanted = Wanted { name: &request.param, holder: holder(&request), ttl_us: ttl_ms * 1000 };
+    let wanted =
+        LeaseRequest { name: &request.param, holder: holder(&request), ttl_us: ttl_ms * 1000 };
     let lease = take(&shell, leases, &wanted, wait_ms * 1000).await?;
     Ok(answer(&shell, 201, &request.param, ttl_ms, &lease))
 }
@@ -41,7 +42,7 @@ fn holder(request: &Request) -> &str {
 }
 
 /// A lease that is asked for.
-struct Wanted<'a> {
+struct LeaseRequest<'a> {
     name: &'a str,
     holder: &'a str,
     ttl_us: u64,
@@ -51,7 +52,7 @@ struct Wanted<'a> {
 async fn take(
     shell: &Shell,
     leases: &Leases,
-    wanted: &Wanted<'_>,
+    wanted: &LeaseRequest<'_>,
     wait_us: u64,
 ) -> Result<Lease, Box<Problem>> {
     let deadline_us = shell.clock.monotonic_us() + wait_us;
