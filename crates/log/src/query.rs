@@ -38,18 +38,26 @@ pub(crate) struct CompiledItem {
 }
 
 impl Terms {
-    fn of(mut texts: Vec<&str>) -> Terms {
-        texts.sort_unstable();
-        texts.dedup();
+    /// The distinct ones of these texts, and the number of each text in turn.
+    fn of<'q>(texts: impl Iterator<Item = &'q str>) -> (Terms, Vec<u32>) {
+        let mut sorted: Vec<(&str, u32)> =
+            texts.enumerate().map(|(at, text)| (text, at as u32)).collect();
+        sorted.sort_unstable();
+        let mut numbers = vec![0; sorted.len()];
         let mut terms = Terms {
-            bytes: String::with_capacity(texts.iter().map(|text| text.len()).sum()),
-            ends: Vec::with_capacity(texts.len()),
+            bytes: String::with_capacity(sorted.iter().map(|(text, _)| text.len()).sum()),
+            ends: Vec::with_capacity(sorted.len()),
         };
-        for text in texts {
-            terms.bytes.push_str(text);
-            terms.ends.push(terms.bytes.len() as u32);
+        let mut previous = None;
+        for (text, at) in sorted {
+            if previous != Some(text) {
+                terms.bytes.push_str(text);
+                terms.ends.push(terms.bytes.len() as u32);
+                previous = Some(text);
+            }
+            numbers[at as usize] = terms.ends.len() as u32 - 1;
         }
-        terms
+        (terms, numbers)
     }
 
     fn len(&self) -> usize {
@@ -84,16 +92,21 @@ impl CompiledQuery {
     #[must_use]
     pub fn new(query: &Query) -> CompiledQuery {
         let texts = |of: fn(&wellspring_types::QueryItem) -> &Vec<String>| {
-            Terms::of(query.items.iter().flat_map(of).map(String::as_str).collect())
+            Terms::of(query.items.iter().flat_map(of).map(String::as_str))
         };
-        let (types, tags) = (texts(|item| &item.types), texts(|item| &item.tags));
+        let ((types, type_numbers), (tags, tag_numbers)) =
+            (texts(|item| &item.types), texts(|item| &item.tags));
+        let (mut type_numbers, mut tag_numbers) = (&type_numbers[..], &tag_numbers[..]);
         let mut compiled =
             CompiledQuery { types, tags, slots: Vec::new(), items: Vec::new(), lookups: 0 };
         let mut seen = std::collections::BTreeSet::new();
         for (number, item) in query.items.iter().enumerate() {
+            let (own_types, own_tags);
+            (own_types, type_numbers) = type_numbers.split_at(item.types.len());
+            (own_tags, tag_numbers) = tag_numbers.split_at(item.tags.len());
             let start = compiled.slots.len();
-            let middle = start + push_numbers(&mut compiled.slots, &compiled.types, &item.types);
-            let end = middle + push_numbers(&mut compiled.slots, &compiled.tags, &item.tags);
+            let middle = start + push_numbers(&mut compiled.slots, own_types);
+            let end = middle + push_numbers(&mut compiled.slots, own_tags);
             let key = (middle - start, compiled.slots[start..end].to_vec());
             if query.items.len() > 1 && !seen.insert(key) {
                 compiled.slots.truncate(start);
@@ -197,10 +210,10 @@ impl CompiledItem {
     }
 }
 
-/// Appends the numbers of texts, ascending and each once; how many.
-fn push_numbers(slots: &mut Vec<u32>, terms: &Terms, texts: &[String]) -> usize {
+/// Appends numbers, ascending and each once; how many.
+fn push_numbers(slots: &mut Vec<u32>, numbers: &[u32]) -> usize {
     let start = slots.len();
-    slots.extend(texts.iter().map(|text| terms.number(text).expect("the query's own term")));
+    slots.extend_from_slice(numbers);
     slots[start..].sort_unstable();
     let mut kept = start;
     for at in start..slots.len() {

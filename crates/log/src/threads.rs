@@ -17,6 +17,11 @@ pub(crate) fn spawn(
     Builder::new().name(name.to_owned()).spawn(body)
 }
 
+/// Lets another thread that waits for this core run first.
+pub(crate) fn give_way() {
+    std::thread::yield_now();
+}
+
 /// A moment, in µs, for threads that measure or wait: none of what it decides is in any event.
 pub(crate) fn now_us() -> u64 {
     SystemClock.monotonic_us()

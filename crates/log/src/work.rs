@@ -3,6 +3,7 @@
 //! busy to the end of the log.
 
 use crate::options::Clock;
+use crate::threads;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,13 +47,21 @@ pub struct Work {
     step_limit: u64,
     deadline: Option<(Arc<dyn Clock>, u64)>,
     stop: Option<Arc<AtomicBool>>,
+    gives_way: bool,
 }
 
 impl Work {
     /// Work without a bound, for callers that do not care.
     #[must_use]
     pub const fn unbounded() -> Work {
-        Work { steps: 0, next_look: u64::MAX, step_limit: u64::MAX, deadline: None, stop: None }
+        Work {
+            steps: 0,
+            next_look: u64::MAX,
+            step_limit: u64::MAX,
+            deadline: None,
+            stop: None,
+            gives_way: false,
+        }
     }
 
     /// The same, stopped once it has taken `steps` steps in all, those already taken included.
@@ -75,6 +84,15 @@ impl Work {
     #[must_use]
     pub fn with_stop(mut self, stop: Arc<AtomicBool>) -> Work {
         self.stop = Some(stop);
+        self.plan_look();
+        self
+    }
+
+    /// The same, letting other threads that wait for the core go first whenever flag and clock are
+    /// looked at: for long work beside threads that serve.
+    #[must_use]
+    pub fn giving_way(mut self) -> Work {
+        self.gives_way = true;
         self.plan_look();
         self
     }
@@ -110,11 +128,19 @@ impl Work {
             return Err(Stopped::Deadline);
         }
         self.plan_look();
+        self.pause();
         Ok(())
     }
 
+    /// Lets others go first between two parts of the work that count no steps.
+    pub(crate) fn pause(&self) {
+        if self.gives_way {
+            threads::give_way();
+        }
+    }
+
     fn plan_look(&mut self) {
-        let timed = self.deadline.is_some() || self.stop.is_some();
+        let timed = self.gives_way || self.deadline.is_some() || self.stop.is_some();
         let every = if timed { self.steps.saturating_add(LOOK_STEPS) } else { u64::MAX };
         self.next_look = every.min(self.step_limit.saturating_add(1));
     }
@@ -133,6 +159,7 @@ impl fmt::Debug for Work {
             .field("step_limit", &self.step_limit)
             .field("deadline_us", &self.deadline.as_ref().map(|(_, at_us)| at_us))
             .field("stop", &self.stop)
+            .field("gives_way", &self.gives_way)
             .finish_non_exhaustive()
     }
 }
@@ -183,6 +210,15 @@ mod tests {
         assert_eq!((stopped, steps - before <= LOOK_STEPS), (Stopped::Deadline, true));
         stop.store(true, Ordering::Relaxed);
         assert_eq!(steps_until_stopped(cancelled), (Stopped::Cancelled, LOOK_STEPS));
+    }
+
+    #[test]
+    fn giving_way_changes_nothing_but_who_runs() {
+        let mut work = Work::unbounded().giving_way().with_step_limit(LOOK_STEPS * 3);
+        for _ in 0..LOOK_STEPS * 3 {
+            assert_eq!(work.step(1), Ok(()));
+        }
+        assert_eq!(work.step(1), Err(Stopped::Steps));
     }
 
     #[test]

@@ -75,6 +75,12 @@ impl AppendCondition {
         Ok(())
     }
 
+    /// Types and tags that its queries name, each counted as often as it is named.
+    #[must_use]
+    pub fn term_count(&self) -> usize {
+        self.clauses().map(|(_, query, _)| query.term_count()).sum()
+    }
+
     /// The clauses to be judged, in order: each query with its exclusive lower bound.
     pub fn clauses(&self) -> impl Iterator<Item = (Clause, &Query, Position)> {
         let matching = self

@@ -82,6 +82,12 @@ impl Query {
         self.items.is_empty() || self.items.iter().any(QueryItem::is_all)
     }
 
+    /// Types and tags it names, each counted as often as it is named.
+    #[must_use]
+    pub fn term_count(&self) -> usize {
+        self.items.iter().map(|item| item.types.len() + item.tags.len()).sum()
+    }
+
     /// The lowest-numbered item that matches, if any; for the query of all events, item 0.
     pub fn matching_item<'t>(
         &self,
@@ -107,7 +113,7 @@ impl Query {
         for (i, item) in self.items.iter().enumerate() {
             item.check().map_err(|fault| fault.within(&format!("items[{i}]")))?;
         }
-        let count = self.items.iter().map(|item| item.types.len() + item.tags.len()).sum();
+        let count = self.term_count();
         if count > limits::MAX_QUERY_TERMS {
             let reason = Reason::TooManyTerms { count, limit: limits::MAX_QUERY_TERMS };
             return Err(Invalid { field: "items".into(), reason });

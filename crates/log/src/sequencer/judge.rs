@@ -11,7 +11,7 @@ use crate::record::RequestKey;
 use crate::segments::Segment;
 use crate::work::Work;
 use std::sync::Arc;
-use wellspring_types::{EventId, Position};
+use wellspring_types::{AppendCondition, EventId, Position};
 
 /// Steps that judging a window under the staging lock may take: with the look-ups known, a step is a
 /// look at memory, so that all of them take a fraction of a millisecond.
@@ -40,13 +40,18 @@ pub(crate) struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// Looks nothing up yet. `ids` are those of the request's events.
-    pub(crate) fn new(append: &'a Append, basis: Basis, ids: &'a [EventId]) -> Judge<'a> {
+    /// Looks nothing up yet. `ids` are those of the request's events, `condition` is its condition.
+    pub(crate) fn new(
+        append: &'a Append,
+        condition: Option<&AppendCondition>,
+        basis: Basis,
+        ids: &'a [EventId],
+    ) -> Judge<'a> {
         Judge {
             key: append.key.as_ref().map(|key| key.key.as_str()),
             key_absent_through: basis.key_absent_through,
             ids,
-            condition: append.condition.as_ref().map(CompiledCondition::new),
+            condition: condition.map(CompiledCondition::new),
         }
     }
 
@@ -235,4 +240,59 @@ fn first_taken(
 
 fn replayed(snapshot: &Snapshot, first: Position, count: u64) -> Appended {
     Appended { first, last: first + count - 1, head: snapshot.head(), replayed: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Log;
+    use crate::options::Options;
+    use crate::record::EncodedEvents;
+    use crate::storage::simulated::SimulatedStorage;
+    use wellspring_types::{Event, Query};
+
+    fn append(bytes: usize, id: Option<u8>) -> Append {
+        let data = format!("\"{}\"", "x".repeat(bytes));
+        let mut event = Event::json("T", &["common"], &data);
+        event.id = id.map(|id| EventId([id; 16]));
+        let mut events = EncodedEvents::new();
+        events.push(&event.as_ref()).expect("a valid event");
+        Append { events, ..Append::default() }
+    }
+
+    #[test]
+    fn a_window_reads_no_file_and_one_that_reaches_a_sealed_segment_is_not_judged() {
+        let storage = SimulatedStorage::new(1);
+        let options = Options { segment_bytes: 64 << 10, ..Options::default() };
+        let log = Log::open_on(Arc::new(storage.clone()), options).expect("a log");
+        let is_sealed = |segment: &Arc<Segment>| matches!(segment.index(), SegmentIndex::Sealed(_));
+        let segments = loop {
+            log.append(append(5_000, None)).expect("room");
+            let segments = log.sequencer().segments.all();
+            if segments.iter().filter(|segment| is_sealed(segment)).count() > 2 {
+                break segments;
+            }
+        };
+        let active = segments.iter().find(|segment| !is_sealed(segment)).expect("the last").base();
+        let head = log.head();
+        let mut request = append(10, Some(7));
+        request.key = Some(RequestKey { key: "k".into(), digest: [0; 16] });
+        // A tag of all events with one of none: every segment's index has to be asked.
+        let condition =
+            AppendCondition::not_exists(Query::item(&["T", "U"], &["common", "absent"]));
+        let ids = ids(&request);
+        let mut judge = Judge::new(&request, Some(&condition), Basis::default(), &ids);
+        let before = storage.bytes_read();
+        for (low, expected) in
+            [(active - 1, None), (active - 2, Some(TooMuch::Sealed)), (0, Some(TooMuch::Sealed))]
+        {
+            let verdict = judge.window(&segments, Stretch { low, high: head });
+            assert_eq!(verdict.as_ref().err().copied(), expected, "after {low}: {verdict:?}");
+            assert!(verdict.is_err() || matches!(verdict, Ok(Verdict::Allowed)), "{verdict:?}");
+        }
+        assert_eq!(storage.bytes_read(), before, "no file was read");
+        let over = judge.over(&segments, Stretch { low: 0, high: head }, &mut Work::unbounded());
+        assert!(matches!(over, Ok(Verdict::Allowed)), "{over:?}");
+        assert!(storage.bytes_read() > before, "files are read outside the lock");
+    }
 }

@@ -145,13 +145,18 @@ impl Sequencer {
 
     fn judge_and_stage(
         &self,
-        append: Append,
+        mut append: Append,
         ids: &[EventId],
         basis: Basis,
         work: &mut Work,
         done: Completion,
     ) -> Result<Submitted, NotStaged> {
-        let mut judge = Judge::new(&append, basis, ids);
+        // Apart from the append: the largest takes its time to free, which no waiter need keep and
+        // no lock may cover.
+        let condition = append.condition.take();
+        work.pause();
+        let mut judge = Judge::new(&append, condition.as_ref(), basis, ids);
+        work.pause();
         let bytes = append.events.byte_len();
         if append.ack == Ack::Accepted && self.mark.is_full() && !self.find_room(bytes) {
             return Err((done, AppendError::StorageFull).into());
@@ -164,6 +169,7 @@ impl Sequencer {
                     Round::Allowed => None,
                     Round::Durable(Obstacle::Refused(AppendError::Stopped(stopped)))
                     | Round::Staged(Obstacle::Refused(AppendError::Stopped(stopped))) => {
+                        let append = Append { condition, ..append };
                         let unjudged = Unjudged { append, done, stopped };
                         return Err(NotStaged::Unjudged(Box::new(unjudged)));
                     }
@@ -197,7 +203,7 @@ impl Sequencer {
             if append.fence.as_ref().is_some_and(|fence| !self.leases.holds(fence)) {
                 return Err((done, AppendError::LeaseLost).into());
             }
-            return Ok(self.stage(staging, append, done));
+            return Ok(self.stage(staging, &append, done));
         }
         Err((done, AppendError::Overloaded).into())
     }
@@ -328,7 +334,7 @@ impl Sequencer {
     fn stage(
         &self,
         mut staging: MutexGuard<'_, Staging>,
-        append: Append,
+        append: &Append,
         done: Completion,
     ) -> Submitted {
         let (records, count) = (append.events.bytes(), append.events.len() as u32);

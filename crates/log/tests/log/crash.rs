@@ -2,12 +2,12 @@
 //! by the toss of a coin: acknowledged events stay, others are wholly there or
 //! wholly absent, positions stay dense.
 
-use crate::oracle::{append, open, read_all, small_segments};
+use crate::oracle::{append, largest_query, open, read_all, small_segments};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
-use wellspring_log::{AppendError, Appended, Log, Sync};
-use wellspring_types::Event;
+use wellspring_log::{Append, AppendError, Appended, Log, Sync};
+use wellspring_types::{AppendCondition, Event, QueryItem};
 
 struct Coins(u64);
 
@@ -89,7 +89,41 @@ impl Trouble {
     }
 }
 
-fn cycle(seed: u64, sync: Sync, trouble: Trouble) {
+/// Which conditions are among the requests.
+#[derive(Clone, Copy, PartialEq)]
+enum Conditions {
+    None,
+    /// One request in ten has one of the largest legal size.
+    Largest,
+}
+
+impl Conditions {
+    /// The request, perhaps with a condition that nothing offends. Before it, perhaps, one with a
+    /// condition that an acknowledged request offends.
+    fn add(self, number: u64, acknowledged: &[u64], log: &Log, coins: &mut Coins) -> Append {
+        let append = append(&request(number, coins));
+        if self == Conditions::None || coins.below(10) > 0 {
+            return append;
+        }
+        let condition = |number: u64| {
+            let first = QueryItem::new(&[], &[&format!("request:{number}")]);
+            let near = |n: usize| format!("request:{}", n as u64 % (number + 50));
+            let query = largest_query(first, |n| {
+                format!("{}{}", near(n), if n % 3 == 0 { "" } else { "+" })
+            });
+            AppendCondition::not_exists(query)
+        };
+        if !acknowledged.is_empty() && coins.below(2) == 0 {
+            let offended = acknowledged[coins.below(acknowledged.len() as u64) as usize];
+            let refused = Append { condition: Some(condition(offended)), ..append.clone() };
+            let outcome = log.append(refused);
+            assert!(outcome.is_err(), "request {offended} stands against {outcome:?}");
+        }
+        Append { condition: Some(condition(number)), ..append }
+    }
+}
+
+fn cycle(seed: u64, sync: Sync, trouble: Trouble, conditions: Conditions) {
     let mut coins = Coins(seed);
     let mut storage = SimulatedStorage::new(seed);
     let mut number = 0;
@@ -111,7 +145,7 @@ fn cycle(seed: u64, sync: Sync, trouble: Trouble) {
             let answered = Arc::clone(&answered);
             let this = number;
             log.submit(
-                append(&request(number, &mut coins)),
+                conditions.add(number, &acknowledged, &log, &mut coins),
                 Box::new(move |outcome| {
                     trouble.check(&outcome);
                     if outcome.is_ok() {
@@ -137,20 +171,28 @@ fn cycle(seed: u64, sync: Sync, trouble: Trouble) {
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
     for seed in 0..250 {
-        cycle(seed, Sync::Always, Trouble::Nothing);
+        cycle(seed, Sync::Always, Trouble::Nothing, Conditions::None);
+    }
+}
+
+#[test]
+fn with_conditions_of_the_largest_size_among_ordinary_requests_nothing_acknowledged_is_lost() {
+    for seed in 0..30 {
+        cycle(seed, Sync::Always, Trouble::Nothing, Conditions::Largest);
+        cycle(seed, Sync::Always, Trouble::FullAndBusy, Conditions::Largest);
     }
 }
 
 #[test]
 fn with_delayed_barriers_a_prefix_survives() {
     for seed in 0..250 {
-        cycle(seed, Sync::Interval(Duration::from_millis(1)), Trouble::Nothing);
+        cycle(seed, Sync::Interval(Duration::from_millis(1)), Trouble::Nothing, Conditions::None);
     }
 }
 
 #[test]
 fn with_the_disk_full_and_descriptors_gone_now_and_then_nothing_acknowledged_is_lost() {
     for seed in 0..250 {
-        cycle(seed, Sync::Always, Trouble::FullAndBusy);
+        cycle(seed, Sync::Always, Trouble::FullAndBusy, Conditions::None);
     }
 }

@@ -27,4 +27,5 @@ mod reads;
 mod recovery;
 mod setbacks;
 mod subscriptions;
+mod window;
 mod work;

@@ -4,7 +4,7 @@ use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::{
     Append, EncodedEvents, Events, Log, OpenError, Options, ReadError, RecordView,
 };
-use wellspring_types::{AppendCondition, Conflict, Event, Position, Query};
+use wellspring_types::{AppendCondition, Conflict, Event, Position, Query, QueryItem, limits};
 
 use std::sync::Arc;
 
@@ -53,6 +53,21 @@ pub fn append(events: &[Event]) -> Append {
 
 pub fn append_if(events: &[Event], condition: AppendCondition) -> Append {
     Append { condition: Some(condition), ..append(events) }
+}
+
+/// A query of the largest legal size, 256 items of 16 terms, that matches what `first` matches and
+/// nothing else: no event carries 15 of the tags at once. Some of its terms occur.
+pub fn largest_query(first: QueryItem, tag: impl Fn(usize) -> String) -> Query {
+    let room = limits::MAX_QUERY_TERMS / limits::MAX_QUERY_ITEMS;
+    assert!(first.types.len() + first.tags.len() <= room);
+    let other = |item: usize| QueryItem {
+        types: vec!["Numbered".to_owned()],
+        tags: (1..room).map(|n| tag(item * room + n)).collect(),
+    };
+    let items = std::iter::once(first).chain((1..limits::MAX_QUERY_ITEMS).map(other)).collect();
+    let query = Query { items };
+    assert_eq!(query.check(), Ok(()));
+    query
 }
 
 /// Small segments, so that a few hundred events seal several.

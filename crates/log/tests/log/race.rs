@@ -1,16 +1,21 @@
 //! Concurrent conditional appends: exactly one of those that exclude each other wins.
 
-use crate::oracle::{append, append_if};
+use crate::oracle::{append, append_if, largest_query};
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use wellspring_log::{AppendError, Log, Options};
-use wellspring_types::{AppendCondition, Event, Query};
+use wellspring_types::{AppendCondition, Event, Query, QueryItem};
 
 const CONTENDERS: usize = 8;
 const KEYS: usize = 200;
 
-fn race(log: &Log, condition: impl Fn(usize) -> (Event, AppendCondition) + std::marker::Sync) {
+fn race(
+    log: &Log,
+    keys: usize,
+    condition: impl Fn(usize) -> (Event, AppendCondition) + std::marker::Sync,
+) {
     let start = Barrier::new(CONTENDERS);
-    for key in 0..KEYS {
+    for key in 0..keys {
         let outcomes: Vec<_> = std::thread::scope(|scope| {
             let contender = || {
                 start.wait();
@@ -36,11 +41,11 @@ fn eight_contenders_for_two_hundred_keys_have_one_winner_each() {
     let dir = tempfile::tempdir().unwrap();
     let log = Log::open(dir.path(), Options::default()).unwrap();
     let tag = |key: usize| format!("key:{key}");
-    race(&log, |key| {
+    race(&log, KEYS, |key| {
         let condition = AppendCondition::not_exists(Query::item(&[], &[&tag(key)]));
         (Event::json("TagOnly", &[&tag(key)], "1"), condition)
     });
-    race(&log, |key| {
+    race(&log, KEYS, |key| {
         let name = format!("Type{key}");
         (Event::json(&name, &[], "1"), AppendCondition::not_exists(Query::item(&[&name], &[])))
     });
@@ -50,16 +55,36 @@ fn eight_contenders_for_two_hundred_keys_have_one_winner_each() {
     for _ in 0..100 {
         log.append(append(&filler)).unwrap();
     }
-    race(&log, |key| {
+    race(&log, KEYS, |key| {
         let mixed = Query {
             items: vec![
-                wellspring_types::QueryItem::new(&["Mixed"], &["common", &tag(key)]),
-                wellspring_types::QueryItem::new(&["Absent"], &["common"]),
+                QueryItem::new(&["Mixed"], &["common", &tag(key)]),
+                QueryItem::new(&["Absent"], &["common"]),
             ],
         };
         let condition = AppendCondition::no_match_after(mixed, 0);
         (Event::json("Mixed", &["common", &tag(key)], "1"), condition)
     });
+}
+
+#[test]
+fn one_wins_where_the_largest_legal_conditions_contend_with_ordinary_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    // Small segments: some conditions are judged over sealed ones.
+    let log = Log::open(dir.path(), crate::oracle::small_segments()).unwrap();
+    let contenders = AtomicUsize::new(0);
+    race(&log, 60, |key| {
+        let tag = format!("key:{key}");
+        let item = QueryItem::new(&[], &[&tag]);
+        let query = match contenders.fetch_add(1, Ordering::Relaxed) % 2 {
+            0 => largest_query(item, |n| format!("key:{}", n % 300)),
+            _ => Query { items: vec![item] },
+        };
+        let data = format!("\"{}\"", "x".repeat(2_000));
+        (Event::json("Numbered", &[&tag], &data), AppendCondition::not_exists(query))
+    });
+    assert_eq!(log.head(), 60);
+    assert!(log.segments() > 1);
 }
 
 #[test]
