@@ -1,9 +1,9 @@
 //! Health, figures, head, types and tags.
 
+use super::elsewhere::elsewhere;
 use super::json::{push_string, push_u64};
 use super::params::{Params, freshen, negotiate, page_limit};
 use super::problem::{self, Problem};
-use super::read::elsewhere;
 use super::{Answer, JSON, Request, Response, Shell};
 use crate::stats::{self, prometheus};
 use crate::view::{Progress, State};

@@ -1,9 +1,9 @@
 //! Projections that only count, answered from the indexes of the log: no event is read. Bounded in
 //! time like a fold; what counting cannot answer exactly is left to the fold.
 
+use super::elsewhere::{Price, at_price, elsewhere, long_read};
 use super::fold::{SHORT_US, SLICE_US, too_costly};
 use super::problem::Problem;
-use super::read::{elsewhere, long_read};
 use super::{Request, Shell};
 use std::sync::Arc;
 use wellspring_log::{
@@ -17,18 +17,28 @@ use wellspring_views::project::{CountRequest, Counted, Grouping, MAX_GROUPS, Pro
 pub(super) async fn count(
     shell: &Arc<Shell>,
     request: &Request,
-    projections: &Projections,
+    projections: &Arc<Projections>,
+    price: Price,
 ) -> Result<Option<(String, Position)>, Box<Problem>> {
-    let Some(requests) = projections.count_requests() else { return Ok(None) };
     let reads = request.payer.reads()?;
     let snapshot = request.log()?.snapshot();
     let head = snapshot.head();
-    let after = projections.after().unwrap_or(0);
-    let mut counting = Counting::new(&snapshot, after, &requests);
     let clock = Arc::clone(&shell.clock);
     let started_us = clock.monotonic_us();
-    let mut progress = reads.timed(|| counting.slice(&clock, SHORT_US))?;
-    let _permit = if progress == Progress::More { Some(long_read(shell)?) } else { None };
+    let mut permit = match price {
+        Price::Short => None,
+        Price::Dear => Some(long_read(shell)?),
+    };
+    let (counted, charged) = (Arc::clone(projections), reads.clone());
+    let begin = move || charged.timed(|| Counting::new(&snapshot, &counted));
+    let Some(mut counting) = at_price(price, begin).await? else { return Ok(None) };
+    let mut progress = match price {
+        Price::Short => reads.timed(|| counting.slice(&clock, SHORT_US))?,
+        Price::Dear => Progress::More,
+    };
+    if progress == Progress::More && permit.is_none() {
+        permit = Some(long_read(shell)?);
+    }
     while progress == Progress::More {
         let (clock, reads) = (Arc::clone(&shell.clock), reads.clone());
         let sliced;
@@ -44,12 +54,18 @@ pub(super) async fn count(
             return Err(too_costly(limit_ms));
         }
     }
-    let mut answered = projections.clone();
-    if progress == Progress::NeedsFold || answered.take_counts(counting.done).is_err() {
+    drop(permit);
+    if progress == Progress::NeedsFold {
         return Ok(None);
     }
-    let answer = answered.finish(head).map_err(super::project::of_error)?;
-    Ok(Some((answer, head)))
+    let projections = Arc::clone(projections);
+    let answer = move || {
+        let mut answered = Projections::clone(&projections);
+        answered.take_counts(counting.done).ok()?;
+        Some(answered.finish(head).map_err(super::project::of_error))
+    };
+    let answer = at_price(price, answer).await?.transpose()?;
+    Ok(answer.map(|answer| (answer, head)))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +96,10 @@ struct Counting {
 }
 
 impl Counting {
-    fn new(snapshot: &Snapshot, after: Position, requests: &[CountRequest<'_>]) -> Counting {
+    /// `None` if the projections look at more than the number of events.
+    fn new(snapshot: &Snapshot, projections: &Projections) -> Option<Counting> {
+        let requests = projections.count_requests()?;
+        let after = projections.after().unwrap_or(0);
         let begin = |request: &CountRequest<'_>| {
             let query: Query = request.query.clone();
             match request.grouping {
@@ -91,7 +110,7 @@ impl Counting {
                 }
             }
         };
-        Counting { rest: requests.iter().rev().map(begin).collect(), done: Vec::new() }
+        Some(Counting { rest: requests.iter().rev().map(begin).collect(), done: Vec::new() })
     }
 
     /// Counts for about `us`, and at least one step.

@@ -1,13 +1,14 @@
 //! The dialects of two other projects: the DCB project's own HTTP interface and
 //! go-crablet's. Same log, same promises, their shapes.
 
-use super::append::{begin, commit_on, outcome, parse, submit};
+use super::append::{SentAppend, begin, outcome, submit};
 use super::dialect_data::{Size, example_events};
+use super::elsewhere::{Price, at_price, elsewhere, parse};
 use super::fold::{Folding, fold};
 use super::json::{Cursor, Fault, push_string, push_u64};
 use super::params::{Params, expect_json_of_pages};
 use super::problem::{Problem, of_fault};
-use super::read::{self, Format, dialect_options, elsewhere, query_of};
+use super::read::{self, Format, dialect_options, query_of};
 use super::wire::{self, Style, missing, once, push_query, read_after, read_query, unknown};
 use super::{Answer, Request, Response, Shell};
 use std::sync::Arc;
@@ -22,10 +23,8 @@ pub(crate) async fn append(shell: Arc<Shell>, mut request: Request) -> Answer {
     let started_us = shell.clock.monotonic_us();
     expect_json_of_pages(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
-    let append = parse(&body, Style::Dialect).await?;
-    let log = request.log()?;
-    let on = commit_on(&shell, &request);
-    let failed = match submit(&shell, &request.payer, log, append, on).await? {
+    let sent = SentAppend { body, style: Style::Dialect, key: None };
+    let failed = match submit(&shell, &request, sent).await?.outcome {
         Ok(_) => false,
         Err(AppendError::Conflict(_)) => true,
         Err(error) => return Err(error.into()),
@@ -46,7 +45,7 @@ fn took(shell: &Shell, started_us: u64) -> Vec<u8> {
 pub(crate) async fn get_read(shell: Arc<Shell>, request: Request) -> Answer {
     let params = Params::of(&request, &["query", "options"])?;
     let query = match params.one("query")?.filter(|text| !text.is_empty()) {
-        Some(text) => query_of(text)?,
+        Some(text) => query_of(text).await?,
         None => Query::all(),
     };
     let options = params.one("options")?.filter(|text| !text.is_empty()).unwrap_or("{}");
@@ -71,10 +70,9 @@ impl Folding for Count {
 pub(crate) async fn post_read(shell: Arc<Shell>, mut request: Request) -> Answer {
     let started_us = shell.clock.monotonic_us();
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
-    let (query, after) =
-        wire::document(&body, read_read).map_err(|fault| of_fault(&fault, &body))?;
+    let (query, after) = parse(body, read_read).await?;
     let nothing = Count { events: 0, last: 0 };
-    let (count, head) = fold(&shell, &request, &query, after, nothing).await?;
+    let (count, head) = fold(&shell, &request, query, after, nothing).await?;
     let mut out = took(&shell, started_us);
     out.extend_from_slice(b",\"numberOfMatchingEvents\":");
     push_u64(&mut out, count.events);
@@ -127,32 +125,43 @@ impl Folding for Projectors {
 pub(crate) async fn project(shell: Arc<Shell>, mut request: Request) -> Answer {
     let started_us = shell.clock.monotonic_us();
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
-    let (projectors, after) =
-        wire::document(&body, read_project).map_err(|fault| of_fault(&fault, &body))?;
-    let union = union(&projectors)?;
-    let projectors = Projectors(projectors);
-    let (folded, head) = fold(&shell, &request, &union, after, projectors).await?;
-    let projectors = folded.0;
-    let mut out = took(&shell, started_us);
+    let price = Price::of_bytes(body.len());
+    let united = move || {
+        let (projectors, after) =
+            wire::document(&body, read_project).map_err(|fault| of_fault(&fault, &body))?;
+        let union = union(&projectors)?;
+        Ok::<_, Box<Problem>>((Projectors(projectors), Arc::new(union), after))
+    };
+    let (projectors, union, after) = at_price(price, united).await??;
+    let price = price.max(Price::of_terms(union.term_count()));
+    let (folded, head) = fold(&shell, &request, Arc::clone(&union), after, projectors).await?;
+    let answer = move || {
+        let mut out = took(&shell, started_us);
+        push_projected(&mut out, &folded.0, &union, head);
+        out
+    };
+    Ok(Response::json(200, at_price(price, answer).await?).at(head))
+}
+
+fn push_projected(out: &mut Vec<u8>, projectors: &[Projector], union: &Query, head: Position) {
     out.extend_from_slice(b",\"states\":{");
     for (i, projector) in projectors.iter().enumerate() {
         if i > 0 {
             out.push(b',');
         }
-        push_string(&mut out, &projector.id);
+        push_string(out, &projector.id);
         out.push(b':');
         match projector.count {
             0 => out.extend_from_slice(&projector.initial),
-            count => push_u64(&mut out, count),
+            count => push_u64(out, count),
         }
     }
     out.extend_from_slice(b"},\"appendCondition\":{\"failIfEventsMatch\":");
-    push_query(&mut out, &union);
+    push_query(out, union);
     // The original leaves this out, and with it the use of the condition.
     out.extend_from_slice(b",\"after\":\"");
-    push_u64(&mut out, head);
+    push_u64(out, head);
     out.extend_from_slice(b"\"}}");
-    Ok(Response::json(200, out).at(head))
 }
 
 fn union(projectors: &[Projector]) -> Result<Query, Box<Problem>> {

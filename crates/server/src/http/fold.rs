@@ -1,9 +1,10 @@
 //! Folding a whole read into something small: short reads on the serving thread,
 //! long ones elsewhere in slices, so that a client that has gone stops its work.
 
+use super::elsewhere::{Price, PricedQuery, elsewhere, long_read};
 use super::problem::{self, Problem};
-use super::read::{elsewhere, long_read};
 use super::{Request, Shell};
+use std::borrow::Borrow;
 use std::sync::Arc;
 use wellspring_log::{Clock, Events, ReadError, ReadOptions, RecordView, Work};
 use wellspring_types::{Position, Query};
@@ -30,23 +31,30 @@ pub(crate) trait Folding: Send + 'static {
 pub(crate) async fn fold<F: Folding>(
     shell: &Arc<Shell>,
     request: &Request,
-    query: &Query,
+    query: impl Borrow<Query> + Send + 'static,
     after: Option<Position>,
     into: F,
 ) -> Result<(F, Position), Box<Problem>> {
     let reads = request.payer.reads()?;
-    let log = request.log()?;
-    let snapshot = log.snapshot();
+    let permit = match Price::of_terms(query.borrow().term_count()) {
+        Price::Short => None,
+        Price::Dear => Some(long_read(shell)?),
+    };
+    let PricedQuery { query, price } = PricedQuery::compile(query, &reads).await?;
+    let snapshot = request.log()?.snapshot();
     let head = snapshot.head();
-    let events = snapshot.read(query, ReadOptions { after, ..ReadOptions::default() });
+    let events = snapshot.read_compiled(query, ReadOptions { after, ..ReadOptions::default() });
     let mut state = (events, into);
     let clock = Arc::clone(&shell.clock);
     let started_us = clock.monotonic_us();
     let mut short = || reads.timed(|| slice(&mut state, &clock, SHORT_EVENTS, SHORT_US));
-    if short()? {
+    if price == Price::Short && short()? {
         return Ok((state.1, head));
     }
-    let _permit = long_read(shell)?;
+    let _permit = match permit {
+        Some(permit) => permit,
+        None => long_read(shell)?,
+    };
     let limit_ms = shell.config.max_fold_ms;
     loop {
         let (clock, reads) = (Arc::clone(&shell.clock), reads.clone());

@@ -1,9 +1,9 @@
 //! Making, listing and dropping logs.
 
+use super::elsewhere::elsewhere;
 use super::json::{push_string, push_u64};
 use super::params::Params;
 use super::problem::{self, Problem};
-use super::read::elsewhere;
 use super::{Answer, Request, Response, Shell};
 use crate::node::{NAME_RULE, NodeError, is_name};
 use std::sync::Arc;

@@ -16,6 +16,7 @@ mod counted;
 mod dialect_data;
 mod dialects;
 mod dispatch;
+mod elsewhere;
 mod fold;
 pub(crate) mod idempotency;
 pub(crate) mod ingest;

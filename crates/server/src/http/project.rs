@@ -1,6 +1,7 @@
 //! `POST /v1/project`: one read for all projections of a request.
 
 use super::count_only::count;
+use super::elsewhere::{Price, at_price};
 use super::fold::{Folding, fold};
 use super::params::{Params, expect_json, freshen, negotiate};
 use super::problem::{self, Problem};
@@ -18,14 +19,26 @@ pub(crate) async fn project(shell: Arc<Shell>, mut request: Request) -> Answer {
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     // Waits with the body, which is charged, and not with what it is parsed into.
     freshen(&request, &params, request.log()?).await?;
-    let projections = Projections::parse(&body).map_err(of_error)?;
-    if let Some((answer, head)) = count(&shell, &request, &projections).await? {
+    let price = Price::of_bytes(body.len());
+    let parse = move || Projections::parse(&body).map(Arc::new).map_err(of_error);
+    let projections = at_price(price, parse).await??;
+    let price = price.max(Price::of_terms(projections.term_count()));
+    if let Some((answer, head)) = count(&shell, &request, &projections, price).await? {
+        let_go(price, projections).await?;
         return Ok(Response::json(200, answer).at(head));
     }
-    let (query, after) = (projections.union_query(), projections.after());
-    let (folded, head) = fold(&shell, &request, &query, after, Running(projections)).await?;
-    let answer = folded.0.finish(head).map_err(of_error)?;
+    let parts = move || (projections.union_query(), projections.after(), projections);
+    let (query, after, projections) = at_price(price, parts).await?;
+    // The count has let go of its share.
+    let running = Running(Arc::unwrap_or_clone(projections));
+    let (folded, head) = fold(&shell, &request, query, after, running).await?;
+    let answer = at_price(price, move || folded.0.finish(head).map_err(of_error)).await??;
     Ok(Response::json(200, answer).at(head))
+}
+
+/// Frees what may be thousands of texts.
+async fn let_go(price: Price, projections: Arc<Projections>) -> Result<(), Box<Problem>> {
+    at_price(price, move || drop(projections)).await
 }
 
 /// The projections while they are folded.

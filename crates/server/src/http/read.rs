@@ -4,6 +4,7 @@
 //! out long goes on elsewhere, piece by piece, each piece only when the client
 //! has room for it: no slow client holds a thread or more than a few buffers.
 
+use super::elsewhere::{Price, PricedQuery, elsewhere, long_read, parse};
 use super::json::{Cursor, Fault, FaultKind, push_u64};
 use super::params::{Params, expect_json, freshen, negotiate, page_limit};
 use super::problem::{self, Problem, of_fault};
@@ -11,10 +12,11 @@ use super::stream::{self, Producer};
 use super::wire::{self, Style, missing, once, push_event, push_tags, rule, unknown};
 use super::{Answer, JSON, MAX_PAGE_EVENTS, NDJSON, Request, Response, SSE, Shell, subscribe};
 use crate::access::Standing;
-use crate::limits::{Reads, Refused};
+use crate::limits::Reads;
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
-use wellspring_log::{Events, Order, ReadError, ReadOptions, RecordView, Snapshot, Work};
+use wellspring_log::{
+    CompiledQuery, Events, Order, ReadError, ReadOptions, RecordView, Snapshot, Work,
+};
 use wellspring_types::{EventId, Invalid, Position, Query, QueryItem, limits};
 
 /// Events in a page if the client does not say.
@@ -55,7 +57,7 @@ pub(crate) enum Format {
 /// `GET /v1/events`.
 pub(crate) async fn get_events(shell: Arc<Shell>, request: Request) -> Answer {
     let params = Params::of(&request, &["type", "tag", "query", "after", "limit", "order"])?;
-    let wanted = wanted_of_params(&params)?;
+    let wanted = wanted_of_params(&params).await?;
     answer(shell, request, params, wanted).await
 }
 
@@ -67,11 +69,11 @@ pub(crate) async fn post_query(shell: Arc<Shell>, mut request: Request) -> Answe
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     // Waits with the body, which is charged, and not with the query, which takes many times as much.
     freshen(&request, &params, request.log()?).await?;
-    let wanted = wire::document(&body, read_wanted).map_err(|fault| of_fault(&fault, &body))?;
+    let wanted = parse(body, read_wanted).await?;
     answer(shell, request, params, wanted).await
 }
 
-fn wanted_of_params(params: &Params) -> Result<Wanted, Box<Problem>> {
+async fn wanted_of_params(params: &Params) -> Result<Wanted, Box<Problem>> {
     let texts = |name| params.all(name).map(str::to_owned).collect::<Vec<_>>();
     let (types, tags) = (texts("type"), texts("tag"));
     let query = match params.one("query")? {
@@ -79,7 +81,7 @@ fn wanted_of_params(params: &Params) -> Result<Wanted, Box<Problem>> {
             let detail = "query stands beside type or tag; put them into its items";
             return Err(problem::INVALID.because(detail).field("query"));
         }
-        Some(text) => query_of(text)?,
+        Some(text) => query_of(text).await?,
         None if types.is_empty() && tags.is_empty() => Query::all(),
         None => {
             let item = QueryItem { types, tags };
@@ -98,9 +100,18 @@ fn wanted_of_params(params: &Params) -> Result<Wanted, Box<Problem>> {
 }
 
 /// A query given as the JSON text of a parameter.
-pub(crate) fn query_of(text: &str) -> Result<Query, Box<Problem>> {
-    wire::document(text.as_bytes(), wire::read_query)
-        .map_err(|fault| of_parameter(fault, "query", text))
+pub(crate) async fn query_of(text: &str) -> Result<Query, Box<Problem>> {
+    let read = |text: &str| {
+        wire::document(text.as_bytes(), wire::read_query)
+            .map_err(|fault| of_parameter(fault, "query", text))
+    };
+    match Price::of_bytes(text.len()) {
+        Price::Short => read(text),
+        Price::Dear => {
+            let text = text.to_owned();
+            elsewhere(move || read(&text)).await?
+        }
+    }
 }
 
 /// A fault in a parameter that holds JSON.
@@ -157,20 +168,28 @@ async fn answer(shell: Arc<Shell>, request: Request, params: Params, wanted: Wan
 pub(crate) async fn read(
     shell: &Arc<Shell>,
     request: &Request,
-    wanted: Wanted,
+    mut wanted: Wanted,
     format: Format,
 ) -> Answer {
     let reads = request.payer.reads()?;
-    let log = request.log()?;
-    let snapshot = log.snapshot();
+    let permit = match Price::of_terms(wanted.query.term_count()) {
+        Price::Short => None,
+        Price::Dear => Some(long_read(shell)?),
+    };
+    let query = std::mem::take(&mut wanted.query);
+    let PricedQuery { query, price } = PricedQuery::compile(query, &reads).await?;
+    let snapshot = request.log()?.snapshot();
     let head = snapshot.head();
-    let mut reading = Reading::new(shell, reads, &snapshot, wanted, format);
+    let mut reading = Reading::new(shell, reads, &snapshot, query, wanted, format);
     let mut out = Vec::with_capacity(4 << 10);
     let content_type = if format == Format::Lines { NDJSON } else { JSON };
-    if reading.fill(&mut out, SHORT)? {
+    if price == Price::Short && reading.fill(&mut out, SHORT)? {
         return Ok(Response { content_type, ..Response::json(200, out) }.at(head));
     }
-    let permit = long_read(shell)?;
+    let permit = match permit {
+        Some(permit) => permit,
+        None => long_read(shell)?,
+    };
     if format != Format::Page {
         let (producer, chunks) = stream::channel();
         let standing = request.body.standing().cloned();
@@ -191,27 +210,6 @@ pub(crate) async fn read(
             return Ok(Response::json(200, out).at(head));
         }
     }
-}
-
-/// A permit for a long read.
-pub(crate) fn long_read(shell: &Shell) -> Result<OwnedSemaphorePermit, Box<Problem>> {
-    Arc::clone(&shell.long_reads).try_acquire_owned().map_err(|_| {
-        let limit = shell.config.max_long_reads;
-        shell.stats.refusals.count(Refused::LongRead);
-        problem::OVERLOADED
-            .because(format!("{limit} long reads are under way, the most at a time"))
-            .limit(limit as u64)
-    })
-}
-
-/// Does blocking work on a thread kept for it.
-pub(crate) async fn elsewhere<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Box<Problem>> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| {
-        tracing::error!(%error, "a blocking task died");
-        problem::INTERNAL.because("the work died; the server's log says more")
-    })
 }
 
 async fn pump(
@@ -274,6 +272,7 @@ impl Reading {
         shell: &Shell,
         reads: Reads,
         snapshot: &Snapshot,
+        query: Arc<CompiledQuery>,
         wanted: Wanted,
         format: Format,
     ) -> Reading {
@@ -286,7 +285,7 @@ impl Reading {
         };
         let page = format == Format::Page;
         Reading {
-            events: snapshot.read(&wanted.query, options),
+            events: snapshot.read_compiled(query, options),
             format,
             head: snapshot.head(),
             clock: Arc::clone(&shell.clock),

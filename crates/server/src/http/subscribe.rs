@@ -1,8 +1,9 @@
 //! Subscriptions as server-sent events: what is there, then what comes, one path.
 
+use super::elsewhere::elsewhere;
 use super::json::push_u64;
 use super::problem;
-use super::read::{Wanted, elsewhere};
+use super::read::Wanted;
 use super::stream::{self, Gone, Producer};
 use super::wire::push_event;
 use super::{Answer, Request, Response, SSE, Shell};

@@ -262,7 +262,6 @@ fn read_id(value: &mut Cursor<'_>) -> Outcome<EventId> {
 /// A condition. Without any clause the whole log must not match; with only
 /// `failIfExists` only that is judged, unless `after` asks for more.
 pub(crate) fn read_condition(value: &mut Cursor<'_>, style: Style) -> Outcome<AppendCondition> {
-    let start = value.at();
     let (mut matching, mut after, mut existing) = (None, None, None);
     value.object(|key, value| {
         let at = value.at();
@@ -294,10 +293,8 @@ pub(crate) fn read_condition(value: &mut Cursor<'_>, style: Style) -> Outcome<Ap
     if matching.is_none() && (existing.is_none() || after.is_some()) {
         matching = Some(Query::all());
     }
-    let condition =
-        AppendCondition { fail_if_events_match: matching, after, fail_if_exists: existing };
-    condition.check().map_err(|invalid| fault_of(invalid, start))?;
-    Ok(condition)
+    // The limits of each query were checked when it was read.
+    Ok(AppendCondition { fail_if_events_match: matching, after, fail_if_exists: existing })
 }
 
 /// A position; in the dialects it may be a string of digits.

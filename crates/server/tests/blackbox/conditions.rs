@@ -3,6 +3,8 @@
 use crate::client::{Answer, Client};
 use crate::server::Server;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 fn post(client: &mut Client, path: &str, body: &Value) -> Answer {
     let headers = [("Content-Type", "application/json")];
@@ -25,6 +27,22 @@ fn append_if(query: &Value) -> Value {
         "events": [{"type": "T", "tags": ["a:1"], "data": 1}],
         "condition": {"failIfEventsMatch": query},
     })
+}
+
+/// Appends of 1,000 events each. Any two of three tags meet often, all three never: intersecting them
+/// takes long.
+fn bodies_of_common_tags(appends: usize) -> impl Iterator<Item = Value> {
+    let pairs = [["a", "b"], ["b", "c"], ["a", "c"]];
+    (0..appends).map(move |chunk| {
+        let event = |i: usize| json!({"type": "T", "tags": pairs[(chunk + i) % 3], "data": 1});
+        json!({"events": (0..1000).map(event).collect::<Vec<_>>()})
+    })
+}
+
+/// An append whose condition has those three tags in 256 items, no two alike. Nothing matches.
+fn dear_append() -> Value {
+    let item = |i: usize| json!({"types": ["T", format!("X{i}")], "tags": ["a", "b", "c"]});
+    append_if(&json!({"items": (0..256).map(item).collect::<Vec<_>>()}))
 }
 
 #[test]
@@ -60,12 +78,8 @@ fn a_dear_condition_is_judged_and_charged_to_its_client_and_others_append() {
         let headers = [("X-Forwarded-For", from), ("Content-Type", "application/json")];
         client.call("POST", "/v1/append", &headers, body.to_string().as_bytes()).expect("an answer")
     };
-    // Any two of three tags meet often, all three never: intersecting them takes long.
-    let pairs = [["a", "b"], ["b", "c"], ["a", "c"]];
-    for chunk in 0..20 {
-        let event = |i: usize| json!({"type": "T", "tags": pairs[(chunk + i) % 3], "data": 1});
-        let events: Vec<_> = (0..1000).map(event).collect();
-        assert_eq!(call("192.0.2.9", &json!({ "events": events })).status, 200);
+    for body in bodies_of_common_tags(20) {
+        assert_eq!(call("192.0.2.9", &body).status, 200);
     }
     let dear = append_if(&json!({"items": [{"tags": ["a", "b", "c"]}]}));
     let plain = json!({"events": [{"type": "T", "tags": ["d"], "data": 1}]});
@@ -83,4 +97,148 @@ fn a_dear_condition_is_judged_and_charged_to_its_client_and_others_append() {
     assert!(taken > 0, "the first is judged");
     assert_eq!(call("192.0.2.1", &plain).status, 200, "an append without a condition is taken");
     assert_eq!(call("192.0.2.2", &dear).status, 200, "others are judged");
+}
+
+#[test]
+fn a_dear_condition_ends_at_its_deadline_and_gives_its_permit_back() {
+    let server = Server::start_with(&["--max-fold-ms", "20", "--max-long-reads", "1"]);
+    let mut client = server.client().patient();
+    for body in bodies_of_common_tags(60) {
+        client.post("/v1/append", &body).unwrap().expect(200);
+    }
+    let legal = append_if(&query(1, 128, 64));
+    for _ in 0..3 {
+        let problem = client.post("/v1/append", &dear_append()).unwrap().problem(503);
+        assert_eq!(problem["type"], "/problems/too-costly", "{problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("took longer than it may; narrow the query"), "{detail}");
+        // Judged under a permit as well, and there is one.
+        client.post("/v1/append", &legal).unwrap().expect(200);
+    }
+    let head = client.get("/v1/head").unwrap().expect(200);
+    assert_eq!(head["head"], 60_003, "what was not judged was not appended");
+}
+
+/// How a client leaves.
+#[derive(Debug, Clone, Copy)]
+enum Leaving {
+    ByReset,
+    WithItsConnection,
+}
+
+/// Sends an append over HTTP/2, and leaves once `under_way` returns.
+async fn send_and_leave(server: &Server, body: &Value, under_way: impl FnOnce(), how: Leaving) {
+    let socket = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let (sender, connection) = h2::client::handshake(socket).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let request =
+        http::Request::post("http://l/v1/append").header("content-type", "application/json");
+    let mut sender = sender.ready().await.unwrap();
+    let (answer, mut sending) = sender.send_request(request.body(()).unwrap(), false).unwrap();
+    sending.send_data(body.to_string().into(), true).unwrap();
+    // The connection is driven by this thread.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    under_way();
+    match how {
+        Leaving::ByReset => drop((answer, sending)),
+        Leaving::WithItsConnection => connection.abort(),
+    }
+    tokio::time::sleep(Duration::from_millis(20)).await;
+}
+
+#[test]
+fn a_client_that_leaves_ends_its_dear_condition() {
+    let server = Server::start_with(&["--max-fold-ms", "600000", "--max-long-reads", "1"]);
+    let mut client = server.client().patient();
+    for body in bodies_of_common_tags(60) {
+        client.post("/v1/append", &body).unwrap().expect(200);
+    }
+    let begun = Instant::now();
+    client.post("/v1/append", &dear_append()).unwrap().expect(200);
+    let whole = begun.elapsed();
+    assert!(whole > Duration::from_millis(200), "{whole:?} is too short for this test");
+    // Judged under the one permit as well; never appended, because it is offended.
+    let offended = json!({"events": [{"type": "T", "data": 1}],
+        "condition": {"failIfEventsMatch": query(1, 128, 60), "failIfExists": {"items": []}}});
+    let mut is_free = || match client.post("/v1/append", &offended).unwrap().status {
+        409 => true,
+        503 => false,
+        other => panic!("{other}"),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for how in [Leaving::ByReset, Leaving::WithItsConnection] {
+        assert!(is_free());
+        let begun = Instant::now();
+        let until_busy = || {
+            while is_free() {
+                assert!(begun.elapsed() < whole, "it never began");
+            }
+        };
+        runtime.block_on(send_and_leave(&server, &dear_append(), until_busy, how));
+        let left = begun.elapsed();
+        while !is_free() {
+            let so_far = begun.elapsed();
+            assert!(
+                so_far < left + whole / 2,
+                "{how:?}: {so_far:?} and it goes on; {whole:?} whole"
+            );
+        }
+    }
+    let head = server.client().get("/v1/head").unwrap().expect(200);
+    assert_eq!(head["head"], 60_001, "what nobody waited for was not appended");
+}
+
+/// Processor time of a server's threads in ns and their niceness, by name.
+fn threads(server: &Server) -> BTreeMap<String, (u64, i64)> {
+    let mut threads = BTreeMap::new();
+    for task in std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap() {
+        let read = |name| std::fs::read_to_string(task.as_ref().unwrap().path().join(name));
+        // A thread may end meanwhile.
+        let (Ok(name), Ok(times), Ok(stat)) = (read("comm"), read("schedstat"), read("stat"))
+        else {
+            continue;
+        };
+        let run_ns: u64 = times.split(' ').next().unwrap().parse().unwrap();
+        let nice = stat.rsplit_once(')').unwrap().1.split(' ').nth(17).unwrap().parse().unwrap();
+        let sum = threads.entry(name.trim().to_owned()).or_insert((0, nice));
+        sum.0 += run_ns;
+    }
+    threads
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_largest_queries_and_conditions_take_the_time_of_threads_that_do_not_serve() {
+    let server = Server::start_with(&["--threads", "1"]);
+    let mut client = server.client().patient();
+    let largest = query(256, 1, 15);
+    let projections = json!({"projections": {
+        "n": {"query": largest, "reduce": "count"},
+    }});
+    let asked = [
+        ("/v1/append", append_if(&largest)),
+        ("/append", append_if(&largest)),
+        ("/v1/query", json!({"query": largest})),
+        ("/read", json!({"query": largest})),
+        ("/v1/project", projections),
+        ("/project", json!({"projectors": [{"id": "n", "query": largest}]})),
+    ];
+    for (path, body) in asked {
+        let before = threads(&server);
+        for _ in 0..20 {
+            client.post(path, &body).unwrap().expect(200);
+        }
+        let after = threads(&server);
+        let spent = |is_one: fn(&str) -> bool| -> u64 {
+            let spent = |(name, (run_ns, _)): (&String, &(u64, i64))| {
+                run_ns.saturating_sub(before.get(name).map_or(0, |before| before.0))
+            };
+            after.iter().filter(|(name, _)| is_one(name)).map(spent).sum()
+        };
+        let serving = spent(|name| name == "http-0" || name.starts_with("lean"));
+        let elsewhere = spent(|name| name == "http-0-blocking");
+        assert!(serving * 2 < elsewhere, "{path}: {serving} ns serving, {elsewhere} ns elsewhere");
+        let nice = |name: &str| after[name].1;
+        assert!(nice("http-0-blocking") > nice("http-0"), "those that serve come first");
+    }
 }

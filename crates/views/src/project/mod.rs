@@ -111,6 +111,12 @@ impl Projections {
         self.union.clone()
     }
 
+    /// Types and tags that the projections name, each counted as often as it is named.
+    #[must_use]
+    pub fn term_count(&self) -> usize {
+        self.running.iter().map(|projection| projection.definition.query.term_count()).sum()
+    }
+
     /// Exclusive start of the read, as requested; `None` = from the beginning.
     #[must_use]
     pub fn after(&self) -> Option<Position> {

@@ -3,9 +3,9 @@
 use super::{body, body_of, execute, json, no_accounts, password, refusal};
 use crate::access::principal::Method;
 use crate::access::sealed;
+use crate::http::elsewhere::elsewhere;
 use crate::http::params::{Params, negotiate, page_limit};
 use crate::http::problem::{Problem, of_fault};
-use crate::http::read::elsewhere;
 use crate::http::{Answer, JSON, Request, Response, Shell};
 use std::sync::Arc;
 use wellspring_views::access::{AccountName, Command, Refusal};

@@ -1,9 +1,9 @@
 //! `POST /auth/rotate`: another secret signs tokens.
 
 use super::{body, optional_body_of};
+use crate::http::elsewhere::elsewhere;
 use crate::http::params::{Params, negotiate};
 use crate::http::problem::{self, of_fault};
-use crate::http::read::elsewhere;
 use crate::http::{Answer, JSON, Request, Response, Shell};
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 
 use super::{body::MOMENT_RULE, code_of, fresh, host_of, json, refusal};
 use crate::clock::parse_rfc3339;
+use crate::http::elsewhere::{elsewhere, long_read};
 use crate::http::json::push_u64;
 use crate::http::params::{Params, negotiate, page_limit};
 use crate::http::problem::{self, Problem};
-use crate::http::read::{elsewhere, long_read};
 use crate::http::{Answer, JSON, Request, Response, Shell};
 use std::sync::Arc;
 use wellspring_views::links::{Bucket, ListOrder, ListRequest, Page, StatsRequest};
