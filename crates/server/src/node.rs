@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use wellspring_log::batcher::{self, Batcher};
+use wellspring_log::storage::create_folder;
 use wellspring_log::{Clock, Log, LogStats, OpenError, Options};
 use wellspring_views::access::Access;
 use wellspring_views::links::{self, Links};
@@ -141,7 +142,7 @@ impl Node {
         };
         wellspring_log::set_sealed_index_budget_bytes(config.sealed_index_bytes);
         let dir = config.data.join("logs");
-        fs::create_dir_all(&dir).map_err(io(&dir, "making the folder"))?;
+        keep_private(&dir).map_err(io(&dir, "making the folder"))?;
         let node = Node {
             dir,
             options,
@@ -312,10 +313,7 @@ impl Node {
 
     fn open_log(&self, name: &str) -> Result<(), NodeError> {
         let path = self.dir.join(name);
-        if name == SYSTEM_LOG {
-            // From what is kept of a weak password it could be guessed.
-            keep_private(&path).map_err(io(&path, "keeping others out of"))?;
-        }
+        keep_private(&path).map_err(io(&path, "keeping others out of"))?;
         let mut options = self.options.clone();
         if name == SYSTEM_LOG {
             // What was revoked stays so after a power loss.
@@ -410,11 +408,15 @@ impl Drop for Node {
     }
 }
 
-/// A folder that only its owner may look into, made if it is not there.
+/// A folder that only its owner may look into, made durable if it is not there: whatever the mask and
+/// the folder that it lies in. Others may have been let into one of an earlier version.
 pub(crate) fn keep_private(dir: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    made.and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o700)))
+    use std::os::unix::fs::PermissionsExt;
+    create_folder(dir)?;
+    if dir.metadata()?.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o700))
 }
 
 fn sync_dir(dir: &Path) -> Result<(), NodeError> {

@@ -25,11 +25,14 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
+use wellspring_log::storage::create_folder;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
 /// Blocking threads of each serving thread.
 const BLOCKING_THREADS: usize = 64;
+/// Their niceness: about a third of the share of a thread that serves, where a core has to be shared.
+const BLOCKING_NICE: i32 = 5;
 /// Descriptors kept for files and the rest, out of those the process may have, besides those of
 /// segments.
 const RESERVED_FDS: u64 = 512;
@@ -175,14 +178,13 @@ fn serve(config: Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes the data folder for its owner alone if it is not there; of one that is, others' rights are
+/// Makes the data folder for its owner alone, and durable, if it is not there; of one that is, others' rights are
 /// not taken away, but told.
 fn keep_private(data: &Path) -> Result<(), String> {
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    use std::os::unix::fs::PermissionsExt;
     let failed = |e: io::Error| format!("the data folder {}: {e}", data.display());
     if !data.try_exists().map_err(failed)? {
-        let mut builder = std::fs::DirBuilder::new();
-        return builder.recursive(true).mode(0o700).create(data).map_err(failed);
+        return create_folder(data).map_err(failed);
     }
     let mode = std::fs::metadata(data).map_err(failed)?.permissions().mode();
     if mode & 0o007 != 0 {
@@ -277,8 +279,17 @@ fn runtime(name: &str) -> Result<Runtime, String> {
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .thread_name(format!("{name}-blocking"))
+        .on_thread_start(yield_to_serving)
         .build()
         .map_err(|e| format!("the runtime cannot start: {e}"))
+}
+
+/// Makes this thread, which does long work, one that those that serve overtake. Not by much: it also
+/// holds locks that they wait for, for a moment.
+fn yield_to_serving() {
+    // Of the thread alone, on Linux; a system that refuses leaves it as it is.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, BLOCKING_NICE);
 }
 
 /// The threads that serve, and how to tell the lean ones that the server stops.

@@ -24,18 +24,12 @@ const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
 impl DiskStorage {
-    /// The folder `dir`, made with its parents if it is not there: for its owner alone, and durable.
+    /// The folder `dir`, made as by [`create_folder`] if it is not there.
     ///
     /// # Errors
     /// Whatever the file system says.
     pub fn create(dir: &Path) -> io::Result<DiskStorage> {
-        let missing: Vec<&Path> = dir.ancestors().take_while(|path| !exists(path)).collect();
-        DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(dir)?;
-        // The entry of each folder that was made lies in its parent.
-        for made in missing {
-            let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
-            File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
-        }
+        create_folder(dir)?;
         DiskStorage::existing(dir)
     }
 
@@ -50,6 +44,23 @@ impl DiskStorage {
         let handle = File::open(dir)?;
         Ok(DiskStorage { dir: dir.to_owned(), handle, lock: Mutex::new(None) })
     }
+}
+
+/// Makes a folder and those it lies in, as far as they are not there: for their owner alone, and
+/// durable, so that a power loss cannot take what is made durable in them later.
+///
+/// # Errors
+/// Whatever the file system says. What was made by then stays; a retry makes the rest, but what
+/// was made before is not made durable again.
+pub fn create_folder(dir: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = dir.ancestors().take_while(|path| !exists(path)).collect();
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(dir)?;
+    // The entry of each folder that was made lies in its parent.
+    for made in missing {
+        let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// Whether there is something of this name; the empty one is the current folder.

@@ -4,7 +4,7 @@
 mod disk;
 pub mod simulated;
 
-pub use disk::DiskStorage;
+pub use disk::{DiskStorage, create_folder};
 
 use std::fmt::Debug;
 use std::io;

@@ -3,8 +3,9 @@
 
 use super::gate::Gate;
 use super::principal::SYSTEM_LOG;
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The file, in the data folder.
@@ -62,7 +63,9 @@ fn lost(data: &Path, mark: &Path) -> String {
 }
 
 fn write(data: &Path) -> io::Result<()> {
-    let mut file = File::create(data.join(FILE))?;
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(data.join(FILE))?;
     file.write_all(TEXT.as_bytes())?;
     file.sync_all()?;
     fs::File::open(data)?.sync_all()

@@ -11,10 +11,12 @@
 //! another or not there. A snapshot that does not fit is not used, and the view is
 //! rebuilt: nothing is ever lost with it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use wellspring_log::storage::create_folder;
 use wellspring_log::{Log, ReadError};
 use wellspring_types::Position;
 use wellspring_views::view::View;
@@ -86,8 +88,10 @@ impl SnapshotFile {
             anchor.ok_or_else(|| io::Error::other("there is no event at its position"))
         };
         let dir = self.path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(dir)?;
-        let summed = Summed::new(File::create(unfinished)?);
+        create_folder(dir)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let summed = Summed::new(options.open(unfinished)?);
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, summed);
         out.write_all(MAGIC)?;
         out.write_all(&self.version.to_le_bytes())?;

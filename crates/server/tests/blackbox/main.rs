@@ -16,6 +16,7 @@ mod conditions;
 mod cors;
 mod counts;
 mod crash;
+mod device;
 mod dialects;
 mod done;
 mod examples;

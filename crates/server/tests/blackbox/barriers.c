@@ -1,0 +1,61 @@
+/* Stands between the server and its C library (LD_PRELOAD): notes which files and folders barriers reach,
+   and fails barriers or writes of segments while a test wants it.
+   BARRIERS_TOLD: a file to which the path of each barrier is added. FAIL_BARRIERS, FAIL_WRITES: while a file
+   of this name exists, barriers or writes of segments fail with EIO. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int wanted(const char *name) {
+    const char *path = getenv(name);
+    return path && access(path, F_OK) == 0;
+}
+
+static const char *path_of(int fd, char *path, size_t room) {
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t bytes = readlink(link, path, room - 1);
+    path[bytes > 0 ? bytes : 0] = 0;
+    return path;
+}
+
+static int is_segment(const char *path) {
+    size_t bytes = strlen(path);
+    return bytes > 4 && strcmp(path + bytes - 4, ".seg") == 0;
+}
+
+static int barrier(int fd, const char *name) {
+    char path[4096];
+    path_of(fd, path, sizeof path);
+    if (is_segment(path) && wanted("FAIL_BARRIERS")) {
+        errno = EIO;
+        return -1;
+    }
+    const char *told = getenv("BARRIERS_TOLD");
+    int to = told ? open(told, O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
+    if (to >= 0) {
+        dprintf(to, "%s\n", path);
+        close(to);
+    }
+    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
+    return real(fd);
+}
+
+int fsync(int fd) { return barrier(fd, "fsync"); }
+int fdatasync(int fd) { return barrier(fd, "fdatasync"); }
+
+ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
+    char path[4096];
+    if (is_segment(path_of(fd, path, sizeof path)) && wanted("FAIL_WRITES")) {
+        errno = EIO;
+        return -1;
+    }
+    ssize_t (*real)(int, const void *, size_t, off64_t) =
+        (ssize_t (*)(int, const void *, size_t, off64_t))dlsym(RTLD_NEXT, "pwrite64");
+    return real(fd, bytes, count, offset);
+}
