@@ -75,7 +75,7 @@ pub use index::{sealed_index_memory_bytes, set_sealed_index_budget_bytes};
 pub use lease::{Fence, Lease, LeaseError, LeaseLine, Leases};
 pub use log::{
     AcceptedStats, Ack, Append, Appended, Basis, CommitOn, Completion, Log, LogStats, Staged,
-    Terms, Unjudged,
+    StoredRequest, Terms, Unjudged,
 };
 pub use options::{Clock, Options, Sync, SystemClock};
 pub use query::CompiledQuery;

@@ -2,7 +2,7 @@
 
 use crate::amount::Amount;
 use crate::batcher::{self, Batcher, LogSink};
-use crate::error::{AppendError, OpenError};
+use crate::error::{AppendError, OpenError, ReadError};
 use crate::feed::Feed;
 use crate::histogram::Histogram;
 use crate::lease::{Fence, Leases};
@@ -60,6 +60,17 @@ pub struct Appended {
     pub head: Position,
     /// Whether this is the answer to an earlier attempt of the same request.
     pub replayed: bool,
+}
+
+/// An append as its [`RequestKey`] remembers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredRequest {
+    /// Position of its first event.
+    pub first: Position,
+    /// Number of its events, at least 1; they follow one another.
+    pub events: u64,
+    /// What its caller gave as digest.
+    pub digest: [u8; 16],
 }
 
 /// What an append was decided on, as far as the log cannot see it in the append itself.
@@ -294,6 +305,14 @@ impl Log {
     /// [`AppendError::KeyReused`] if it had another digest, [`AppendError::Read`].
     pub fn find_request(&self, key: &RequestKey) -> Result<Option<Appended>, AppendError> {
         judge::find_request(&self.snapshot(), key)
+    }
+
+    /// The durable append with this key, whatever it appended; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`ReadError`]: damage, or the system's, where a retry may help.
+    pub fn request_with_key(&self, key: &str) -> Result<Option<StoredRequest>, ReadError> {
+        judge::stored_request(&self.snapshot(), key)
     }
 
     /// The last durable position; 0 if the log is empty.

@@ -89,7 +89,10 @@ impl EncodedEvents {
         self.bytes.len()
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// The records one after the other, laid out as on disk, with zero positions and times: the
+    /// same events are the same bytes, for as long as the format has this version.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 

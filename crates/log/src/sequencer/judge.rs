@@ -5,7 +5,7 @@
 use crate::condition::{CompiledCondition, Stretch, TooMuch, find_id, find_key};
 use crate::error::{AppendError, ReadError};
 use crate::index::SegmentIndex;
-use crate::log::{Append, Appended, Basis};
+use crate::log::{Append, Appended, Basis, StoredRequest};
 use crate::read::Snapshot;
 use crate::record::RequestKey;
 use crate::segments::Segment;
@@ -208,18 +208,27 @@ pub(crate) fn find_request(
     snapshot: &Snapshot,
     key: &RequestKey,
 ) -> Result<Option<Appended>, AppendError> {
-    let stretch = Stretch { low: 0, high: snapshot.head() };
-    let found = find_key(snapshot.segments(), &key.key, stretch).map_err(AppendError::Read)?;
-    let Some(position) = found else { return Ok(None) };
-    let stored = snapshot
-        .at(position, |record| record.request_key().map(|(_, digest, count)| (digest, count)))
-        .map_err(AppendError::Read)?;
-    match stored.flatten() {
-        Some((digest, count)) if digest == key.digest => {
-            Ok(Some(replayed(snapshot, position, count.into())))
+    match stored_request(snapshot, &key.key).map_err(AppendError::Read)? {
+        None => Ok(None),
+        Some(stored) if stored.digest == key.digest => {
+            Ok(Some(replayed(snapshot, stored.first, stored.events)))
         }
-        _ => Err(AppendError::KeyReused { first: position }),
+        Some(stored) => Err(AppendError::KeyReused { first: stored.first }),
     }
+}
+
+/// What was stored under a request key.
+pub(crate) fn stored_request(
+    snapshot: &Snapshot,
+    key: &str,
+) -> Result<Option<StoredRequest>, ReadError> {
+    let stretch = Stretch { low: 0, high: snapshot.head() };
+    let Some(first) = find_key(snapshot.segments(), key, stretch)? else { return Ok(None) };
+    let stored = snapshot.at(first, |record| {
+        let (text, digest, events) = record.request_key()?;
+        (text == key).then(|| StoredRequest { first, events: events.into(), digest })
+    })?;
+    Ok(stored.flatten())
 }
 
 /// The first event of the request whose id is in the log, where an event with one was found.
