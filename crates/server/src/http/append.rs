@@ -273,7 +273,8 @@ pub(crate) fn begin(log: &Log, append: Append, on: CommitOn) -> Receiver {
 /// Gets the outcome of an append.
 pub(crate) type Receiver = oneshot::Receiver<Result<Appended, AppendError>>;
 
-fn completion() -> (Completion, Receiver) {
+/// What is to be called with the outcome of an append, and what then gets it.
+pub(crate) fn completion() -> (Completion, Receiver) {
     let (sender, receiver) = oneshot::channel();
     (Box::new(move |outcome| drop(sender.send(outcome))), receiver)
 }

@@ -47,6 +47,22 @@ pub(crate) fn idempotency_key(
     Ok(Some(stored_name(account, key, key_use)))
 }
 
+/// The name under which the log keeps a chunk of an import, whose own name is 32 hexadecimal
+/// digits. No client can write it by hand: no key of a request holds a `#`, and what stands behind
+/// that of a bulk is a number of few digits.
+pub(crate) fn import_name(request: &Request) -> impl Fn(&[u8; 16]) -> String + Send + 'static {
+    let account = request.principal.account().map(|account| format!("{}:", account.as_str()));
+    let account = account.unwrap_or_default();
+    move |chunk| {
+        let mut name = format!("{account}import#");
+        for byte in chunk {
+            name.push_str(&format!("{byte:02x}"));
+        }
+        assert!(name.len() <= limits::MAX_REQUEST_KEY_BYTES, "{name}");
+        name
+    }
+}
+
 fn stored_name(account: Option<&str>, key: String, key_use: KeyUse) -> String {
     let name = match account {
         Some(account) => format!("{account}:{}", digest_of(account, &key)),

@@ -19,6 +19,7 @@ mod dispatch;
 mod elsewhere;
 mod fold;
 pub(crate) mod idempotency;
+mod import;
 pub(crate) mod ingest;
 pub(crate) mod json;
 mod leases;

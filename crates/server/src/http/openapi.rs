@@ -70,6 +70,9 @@ fn operation(route: &Route, path: &str) -> Value {
             "/v1/append" => {
                 content["application/x-ndjson"] = json!({"schema": reference("EventToAppend")})
             }
+            "/v1/import" => {
+                content = json!({"application/x-ndjson": {"schema": reference("EventToAppend")}})
+            }
             "/auth/token" => {
                 content["application/x-www-form-urlencoded"] =
                     json!({"schema": reference("LoginForm")})
@@ -140,6 +143,9 @@ fn parameters(route: &Route, path: &str) -> Vec<Value> {
             {
                 json!({"type": "string"})
             }
+            "invalid" => json!({"enum": ["stop", "skip"]}),
+            "more" => json!({"enum": ["false", "true"]}),
+            "batch" => json!({"type": "integer", "minimum": 1, "maximum": 1000}),
             "after" | "limit" | "wait_ms" | "token" => json!({"type": "integer", "minimum": 0}),
             "order" => json!({"enum": ["asc", "desc"]}),
             "bucket" => json!({"enum": ["hour", "day"]}),

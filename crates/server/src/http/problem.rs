@@ -77,6 +77,7 @@ kinds! {
     TOO_MANY_ACCOUNTS 409 "too-many-accounts" "There are as many accounts as may be" Retry::No;
     TOO_MANY_KEYS 409 "too-many-keys" "There are as many API keys as may be" Retry::No;
     KEY_ENDED 409 "key-ended" "The API key has ended" Retry::No;
+    IMPORT_CHANGED 409 "import-changed" "The content was imported before and has changed since" Retry::No;
     ALIAS_TAKEN 409 "alias-taken" "The alias is taken" Retry::No;
     LINK_DISABLED 410 "link-disabled" "The link is disabled" Retry::No;
     LINK_EXPIRED 410 "link-expired" "The link has expired" Retry::No;

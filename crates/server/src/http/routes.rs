@@ -3,7 +3,8 @@
 
 use super::{Answer, Request, Shell};
 use super::{
-    access, admin, append, dialects, ingest, leases, links, logs, openapi, project, read, views,
+    access, admin, append, dialects, import, ingest, leases, links, logs, openapi, project, read,
+    views,
 };
 use crate::access::Needs;
 use crate::node::MAIN;
@@ -89,6 +90,9 @@ table! {
     POST "/v1/append" Log Writer append::append:
         "Appends events, all or none, if the condition holds. With application/x-ndjson: bulk, one event a line, streamed, atomic per batch of at most 1000 lines."
         ? [] "Append" => "Appended";
+    POST "/v1/import" Log Writer import::import:
+        "Appends the lines of a body that no earlier import has appended: the events themselves are the key. Streamed, atomic per batch."
+        ? ["label", "batch", "invalid", "more", "continues"] "EventToAppend" => "Imported";
     POST "/e" Main Writer ingest::post:
         "Takes an event in: the body is its data, one JSON value or any bytes; with application/x-ndjson an event a line, all or none. Answers 202 when it is in memory; with ack=durable when it is on disk."
         ? ["type", "tag", "ack"] "Anything" => "Taken";

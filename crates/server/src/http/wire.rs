@@ -19,9 +19,18 @@ type Outcome<T> = Result<T, Box<Fault>>;
 pub(crate) enum Style {
     /// `/v1`.
     Native,
+    /// `/v1/import`: as native, and events as `/v1/events` gives them. Tags given twice count once;
+    /// a position is passed over; the time at which an event was recorded is kept as metadata.
+    Import,
     /// The DCB project's and go-crablet's: `data` is a string, `events` may be one
     /// object, `after` may be a string of digits.
     Dialect,
+}
+
+impl Style {
+    fn is_dialect(self) -> bool {
+        self == Style::Dialect
+    }
 }
 
 /// Stores a field's value; a field given twice is a mistake.
@@ -148,6 +157,8 @@ fn read_events<'a>(value: &mut Cursor<'a>, style: Style, room: usize) -> Outcome
 pub(crate) struct EventReader<'a> {
     tags: Vec<Cow<'a, str>>,
     metadata: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// Tags that were given before in the same event, and passed over ([`Style::Import`]).
+    pub(crate) folded: u64,
 }
 
 impl<'a> EventReader<'a> {
@@ -164,40 +175,52 @@ impl<'a> EventReader<'a> {
         self.metadata.clear();
         let (mut event_type, mut data, mut id) = (None, None, None);
         let (mut tags, mut metadata) = (None, None);
+        let mut recorded_at = None;
         value.object(|key, value| {
             let at = value.at();
             match key {
                 "type" => once(&mut event_type, at, value.string()?),
                 "tags" => {
                     once(&mut tags, at, ())?;
-                    let list = &mut self.tags;
+                    let (list, folded) = (&mut self.tags, &mut self.folded);
                     value.array(|_, tag| {
-                        if list.len() <= limits::MAX_TAGS {
-                            list.push(tag.string()?);
-                            return Ok(());
+                        let tag = tag.string()?;
+                        if style == Style::Import && list.contains(&tag) {
+                            *folded += 1;
+                        } else if list.len() <= limits::MAX_TAGS {
+                            list.push(tag);
                         }
-                        tag.string().map(drop)
+                        Ok(())
                     })
                 }
                 "data" if style == Style::Dialect && value.next_is(b'"') => {
                     once(&mut data, at, read_text_data(value)?)
                 }
                 "data" => once(&mut data, at, (Cow::Borrowed(value.raw()?), DataKind::Json)),
-                "data_base64" if style == Style::Native => once(&mut data, at, read_base64(value)?),
-                "id" if style == Style::Native => {
+                "data_base64" if !style.is_dialect() => once(&mut data, at, read_base64(value)?),
+                "id" if !style.is_dialect() => {
                     if value.null()? {
                         Ok(())
                     } else {
                         once(&mut id, at, read_id(value)?)
                     }
                 }
-                "metadata" if style == Style::Native => {
+                "metadata" if !style.is_dialect() => {
                     once(&mut metadata, at, ())?;
                     self.read_metadata(value)
+                }
+                "position" if style == Style::Import => value.raw().map(drop),
+                "recorded_at" if style == Style::Import => {
+                    once(&mut recorded_at, at, value.string()?)
                 }
                 _ => unknown(at, KNOWN),
             }
         })?;
+        if let Some(time) = recorded_at
+            && !self.metadata.iter().any(|(name, _)| name == "recorded_at")
+        {
+            self.metadata.push((Cow::Borrowed("recorded_at"), time));
+        }
         let Some(event_type) = event_type else { return missing("type", start) };
         let (data, kind) = match data {
             Some(data) => data,

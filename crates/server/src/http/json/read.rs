@@ -104,6 +104,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// At the beginning of a text.
+    pub(crate) fn of_text(text: &'a str) -> Cursor<'a> {
+        Cursor { bytes: text.as_bytes(), at: 0 }
+    }
+
     /// Byte offset of the next value.
     pub(crate) fn at(&mut self) -> usize {
         self.skip_space();

@@ -1,0 +1,169 @@
+//! By what a chunk of an import is known again: by the events before it, whatever batches, files,
+//! compression or connections they came in (decision 0017).
+//!
+//! The request key of a chunk names *where* in which content it stands; the digest beside the key
+//! covers the content up to the chunk's end. So the same content finds its key and digest, changed
+//! content its key and another digest, other content nothing.
+
+use sha2::{Digest as _, Sha256};
+
+/// Half a SHA-256: enough that no two contents meet.
+pub(super) type Digest = [u8; 16];
+
+/// Events of the first chunk. Its name rests on the first event alone, that of the next on the
+/// second alone: so a file in which one of the two was changed is still known by the other.
+pub(super) const OPENING_EVENTS: u64 = 2;
+
+fn digest_of(parts: &[&[u8]]) -> Digest {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part);
+    }
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&hash.finalize()[..16]);
+    digest
+}
+
+/// The digest of one encoded event.
+pub(super) fn event_digest(encoded: &[u8]) -> Digest {
+    digest_of(&[encoded])
+}
+
+/// What a name rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Anchor {
+    /// The first chunk: its first event.
+    First(Digest),
+    /// The chunk after the opening: the second event.
+    Second(Digest),
+    /// Any other: all events before it.
+    After(Digest),
+}
+
+/// What keeps imports apart that mean the same content as something new.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Scope {
+    /// Empty unless the client gave one.
+    pub(super) label: String,
+}
+
+impl Scope {
+    /// The name of the chunk at an anchor.
+    pub(super) fn name(&self, anchor: Anchor) -> Digest {
+        let (kind, digest): (&[u8], _) = match &anchor {
+            Anchor::First(digest) => (b"f", digest),
+            Anchor::Second(digest) => (b"s", digest),
+            Anchor::After(digest) => (b"a", digest),
+        };
+        let label = self.label.as_bytes();
+        let label_bytes = (label.len() as u64).to_le_bytes();
+        digest_of(&[b"wellspring import 1", kind, &label_bytes, label, digest])
+    }
+}
+
+/// How much of a content has been passed, and what it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Chain {
+    /// Events so far.
+    pub(super) events: u64,
+    /// Digest of all of them, in the chunks in which they stand in the log.
+    content: Digest,
+    /// Digest of the second event, once it is passed.
+    second: Digest,
+}
+
+impl Chain {
+    /// Before the first event.
+    pub(super) const START: Chain = Chain { events: 0, content: [0; 16], second: [0; 16] };
+
+    /// The digest of a chunk that begins here, all before it included.
+    pub(super) fn digest(&self, chunk: &[u8]) -> Digest {
+        digest_of(&[&self.content, chunk])
+    }
+
+    /// Behind a chunk of so many events with this [`digest`](Self::digest). `second` is that of
+    /// the content's second event, if it stands in the chunk.
+    pub(super) fn behind(&self, digest: Digest, events: u64, second: Option<Digest>) -> Chain {
+        Chain {
+            events: self.events + events,
+            content: digest,
+            second: second.unwrap_or(self.second),
+        }
+    }
+
+    /// What the chunk that begins here is named by; its first event's digest is asked for only at
+    /// the start.
+    pub(super) fn anchor(&self, first: impl FnOnce() -> Digest) -> Anchor {
+        match self.events {
+            0 => Anchor::First(first()),
+            OPENING_EVENTS => Anchor::Second(self.second),
+            _ => Anchor::After(self.content),
+        }
+    }
+
+    /// As text for the client to give back with the next part of the same content.
+    pub(super) fn token(&self) -> String {
+        let hex = |digest: &Digest| digest.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        format!("{:x}.{}.{}", self.events, hex(&self.content), hex(&self.second))
+    }
+
+    /// Reads a [`token`](Self::token); `None` if it is not one.
+    pub(super) fn of_token(text: &str) -> Option<Chain> {
+        let mut parts = text.split('.');
+        let events = u64::from_str_radix(parts.next()?, 16).ok()?;
+        let mut digest = || {
+            let hex = parts.next().filter(|hex| hex.len() == 32 && hex.is_ascii())?;
+            let number = u128::from_str_radix(hex, 16).ok()?;
+            Some(number.to_be_bytes())
+        };
+        let (content, second) = (digest()?, digest()?);
+        parts.next().is_none().then_some(Chain { events, content, second })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellspring_log::EncodedEvents;
+    use wellspring_types::Event;
+
+    #[test]
+    fn names_are_the_same_for_ever() {
+        // Logs hold them: a new version has to know what an old one imported.
+        let mut events = EncodedEvents::new();
+        events.push(&Event::json("T", &["a:1"], "{\"n\":1}").as_ref()).unwrap();
+        let scope = Scope { label: String::new() };
+        let name = scope.name(Anchor::First(event_digest(events.bytes())));
+        let chain = Chain::START.behind(Chain::START.digest(events.bytes()), 1, None);
+        let next = scope.name(chain.anchor(|| unreachable!("not at the start")));
+        let hex = |digest: Digest| format!("{:032x}", u128::from_be_bytes(digest));
+        assert_eq!(hex(name), "53003a973b9b2cb17624592e7edea4d0");
+        assert_eq!(hex(next), "8e0c02acc1394a1d50b716b1d78b9bec");
+    }
+
+    #[test]
+    fn labels_and_anchors_keep_names_apart() {
+        let digest = [7; 16];
+        let mut names = Vec::new();
+        for label in ["", "a", "b"] {
+            let scope = Scope { label: label.to_owned() };
+            for anchor in [Anchor::First(digest), Anchor::Second(digest), Anchor::After(digest)] {
+                names.push(scope.name(anchor));
+            }
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn a_token_is_read_back_and_nothing_else() {
+        let chain = Chain { events: 300, content: [1; 16], second: [255; 16] };
+        assert_eq!(Chain::of_token(&chain.token()), Some(chain));
+        let token = chain.token();
+        for bad in ["", "1", "1..", &token[1..token.len() - 1], &format!("{token}.0"), "x.y.z"] {
+            assert_eq!(Chain::of_token(bad), None, "{bad}");
+        }
+    }
+}
