@@ -5,8 +5,9 @@ use crate::cli::client::{Request, Stream};
 use crate::cli::exit::{Code, Failure};
 use crate::cli::import::Format;
 use crate::cli::import::cloudevents::{
-    ID_METADATA, METADATA_ATTRIBUTE, POSITION_ATTRIBUTE, TAGS_ATTRIBUTE,
+    ID_METADATA, METADATA_ATTRIBUTE, POSITION_ATTRIBUTE, RECORDED_AT_ATTRIBUTE, TAGS_ATTRIBUTE,
 };
+use crate::cli::import::csv_rows::EXPORT_COLUMNS;
 use crate::cli::problem::Problem;
 use crate::cli::progress::{Progress, grouped, megabytes};
 use crate::cli::query::{QueryArgs, add_parameter};
@@ -21,7 +22,10 @@ use wellspring_types::limits::MAX_REQUEST_BYTES;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The events are those the log held when the export began. If the connection is cut the export fails, says where \
-to go on (--after), and leaves no FILE behind.")]
+to go on (--after), and leaves no FILE behind.
+
+Exit codes: 0 done, 64 or 2 usage or refused, 69 server not reachable or the stream broke off, \
+74 the file cannot be written.")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     target: Target,
@@ -30,7 +34,7 @@ pub(crate) struct ExportArgs {
     /// Only events after this position.
     #[arg(long, value_name = "POSITION")]
     after: Option<u64>,
-    /// How events are written; `import` reads ndjson and cloudevents back.
+    /// How events are written; `import` reads all of them back.
     #[arg(long, value_enum, default_value = "ndjson")]
     format: Format,
     /// Writes to this file instead of standard output; compressed if it ends in .gz.
@@ -55,8 +59,9 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     output.finish()?;
     let seconds = progress.seconds();
     eprintln!(
-        "exported {} events, {}, in {seconds:.1} s: {} events/s",
+        "exported {} {}, {}, in {seconds:.1} s: {} events/s",
         grouped(events),
+        if events == 1 { "event" } else { "events" },
         megabytes(bytes),
         grouped((events as f64 / seconds) as u64)
     );
@@ -106,7 +111,8 @@ fn copy(
     let (mut events, mut bytes) = (0u64, 0u64);
     let mut row = Vec::new();
     if format == Format::Csv {
-        row.extend_from_slice(b"position,recorded_at,type,tags,id,metadata,data,data_base64\n");
+        row.extend_from_slice(EXPORT_COLUMNS.join(",").as_bytes());
+        row.push(b'\n');
     }
     loop {
         output.write(&row)?;
@@ -190,8 +196,11 @@ fn push_cloudevent(out: &mut Vec<u8>, event: &Recorded<'_>) {
         member("subject", subject);
     }
     let recorded_at = event.recorded_at.as_ref().map(|time| time.0.to_string());
-    if let Some(time) = event.metadata_value("time").or(recorded_at) {
+    if let Some(time) = event.metadata_value("time").or(recorded_at.clone()) {
         member("time", &time);
+    }
+    if let Some(time) = recorded_at {
+        member(RECORDED_AT_ATTRIBUTE, &time);
     }
     member(POSITION_ATTRIBUTE, &event.position.to_string());
     let tags: Vec<&str> = event.tags.iter().map(|tag| &*tag.0).collect();
@@ -362,9 +371,10 @@ mod tests {
         let mut out = Vec::new();
         push_cloudevent(&mut out, &Recorded::parse(LINE).unwrap());
         let text = String::from_utf8(out).unwrap();
-        let event = crate::cli::import::cloudevents::event(&text).unwrap();
+        let event = crate::cli::import::cloudevents::event(&text, &mut 0).unwrap();
         assert_eq!(event.tags, ["source:/s", "subject:b"]);
-        assert_eq!(event.metadata, [("k".to_owned(), "v".to_owned())]);
+        let recorded_at = ("recorded_at".to_owned(), "2026-01-01T00:00:00.000000Z".to_owned());
+        assert_eq!(event.metadata, [("k".to_owned(), "v".to_owned()), recorded_at]);
         assert_eq!(event.data, br#"{"a":"x, \"y\""}"#);
         assert!(event.id.is_some());
         let mut out = Vec::new();
@@ -372,7 +382,8 @@ mod tests {
             &mut out,
             &Recorded::parse(r#"{"position":1,"type":"T","data":1}"#).unwrap(),
         );
-        let event = crate::cli::import::cloudevents::event(std::str::from_utf8(&out).unwrap());
+        let event =
+            crate::cli::import::cloudevents::event(std::str::from_utf8(&out).unwrap(), &mut 0);
         assert_eq!(event.unwrap(), wellspring_types::Event::json("T", &[], "1"));
     }
 

@@ -15,6 +15,16 @@ pub(crate) struct Problem {
     detail: String,
     /// Path of the field at fault.
     pub(crate) field: Option<String>,
+    /// The line of the body at fault, from 1.
+    pub(crate) line: Option<u64>,
+    /// Of an import that stopped: lines that are settled, …
+    pub(crate) durable_lines: u64,
+    /// … the position of the last event they hold, …
+    pub(crate) durable_last: Option<u64>,
+    /// … events appended, …
+    pub(crate) added: u64,
+    /// … and events that were in the log already.
+    pub(crate) known: u64,
     /// What offends an append condition.
     pub(crate) conflict: Option<Conflict>,
     /// `"no"`, `"same"`, `"after-reread"` or seconds.
@@ -46,6 +56,15 @@ impl Problem {
     /// The last part of its type, e.g. `log-not-found`; empty if there is none.
     pub(crate) fn slug(&self) -> &str {
         self.kind.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// What is wrong, without the number of the line that a bulk's problem begins with.
+    pub(crate) fn detail_of_line(&self) -> &str {
+        let detail = self.detail.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
+        match detail {
+            Some((number, rest)) if number.bytes().all(|b| b.is_ascii_digit()) => rest,
+            _ => &self.detail,
+        }
     }
 
     /// Whether the same request may succeed later.

@@ -117,6 +117,20 @@ pub(crate) fn base64_bytes(field: &str, raw: &RawValue) -> Result<Vec<u8>, Fault
     STANDARD.decode(text).map_err(|error| Fault::of(field, format!("is not Base64: {error}")))
 }
 
+/// Takes out tags that are given a second time; returns how many.
+pub(crate) fn fold_tags(tags: &mut Vec<String>) -> u64 {
+    let given = tags.len();
+    let mut at = 0;
+    while at < tags.len() {
+        if tags[..at].contains(&tags[at]) {
+            tags.remove(at);
+        } else {
+            at += 1;
+        }
+    }
+    (given - tags.len()) as u64
+}
+
 /// The beginning of a text, for a message.
 pub(crate) fn excerpt(text: &str) -> String {
     const LONGEST: usize = 40;

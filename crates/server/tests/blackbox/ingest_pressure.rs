@@ -211,8 +211,8 @@ fn over_its_memory_shed_refuses_and_block_waits_and_every_202_is_stored() {
 }
 
 /// A folder that is a small file system of the server's own; `None` where the system allows none.
-struct SmallDisk {
-    server: Server,
+pub struct SmallDisk {
+    pub server: Server,
     /// The folder as the server sees it.
     inside: PathBuf,
 }
@@ -221,7 +221,7 @@ const MOUNT: [&str; 4] = ["unshare", "-rm", "sh", "-c"];
 const THEN_BECOME: &str = r#"mount -t tmpfs -o size=24m tmpfs "$0" && exec "$@""#;
 
 impl SmallDisk {
-    fn start(dir: &Path, flags: &[&str]) -> Option<SmallDisk> {
+    pub fn start(dir: &Path, flags: &[&str]) -> Option<SmallDisk> {
         let command = [&MOUNT[..], &[THEN_BECOME, dir.to_str().unwrap()]].concat();
         let mut probe = Command::new(command[0]);
         let probe = probe.args(&command[1..]).arg("true").stderr(Stdio::null()).status();

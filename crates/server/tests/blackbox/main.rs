@@ -23,6 +23,7 @@ mod examples;
 mod exposition;
 mod foreign_tokens;
 mod freshness;
+mod imports;
 mod ingest_account;
 mod ingest_crash;
 mod ingest_crowd;

@@ -42,11 +42,21 @@ impl Server {
 
     /// The same, started by a command that becomes the server: its words come before the server's own.
     pub fn start_under(command: &[&str], dir: &Path, flags: &[&str]) -> Server {
+        Server::start_at(None, command, dir, flags)
+    }
+
+    /// The same, at this address if one is given: that of a server that was killed.
+    pub fn start_at(
+        address: Option<SocketAddr>,
+        command: &[&str],
+        dir: &Path,
+        flags: &[&str],
+    ) -> Server {
         let mut words = command.iter().copied().chain([env!("CARGO_BIN_EXE_wellspring")]);
         let program = words.next().expect("at least the server");
         let words: Vec<&str> = words.collect();
         for _ in 0..5 {
-            let address: SocketAddr = ([127, 0, 0, 1], free_port()).into();
+            let address = address.unwrap_or_else(|| ([127, 0, 0, 1], free_port()).into());
             let child = Command::new(program)
                 .args(&words)
                 .args(["serve", "--data", dir.to_str().unwrap()])

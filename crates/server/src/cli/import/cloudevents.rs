@@ -3,7 +3,9 @@
 //! `type` is the event's type; `source` and `subject` become tags, because they
 //! are what one asks for; `id`, `time` and every other attribute become metadata.
 
-use crate::cli::wire::{Fault, Fields, base64_bytes, excerpt, string, string_map, strings};
+use crate::cli::wire::{
+    Fault, Fields, base64_bytes, excerpt, fold_tags, string, string_map, strings,
+};
 use serde_json::value::RawValue;
 use wellspring_types::{DataKind, Event, EventId};
 
@@ -13,6 +15,8 @@ pub(crate) const TAGS_ATTRIBUTE: &str = "wellspringtags";
 pub(crate) const METADATA_ATTRIBUTE: &str = "wellspringmetadata";
 /// Extension attribute in which `export` tells the position.
 pub(crate) const POSITION_ATTRIBUTE: &str = "wellspringposition";
+/// Extension attribute in which `export` tells when the event was recorded.
+pub(crate) const RECORDED_AT_ATTRIBUTE: &str = "wellspringrecordedat";
 /// Metadata key of the CloudEvent's own id.
 pub(crate) const ID_METADATA: &str = "ce_id";
 
@@ -26,11 +30,12 @@ struct Attributes {
     data: Option<(DataKind, Vec<u8>)>,
     tags: Option<Vec<String>>,
     metadata: Option<Vec<(String, String)>>,
+    recorded_at: Option<String>,
     others: Vec<(String, String)>,
 }
 
-/// Reads one event.
-pub(crate) fn event(text: &str) -> Result<Event, Fault> {
+/// Reads one event; counts in `folded` tags that are given twice.
+pub(crate) fn event(text: &str, folded: &mut u64) -> Result<Event, Fault> {
     let mut read = Attributes::default();
     for (name, raw) in Fields::parse(text)?.0 {
         // Null stands for an absent attribute; in `data` it is a value.
@@ -53,19 +58,28 @@ pub(crate) fn event(text: &str) -> Result<Event, Fault> {
     let event_type = required(read.event_type, "type")?;
     let id = required(read.id, "id")?;
     let source = required(read.source, "source")?;
-    let tags = read.tags.unwrap_or_else(|| {
+    let mut tags = read.tags.unwrap_or_else(|| {
         let subject = read.subject.filter(|subject| !subject.is_empty());
         let subject = subject.map(|subject| format!("subject:{subject}"));
         [Some(format!("source:{source}")), subject].into_iter().flatten().collect()
     });
     let (kind, data) = read.data.unwrap_or_else(|| (DataKind::Json, b"null".to_vec()));
     let uuid = EventId::parse(&id);
+    let repeated = fold_tags(&mut tags);
     let metadata = match read.metadata {
-        Some(metadata) => metadata,
+        Some(mut metadata) => {
+            if let Some(time) = read.recorded_at
+                && !metadata.iter().any(|(name, _)| name == "recorded_at")
+            {
+                metadata.push(("recorded_at".to_owned(), time));
+            }
+            metadata
+        }
         None => [vec![(ID_METADATA.to_owned(), id)], read.others].concat(),
     };
     let event = Event { event_type, tags, data, kind, id: uuid, metadata };
     event.as_ref().check()?;
+    *folded += repeated;
     Ok(event)
 }
 
@@ -87,6 +101,7 @@ impl Attributes {
                 self.metadata = Some(string_map(name, nested(name, raw)?.as_ref())?);
             }
             POSITION_ATTRIBUTE => {}
+            RECORDED_AT_ATTRIBUTE => self.recorded_at = Some(string(name, raw)?),
             "time" => self.others.push(("time".to_owned(), string(name, raw)?)),
             other => self.others.push((format!("ce_{other}"), scalar(other, raw)?)),
         }
@@ -114,6 +129,10 @@ fn scalar(name: &str, raw: &RawValue) -> Result<String, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn event(text: &str) -> Result<Event, Fault> {
+        super::event(text, &mut 0)
+    }
 
     #[test]
     fn attributes_find_their_places() {

@@ -3,10 +3,15 @@
 
 use crate::cli::import::csv_reader::CsvReader;
 use crate::cli::import::json_items::Broken;
+use crate::cli::import::ndjson;
 use crate::cli::import::rows::Numbered;
-use crate::cli::wire::{Fault, push_string};
+use crate::cli::wire::{Fault, fold_tags, push_string};
 use std::io::BufRead;
 use wellspring_types::{DataKind, Event};
+
+/// The columns that `export --format csv` writes.
+pub(crate) const EXPORT_COLUMNS: [&str; 8] =
+    ["position", "recorded_at", "type", "tags", "id", "metadata", "data", "data_base64"];
 
 /// What the columns mean.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,6 +45,10 @@ pub(crate) struct CsvRows<R> {
     tags: Vec<(String, usize)>,
     time: Option<usize>,
     nulls: Vec<Vec<u8>>,
+    /// Whether `export` wrote the file.
+    is_export: bool,
+    /// Tags given twice in one event, and passed over.
+    pub(crate) folded: u64,
 }
 
 impl<R: BufRead> CsvRows<R> {
@@ -66,14 +75,28 @@ impl<R: BufRead> CsvRows<R> {
                 return Err(format!("line 1, the header: column {name} stands twice"));
             }
         }
+        let is_export = header == EXPORT_COLUMNS;
+        if is_export
+            && (mapping.fixed_type.is_some()
+                || mapping.type_column.is_some()
+                || !mapping.tags.is_empty())
+        {
+            return Err("this file was written by wellspring export; it is read back without \
+                        --type, --type-column and --tag"
+                .to_owned());
+        }
         let column = |name: &str| {
             header.iter().position(|known| known == name).ok_or_else(|| {
                 format!("there is no column {name}; the header has: {}", header.join(", "))
             })
         };
+        if let Some(fault) = reader.fault() {
+            return Err(format!("line 1, the header: {}", fault.sentence()));
+        }
         let type_from = match (&mapping.fixed_type, &mapping.type_column) {
             (_, Some(name)) => TypeFrom::Column(column(name)?),
             (Some(text), None) => TypeFrom::Fixed(text.clone()),
+            (None, None) if is_export => TypeFrom::Column(column("type")?),
             (None, None) => {
                 return Err("CSV needs --type NAME or --type-column COLUMN".to_owned());
             }
@@ -102,21 +125,60 @@ impl<R: BufRead> CsvRows<R> {
             type_from,
             tags,
             time,
+            is_export,
+            folded: 0,
         })
     }
 
     /// The next row's event and the line it begins on; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Numbered>, Broken> {
         let Some(line) = self.reader.advance()? else { return Ok(None) };
+        if let Some(fault) = self.reader.fault() {
+            return Ok(Some((line, Err(Fault::of("", fault.sentence())))));
+        }
         let (cells, columns) = (self.reader.len(), self.header.len());
         if cells != columns {
-            let what = format!("the row has {cells} cells, the header {columns}");
+            self.reader.give_back_lines();
+            let plural = if cells == 1 { "cell" } else { "cells" };
+            let what = format!("the row has {cells} {plural}, the header {columns}");
             return Ok(Some((line, Err(Fault::of("", what)))));
         }
-        Ok(Some((line, self.event())))
+        let event = if self.is_export { self.exported() } else { self.event() };
+        Ok(Some((line, event)))
     }
 
-    fn event(&self) -> Result<Event, Fault> {
+    /// A row that `export` wrote.
+    fn exported(&mut self) -> Result<Event, Fault> {
+        let mut text = vec![b'{'];
+        for (column, name) in self.header.iter().enumerate() {
+            let Some(cell) = self.cell(column)? else { continue };
+            if text.len() > 1 {
+                text.push(b',');
+            }
+            push_string(&mut text, name);
+            text.push(b':');
+            match name.as_str() {
+                "tags" | "metadata" | "data" | "position" => {
+                    text.extend_from_slice(cell.as_bytes())
+                }
+                _ => push_string(&mut text, cell),
+            }
+        }
+        // Bytes of which there are none leave no trace in their cell.
+        if self
+            .header
+            .iter()
+            .zip(0..)
+            .all(|(name, at)| !name.starts_with("data") || self.reader.cell(at).is_empty())
+        {
+            text.extend_from_slice(b",\"data_base64\":\"\"");
+        }
+        text.push(b'}');
+        let text = String::from_utf8(text).expect("made of texts");
+        ndjson::event(&text, &mut self.folded)
+    }
+
+    fn event(&mut self) -> Result<Event, Fault> {
         let event_type = match &self.type_from {
             TypeFrom::Fixed(text) => text.clone(),
             TypeFrom::Column(column) => self.cell(*column)?.unwrap_or_default().to_owned(),
@@ -124,12 +186,10 @@ impl<R: BufRead> CsvRows<R> {
         let mut tags: Vec<String> = Vec::with_capacity(self.tags.len());
         for (key, column) in &self.tags {
             let Some(value) = self.cell(*column)? else { continue };
-            let tag = format!("{key}:{value}");
             // Two columns under one key may agree; an event's tags are a set.
-            if !tags.contains(&tag) {
-                tags.push(tag);
-            }
+            tags.push(format!("{key}:{value}"));
         }
+        let folded = fold_tags(&mut tags);
         let time = self.time.map(|column| self.cell(column)).transpose()?.flatten();
         let metadata = time.map(|time| ("time".to_owned(), time.to_owned()));
         let event = Event {
@@ -141,6 +201,7 @@ impl<R: BufRead> CsvRows<R> {
             metadata: metadata.into_iter().collect(),
         };
         event.as_ref().check().map_err(|fault| self.name_columns(fault.into()))?;
+        self.folded += folded;
         Ok(event)
     }
 

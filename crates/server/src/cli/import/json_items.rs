@@ -40,6 +40,16 @@ impl<R: BufRead> JsonItems<R> {
         JsonItems { reader, shape: Shape::Unknown, line: 1, buffer: Vec::new() }
     }
 
+    /// Whether the stream is an array, and not a value a line. White space before it is passed.
+    pub(crate) fn is_array(&mut self) -> Result<bool, Broken> {
+        Ok(self.peek_past_space()? == Some(b'['))
+    }
+
+    /// What has not been read, and the number of its first line.
+    pub(crate) fn into_reader(self) -> (R, u64) {
+        (self.reader, self.line)
+    }
+
     /// The next value and the line it begins on; `None` at the end. Empty lines are passed over.
     pub(crate) fn next(&mut self) -> Result<Option<(u64, &[u8])>, Broken> {
         if self.shape == Shape::Unknown {

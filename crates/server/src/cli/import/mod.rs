@@ -1,11 +1,12 @@
 //! `wellspring import`: a file's events into a log, in the file's order, once.
 
-pub(crate) mod batch;
 pub(crate) mod cloudevents;
 mod csv_reader;
-mod csv_rows;
+pub(crate) mod csv_rows;
+mod event_ids;
 mod json_items;
 pub(crate) mod ndjson;
+mod parts;
 mod rows;
 mod run;
 mod send;
@@ -30,11 +31,16 @@ pub(crate) enum Format {
 /// What `wellspring import` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Events keep the file's order. Running the same import again adds nothing: batches carry keys made from the \
-file's name, its first event and the options that shape events, and the server knows them again. So an \
-import that was interrupted is simply run again.
+Events keep the file's order; equal rows are events of their own. Running an import again adds nothing: the \
+events are the key, so the server knows the same content again in any batch size, compressed or not, renamed \
+or from a pipe, and an import that was interrupted is simply run again. A file that has grown: its new lines \
+are added. A file that was changed where it was imported: refused before anything is added. Options that \
+make other events of the same file (--type, --tag, --ids ...) make another import of it. What export wrote \
+is read back, in every format; the new log gives its own positions and times, and an event's former time is \
+kept in its metadata as recorded_at.
 
-Exit codes: 0 done, 64 or 2 usage, 65 bad data, 66 no such file, 69 server not reachable, 130 interrupted.")]
+Exit codes: 0 done, 64 or 2 usage, 65 bad data, 66 no such file, 69 server not reachable or full, \
+130 interrupted.")]
 pub(crate) struct ImportArgs {
     /// The file, or - for standard input; gzip is recognised.
     file: String,
@@ -67,15 +73,18 @@ pub(crate) struct ImportArgs {
     /// Checks the file and sends nothing; shows the first event.
     #[arg(long)]
     dry_run: bool,
-    /// Requests in flight. With more than one the order of batches in the log is no longer the file's.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
-    connections: u8,
-    /// Events a request, which becomes durable as one.
+    /// Has no effect any more.
+    #[arg(long, hide = true)]
+    connections: Option<u8>,
+    /// Most events that become durable as one.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..=1000))]
     batch: u16,
-    /// Names the import yourself; another name imports the same file as something new.
-    #[arg(long, value_name = "NAME")]
-    import_id: Option<String>,
+    /// Imports the same content once more, as something new: once for each label.
+    #[arg(long, alias = "import-id", value_name = "LABEL")]
+    again: Option<String>,
+    /// Gives an id to every event that has none, the same one each time the file is read.
+    #[arg(long, value_enum, value_name = "SCHEME")]
+    ids: Option<event_ids::IdScheme>,
 }
 
 impl ImportArgs {
@@ -129,28 +138,6 @@ impl ImportArgs {
             nulls: self.nulls.clone(),
             delimiter: delimiter as u8,
         })
-    }
-
-    /// Everything that shapes the batches, as text that never changes its form:
-    /// a new version must know an old version's imports again.
-    fn shape(&self, format: Format, mapping: &CsvMapping) -> String {
-        let list = |items: &[String]| items.join("\u{1f}");
-        let format = match format {
-            Format::Ndjson => "ndjson",
-            Format::Csv => "csv",
-            Format::Cloudevents => "cloudevents",
-        };
-        [
-            format,
-            &self.batch.to_string(),
-            mapping.fixed_type.as_deref().unwrap_or_default(),
-            mapping.type_column.as_deref().unwrap_or_default(),
-            &list(&mapping.tags),
-            mapping.time.as_deref().unwrap_or_default(),
-            &list(&mapping.nulls),
-            &mapping.delimiter.to_string(),
-        ]
-        .join("\u{1e}")
     }
 }
 

@@ -12,12 +12,15 @@ use wellspring_types::Event;
 /// An event, or what is wrong with it, and the line it begins on.
 pub(crate) type Numbered = (u64, Result<Event, Fault>);
 
-type Input = Box<dyn BufRead + Send>;
+pub(crate) type Input = Box<dyn BufRead + Send>;
+
+/// Reads one event; counts tags that are given twice.
+type ReadEvent = fn(&str, &mut u64) -> Result<Event, Fault>;
 
 /// Events of an input, in its order.
 pub(crate) enum Rows {
-    /// A value a line, or an array of values.
-    Json(JsonItems<Input>, fn(&str) -> Result<Event, Fault>),
+    /// A value a line, or an array of values, and the tags given twice so far.
+    Json(JsonItems<Input>, ReadEvent, u64),
     /// Rows under a header.
     Csv(Box<CsvRows<Input>>),
 }
@@ -33,8 +36,8 @@ impl Rows {
         mapping: &CsvMapping,
     ) -> Result<Rows, Failure> {
         Ok(match format {
-            Format::Ndjson => Rows::Json(JsonItems::new(reader), ndjson::event),
-            Format::Cloudevents => Rows::Json(JsonItems::new(reader), cloudevents::event),
+            Format::Ndjson => Rows::Json(JsonItems::new(reader), ndjson::event, 0),
+            Format::Cloudevents => Rows::Json(JsonItems::new(reader), cloudevents::event, 0),
             Format::Csv => {
                 Rows::Csv(Box::new(CsvRows::new(reader, mapping).map_err(Failure::data)?))
             }
@@ -48,12 +51,20 @@ impl Rows {
     pub(crate) fn next(&mut self) -> Result<Option<Numbered>, Broken> {
         match self {
             Rows::Csv(rows) => rows.next(),
-            Rows::Json(items, event) => {
+            Rows::Json(items, event, folded) => {
                 let Some((line, bytes)) = items.next()? else { return Ok(None) };
                 let text = std::str::from_utf8(bytes)
                     .map_err(|_| Fault::of("", "is not UTF-8; convert the file first"));
-                Ok(Some((line, text.and_then(*event))))
+                Ok(Some((line, text.and_then(|text| event(text, folded)))))
             }
+        }
+    }
+
+    /// Tags that were given twice in one event, and passed over.
+    pub(crate) fn folded(&self) -> u64 {
+        match self {
+            Rows::Csv(rows) => rows.folded,
+            Rows::Json(_, _, folded) => *folded,
         }
     }
 }

@@ -1,83 +1,97 @@
-//! The course of an import: one thread reads and gathers, others send, and
-//! whatever stops one of them stops all. Bounded queues lie between them.
+//! The course of an import: one thread reads, this one sends, and whatever stops one stops both.
 
 use crate::cli::client::Request;
 use crate::cli::exit::{Code, Failure};
 use crate::cli::import::ImportArgs;
-use crate::cli::import::batch::{Batch, Batcher, ImportName};
+use crate::cli::import::event_ids::EventIds;
+use crate::cli::import::parts::{Bad, Next, Part, Parts, Skip};
 use crate::cli::import::rows::Rows;
-use crate::cli::import::send::{Acknowledged, Sender};
+use crate::cli::import::send::{Refusal, Sender, Settled, Terms, bad_line};
 use crate::cli::import::source::Source;
 use crate::cli::interrupt::on_interrupt;
 use crate::cli::problem::Problem;
 use crate::cli::progress::{Progress, grouped, megabytes};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::cli::wire::push_event;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bad lines that are shown with --skip-invalid.
-const SHOWN_FAULTS: u64 = 20;
-
-/// What a sender tells.
-enum News {
-    Acknowledged { events: u64, taken_bytes: u64, answer: Acknowledged },
-    Failed(Failure),
-    Note(String),
-}
-
-/// What the reader tells at its end.
-#[derive(Debug, Default)]
-struct Read {
-    events: u64,
-    skipped: u64,
-    faults: Vec<String>,
-    failure: Option<Failure>,
-}
+const SHOWN_FAULTS: usize = 20;
 
 /// Figures of the end.
 #[derive(Debug, Default)]
 struct Tally {
-    events: u64,
-    replayed: u64,
+    added: u64,
+    known: u64,
+    skipped: u64,
+    folded: u64,
     taken_bytes: u64,
-    head: Option<u64>,
+    /// The last line of the file that is settled.
+    line: u64,
+    /// The position of the last event of it.
+    position: Option<u64>,
+    faults: Vec<(u64, String)>,
 }
+
+/// Bad lines that this side has passed over: how many, and the first ones.
+type Skipped = Arc<Mutex<(u64, Vec<(u64, String)>)>>;
 
 /// Runs an import to its end.
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     let format = args.format()?;
     let mapping = args.mapping(format)?;
     let source = Source::open(&args.file)?;
-    let shape = args.shape(format, &mapping);
-    let name = match args.import_id.clone() {
-        Some(name) => ImportName::Given { name, shape },
-        None => ImportName::OfFile { name: source.name.clone(), shape },
-    };
-    let taken = Arc::clone(&source.taken);
-    let total_bytes = source.total_bytes;
-    let rows = Rows::new(format, source.reader, &mapping)?;
-    let reader = Reader { rows, taken, batcher: Batcher::new(args.batch.into(), name), args };
+    if args.connections.is_some() {
+        eprintln!("--connections has no effect any more: one connection keeps the file's order");
+    }
+    let label = args.again.clone().unwrap_or_default();
+    let ids = args.ids.map(|_| EventIds::new(&label));
     if args.dry_run {
-        return dry_run(reader);
+        return dry_run(args, Rows::new(format, source.reader, &mapping)?, ids);
     }
+    let skipped = Skipped::default();
+    let skip = args.skip_invalid.then(|| note_skipped(&skipped));
+    let parts = Parts::new(format, source.reader, &mapping, ids, skip)?;
     greet(args)?;
-    let mut progress = Progress::start("import", total_bytes);
-    let (read, tally, failure) = transfer(args, reader, &mut progress)?;
+    let terms =
+        Terms { batch: args.batch, skips: args.skip_invalid, label, file: args.file.clone() };
+    let sender = Sender::new(&args.target, terms)?;
+    let mut progress = Progress::start("import", source.total_bytes);
+    let (mut tally, failure) = transfer(sender, parts, &source.taken, &args.file, &mut progress);
     progress.end();
-    for fault in &read.faults {
-        eprintln!("skipped {fault}");
+    let local = skipped.lock().unwrap_or_else(PoisonError::into_inner);
+    tally.skipped += local.0;
+    tally.faults.extend_from_slice(&local.1);
+    tally.faults.sort_unstable();
+    for (line, what) in tally.faults.iter().take(SHOWN_FAULTS) {
+        eprintln!("skipped line {line}: {what}");
     }
-    let summary = summary(&tally, read.skipped, progress.seconds());
-    match failure.or(read.failure) {
-        None => {
-            eprintln!("imported {summary}");
-            Ok(())
-        }
-        Some(failure) => {
-            eprintln!("stopped after {summary}");
-            Err(failure)
-        }
+    let summary = summary(&tally, progress.seconds());
+    let Some(failure) = failure else {
+        eprintln!("imported {summary}");
+        return Ok(());
+    };
+    eprintln!("stopped after {summary}");
+    if failure.code == Code::Unavailable && tally.line > 0 {
+        let position = tally.position.map(|at| format!(" (position {at})")).unwrap_or_default();
+        eprintln!(
+            "everything up to line {}{position} is in the log; the same command goes on from there",
+            tally.line
+        );
     }
+    Err(failure)
+}
+
+fn note_skipped(skipped: &Skipped) -> Skip {
+    let skipped = Arc::clone(skipped);
+    Box::new(move |line, what| {
+        let mut skipped = skipped.lock().unwrap_or_else(PoisonError::into_inner);
+        skipped.0 += 1;
+        if skipped.1.len() < SHOWN_FAULTS {
+            skipped.1.push((line, what));
+        }
+    })
 }
 
 /// Asks for the head first: a wrong address or log name should not look like bad data.
@@ -94,26 +108,24 @@ fn greet(args: &ImportArgs) -> Result<(), Failure> {
     }
 }
 
+/// What the reading thread hands over.
+enum Read {
+    Part(Part),
+    /// Reading has ended, with the tags that were given twice.
+    End(u64, Option<Failure>),
+}
+
 fn transfer(
-    args: &ImportArgs,
-    reader: Reader<'_>,
+    sender: Sender,
+    parts: Parts,
+    taken: &AtomicU64,
+    file: &str,
     progress: &mut Progress,
-) -> Result<(Read, Tally, Option<Failure>), Failure> {
-    let lanes = usize::from(args.connections);
-    // One batch waits for each that is under way: reading overlaps sending.
-    let (batches_in, batches_out) = sync_channel::<Batch>(lanes);
-    let (news_in, news_out) = sync_channel::<News>(lanes * 2);
-    let shared =
-        Arc::new(Lanes { batches: Mutex::new(batches_out), stopped: AtomicBool::new(false) });
-    let mut senders = Vec::new();
-    for _ in 0..lanes {
-        let news = news_in.clone();
-        let note = Box::new(move |text| drop(news.send(News::Note(text))));
-        senders.push((Sender::new(&args.target, note)?, news_in.clone()));
-    }
-    drop(news_in);
-    let acknowledged = Arc::new(AtomicU64::new(0));
-    let so_far = Arc::clone(&acknowledged);
+) -> (Tally, Option<Failure>) {
+    // One part waits while one is under way: reading overlaps sending.
+    let (parts_in, parts_out) = sync_channel::<Read>(1);
+    let settled = Arc::new(AtomicU64::new(0));
+    let so_far = Arc::clone(&settled);
     on_interrupt(move || {
         let events = grouped(so_far.load(Ordering::Relaxed));
         eprintln!(
@@ -121,181 +133,166 @@ fn transfer(
         );
     });
     std::thread::scope(|scope| {
-        for (sender, news) in senders {
-            let lanes = Arc::clone(&shared);
-            scope.spawn(move || send_all(sender, &lanes, &news));
-        }
-        // Held by the senders alone, so that a reader finds nobody when all have stopped.
-        drop(shared);
-        let reading = scope.spawn(move || reader.read(&mut |batch| batches_in.send(batch).is_ok()));
-        let (tally, failure) = follow(&news_out, &acknowledged, progress);
-        let read = reading.join().unwrap_or_else(|_| Read {
-            failure: Some(Failure::new(Code::Io, "the reading thread failed")),
-            ..Read::default()
-        });
-        Ok((read, tally, failure))
+        scope.spawn(move || read_all(parts, taken, file, &parts_in));
+        send_all(sender, parts_out, &settled, progress)
     })
 }
 
-/// What the senders share.
-struct Lanes {
-    batches: Mutex<Receiver<Batch>>,
-    /// Set by the first that fails.
-    stopped: AtomicBool,
+fn read_all(mut parts: Parts, taken: &AtomicU64, file: &str, out: &SyncSender<Read>) {
+    let taken = || taken.load(Ordering::Relaxed);
+    let failure = loop {
+        match parts.next(&taken) {
+            Next::Part(part) => {
+                let is_last = part.is_last;
+                if out.send(Read::Part(part)).is_err() {
+                    return;
+                }
+                if is_last {
+                    break None;
+                }
+            }
+            Next::Bad(part, bad) => {
+                if out.send(Read::Part(part)).is_err() {
+                    return;
+                }
+                break Some(match bad {
+                    Bad::Row(line, what) => bad_line(file, line, &what),
+                    Bad::Rest(broken) => {
+                        Failure::data(format!("{file}, line {}: {}", broken.line, broken.what))
+                    }
+                });
+            }
+        }
+    };
+    let _ = out.send(Read::End(parts.folded(), failure));
 }
 
-/// Sends until there is nothing more, or a batch of any sender is refused.
-fn send_all(mut sender: Sender, lanes: &Lanes, news: &SyncSender<News>) {
-    while !lanes.stopped.load(Ordering::Relaxed) {
-        let next = lanes.batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(batch) = next else { return };
-        let told = match sender.send(&batch) {
-            Ok(answer) => News::Acknowledged {
-                events: batch.lines.len() as u64,
-                taken_bytes: batch.taken_bytes,
-                answer,
-            },
-            Err(failure) => News::Failed(failure),
-        };
-        if matches!(told, News::Failed(_)) {
-            lanes.stopped.store(true, Ordering::Relaxed);
-        }
-        if news.send(told).is_err() {
-            return;
-        }
-    }
-}
-
-/// Counts what is acknowledged until the senders have gone.
-fn follow(
-    news: &Receiver<News>,
+fn send_all(
+    mut sender: Sender,
+    parts: Receiver<Read>,
     acknowledged: &AtomicU64,
     progress: &mut Progress,
 ) -> (Tally, Option<Failure>) {
     let mut tally = Tally::default();
-    let mut failure = None;
-    for told in news {
-        match told {
-            News::Acknowledged { events, taken_bytes, answer } => {
-                tally.events += events;
-                tally.replayed += if answer.replayed { events } else { 0 };
-                tally.taken_bytes = tally.taken_bytes.max(taken_bytes);
-                tally.head = tally.head.max(Some(answer.head));
-                acknowledged.store(tally.events, Ordering::Relaxed);
-                progress.update(tally.taken_bytes, tally.events);
+    let mut continues = String::new();
+    let mut rest: Option<Part> = None;
+    for read in parts {
+        let next = match read {
+            Read::Part(part) => part,
+            Read::End(folded, failure) => {
+                tally.folded += folded;
+                return (tally, failure);
             }
-            News::Note(text) => progress.note(&text),
-            News::Failed(first) => failure = failure.or(Some(first)),
+        };
+        let part = match rest.take() {
+            Some(rest) => rest.followed_by(next),
+            None => next,
+        };
+        if part.body.is_empty() {
+            continue;
+        }
+        match sender.send(&part, &continues, &mut |text| progress.note(&text)) {
+            Ok(settled) => {
+                tally.count(&part, &settled);
+                acknowledged.store(tally.added + tally.known, Ordering::Relaxed);
+                progress.update(tally.taken_bytes, tally.added + tally.known);
+                continues.clone_from(&settled.next);
+                rest = Some(part.without_first(settled.lines)).filter(|rest| rest.lines > 0);
+            }
+            Err(refusal) => {
+                let Refusal { settled, failure } = *refusal;
+                tally.count(&part, &settled);
+                return (tally, Some(failure));
+            }
         }
     }
-    (tally, failure)
+    (tally, Some(Failure::new(Code::Io, "the reading thread failed")))
 }
 
-fn summary(tally: &Tally, skipped: u64, seconds: f64) -> String {
-    let mut text = format!("{} events", grouped(tally.events));
-    if tally.replayed == tally.events && tally.events > 0 {
-        text.push_str(" (all of them were in the log already; nothing was added)");
-    } else if tally.replayed > 0 {
-        text.push_str(&format!(" ({} of them were in the log already)", grouped(tally.replayed)));
+impl Tally {
+    fn count(&mut self, part: &Part, settled: &Settled) {
+        self.added += settled.added;
+        self.known += settled.known;
+        self.skipped += settled.skipped;
+        self.folded += settled.folded;
+        self.taken_bytes = self.taken_bytes.max(part.taken_bytes);
+        if settled.lines > 0 {
+            self.line = part.number(settled.lines);
+        }
+        self.position = settled.last.or(self.position);
+        let room = SHOWN_FAULTS.saturating_sub(self.faults.len());
+        let faults = settled.faults.iter().take(room);
+        self.faults.extend(faults.map(|fault| (part.number(fault.line), fault.detail.clone())));
     }
-    if skipped > 0 {
-        text.push_str(&format!(", skipped {} bad lines", grouped(skipped)));
+}
+
+fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
+/// What came of the events; only what is not zero, besides what was added.
+fn summary(tally: &Tally, seconds: f64) -> String {
+    let events = tally.added + tally.known;
+    let mut text = format!("{}: {} added", count(events, "event", "events"), grouped(tally.added));
+    if tally.known > 0 {
+        text.push_str(&format!(", {} known (in the log already)", grouped(tally.known)));
     }
-    let rate = grouped((tally.events as f64 / seconds) as u64);
+    if tally.folded > 0 {
+        text.push_str(&format!(
+            ", {} folded",
+            count(tally.folded, "repeated tag", "repeated tags")
+        ));
+    }
+    if tally.skipped > 0 {
+        text.push_str(&format!(", {} skipped", count(tally.skipped, "bad line", "bad lines")));
+    }
+    let rate = grouped((events as f64 / seconds) as u64);
     let bytes = megabytes(tally.taken_bytes);
-    text.push_str(&format!(", {bytes} read, in {seconds:.1} s: {rate} events/s"));
-    if let Some(head) = tally.head {
-        text.push_str(&format!("; head {head}"));
+    text.push_str(&format!("; {bytes} read in {seconds:.1} s: {rate} events/s"));
+    if let Some(position) = tally.position {
+        text.push_str(&format!("; last position {position}"));
     }
     text
 }
 
-struct Reader<'a> {
-    rows: Rows,
-    taken: Arc<AtomicU64>,
-    batcher: Batcher,
-    args: &'a ImportArgs,
-}
-
-impl Reader<'_> {
-    /// Reads all, handing over each batch; `take` says whether it wants more.
-    ///
-    /// A batch that a bad line cuts short is not handed over: once the line is
-    /// mended the batch is another one, under the same key.
-    fn read(mut self, take: &mut dyn FnMut(Batch) -> bool) -> Read {
-        let mut read = Read::default();
-        loop {
-            let taken = self.taken.load(Ordering::Relaxed);
-            let (line, event) = match self.rows.next() {
-                Ok(Some(next)) => next,
-                Ok(None) => {
-                    if let Some(last) = self.batcher.close(taken) {
-                        take(last);
-                    }
-                    return read;
+fn dry_run(args: &ImportArgs, mut rows: Rows, mut ids: Option<EventIds>) -> Result<(), Failure> {
+    let (mut events, mut skipped) = (0u64, 0u64);
+    loop {
+        match rows.next() {
+            Ok(None) => break,
+            Ok(Some((_, Ok(mut event)))) => {
+                if let Some(ids) = &mut ids {
+                    ids.name(&mut event);
                 }
-                Err(broken) => {
-                    let message =
-                        format!("{}, line {}: {}", self.args.file, broken.line, broken.what);
-                    read.failure = Some(Failure::data(message));
-                    return read;
+                if events == 0 {
+                    let mut first = Vec::new();
+                    push_event(&mut first, &event);
+                    // A dry run goes on without its sample if nobody reads it.
+                    let _ = crate::cli::say(&String::from_utf8_lossy(&first));
                 }
-            };
-            match event {
-                Ok(event) => {
-                    read.events += 1;
-                    if let Some(full) = self.batcher.push(line, &event, taken)
-                        && !take(full)
-                    {
-                        return read;
-                    }
-                }
-                Err(fault) if self.args.skip_invalid => {
-                    read.skipped += 1;
-                    if read.skipped <= SHOWN_FAULTS {
-                        read.faults.push(format!("line {line}: {fault}"));
-                    }
-                }
-                Err(fault) => {
-                    read.failure = Some(Failure::data(format!(
-                        "{}, line {line}: {fault}. Mend the line and run the same command again, \
-                         or pass over bad lines with --skip-invalid",
-                        self.args.file
-                    )));
-                    return read;
+                events += 1;
+            }
+            Ok(Some((line, Err(fault)))) if args.skip_invalid => {
+                skipped += 1;
+                if skipped <= SHOWN_FAULTS as u64 {
+                    eprintln!("would skip line {line}: {fault}");
                 }
             }
-        }
-    }
-}
-
-fn dry_run(reader: Reader<'_>) -> Result<(), Failure> {
-    let (mut batches, mut bytes) = (0, 0);
-    let read = reader.read(&mut |batch| {
-        if batches == 0 {
-            let list = &batch.body[b"{\"events\":[".len()..];
-            let mut values = serde_json::Deserializer::from_slice(list)
-                .into_iter::<Box<serde_json::value::RawValue>>();
-            if let Some(Ok(first)) = values.next() {
-                // A dry run goes on without its sample if nobody reads it.
-                let _ = crate::cli::say(first.get());
+            Ok(Some((line, Err(fault)))) => {
+                return Err(bad_line(&args.file, line, &fault.to_string()));
+            }
+            Err(broken) => {
+                let message = format!("{}, line {}: {}", args.file, broken.line, broken.what);
+                return Err(Failure::data(message));
             }
         }
-        batches += 1;
-        bytes += batch.body.len() as u64;
-        true
-    });
-    for fault in &read.faults {
-        eprintln!("would skip {fault}");
-    }
-    if let Some(failure) = read.failure {
-        return Err(failure);
     }
     eprintln!(
-        "dry run: {} events in {batches} requests ({}), {} bad lines; the first event is above",
-        grouped(read.events),
-        megabytes(bytes),
-        read.skipped
+        "dry run: {}, {}, {}{}",
+        count(events, "event", "events"),
+        count(rows.folded(), "repeated tag", "repeated tags"),
+        count(skipped, "bad line", "bad lines"),
+        if events > 0 { "; the first event is above" } else { "" }
     );
     Ok(())
 }

@@ -5,7 +5,6 @@ use crate::cli::exit::{Code, Failure};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,8 +20,6 @@ pub(crate) struct Source {
     pub(crate) taken: Arc<AtomicU64>,
     /// Size of the file, if it is one.
     pub(crate) total_bytes: Option<u64>,
-    /// Last part of the path, `-` for standard input.
-    pub(crate) name: String,
 }
 
 impl Source {
@@ -38,9 +35,8 @@ impl Source {
         if about.is_dir() {
             return Err(failed(&io::Error::other("it is a folder")));
         }
-        let name = Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
         let total = about.is_file().then_some(about.len());
-        Source::over(Box::new(file), &name.unwrap_or_default(), total)
+        Source::over(Box::new(file), path, total)
     }
 
     /// Reads from anything.
@@ -67,7 +63,7 @@ impl Source {
             start.clear();
         }
         let reader = Box::new(Cursor::new(start).chain(plain));
-        Ok(Source { reader, taken, total_bytes, name: name.to_owned() })
+        Ok(Source { reader, taken, total_bytes })
     }
 }
 
