@@ -8,7 +8,7 @@
 use crate::error::ReadError;
 use crate::index::{ActiveIndex, ActiveQuery, SegmentIndex};
 use crate::query::CompiledQuery;
-use crate::segments::Segment;
+use crate::run::Run;
 use crate::work::{Stopped, Work};
 use std::sync::Arc;
 use wellspring_types::{AppendCondition, Clause, Conflict, Position};
@@ -68,11 +68,11 @@ impl CompiledCondition {
     /// [`ReadError`]; [`ReadError::Stopped`] if the work ended first.
     pub(crate) fn judge(
         &mut self,
-        segments: &[Arc<Segment>],
+        runs: &[Arc<Run>],
         stretch: Stretch,
         work: &mut Work,
     ) -> Result<Option<Conflict>, ReadError> {
-        self.first_offence(stretch, |clause, rest| clause.newest(segments, rest, work))
+        self.first_offence(stretch, |clause, rest| clause.newest(runs, rest, work))
     }
 
     /// The same for a short stretch at the end of the log, from memory alone: what may be asked
@@ -82,11 +82,11 @@ impl CompiledCondition {
     /// [`TooMuch`], if it cannot be told so cheaply.
     pub(crate) fn judge_window(
         &mut self,
-        segments: &[Arc<Segment>],
+        runs: &[Arc<Run>],
         stretch: Stretch,
         work: &mut Work,
     ) -> Result<Option<Conflict>, TooMuch> {
-        self.first_offence(stretch, |clause, rest| clause.newest_in_window(segments, rest, work))
+        self.first_offence(stretch, |clause, rest| clause.newest_in_window(runs, rest, work))
     }
 
     fn first_offence<E>(
@@ -112,22 +112,22 @@ impl CompiledClause {
     /// The newest event of the stretch that matches, and the lowest-numbered item it matches.
     fn newest(
         &mut self,
-        segments: &[Arc<Segment>],
+        runs: &[Arc<Run>],
         stretch: Stretch,
         work: &mut Work,
     ) -> Result<Option<(Position, usize)>, ReadError> {
         if self.query.items().is_empty() {
             return Ok(Some((stretch.high, 0)));
         }
-        newest_first(segments, stretch, |segment| {
-            let range = segment.range(stretch.low, stretch.high);
-            match segment.index() {
+        newest_first(runs, stretch, |run| {
+            let range = run.range(stretch.low, stretch.high);
+            match run.index() {
                 SegmentIndex::Active(index) => {
                     let found = self.active(&index).newest(range, work);
                     found.map_err(ReadError::Stopped)
                 }
                 SegmentIndex::Sealed(_) => {
-                    segment.ask(|index| index.newest(&self.query, range.clone(), work))
+                    run.ask(|index| index.newest(&self.query, range.clone(), work))
                 }
             }
         })
@@ -135,13 +135,13 @@ impl CompiledClause {
 
     fn newest_in_window(
         &mut self,
-        segments: &[Arc<Segment>],
+        runs: &[Arc<Run>],
         stretch: Stretch,
         work: &mut Work,
     ) -> Result<Option<(Position, usize)>, TooMuch> {
-        newest_first(segments, stretch, |segment| {
-            let range = segment.range(stretch.low, stretch.high);
-            match segment.index() {
+        newest_first(runs, stretch, |run| {
+            let range = run.range(stretch.low, stretch.high);
+            match run.index() {
                 SegmentIndex::Active(index) => Ok(self.active(&index).window(range, work)?),
                 SegmentIndex::Sealed(_) => Err(TooMuch::Sealed),
             }
@@ -163,20 +163,20 @@ impl CompiledClause {
     }
 }
 
-/// What `find` says of the newest segment of the stretch for which it says anything.
+/// What `find` says of the newest run of the stretch for which it says anything.
 fn newest_first<E>(
-    segments: &[Arc<Segment>],
+    runs: &[Arc<Run>],
     stretch: Stretch,
-    mut find: impl FnMut(&Segment) -> Result<Option<(u32, usize)>, E>,
+    mut find: impl FnMut(&Run) -> Result<Option<(u32, usize)>, E>,
 ) -> Result<Option<(Position, usize)>, E> {
-    for segment in segments.iter().rev() {
-        if segment.base() > stretch.high {
+    for run in runs.iter().rev() {
+        if run.base() > stretch.high {
             continue;
         }
-        if let Some((relative, item)) = find(segment)? {
-            return Ok(Some((segment.base() + u64::from(relative), item)));
+        if let Some((relative, item)) = find(run)? {
+            return Ok(Some((run.base() + u64::from(relative), item)));
         }
-        if segment.base() <= stretch.low + 1 {
+        if run.base() <= stretch.low + 1 {
             break;
         }
     }
@@ -185,37 +185,35 @@ fn newest_first<E>(
 
 /// Position of the event with this id in the stretch.
 pub(crate) fn find_id(
-    segments: &[Arc<Segment>],
+    runs: &[Arc<Run>],
     id: &[u8; 16],
     stretch: Stretch,
 ) -> Result<Option<Position>, ReadError> {
-    find(segments, stretch, |segment, range| segment.ask(|index| index.find_id(id, range.clone())))
+    find(runs, stretch, |run, range| run.ask(|index| index.find_id(id, range.clone())))
 }
 
 /// Position of the first event of the newest request with this key in the stretch.
 pub(crate) fn find_key(
-    segments: &[Arc<Segment>],
+    runs: &[Arc<Run>],
     key: &str,
     stretch: Stretch,
 ) -> Result<Option<Position>, ReadError> {
-    find(segments, stretch, |segment, range| {
-        segment.ask(|index| index.find_key(key, range.clone()))
-    })
+    find(runs, stretch, |run, range| run.ask(|index| index.find_key(key, range.clone())))
 }
 
 fn find(
-    segments: &[Arc<Segment>],
+    runs: &[Arc<Run>],
     stretch: Stretch,
-    look: impl Fn(&Segment, std::ops::Range<u32>) -> Result<Option<u32>, ReadError>,
+    look: impl Fn(&Run, std::ops::Range<u32>) -> Result<Option<u32>, ReadError>,
 ) -> Result<Option<Position>, ReadError> {
-    for segment in segments.iter().rev() {
-        let range = segment.range(stretch.low, stretch.high);
+    for run in runs.iter().rev() {
+        let range = run.range(stretch.low, stretch.high);
         if !range.is_empty()
-            && let Some(found) = look(segment, range)?
+            && let Some(found) = look(run, range)?
         {
-            return Ok(Some(segment.base() + u64::from(found)));
+            return Ok(Some(run.base() + u64::from(found)));
         }
-        if segment.base() <= stretch.low + 1 {
+        if run.base() <= stretch.low + 1 {
             break;
         }
     }

@@ -5,7 +5,7 @@ use crate::error::ReadError;
 use crate::index::{IndexError, SegmentCount, TermKind, TermPage};
 use crate::query::CompiledQuery;
 use crate::read::Snapshot;
-use crate::segments::Segment;
+use crate::run::Run;
 use crate::work::Work;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,9 +29,9 @@ pub struct EventCount {
     compiled: Arc<CompiledQuery>,
     /// Exclusive.
     after: Position,
-    /// The next segment to count in.
-    segment: usize,
-    /// Events counted in the segments before.
+    /// The next run to count in.
+    run: usize,
+    /// Events counted in the runs before.
     counted: u64,
     current: Option<SegmentCount>,
 }
@@ -43,7 +43,7 @@ pub enum GroupCountStep {
     More,
     /// The number of matching events that carry each tag, for the tags that any carries.
     Done(BTreeMap<String, u64>),
-    /// A segment has more tags with this prefix than looking each of them up is worth, or there
+    /// A run has more tags with this prefix than looking each of them up is worth, or there
     /// are more groups than were asked for. Read the events instead.
     TooMany,
 }
@@ -56,15 +56,15 @@ pub struct GroupedCount {
     prefix: String,
     after: Position,
     most_groups: usize,
-    segment: usize,
+    run: usize,
     groups: BTreeMap<String, u64>,
-    /// Tags of the current segment that have not been counted yet; `None`: not looked for yet.
+    /// Tags of the current run that have not been counted yet; `None`: not looked for yet.
     tags: Option<Vec<String>>,
     /// The tag that is being counted.
     current: Option<(String, SegmentCount)>,
 }
 
-/// Tags of one segment that are looked up one by one. A look-up costs some microseconds, reading
+/// Tags of one run that are looked up one by one. A look-up costs some microseconds, reading
 /// an event a fraction of one.
 const MOST_LOOK_UPS: usize = 1_000;
 
@@ -75,9 +75,9 @@ impl Snapshot {
     pub fn count(&self, query: Query, after: Position) -> EventCount {
         // A client may name any number, up to the last there is.
         let after = after.min(self.head());
-        let (snapshot, segment) = (self.clone(), self.first_after(after));
+        let (snapshot, run) = (self.clone(), self.first_after(after));
         let compiled = CompiledQuery::shared(&query);
-        EventCount { snapshot, query, compiled, after, segment, counted: 0, current: None }
+        EventCount { snapshot, query, compiled, after, run, counted: 0, current: None }
     }
 
     /// Counts the matching events after a position by each of their tags that begin with `prefix`;
@@ -97,44 +97,44 @@ impl Snapshot {
             prefix: prefix.to_owned(),
             after,
             most_groups,
-            segment: self.first_after(after),
+            run: self.first_after(after),
             groups: BTreeMap::new(),
             tags: None,
             current: None,
         }
     }
 
-    /// The first segment with an event after a position.
+    /// The first run with an event after a position.
     fn first_after(&self, after: Position) -> usize {
-        let begun = self.segments().partition_point(|segment| segment.base() <= after);
+        let begun = self.runs().partition_point(|run| run.base() <= after);
         begun.saturating_sub(1)
     }
 
-    /// A segment and its events after a position; `None` beyond the last.
-    fn stretch(&self, number: usize, after: Position) -> Option<(Arc<Segment>, Range<u32>)> {
-        let segment = self.segments().get(number).filter(|s| s.base() <= self.head())?;
-        let last = match self.segments().get(number + 1) {
+    /// A run and its events after a position; `None` beyond the last.
+    fn stretch(&self, number: usize, after: Position) -> Option<(Arc<Run>, Range<u32>)> {
+        let run = self.runs().get(number).filter(|s| s.base() <= self.head())?;
+        let last = match self.runs().get(number + 1) {
             Some(next) => self.head().min(next.base() - 1),
             None => self.head(),
         };
-        Some((Arc::clone(segment), segment.range(after, last)))
+        Some((Arc::clone(run), run.range(after, last)))
     }
 }
 
 impl EventCount {
-    /// Counts a little more: by look-ups in one segment, or by a walk over a few thousand entries.
+    /// Counts a little more: by look-ups in one run, or by a walk over a few thousand entries.
     ///
     /// # Errors
     /// [`ReadError`], also if `work` ends; the count stays where it was, so that a retry loses nothing.
     pub fn step(&mut self, work: &mut Work) -> Result<CountStep, ReadError> {
-        let Some((segment, range)) = self.snapshot.stretch(self.segment, self.after) else {
+        let Some((run, range)) = self.snapshot.stretch(self.run, self.after) else {
             return Ok(CountStep::Done(self.counted));
         };
         let step = match &mut self.current {
             Some(current) => current.step(work),
             None => {
                 let compiled = || Arc::clone(&self.compiled);
-                let begun = SegmentCount::begin(&segment.index(), &self.query, compiled, range);
+                let begun = SegmentCount::begin(&run.index(), &self.query, compiled, range);
                 begun.map(|begun| {
                     self.current = Some(begun);
                     None
@@ -145,15 +145,15 @@ impl EventCount {
             Ok(None) => {}
             Ok(Some(counted)) => {
                 self.counted += counted;
-                self.segment += 1;
+                self.run += 1;
                 self.current = None;
             }
             Err(fault) => {
                 if !matches!(fault, IndexError::Stopped(_)) {
                     self.current = None;
                 }
-                // Counted again from the segment's beginning, once its index has been made anew.
-                segment.mend(fault)?;
+                // Counted again from the run's beginning, once its index has been made anew.
+                run.mend(fault)?;
             }
         }
         Ok(CountStep::More)
@@ -161,27 +161,27 @@ impl EventCount {
 }
 
 impl GroupedCount {
-    /// Counts a little more: the tags of one segment, or one of them.
+    /// Counts a little more: the tags of one run, or one of them.
     ///
     /// # Errors
     /// [`ReadError`], also if `work` ends; the count stays where it was, so that a retry loses nothing.
     pub fn step(&mut self, work: &mut Work) -> Result<GroupCountStep, ReadError> {
-        let Some((segment, range)) = self.snapshot.stretch(self.segment, self.after) else {
+        let Some((run, range)) = self.snapshot.stretch(self.run, self.after) else {
             return Ok(GroupCountStep::Done(std::mem::take(&mut self.groups)));
         };
         let counted = match &mut self.tags {
-            None => return self.look_for_tags(&segment, &range),
+            None => return self.look_for_tags(&run, &range),
             Some(tags) => match &mut self.current {
                 Some((_, current)) => current.step(work),
                 None => {
                     let Some(tag) = tags.last() else {
                         self.tags = None;
-                        self.segment += 1;
+                        self.run += 1;
                         return Ok(GroupCountStep::More);
                     };
                     let query = narrowed(&self.query, tag);
                     let compiled = || CompiledQuery::shared(&query);
-                    let begun = SegmentCount::begin(&segment.index(), &query, compiled, range);
+                    let begun = SegmentCount::begin(&run.index(), &query, compiled, range);
                     begun.map(|begun| {
                         self.current = tags.pop().map(|tag| (tag, begun));
                         None
@@ -201,8 +201,8 @@ impl GroupedCount {
                 if !matches!(fault, IndexError::Stopped(_)) {
                     tags.extend(self.current.take().map(|(tag, _)| tag));
                 }
-                // Counted again from the segment's beginning, once its index has been made anew.
-                segment.mend(fault)?;
+                // Counted again from the run's beginning, once its index has been made anew.
+                run.mend(fault)?;
             }
         }
         Ok(GroupCountStep::More)
@@ -210,14 +210,14 @@ impl GroupedCount {
 
     fn look_for_tags(
         &mut self,
-        segment: &Segment,
+        run: &Run,
         range: &Range<u32>,
     ) -> Result<GroupCountStep, ReadError> {
         // The dictionary's counts are the answer if every event from the first on counts.
         let whole = self.query.is_all() && range.start == 0;
         let most = if whole { self.most_groups } else { self.most_groups.min(MOST_LOOK_UPS) };
         let page = TermPage { prefix: &self.prefix, limit: most + 1, ..TermPage::ALL };
-        let found = segment.ask(|index| index.page(TermKind::Tag, &page, range.end))?;
+        let found = run.ask(|index| index.page(TermKind::Tag, &page, range.end))?;
         if found.len() > most {
             return Ok(GroupCountStep::TooMany);
         }
@@ -230,7 +230,7 @@ impl GroupedCount {
                 return Ok(GroupCountStep::TooMany);
             }
         }
-        self.segment += 1;
+        self.run += 1;
         Ok(GroupCountStep::More)
     }
 

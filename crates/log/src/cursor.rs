@@ -1,6 +1,5 @@
-//! The matching events of one segment, record by record. Stored bytes are read
-//! in windows; neighbouring records come from the same window, and a read of
-//! everything is a walk through the file.
+//! The matching events of one run, record by record. Stored bytes are read in windows; neighbouring
+//! records come from the same window, and a read of everything is a walk through the files.
 
 use crate::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC};
 use crate::error::{Corruption, ReadError};
@@ -8,7 +7,8 @@ use crate::index::{Candidates, IndexError};
 use crate::query::CompiledQuery;
 use crate::read::CursorFault;
 use crate::record::{Layout, RecordView, read_u32};
-use crate::segments::Segment;
+use crate::run::{OpenSegment, Run};
+use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::work::Work;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,8 +24,10 @@ const GAP: u32 = 8 << 10;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct SegmentCursor {
-    segment: Arc<Segment>,
+pub(crate) struct RunCursor {
+    run: Arc<Run>,
+    /// The place in the run of the segment that was last read from.
+    place: usize,
     query: Arc<CompiledQuery>,
     first: Position,
     last: Position,
@@ -53,18 +55,18 @@ struct Window {
     stride: usize,
 }
 
-impl SegmentCursor {
-    /// Events `first` to `last`, both in the segment and published.
+impl RunCursor {
+    /// Events `first` to `last`, both in the run and published.
     pub(crate) fn open(
-        segment: Arc<Segment>,
+        run: Arc<Run>,
         query: &Arc<CompiledQuery>,
         first: Position,
         last: Position,
         descending: bool,
         work: &mut Work,
-    ) -> Result<SegmentCursor, CursorFault> {
-        let index = segment.index();
-        let range = segment.range(first - 1, last);
+    ) -> Result<RunCursor, CursorFault> {
+        let index = run.index();
+        let range = run.range(first - 1, last);
         let path = if query.is_all() && !descending {
             let offset = index.offset(range.start).map_err(CursorFault::Index)?;
             Path::Walk { next: first, offset: u64::from(offset) }
@@ -77,11 +79,13 @@ impl SegmentCursor {
             }
             Path::Pick { candidates, chunk: Vec::new(), offsets: Vec::new(), at: 0, more: true }
         };
-        segment.file().map_err(CursorFault::Read)?;
+        let place = run.place_of(first);
+        run.segments()[place].file().map_err(CursorFault::Read)?;
         let window = Window { stride: SMALL_WINDOW, ..Window::default() };
         let query = Arc::clone(query);
-        Ok(SegmentCursor {
-            segment,
+        Ok(RunCursor {
+            run,
+            place,
             query,
             first,
             last,
@@ -119,10 +123,16 @@ impl SegmentCursor {
         if next > self.last {
             return Ok(None);
         }
-        let mut range = self.window.stretch(&self.segment, offset, 4, Hint::Walk)?;
+        if self.run.segments().get(self.place + 1).is_some_and(|after| after.base() == next) {
+            self.place += 1;
+            self.window.bytes.clear();
+            offset = SEGMENT_HEADER_BYTES as u64;
+        }
+        let segment = &self.run.segments()[self.place];
+        let mut range = self.window.stretch(segment, offset, 4, Hint::Walk)?;
         if read_u32(&self.window.bytes, range.start) == BATCH_MAGIC {
             offset += BATCH_HEADER_BYTES as u64;
-            range = self.window.stretch(&self.segment, offset, 4, Hint::Walk)?;
+            range = self.window.stretch(segment, offset, 4, Hint::Walk)?;
         }
         let len = self.record_len(range.start, offset)?;
         self.take(offset, len, Hint::Walk, next)?;
@@ -131,7 +141,7 @@ impl SegmentCursor {
     }
 
     fn pick(&mut self, work: &mut Work) -> Result<Option<Position>, ReadError> {
-        let segment = Arc::clone(&self.segment);
+        let run = Arc::clone(&self.run);
         let Path::Pick { candidates, chunk, offsets, at, more } = &mut self.path else {
             unreachable!("pick picks")
         };
@@ -144,7 +154,7 @@ impl SegmentCursor {
             *at = 0;
             // A fault in mid-read ends the cursor; the caller opens another, which mends the index.
             let filled = candidates.next_chunk(chunk, CHUNK, work).and_then(|more| {
-                segment.index().offsets(chunk, offsets)?;
+                run.index().offsets(chunk, offsets)?;
                 Ok(more)
             });
             match filled {
@@ -152,9 +162,9 @@ impl SegmentCursor {
                 Err(IndexError::Stopped(stopped)) => return Err(ReadError::Stopped(stopped)),
                 Err(fault) => {
                     chunk.clear();
-                    segment.mend(fault)?;
+                    run.mend(fault)?;
                     return Err(ReadError::Io {
-                        doing: format!("reading the index of {}", segment.name()),
+                        doing: format!("reading the index of {}", run.segments()[0].name()),
                         error: "it was damaged and has been made anew; read again".into(),
                     });
                 }
@@ -165,17 +175,26 @@ impl SegmentCursor {
         }
         let i = *at;
         *at += 1;
-        let position = segment.base() + u64::from(chunk[i]);
+        let position = run.base() + u64::from(chunk[i]);
         let offset = u64::from(offsets[i]);
+        let place = run.place_of(position);
+        if place != self.place {
+            self.place = place;
+            self.window.bytes.clear();
+        }
         let hint = if self.window.holds_record(offset) {
             Hint::Span(offset, offset)
         } else {
             // The neighbours still to come that lie close together, in either direction.
-            let run = offsets[i..].windows(2).take_while(|pair| pair[0].abs_diff(pair[1]) <= GAP);
-            let far = u64::from(offsets[i + run.count()]);
+            let here = run.rels_of(place);
+            let close = |(pair, rel): &(&[u32], &u32)| {
+                pair[0].abs_diff(pair[1]) <= GAP && here.contains(rel)
+            };
+            let ahead = offsets[i..].windows(2).zip(&chunk[i + 1..]).take_while(close);
+            let far = u64::from(offsets[i + ahead.count()]);
             Hint::Span(far.min(offset), far.max(offset))
         };
-        let range = self.window.stretch(&segment, offset, 4, hint)?;
+        let range = self.window.stretch(&run.segments()[place], offset, 4, hint)?;
         let len = self.record_len(range.start, offset)?;
         self.take(offset, len, hint, position)?;
         let record = self.record();
@@ -198,7 +217,8 @@ impl SegmentCursor {
         hint: Hint,
         position: Position,
     ) -> Result<(), ReadError> {
-        let range = self.window.stretch(&self.segment, offset, len, hint)?;
+        let segment = &self.run.segments()[self.place];
+        let range = self.window.stretch(segment, offset, len, hint)?;
         match RecordView::verify(&self.window.bytes[range.clone()]) {
             Ok(record) if record.position() == position => {
                 self.layout = record.layout();
@@ -214,7 +234,11 @@ impl SegmentCursor {
     }
 
     fn corrupt(&self, offset: u64, what: &str) -> ReadError {
-        ReadError::Corrupt(Corruption { file: self.segment.name(), offset, what: what.into() })
+        ReadError::Corrupt(Corruption {
+            file: self.run.segments()[self.place].name(),
+            offset,
+            what: what.into(),
+        })
     }
 }
 
@@ -231,7 +255,7 @@ impl Window {
     /// The place in the window of `len` bytes at `offset` of the segment; reads them if they are not there.
     fn stretch(
         &mut self,
-        segment: &Segment,
+        segment: &OpenSegment,
         offset: u64,
         len: usize,
         hint: Hint,

@@ -6,7 +6,8 @@ use crate::error::{Corruption, OpenError};
 use crate::index::{SegmentIndex, TermKind, TermPage};
 use crate::query::CompiledQuery;
 use crate::recover::{self, ScannedSegment, Tail};
-use crate::segment::{parse_segment_name, segment_name};
+use crate::run::OpenSegment;
+use crate::segment::{index_name, parse_segment_name, segment_name};
 use crate::segments::{build_active, open_sealed};
 use crate::storage::{DiskStorage, Storage};
 use crate::work::Work;
@@ -35,9 +36,11 @@ pub struct SegmentFile {
 pub enum IndexFile {
     /// Its header is good and it belongs to the segment.
     Present {
-        /// Events it covers.
+        /// Events it covers, of this segment and those that share it.
         events: u32,
     },
+    /// The index of an earlier segment covers this one, too.
+    Shared,
     /// There is none: normal for the last segment; otherwise it is made at the next opening.
     Missing,
 }
@@ -120,6 +123,8 @@ fn open(
 pub fn segments(dir: &Path) -> Result<Vec<SegmentFile>, OpenError> {
     let storage = existing(dir)?;
     let mut found = Vec::new();
+    // The position after the events of the last index.
+    let mut covered_until = None;
     for base in bases(&storage)? {
         let name = segment_name(base);
         let file = open(&storage, &name)?;
@@ -127,9 +132,15 @@ pub fn segments(dir: &Path) -> Result<Vec<SegmentFile>, OpenError> {
         let file_bytes = file
             .len()
             .map_err(|error| OpenError::Io { doing: format!("reading {name}"), error })?;
-        let index = match open_sealed(&storage, base, header.salt)? {
-            Some(index) => IndexFile::Present { events: index.len() },
-            None => IndexFile::Missing,
+        let index = match covered_until {
+            Some(end) if base < end => IndexFile::Shared,
+            _ => match open_sealed(&storage, base, header.salt)? {
+                Some(index) => {
+                    covered_until = Some(base + u64::from(index.len()));
+                    IndexFile::Present { events: index.len() }
+                }
+                None => IndexFile::Missing,
+            },
         };
         found.push(SegmentFile { name, file_bytes, base: header.base, epoch: header.epoch, index });
     }
@@ -184,6 +195,11 @@ pub fn verify(dir: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Report, 
         read += len;
         progress(read, total);
     }
+    let mut unverified = bases.as_slice();
+    while unverified.len() > 1 {
+        let covered = verify_index(&storage, unverified, &mut report)?;
+        unverified = &unverified[covered..];
+    }
     Ok(report)
 }
 
@@ -232,33 +248,49 @@ fn verify_segment(
             report.damage.push(Corruption { file: name, offset: scanned.end, what });
         }
     }
-    if !last {
-        verify_index(storage, &*file, base, report)?;
-    }
     Ok(Some(scanned.next))
 }
 
-/// Compares an index file with one made from the segment, answer by answer.
+/// Compares the index of the first of some segments with one made from the segments that it covers,
+/// answer by answer, and tells how many these are.
 fn verify_index(
     storage: &dyn Storage,
-    file: &dyn crate::storage::StorageFile,
-    base: Position,
+    bases: &[Position],
     report: &mut Report,
-) -> Result<(), OpenError> {
-    let name = crate::segment::index_name(base);
-    let header = recover::read_header(file, &crate::segment::segment_name(base))?;
-    let Some(sealed) = open_sealed(storage, base, header.salt)? else {
-        report.stale_indexes.push(name);
-        return Ok(());
+) -> Result<usize, OpenError> {
+    let name = index_name(bases[0]);
+    let segment_of = |&base: &Position| -> Result<Arc<OpenSegment>, OpenError> {
+        let file = open(storage, &segment_name(base))?;
+        Ok(OpenSegment::new(base, Some(file)))
     };
-    let (active, (_, scanned)) = build_active(file, base)?;
-    let count = (scanned.next - base) as u32;
+    let first = segment_of(&bases[0])?;
+    let file = first.file().expect("just opened");
+    let salt = recover::read_header(&**file, &first.name())?.salt;
+    let sealed = open_sealed(storage, bases[0], salt)?;
+    let covered = sealed.as_ref().and_then(|sealed| sealed.segments().ok());
+    let named = covered.as_ref().filter(|covered| {
+        covered.len() < bases.len()
+            && covered.iter().zip(bases).all(|(extent, &base)| extent.base == base)
+    });
+    let (Some(sealed), Some(covered)) = (sealed, named) else {
+        report.stale_indexes.push(name);
+        return Ok(1);
+    };
+    let segments: Vec<_> =
+        bases[..covered.len()].iter().map(segment_of).collect::<Result<_, _>>()?;
+    let active = match build_active(&segments) {
+        Ok((active, _)) => active,
+        // The report says so already.
+        Err(OpenError::Corrupt(_)) => return Ok(covered.len()),
+        Err(other) => return Err(other),
+    };
+    let count = active.len();
     let (sealed, active) = (SegmentIndex::Sealed(sealed), SegmentIndex::Active(active));
     report.indexes += 1;
     if !agree(&sealed, &active, count) {
         report.stale_indexes.push(name);
     }
-    Ok(())
+    Ok(covered.len())
 }
 
 /// Whether two indexes name the same offsets, and the same events for every type and tag.

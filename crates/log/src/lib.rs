@@ -57,6 +57,7 @@ mod query;
 mod read;
 pub mod record;
 pub mod recover;
+mod run;
 pub mod segment;
 mod segments;
 mod sequencer;

@@ -357,7 +357,7 @@ impl Log {
     /// Segments of the log; each holds two descriptors. Asks no device.
     #[must_use]
     pub fn segments(&self) -> u64 {
-        self.sequencer.segments.all().len() as u64
+        self.sequencer.segments.count()
     }
 
     /// Figures about the log. Asks the file system how large it is.

@@ -3,19 +3,21 @@
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::{Corruption, OpenError};
 use crate::feed::Feed;
-use crate::index::SegmentIndex;
+use crate::index::{IndexError, SealedIndex, SegmentIndex};
 use crate::interests::Interests;
 use crate::journal::{FileJournal, Resume, claim_epoch, create_segment, was_claimed};
 use crate::lease::Leases;
 use crate::options::Options;
 use crate::recover;
+use crate::run::{OpenSegment, Run};
 use crate::segment::{
     SEGMENT_HEADER_BYTES, SegmentHeader, index_name, is_index_name, parse_segment_name,
     segment_name,
 };
-use crate::segments::{Segment, Segments, build_active, open_sealed};
+use crate::segments::{Segments, build_active, open_sealed};
 use crate::sequencer::{
-    Committer, Counters, FullSegment, Replays, Sealer, SegmentTail, Sequencer, StagedMark, Staging,
+    Committer, Counters, FullSegment, Merger, Replays, Sealer, SegmentTail, Sequencer, StagedMark,
+    Staging,
 };
 use crate::storage::{Storage, StorageFile, read_exact_at};
 use crate::threads;
@@ -66,10 +68,13 @@ fn recover_and_start(
     // Recovery comes before the epoch: a folder that is refused is left as it was.
     let (mut sealed, mut unsealed) = (Vec::new(), Vec::new());
     let mut seen_epoch = 0;
-    for pair in bases.windows(2) {
-        let (segment, header) = open_full(storage, pair[0], pair[1], &mut unsealed)?;
-        seen_epoch = seen_epoch.max(header.epoch);
-        sealed.push(segment);
+    let mut rest = bases.as_slice();
+    while rest.len() > 1 {
+        let (run, epoch) = open_full(storage, rest, &mut unsealed)?;
+        seen_epoch = seen_epoch.max(epoch);
+        rest = &rest[run.segments().len()..];
+        remove_covered(&**storage, &folder, &run);
+        sealed.push(run);
     }
     let last = match bases.last() {
         Some(&base) => {
@@ -95,7 +100,7 @@ fn recover_and_start(
 struct Folder {
     /// Of segments, ascending.
     bases: Vec<Position>,
-    /// Names of indexes.
+    /// Names of indexes, ascending.
     indexes: Vec<String>,
 }
 
@@ -112,7 +117,8 @@ fn list_folder(storage: &dyn Storage) -> Result<Folder, OpenError> {
     {
         return Err(missing(1));
     }
-    let indexes = names.into_iter().filter(|name| is_index_name(name)).collect();
+    let mut indexes: Vec<String> = names.into_iter().filter(|name| is_index_name(name)).collect();
+    indexes.sort_unstable();
     Ok(Folder { bases, indexes })
 }
 
@@ -152,27 +158,37 @@ fn open_file(storage: &dyn Storage, base: Position) -> Result<Arc<dyn StorageFil
     storage.open(&name).map_err(io_error(format!("opening {name}")))
 }
 
-/// A segment that another follows: its index says what it holds; without a usable one it is read and indexed anew.
+/// The indexes of a run's segments that its index has taken the place of: a crash left them.
+fn remove_covered(storage: &dyn Storage, folder: &Folder, run: &Run) {
+    for segment in &run.segments()[1..] {
+        let name = index_name(segment.base());
+        if folder.indexes.binary_search(&name).is_ok() {
+            let _ = storage.remove(&name);
+        }
+    }
+}
+
+/// The first of some segments, which another follows, with those that its index covers, too: the
+/// index says what they hold; without a usable one the segment is read and indexed anew. Also tells
+/// the greatest epoch in their headers.
 fn open_full(
     storage: &Arc<dyn Storage>,
-    base: Position,
-    next_base: Position,
+    bases: &[Position],
     unsealed: &mut Vec<FullSegment>,
-) -> Result<(Arc<Segment>, SegmentHeader), OpenError> {
+) -> Result<(Arc<Run>, u64), OpenError> {
+    let (base, next_base) = (bases[0], bases[1]);
     let name = segment_name(base);
     let file = open_file(&**storage, base)?;
     let header = check_base(&*file, &name, base)?;
-    let len = file.len().map_err(io_error(format!("reading {name}")))?;
-    let fits = |count: u64, end: u64| base + count == next_base && end <= len;
+    let first = OpenSegment::new(base, Some(file));
     if let Some(index) = open_sealed(&**storage, base, header.salt)?
-        && fits(u64::from(index.len()), index.segment_len())
+        && let Some((run, epoch)) = open_run(storage, bases, &first, index)?
     {
-        let index = SegmentIndex::Sealed(index);
-        let segment = Segment::new(Arc::clone(storage), base, Some(file), index);
-        segment.set_events((next_base - base) as u32);
-        return Ok((Arc::new(segment), header));
+        return Ok((run, epoch.max(header.epoch)));
     }
-    let (index, (_, scanned)) = build_active(&*file, base)?;
+    let segments = vec![first];
+    let (index, (_, scanned)) = build_active(&segments)?;
+    let scanned = &scanned[0];
     if scanned.next != next_base {
         let what = format!(
             "the segment ends before position {}, but the next one begins at {next_base}",
@@ -181,13 +197,59 @@ fn open_full(
         return Err(OpenError::Corrupt(Corruption { file: name, offset: scanned.end, what }));
     }
     let index = SegmentIndex::Active(index);
-    let segment = Arc::new(Segment::new(Arc::clone(storage), base, Some(file), index));
+    let run = Arc::new(Run::of(Arc::clone(storage), segments, index));
     // If the index cannot be written (a full disk), the one in memory serves.
     // It is tried again while the log is open.
-    if segment.seal(scanned.end).is_err() {
-        unsealed.push((Arc::clone(&segment), scanned.end));
+    if run.seal(scanned.end).is_err() {
+        unsealed.push((Arc::clone(&run), scanned.end));
     }
-    Ok((segment, header))
+    Ok((run, header.epoch))
+}
+
+/// The segments that an index covers, of which the first is open; `None` if they are not those it
+/// was made for.
+fn open_run(
+    storage: &Arc<dyn Storage>,
+    bases: &[Position],
+    first: &Arc<OpenSegment>,
+    index: Arc<SealedIndex>,
+) -> Result<Option<(Arc<Run>, u64)>, OpenError> {
+    let covered = match index.segments() {
+        Ok(covered) => covered,
+        Err(IndexError::Io(error)) => {
+            let doing = format!("reading {}", index_name(first.base()));
+            return Err(OpenError::Io { doing, error });
+        }
+        Err(_) => return Ok(None),
+    };
+    // The last segment of the log is not covered by any: it is being written to.
+    let Some(&next_base) = bases.get(covered.len()) else { return Ok(None) };
+    if first.base() + u64::from(index.len()) != next_base {
+        return Ok(None);
+    }
+    let (mut segments, mut epoch) = (Vec::with_capacity(covered.len()), 0);
+    for (extent, &base) in covered.iter().zip(bases) {
+        if extent.base != base {
+            return Ok(None);
+        }
+        let segment = if segments.is_empty() {
+            Arc::clone(first)
+        } else {
+            OpenSegment::new(base, Some(open_file(&**storage, base)?))
+        };
+        let name = segment.name();
+        let file = segment.file().expect("just opened");
+        let header = check_base(&**file, &name, base)?;
+        let len = file.len().map_err(io_error(format!("reading {name}")))?;
+        if extent.end > len || extent.salt != 0 && extent.salt != header.salt {
+            return Ok(None);
+        }
+        epoch = epoch.max(header.epoch);
+        segments.push(segment);
+    }
+    let run = Run::of(Arc::clone(storage), segments, SegmentIndex::Sealed(index));
+    run.set_events((next_base - first.base()) as u32);
+    Ok(Some((Arc::new(run), epoch)))
 }
 
 fn check_base(
@@ -206,7 +268,7 @@ fn check_base(
 /// The segments of a log, recovered.
 struct Recovered {
     /// All but the last.
-    list: Vec<Arc<Segment>>,
+    list: Vec<Arc<Run>>,
     /// Of these, those whose index could not be written.
     unsealed: Vec<FullSegment>,
     last: Last,
@@ -224,7 +286,9 @@ fn open_last(storage: &dyn Storage, base: Position) -> Result<Last, OpenError> {
     let name = segment_name(base);
     let file = open_file(storage, base)?;
     check_base(&*file, &name, base)?;
-    let (index, (writer, scanned)) = build_active(&*file, base)?;
+    let segment = OpenSegment::new(base, Some(Arc::clone(&file)));
+    let (index, (writer, mut scanned)) = build_active(&[segment])?;
+    let scanned = scanned.pop().expect("one segment was read");
     Ok(Last { file, index: SegmentIndex::Active(index), writer, scanned })
 }
 
@@ -269,7 +333,7 @@ fn start(
     let Recovered { mut list, unsealed, last } = recovered;
     let scanned = last.scanned;
     let base = scanned.header.base;
-    list.push(Arc::new(Segment::new(
+    list.push(Arc::new(Run::new(
         Arc::clone(storage),
         base,
         Some(Arc::clone(&last.file)),
@@ -327,6 +391,7 @@ fn start(
         Arc::clone(&counters),
         options.staged_bytes,
     );
+    let merger = Merger::new(Arc::clone(storage), Arc::clone(&segments));
     let sequencer = Arc::new(Sequencer {
         interests: Interests::new(feed.clone(), Arc::clone(&segments)),
         leases: Leases::new(Arc::clone(&options.clock), epoch),
@@ -338,7 +403,7 @@ fn start(
         staging: Mutex::new(staging),
         mark: StagedMark::new(scanned.next),
         replays: Arc::new(replays),
-        sealer: Arc::new(Sealer::with_failed(unsealed)),
+        sealer: Arc::new(Sealer::with_failed(unsealed, merger)),
         committer: Mutex::new(committer),
         journal_thread: OnceLock::new(),
         closing: AtomicBool::new(false),
@@ -349,6 +414,7 @@ fn start(
         .map_err(io_error("starting the journal's thread"))?;
     let _ = sequencer.journal_thread.set(thread.thread().clone());
     sequencer.sealer.set_journal_thread(thread.thread().clone());
+    sequencer.sealer.merge();
     Ok((sequencer, thread))
 }
 

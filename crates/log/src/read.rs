@@ -3,13 +3,14 @@
 //! that an append waits for.
 
 use crate::condition::{Stretch, find_id};
-use crate::cursor::SegmentCursor;
+use crate::cursor::RunCursor;
 use crate::error::ReadError;
 use crate::feed::Feed;
 use crate::index::IndexError;
 use crate::query::CompiledQuery;
 use crate::record::RecordView;
-use crate::segments::{Segment, Segments};
+use crate::run::Run;
+use crate::segments::Segments;
 use crate::work::Work;
 use std::sync::Arc;
 use wellspring_types::{EventId, Position, Query};
@@ -49,18 +50,18 @@ pub struct TermCount {
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     head: Position,
-    segments: Arc<Vec<Arc<Segment>>>,
+    runs: Arc<Vec<Arc<Run>>>,
 }
 
 impl Snapshot {
     pub(crate) fn new(feed: &Feed, segments: &Segments) -> Snapshot {
         // The head first: segments only ever grow beyond it.
         let head = feed.head();
-        Snapshot { head, segments: segments.all() }
+        Snapshot { head, runs: segments.runs() }
     }
 
-    pub(crate) fn segments(&self) -> &[Arc<Segment>] {
-        &self.segments
+    pub(crate) fn runs(&self) -> &[Arc<Run>] {
+        &self.runs
     }
 
     /// The last position it shows; 0 if the log is empty.
@@ -119,7 +120,7 @@ impl Snapshot {
     /// # Errors
     /// [`ReadError`].
     pub fn find_id(&self, id: EventId) -> Result<Option<Position>, ReadError> {
-        find_id(&self.segments, &id.0, Stretch { low: 0, high: self.head })
+        find_id(&self.runs, &id.0, Stretch { low: 0, high: self.head })
     }
 }
 
@@ -134,7 +135,7 @@ pub struct Events {
     /// Inclusive. With `low`: what is still to be read.
     high: Position,
     remaining: u64,
-    cursor: Option<SegmentCursor>,
+    cursor: Option<RunCursor>,
     work: Work,
 }
 
@@ -165,7 +166,7 @@ impl Events {
             }
             if self.cursor.is_none() {
                 let mut work = std::mem::take(&mut self.work);
-                let opened = self.open_segment(&mut work);
+                let opened = self.open_run(&mut work);
                 self.work = work;
                 self.cursor = Some(opened?);
             }
@@ -211,27 +212,27 @@ impl Events {
         self.low
     }
 
-    fn open_segment(&self, work: &mut Work) -> Result<SegmentCursor, ReadError> {
+    fn open_run(&self, work: &mut Work) -> Result<RunCursor, ReadError> {
         let wanted = if self.descending { self.high } else { self.low + 1 };
-        let segments = &self.snapshot.segments;
-        let at = segments.partition_point(|segment| segment.base() <= wanted);
-        let Some(segment) = at.checked_sub(1).and_then(|i| segments.get(i)) else {
+        let runs = &self.snapshot.runs;
+        let at = runs.partition_point(|run| run.base() <= wanted);
+        let Some(run) = at.checked_sub(1).and_then(|i| runs.get(i)) else {
             return Err(ReadError::Io {
                 doing: format!("reading position {wanted}"),
                 error: "no segment holds it".into(),
             });
         };
-        let last = segments.get(at).map_or(self.high, |next| self.high.min(next.base() - 1));
-        let first = segment.base().max(self.low + 1);
+        let last = runs.get(at).map_or(self.high, |next| self.high.min(next.base() - 1));
+        let first = run.base().max(self.low + 1);
         let mut open = || {
-            let segment = Arc::clone(segment);
-            SegmentCursor::open(segment, &self.query, first, last, self.descending, work)
+            let run = Arc::clone(run);
+            RunCursor::open(run, &self.query, first, last, self.descending, work)
         };
         match open() {
             Ok(cursor) => Ok(cursor),
             Err(CursorFault::Index(fault)) => {
-                segment.mend(fault)?;
-                open().map_err(|fault| fault.into_read(segment))
+                run.mend(fault)?;
+                open().map_err(|fault| fault.into_read(run))
             }
             Err(CursorFault::Read(error)) => Err(error),
         }
@@ -245,11 +246,11 @@ pub(crate) enum CursorFault {
 }
 
 impl CursorFault {
-    fn into_read(self, segment: &Segment) -> ReadError {
+    fn into_read(self, run: &Run) -> ReadError {
         match self {
             CursorFault::Read(error) => error,
             CursorFault::Index(fault) => ReadError::Io {
-                doing: format!("reading the index of {}", segment.name()),
+                doing: format!("reading the index of {}", run.segments()[0].name()),
                 error: format!("{fault:?}"),
             },
         }

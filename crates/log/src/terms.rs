@@ -1,5 +1,5 @@
 //! The types and tags of a log with the number of events that carry them, in pages: merged from the
-//! indexes of all segments, no event is read.
+//! indexes of all runs, no event is read.
 
 use crate::error::ReadError;
 use crate::index::{TermKind, TermPage};
@@ -44,15 +44,15 @@ impl Snapshot {
 
     fn page(&self, kind: TermKind, page: &TermPage<'_>) -> Result<Vec<TermCount>, ReadError> {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-        for segment in self.segments() {
-            let end = segment.range(0, self.head()).end;
-            // The first `limit` overall are among the first `limit` of each segment, and a term
-            // among them is among the first of every segment that has it. Nothing greater than
+        for run in self.runs() {
+            let end = run.range(0, self.head()).end;
+            // The first `limit` overall are among the first `limit` of each run, and a term
+            // among them is among the first of every run that has it. Nothing greater than
             // the last of a full page can be among them.
             let full = counts.len() == page.limit;
             let last = counts.last_key_value().map(|(term, _)| term.clone()).filter(|_| full);
             let page = TermPage { until: last.as_deref(), ..*page };
-            for (term, count) in segment.ask(|index| index.page(kind, &page, end))? {
+            for (term, count) in run.ask(|index| index.page(kind, &page, end))? {
                 *counts.entry(term).or_insert(0) += count;
             }
             while counts.len() > page.limit {

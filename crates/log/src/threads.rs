@@ -22,6 +22,19 @@ pub(crate) fn give_way() {
     std::thread::yield_now();
 }
 
+/// Starts a named thread that gives way to every other of the process where the system can be told so.
+pub(crate) fn spawn_idle(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    spawn(name, move || {
+        // Of this thread alone: Linux has a priority for each. Whether it is taken is no matter.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 19);
+        body();
+    })
+}
+
 /// A moment, in µs, for threads that measure or wait: none of what it decides is in any event.
 pub(crate) fn now_us() -> u64 {
     SystemClock.monotonic_us()

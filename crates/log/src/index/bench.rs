@@ -117,7 +117,7 @@ fn figures() {
     let active = writer.index().clone();
     queries(&SegmentIndex::Active(active.clone()));
     let begin = Instant::now();
-    let image = seal(&active, 0, 7);
+    let image = seal(&active, &[SegmentExtent { base: active.base(), end: 0, salt: 0 }], 7);
     println!("seal: {:?}, {} MB", begin.elapsed(), image.len() / 1_000_000);
     // A real file, so that the cost of system calls is in the figures.
     #[cfg(unix)]

@@ -18,22 +18,36 @@ pub(super) fn type_width(types: u32) -> usize {
     }
 }
 
-/// Appends a column.
-pub(super) fn put(out: &mut Vec<u8>, width: usize, values: impl Iterator<Item = u32>) {
-    let mut block_at = out.len();
-    let close = |out: &mut Vec<u8>, block_at: usize| {
-        let crc = crc32c::crc32c(&out[block_at..]);
-        out.extend_from_slice(&crc.to_le_bytes());
-        out.len()
-    };
-    for value in values {
-        out.extend_from_slice(&value.to_le_bytes()[..width]);
-        if out.len() - block_at == BLOCK_NUMBERS_BYTES {
-            block_at = close(out, block_at);
+/// Appends a column, number by number.
+pub(super) struct ColumnWriter<'o> {
+    out: &'o mut Vec<u8>,
+    width: usize,
+    block_at: usize,
+}
+
+impl ColumnWriter<'_> {
+    pub(super) fn new(out: &mut Vec<u8>, width: usize) -> ColumnWriter<'_> {
+        let block_at = out.len();
+        ColumnWriter { out, width, block_at }
+    }
+
+    pub(super) fn push(&mut self, number: u32) {
+        self.out.extend_from_slice(&number.to_le_bytes()[..self.width]);
+        if self.out.len() - self.block_at == BLOCK_NUMBERS_BYTES {
+            self.close();
         }
     }
-    if out.len() > block_at {
-        close(out, block_at);
+
+    fn close(&mut self) {
+        let crc = crc32c::crc32c(&self.out[self.block_at..]);
+        self.out.extend_from_slice(&crc.to_le_bytes());
+        self.block_at = self.out.len();
+    }
+
+    pub(super) fn finish(mut self) {
+        if self.out.len() > self.block_at {
+            self.close();
+        }
     }
 }
 
@@ -93,7 +107,9 @@ mod tests {
             for events in [0u32, 1, 1023, 1024, 2046, 4092, 4093, 9000] {
                 let value = |rel: u32| rel.wrapping_mul(77) & (u32::MAX >> (32 - 8 * width));
                 let mut file = Vec::new();
-                put(&mut file, width as usize, (0..events).map(value));
+                let mut writer = ColumnWriter::new(&mut file, width as usize);
+                (0..events).for_each(|rel| writer.push(value(rel)));
+                writer.finish();
                 let section = Section { len: file.len() as u64, ..Section::default() };
                 let mut block = ColumnBlock::default();
                 for rel in (0..events).rev() {

@@ -72,8 +72,8 @@ impl ActiveWriter {
 #[cfg(test)]
 mod tests {
     use super::super::oracle_tests::{
-        COMMON, Dice, Model, check, check_counts, check_names, drain, events, item, matching,
-        newest, offset_of, with_record,
+        COMMON, Dice, EXTENT, Model, check, check_counts, check_names, drain, events, item,
+        matching, newest, offset_of, with_record,
     };
     use super::super::{SealedIndex, SegmentIndex, seal};
     use super::*;
@@ -116,7 +116,7 @@ mod tests {
                 writer.cut(rel as u32, dropped.iter().flat_map(EncodedEvents::iter));
             }
             let active = writer.index().clone();
-            let image = seal(&active, 4711, 5);
+            let image = seal(&active, &[EXTENT], 5);
             let sealed = SealedIndex::open(Arc::new(image)).unwrap();
             for index in [SegmentIndex::Active(active), SegmentIndex::Sealed(Arc::new(sealed))] {
                 for _ in 0..6 {

@@ -146,6 +146,12 @@ impl Dictionary {
         if let Some(directory) = self.loaded.get() {
             return Ok(directory);
         }
+        let bytes = self.read_directory(file)?;
+        let len = bytes.len();
+        Ok(self.loaded.put(bytes, len))
+    }
+
+    fn read_directory(&self, file: &dyn ReadAt) -> Result<Vec<u8>, IndexError> {
         let at = self.directory.offset;
         // The header has made sure that the section lies within the file.
         let len = usize::try_from(self.directory.len).map_err(|_| self.damaged(at))?;
@@ -153,7 +159,7 @@ impl Dictionary {
         if crc32c::crc32c(&bytes) != self.directory.crc || len < self.block_count() * ENTRY_BYTES {
             return Err(self.damaged(at));
         }
-        Ok(self.loaded.put(bytes, len))
+        Ok(bytes)
     }
 
     /// The first term of a block.
@@ -241,24 +247,24 @@ impl Dictionary {
             return Ok(());
         }
         let directory = self.directory(file)?;
-        let directory = directory.as_slice();
-        let mut term = Vec::new();
-        for block in self.block_for(directory, from)?..self.block_count() {
-            let bytes = self.block(file, directory, block)?;
-            let offset = self.blocks.offset;
-            let first = block as u32 * self.per_block;
-            let mut at = 0;
-            term.clear();
-            for number in first..self.terms().min(first + self.per_block) {
-                self.next_term(&bytes, &mut at, &mut term).ok_or(self.damaged(offset))?;
-                let list = SealedList::take(&bytes, &mut at, self.events, self.postings);
-                let list = list.ok_or(self.damaged(offset))?;
-                if term.as_slice() >= from && !f(number, &term, list)? {
-                    return Ok(());
-                }
+        let block = self.block_for(&directory, from)?;
+        let mut scan = DictionaryScan::new(self, directory, block);
+        while let Some((number, list)) = scan.next(file)? {
+            if scan.term() >= from && !f(number, scan.term(), list)? {
+                return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// All terms in byte order. What is read for it is not kept under the budget, where it would
+    /// take the place of what readers ask for.
+    pub(super) fn scan(&self, file: &dyn ReadAt) -> Result<DictionaryScan<'_>, IndexError> {
+        let directory = match self.loaded.get() {
+            Some(directory) => directory,
+            None => Arc::new(self.read_directory(file)?),
+        };
+        Ok(DictionaryScan::new(self, directory, 0))
     }
 
     fn next_term(&self, bytes: &[u8], at: &mut usize, term: &mut Vec<u8>) -> Option<()> {
@@ -271,6 +277,62 @@ impl Dictionary {
         term.extend_from_slice(rest);
         *at += 2 + rest.len();
         Some(())
+    }
+}
+
+/// Goes through the terms of a dictionary from some block on.
+#[derive(Debug)]
+pub(super) struct DictionaryScan<'d> {
+    dictionary: &'d Dictionary,
+    directory: Arc<Vec<u8>>,
+    /// The block after the one in `bytes`.
+    block: usize,
+    bytes: Vec<u8>,
+    /// Where the next term begins in `bytes`.
+    at: usize,
+    /// Number of the next term, and of the first after those in `bytes`.
+    number: u32,
+    end: u32,
+    term: Vec<u8>,
+}
+
+impl<'d> DictionaryScan<'d> {
+    fn new(dictionary: &'d Dictionary, directory: Arc<Vec<u8>>, block: usize) -> Self {
+        let number = block as u32 * dictionary.per_block;
+        let (bytes, term) = (Vec::new(), Vec::new());
+        DictionaryScan { dictionary, directory, block, bytes, at: 0, number, end: number, term }
+    }
+
+    /// The term that [`next`](Self::next) has last come to.
+    pub(super) fn term(&self) -> &[u8] {
+        &self.term
+    }
+
+    /// Goes on to the next term: its number and its list.
+    pub(super) fn next(
+        &mut self,
+        file: &dyn ReadAt,
+    ) -> Result<Option<(u32, SealedList)>, IndexError> {
+        let dictionary = self.dictionary;
+        if self.number == self.end {
+            if self.number >= dictionary.terms() {
+                return Ok(None);
+            }
+            self.bytes = dictionary.block(file, &self.directory, self.block)?;
+            self.block += 1;
+            self.end = dictionary.terms().min(self.number + dictionary.per_block);
+            self.at = 0;
+            self.term.clear();
+        }
+        let damaged = dictionary.damaged(dictionary.blocks.offset);
+        let (bytes, at) = (&self.bytes, &mut self.at);
+        if dictionary.next_term(bytes, at, &mut self.term).is_none() {
+            return Err(damaged);
+        }
+        let list = SealedList::take(bytes, at, dictionary.events, dictionary.postings);
+        let Some(list) = list else { return Err(damaged) };
+        self.number += 1;
+        Ok(Some((self.number - 1, list)))
     }
 }
 

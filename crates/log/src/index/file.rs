@@ -1,4 +1,4 @@
-//! Reading a sealed index: the seam to the file, and its header.
+//! A sealed index as a file: the seam to it, and its header.
 
 use super::IndexError;
 use crate::record::{read_u32, read_u64};
@@ -59,13 +59,26 @@ pub(super) fn read_into(
 }
 
 pub(super) const MAGIC: [u8; 8] = *b"WSINDEX\n";
-/// The version that is written. Version 1 is read; its filter is another ([`super::filter`]).
-pub(super) const VERSION: u32 = 2;
-pub(super) const SECTIONS: usize = 14;
+/// The version that is written. Versions 1 and 2 are read: they have no section of segments, and
+/// the filter of version 1 is another ([`super::filter`]).
+pub(super) const VERSION: u32 = 3;
+pub(super) const SECTIONS: usize = 15;
 const SALT_AT: usize = 32;
 const SECTIONS_AT: usize = 40;
 const SECTION_BYTES: usize = 24;
-pub(super) const HEADER_BYTES: usize = SECTIONS_AT + SECTIONS * SECTION_BYTES + 4;
+const EXTENT_BYTES: usize = 24;
+/// Most segments that one index may cover.
+pub(crate) const MOST_SEGMENTS: usize = 512;
+
+/// Sections of a file of this version.
+const fn sections(version: u32) -> usize {
+    if version < 3 { SECTIONS - 1 } else { SECTIONS }
+}
+
+/// Bytes of the header of a file of this version.
+pub(super) const fn header_bytes(version: u32) -> usize {
+    SECTIONS_AT + sections(version) * SECTION_BYTES + 4
+}
 
 /// The sections in the order they stand in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +97,18 @@ pub(super) enum Part {
     KeyDirectory = 11,
     Postings = 12,
     Filter = 13,
+    Segments = 14,
+}
+
+/// A segment that an index covers: enough to tell it from another of the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentExtent {
+    /// Position of its first event.
+    pub(crate) base: u64,
+    /// Where its last batch ends, in bytes.
+    pub(crate) end: u64,
+    /// The salt of its header; 0 in indexes of the first version, which do not say.
+    pub(crate) salt: u64,
 }
 
 /// Where a section stands.
@@ -102,21 +127,13 @@ pub(super) struct Section {
 /// The header of a sealed index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
-    /// 1 or 2.
+    /// 1 to [`VERSION`].
     pub(super) version: u32,
     pub(super) events: u32,
-    pub(super) base: u64,
-    pub(super) segment_len: u64,
-    /// The segment's salt; 0 in files of earlier versions, which do not say.
-    pub(super) salt: u64,
+    /// The segment, or the first of those it covers.
+    pub(super) first: SegmentExtent,
+    /// Sections that the version does not have are empty.
     pub(super) sections: [Section; SECTIONS],
-}
-
-/// Writes the salt of its segment into the image of an index that has none yet.
-pub(crate) fn tie_to_segment(image: &mut [u8], salt: u64) {
-    image[SALT_AT..SECTIONS_AT].copy_from_slice(&salt.to_le_bytes());
-    let crc = crc32c::crc32c(&image[..HEADER_BYTES - 4]);
-    image[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
 }
 
 impl Header {
@@ -125,15 +142,15 @@ impl Header {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(HEADER_BYTES);
+        let mut out = Vec::with_capacity(header_bytes(self.version));
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&self.version.to_le_bytes());
         out.extend_from_slice(&self.events.to_le_bytes());
-        out.extend_from_slice(&self.base.to_le_bytes());
-        out.extend_from_slice(&self.segment_len.to_le_bytes());
-        out.extend_from_slice(&self.salt.to_le_bytes());
+        out.extend_from_slice(&self.first.base.to_le_bytes());
+        out.extend_from_slice(&self.first.end.to_le_bytes());
+        out.extend_from_slice(&self.first.salt.to_le_bytes());
         assert_eq!(out.len(), SECTIONS_AT);
-        for section in &self.sections {
+        for section in &self.sections[..sections(self.version)] {
             out.extend_from_slice(&section.offset.to_le_bytes());
             out.extend_from_slice(&section.len.to_le_bytes());
             out.extend_from_slice(&section.items.to_le_bytes());
@@ -147,7 +164,10 @@ impl Header {
     /// Reads and checks the header, and that the sections fill the file exactly.
     pub(super) fn read(file: &dyn ReadAt) -> Result<Header, IndexError> {
         let damaged = |what, at: usize| IndexError::Damaged { what, offset: at as u64 };
-        let bytes = read(file, 0, HEADER_BYTES, "header")?;
+        let file_bytes = file.len().map_err(IndexError::Io)?;
+        // Room for the header of any version, the shortest of which must be there.
+        let len = file_bytes.clamp(header_bytes(1) as u64, header_bytes(VERSION) as u64);
+        let mut bytes = read(file, 0, len as usize, "header")?;
         if bytes[..8] != MAGIC {
             return Err(damaged("magic number", 0));
         }
@@ -155,12 +175,17 @@ impl Header {
         if !(1..=VERSION).contains(&version) {
             return Err(IndexError::Version(version));
         }
-        if crc32c::crc32c(&bytes[..HEADER_BYTES - 4]) != read_u32(&bytes, HEADER_BYTES - 4) {
-            return Err(damaged("header checksum", HEADER_BYTES - 4));
+        let header_bytes = header_bytes(version);
+        if bytes.len() < header_bytes {
+            return Err(damaged("header", 0));
+        }
+        bytes.truncate(header_bytes);
+        if crc32c::crc32c(&bytes[..header_bytes - 4]) != read_u32(&bytes, header_bytes - 4) {
+            return Err(damaged("header checksum", header_bytes - 4));
         }
         let mut sections = [Section::default(); SECTIONS];
-        let mut end = HEADER_BYTES as u64;
-        for (i, section) in sections.iter_mut().enumerate() {
+        let mut end = header_bytes as u64;
+        for (i, section) in sections.iter_mut().take(self::sections(version)).enumerate() {
             let at = SECTIONS_AT + i * SECTION_BYTES;
             *section = Section {
                 offset: read_u64(&bytes, at),
@@ -171,16 +196,49 @@ impl Header {
             let next = end.checked_add(section.len).filter(|_| section.offset == end);
             end = next.ok_or(damaged("section table", at))?;
         }
-        if end != file.len().map_err(IndexError::Io)? {
+        if end != file_bytes {
             return Err(damaged("length of the file", 0));
         }
-        Ok(Header {
-            version,
-            events: read_u32(&bytes, 12),
-            base: read_u64(&bytes, 16),
-            segment_len: read_u64(&bytes, 24),
-            salt: read_u64(&bytes, SALT_AT),
-            sections,
-        })
+        let (base, end) = (read_u64(&bytes, 16), read_u64(&bytes, 24));
+        let first = SegmentExtent { base, end, salt: read_u64(&bytes, SALT_AT) };
+        Ok(Header { version, events: read_u32(&bytes, 12), first, sections })
+    }
+
+    /// All segments it covers, ascending.
+    pub(super) fn segments(&self, file: &dyn ReadAt) -> Result<Vec<SegmentExtent>, IndexError> {
+        let section = self.section(Part::Segments);
+        let damaged = IndexError::Damaged { what: "segments", offset: section.offset };
+        let mut segments = vec![self.first];
+        if section.len == 0 {
+            return Ok(segments);
+        }
+        if section.len > (MOST_SEGMENTS * EXTENT_BYTES) as u64 {
+            return Err(damaged);
+        }
+        let bytes = read(file, section.offset, section.len as usize, "segments")?;
+        let (extents, rest) = bytes.as_chunks::<EXTENT_BYTES>();
+        if crc32c::crc32c(&bytes) != section.crc || !rest.is_empty() {
+            return Err(damaged);
+        }
+        segments.extend(extents.iter().map(|extent| SegmentExtent {
+            base: read_u64(extent, 0),
+            end: read_u64(extent, 8),
+            salt: read_u64(extent, 16),
+        }));
+        let ordered = segments.windows(2).all(|pair| pair[0].base < pair[1].base);
+        let last = segments.last().map_or(0, |segment| segment.base);
+        if ordered && last - self.first.base <= u64::from(self.events) {
+            return Ok(segments);
+        }
+        Err(damaged)
+    }
+}
+
+/// The section for the segments after the first.
+pub(super) fn put_segments(out: &mut Vec<u8>, segments: &[SegmentExtent]) {
+    for segment in segments {
+        for number in [segment.base, segment.end, segment.salt] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
     }
 }

@@ -92,25 +92,118 @@ pub(super) fn keyed_of(head: &[u8; HEAD_BYTES]) -> Option<Keyed> {
     (crc32c::crc32c(&head[..8]) == read_u32(head, 8)).then(|| Keyed::new(read_u64(head, 0)))
 }
 
-/// The section for keys of these hashes, which must come from `Keyed::new(seed)`.
-pub(super) fn build(seed: u64, hashes: &[u64]) -> Vec<u8> {
-    let blocks = (hashes.len() * BITS_PER_KEY).div_ceil(8 * BLOCK_BYTES).max(1);
-    let mut out = vec![0; HEAD_BYTES + blocks * BLOCK_BYTES];
-    let (head, bits) = out.split_at_mut(HEAD_BYTES);
-    head[..8].copy_from_slice(&seed.to_le_bytes());
-    head[8..12].copy_from_slice(&crc32c::crc32c(&seed.to_le_bytes()).to_le_bytes());
-    for &hash in hashes {
-        let block = &mut bits[block_of(hash, blocks) * BLOCK_BYTES..][..BLOCK_BYTES];
-        for group in groups_of(hash) {
-            let (byte, bit) = FilterLayout::V2.place(group);
-            block[byte] |= bit;
+/// Blocks for so many keys.
+fn blocks_for(keys: usize) -> usize {
+    (keys * BITS_PER_KEY).div_ceil(8 * BLOCK_BYTES).max(1)
+}
+
+/// At least as many keys as a filter of so many bytes has, of either version.
+pub(super) fn keys_bound(section_bytes: usize) -> usize {
+    const FEWEST_BITS_PER_KEY: usize = 12;
+    section_bytes * 8 / FEWEST_BITS_PER_KEY
+}
+
+/// The keys of a filter that is being made, by their hashes, which must come from
+/// `Keyed::new(seed)` of the seed that it is finished with.
+pub(super) enum FilterKeys {
+    /// Their hashes: the filter is made when their number is known.
+    Gathered(Vec<u64>, fn(u64, &[u64]) -> Vec<u8>),
+    /// The bits of a filter that may be too large, and how many keys it has. Takes a fifth of the
+    /// memory.
+    Placed { blocks: Vec<u8>, keys: usize },
+}
+
+/// A filter may be halved so often when it turns out too large.
+const HALVINGS: usize = 6;
+
+impl FilterKeys {
+    /// None yet, of a number that is not known.
+    pub(super) fn gathered() -> FilterKeys {
+        FilterKeys::Gathered(Vec::new(), build)
+    }
+
+    /// None yet, for a filter of this version of the index.
+    #[cfg(test)]
+    pub(super) fn gathered_for(version: u32) -> FilterKeys {
+        FilterKeys::Gathered(Vec::new(), if version == 1 { build_version_1 } else { build })
+    }
+
+    /// None yet, of not many more than so many; a smaller number is better kept to.
+    pub(super) fn placed(keys_bound: usize) -> FilterKeys {
+        let blocks = blocks_for(keys_bound).next_multiple_of(1 << HALVINGS);
+        FilterKeys::Placed { blocks: vec![0; blocks * BLOCK_BYTES], keys: 0 }
+    }
+
+    /// Adds a key. One that is added twice may count twice.
+    pub(super) fn add(&mut self, hash: u64) {
+        match self {
+            FilterKeys::Gathered(hashes, _) => hashes.push(hash),
+            FilterKeys::Placed { blocks, keys } => {
+                *keys += 1;
+                place(blocks, hash);
+            }
         }
     }
-    for block in bits.as_chunks_mut::<BLOCK_BYTES>().0 {
+
+    /// The section.
+    pub(super) fn finish(&mut self, seed: u64) -> Vec<u8> {
+        match self {
+            FilterKeys::Gathered(hashes, build) => build(seed, &std::mem::take(hashes)),
+            FilterKeys::Placed { blocks, keys } => {
+                let mut blocks = std::mem::take(blocks);
+                let wanted = blocks_for(*keys);
+                for _ in 0..HALVINGS {
+                    if blocks.len() / BLOCK_BYTES / 2 >= wanted {
+                        halve(&mut blocks);
+                    }
+                }
+                section(seed, &mut blocks)
+            }
+        }
+    }
+}
+
+/// Makes one of each two neighbouring blocks. Where a hash belongs among half as many blocks is
+/// half of where it belonged, since [`block_of`] is proportional to their number.
+fn halve(blocks: &mut Vec<u8>) {
+    let half = blocks.len() / BLOCK_BYTES / 2;
+    for to in 0..half {
+        for byte in 0..BLOCK_BYTES {
+            let (one, other) = (2 * to * BLOCK_BYTES + byte, (2 * to + 1) * BLOCK_BYTES + byte);
+            blocks[to * BLOCK_BYTES + byte] = blocks[one] | blocks[other];
+        }
+    }
+    blocks.truncate(half * BLOCK_BYTES);
+}
+
+/// Sets the bits of a key.
+fn place(blocks: &mut [u8], hash: u64) {
+    let at = block_of(hash, blocks.len() / BLOCK_BYTES) * BLOCK_BYTES;
+    let block = &mut blocks[at..at + BLOCK_BYTES];
+    for group in groups_of(hash) {
+        let (byte, bit) = FilterLayout::V2.place(group);
+        block[byte] |= bit;
+    }
+}
+
+/// The section of these blocks, whose checksums are set here.
+fn section(seed: u64, blocks: &mut [u8]) -> Vec<u8> {
+    let mut out = vec![0; HEAD_BYTES];
+    out[..8].copy_from_slice(&seed.to_le_bytes());
+    out[8..12].copy_from_slice(&crc32c::crc32c(&seed.to_le_bytes()).to_le_bytes());
+    for block in blocks.as_chunks_mut::<BLOCK_BYTES>().0 {
         let crc = crc32c::crc32c(&block[..WORDS * 4]);
         block[WORDS * 4..].copy_from_slice(&crc.to_le_bytes());
     }
+    out.extend_from_slice(blocks);
     out
+}
+
+/// The section for keys of these hashes, which must come from `Keyed::new(seed)`.
+fn build(seed: u64, hashes: &[u64]) -> Vec<u8> {
+    let mut blocks = vec![0; blocks_for(hashes.len()) * BLOCK_BYTES];
+    hashes.iter().for_each(|&hash| place(&mut blocks, hash));
+    section(seed, &mut blocks)
 }
 
 /// The section as version 1 had it: for the tests that such files stay readable.
@@ -175,6 +268,24 @@ mod tests {
             assert!(hashes.iter().all(|&hash| filter.may_hold(hash)));
             let passed = (100_000..200_000).filter(|&i| filter.may_hold(hash(i))).count();
             assert!(passed < 1_200, "{passed} of 100,000 with {keys} keys");
+        }
+    }
+
+    #[test]
+    fn a_filter_made_too_large_is_halved_and_keeps_its_keys() {
+        let keyed = Keyed::new(7);
+        let hash = |i: u32| keyed.bytes(Domain::Tag, &i.to_le_bytes());
+        for (bound, keys) in [(0, 0), (1, 1), (50_000, 50_000), (100_000, 20_000), (1 << 20, 300)] {
+            let mut placed = FilterKeys::placed(bound);
+            (0..keys).for_each(|i| placed.add(hash(i)));
+            let section = placed.finish(7);
+            let most = (4 * blocks_for(keys as usize)).max(1 << HALVINGS) * BLOCK_BYTES;
+            let too_large = bound >> HALVINGS > keys as usize;
+            assert!(section.len() <= HEAD_BYTES + most || too_large, "{} bytes", section.len());
+            let filter = Filter::parse(section, FilterLayout::V2).unwrap();
+            assert!((0..keys).all(|i| filter.may_hold(hash(i))));
+            let passed = (200_000..300_000).filter(|&i| filter.may_hold(hash(i))).count();
+            assert!(passed < 1_200, "{passed} of 100,000 with {keys} keys of {bound}");
         }
     }
 

@@ -85,7 +85,11 @@ fn bytes_per_event() {
         let resident = (resident_bytes() - before) as f64 / f64::from(first);
         let push_ns = spent.as_nanos() as u64 / u64::from(first);
         let begin = Instant::now();
-        let image = seal(writer.index(), 0, 7);
+        let image = seal(
+            writer.index(),
+            &[SegmentExtent { base: writer.index().base(), end: 0, salt: 0 }],
+            7,
+        );
         println!(
             "{}: {bytes:.1} bytes an event (resident {resident:.1}), push {push_ns} ns, \
              sealed {:.1} bytes in {:?}",

@@ -1,9 +1,9 @@
-//! Where the events of one segment that match a query stand. Derived from the
-//! segment, disposable, never part of what makes an append durable.
+//! Where the events of one segment, or of several adjacent ones, that match a query stand. Derived
+//! from the segments, disposable, never part of what makes an append durable.
 //!
 //! Two forms with the same answers: [`ActiveIndex`] in memory for the segment
 //! being written, [`SealedIndex`] in a file for those before. Events are named
-//! by `rel`, their position less that of the segment's first. Every question
+//! by `rel`, their position less that of the first event. Every question
 //! is bounded by a range of them, and a reader's range ends at the durable
 //! watermark at the latest: what has been pushed beyond it does not exist yet.
 
@@ -13,6 +13,7 @@ mod append_vec;
 mod candidates;
 mod chain_table;
 mod column;
+mod contents;
 mod counting;
 mod cut;
 mod dictionary;
@@ -22,6 +23,7 @@ mod hash;
 mod lists;
 mod loaded;
 mod matching;
+mod merge;
 mod resolve;
 mod sealed;
 mod sealed_filter;
@@ -44,8 +46,9 @@ pub(crate) use active::{ActiveIndex, ActiveWriter};
 pub(crate) use active_query::ActiveQuery;
 pub(crate) use candidates::Candidates;
 pub(crate) use counting::SegmentCount;
-pub(crate) use file::{ReadAt, tie_to_segment};
+pub(crate) use file::{MOST_SEGMENTS, ReadAt, SegmentExtent};
 pub use loaded::{sealed_index_memory_bytes, set_sealed_index_budget_bytes};
+pub(crate) use merge::merge;
 pub(crate) use sealed::SealedIndex;
 pub(crate) use sealed_writer::seal;
 

@@ -1,26 +1,27 @@
-//! The index of a sealed segment: an immutable file, read as it is asked.
+//! The index of a segment that is full, or of several adjacent ones: an immutable file, read as it is
+//! asked.
 //!
-//! # The file, format version 2
+//! # The file, format version 3
 //!
 //! Little endian, no padding. Everything is covered by a CRC32C that is checked
 //! when it is read, so damage is an error and never an answer. The file is
-//! derived: on damage it is deleted and built again from the segment.
+//! derived: on damage it is built again from the segments.
 //!
 //! | at | size | field |
 //! |---|---|---|
 //! | 0 | 8 | `WSINDEX\n` |
-//! | 8 | 4 | format version, 2; version 1 differs in the filter alone and is read |
+//! | 8 | 4 | format version, 3; versions 1 and 2 are read |
 //! | 12 | 4 | number of events |
 //! | 16 | 8 | position of the first event |
-//! | 24 | 8 | length of the segment in bytes |
-//! | 32 | 8 | zero |
-//! | 40 | 14·24 | sections: offset u64, length u64, number of terms u32, CRC32C u32 |
-//! | 376 | 4 | CRC32C of the bytes before |
-//! | 380 | | the sections, in this order, without gaps, to the end of the file |
+//! | 24 | 8 | where the last batch of the first segment ends |
+//! | 32 | 8 | salt of the first segment; 0 in the first files of version 1 |
+//! | 40 | 15·24 | sections: offset u64, length u64, number of terms u32, CRC32C u32 |
+//! | 400 | 4 | CRC32C of the bytes before |
+//! | 404 | | the sections, in this order, without gaps, to the end of the file |
 //!
 //! | # | section | contents | CRC |
 //! |---|---|---|---|
-//! | 0 | offsets | column of u32: where each event begins in the segment | per block |
+//! | 0 | offsets | column of u32: where each event begins in its segment | per block |
 //! | 1 | type column | column of type numbers: 1 byte each for up to 256 types, 2 for up to 65,536, else 4 | per block |
 //! | 2, 3 | types | dictionary, 32 terms per block, and its directory | per block, whole |
 //! | 4, 5 | tags | the same | |
@@ -29,9 +30,13 @@
 //! | 10, 11 | request keys | dictionary, 128 terms per block | |
 //! | 12 | postings | lists longer than 16 | per list and block |
 //! | 13 | filter | over all terms and all pairs that occur | whole, and per block |
+//! | 14 | segments | the segments after the first: base, end of the last batch, salt, u64 each | whole |
+//!
+//! Versions 1 and 2 have no section 14, and a header that is 24 bytes shorter; the filter of version
+//! 1 is another.
 //!
 //! The number of a type or tag is its place in its dictionary, from 0. Events
-//! are numbered from 0 within the segment. A pair has a list if its type and
+//! are numbered from 0 through all segments. A pair has a list if its type and
 //! its tag each have more than 64 events. If the CRC of section 6 is not zero, it is the number of
 //! events from which a tag is common, and the section also has the lists of pairs of common tags:
 //! the smaller tag number, the greater with its highest bit set; and, under eight bytes 0xff, the
@@ -51,8 +56,8 @@
 //! few KiB per block, but for the skip table of a long list (12 bytes per 128 elements).
 
 use super::column;
-use super::dictionary::Dictionary;
-use super::file::{Header, Part, ReadAt};
+use super::dictionary::{Dictionary, DictionaryScan};
+use super::file::{Header, Part, ReadAt, SegmentExtent};
 use super::hash::Domain;
 use super::matching::{ColumnBlock, Narrowed, Source};
 use super::sealed_filter::SealedFilter;
@@ -125,9 +130,9 @@ impl SealedIndex {
         })
     }
 
-    /// Position of the segment's first event.
+    /// Position of the first event.
     pub(crate) fn base(&self) -> u64 {
-        self.header.base
+        self.header.first.base
     }
 
     /// Number of events.
@@ -135,14 +140,53 @@ impl SealedIndex {
         self.header.events
     }
 
-    /// Whether it can be the index of the segment with this salt.
+    /// Whether it can be the index of segments of which the first has this salt.
     pub(crate) fn is_of_segment(&self, salt: u64) -> bool {
-        self.header.salt == 0 || self.header.salt == salt
+        self.header.first.salt == 0 || self.header.first.salt == salt
     }
 
-    /// Length of the segment in bytes when it was sealed; another length now means this index is not its.
-    pub(crate) fn segment_len(&self) -> u64 {
-        self.header.segment_len
+    /// The salt of the first segment.
+    pub(crate) fn salt(&self) -> u64 {
+        self.header.first.salt
+    }
+
+    /// The segments it covers, ascending.
+    ///
+    /// # Errors
+    /// [`IndexError`].
+    pub(crate) fn segments(&self) -> Result<Vec<SegmentExtent>, IndexError> {
+        self.header.segments(&*self.file)
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.header.sections.iter().map(|section| section.offset + section.len).max().unwrap_or(0)
+    }
+
+    pub(super) fn file(&self) -> &dyn ReadAt {
+        &*self.file
+    }
+
+    /// All terms of a domain in byte order.
+    pub(super) fn scan(&self, domain: Domain) -> Result<DictionaryScan<'_>, IndexError> {
+        let dictionary = match domain {
+            Domain::Type => &self.types,
+            Domain::Tag => &self.tags,
+            Domain::Id => &self.ids,
+            Domain::Key => &self.keys,
+        };
+        dictionary.scan(&*self.file)
+    }
+
+    /// At least as many keys as its filter has.
+    pub(super) fn filter_keys_bound(&self) -> usize {
+        self.filter.keys_bound()
+    }
+
+    /// The type column names a type that is none.
+    pub(super) fn damaged_type_column(&self) -> IndexError {
+        let offset = self.header.section(Part::TypeColumn).offset;
+        IndexError::Damaged { what: "type column", offset }
     }
 
     /// Where an event begins in the segment; `block` keeps what was read for the next call.

@@ -69,6 +69,11 @@ impl SealedFilter {
         self.whole.measure(Filter::memory_bytes)
     }
 
+    /// At least as many keys as it has.
+    pub(super) fn keys_bound(&self) -> usize {
+        filter::keys_bound(self.section.len as usize)
+    }
+
     /// Makes ready to be asked.
     pub(super) fn open<'i>(&'i self, file: &'i dyn ReadAt) -> Result<OpenFilter<'i>, IndexError> {
         if let Some(filter) = self.whole.get() {

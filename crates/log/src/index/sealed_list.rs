@@ -100,6 +100,37 @@ impl SealedList {
         (list.last < events).then_some(list)
     }
 
+    /// The list that [`put`] has just been given, whose part in the postings begins at `at`; to be
+    /// read from the postings as a file of their own.
+    pub(super) fn written(at: usize, values: &[u32]) -> SealedList {
+        let last = *values.last().expect("a list has elements");
+        let inline = values.len() <= INLINE;
+        SealedList {
+            count: values.len() as u32,
+            last,
+            at: at as u64,
+            skips: Vec::new(),
+            block: 0,
+            values: if inline { values.to_vec() } else { Vec::new() },
+        }
+    }
+
+    /// Appends all elements to `out`, each more by `shift`. `events` bounds what an element can be.
+    pub(super) fn read_all(
+        &mut self,
+        file: &dyn ReadAt,
+        events: u32,
+        shift: u32,
+        out: &mut Vec<u32>,
+    ) -> Result<(), IndexError> {
+        let blocks = if self.is_inline() { 1 } else { self.count.div_ceil(BLOCK as u32) };
+        for block in 0..blocks {
+            self.load_block(file, block, events)?;
+            out.extend(self.values.iter().map(|value| value + shift));
+        }
+        Ok(())
+    }
+
     pub(super) fn count(&self) -> u32 {
         self.count
     }
@@ -234,6 +265,13 @@ mod tests {
                 let rank = values.iter().filter(|&&v| v < bound).count() as u32;
                 prop_assert_eq!(list.rank(&postings, bound, value + 1).unwrap(), rank);
             }
+            let mut all = Vec::new();
+            list.read_all(&postings, value + 1, 3, &mut all).unwrap();
+            prop_assert!(all.iter().map(|v| v - 3).eq(values.iter().copied()));
+            let mut all = Vec::new();
+            let mut again = SealedList::written(5, &values);
+            again.read_all(&postings, value + 1, 0, &mut all).unwrap();
+            prop_assert_eq!(&all, &values);
             for (i, &v) in values.iter().enumerate().rev() {
                 prop_assert_eq!(list.get(&postings, i as u32, value + 1).unwrap(), v);
             }

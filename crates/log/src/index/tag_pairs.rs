@@ -11,10 +11,12 @@
 //! An event with more than [`MOST`] such tags enters no pair: their number grows with the square.
 //! It enters the list of *wide* events, and an intersection looks there as well.
 
-use super::active::ActiveIndex;
+use super::IndexError;
 use super::dictionary::DictionaryWriter;
+use super::file::ReadAt;
 use super::hash::Keyed;
 use super::lists::{Arena, ListView, Lists};
+use super::sealed_list::SealedList;
 use super::term_table::PairTable;
 
 /// Events from which a tag is common.
@@ -125,12 +127,24 @@ pub(super) enum WideEvents {
     Present,
 }
 
-/// The common tags of each event of a segment about to be sealed.
+/// A common tag of an index about to be written.
+#[derive(Debug)]
+pub(super) struct CommonTag {
+    /// Its place among all tags in byte order.
+    pub(super) number: u32,
+    /// As the filter knows it.
+    pub(super) hash: u64,
+    /// In the postings.
+    pub(super) list: SealedList,
+}
+
+/// The common tags of each event of an index about to be written.
 #[derive(Debug)]
 pub(super) struct SealedTagPairs {
+    common: Vec<CommonTag>,
     /// Where the tags of each event begin in `tags`, and where those of the last end.
     starts: Vec<u32>,
-    /// Numbers of tags in byte order, ascending within an event.
+    /// Places in `common`, ascending within an event.
     tags: Vec<u32>,
     /// Per pair of the tag being written: the other tag, the event.
     met: Vec<(u32, u32)>,
@@ -138,24 +152,21 @@ pub(super) struct SealedTagPairs {
 }
 
 impl SealedTagPairs {
-    /// Finds the common tags of every event. `tags` are the numbers, in the active index, of all
-    /// tags in byte order. `None` if fewer than two tags are common.
+    /// Finds the common tags of every event. `common` are all common tags, in order. `None` if they
+    /// are fewer than two.
     pub(super) fn of(
-        active: &ActiveIndex,
+        mut common: Vec<CommonTag>,
+        postings: &dyn ReadAt,
         events: u32,
-        tags: impl Iterator<Item = u32>,
-    ) -> Option<SealedTagPairs> {
-        let common = active.tag_pairs().common();
-        let lists = &active.tag_table().lists;
-        let common_tags: Vec<(u32, u32)> =
-            (0..).zip(tags).filter(|&(_, id)| lists.count(id) >= common).collect();
-        if common_tags.len() < 2 {
-            return None;
+    ) -> Result<Option<SealedTagPairs>, IndexError> {
+        if common.len() < 2 {
+            return Ok(None);
         }
         let mut values = Vec::new();
         let mut starts = vec![0u32; events as usize + 1];
-        for &(_, id) in &common_tags {
-            active.elements(lists, id, events, &mut values);
+        for tag in &mut common {
+            values.clear();
+            tag.list.read_all(postings, events, 0, &mut values)?;
             values.iter().for_each(|&rel| starts[rel as usize + 1] += 1);
         }
         for rel in 0..events as usize {
@@ -163,15 +174,16 @@ impl SealedTagPairs {
         }
         let mut tags = vec![0u32; starts[events as usize] as usize];
         let mut ends = starts.clone();
-        for (ordinal, id) in common_tags {
-            active.elements(lists, id, events, &mut values);
+        for (place, tag) in (0..).zip(&mut common) {
+            values.clear();
+            tag.list.read_all(postings, events, 0, &mut values)?;
             for &rel in &values {
                 let end = &mut ends[rel as usize];
-                tags[*end as usize] = ordinal;
+                tags[*end as usize] = place;
                 *end += 1;
             }
         }
-        Some(SealedTagPairs { starts, tags, met: Vec::new(), values })
+        Ok(Some(SealedTagPairs { common, starts, tags, met: Vec::new(), values }))
     }
 
     /// The common tags of an event.
@@ -179,30 +191,35 @@ impl SealedTagPairs {
         &self.tags[self.starts[rel as usize] as usize..self.starts[rel as usize + 1] as usize]
     }
 
-    /// Writes the lists of a tag with the common tags after it in byte order. `rels` are its events;
-    /// `met_with` is called with each of those other tags.
+    /// Writes the lists of a tag with the common tags after it in byte order, if it is common.
+    /// `rels` are its events; `met_with` is called with the hash of each of those other tags.
     pub(super) fn write(
         &mut self,
         tag: u32,
-        rels: impl Iterator<Item = u32>,
+        rels: &[u32],
         writer: &mut DictionaryWriter,
         postings: &mut Vec<u8>,
-        mut met_with: impl FnMut(u32),
+        mut met_with: impl FnMut(u64),
     ) {
+        let Ok(place) = self.common.binary_search_by_key(&tag, |common| common.number) else {
+            return;
+        };
+        let place = place as u32;
         let mut met = std::mem::take(&mut self.met);
         met.clear();
-        for rel in rels {
+        for &rel in rels {
             let tags = self.tags_of(rel);
-            if tags.len() <= MOST && tags.contains(&tag) {
-                met.extend(tags.iter().filter(|&&other| other > tag).map(|&other| (other, rel)));
+            if tags.len() <= MOST {
+                met.extend(tags.iter().filter(|&&other| other > place).map(|&other| (other, rel)));
             }
         }
         met.sort_unstable();
         for group in met.chunk_by(|a, b| a.0 == b.0) {
+            let other = &self.common[group[0].0 as usize];
             self.values.clear();
             self.values.extend(group.iter().map(|&(_, rel)| rel));
-            writer.push(&tag_pair_key(tag, group[0].0), postings, &self.values);
-            met_with(group[0].0);
+            writer.push(&tag_pair_key(tag, other.number), postings, &self.values);
+            met_with(other.hash);
         }
         self.met = met;
     }
@@ -227,8 +244,8 @@ impl SealedTagPairs {
 mod tests {
     use super::super::active::ActiveWriter;
     use super::super::oracle_tests::with_record;
-    use super::super::oracle_tests::{Dice, Model, both, check, events, newest};
-    use super::super::{SealedIndex, SegmentIndex, seal};
+    use super::super::oracle_tests::{Dice, EXTENT, Model, both, check, events, newest};
+    use super::super::{SealedIndex, SegmentExtent, SegmentIndex, seal};
     use super::*;
     use crate::query::CompiledQuery;
     use crate::work::Work;
@@ -245,7 +262,9 @@ mod tests {
             with_record(&Model { event, key: None }, |record| writer.push(rel, record));
         }
         let active = Arc::clone(writer.index());
-        let sealed = SealedIndex::open(Arc::new(seal(&active, 4711, 5))).unwrap();
+        let sealed =
+            SealedIndex::open(Arc::new(seal(&active, &[SegmentExtent { base: 1, ..EXTENT }], 5)))
+                .unwrap();
         [SegmentIndex::Active(active), SegmentIndex::Sealed(Arc::new(sealed))]
     }
 

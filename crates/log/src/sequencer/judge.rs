@@ -8,7 +8,7 @@ use crate::index::SegmentIndex;
 use crate::log::{Append, Appended, Basis, StoredRequest};
 use crate::read::Snapshot;
 use crate::record::RequestKey;
-use crate::segments::Segment;
+use crate::run::Run;
 use crate::work::Work;
 use std::sync::Arc;
 use wellspring_types::{AppendCondition, EventId, Position};
@@ -67,15 +67,15 @@ impl<'a> Judge<'a> {
     /// [`ReadError`]; [`ReadError::Stopped`] if the work ended first.
     pub(crate) fn over(
         &mut self,
-        segments: &[Arc<Segment>],
+        runs: &[Arc<Run>],
         stretch: Stretch,
         work: &mut Work,
     ) -> Result<Verdict, ReadError> {
-        if let Some(position) = self.seen_before(segments, stretch)? {
+        if let Some(position) = self.seen_before(runs, stretch)? {
             return Ok(Verdict::SeenBefore(position));
         }
         let Some(condition) = &mut self.condition else { return Ok(Verdict::Allowed) };
-        let conflict = condition.judge(segments, stretch, work)?;
+        let conflict = condition.judge(runs, stretch, work)?;
         Ok(conflict
             .map_or(Verdict::Allowed, |conflict| Verdict::Refused(AppendError::Conflict(conflict))))
     }
@@ -87,22 +87,22 @@ impl<'a> Judge<'a> {
     /// [`TooMuch`]: give up the lock and judge the stretch by [`over`](Self::over).
     pub(crate) fn window(
         &mut self,
-        segments: &[Arc<Segment>],
+        runs: &[Arc<Run>],
         stretch: Stretch,
     ) -> Result<Verdict, TooMuch> {
         if stretch.low >= stretch.high || self.is_idle() {
             return Ok(Verdict::Allowed);
         }
-        for segment in segments.iter().rev() {
-            let sealed = matches!(segment.index(), SegmentIndex::Sealed(_));
-            if sealed && segment.base() <= stretch.high {
+        for run in runs.iter().rev() {
+            let sealed = matches!(run.index(), SegmentIndex::Sealed(_));
+            if sealed && run.base() <= stretch.high {
                 return Err(TooMuch::Sealed);
             }
-            if segment.base() <= stretch.low + 1 {
+            if run.base() <= stretch.low + 1 {
                 break;
             }
         }
-        match self.seen_before(segments, stretch) {
+        match self.seen_before(runs, stretch) {
             Ok(Some(position)) => return Ok(Verdict::SeenBefore(position)),
             Ok(None) => {}
             // A segment was sealed just now and its file cannot be read.
@@ -110,7 +110,7 @@ impl<'a> Judge<'a> {
         }
         let Some(condition) = &mut self.condition else { return Ok(Verdict::Allowed) };
         let mut work = Work::unbounded().with_step_limit(WINDOW_STEPS);
-        let conflict = condition.judge_window(segments, stretch, &mut work)?;
+        let conflict = condition.judge_window(runs, stretch, &mut work)?;
         Ok(conflict
             .map_or(Verdict::Allowed, |conflict| Verdict::Refused(AppendError::Conflict(conflict))))
     }
@@ -118,7 +118,7 @@ impl<'a> Judge<'a> {
     /// Where the request's key, or one of its ids, stands in the stretch.
     fn seen_before(
         &self,
-        segments: &[Arc<Segment>],
+        runs: &[Arc<Run>],
         stretch: Stretch,
     ) -> Result<Option<Position>, ReadError> {
         if stretch.low >= stretch.high {
@@ -128,12 +128,12 @@ impl<'a> Judge<'a> {
         let unseen = Stretch { low: stretch.low.max(self.key_absent_through), ..stretch };
         if let Some(key) = self.key
             && unseen.low < unseen.high
-            && let Some(position) = find_key(segments, key, unseen)?
+            && let Some(position) = find_key(runs, key, unseen)?
         {
             return Ok(Some(position));
         }
         for id in self.ids {
-            if let Some(position) = find_id(segments, &id.0, stretch)? {
+            if let Some(position) = find_id(runs, &id.0, stretch)? {
                 return Ok(Some(position));
             }
         }
@@ -223,7 +223,7 @@ pub(crate) fn stored_request(
     key: &str,
 ) -> Result<Option<StoredRequest>, ReadError> {
     let stretch = Stretch { low: 0, high: snapshot.head() };
-    let Some(first) = find_key(snapshot.segments(), key, stretch)? else { return Ok(None) };
+    let Some(first) = find_key(snapshot.runs(), key, stretch)? else { return Ok(None) };
     let stored = snapshot.at(first, |record| {
         let (text, digest, events) = record.request_key()?;
         (text == key).then(|| StoredRequest { first, events: events.into(), digest })

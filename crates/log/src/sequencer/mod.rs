@@ -13,6 +13,7 @@
 mod commit;
 mod gather;
 pub(crate) mod judge;
+mod merge;
 mod replays;
 mod seal;
 mod setback;
@@ -20,6 +21,7 @@ mod stage;
 mod staged;
 
 pub(crate) use commit::Committer;
+pub(crate) use merge::Merger;
 pub(crate) use replays::Replays;
 pub(crate) use seal::{FullSegment, Sealer};
 pub(crate) use stage::Submitted;

@@ -4,7 +4,9 @@
 //! One that cannot be written (a full disk, no descriptors) is kept: the index in memory goes on
 //! serving. It is tried again after the next full segment, and by the journal's thread after a while.
 
-use crate::segments::{Segment, lock};
+use super::merge::Merger;
+use crate::run::Run;
+use crate::segments::lock;
 use crate::threads;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,16 +18,16 @@ use std::time::Duration;
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// A segment that takes no more events, and its length in bytes.
-pub(crate) type FullSegment = (Arc<Segment>, u64);
+pub(crate) type FullSegment = (Arc<Run>, u64);
 
 /// See the module.
-#[derive(Default)]
 pub(crate) struct Sealer {
     queue: Mutex<SealQueue>,
     /// Attempts that failed.
     failures: AtomicU64,
     /// The journal's thread, which is to look after what failed.
     journal: OnceLock<Thread>,
+    merger: Arc<Merger>,
 }
 
 #[derive(Default)]
@@ -40,10 +42,10 @@ struct SealQueue {
 
 impl Sealer {
     /// A sealer that is to try these again, which could not be written while the log was opened.
-    pub(crate) fn with_failed(failed: Vec<FullSegment>) -> Sealer {
+    pub(crate) fn with_failed(failed: Vec<FullSegment>, merger: Merger) -> Sealer {
         let failures = AtomicU64::new(failed.len() as u64);
         let queue = Mutex::new(SealQueue { failed, ..SealQueue::default() });
-        Sealer { queue, failures, journal: OnceLock::new() }
+        Sealer { queue, failures, journal: OnceLock::new(), merger: Arc::new(merger) }
     }
 
     /// Names the thread that tries again after a while.
@@ -87,7 +89,9 @@ impl Sealer {
                 return;
             };
             drop(queue);
-            if segment.seal(end).is_err() {
+            if segment.seal(end).is_ok() {
+                self.merger.start();
+            } else {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 lock(&self.queue).failed.push((segment, end));
                 if let Some(thread) = self.journal.get() {
@@ -97,12 +101,18 @@ impl Sealer {
         }
     }
 
+    /// Merges the indexes that there are.
+    pub(crate) fn merge(&self) {
+        self.merger.start();
+    }
+
     /// Waits until nothing is being written.
     pub(super) fn finish(&self) {
         let thread = lock(&self.queue).thread.take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
+        self.merger.finish();
     }
 
     /// Indexes that are to be tried again.
@@ -112,6 +122,6 @@ impl Sealer {
 
     /// Attempts that failed since the log was opened.
     pub(crate) fn failures(&self) -> u64 {
-        self.failures.load(Ordering::Relaxed)
+        self.failures.load(Ordering::Relaxed) + self.merger.failures()
     }
 }

@@ -190,11 +190,11 @@ impl Sequencer {
                 }
                 let window = Stretch { low: judged.through, high: staging.next - 1 };
                 if window.low < window.high {
-                    let segments = self.segments.all();
+                    let runs = self.segments.runs();
                     if window.high - window.low > WINDOW_EVENTS {
                         continue;
                     }
-                    let Ok(verdict) = judge.window(&segments, window) else { continue };
+                    let Ok(verdict) = judge.window(&runs, window) else { continue };
                     if let Some(found) = obstacle_of(Ok(verdict)) {
                         return Ok(self.wait_for_obstacle(staging, append, found, done)?);
                     }
@@ -211,7 +211,7 @@ impl Sequencer {
     /// Judges a request against what is durable and then against what is staged, as far as neither
     /// has been yet. Holds no lock.
     fn judge_outside(&self, judge: &mut Judge<'_>, judged: &mut Judged, work: &mut Work) -> Round {
-        // The number of setbacks first, the segments last: whatever the index is asked for then
+        // The number of setbacks first, the runs last: whatever the index is asked for then
         // stands in it, unless there is another setback, which the caller will see.
         let setbacks = self.mark.setbacks();
         if setbacks != judged.setbacks {
@@ -220,11 +220,11 @@ impl Sequencer {
         }
         let head = self.feed.head();
         let next = self.mark.next();
-        let segments = self.segments.all();
+        let runs = self.segments.runs();
         let mut over = |high| {
             let stretch = Stretch { low: judged.through, high };
             judged.through = judged.through.max(high);
-            obstacle_of(judge.over(&segments, stretch, work))
+            obstacle_of(judge.over(&runs, stretch, work))
         };
         if let Some(found) = over(head) {
             return Round::Durable(found);

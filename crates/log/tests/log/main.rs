@@ -20,6 +20,7 @@ mod ingest_histories;
 mod ingest_marks;
 mod ingest_order;
 mod ingest_window;
+mod merged_indexes;
 mod opening;
 mod oracle;
 mod race;

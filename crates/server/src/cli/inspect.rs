@@ -106,6 +106,7 @@ fn show_segments(segments: &[SegmentFile], out: &mut Out) -> Result<(), Failure>
     for segment in segments {
         let index = match segment.index {
             IndexFile::Present { events } => format!("{events} events"),
+            IndexFile::Shared => "shared".to_owned(),
             IndexFile::Missing => "none".to_owned(),
         };
         let SegmentFile { name, base, epoch, file_bytes, .. } = segment;

@@ -1,0 +1,136 @@
+//! What stands in an index, in the order a sealed one is written in.
+
+use super::IndexError;
+use super::active::ActiveIndex;
+use super::hash::Domain;
+use super::term_table::TermTable;
+
+/// An index, or several to be made one, as the writer of a sealed one goes through it.
+pub(super) trait Contents {
+    /// Position of the first event.
+    fn base(&self) -> u64;
+
+    /// Number of events.
+    fn events(&self) -> u32;
+
+    /// Events from which a tag is common.
+    fn common(&self) -> u32;
+
+    /// At least as many keys as the filter will have, if that is known beforehand.
+    fn filter_keys_bound(&self) -> Option<usize>;
+
+    /// Where each event begins in its segment, in order.
+    ///
+    /// # Errors
+    /// [`IndexError`].
+    fn offsets(&self, each: &mut dyn FnMut(u32)) -> Result<(), IndexError>;
+
+    /// The type of each event, as its place among all types in byte order.
+    ///
+    /// # Errors
+    /// [`IndexError`].
+    fn event_types(&self) -> Result<Vec<u32>, IndexError>;
+
+    /// Every term that an event has, in byte order, with its events.
+    ///
+    /// # Errors
+    /// [`IndexError`].
+    fn terms(&self, domain: Domain, each: &mut dyn FnMut(&[u8], &[u32])) -> Result<(), IndexError>;
+}
+
+impl Contents for ActiveIndex {
+    fn base(&self) -> u64 {
+        ActiveIndex::base(self)
+    }
+
+    fn events(&self) -> u32 {
+        self.len()
+    }
+
+    fn common(&self) -> u32 {
+        self.tag_pairs().common()
+    }
+
+    fn filter_keys_bound(&self) -> Option<usize> {
+        None
+    }
+
+    fn offsets(&self, each: &mut dyn FnMut(u32)) -> Result<(), IndexError> {
+        (0..self.len()).try_for_each(|rel| self.offset(rel).map(&mut *each))
+    }
+
+    fn event_types(&self) -> Result<Vec<u32>, IndexError> {
+        let types = SortedTerms::of(self.type_table());
+        let mut places = vec![0u32; self.type_table().count() as usize];
+        types.iter().zip(0..).for_each(|((_, id), place)| places[id as usize] = place);
+        Ok((0..self.len()).map(|rel| places[self.type_of(rel) as usize]).collect())
+    }
+
+    fn terms(&self, domain: Domain, each: &mut dyn FnMut(&[u8], &[u32])) -> Result<(), IndexError> {
+        let table = match domain {
+            Domain::Type => self.type_table(),
+            Domain::Tag => self.tag_table(),
+            Domain::Key => self.key_table(),
+            Domain::Id => {
+                self.each_id(each);
+                return Ok(());
+            }
+        };
+        let mut rels = Vec::new();
+        for (text, id) in SortedTerms::of(table).iter() {
+            self.elements(&table.lists, id, self.len(), &mut rels);
+            each(text, &rels);
+        }
+        Ok(())
+    }
+}
+
+impl ActiveIndex {
+    fn each_id(&self, each: &mut dyn FnMut(&[u8], &[u32])) {
+        let events = self.len();
+        let mut ids: Vec<([u8; 16], u32)> =
+            self.id_table().entries().filter(|&(_, rel)| rel < events).collect();
+        ids.sort_unstable();
+        let mut rels = Vec::new();
+        for group in ids.chunk_by(|a, b| a.0 == b.0) {
+            rels.clear();
+            rels.extend(group.iter().map(|&(_, rel)| rel));
+            each(&group[0].0, &rels);
+        }
+    }
+}
+
+/// The texts of a table that any event carries, in byte order, with their numbers. One buffer holds
+/// all of them: a `String` each would take more memory than the table itself.
+struct SortedTerms {
+    /// A length byte and the text, for each.
+    bytes: Vec<u8>,
+    /// Where a text begins in `bytes`, and its number.
+    places: Vec<(u32, u32)>,
+}
+
+impl SortedTerms {
+    fn of(table: &TermTable) -> SortedTerms {
+        let mut buffer = [0; 256];
+        let mut terms = SortedTerms { bytes: Vec::new(), places: Vec::new() };
+        for id in (0..table.count()).filter(|&id| table.lists.count(id) > 0) {
+            let text = table.text(id, &mut buffer);
+            terms.places.push((terms.bytes.len() as u32, id));
+            terms.bytes.push(text.len() as u8);
+            terms.bytes.extend_from_slice(text.as_bytes());
+        }
+        let SortedTerms { bytes, places } = &mut terms;
+        places.sort_unstable_by(|a, b| text_at(bytes, a.0).cmp(text_at(bytes, b.0)));
+        terms
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        self.places.iter().map(|&(at, id)| (text_at(&self.bytes, at), id))
+    }
+}
+
+/// The text whose length byte stands at `at`.
+fn text_at(bytes: &[u8], at: u32) -> &[u8] {
+    let (len, rest) = bytes[at as usize..].split_first().expect("a length byte");
+    &rest[..usize::from(*len)]
+}

@@ -1,0 +1,301 @@
+//! One sealed index for adjacent segments that have indexes of their own, made from these without
+//! reading the segments: their dictionaries are merged term by term. A question about the whole log
+//! then asks one index instead of several.
+
+use super::IndexError;
+use super::contents::Contents;
+use super::dictionary::DictionaryScan;
+use super::hash::Domain;
+use super::matching::{ColumnBlock, Source};
+use super::sealed::SealedIndex;
+use super::sealed_list::SealedList;
+use super::sealed_writer::write;
+use super::tag_pairs::COMMON;
+use crate::work::Stopped;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Terms between two looks at the flag that stops a merge.
+const TERMS_PER_LOOK: u32 = 1 << 10;
+
+/// The file of one index for the segments of these, which are adjacent and ascending.
+///
+/// # Errors
+/// [`IndexError`] of one of them, by its place; [`IndexError::Stopped`] if `stop` was set.
+pub(crate) fn merge(
+    indexes: &[Arc<SealedIndex>],
+    seed: u64,
+    stop: &AtomicBool,
+) -> Result<Vec<u8>, (usize, IndexError)> {
+    merge_with_common(indexes, seed, stop, COMMON)
+}
+
+/// The same with a given number of events from which a tag is common.
+pub(super) fn merge_with_common(
+    indexes: &[Arc<SealedIndex>],
+    seed: u64,
+    stop: &AtomicBool,
+    common: u32,
+) -> Result<Vec<u8>, (usize, IndexError)> {
+    let mut segments = Vec::new();
+    for (place, index) in indexes.iter().enumerate() {
+        segments.extend(index.segments().map_err(|error| (place, error))?);
+    }
+    let merged = AdjacentIndexes { indexes, stop, common, faulty: std::cell::Cell::new(0) };
+    write(&merged, &segments, seed).map_err(|error| (merged.faulty.get(), error))
+}
+
+/// The indexes to be merged.
+struct AdjacentIndexes<'i> {
+    indexes: &'i [Arc<SealedIndex>],
+    stop: &'i AtomicBool,
+    common: u32,
+    /// The one that was last read: if reading fails, the one that failed.
+    faulty: std::cell::Cell<usize>,
+}
+
+impl AdjacentIndexes<'_> {
+    /// Events before those of an index.
+    fn shift(&self, place: usize) -> u32 {
+        let shift = self.indexes[place].base() - self.base();
+        u32::try_from(shift).expect("the events of adjacent segments are counted by a u32")
+    }
+
+    /// Asks one after the other.
+    fn of_each<'i, T>(
+        &'i self,
+        mut ask: impl FnMut(usize, &'i SealedIndex) -> Result<T, IndexError>,
+    ) -> Result<Vec<T>, IndexError> {
+        let numbered = self.indexes.iter().enumerate();
+        numbered
+            .map(|(place, index)| {
+                self.faulty.set(place);
+                ask(place, index)
+            })
+            .collect()
+    }
+
+    fn merged_terms(&self, domain: Domain) -> Result<MergedTerms<'_>, IndexError> {
+        let scans = self.of_each(|_, index| {
+            let mut scan = index.scan(domain)?;
+            let first = scan.next(index.file())?;
+            Ok((scan, first))
+        })?;
+        Ok(MergedTerms { of: self, scans, have: Vec::new(), until_look: TERMS_PER_LOOK })
+    }
+}
+
+/// Goes through the terms of all indexes in byte order, each once.
+struct MergedTerms<'i> {
+    of: &'i AdjacentIndexes<'i>,
+    /// Each with the number and list of the term it stands at, `None` at its end.
+    scans: Vec<(DictionaryScan<'i>, Option<(u32, SealedList)>)>,
+    /// The indexes that have the current term.
+    have: Vec<usize>,
+    until_look: u32,
+}
+
+impl MergedTerms<'_> {
+    /// Goes on to the first term that has not been yet. False at the end.
+    fn advance(&mut self) -> Result<bool, IndexError> {
+        for &place in &self.have {
+            self.of.faulty.set(place);
+            let (scan, list) = &mut self.scans[place];
+            *list = scan.next(self.of.indexes[place].file())?;
+        }
+        self.have.clear();
+        for (place, (scan, list)) in self.scans.iter().enumerate() {
+            if list.is_none() {
+                continue;
+            }
+            let least = self.have.first().map(|&first| self.scans[first].0.term());
+            match least.map(|least| scan.term().cmp(least)) {
+                None => self.have.push(place),
+                Some(std::cmp::Ordering::Equal) => self.have.push(place),
+                Some(std::cmp::Ordering::Less) => {
+                    self.have.clear();
+                    self.have.push(place);
+                }
+                Some(std::cmp::Ordering::Greater) => {}
+            }
+        }
+        self.until_look -= 1;
+        if self.until_look == 0 {
+            self.until_look = TERMS_PER_LOOK;
+            if self.of.stop.load(Relaxed) {
+                return Err(IndexError::Stopped(Stopped::Cancelled));
+            }
+        }
+        Ok(!self.have.is_empty())
+    }
+
+    fn term(&self) -> &[u8] {
+        self.scans[self.have[0]].0.term()
+    }
+
+    /// The events that have the current term.
+    fn read_rels(&mut self, out: &mut Vec<u32>) -> Result<(), IndexError> {
+        out.clear();
+        for &place in &self.have {
+            self.of.faulty.set(place);
+            let index = &self.of.indexes[place];
+            let (_, list) = self.scans[place].1.as_mut().expect("it has the term");
+            list.read_all(index.file(), index.len(), self.of.shift(place), out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Contents for AdjacentIndexes<'_> {
+    fn base(&self) -> u64 {
+        self.indexes[0].base()
+    }
+
+    fn events(&self) -> u32 {
+        let last = self.indexes.len() - 1;
+        self.shift(last) + self.indexes[last].len()
+    }
+
+    fn common(&self) -> u32 {
+        self.common
+    }
+
+    fn filter_keys_bound(&self) -> Option<usize> {
+        Some(self.indexes.iter().map(|index| index.filter_keys_bound()).sum())
+    }
+
+    fn offsets(&self, each: &mut dyn FnMut(u32)) -> Result<(), IndexError> {
+        self.of_each(|_, index| {
+            let mut block = ColumnBlock::default();
+            (0..index.len()).try_for_each(|rel| index.offset(rel, &mut block).map(&mut *each))
+        })?;
+        Ok(())
+    }
+
+    fn event_types(&self) -> Result<Vec<u32>, IndexError> {
+        // By index and number there: the place among all.
+        let mut places: Vec<Vec<u32>> = vec![Vec::new(); self.indexes.len()];
+        let mut types = self.merged_terms(Domain::Type)?;
+        let mut place = 0;
+        while types.advance()? {
+            types.have.iter().for_each(|&index| places[index].push(place));
+            place += 1;
+        }
+        let mut all = Vec::with_capacity(self.events() as usize);
+        self.of_each(|at, index| {
+            let mut block = ColumnBlock::default();
+            for rel in 0..index.len() {
+                let number = index.type_at(rel, &mut block)?;
+                let place = places[at].get(number as usize);
+                all.push(*place.ok_or_else(|| index.damaged_type_column())?);
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    fn terms(&self, domain: Domain, each: &mut dyn FnMut(&[u8], &[u32])) -> Result<(), IndexError> {
+        let mut terms = self.merged_terms(domain)?;
+        let mut rels = Vec::new();
+        while terms.advance()? {
+            terms.read_rels(&mut rels)?;
+            each(terms.term(), &rels);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SegmentIndex;
+    use super::super::file::SegmentExtent;
+    use super::super::filter::FilterKeys;
+    use super::super::oracle_tests::{
+        COMMON, Dice, active_from, check, check_counts, check_names, events,
+    };
+    use super::super::sealed_writer::{seal, write_version};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn opened(image: Vec<u8>) -> Arc<SealedIndex> {
+        Arc::new(SealedIndex::open(Arc::new(image)).unwrap())
+    }
+
+    static NEVER: AtomicBool = AtomicBool::new(false);
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_merged_index_answers_as_the_definition_does(
+            seed in any::<u64>(), count in 2usize..600, parts in 1usize..9, shape in 0usize..4,
+        ) {
+            let (types, tags) = [(1, 2), (4, 8), (9, 40), (300, 300)][shape];
+            let mut dice = Dice(seed);
+            let models = events(&mut dice, count, types, tags);
+            let mut cuts: Vec<usize> = (1..parts).map(|_| 1 + dice.below(count as u64 - 1) as usize).collect();
+            cuts.extend([0, count]);
+            cuts.sort_unstable();
+            cuts.dedup();
+            let mut segments = Vec::new();
+            let indexes: Vec<Arc<SealedIndex>> = cuts.windows(2).zip(1..).map(|(cut, number)| {
+                let extent = SegmentExtent { base: 100 + cut[0] as u64, end: number, salt: number };
+                segments.push(extent);
+                let part = active_from(extent.base, &models[cut[0]..cut[1]], cut[0]);
+                opened(seal(&part, &[extent], number))
+            }).collect();
+            // In two steps, so that an index that was merged is merged again.
+            let (some, rest) = indexes.split_at(indexes.len().div_ceil(2));
+            let some = merge_with_common(some, 9, &NEVER, COMMON).map_err(|(_, error)| error).unwrap();
+            let all: Vec<_> = [opened(some)].into_iter().chain(rest.iter().cloned()).collect();
+            let merged = opened(merge_with_common(&all, 10, &NEVER, COMMON).map_err(|(_, error)| error).unwrap());
+            prop_assert_eq!(merged.segments().unwrap(), segments);
+            let index = SegmentIndex::Sealed(merged);
+            prop_assert_eq!((index.base(), index.len() as usize), (100, count));
+            for _ in 0..12 {
+                check(&index, &models, &mut dice, types, tags);
+                check_names(&index, &models, &mut dice);
+            }
+            check_counts(&index, &models, &mut dice);
+        }
+    }
+
+    #[test]
+    fn indexes_of_every_version_are_merged() {
+        let models = events(&mut Dice(5), 3_000, 5, 30);
+        let parts =
+            [(1, 0..1_000), (2, 1_000..2_000), (3, 2_000..3_000)].map(|(version, range)| {
+                let base = 100 + range.start as u64;
+                let part = active_from(base, &models[range.clone()], range.start);
+                let extent = SegmentExtent { base, end: 1, salt: 0 };
+                let keys = FilterKeys::gathered_for(version);
+                opened(write_version(&*part, &[extent], 3, version, keys).unwrap())
+            });
+        let image = merge_with_common(&parts, 10, &NEVER, COMMON).map_err(|(_, error)| error);
+        let index = SegmentIndex::Sealed(opened(image.unwrap()));
+        let mut dice = Dice(6);
+        for _ in 0..200 {
+            check(&index, &models, &mut dice, 5, 30);
+            check_names(&index, &models, &mut dice);
+        }
+    }
+
+    #[test]
+    fn a_merge_ends_when_it_is_told_and_names_the_index_that_is_damaged() {
+        let models = events(&mut Dice(5), 9_000, 5, 30);
+        let extents = [0, 3_000, 6_000].map(|at| SegmentExtent { base: 100 + at, end: 1, salt: 1 });
+        let images = extents.map(|extent| {
+            let from = (extent.base - 100) as usize;
+            seal(&active_from(extent.base, &models[from..from + 3_000], from), &[extent], 3)
+        });
+        let sound = images.clone().map(opened);
+        let stopped = merge(&sound, 1, &AtomicBool::new(true));
+        assert!(matches!(stopped, Err((_, IndexError::Stopped(_)))));
+        let mut damaged = images.clone();
+        let middle = damaged[1].len() / 3;
+        damaged[1][middle..].fill(7);
+        let (place, error) = merge(&damaged.map(opened), 1, &NEVER).unwrap_err();
+        assert!(matches!(error, IndexError::Damaged { .. }) && place == 1, "{place} {error}");
+    }
+}

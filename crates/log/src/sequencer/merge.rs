@@ -1,0 +1,153 @@
+//! Makes one index of those of adjacent segments, in the background, so that a question about the
+//! whole log asks few of them although segments are small.
+//!
+//! [`FAN`] adjacent runs of the same number of segments become one, as long as the index that
+//! comes of it is not too large to be made in memory. Whatever fails leaves the indexes there were.
+//! The thread gives way to every other: on a busy machine indexes stay apart for a while longer.
+
+use crate::error::ReadError;
+use crate::index::{self, IndexError, SealedIndex, SegmentIndex};
+use crate::run::{IndexOwner, Run};
+use crate::segment::index_name;
+use crate::segments::{Segments, lock, open_sealed};
+use crate::storage::{Storage, replace_file};
+use crate::threads;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// Runs that become one.
+const FAN: usize = 8;
+/// Most bytes of index files that become one. Making it takes about twice as much memory.
+const MERGED_BYTES: u64 = 96 << 20;
+
+/// See the module.
+pub(crate) struct Merger {
+    storage: Arc<dyn Storage>,
+    segments: Arc<Segments>,
+    thread: Mutex<MergeThread>,
+    stop: AtomicBool,
+    /// Attempts that failed.
+    failures: AtomicU64,
+}
+
+#[derive(Default)]
+struct MergeThread {
+    handle: Option<JoinHandle<()>>,
+    running: bool,
+}
+
+/// What a round came to.
+enum Merged {
+    /// There may be more to do.
+    Some,
+    /// There is nothing to merge, or it failed: until the next segment is full.
+    Nothing,
+}
+
+impl Merger {
+    pub(crate) fn new(storage: Arc<dyn Storage>, segments: Arc<Segments>) -> Merger {
+        Merger {
+            storage,
+            segments,
+            thread: Mutex::default(),
+            stop: AtomicBool::new(false),
+            failures: AtomicU64::new(0),
+        }
+    }
+
+    /// Merges what there is to merge, on a thread that ends when there is nothing left.
+    pub(crate) fn start(self: &Arc<Self>) {
+        let mut thread = lock(&self.thread);
+        if thread.running || self.stop.load(Ordering::Relaxed) || self.next_runs().is_none() {
+            return;
+        }
+        let merger = Arc::clone(self);
+        // If there is no thread to be had: the next full segment asks again.
+        if let Ok(handle) = threads::spawn_idle("wellspring-merge", move || merger.work()) {
+            *thread = MergeThread { handle: Some(handle), running: true };
+        }
+    }
+
+    fn work(&self) {
+        while let Merged::Some = self.merge_once() {}
+        lock(&self.thread).running = false;
+    }
+
+    /// Ends what is going on and waits for it. Nothing is merged any more.
+    pub(super) fn finish(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let handle = lock(&self.thread).handle.take();
+        if let Some(handle) = handle {
+            let _ = handle.join();
+        }
+    }
+
+    /// Attempts that failed since the log was opened.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// The oldest runs that are to become one.
+    fn next_runs(&self) -> Option<Vec<(Arc<Run>, Arc<SealedIndex>)>> {
+        let runs = self.segments.runs();
+        runs.windows(FAN).find_map(|window| {
+            let count = window[0].segments().len();
+            let alike = window.iter().all(|run| run.segments().len() == count);
+            if !alike || count * FAN > index::MOST_SEGMENTS {
+                return None;
+            }
+            let sealed = window.iter().map(|run| match run.index() {
+                SegmentIndex::Sealed(index) => Some((Arc::clone(run), index)),
+                SegmentIndex::Active(_) => None,
+            });
+            let sealed = sealed.collect::<Option<Vec<_>>>()?;
+            let bytes: u64 = sealed.iter().map(|(_, index)| index.file_bytes()).sum();
+            (bytes <= MERGED_BYTES).then_some(sealed)
+        })
+    }
+
+    fn merge_once(&self) -> Merged {
+        let Some(group) = self.next_runs() else { return Merged::Nothing };
+        let (runs, indexes): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+        let merged = match index::merge(&indexes, runs[0].seed(), &self.stop) {
+            Ok(image) => self.put_in_place(&runs, &image, indexes[0].salt()),
+            Err((_, IndexError::Stopped(_))) => return Merged::Nothing,
+            // Made anew from the segments, as by a reader that meets the damage.
+            Err((place, fault)) => runs[place].mend(fault),
+        };
+        match merged {
+            Ok(()) => Merged::Some,
+            Err(_) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                Merged::Nothing
+            }
+        }
+    }
+
+    /// Writes the index that is to serve instead of those of these runs, and has it serve.
+    fn put_in_place(&self, runs: &[Arc<Run>], image: &[u8], salt: u64) -> Result<(), ReadError> {
+        let name = index_name(runs[0].base());
+        let failed = |error: String| ReadError::Io { doing: format!("writing {name}"), error };
+        let mut owned: Vec<_> = runs.iter().map(|run| run.own_index_file()).collect();
+        replace_file(&*self.storage, &name, image).map_err(|error| failed(error.to_string()))?;
+        // The first of them is no longer the file's owner, whatever happens now.
+        *owned[0] = IndexOwner::LargerRun;
+        let opened = open_sealed(&*self.storage, runs[0].base(), salt);
+        let index = opened.map_err(|error| failed(error.to_string()))?;
+        let index = index.ok_or_else(|| failed("it cannot be read back".into()))?;
+        let segments: Vec<_> = runs.iter().flat_map(|run| run.segments().to_vec()).collect();
+        let events = index.len();
+        let storage = Arc::clone(&self.storage);
+        let run = Run::of(storage, segments, SegmentIndex::Sealed(index));
+        run.set_events(events);
+        self.segments.replace(Arc::new(run));
+        owned.iter_mut().for_each(|owner| **owner = IndexOwner::LargerRun);
+        // What a crash leaves of these is removed by the next opening.
+        for run in &runs[1..] {
+            let _ = self.storage.remove(&index_name(run.base()));
+        }
+        let _ = self.storage.sync_dir();
+        Ok(())
+    }
+}
