@@ -66,7 +66,7 @@ impl Default for Options {
             sync: Sync::Always,
             segment_bytes: 256 << 20,
             staged_bytes: 64 << 20,
-            active_index_bytes: 16 << 20,
+            active_index_bytes: 8 << 20,
             clock: Arc::new(SystemClock),
         }
     }

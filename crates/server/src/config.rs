@@ -144,7 +144,7 @@ settings! {
     /// Most bytes of a log that may wait to become durable.
     staged_bytes: usize = "WELLSPRING_STAGED_BYTES", 64 << 20;
     /// Memory of the index of the segment being written, for each log, in bytes; the next segment begins when it is full. Bounds the time of a start after a crash.
-    active_index_bytes: usize = "WELLSPRING_ACTIVE_INDEX_BYTES", 16 << 20;
+    active_index_bytes: usize = "WELLSPRING_ACTIVE_INDEX_BYTES", 8 << 20;
     /// Memory of filters and directories of the indexes of all other segments and logs together, in bytes.
     sealed_index_bytes: usize = "WELLSPRING_SEALED_INDEX_BYTES", 32 << 20;
     /// Type of events taken in by POST /e that name none.

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// Runs that become one.
-const FAN: usize = 8;
+const FAN: usize = 4;
 /// Most bytes of index files that become one. Making it takes about twice as much memory.
 const MERGED_BYTES: u64 = 96 << 20;
 

@@ -8,7 +8,7 @@ use wellspring_log::{AppendError, CountStep, Log, Order, ReadOptions, Work};
 use wellspring_types::{AppendCondition, Event, Query};
 
 /// Segments whose indexes become one.
-const FAN: usize = 8;
+const FAN: usize = 4;
 
 fn names(storage: &SimulatedStorage, suffix: &str) -> Vec<String> {
     storage.contents().into_keys().filter(|name| name.ends_with(suffix)).collect()
@@ -26,10 +26,14 @@ fn fill(storage: &SimulatedStorage, log: &Log, segments: usize) {
     while log.segments() < segments as u64 {
         log.append(append(&[event(log.head() as usize)])).unwrap();
     }
-    let merged = (segments - 1) / FAN;
-    let left = (segments - 1) % FAN;
+    // Of 4, of 16, and so on: the digits of the number of full segments.
+    let (mut left, mut indexes) = (segments - 1, 0);
+    while left > 0 {
+        indexes += left % FAN;
+        left /= FAN;
+    }
     let deadline = Instant::now() + Duration::from_secs(20);
-    while names(storage, ".idx").len() != merged + left {
+    while names(storage, ".idx").len() != indexes {
         assert!(Instant::now() < deadline, "{:?}", names(storage, ".idx"));
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -97,7 +101,7 @@ fn adjacent_segments_share_an_index_and_answer_as_before() {
     fill(&storage, &log, 3);
     let early = log.snapshot();
     let before = drain(early.read(&Query::all(), ReadOptions::default())).unwrap();
-    fill(&storage, &log, 2 * FAN + 4);
+    fill(&storage, &log, FAN * FAN + 2 * FAN + 4);
     check(&log, &read_all(&log));
     // A reader that began before the merge reads on from the files it has open.
     let again = drain(early.read(&Query::item(&[], &["all"]), ReadOptions::default()));
@@ -105,7 +109,7 @@ fn adjacent_segments_share_an_index_and_answer_as_before() {
     log.close();
     drop(log);
     let log = open(&storage, small_segments()).unwrap();
-    assert_eq!(log.segments() as usize, 2 * FAN + 4);
+    assert_eq!(log.segments() as usize, FAN * FAN + 2 * FAN + 4);
     check(&log, &read_all(&log));
 }
 
