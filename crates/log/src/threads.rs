@@ -30,7 +30,7 @@ pub(crate) fn spawn_idle(
     spawn(name, move || {
         // Of this thread alone: Linux has a priority for each. Whether it is taken is no matter.
         #[cfg(target_os = "linux")]
-        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 19);
+        let _ = rustix::process::setpriority_process(None, 19);
         body();
     })
 }

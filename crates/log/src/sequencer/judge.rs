@@ -274,15 +274,18 @@ mod tests {
         let storage = SimulatedStorage::new(1);
         let options = Options { segment_bytes: 64 << 10, ..Options::default() };
         let log = Log::open_on(Arc::new(storage.clone()), options).expect("a log");
-        let is_sealed = |segment: &Arc<Segment>| matches!(segment.index(), SegmentIndex::Sealed(_));
-        let segments = loop {
+        let is_sealed = |run: &Arc<Run>| matches!(run.index(), SegmentIndex::Sealed(_));
+        while log.segments() < 3 {
             log.append(append(5_000, None)).expect("room");
-            let segments = log.sequencer().segments.all();
-            if segments.iter().filter(|segment| is_sealed(segment)).count() > 2 {
-                break segments;
+        }
+        let runs = loop {
+            let runs = log.sequencer().segments.runs();
+            if runs.iter().filter(|run| is_sealed(run)).count() == 2 {
+                break runs;
             }
+            std::thread::yield_now();
         };
-        let active = segments.iter().find(|segment| !is_sealed(segment)).expect("the last").base();
+        let active = runs.iter().find(|run| !is_sealed(run)).expect("the last").base();
         let head = log.head();
         let mut request = append(10, Some(7));
         request.key = Some(RequestKey { key: "k".into(), digest: [0; 16] });
@@ -295,12 +298,12 @@ mod tests {
         for (low, expected) in
             [(active - 1, None), (active - 2, Some(TooMuch::Sealed)), (0, Some(TooMuch::Sealed))]
         {
-            let verdict = judge.window(&segments, Stretch { low, high: head });
+            let verdict = judge.window(&runs, Stretch { low, high: head });
             assert_eq!(verdict.as_ref().err().copied(), expected, "after {low}: {verdict:?}");
             assert!(verdict.is_err() || matches!(verdict, Ok(Verdict::Allowed)), "{verdict:?}");
         }
         assert_eq!(storage.bytes_read(), before, "no file was read");
-        let over = judge.over(&segments, Stretch { low: 0, high: head }, &mut Work::unbounded());
+        let over = judge.over(&runs, Stretch { low: 0, high: head }, &mut Work::unbounded());
         assert!(matches!(over, Ok(Verdict::Allowed)), "{over:?}");
         assert!(storage.bytes_read() > before, "files are read outside the lock");
     }
