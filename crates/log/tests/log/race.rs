@@ -77,7 +77,7 @@ fn one_wins_where_the_largest_legal_conditions_contend_with_ordinary_ones() {
         let tag = format!("key:{key}");
         let item = QueryItem::new(&[], &[&tag]);
         let query = match contenders.fetch_add(1, Ordering::Relaxed) % 2 {
-            0 => largest_query(item, |n| format!("key:{}", n % 300)),
+            0 => largest_query(item, |n| format!("key:{n}")),
             _ => Query { items: vec![item] },
         };
         let data = format!("\"{}\"", "x".repeat(2_000));
