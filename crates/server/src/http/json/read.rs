@@ -88,9 +88,24 @@ impl Fault {
 
 type Outcome<T> = Result<T, Box<Fault>>;
 
+/// The bytes of a text that mean something: its end, an escape, what must be escaped.
+static SPECIAL: [bool; 256] = {
+    let mut special = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        special[byte] = true;
+        byte += 1;
+    }
+    special[b'"' as usize] = true;
+    special[b'\\' as usize] = true;
+    special
+};
+
 /// A place in a document. All reading moves forward.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'a> {
+    text: &'a str,
+    /// The bytes of `text`.
     bytes: &'a [u8],
     at: usize,
 }
@@ -99,14 +114,14 @@ impl<'a> Cursor<'a> {
     /// At the beginning of `bytes`, which must be UTF-8 throughout.
     pub(crate) fn new(bytes: &'a [u8]) -> Outcome<Cursor<'a>> {
         match std::str::from_utf8(bytes) {
-            Ok(_) => Ok(Cursor { bytes, at: 0 }),
+            Ok(text) => Ok(Cursor::of_text(text)),
             Err(e) => Err(Fault::new(e.valid_up_to(), FaultKind::Syntax("valid UTF-8"))),
         }
     }
 
     /// At the beginning of a text.
     pub(crate) fn of_text(text: &'a str) -> Cursor<'a> {
-        Cursor { bytes: text.as_bytes(), at: 0 }
+        Cursor { text, bytes: text.as_bytes(), at: 0 }
     }
 
     /// Byte offset of the next value.
@@ -244,8 +259,8 @@ impl<'a> Cursor<'a> {
     fn text(&mut self) -> Outcome<Cow<'a, str>> {
         let start = self.at + 1;
         let escaped = self.skip_text()?;
-        // The whole document is UTF-8 and both ends are ASCII quotes.
-        let inner = std::str::from_utf8(&self.bytes[start..self.at - 1]).unwrap_or_default();
+        // Both ends are ASCII quotes, so no character is cut.
+        let inner = &self.text[start..self.at - 1];
         if escaped { unescape(inner, start).map(Cow::Owned) } else { Ok(Cow::Borrowed(inner)) }
     }
 
@@ -254,6 +269,10 @@ impl<'a> Cursor<'a> {
         self.at += 1;
         let mut escaped = false;
         loop {
+            // What is plain is most of a text: it is passed without being told apart.
+            let rest = &self.bytes[self.at..];
+            self.at +=
+                rest.iter().position(|&byte| SPECIAL[usize::from(byte)]).unwrap_or(rest.len());
             match self.bytes.get(self.at) {
                 Some(b'"') => {
                     self.at += 1;
