@@ -212,15 +212,15 @@ fn bad_lines_and_repeated_tags_are_counted_and_cost_no_more_than_themselves() {
     let ground = Ground::new();
     let long = format!("{{\"type\":\"T\",\"data\":\"{}\"}}", "x".repeat(3 << 20));
     let good = "{\"type\":\"T\",\"tags\":[\"a\",\"b\",\"a\",\"a\"],\"data\":1}";
-    let text = format!("{good}\nno\n\n{long}\n{{\"type\":\"\",\"data\":1}}\n{good}");
+    let text = format!("{good}\n{good}\nno\n\n{long}\n{{\"type\":\"\",\"data\":1}}\n{good}");
     let file = ground.file("dirty.ndjson", text);
     let told = ground.refused(&file, &[], 65);
-    assert!(told.contains("line 2: ") && told.contains("--skip-invalid"), "{told}");
-    assert_eq!(ground.head(), 1, "what is complete before a bad line is kept");
+    assert!(told.contains("line 3: ") && told.contains("--skip-invalid"), "{told}");
+    assert_eq!(ground.head(), 2, "what is complete before a bad line is kept");
     let told = ground.imported(&file, &["--skip-invalid"]);
-    let counts = "2 events: 1 added, 1 known (in the log already), 4 repeated tags folded, 3 bad lines skipped;";
+    let counts = "3 events: 1 added, 2 known (in the log already), 6 repeated tags folded, 3 bad lines skipped;";
     assert!(told.contains(counts), "{told}");
-    for line in ["line 2: ", "line 4: ", "line 5: "] {
+    for line in ["line 3: ", "line 5: ", "line 6: "] {
         assert!(told.contains(line), "{told}");
     }
     assert_eq!(ground.events()[1]["tags"], serde_json::json!(["a", "b"]));

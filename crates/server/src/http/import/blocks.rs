@@ -5,7 +5,7 @@ use crate::http::body::Body;
 use crate::http::problem::Problem;
 
 /// What is taken at once, in bytes: enough that handing it to another thread costs nothing beside.
-const BLOCK_BYTES: usize = 256 << 10;
+const BLOCK_BYTES: usize = 512 << 10;
 
 /// Cuts a body into blocks.
 #[derive(Default)]
@@ -14,6 +14,8 @@ pub(super) struct Blocks {
     rest: Vec<u8>,
     /// Whether a line that is too long is being passed over.
     too_long: bool,
+    /// Length of the last block.
+    block_bytes: usize,
     ended: bool,
 }
 
@@ -29,11 +31,12 @@ impl Blocks {
                 None => self.ended = true,
                 Some(piece) => self.add(&piece),
             }
-            // The block before this one may still be worked on.
-            body.charge(self.rest.len() + 2 * BLOCK_BYTES)?;
+            // The two blocks before this one may still be worked on.
+            body.charge(self.rest.len().max(self.block_bytes) * 3)?;
             if self.rest.len() >= BLOCK_BYTES
                 && let Some(block) = self.cut()
             {
+                self.block_bytes = block.len();
                 return Ok(Some(block));
             }
         }

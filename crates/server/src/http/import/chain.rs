@@ -68,13 +68,13 @@ pub(super) struct Chain {
     pub(super) events: u64,
     /// Digest of all of them, in the chunks in which they stand in the log.
     content: Digest,
-    /// Digest of the second event, once it is passed.
-    second: Digest,
+    /// Digest of the second event, if the opening held it.
+    second: Option<Digest>,
 }
 
 impl Chain {
     /// Before the first event.
-    pub(super) const START: Chain = Chain { events: 0, content: [0; 16], second: [0; 16] };
+    pub(super) const START: Chain = Chain { events: 0, content: [0; 16], second: None };
 
     /// The digest of a chunk that begins here, all before it included.
     pub(super) fn digest(&self, chunk: &[u8]) -> Digest {
@@ -84,19 +84,16 @@ impl Chain {
     /// Behind a chunk of so many events with this [`digest`](Self::digest). `second` is that of
     /// the content's second event, if it stands in the chunk.
     pub(super) fn behind(&self, digest: Digest, events: u64, second: Option<Digest>) -> Chain {
-        Chain {
-            events: self.events + events,
-            content: digest,
-            second: second.unwrap_or(self.second),
-        }
+        let second = second.or(self.second);
+        Chain { events: self.events + events, content: digest, second }
     }
 
     /// What the chunk that begins here is named by; its first event's digest is asked for only at
     /// the start.
     pub(super) fn anchor(&self, first: impl FnOnce() -> Digest) -> Anchor {
-        match self.events {
-            0 => Anchor::First(first()),
-            OPENING_EVENTS => Anchor::Second(self.second),
+        match (self.events, self.second) {
+            (0, _) => Anchor::First(first()),
+            (OPENING_EVENTS, Some(second)) => Anchor::Second(second),
             _ => Anchor::After(self.content),
         }
     }
@@ -104,19 +101,27 @@ impl Chain {
     /// As text for the client to give back with the next part of the same content.
     pub(super) fn token(&self) -> String {
         let hex = |digest: &Digest| digest.iter().map(|b| format!("{b:02x}")).collect::<String>();
-        format!("{:x}.{}.{}", self.events, hex(&self.content), hex(&self.second))
+        format!(
+            "{:x}.{}.{}",
+            self.events,
+            hex(&self.content),
+            self.second.as_ref().map(hex).unwrap_or_default()
+        )
     }
 
     /// Reads a [`token`](Self::token); `None` if it is not one.
     pub(super) fn of_token(text: &str) -> Option<Chain> {
         let mut parts = text.split('.');
         let events = u64::from_str_radix(parts.next()?, 16).ok()?;
-        let mut digest = || {
-            let hex = parts.next().filter(|hex| hex.len() == 32 && hex.is_ascii())?;
+        let digest = |hex: &str| {
             let number = u128::from_str_radix(hex, 16).ok()?;
-            Some(number.to_be_bytes())
+            (hex.len() == 32).then(|| number.to_be_bytes())
         };
-        let (content, second) = (digest()?, digest()?);
+        let content = digest(parts.next()?)?;
+        let second = match parts.next()? {
+            "" => None,
+            hex => Some(digest(hex)?),
+        };
         parts.next().is_none().then_some(Chain { events, content, second })
     }
 }
@@ -159,8 +164,10 @@ mod tests {
 
     #[test]
     fn a_token_is_read_back_and_nothing_else() {
-        let chain = Chain { events: 300, content: [1; 16], second: [255; 16] };
-        assert_eq!(Chain::of_token(&chain.token()), Some(chain));
+        let chain = Chain { events: 300, content: [1; 16], second: Some([255; 16]) };
+        for chain in [chain, Chain { second: None, ..chain }] {
+            assert_eq!(Chain::of_token(&chain.token()), Some(chain));
+        }
         let token = chain.token();
         for bad in ["", "1", "1..", &token[1..token.len() - 1], &format!("{token}.0"), "x.y.z"] {
             assert_eq!(Chain::of_token(bad), None, "{bad}");

@@ -15,6 +15,16 @@ const MAX_UNDER_WAY: usize = 8;
 /// A log with this much staged is given time before more is staged, in bytes.
 const ROOM_BYTES: usize = 32 << 20;
 
+/// What is to become of a chunk, in the order of the content.
+pub(super) enum Order {
+    /// It is new. Its key is not in the log up to this position.
+    Stage(Append, Position, Waypoint),
+    /// An earlier import appended it: so many events from this position on.
+    Pass(Position, u64, Waypoint),
+    /// So many lines of the body hold nothing further.
+    Lines(u64),
+}
+
 /// A chunk under way.
 struct Flight {
     outcome: Receiver,
@@ -60,11 +70,25 @@ impl Flights {
         Flights { log, under_way: VecDeque::new(), setbacks: None, progress }
     }
 
-    /// Stages a chunk behind those under way. Its key is not in the log up to `absent_through`.
+    /// Carries out orders, in their order. Does not wait for what is under way then.
     ///
     /// # Errors
-    /// Whatever an earlier chunk came to; nothing more may be staged then.
-    pub(super) fn stage(
+    /// Whatever a chunk came to; nothing more may be ordered then.
+    pub(super) fn carry_out(&mut self, orders: Vec<Order>) -> Result<(), Box<Problem>> {
+        for order in orders {
+            match order {
+                Order::Stage(append, absent, through) => self.stage(append, absent, through)?,
+                Order::Pass(first, events, through) => self.pass(first, events, through)?,
+                Order::Lines(lines) => {
+                    self.settle()?;
+                    self.progress.through.lines = lines;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stage(
         &mut self,
         append: Append,
         absent_through: Position,
@@ -95,11 +119,7 @@ impl Flights {
         }
     }
 
-    /// Counts a chunk that an earlier import appended.
-    ///
-    /// # Errors
-    /// As [`stage`](Self::stage).
-    pub(super) fn pass(
+    fn pass(
         &mut self,
         first: Position,
         events: u64,

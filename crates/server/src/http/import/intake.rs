@@ -1,7 +1,7 @@
 //! Lines become chunks, and each chunk is either appended or known.
 
 use super::chain::{Anchor, Chain, Digest, OPENING_EVENTS, event_digest};
-use super::flights::{Flights, Waypoint};
+use super::flights::{Order, Waypoint};
 use super::settings::{BadLine, Ending, Settings};
 use crate::http::json::Cursor;
 use crate::http::problem::{self, Problem, of_fault};
@@ -65,7 +65,10 @@ pub(super) struct Intake {
     /// Digests of the content's first two events, as far as they stand in the chunk.
     opening: Vec<Digest>,
     lines: u64,
-    pub(super) flights: Flights,
+    /// The end of the last chunk that was closed.
+    closed: Waypoint,
+    /// What is to be done about closed chunks.
+    pub(super) orders: Vec<Order>,
     pub(super) oddities: Oddities,
     /// The oddities of the lines before the chunk.
     settled: Oddities,
@@ -85,7 +88,8 @@ impl Intake {
     /// Nothing read yet.
     pub(super) fn new(log: Log, key_of: KeyOf, settings: Settings) -> Intake {
         Intake {
-            flights: Flights::new(log.clone(), settings.start),
+            closed: Waypoint { lines: 0, chain: settings.start },
+            orders: Vec::new(),
             chain: settings.start,
             log,
             key_of,
@@ -169,13 +173,15 @@ impl Intake {
             Fate::New(_) if self.chain.events == 0 && events < OPENING_EVENTS => Ok(()),
             Fate::New(absent_through) if self.chain.events == 0 => {
                 self.look_around()?;
-                self.append(absent_through)
+                self.append(absent_through);
+                Ok(())
             }
             Fate::New(absent_through)
                 if self.chunk.len() >= self.settings.batch
                     || self.chunk.byte_len() >= CHUNK_BYTES =>
             {
-                self.append(absent_through)
+                self.append(absent_through);
+                Ok(())
             }
             _ => Ok(()),
         }
@@ -215,80 +221,70 @@ impl Intake {
     fn compare(&mut self, stored: StoredRequest) -> Result<(), Box<Problem>> {
         let digest = self.chain.digest(self.chunk.bytes());
         if digest != stored.digest {
-            self.flights.settle()?;
-            return Err(changed("its events are others", self.flights_line(), stored));
+            return Err(changed("its events are others", self.closed.lines + 1, stored));
         }
         self.chunk = EncodedEvents::new();
-        let through = self.pass_chunk(digest, stored.events);
-        self.flights.pass(stored.first, stored.events, through)
+        let through = self.close(digest, stored.events);
+        self.orders.push(Order::Pass(stored.first, stored.events, through));
+        Ok(())
     }
 
-    /// The line after those that are settled or under way.
-    fn flights_line(&self) -> u64 {
-        self.flights.progress.through.lines + 1
-    }
-
-    fn append(&mut self, absent_through: Position) -> Result<(), Box<Problem>> {
+    fn append(&mut self, absent_through: Position) {
         let digest = self.chain.digest(self.chunk.bytes());
         let key = Some(RequestKey { key: self.key(self.anchor()), digest });
         let room = self.chunk.byte_len() + self.chunk.byte_len() / 8;
         let events = std::mem::replace(&mut self.chunk, EncodedEvents::with_capacity(room));
-        let through = self.pass_chunk(digest, events.len() as u64);
+        let through = self.close(digest, events.len() as u64);
         let append = Append { events, condition: None, ack: Ack::Durable, key, fence: None };
-        self.flights.stage(append, absent_through, through)
+        self.orders.push(Order::Stage(append, absent_through, through));
     }
 
     /// Begins the next chunk.
-    fn pass_chunk(&mut self, digest: Digest, events: u64) -> Waypoint {
+    fn close(&mut self, digest: Digest, events: u64) -> Waypoint {
         self.chain = self.chain.behind(digest, events, self.opening.get(1).copied());
         self.opening.clear();
         self.fate = Fate::Unasked;
         self.settled = self.oddities;
-        Waypoint { lines: self.lines, chain: self.chain }
+        self.closed = Waypoint { lines: self.lines, chain: self.chain };
+        self.closed
     }
 
-    /// Appends what the last chunk holds, and waits for all.
+    /// Closes the last chunk: the body has ended.
     ///
     /// # Errors
-    /// Why not everything that was taken is durable.
+    /// It is one that an import appended, and not all of it.
     pub(super) fn finish(&mut self) -> Result<(), Box<Problem>> {
         match self.fate {
-            Fate::New(absent_through) => self.append(absent_through)?,
+            Fate::New(absent_through) if !self.is_half_an_opening() => self.append(absent_through),
             Fate::Known(stored) if self.settings.ending == Ending::Here => {
-                self.flights.settle()?;
-                return Err(changed("it ends earlier", self.flights_line(), stored));
+                return Err(changed("it ends earlier", self.closed.lines + 1, stored));
             }
-            // The rest of the chunk is in the next request; the client sends these lines again.
-            Fate::Known(_) => {
+            // The rest of the chunk comes in the next request, with these lines once more.
+            Fate::New(_) | Fate::Known(_) => {
                 self.oddities = self.settled;
-                self.flights.settle()?;
-                let settled_lines = self.flights.progress.through.lines;
-                self.faults.retain(|fault| fault.line <= settled_lines);
+                self.faults.retain(|fault| fault.line <= self.closed.lines);
                 return Ok(());
             }
             Fate::Unasked => {}
         }
-        self.flights.settle()?;
         // Lines at the end that are no events belong to no chunk.
-        self.flights.progress.through.lines = self.lines;
+        self.orders.push(Order::Lines(self.lines));
         Ok(())
     }
 
-    /// Appends what was complete before a bad line, or before the body broke off.
-    ///
-    /// # Errors
-    /// As [`finish`](Self::finish); the rest of a known chunk is not asked for.
-    pub(super) fn stop(&mut self) -> Result<(), Box<Problem>> {
-        self.settings.ending = Ending::Later;
-        self.finish()
+    /// Whether the chunk is the opening and its second event is still to come: both become durable
+    /// as one, or a change of the first could not be noticed.
+    fn is_half_an_opening(&self) -> bool {
+        let events = self.chain.events + self.chunk.len() as u64;
+        self.settings.ending == Ending::Later && events < OPENING_EVENTS
     }
 
-    /// Waits for what is under way.
-    ///
-    /// # Errors
-    /// Why not all of it is durable.
-    pub(super) fn settle(&mut self) -> Result<(), Box<Problem>> {
-        self.flights.settle()
+    /// Closes the chunk before a bad line, or before the body broke off: what is complete is
+    /// appended (a first event only with the second), the rest of a known chunk is not asked for.
+    pub(super) fn stop(&mut self) {
+        self.settings.ending = Ending::Later;
+        let stopped = self.finish();
+        assert!(stopped.is_ok(), "what goes on later is not compared");
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! An import has no key of its own: the events are the key (decision 0017). `blocks` cuts the body
 //! into whole lines, `intake` makes chunks of them and looks each up, `flights` makes new ones
-//! durable in order. Reading and parsing go on while chunks are under way.
+//! durable in order; the three work at the same time.
 
 mod blocks;
 mod chain;
@@ -18,9 +18,11 @@ use super::params::{content_type, expect_identity, negotiate};
 use super::problem::{self, Problem};
 use super::{Answer, JSON, NDJSON, Request, Response, Shell};
 use blocks::Blocks;
+use flights::{Flights, Order, Progress};
 use intake::{Intake, Stop};
 use settings::Settings;
 use std::sync::Arc;
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 
 /// Imports the lines of a body.
 pub(crate) async fn import(_shell: Arc<Shell>, mut request: Request) -> Answer {
@@ -33,11 +35,11 @@ pub(crate) async fn import(_shell: Arc<Shell>, mut request: Request) -> Answer {
     }
     expect_identity(&request)?;
     let key_of = Box::new(import_name(&request));
+    let flights = Flights::new(log.clone(), settings.start);
     let intake = Intake::new(log.clone(), key_of, settings);
-    let (intake, outcome) = read(&mut request, intake).await?;
-    let outcome = outcome.map(|()| Response::json(200, answer(&intake, log.head())).at(log.head()));
+    let (intake, flights, outcome) = Workers::read(&mut request, intake, flights).await?;
+    let progress = &flights.progress;
     outcome.map_err(|problem| {
-        let progress = &intake.flights.progress;
         let mut problem = problem
             .with("durable_lines", progress.through.lines.to_string())
             .with("durable_events", (progress.added + progress.known).to_string())
@@ -48,61 +50,95 @@ pub(crate) async fn import(_shell: Arc<Shell>, mut request: Request) -> Answer {
         }
         problem.position = Some(log.head());
         problem
-    })
+    })?;
+    Ok(Response::json(200, answer(&intake, progress, log.head())).at(log.head()))
 }
 
-/// What an import has come to, with what stopped it.
-type Ended = (Box<Intake>, Result<(), Box<Problem>>);
+/// What has been read and what is under way, with what stopped it.
+type Ended = (Box<Intake>, Flights, Result<(), Box<Problem>>);
+/// A part of the work on a thread kept for such, which gives back what it worked on.
+type Working<T, E> = JoinHandle<(T, Result<(), E>)>;
 
-/// Reads the body to its end, or to what stops it. While a block is worked on, the next is read.
-async fn read(request: &mut Request, intake: Intake) -> Result<Ended, Box<Problem>> {
-    let mut blocks = Blocks::default();
-    let mut intake = Box::new(intake);
-    let mut next = blocks.next(&mut request.body).await;
-    loop {
-        let block = match next {
-            Ok(Some(block)) => block,
-            Ok(None) => return work(intake, Intake::finish).await,
-            Err(problem) => {
-                let (intake, stopped) = work(intake, Intake::stop).await?;
-                return Ok((intake, stopped.and(Err(problem))));
+/// Three things at a time: a block is read, the one before is parsed, and the chunks of the one
+/// before that are staged. No thread waits for the client.
+struct Workers {
+    parsing: Working<Box<Intake>, Stop>,
+    staging: Working<Flights, Box<Problem>>,
+}
+
+impl Workers {
+    /// Reads the body to its end, or to what stops it.
+    async fn read(
+        request: &mut Request,
+        intake: Intake,
+        flights: Flights,
+    ) -> Result<Ended, Box<Problem>> {
+        let mut blocks = Blocks::default();
+        let mut workers = Workers::begin(intake, flights);
+        loop {
+            let next = blocks.next(&mut request.body).await;
+            let (mut intake, parsed) = workers.parsing.await.map_err(died)?;
+            let (flights, staged) = workers.staging.await.map_err(died)?;
+            if staged.is_err() {
+                return Ok((intake, flights, staged));
             }
-        };
-        let working = tokio::task::spawn_blocking(move || {
-            let taken = intake.take(&block);
-            (intake, taken)
-        });
-        next = blocks.next(&mut request.body).await;
-        let (returned, taken) = working.await.map_err(died)?;
-        intake = returned;
-        let (last, problem): (_, Box<Problem>) = match taken {
-            Ok(()) => continue,
-            Err(Stop::Line(problem)) => (work(intake, Intake::stop), problem),
-            Err(Stop::Log(problem)) => (work(intake, Intake::settle), problem),
-        };
-        let (intake, settled) = last.await?;
-        return Ok((intake, settled.and(Err(problem))));
+            let orders = std::mem::take(&mut intake.orders);
+            let stopped = match (parsed, next) {
+                (Ok(()), Ok(Some(block))) => {
+                    workers =
+                        Workers { parsing: parse(intake, block), staging: stage(flights, orders) };
+                    continue;
+                }
+                (Ok(()), Ok(None)) => intake.finish(),
+                (Ok(()), Err(problem)) | (Err(Stop::Line(problem)), _) => {
+                    intake.stop();
+                    Err(problem)
+                }
+                (Err(Stop::Log(problem)), _) => Err(problem),
+            };
+            let mut orders = orders;
+            orders.append(&mut intake.orders);
+            let (flights, settled) = settle(flights, orders).await.map_err(died)?;
+            return Ok((intake, flights, settled.and(stopped)));
+        }
+    }
+
+    fn begin(intake: Intake, flights: Flights) -> Workers {
+        Workers {
+            parsing: parse(Box::new(intake), Vec::new()),
+            staging: stage(flights, Vec::new()),
+        }
     }
 }
 
-async fn work(
-    mut intake: Box<Intake>,
-    what: fn(&mut Intake) -> Result<(), Box<Problem>>,
-) -> Result<Ended, Box<Problem>> {
-    let working = tokio::task::spawn_blocking(move || {
-        let done = what(&mut intake);
-        (intake, done)
-    });
-    working.await.map_err(died)
+fn parse(mut intake: Box<Intake>, block: Vec<u8>) -> Working<Box<Intake>, Stop> {
+    spawn_blocking(move || {
+        let parsed = intake.take(&block);
+        (intake, parsed)
+    })
 }
 
-fn died(error: tokio::task::JoinError) -> Box<Problem> {
+fn stage(mut flights: Flights, orders: Vec<Order>) -> Working<Flights, Box<Problem>> {
+    spawn_blocking(move || {
+        let staged = flights.carry_out(orders);
+        (flights, staged)
+    })
+}
+
+/// Carries out the last orders and waits for all that is under way.
+fn settle(mut flights: Flights, orders: Vec<Order>) -> Working<Flights, Box<Problem>> {
+    spawn_blocking(move || {
+        let settled = flights.carry_out(orders).and_then(|()| flights.settle());
+        (flights, settled)
+    })
+}
+
+fn died(error: JoinError) -> Box<Problem> {
     tracing::error!(%error, "an import died");
     problem::INTERNAL.because("the import died; the server's log says more")
 }
 
-fn answer(intake: &Intake, head: u64) -> Vec<u8> {
-    let progress = &intake.flights.progress;
+fn answer(intake: &Intake, progress: &Progress, head: u64) -> Vec<u8> {
     let number = |n: Option<u64>| n.map_or("null".to_owned(), |n| n.to_string());
     let mut out = format!(
         r#"{{"lines":{},"events":{},"added":{},"known":{},"skipped":{},"folded":{},"first":{},"last":{},"head":{head},"next":"{}","faults":["#,

@@ -1,6 +1,7 @@
 //! The same content, however it is cut, is appended once.
 
 use super::chain::{Chain, Scope};
+use super::flights::Flights;
 use super::intake::{Intake, Stop};
 use super::settings::{BadLine, Ending, Settings};
 use crate::http::problem::{self, Problem};
@@ -48,15 +49,19 @@ impl Bench {
                 start: chain,
             };
             let key_of = Box::new(|name: &[u8; 16]| format!("{:x}", u128::from_be_bytes(*name)));
+            let mut flights = Flights::new(self.log.clone(), settings.start);
             let mut intake = Intake::new(self.log.clone(), key_of, settings);
             for block in lines[at..end].chunks((cuts.block / 64).max(1)) {
                 match intake.take(block.concat().as_bytes()) {
-                    Ok(()) => {}
+                    Ok(()) => flights.carry_out(std::mem::take(&mut intake.orders))?,
                     Err(Stop::Log(problem) | Stop::Line(problem)) => return Err(problem),
                 }
             }
-            intake.finish()?;
-            let progress = intake.flights.progress;
+            let finished = intake.finish();
+            flights.carry_out(std::mem::take(&mut intake.orders))?;
+            flights.settle()?;
+            finished?;
+            let progress = flights.progress;
             added += progress.added;
             known += progress.known;
             at += progress.through.lines as usize;
@@ -169,4 +174,21 @@ fn bad_lines_belong_to_no_import() {
     all.insert(9, "\n".to_owned());
     assert_eq!(bench.import(&all, &WHOLE).unwrap(), (30, 0));
     assert_eq!(bench.import(&lines(0..30), &WHOLE).unwrap(), (0, 30));
+}
+
+#[test]
+fn a_first_event_waits_for_the_second_so_that_its_change_is_noticed() {
+    let bench = Bench::new();
+    let mut all = lines(0..3);
+    let one_by_one = Cuts { batch: 1, request: 1, block: 1, label: "" };
+    assert_eq!(bench.import(&all, &one_by_one).unwrap(), (3, 0));
+    all[0] = line(9);
+    assert!(is_changed(&bench.import(&all, &WHOLE)));
+    // Contents of one event that have grown have no second event to be known by, nor share one.
+    for from in [20, 30] {
+        assert_eq!(bench.import(&lines(from..from + 1), &WHOLE).unwrap(), (1, 0));
+        assert_eq!(bench.import(&lines(from..from + 2), &WHOLE).unwrap(), (1, 1));
+        assert_eq!(bench.import(&lines(from..from + 5), &WHOLE).unwrap(), (3, 2));
+    }
+    assert_eq!(bench.log.head(), 13);
 }
