@@ -12,6 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// 4 µs (a block read from a file), so a flag is seen within about a millisecond.
 const LOOK_STEPS: u64 = 256;
 
+/// Steps between two moments at which work gives way: about a quarter of a millisecond in memory. On
+/// a busy core each time may cost what the scheduler gives to those that were let go first.
+const GIVE_WAY_STEPS: u64 = 16 * LOOK_STEPS;
+
 /// Why work stopped before its end. What was found by then is not an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stopped {
@@ -48,6 +52,8 @@ pub struct Work {
     deadline: Option<(Arc<dyn Clock>, u64)>,
     stop: Option<Arc<AtomicBool>>,
     gives_way: bool,
+    /// At this many steps it gives way next.
+    next_pause: u64,
 }
 
 impl Work {
@@ -61,6 +67,7 @@ impl Work {
             deadline: None,
             stop: None,
             gives_way: false,
+            next_pause: GIVE_WAY_STEPS,
         }
     }
 
@@ -88,8 +95,8 @@ impl Work {
         self
     }
 
-    /// The same, letting other threads that wait for the core go first whenever flag and clock are
-    /// looked at: for long work beside threads that serve.
+    /// The same, letting other threads that wait for the core go first every few thousand steps: for
+    /// long work beside threads that serve.
     #[must_use]
     pub fn giving_way(mut self) -> Work {
         self.gives_way = true;
@@ -128,7 +135,10 @@ impl Work {
             return Err(Stopped::Deadline);
         }
         self.plan_look();
-        self.pause();
+        if self.steps >= self.next_pause {
+            self.next_pause = self.steps.saturating_add(GIVE_WAY_STEPS);
+            self.pause();
+        }
         Ok(())
     }
 
