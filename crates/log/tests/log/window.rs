@@ -66,7 +66,10 @@ fn judge(
     let mut work = Work::unbounded().with_deadline(Arc::clone(&meddler) as Arc<dyn Clock>, 1);
     let (tell, told) = mpsc::channel();
     let done = Box::new(move |outcome| drop(tell.send(outcome)));
+    // Whatever the journal's thread is quick to write stays staged until the judgement is over.
+    storage.hold_barriers();
     let staged = log.stage_within(request, &mut work, done).ok();
+    storage.release_barriers();
     assert!(meddler.asked.load(Ordering::SeqCst) > 0, "the clock was looked at");
     // What the meddler holds of the log goes with it.
     (staged, work.steps(), told, log)
