@@ -4,8 +4,8 @@ use crate::error::{Corruption, OpenError, ReadError};
 use crate::index::{self, IndexError, SegmentExtent, SegmentIndex};
 use crate::recover;
 use crate::segment::{index_name, segment_name};
-use crate::segments::{build_active, lock, open_sealed};
-use crate::storage::{Storage, StorageFile, replace_file};
+use crate::segments::{build_active, lock, open_sealed, replace_index};
+use crate::storage::{Storage, StorageFile};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
@@ -250,11 +250,17 @@ impl Run {
             let salt = recover::read_header(&**file, &segment.name())?.salt;
             extents.push(SegmentExtent { base: segment.base, end, salt });
         }
-        let image = index::seal(&active, &extents, self.seed());
-        let name = index_name(self.base());
-        let failed = |error| OpenError::Io { doing: format!("writing {name}"), error };
-        replace_file(&*self.storage, &name, &image).map_err(failed)?;
-        drop(image);
+        let seed = self.seed();
+        replace_index(&*self.storage, self.base(), |file| {
+            index::seal(&active, &extents, seed, file)
+        })
+        .map_err(|error| OpenError::Io {
+            doing: format!("writing {}", index_name(self.base())),
+            error: match error {
+                IndexError::Io(error) => error,
+                other => io::Error::other(other.to_string()),
+            },
+        })?;
         if let Some(index) = open_sealed(&*self.storage, self.base(), extents[0].salt)? {
             self.set_index(SegmentIndex::Sealed(index));
         }

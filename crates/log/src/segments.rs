@@ -2,12 +2,12 @@
 //! its index, in order of position.
 
 use crate::error::OpenError;
-use crate::index::{ActiveIndex, ActiveWriter, IndexError, ReadAt, SealedIndex};
+use crate::index::{ActiveIndex, ActiveWriter, IndexError, ReadAt, SealedIndex, WriteAt};
 use crate::log::Terms;
 use crate::recover;
 use crate::run::{OpenSegment, Run};
 use crate::segment::index_name;
-use crate::storage::{Storage, StorageFile};
+use crate::storage::{Storage, StorageFile, write_under};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellspring_types::Position;
@@ -58,6 +58,27 @@ impl ReadAt for IndexFile {
     fn len(&self) -> io::Result<u64> {
         self.0.len()
     }
+}
+
+/// The same while it is written.
+pub(crate) struct NewIndexFile<'f>(pub(crate) &'f dyn StorageFile);
+
+impl WriteAt for NewIndexFile<'_> {
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+}
+
+/// Puts an index file in place of the one there is, if any: after a crash either is there, whole.
+pub(crate) fn replace_index(
+    storage: &dyn Storage,
+    base: Position,
+    write: impl FnOnce(&dyn WriteAt) -> Result<(), IndexError>,
+) -> Result<(), IndexError> {
+    let (name, temporary) = (index_name(base), format!("{}.tmp", index_name(base)));
+    write_under(storage, &temporary, |file| write(&NewIndexFile(file)))?;
+    storage.rename(&temporary, &name)?;
+    Ok(storage.sync_dir()?)
 }
 
 /// Opens the index file of a segment; `None` if there is none, or none that can be used.

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)] // a benchmark looks at the clock
 
 use super::oracle_tests::Dice;
+use super::sealed_writer::sealed_image;
 use super::*;
 use crate::record::EncodedEvents;
 use std::hint::black_box;
@@ -117,7 +118,7 @@ fn figures() {
     let active = writer.index().clone();
     queries(&SegmentIndex::Active(active.clone()));
     let begin = Instant::now();
-    let image = seal(&active, &[SegmentExtent { base: active.base(), end: 0, salt: 0 }], 7);
+    let image = sealed_image(&active, &[SegmentExtent { base: active.base(), end: 0, salt: 0 }], 7);
     println!("seal: {:?}, {} MB", begin.elapsed(), image.len() / 1_000_000);
     // A real file, so that the cost of system calls is in the figures.
     #[cfg(unix)]

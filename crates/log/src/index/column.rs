@@ -4,6 +4,7 @@
 
 use super::IndexError;
 use super::file::{ReadAt, Section, read_into};
+use super::image::Image;
 use super::matching::ColumnBlock;
 
 const BLOCK_NUMBERS_BYTES: usize = 4092;
@@ -18,36 +19,33 @@ pub(super) fn type_width(types: u32) -> usize {
     }
 }
 
-/// Appends a column, number by number.
-pub(super) struct ColumnWriter<'o> {
-    out: &'o mut Vec<u8>,
+/// Writes a column, number by number.
+pub(super) struct ColumnWriter {
     width: usize,
-    block_at: usize,
+    /// The block that is not full yet.
+    block: Vec<u8>,
 }
 
-impl ColumnWriter<'_> {
-    pub(super) fn new(out: &mut Vec<u8>, width: usize) -> ColumnWriter<'_> {
-        let block_at = out.len();
-        ColumnWriter { out, width, block_at }
+impl ColumnWriter {
+    pub(super) fn new(width: usize) -> ColumnWriter {
+        ColumnWriter { width, block: Vec::with_capacity(BLOCK_NUMBERS_BYTES + CRC_BYTES) }
     }
 
-    pub(super) fn push(&mut self, number: u32) {
-        self.out.extend_from_slice(&number.to_le_bytes()[..self.width]);
-        if self.out.len() - self.block_at == BLOCK_NUMBERS_BYTES {
-            self.close();
-        }
+    pub(super) fn push(&mut self, number: u32, image: &mut Image<'_>) -> Result<(), IndexError> {
+        self.block.extend_from_slice(&number.to_le_bytes()[..self.width]);
+        if self.block.len() == BLOCK_NUMBERS_BYTES { self.close(image) } else { Ok(()) }
     }
 
-    fn close(&mut self) {
-        let crc = crc32c::crc32c(&self.out[self.block_at..]);
-        self.out.extend_from_slice(&crc.to_le_bytes());
-        self.block_at = self.out.len();
+    fn close(&mut self, image: &mut Image<'_>) -> Result<(), IndexError> {
+        let crc = crc32c::crc32c(&self.block);
+        self.block.extend_from_slice(&crc.to_le_bytes());
+        image.put(&self.block)?;
+        self.block.clear();
+        Ok(())
     }
 
-    pub(super) fn finish(mut self) {
-        if self.out.len() > self.block_at {
-            self.close();
-        }
+    pub(super) fn finish(mut self, image: &mut Image<'_>) -> Result<(), IndexError> {
+        if self.block.is_empty() { Ok(()) } else { self.close(image) }
     }
 }
 
@@ -99,6 +97,7 @@ fn load(
 
 #[cfg(test)]
 mod tests {
+    use super::super::image::image_of;
     use super::*;
 
     #[test]
@@ -106,10 +105,11 @@ mod tests {
         for width in [1, 2, 4] {
             for events in [0u32, 1, 1023, 1024, 2046, 4092, 4093, 9000] {
                 let value = |rel: u32| rel.wrapping_mul(77) & (u32::MAX >> (32 - 8 * width));
-                let mut file = Vec::new();
-                let mut writer = ColumnWriter::new(&mut file, width as usize);
-                (0..events).for_each(|rel| writer.push(value(rel)));
-                writer.finish();
+                let file = image_of(|image| {
+                    let mut writer = ColumnWriter::new(width as usize);
+                    (0..events).try_for_each(|rel| writer.push(value(rel), image))?;
+                    writer.finish(image)
+                });
                 let section = Section { len: file.len() as u64, ..Section::default() };
                 let mut block = ColumnBlock::default();
                 for rel in (0..events).rev() {

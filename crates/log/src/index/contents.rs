@@ -5,6 +5,9 @@ use super::active::ActiveIndex;
 use super::hash::Domain;
 use super::term_table::TermTable;
 
+/// What is done with a term and its events.
+pub(super) type EachTerm<'f> = dyn FnMut(&[u8], &[u32]) -> Result<(), IndexError> + 'f;
+
 /// An index, or several to be made one, as the writer of a sealed one goes through it.
 pub(super) trait Contents {
     /// Position of the first event.
@@ -23,7 +26,10 @@ pub(super) trait Contents {
     ///
     /// # Errors
     /// [`IndexError`].
-    fn offsets(&self, each: &mut dyn FnMut(u32)) -> Result<(), IndexError>;
+    fn offsets(
+        &self,
+        each: &mut dyn FnMut(u32) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError>;
 
     /// The type of each event, as its place among all types in byte order.
     ///
@@ -35,7 +41,7 @@ pub(super) trait Contents {
     ///
     /// # Errors
     /// [`IndexError`].
-    fn terms(&self, domain: Domain, each: &mut dyn FnMut(&[u8], &[u32])) -> Result<(), IndexError>;
+    fn terms(&self, domain: Domain, each: &mut EachTerm<'_>) -> Result<(), IndexError>;
 }
 
 impl Contents for ActiveIndex {
@@ -55,8 +61,11 @@ impl Contents for ActiveIndex {
         None
     }
 
-    fn offsets(&self, each: &mut dyn FnMut(u32)) -> Result<(), IndexError> {
-        (0..self.len()).try_for_each(|rel| self.offset(rel).map(&mut *each))
+    fn offsets(
+        &self,
+        each: &mut dyn FnMut(u32) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        (0..self.len()).try_for_each(|rel| each(self.offset(rel)?))
     }
 
     fn event_types(&self) -> Result<Vec<u32>, IndexError> {
@@ -66,27 +75,24 @@ impl Contents for ActiveIndex {
         Ok((0..self.len()).map(|rel| places[self.type_of(rel) as usize]).collect())
     }
 
-    fn terms(&self, domain: Domain, each: &mut dyn FnMut(&[u8], &[u32])) -> Result<(), IndexError> {
+    fn terms(&self, domain: Domain, each: &mut EachTerm<'_>) -> Result<(), IndexError> {
         let table = match domain {
             Domain::Type => self.type_table(),
             Domain::Tag => self.tag_table(),
             Domain::Key => self.key_table(),
-            Domain::Id => {
-                self.each_id(each);
-                return Ok(());
-            }
+            Domain::Id => return self.each_id(each),
         };
         let mut rels = Vec::new();
         for (text, id) in SortedTerms::of(table).iter() {
             self.elements(&table.lists, id, self.len(), &mut rels);
-            each(text, &rels);
+            each(text, &rels)?;
         }
         Ok(())
     }
 }
 
 impl ActiveIndex {
-    fn each_id(&self, each: &mut dyn FnMut(&[u8], &[u32])) {
+    fn each_id(&self, each: &mut EachTerm<'_>) -> Result<(), IndexError> {
         let events = self.len();
         let mut ids: Vec<([u8; 16], u32)> =
             self.id_table().entries().filter(|&(_, rel)| rel < events).collect();
@@ -95,8 +101,9 @@ impl ActiveIndex {
         for group in ids.chunk_by(|a, b| a.0 == b.0) {
             rels.clear();
             rels.extend(group.iter().map(|&(_, rel)| rel));
-            each(&group[0].0, &rels);
+            each(&group[0].0, &rels)?;
         }
+        Ok(())
     }
 }
 

@@ -75,7 +75,7 @@ mod tests {
         COMMON, Dice, EXTENT, Model, check, check_counts, check_names, drain, events, item,
         matching, newest, offset_of, with_record,
     };
-    use super::super::{SealedIndex, SegmentIndex, seal};
+    use super::super::{SealedIndex, SegmentIndex, sealed_writer::sealed_image};
     use super::*;
     use crate::record::{EncodedEvents, RequestKey};
     use proptest::prelude::*;
@@ -116,7 +116,7 @@ mod tests {
                 writer.cut(rel as u32, dropped.iter().flat_map(EncodedEvents::iter));
             }
             let active = writer.index().clone();
-            let image = seal(&active, &[EXTENT], 5);
+            let image = sealed_image(&active, &[EXTENT], 5);
             let sealed = SealedIndex::open(Arc::new(image)).unwrap();
             for index in [SegmentIndex::Active(active), SegmentIndex::Sealed(Arc::new(sealed))] {
                 for _ in 0..6 {

@@ -1,6 +1,7 @@
 //! No byte of a sealed index, however damaged, yields a wrong answer or a panic.
 
 use super::oracle_tests::{Dice, EXTENT, active, events, item};
+use super::sealed_writer::sealed_image;
 use super::*;
 use proptest::prelude::*;
 use std::sync::OnceLock;
@@ -47,7 +48,7 @@ fn open(image: Vec<u8>) -> Result<SegmentIndex, IndexError> {
 fn image() -> &'static (Vec<u8>, Vec<Vec<u32>>) {
     static IMAGE: OnceLock<(Vec<u8>, Vec<Vec<u32>>)> = OnceLock::new();
     IMAGE.get_or_init(|| {
-        let image = seal(&active(&events(&mut Dice(21), 900, 4, 9)), &[EXTENT], 5);
+        let image = sealed_image(&active(&events(&mut Dice(21), 900, 4, 9)), &[EXTENT], 5);
         let answers = ask(&open(image.clone()).unwrap()).unwrap();
         (image, answers)
     })

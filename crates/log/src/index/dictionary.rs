@@ -15,7 +15,8 @@
 //! of the block u32, where the block begins in its section u64), then those first terms.
 
 use super::IndexError;
-use super::file::{ReadAt, Section, read};
+use super::file::{Part, ReadAt, Section, read};
+use super::image::Image;
 use super::loaded::Slot;
 use super::sealed_list::SealedList;
 use crate::record::{read_u32, read_u64};
@@ -25,14 +26,14 @@ const ENTRY_BYTES: usize = 16;
 /// A dictionary of at most this size is kept once read: types are few, and asked for in every query.
 const RESIDENT_BYTES: u64 = 64 << 10;
 
-/// Builds the two sections of a dictionary.
+/// Writes the two sections of a dictionary, block by block.
 #[derive(Debug)]
 pub(super) struct DictionaryWriter {
     per_block: usize,
     terms: u32,
     previous: Vec<u8>,
-    blocks: Vec<u8>,
-    block_at: usize,
+    /// The block that is not full yet.
+    block: Vec<u8>,
     /// Per finished or open block: where its first term begins in `firsts`, its CRC, where it begins.
     entries: Vec<(u32, u32, u64)>,
     firsts: Vec<u8>,
@@ -44,43 +45,58 @@ impl DictionaryWriter {
             per_block,
             terms: 0,
             previous: Vec::new(),
-            blocks: Vec::new(),
-            block_at: 0,
+            block: Vec::new(),
             entries: Vec::new(),
             firsts: Vec::new(),
         }
     }
 
     /// Adds a term greater than all before, with its list.
-    pub(super) fn push(&mut self, term: &[u8], postings: &mut Vec<u8>, values: &[u32]) {
+    pub(super) fn push(
+        &mut self,
+        term: &[u8],
+        values: &[u32],
+        postings: &mut Vec<u8>,
+        image: &mut Image<'_>,
+    ) -> Result<(), IndexError> {
         debug_assert!(self.terms == 0 || self.previous.as_slice() < term);
         let mut shared = 0;
         if (self.terms as usize).is_multiple_of(self.per_block) {
-            self.close_block();
-            self.block_at = self.blocks.len();
-            self.entries.push((self.firsts.len() as u32, 0, self.block_at as u64));
+            self.close_block(image)?;
+            self.entries.push((self.firsts.len() as u32, 0, image.section_len()));
             self.firsts.extend_from_slice(term);
         } else {
             shared = self.previous.iter().zip(term).take_while(|(a, b)| a == b).count();
         }
-        self.blocks.push(shared as u8);
-        self.blocks.push((term.len() - shared) as u8);
-        self.blocks.extend_from_slice(&term[shared..]);
-        super::sealed_list::put(&mut self.blocks, postings, values);
+        self.block.push(shared as u8);
+        self.block.push((term.len() - shared) as u8);
+        self.block.extend_from_slice(&term[shared..]);
+        super::sealed_list::put(&mut self.block, postings, values);
         self.previous.clear();
         self.previous.extend_from_slice(term);
         self.terms += 1;
+        Ok(())
     }
 
-    fn close_block(&mut self) {
+    fn close_block(&mut self, image: &mut Image<'_>) -> Result<(), IndexError> {
         if let Some(entry) = self.entries.last_mut() {
-            entry.1 = crc32c::crc32c(&self.blocks[self.block_at..]);
+            entry.1 = crc32c::crc32c(&self.block);
+            image.put(&self.block)?;
+            self.block.clear();
         }
+        Ok(())
     }
 
-    /// The blocks, the directory, and the number of terms.
-    pub(super) fn finish(mut self) -> (Vec<u8>, Vec<u8>, u32) {
-        self.close_block();
+    /// Ends the section of the blocks, whose entry in the table says `crc`, and writes that of the
+    /// directory.
+    pub(super) fn finish(
+        mut self,
+        parts: (Part, Part),
+        crc: u32,
+        image: &mut Image<'_>,
+    ) -> Result<(), IndexError> {
+        self.close_block(image)?;
+        image.end_section(parts.0, self.terms, crc);
         let keys_at = self.entries.len() * ENTRY_BYTES;
         let mut directory = Vec::with_capacity(keys_at + self.firsts.len());
         for (first_at, crc, block_at) in self.entries {
@@ -89,7 +105,7 @@ impl DictionaryWriter {
             directory.extend_from_slice(&block_at.to_le_bytes());
         }
         directory.extend_from_slice(&self.firsts);
-        (self.blocks, directory, self.terms)
+        image.put_whole(parts.1, &directory)
     }
 }
 
@@ -338,6 +354,7 @@ impl<'d> DictionaryScan<'d> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::image::image_of;
     use super::*;
     use proptest::prelude::*;
 
@@ -348,21 +365,19 @@ mod tests {
             probes in prop::collection::vec(prop::collection::vec(0u8..5, 0..6), 0..20),
             per_block in 1usize..40,
         ) {
-            let (mut writer, mut postings) = (DictionaryWriter::new(per_block), Vec::new());
-            for (i, term) in terms.iter().enumerate() {
-                writer.push(term, &mut postings, &[i as u32]);
-            }
-            let (blocks, directory, items) = writer.finish();
-            let mut file = blocks.clone();
-            file.extend_from_slice(&directory);
-            let (at, len) = (blocks.len() as u64, directory.len() as u64);
-            let crc = crc32c::crc32c(&directory);
-            let dictionary = Dictionary::new(
-                "test", per_block,
-                Section { len: at, items, ..Section::default() },
-                Section { offset: at, len, items: 0, crc },
-                Section::default(), 1000,
-            );
+            let mut parts = [Section::default(); 2];
+            let file = image_of(|image| {
+                let (mut writer, mut postings) = (DictionaryWriter::new(per_block), Vec::new());
+                for (i, term) in terms.iter().enumerate() {
+                    writer.push(term, &[i as u32], &mut postings, image)?;
+                }
+                writer.finish((Part::Types, Part::TypeDirectory), 0, image)?;
+                parts = [Part::Types, Part::TypeDirectory].map(|part| image.section(part));
+                Ok(())
+            });
+            let [blocks, directory] = parts;
+            let dictionary =
+                Dictionary::new("test", per_block, blocks, directory, Section::default(), 1000);
             for (i, term) in terms.iter().enumerate() {
                 let (number, mut list) = dictionary.find(&file, term).unwrap().unwrap();
                 prop_assert_eq!((number, list.get(&file, 0, 1000).unwrap()), (i as u32, i as u32));

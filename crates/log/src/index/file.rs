@@ -33,6 +33,28 @@ impl ReadAt for Vec<u8> {
     }
 }
 
+/// A file that is being written.
+pub(crate) trait WriteAt {
+    /// Writes all of `bytes`; may extend the file.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+}
+
+#[cfg(test)]
+impl WriteAt for std::cell::RefCell<Vec<u8>> {
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let (mut file, start) = (self.borrow_mut(), offset as usize);
+        let end = start + bytes.len();
+        if file.len() < end {
+            file.resize(end, 0);
+        }
+        file[start..end].copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
 /// Reads `len` bytes; a file that ends too early is damaged.
 pub(super) fn read(
     file: &dyn ReadAt,

@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods)] // a benchmark looks at the clock
 
+use super::sealed_writer::sealed_image;
 use super::*;
 use crate::record::{EncodedEvents, RequestKey};
 use std::time::Instant;
@@ -85,7 +86,7 @@ fn bytes_per_event() {
         let resident = (resident_bytes() - before) as f64 / f64::from(first);
         let push_ns = spent.as_nanos() as u64 / u64::from(first);
         let begin = Instant::now();
-        let image = seal(
+        let image = sealed_image(
             writer.index(),
             &[SegmentExtent { base: writer.index().base(), end: 0, salt: 0 }],
             7,

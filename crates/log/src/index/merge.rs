@@ -3,8 +3,9 @@
 //! then asks one index instead of several.
 
 use super::IndexError;
-use super::contents::Contents;
+use super::contents::{Contents, EachTerm};
 use super::dictionary::DictionaryScan;
+use super::file::WriteAt;
 use super::hash::Domain;
 use super::matching::{ColumnBlock, Source};
 use super::sealed::SealedIndex;
@@ -12,6 +13,7 @@ use super::sealed_list::SealedList;
 use super::sealed_writer::write;
 use super::tag_pairs::COMMON;
 use crate::work::Stopped;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,16 +21,18 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Terms between two looks at the flag that stops a merge.
 const TERMS_PER_LOOK: u32 = 1 << 10;
 
-/// The file of one index for the segments of these, which are adjacent and ascending.
+/// Writes the file of one index for the segments of these, which are adjacent and ascending.
 ///
 /// # Errors
-/// [`IndexError`] of one of them, by its place; [`IndexError::Stopped`] if `stop` was set.
+/// [`IndexError`], with the place of the index that was last read: the one that is damaged, if one
+/// is; [`IndexError::Stopped`] if `stop` was set.
 pub(crate) fn merge(
     indexes: &[Arc<SealedIndex>],
     seed: u64,
     stop: &AtomicBool,
-) -> Result<Vec<u8>, (usize, IndexError)> {
-    merge_with_common(indexes, seed, stop, COMMON)
+    file: &dyn WriteAt,
+) -> Result<(), (usize, IndexError)> {
+    merge_with_common(indexes, seed, stop, COMMON, file)
 }
 
 /// The same with a given number of events from which a tag is common.
@@ -37,13 +41,14 @@ pub(super) fn merge_with_common(
     seed: u64,
     stop: &AtomicBool,
     common: u32,
-) -> Result<Vec<u8>, (usize, IndexError)> {
+    file: &dyn WriteAt,
+) -> Result<(), (usize, IndexError)> {
     let mut segments = Vec::new();
     for (place, index) in indexes.iter().enumerate() {
         segments.extend(index.segments().map_err(|error| (place, error))?);
     }
-    let merged = AdjacentIndexes { indexes, stop, common, faulty: std::cell::Cell::new(0) };
-    write(&merged, &segments, seed).map_err(|error| (merged.faulty.get(), error))
+    let merged = AdjacentIndexes { indexes, stop, common, last_read: Cell::new(0) };
+    write(&merged, &segments, seed, file).map_err(|error| (merged.last_read.get(), error))
 }
 
 /// The indexes to be merged.
@@ -51,8 +56,8 @@ struct AdjacentIndexes<'i> {
     indexes: &'i [Arc<SealedIndex>],
     stop: &'i AtomicBool,
     common: u32,
-    /// The one that was last read: if reading fails, the one that failed.
-    faulty: std::cell::Cell<usize>,
+    /// The one that was last read.
+    last_read: Cell<usize>,
 }
 
 impl AdjacentIndexes<'_> {
@@ -70,7 +75,7 @@ impl AdjacentIndexes<'_> {
         let numbered = self.indexes.iter().enumerate();
         numbered
             .map(|(place, index)| {
-                self.faulty.set(place);
+                self.last_read.set(place);
                 ask(place, index)
             })
             .collect()
@@ -100,7 +105,7 @@ impl MergedTerms<'_> {
     /// Goes on to the first term that has not been yet. False at the end.
     fn advance(&mut self) -> Result<bool, IndexError> {
         for &place in &self.have {
-            self.of.faulty.set(place);
+            self.of.last_read.set(place);
             let (scan, list) = &mut self.scans[place];
             *list = scan.next(self.of.indexes[place].file())?;
         }
@@ -138,7 +143,7 @@ impl MergedTerms<'_> {
     fn read_rels(&mut self, out: &mut Vec<u32>) -> Result<(), IndexError> {
         out.clear();
         for &place in &self.have {
-            self.of.faulty.set(place);
+            self.of.last_read.set(place);
             let index = &self.of.indexes[place];
             let (_, list) = self.scans[place].1.as_mut().expect("it has the term");
             list.read_all(index.file(), index.len(), self.of.shift(place), out)?;
@@ -165,10 +170,13 @@ impl Contents for AdjacentIndexes<'_> {
         Some(self.indexes.iter().map(|index| index.filter_keys_bound()).sum())
     }
 
-    fn offsets(&self, each: &mut dyn FnMut(u32)) -> Result<(), IndexError> {
+    fn offsets(
+        &self,
+        each: &mut dyn FnMut(u32) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
         self.of_each(|_, index| {
             let mut block = ColumnBlock::default();
-            (0..index.len()).try_for_each(|rel| index.offset(rel, &mut block).map(&mut *each))
+            (0..index.len()).try_for_each(|rel| each(index.offset(rel, &mut block)?))
         })?;
         Ok(())
     }
@@ -195,12 +203,12 @@ impl Contents for AdjacentIndexes<'_> {
         Ok(all)
     }
 
-    fn terms(&self, domain: Domain, each: &mut dyn FnMut(&[u8], &[u32])) -> Result<(), IndexError> {
+    fn terms(&self, domain: Domain, each: &mut EachTerm<'_>) -> Result<(), IndexError> {
         let mut terms = self.merged_terms(domain)?;
         let mut rels = Vec::new();
         while terms.advance()? {
             terms.read_rels(&mut rels)?;
-            each(terms.term(), &rels);
+            each(terms.term(), &rels)?;
         }
         Ok(())
     }
@@ -214,9 +222,15 @@ mod tests {
     use super::super::oracle_tests::{
         COMMON, Dice, active_from, check, check_counts, check_names, events,
     };
-    use super::super::sealed_writer::{seal, write_version};
+    use super::super::sealed_writer::{sealed_image, write_version};
     use super::*;
     use proptest::prelude::*;
+
+    fn merged(indexes: &[Arc<SealedIndex>], seed: u64) -> Vec<u8> {
+        let file = std::cell::RefCell::new(Vec::new());
+        merge_with_common(indexes, seed, &NEVER, COMMON, &file).map_err(|(_, e)| e).unwrap();
+        file.into_inner()
+    }
 
     fn opened(image: Vec<u8>) -> Arc<SealedIndex> {
         Arc::new(SealedIndex::open(Arc::new(image)).unwrap())
@@ -243,13 +257,13 @@ mod tests {
                 let extent = SegmentExtent { base: 100 + cut[0] as u64, end: number, salt: number };
                 segments.push(extent);
                 let part = active_from(extent.base, &models[cut[0]..cut[1]], cut[0]);
-                opened(seal(&part, &[extent], number))
+                opened(sealed_image(&part, &[extent], number))
             }).collect();
             // In two steps, so that an index that was merged is merged again.
             let (some, rest) = indexes.split_at(indexes.len().div_ceil(2));
-            let some = merge_with_common(some, 9, &NEVER, COMMON).map_err(|(_, error)| error).unwrap();
+            let some = merged(some, 9);
             let all: Vec<_> = [opened(some)].into_iter().chain(rest.iter().cloned()).collect();
-            let merged = opened(merge_with_common(&all, 10, &NEVER, COMMON).map_err(|(_, error)| error).unwrap());
+            let merged = opened(merged(&all, 10));
             prop_assert_eq!(merged.segments().unwrap(), segments);
             let index = SegmentIndex::Sealed(merged);
             prop_assert_eq!((index.base(), index.len() as usize), (100, count));
@@ -270,10 +284,11 @@ mod tests {
                 let part = active_from(base, &models[range.clone()], range.start);
                 let extent = SegmentExtent { base, end: 1, salt: 0 };
                 let keys = FilterKeys::gathered_for(version);
-                opened(write_version(&*part, &[extent], 3, version, keys).unwrap())
+                let file = std::cell::RefCell::new(Vec::new());
+                write_version(&*part, &[extent], 3, version, keys, &file).unwrap();
+                opened(file.into_inner())
             });
-        let image = merge_with_common(&parts, 10, &NEVER, COMMON).map_err(|(_, error)| error);
-        let index = SegmentIndex::Sealed(opened(image.unwrap()));
+        let index = SegmentIndex::Sealed(opened(merged(&parts, 10)));
         let mut dice = Dice(6);
         for _ in 0..200 {
             check(&index, &models, &mut dice, 5, 30);
@@ -287,15 +302,16 @@ mod tests {
         let extents = [0, 3_000, 6_000].map(|at| SegmentExtent { base: 100 + at, end: 1, salt: 1 });
         let images = extents.map(|extent| {
             let from = (extent.base - 100) as usize;
-            seal(&active_from(extent.base, &models[from..from + 3_000], from), &[extent], 3)
+            sealed_image(&active_from(extent.base, &models[from..from + 3_000], from), &[extent], 3)
         });
+        let file = std::cell::RefCell::new(Vec::new());
         let sound = images.clone().map(opened);
-        let stopped = merge(&sound, 1, &AtomicBool::new(true));
+        let stopped = merge(&sound, 1, &AtomicBool::new(true), &file);
         assert!(matches!(stopped, Err((_, IndexError::Stopped(_)))));
         let mut damaged = images.clone();
         let middle = damaged[1].len() / 3;
         damaged[1][middle..].fill(7);
-        let (place, error) = merge(&damaged.map(opened), 1, &NEVER).unwrap_err();
+        let (place, error) = merge(&damaged.map(opened), 1, &NEVER, &file).unwrap_err();
         assert!(matches!(error, IndexError::Damaged { .. }) && place == 1, "{place} {error}");
     }
 }

@@ -20,6 +20,7 @@ mod dictionary;
 mod file;
 mod filter;
 mod hash;
+mod image;
 mod lists;
 mod loaded;
 mod matching;
@@ -46,7 +47,7 @@ pub(crate) use active::{ActiveIndex, ActiveWriter};
 pub(crate) use active_query::ActiveQuery;
 pub(crate) use candidates::Candidates;
 pub(crate) use counting::SegmentCount;
-pub(crate) use file::{MOST_SEGMENTS, ReadAt, SegmentExtent};
+pub(crate) use file::{MOST_SEGMENTS, ReadAt, SegmentExtent, WriteAt};
 pub use loaded::{sealed_index_memory_bytes, set_sealed_index_budget_bytes};
 pub(crate) use merge::merge;
 pub(crate) use sealed::SealedIndex;
@@ -85,6 +86,12 @@ pub(crate) enum IndexError {
     },
     /// The caller's [`Work`] ended first. Nothing is wrong with the index.
     Stopped(Stopped),
+}
+
+impl From<io::Error> for IndexError {
+    fn from(error: io::Error) -> IndexError {
+        IndexError::Io(error)
+    }
 }
 
 impl From<Stopped> for IndexError {

@@ -1,5 +1,6 @@
 //! Both forms of the index against the definition: `QueryItem::matches` over every event.
 
+use super::sealed_writer::sealed_image;
 use super::*;
 use crate::record::{EncodedEvents, RecordView, RequestKey};
 use crate::work::{Stopped, Work};
@@ -99,7 +100,7 @@ pub(super) const EXTENT: SegmentExtent = SegmentExtent { base: 100, end: 4711, s
 
 pub(super) fn both(models: &[Model]) -> [SegmentIndex; 2] {
     let active = active(models);
-    let image = seal(&active, &[EXTENT], 5);
+    let image = sealed_image(&active, &[EXTENT], 5);
     let sealed = SealedIndex::open(Arc::new(image)).unwrap();
     [SegmentIndex::Active(active), SegmentIndex::Sealed(Arc::new(sealed))]
 }
@@ -384,7 +385,9 @@ fn version_1_answers_as_the_definition_does() {
     let models = events(&mut Dice(1), 700, 4, 9);
     let keys = filter::FilterKeys::gathered_for(1);
     let without = without_tag_pairs(&models);
-    let image = sealed_writer::write_version(&*without, &[EXTENT], 5, 1, keys).unwrap();
+    let file = std::cell::RefCell::new(Vec::new());
+    sealed_writer::write_version(&*without, &[EXTENT], 5, 1, keys, &file).unwrap();
+    let image = file.into_inner();
     assert_eq!((image.len(), crc32c::crc32c(&image)), (28_221, 2_489_801_977));
     let index = SegmentIndex::Sealed(Arc::new(SealedIndex::open(Arc::new(image)).unwrap()));
     let mut dice = Dice(2);
@@ -401,7 +404,9 @@ fn version_2_answers_as_the_definition_does() {
     let models = events(&mut Dice(1), 700, 4, 9);
     let image_of = |active: &ActiveIndex| {
         let keys = filter::FilterKeys::gathered();
-        sealed_writer::write_version(active, &[EXTENT], 5, 2, keys).unwrap()
+        let file = std::cell::RefCell::new(Vec::new());
+        sealed_writer::write_version(active, &[EXTENT], 5, 2, keys, &file).unwrap();
+        file.into_inner()
     };
     let image = image_of(&without_tag_pairs(&models));
     assert_eq!((image.len(), crc32c::crc32c(&image)), (28_293, 4_018_854_157));
@@ -419,6 +424,6 @@ fn version_2_answers_as_the_definition_does() {
 #[test]
 fn the_format_is_what_it_was() {
     let models = events(&mut Dice(1), 700, 4, 9);
-    let image = seal(&active(&models), &[EXTENT], 5);
+    let image = sealed_image(&active(&models), &[EXTENT], 5);
     assert_eq!((image.len(), crc32c::crc32c(&image)), (29_394, 2_590_248_865));
 }

@@ -12,7 +12,6 @@
 //! It enters the list of *wide* events, and an intersection looks there as well.
 
 use super::IndexError;
-use super::dictionary::DictionaryWriter;
 use super::file::ReadAt;
 use super::hash::Keyed;
 use super::lists::{Arena, ListView, Lists};
@@ -120,13 +119,6 @@ pub(super) const WIDE_KEY: [u8; 8] = [0xff; 8];
 /// whether there are wide events, so that what is absent needs no look at the dictionary.
 pub(super) const IN_FILTER: u32 = 1 << 31;
 
-/// Whether a segment has wide events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WideEvents {
-    Absent,
-    Present,
-}
-
 /// A common tag of an index about to be written.
 #[derive(Debug)]
 pub(super) struct CommonTag {
@@ -173,16 +165,18 @@ impl SealedTagPairs {
             starts[rel + 1] += starts[rel];
         }
         let mut tags = vec![0u32; starts[events as usize] as usize];
-        let mut ends = starts.clone();
+        // Each start goes on to where the tags of its event end, which is the start of the next.
         for (place, tag) in (0..).zip(&mut common) {
             values.clear();
             tag.list.read_all(postings, events, 0, &mut values)?;
             for &rel in &values {
-                let end = &mut ends[rel as usize];
+                let end = &mut starts[rel as usize];
                 tags[*end as usize] = place;
                 *end += 1;
             }
         }
+        starts.rotate_right(1);
+        starts[0] = 0;
         Ok(Some(SealedTagPairs { common, starts, tags, met: Vec::new(), values }))
     }
 
@@ -191,18 +185,16 @@ impl SealedTagPairs {
         &self.tags[self.starts[rel as usize] as usize..self.starts[rel as usize + 1] as usize]
     }
 
-    /// Writes the lists of a tag with the common tags after it in byte order, if it is common.
-    /// `rels` are its events; `met_with` is called with the hash of each of those other tags.
-    pub(super) fn write(
+    /// Goes through the common tags that a common tag of these events has met, of those after it in
+    /// byte order: `met_with` gets the key of the pair, its events and the hash of the other tag.
+    pub(super) fn each_pair(
         &mut self,
         tag: u32,
         rels: &[u32],
-        writer: &mut DictionaryWriter,
-        postings: &mut Vec<u8>,
-        mut met_with: impl FnMut(u64),
-    ) {
+        mut met_with: impl FnMut(&[u8], &[u32], u64) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
         let Ok(place) = self.common.binary_search_by_key(&tag, |common| common.number) else {
-            return;
+            return Ok(());
         };
         let place = place as u32;
         let mut met = std::mem::take(&mut self.met);
@@ -218,25 +210,16 @@ impl SealedTagPairs {
             let other = &self.common[group[0].0 as usize];
             self.values.clear();
             self.values.extend(group.iter().map(|&(_, rel)| rel));
-            writer.push(&tag_pair_key(tag, other.number), postings, &self.values);
-            met_with(other.hash);
+            met_with(&tag_pair_key(tag, other.number), &self.values, other.hash)?;
         }
         self.met = met;
+        Ok(())
     }
 
-    /// Writes the list of wide events, after all pairs, and tells whether there are any.
-    pub(super) fn write_wide(
-        &mut self,
-        writer: &mut DictionaryWriter,
-        postings: &mut Vec<u8>,
-    ) -> WideEvents {
+    /// The wide events, under [`WIDE_KEY`], after all pairs.
+    pub(super) fn wide(&self) -> Vec<u32> {
         let events = self.starts.len() as u32 - 1;
-        let wide: Vec<u32> = (0..events).filter(|&rel| self.tags_of(rel).len() > MOST).collect();
-        if wide.is_empty() {
-            return WideEvents::Absent;
-        }
-        writer.push(&WIDE_KEY, postings, &wide);
-        WideEvents::Present
+        (0..events).filter(|&rel| self.tags_of(rel).len() > MOST).collect()
     }
 }
 
@@ -245,7 +228,7 @@ mod tests {
     use super::super::active::ActiveWriter;
     use super::super::oracle_tests::with_record;
     use super::super::oracle_tests::{Dice, EXTENT, Model, both, check, events, newest};
-    use super::super::{SealedIndex, SegmentExtent, SegmentIndex, seal};
+    use super::super::{SealedIndex, SegmentExtent, SegmentIndex, sealed_writer::sealed_image};
     use super::*;
     use crate::query::CompiledQuery;
     use crate::work::Work;
@@ -262,9 +245,12 @@ mod tests {
             with_record(&Model { event, key: None }, |record| writer.push(rel, record));
         }
         let active = Arc::clone(writer.index());
-        let sealed =
-            SealedIndex::open(Arc::new(seal(&active, &[SegmentExtent { base: 1, ..EXTENT }], 5)))
-                .unwrap();
+        let sealed = SealedIndex::open(Arc::new(sealed_image(
+            &active,
+            &[SegmentExtent { base: 1, ..EXTENT }],
+            5,
+        )))
+        .unwrap();
         [SegmentIndex::Active(active), SegmentIndex::Sealed(Arc::new(sealed))]
     }
 

@@ -70,7 +70,7 @@ pub(crate) fn create_segment(
     let header = SegmentHeader { base, salt, epoch };
     let name = segment_name(base);
     let temporary = format!("{name}.tmp");
-    let file = write_under(storage, &temporary, &header.encode())?;
+    let file = write_under(storage, &temporary, |file| file.write_all_at(&header.encode(), 0))?;
     storage.rename(&temporary, &name)?;
     // From the rename on the segment may be found after a crash. A full disk is
     // no answer here: it would promise that nothing can appear.

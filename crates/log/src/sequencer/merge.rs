@@ -2,15 +2,15 @@
 //! whole log asks few of them although segments are small.
 //!
 //! [`FAN`] adjacent runs of the same number of segments become one, as long as the index that
-//! comes of it is not too large to be made in memory. Whatever fails leaves the indexes there were.
+//! comes of it is not too large: some of it is in memory while it is made. Whatever fails leaves the indexes there were.
 //! The thread gives way to every other: on a busy machine indexes stay apart for a while longer.
 
 use crate::error::ReadError;
 use crate::index::{self, IndexError, SealedIndex, SegmentIndex};
 use crate::run::{IndexOwner, Run};
 use crate::segment::index_name;
-use crate::segments::{Segments, lock, open_sealed};
-use crate::storage::{Storage, replace_file};
+use crate::segments::{NewIndexFile, Segments, lock, open_sealed};
+use crate::storage::{Storage, write_under};
 use crate::threads;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 
 /// Runs that become one.
 const FAN: usize = 4;
-/// Most bytes of index files that become one. Making it takes about twice as much memory.
+/// Most bytes of index files that become one. Making it takes about as much memory.
 const MERGED_BYTES: u64 = 96 << 20;
 
 /// See the module.
@@ -110,11 +110,23 @@ impl Merger {
     fn merge_once(&self) -> Merged {
         let Some(group) = self.next_runs() else { return Merged::Nothing };
         let (runs, indexes): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-        let merged = match index::merge(&indexes, runs[0].seed(), &self.stop) {
-            Ok(image) => self.put_in_place(&runs, &image, indexes[0].salt()),
-            Err((_, IndexError::Stopped(_))) => return Merged::Nothing,
+        // Written under a temporary name, so that readers can mend their indexes meanwhile.
+        let base = runs[0].base();
+        let temporary = format!("{}.merged.tmp", index_name(base));
+        let mut last_read = 0;
+        let written = write_under(&*self.storage, &temporary, |file| {
+            index::merge(&indexes, runs[0].seed(), &self.stop, &NewIndexFile(file)).map_err(
+                |(place, error)| {
+                    last_read = place;
+                    error
+                },
+            )
+        });
+        let merged = match written {
+            Ok(_) => self.put_in_place(&runs, &temporary, indexes[0].salt()),
+            Err(IndexError::Stopped(_)) => return Merged::Nothing,
             // Made anew from the segments, as by a reader that meets the damage.
-            Err((place, fault)) => runs[place].mend(fault),
+            Err(fault) => runs[last_read].mend(fault),
         };
         match merged {
             Ok(()) => Merged::Some,
@@ -125,12 +137,13 @@ impl Merger {
         }
     }
 
-    /// Writes the index that is to serve instead of those of these runs, and has it serve.
-    fn put_in_place(&self, runs: &[Arc<Run>], image: &[u8], salt: u64) -> Result<(), ReadError> {
+    /// Has the index in a temporary file serve instead of those of these runs.
+    fn put_in_place(&self, runs: &[Arc<Run>], temporary: &str, salt: u64) -> Result<(), ReadError> {
         let name = index_name(runs[0].base());
         let failed = |error: String| ReadError::Io { doing: format!("writing {name}"), error };
         let mut owned: Vec<_> = runs.iter().map(|run| run.own_index_file()).collect();
-        replace_file(&*self.storage, &name, image).map_err(|error| failed(error.to_string()))?;
+        let renamed = self.storage.rename(temporary, &name).and_then(|()| self.storage.sync_dir());
+        renamed.map_err(|error| failed(error.to_string()))?;
         // The first of them is no longer the file's owner, whatever happens now.
         *owned[0] = IndexOwner::LargerRun;
         let opened = open_sealed(&*self.storage, runs[0].base(), salt);
@@ -138,8 +151,7 @@ impl Merger {
         let index = index.ok_or_else(|| failed("it cannot be read back".into()))?;
         let segments: Vec<_> = runs.iter().flat_map(|run| run.segments().to_vec()).collect();
         let events = index.len();
-        let storage = Arc::clone(&self.storage);
-        let run = Run::of(storage, segments, SegmentIndex::Sealed(index));
+        let run = Run::of(Arc::clone(&self.storage), segments, SegmentIndex::Sealed(index));
         run.set_events(events);
         self.segments.replace(Arc::new(run));
         owned.iter_mut().for_each(|owner| **owner = IndexOwner::LargerRun);

@@ -116,27 +116,28 @@ pub trait StorageFile: Send + Sync + Debug {
 /// Whatever the file system says; the old content then still stands.
 pub fn replace_file(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = format!("{name}.tmp");
-    write_under(storage, &temporary, bytes)?;
+    write_under(storage, &temporary, |file| file.write_all_at(bytes, 0))?;
     storage.rename(&temporary, name)?;
     storage.sync_dir()
 }
 
-/// Writes a temporary file and makes its content durable; on failure its space is given back.
+/// Makes a temporary file whose content is what `write` writes, durably; on failure its space is
+/// given back.
 ///
 /// # Errors
-/// Whatever the file system says.
-pub(crate) fn write_under(
+/// Those of `write`, and whatever the file system says.
+pub(crate) fn write_under<E: From<io::Error>>(
     storage: &dyn Storage,
     temporary: &str,
-    bytes: &[u8],
-) -> io::Result<Arc<dyn StorageFile>> {
-    let write = || {
+    write: impl FnOnce(&dyn StorageFile) -> Result<(), E>,
+) -> Result<Arc<dyn StorageFile>, E> {
+    let write_durably = || {
         let file = storage.create(temporary)?;
-        file.write_all_at(bytes, 0)?;
+        write(&*file)?;
         file.sync_data()?;
         Ok(file)
     };
-    write().inspect_err(|_| {
+    write_durably().inspect_err(|_| {
         let _ = storage.remove(temporary);
     })
 }

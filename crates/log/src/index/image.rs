@@ -1,0 +1,93 @@
+//! The file of a sealed index as it is written, section after section, so that no more than a
+//! part of it is in memory.
+
+use super::IndexError;
+use super::file::{Header, Part, Section, SegmentExtent, WriteAt, header_bytes};
+
+/// Bytes that are written at a time.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// See the module.
+pub(super) struct Image<'f> {
+    file: &'f dyn WriteAt,
+    header: Header,
+    /// What stands in the file.
+    written: u64,
+    /// What follows it.
+    buffer: Vec<u8>,
+    /// Where the section begins that is being written.
+    section_at: u64,
+}
+
+impl<'f> Image<'f> {
+    pub(super) fn new(
+        file: &'f dyn WriteAt,
+        version: u32,
+        events: u32,
+        first: SegmentExtent,
+    ) -> Image<'f> {
+        let header = Header { version, events, first, sections: Default::default() };
+        // The header is written last: until then nothing takes the file for an index.
+        let section_at = header_bytes(version) as u64;
+        Image { file, header, written: section_at, buffer: Vec::new(), section_at }
+    }
+
+    /// Adds bytes to the section that is being written.
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), IndexError> {
+        self.file.write_all_at(&self.buffer, self.written).map_err(IndexError::Io)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Bytes of the section that is being written, so far.
+    pub(super) fn section_len(&self) -> u64 {
+        self.written + self.buffer.len() as u64 - self.section_at
+    }
+
+    /// Ends a section: what has been put since the one before.
+    pub(super) fn end_section(&mut self, part: Part, items: u32, crc: u32) {
+        let len = self.section_len();
+        let section = Section { offset: self.section_at, len, items, crc };
+        self.header.sections[part as usize] = section;
+        self.section_at += len;
+    }
+
+    /// Adds a section that is read as a whole.
+    pub(super) fn put_whole(&mut self, part: Part, bytes: &[u8]) -> Result<(), IndexError> {
+        assert_eq!(self.section_len(), 0, "one section after the other");
+        self.put(bytes)?;
+        self.end_section(part, 0, crc32c::crc32c(bytes));
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<(), IndexError> {
+        self.flush()?;
+        self.file.write_all_at(&self.header.encode(), 0).map_err(IndexError::Io)
+    }
+}
+
+#[cfg(test)]
+impl Image<'_> {
+    /// A section that has been written, counted from the end of the header.
+    pub(super) fn section(&self, part: Part) -> Section {
+        let section = self.header.section(part);
+        Section { offset: section.offset - header_bytes(self.header.version) as u64, ..section }
+    }
+}
+
+/// The bytes that `write` puts after the header, alone.
+#[cfg(test)]
+pub(super) fn image_of(write: impl FnOnce(&mut Image<'_>) -> Result<(), IndexError>) -> Vec<u8> {
+    let file = std::cell::RefCell::new(Vec::new());
+    let extent = SegmentExtent { base: 1, end: 0, salt: 0 };
+    let mut image = Image::new(&file, super::file::VERSION, 0, extent);
+    write(&mut image).expect("a file in memory takes everything");
+    image.flush().expect("a file in memory takes everything");
+    file.into_inner().split_off(header_bytes(super::file::VERSION))
+}
