@@ -38,11 +38,13 @@ struct MergeThread {
 }
 
 /// What a round came to.
-enum Merged {
-    /// There may be more to do.
-    Some,
-    /// There is nothing to merge, or it failed: until the next segment is full.
-    Nothing,
+enum Round {
+    /// Some indexes became one. There may be more to do.
+    Merged,
+    /// There is nothing to merge.
+    Idle,
+    /// It failed, or was stopped. It is tried again when the next segment is full.
+    Failed,
 }
 
 impl Merger {
@@ -70,8 +72,20 @@ impl Merger {
     }
 
     fn work(&self) {
-        while let Merged::Some = self.merge_once() {}
-        lock(&self.thread).running = false;
+        loop {
+            let round = self.merge_once();
+            let mut thread = lock(&self.thread);
+            // Looked at again under the lock: a sealer that comes now finds the thread running.
+            let done = match round {
+                Round::Merged => false,
+                Round::Idle => self.next_runs().is_none(),
+                Round::Failed => true,
+            };
+            if done {
+                thread.running = false;
+                return;
+            }
+        }
     }
 
     /// Ends what is going on and waits for it. Nothing is merged any more.
@@ -107,8 +121,8 @@ impl Merger {
         })
     }
 
-    fn merge_once(&self) -> Merged {
-        let Some(group) = self.next_runs() else { return Merged::Nothing };
+    fn merge_once(&self) -> Round {
+        let Some(group) = self.next_runs() else { return Round::Idle };
         let (runs, indexes): (Vec<_>, Vec<_>) = group.into_iter().unzip();
         // Written under a temporary name, so that readers can mend their indexes meanwhile.
         let base = runs[0].base();
@@ -122,19 +136,17 @@ impl Merger {
                 },
             )
         });
-        let merged = match written {
-            Ok(_) => self.put_in_place(&runs, &temporary, indexes[0].salt()),
-            Err(IndexError::Stopped(_)) => return Merged::Nothing,
-            // Made anew from the segments, as by a reader that meets the damage.
-            Err(fault) => runs[last_read].mend(fault),
-        };
-        match merged {
-            Ok(()) => Merged::Some,
-            Err(_) => {
-                self.failures.fetch_add(1, Ordering::Relaxed);
-                Merged::Nothing
+        match written {
+            Ok(_) if self.put_in_place(&runs, &temporary, indexes[0].salt()).is_ok() => {
+                return Round::Merged;
             }
+            Ok(_) => {}
+            Err(IndexError::Stopped(_)) => return Round::Failed,
+            // If it is damaged it is made anew from its segments, as by a reader that finds out.
+            Err(fault) => drop(runs[last_read].mend(fault)),
         }
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        Round::Failed
     }
 
     /// Has the index in a temporary file serve instead of those of these runs.
