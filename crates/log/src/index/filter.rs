@@ -108,9 +108,9 @@ pub(super) fn keys_bound(section_bytes: usize) -> usize {
 pub(super) enum FilterKeys {
     /// Their hashes: the filter is made when their number is known.
     Gathered(Vec<u64>, fn(u64, &[u64]) -> Vec<u8>),
-    /// The bits of a filter that may be too large, and how many keys it has. Takes a fifth of the
-    /// memory.
-    Placed { blocks: Vec<u8>, keys: usize },
+    /// The section of a filter that may be too large, as far as it is known, and how many keys it
+    /// has. Takes a fifth of the memory.
+    Placed { section: Vec<u8>, keys: usize },
 }
 
 /// A filter may be halved so often when it turns out too large.
@@ -131,16 +131,16 @@ impl FilterKeys {
     /// None yet, of not many more than so many; a smaller number is better kept to.
     pub(super) fn placed(keys_bound: usize) -> FilterKeys {
         let blocks = blocks_for(keys_bound).next_multiple_of(1 << HALVINGS);
-        FilterKeys::Placed { blocks: vec![0; blocks * BLOCK_BYTES], keys: 0 }
+        FilterKeys::Placed { section: vec![0; HEAD_BYTES + blocks * BLOCK_BYTES], keys: 0 }
     }
 
     /// Adds a key. One that is added twice may count twice.
     pub(super) fn add(&mut self, hash: u64) {
         match self {
             FilterKeys::Gathered(hashes, _) => hashes.push(hash),
-            FilterKeys::Placed { blocks, keys } => {
+            FilterKeys::Placed { section, keys } => {
                 *keys += 1;
-                place(blocks, hash);
+                place(&mut section[HEAD_BYTES..], hash);
             }
         }
     }
@@ -149,31 +149,33 @@ impl FilterKeys {
     pub(super) fn finish(&mut self, seed: u64) -> Vec<u8> {
         match self {
             FilterKeys::Gathered(hashes, build) => build(seed, &std::mem::take(hashes)),
-            FilterKeys::Placed { blocks, keys } => {
-                let mut blocks = std::mem::take(blocks);
-                let wanted = blocks_for(*keys);
+            FilterKeys::Placed { section, keys } => {
+                let mut section = std::mem::take(section);
+                let wanted = HEAD_BYTES + blocks_for(*keys) * BLOCK_BYTES;
                 for _ in 0..HALVINGS {
-                    if blocks.len() / BLOCK_BYTES / 2 >= wanted {
-                        halve(&mut blocks);
+                    let half = HEAD_BYTES + (section.len() - HEAD_BYTES) / 2;
+                    if half >= wanted {
+                        halve(&mut section[HEAD_BYTES..]);
+                        section.truncate(half);
                     }
                 }
-                section(seed, &mut blocks)
+                seal_section(seed, &mut section);
+                section
             }
         }
     }
 }
 
 /// Makes one of each two neighbouring blocks. Where a hash belongs among half as many blocks is
-/// half of where it belonged, since [`block_of`] is proportional to their number.
-fn halve(blocks: &mut Vec<u8>) {
-    let half = blocks.len() / BLOCK_BYTES / 2;
-    for to in 0..half {
+/// half of where it belonged, since [`block_of`] is proportional to their number. What then follows
+/// the first half is of no use any more.
+fn halve(blocks: &mut [u8]) {
+    for to in 0..blocks.len() / BLOCK_BYTES / 2 {
         for byte in 0..BLOCK_BYTES {
             let (one, other) = (2 * to * BLOCK_BYTES + byte, (2 * to + 1) * BLOCK_BYTES + byte);
             blocks[to * BLOCK_BYTES + byte] = blocks[one] | blocks[other];
         }
     }
-    blocks.truncate(half * BLOCK_BYTES);
 }
 
 /// Sets the bits of a key.
@@ -186,24 +188,23 @@ fn place(blocks: &mut [u8], hash: u64) {
     }
 }
 
-/// The section of these blocks, whose checksums are set here.
-fn section(seed: u64, blocks: &mut [u8]) -> Vec<u8> {
-    let mut out = vec![0; HEAD_BYTES];
-    out[..8].copy_from_slice(&seed.to_le_bytes());
-    out[8..12].copy_from_slice(&crc32c::crc32c(&seed.to_le_bytes()).to_le_bytes());
+/// Sets the head of a section and the checksums of its blocks.
+fn seal_section(seed: u64, section: &mut [u8]) {
+    let (head, blocks) = section.split_at_mut(HEAD_BYTES);
+    head[..8].copy_from_slice(&seed.to_le_bytes());
+    head[8..12].copy_from_slice(&crc32c::crc32c(&seed.to_le_bytes()).to_le_bytes());
     for block in blocks.as_chunks_mut::<BLOCK_BYTES>().0 {
         let crc = crc32c::crc32c(&block[..WORDS * 4]);
         block[WORDS * 4..].copy_from_slice(&crc.to_le_bytes());
     }
-    out.extend_from_slice(blocks);
-    out
 }
 
 /// The section for keys of these hashes, which must come from `Keyed::new(seed)`.
 fn build(seed: u64, hashes: &[u64]) -> Vec<u8> {
-    let mut blocks = vec![0; blocks_for(hashes.len()) * BLOCK_BYTES];
-    hashes.iter().for_each(|&hash| place(&mut blocks, hash));
-    section(seed, &mut blocks)
+    let mut section = vec![0; HEAD_BYTES + blocks_for(hashes.len()) * BLOCK_BYTES];
+    hashes.iter().for_each(|&hash| place(&mut section[HEAD_BYTES..], hash));
+    seal_section(seed, &mut section);
+    section
 }
 
 /// The section as version 1 had it: for the tests that such files stay readable.

@@ -34,8 +34,14 @@ impl<'f> Image<'f> {
 
     /// Adds bytes to the section that is being written.
     pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
-        self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+        if bytes.len() < BUFFER_BYTES {
+            self.buffer.extend_from_slice(bytes);
+            return if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) };
+        }
+        self.flush()?;
+        self.file.write_all_at(bytes, self.written).map_err(IndexError::Io)?;
+        self.written += bytes.len() as u64;
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<(), IndexError> {
