@@ -14,7 +14,7 @@ use crate::segment::{
     SEGMENT_HEADER_BYTES, SegmentHeader, index_name, is_index_name, parse_segment_name,
     segment_name,
 };
-use crate::segments::{Segments, build_active, open_sealed};
+use crate::segments::{Segments, build_active, check_next, open_sealed};
 use crate::sequencer::{
     Committer, Counters, FullSegment, Merger, Replays, Sealer, SegmentTail, Sequencer, StagedMark,
     Staging,
@@ -189,13 +189,7 @@ fn open_full(
     let segments = vec![first];
     let (index, (_, scanned)) = build_active(&segments)?;
     let scanned = &scanned[0];
-    if scanned.next != next_base {
-        let what = format!(
-            "the segment ends before position {}, but the next one begins at {next_base}",
-            scanned.next
-        );
-        return Err(OpenError::Corrupt(Corruption { file: name, offset: scanned.end, what }));
-    }
+    check_next(&name, scanned, next_base)?;
     let index = SegmentIndex::Active(index);
     let run = Arc::new(Run::of(Arc::clone(storage), segments, index));
     // If the index cannot be written (a full disk), the one in memory serves.

@@ -72,8 +72,8 @@ pub(crate) struct Run {
 pub(crate) enum IndexOwner {
     /// This run's.
     Run,
-    /// It is replaced or gone: a larger run has an index for these segments, and this one is only
-    /// still there for who has begun to read from it.
+    /// It is replaced or gone: a larger run has an index for these segments, and only readers that
+    /// began earlier still hold this one.
     LargerRun,
 }
 

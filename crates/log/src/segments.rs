@@ -1,7 +1,7 @@
 //! The segments of an open log as readers and the judge see them: in runs of one or more, each with
 //! its index, in order of position.
 
-use crate::error::OpenError;
+use crate::error::{Corruption, OpenError};
 use crate::index::{ActiveIndex, ActiveWriter, IndexError, ReadAt, SealedIndex, WriteAt};
 use crate::log::Terms;
 use crate::recover;
@@ -26,21 +26,42 @@ pub(crate) fn build_active(segments: &[Arc<OpenSegment>]) -> Result<BuiltIndex, 
     let mut writer = ActiveWriter::new(segments[0].base());
     let index = Arc::clone(writer.index());
     let mut scanned = Vec::with_capacity(segments.len());
-    for segment in segments {
+    for (segment, after) in segments.iter().zip((1..).map(|place| segments.get(place))) {
         let name = segment.name();
         let file = segment.file().map_err(|error| OpenError::Io {
             doing: format!("reading {name}"),
             error: io::Error::other(error.to_string()),
         })?;
-        scanned.push(recover::scan(&**file, &name, &mut |batch| {
+        let found = recover::scan(&**file, &name, &mut |batch| {
             for found in recover::records(&name, batch) {
                 let (offset, record) = found.map_err(OpenError::Corrupt)?;
                 writer.push(offset as u32, &record);
             }
             Ok(())
-        })?);
+        })?;
+        if let Some(after) = after {
+            check_next(&name, &found, after.base())?;
+        }
+        scanned.push(found);
     }
     Ok((index, (writer, scanned)))
+}
+
+/// A segment that another follows must reach to it: else every later event would be taken for one
+/// before it.
+pub(crate) fn check_next(
+    name: &str,
+    found: &recover::ScannedSegment,
+    next_base: Position,
+) -> Result<(), OpenError> {
+    if found.next == next_base {
+        return Ok(());
+    }
+    let what = format!(
+        "the segment ends before position {}, but the next one begins at {next_base}",
+        found.next
+    );
+    Err(OpenError::Corrupt(Corruption { file: name.into(), offset: found.end, what }))
 }
 
 /// A storage file as the index reads it.

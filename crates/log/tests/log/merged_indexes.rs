@@ -180,6 +180,27 @@ fn a_segment_of_a_merged_index_that_is_another_is_noticed() {
 }
 
 #[test]
+fn a_segment_that_lost_its_end_is_not_counted_short_when_the_merged_index_is_made_anew() {
+    let (mut files, all) = merged();
+    let segments: Vec<String> = files.keys().filter(|n| n.ends_with(".seg")).cloned().collect();
+    let segment = files.get_mut(&segments[1]).unwrap();
+    let middle = segment.len() / 2;
+    segment[middle..].fill(0);
+    // All of the index but its header and what its segments are: opening asks no more.
+    let index = files.get_mut(&segments[0].replace(".seg", ".idx")).unwrap();
+    let len = index.len();
+    index[500..len - 200].fill(7);
+    let log = open(&SimulatedStorage::with_contents(1, &files), small_segments()).unwrap();
+    let snapshot = log.snapshot();
+    assert_eq!(snapshot.head(), all.len() as u64);
+    for query in [Query::item(&[], &["all"]), Query::item(&["A"], &[])] {
+        assert!(drain(snapshot.read(&query, ReadOptions::default())).is_err(), "{query:?}");
+        let mut count = snapshot.count(query.clone(), 0);
+        assert!((0..100).any(|_| count.step(&mut Work::unbounded()).is_err()), "{query:?}");
+    }
+}
+
+#[test]
 fn a_full_disk_leaves_the_indexes_there_are_and_they_are_merged_later() {
     let storage = SimulatedStorage::new(1);
     let log = open(&storage, small_segments()).unwrap();
