@@ -159,6 +159,6 @@ fn files_are_their_owners_alone_whatever_the_folder_was_before() {
     assert!(server.terminate().success());
     for name in ["logs", "logs/main", "logs/orders"] {
         let mode = data.join(name).metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode, 0o700, "{name}: what lies in it can be reached by nobody else");
+        assert_eq!(mode, 0o700, "{name}: no one else can reach what lies in it");
     }
 }

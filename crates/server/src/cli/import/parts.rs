@@ -129,7 +129,7 @@ impl Parts {
                 let (reader, line) = items.into_reader();
                 Parts::Lines(Lines { reader, line, rest: Vec::new() })
             }
-            // An error is met again by whoever reads on.
+            // The next read meets an error again.
             _ => Parts::Events(Events {
                 rows: Rows::Json(items, crate::cli::import::ndjson::event, 0),
                 ids,

@@ -267,7 +267,7 @@ fn dry_run(args: &ImportArgs, mut rows: Rows, mut ids: Option<EventIds>) -> Resu
                 if events == 0 {
                     let mut first = Vec::new();
                     push_event(&mut first, &event);
-                    // A dry run goes on without its sample if nobody reads it.
+                    // A dry run goes on without its sample if no one reads it.
                     let _ = crate::cli::say(&String::from_utf8_lossy(&first));
                 }
                 events += 1;
