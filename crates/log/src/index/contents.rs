@@ -19,6 +19,14 @@ pub(super) trait Contents {
     /// Events from which a tag is common.
     fn common(&self) -> u32;
 
+    /// Counts steps of the writer; a look at whether it is to go on is taken now and then.
+    ///
+    /// # Errors
+    /// [`IndexError::Stopped`].
+    fn step(&self, _steps: usize) -> Result<(), IndexError> {
+        Ok(())
+    }
+
     /// At least as many keys as the filter will have, if that is known beforehand.
     fn filter_keys_bound(&self) -> Option<usize>;
 

@@ -18,8 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Terms between two looks at the flag that stops a merge.
-const TERMS_PER_LOOK: u32 = 1 << 10;
+/// Terms, postings or events between two looks at the flag that stops a merge: some tenths of a
+/// millisecond, since a log that is closed waits for a thread that gives way to every other.
+const STEPS_PER_LOOK: usize = 1 << 12;
 
 /// Writes the file of one index for the segments of these, which are adjacent and ascending.
 ///
@@ -47,7 +48,8 @@ pub(super) fn merge_with_common(
     for (place, index) in indexes.iter().enumerate() {
         segments.extend(index.segments().map_err(|error| (place, error))?);
     }
-    let merged = AdjacentIndexes { indexes, stop, common, last_read: Cell::new(0) };
+    let merged =
+        AdjacentIndexes { indexes, stop, common, last_read: Cell::new(0), steps: Cell::new(0) };
     write(&merged, &segments, seed, file).map_err(|error| (merged.last_read.get(), error))
 }
 
@@ -58,6 +60,8 @@ struct AdjacentIndexes<'i> {
     common: u32,
     /// The one that was last read.
     last_read: Cell<usize>,
+    /// Steps since the last look at the flag.
+    steps: Cell<usize>,
 }
 
 impl AdjacentIndexes<'_> {
@@ -87,7 +91,7 @@ impl AdjacentIndexes<'_> {
             let first = scan.next(index.file())?;
             Ok((scan, first))
         })?;
-        Ok(MergedTerms { of: self, scans, have: Vec::new(), until_look: TERMS_PER_LOOK })
+        Ok(MergedTerms { of: self, scans, have: Vec::new() })
     }
 }
 
@@ -98,7 +102,6 @@ struct MergedTerms<'i> {
     scans: Vec<(DictionaryScan<'i>, Option<(u32, SealedList)>)>,
     /// The indexes that have the current term.
     have: Vec<usize>,
-    until_look: u32,
 }
 
 impl MergedTerms<'_> {
@@ -125,13 +128,7 @@ impl MergedTerms<'_> {
                 Some(std::cmp::Ordering::Greater) => {}
             }
         }
-        self.until_look -= 1;
-        if self.until_look == 0 {
-            self.until_look = TERMS_PER_LOOK;
-            if self.of.stop.load(Relaxed) {
-                return Err(IndexError::Stopped(Stopped::Cancelled));
-            }
-        }
+        self.of.step(1)?;
         Ok(!self.have.is_empty())
     }
 
@@ -146,6 +143,7 @@ impl MergedTerms<'_> {
             self.of.last_read.set(place);
             let index = &self.of.indexes[place];
             let (_, list) = self.scans[place].1.as_mut().expect("it has the term");
+            self.of.step(list.count() as usize)?;
             list.read_all(index.file(), index.len(), self.of.shift(place), out)?;
         }
         Ok(())
@@ -153,6 +151,15 @@ impl MergedTerms<'_> {
 }
 
 impl Contents for AdjacentIndexes<'_> {
+    fn step(&self, steps: usize) -> Result<(), IndexError> {
+        self.steps.set(self.steps.get() + steps);
+        if self.steps.get() < STEPS_PER_LOOK {
+            return Ok(());
+        }
+        self.steps.set(0);
+        if self.stop.load(Relaxed) { Err(Stopped::Cancelled.into()) } else { Ok(()) }
+    }
+
     fn base(&self) -> u64 {
         self.indexes[0].base()
     }
@@ -176,7 +183,10 @@ impl Contents for AdjacentIndexes<'_> {
     ) -> Result<(), IndexError> {
         self.of_each(|_, index| {
             let mut block = ColumnBlock::default();
-            (0..index.len()).try_for_each(|rel| each(index.offset(rel, &mut block)?))
+            (0..index.len()).try_for_each(|rel| {
+                self.step(1)?;
+                each(index.offset(rel, &mut block)?)
+            })
         })?;
         Ok(())
     }
@@ -194,6 +204,7 @@ impl Contents for AdjacentIndexes<'_> {
         self.of_each(|at, index| {
             let mut block = ColumnBlock::default();
             for rel in 0..index.len() {
+                self.step(1)?;
                 let number = index.type_at(rel, &mut block)?;
                 let place = places[at].get(number as usize);
                 all.push(*place.ok_or_else(|| index.damaged_type_column())?);
@@ -294,6 +305,24 @@ mod tests {
             check(&index, &models, &mut dice, 5, 30);
             check_names(&index, &models, &mut dice);
         }
+    }
+
+    #[test]
+    fn a_merge_of_few_terms_ends_when_it_is_told() {
+        let mut models = events(&mut Dice(5), 6_000, 5, 30);
+        for model in &mut models {
+            (model.event.id, model.key) = (None, None);
+            model.event.tags.retain(|tag| tag.starts_with("t:"));
+        }
+        let indexes = [0, 3_000].map(|from| {
+            let extent = SegmentExtent { base: 100 + from as u64, end: 1, salt: 1 };
+            let part = active_from(extent.base, &models[from..from + 3_000], from);
+            opened(sealed_image(&part, &[extent], 3))
+        });
+        let file = std::cell::RefCell::new(Vec::new());
+        let stopped = merge(&indexes, 1, &AtomicBool::new(true), &file);
+        assert!(matches!(stopped, Err((_, IndexError::Stopped(_)))));
+        assert!(merge(&indexes, 1, &NEVER, &file).is_ok());
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub(super) fn write_version(
     lists.columns(contents)?;
     lists.types(contents)?;
     lists.tags(contents)?;
-    lists.pairs(contents.common())?;
+    lists.pairs(contents)?;
     lists.terms(contents, Domain::Id, (Part::Ids, Part::IdDirectory))?;
     lists.terms(contents, Domain::Key, (Part::Keys, Part::KeyDirectory))?;
     let ListWriter { mut image, postings, mut filter, .. } = lists;
@@ -164,7 +164,8 @@ impl ListWriter<'_> {
 
     /// The dictionary of pairs: of a type and a tag that both have many events, and of two common
     /// tags. Its entry in the table of sections says from how many events a tag is common.
-    fn pairs(&mut self, common: u32) -> Result<(), IndexError> {
+    fn pairs(&mut self, contents: &impl Contents) -> Result<(), IndexError> {
+        let common = contents.common();
         let mut writer = DictionaryWriter::new(TERMS_PER_BLOCK);
         let long_tags = std::mem::take(&mut self.long_tags);
         let common_tags = long_tags.iter().filter(|tag| tag.list.count() >= common);
@@ -176,6 +177,7 @@ impl ListWriter<'_> {
         let mut tag_pairs = SealedTagPairs::of(common_tags.collect(), &self.postings, self.events)?;
         let (mut rels, mut typed): (Vec<u32>, Vec<(u32, u32)>) = Default::default();
         for LongTag { number, hash, mut list } in long_tags {
+            contents.step(list.count() as usize)?;
             rels.clear();
             list.read_all(&self.postings, self.events, 0, &mut rels)?;
             if rels.len() > PAIR_FLOOR as usize {

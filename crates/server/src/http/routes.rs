@@ -94,7 +94,7 @@ table! {
         "Appends the lines of a body that no earlier import has appended: the events themselves are the key. Streamed, atomic per batch."
         ? ["label", "batch", "invalid", "more", "continues"] "EventToAppend" => "Imported";
     POST "/e" Main Writer ingest::post:
-        "Takes an event in: the body is its data, one JSON value or any bytes; with application/x-ndjson an event a line, all or none. Answers 202 when it is in memory; with ack=durable when it is on disk."
+        "Takes an event in: the body is its data, one JSON value or any bytes; with application/x-ndjson the data of an event a line, all or none. Answers 202 when it is in memory; with ack=durable when it is on disk."
         ? ["type", "tag", "ack"] "Anything" => "Taken";
     GET "/e" Main Public ingest::up: "Whether events are taken in." ? [] "" => "Up";
     POST "/v1/e" Log Writer ingest::post: "As POST /e." ? ["type", "tag", "ack"] "Anything" => "Taken";

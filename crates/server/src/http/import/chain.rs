@@ -111,8 +111,10 @@ impl Chain {
 
     /// Reads a [`token`](Self::token); `None` if it is not one.
     pub(super) fn of_token(text: &str) -> Option<Chain> {
-        let mut parts = text.split('.');
-        let events = u64::from_str_radix(parts.next()?, 16).ok()?;
+        // A number may have a sign otherwise, and be so large that counting on overflows.
+        let plain = text.bytes().all(|byte| byte == b'.' || byte.is_ascii_hexdigit());
+        let mut parts = text.split('.').filter(|_| plain);
+        let events = u64::from_str_radix(parts.next()?, 16).ok().filter(|&n| n < 1 << 62)?;
         let digest = |hex: &str| {
             let number = u128::from_str_radix(hex, 16).ok()?;
             (hex.len() == 32).then(|| number.to_be_bytes())
@@ -169,7 +171,12 @@ mod tests {
             assert_eq!(Chain::of_token(&chain.token()), Some(chain));
         }
         let token = chain.token();
-        for bad in ["", "1", "1..", &token[1..token.len() - 1], &format!("{token}.0"), "x.y.z"] {
+        let digest = "a".repeat(31);
+        let (signed, large) = (format!("1.+{digest}."), format!("{}.a{digest}.", "f".repeat(16)));
+        for bad in ["", "1", "1..", &token[1..token.len() - 1], &format!("{token}.0"), "x.y.z"]
+            .into_iter()
+            .chain([&format!("+{token}"), &signed, &large].map(String::as_str))
+        {
             assert_eq!(Chain::of_token(bad), None, "{bad}");
         }
     }
