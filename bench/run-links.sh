@@ -43,7 +43,7 @@ if [[ $parts = *" load "* ]]; then
 fi
 
 if [[ $parts = *" growth "* ]]; then
-    start full wellspring pinned --threads 1
+    start full wellspring pinned --threads 1 --link-accept-events
     "$wsbench" links-fill --address "${address[full]}" --one true --clicked "$(( (growth + 9999) / 10000 ))" \
         --each 10000 --out "$out"
     sync
@@ -64,7 +64,7 @@ fi
 # fill FOLDER FLAG…: links or clicks into the log of this folder.
 fill() {
     local folder=$1; shift
-    start "$folder" wellspring none
+    start "$folder" wellspring none --link-accept-events
     "$wsbench" links-fill --address "${address[$folder]}" --out "$out" "$@"
     stop "$folder"
 }

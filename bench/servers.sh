@@ -14,7 +14,8 @@ if [ "${BENCH_BOOST:-0}" = 1 ] && [ -z "${BENCH_BOOSTED:-}" ]; then
     exec setsid -w bash -c 'echo -15 > /proc/self/autogroup 2>/dev/null || true; exec "$@"' - "$0" "$@"
 fi
 
-CARGO_BUILD_JOBS=${CARGO_BUILD_JOBS:-1} cargo build --release --quiet
+# A driver that needs no wsbench sets `plain` before it sources this: nothing is built.
+[ -n "${plain:-}" ] || CARGO_BUILD_JOBS=${CARGO_BUILD_JOBS:-1} cargo build --release --quiet
 wsbench=$PWD/target/release/wsbench
 wellspring=${WELLSPRING_BIN:-$PWD/../target/release/wellspring}
 cache=${BENCH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/wellspring-bench}
@@ -46,8 +47,14 @@ answers() {
     case $1 in
         epoll | uring | hyper) (exec 3<> "/dev/tcp/${2%:*}/${2##*:}") 2> /dev/null ;;
         umadb) "$wsbench" head --server umadb --address "$2" > /dev/null 2>&1 ;;
+        wellspring) curl -sf "http://$2/health" > /dev/null 2>&1 ;;
         *) "$wsbench" head --server wellspring --address "$2" > /dev/null 2>&1 ;;
     esac
+}
+
+free_address() {
+    if [ -z "${plain:-}" ]; then "$wsbench" free-address; return; fi
+    python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print("127.0.0.1:%d" % s.getsockname()[1])'
 }
 
 # start LABEL KIND PINNING [ARGUMENT…]: starts a server and waits until it answers. KIND is wellspring, umadb,
@@ -55,7 +62,7 @@ answers() {
 start() {
     local label=$1 kind=$2 pinning=$3; shift 3
     local at data=$work/$label run=()
-    at=$("$wsbench" free-address)
+    at=$(free_address)
     mkdir -p "$data"
     [ "$pinning" = pinned ] && run=(taskset -c "$server_core")
     [ "$kind" = wellspring ] && [ "$wellspring" = null ] && kind=null
@@ -109,7 +116,7 @@ heading() {
     echo
     echo "$(date +%F), Wellspring $(git rev-parse --short HEAD 2> /dev/null || echo unknown)$([ "$wellspring" = null ] && echo ' (NULL SERVER IN ITS PLACE)'), UmaDB ${UMADB_VERSION:-0.7.8}"
     echo
-    "$wsbench" environment
+    [ -n "${plain:-}" ] || "$wsbench" environment
     echo "- data on $(stat -f -c %T "$work"), pinned = server on core $server_core, client on core $client_core; rows in results/$(basename "$out")"
     echo
 }

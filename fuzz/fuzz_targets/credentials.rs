@@ -6,7 +6,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use libfuzzer_sys::fuzz_target;
-use wellspring_server::parsers::{Shown, credentials};
+use wellspring_server::parsers::{PresentedCredential, credentials};
 
 fn values(lines: &[u8]) -> Vec<&[u8]> {
     if lines.is_empty() { Vec::new() } else { lines.split(|&byte| byte == b'\n').collect() }
@@ -19,19 +19,19 @@ fuzz_target!(|bytes: &[u8]| {
     let all = authorization.len() + keys.len();
     let ends_with = |value: &[u8], text: &[u8]| value.trim_ascii().ends_with(text);
     match credentials(&authorization, &keys) {
-        Shown::Malformed => assert!(all > 0),
-        Shown::Nothing => assert_eq!(all, 0),
-        Shown::Token(token) => {
+        PresentedCredential::Malformed => assert!(all > 0),
+        PresentedCredential::Nothing => assert_eq!(all, 0),
+        PresentedCredential::Token(token) => {
             assert_eq!((authorization.len(), keys.len()), (1, 0));
             assert!(!token.is_empty() && token.iter().all(u8::is_ascii_graphic));
             assert!(ends_with(authorization[0], &token) && !token.starts_with(b"wsk_"));
         }
-        Shown::Key(key) => {
+        PresentedCredential::Key(key) => {
             assert_eq!(all, 1);
             assert!(!key.is_empty() && key.iter().all(u8::is_ascii_graphic));
             assert!(ends_with(authorization.first().or(keys.first()).unwrap(), &key));
         }
-        Shown::Login(name, password) => {
+        PresentedCredential::Login(name, password) => {
             assert_eq!((authorization.len(), keys.len()), (1, 0));
             let text = format!("{name}:{password}");
             assert!(!name.contains(':') && !text.chars().any(char::is_control));

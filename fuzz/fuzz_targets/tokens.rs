@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use wellspring_server::parsers::{Told, signed_tokens, token};
+use wellspring_server::parsers::{TokenContent, signed_tokens, token};
 
 const NOW_S: u64 = 1_795_224_656;
 const SKEW_S: u64 = 30;
@@ -28,7 +28,7 @@ fn is_for(claims: &Map<String, Value>, audience: Option<&str>) -> bool {
     }
 }
 
-fn check(told: &Told, header: &[u8], claims: &[u8]) {
+fn check(told: &TokenContent, header: &[u8], claims: &[u8]) {
     let (header, claims) = (object(header), object(claims));
     assert!(!header.contains_key("crit"));
     let alg = if told.is_own { "HS256" } else { "EdDSA" };

@@ -7,6 +7,7 @@
 
 pub mod audit;
 pub mod check;
+pub mod clock;
 pub mod compare;
 pub mod driver;
 pub mod engine;
@@ -14,6 +15,7 @@ pub mod histogram;
 pub mod history;
 pub mod import;
 pub mod machine;
+pub mod nearest;
 pub mod null_server;
 pub mod parsers;
 pub mod plan;
@@ -23,4 +25,5 @@ pub mod result;
 pub mod scenario;
 pub mod selftest;
 pub mod stats;
+pub mod target;
 pub mod workload;

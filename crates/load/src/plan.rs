@@ -1,7 +1,7 @@
 //! What load to offer: [`Settings`] is the part that is recorded, [`Plan`] adds
 //! what a run needs besides.
 
-use crate::engine::Target;
+use crate::target::Target;
 use crate::workload::Source;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

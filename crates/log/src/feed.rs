@@ -4,8 +4,7 @@
 //! Waiters are kept by the position that they wait to see passed: a move of the head looks at those
 //! alone whose position is passed, and at none if there are none, however many wait.
 
-use crate::segments::lock;
-use crate::threads::Signal;
+use crate::threads::{Signal, lock};
 use crate::waiters::{Line, Rest, Slots, Ticket, TooManyWaiters, Wakers};
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -3,7 +3,7 @@
 //! the log's epoch, which only grows.
 
 use crate::options::Clock;
-use crate::segments::lock;
+use crate::threads::lock;
 use crate::waiters::{Line, Slots, Ticket, TooManyWaiters};
 use std::collections::HashMap;
 use std::fmt;

@@ -35,19 +35,14 @@
 //! ```
 
 mod amount;
+mod append;
 pub mod batch;
 pub mod batcher;
-mod condition;
-mod count;
-mod cursor;
 mod error;
 mod feed;
 mod histogram;
 mod index;
 pub mod inspect;
-mod interests;
-#[cfg(test)]
-mod interests_tests;
 mod journal;
 mod lease;
 mod log;
@@ -57,31 +52,29 @@ mod query;
 mod read;
 pub mod record;
 pub mod recover;
-mod run;
 pub mod segment;
 mod segments;
 mod sequencer;
 pub mod storage;
 mod subscription;
-mod terms;
 mod threads;
 mod waiters;
 mod work;
 
-pub use count::{CountStep, EventCount, GroupCountStep, GroupedCount};
+pub use append::{Ack, Append, Appended, Basis, Completion, Staged, StoredRequest, Unjudged};
 pub use error::{AppendError, Corruption, OpenError, ReadError};
 pub use feed::{Feed, Past};
 pub use histogram::{HISTOGRAM_BOUNDS, Histogram};
-pub use index::{sealed_index_memory_bytes, set_sealed_index_budget_bytes};
+pub use index::{Terms, sealed_index_memory_bytes, set_sealed_index_budget_bytes};
 pub use lease::{Fence, Lease, LeaseError, LeaseLine, Leases};
-pub use log::{
-    AcceptedStats, Ack, Append, Appended, Basis, CommitOn, Completion, Log, LogStats, Staged,
-    StoredRequest, Terms, Unjudged,
-};
+pub use log::{AcceptedStats, CommitOn, Log, LogStats};
 pub use options::{Clock, Options, Sync, SystemClock};
 pub use query::CompiledQuery;
-pub use read::{Events, Order, ReadOptions, Snapshot, TermCount};
+pub use read::{
+    CountStep, EventCount, Events, GroupCountStep, GroupedCount, Order, ReadOptions, Snapshot,
+    TermCount,
+};
 pub use record::{EncodedEvents, RecordView, RequestKey};
 pub use subscription::Subscription;
 pub use waiters::TooManyWaiters;
-pub use work::{Stopped, Work};
+pub use work::{GiveWay, Stopped, Work};

@@ -1,92 +1,28 @@
 //! The log itself: what a program opens, appends to and reads from.
 
 use crate::amount::Amount;
-use crate::batcher::{self, Batcher, LogSink};
-use crate::error::{AppendError, OpenError, ReadError};
+use crate::append::{Append, Appended, Basis, Completion, Staged, StoredRequest, Unjudged};
+use crate::error::{AppendError, Corruption, OpenError, ReadError};
 use crate::feed::Feed;
 use crate::histogram::Histogram;
-use crate::lease::{Fence, Leases};
+use crate::index::Terms;
+use crate::lease::Leases;
 use crate::open;
 use crate::options::Options;
 use crate::query::CompiledQuery;
 use crate::read::Snapshot;
-use crate::record::{EncodedEvents, RequestKey};
-use crate::segments::lock;
-use crate::sequencer::{Sequencer, Submitted, judge};
+use crate::record::RequestKey;
+use crate::sequencer::{Sequencer, judge};
 use crate::storage::{DiskStorage, Storage};
 use crate::subscription::Subscription;
-use crate::work::{Stopped, Work};
-use std::io;
+use crate::threads::lock;
+use crate::work::Work;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use wellspring_types::{AppendCondition, Position, Query};
-
-/// When an append is answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ack {
-    /// When it survives a power loss (under [`Sync::Always`](crate::Sync::Always)).
-    #[default]
-    Durable,
-    /// When it is staged in memory: a crash may lose it.
-    Accepted,
-}
-
-/// A request to append.
-#[derive(Debug, Clone, Default)]
-pub struct Append {
-    /// What to append: at least one event.
-    pub events: EncodedEvents,
-    /// What must not have happened.
-    pub condition: Option<AppendCondition>,
-    /// When to answer.
-    pub ack: Ack,
-    /// Makes a retry safe.
-    pub key: Option<RequestKey>,
-    /// A lease that must still be held.
-    pub fence: Option<Fence>,
-}
-
-/// What an append came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Appended {
-    /// Position of its first event.
-    pub first: Position,
-    /// Position of its last event.
-    pub last: Position,
-    /// Head of the log when it was answered; at least `last` for durable appends.
-    pub head: Position,
-    /// Whether this is the answer to an earlier attempt of the same request.
-    pub replayed: bool,
-}
-
-/// An append as its [`RequestKey`] remembers it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StoredRequest {
-    /// Position of its first event.
-    pub first: Position,
-    /// Number of its events, at least 1; they follow one another.
-    pub events: u64,
-    /// What its caller gave as digest.
-    pub digest: [u8; 16],
-}
-
-/// What an append was decided on, as far as the log cannot see it in the append itself.
-/// `Basis::default()` is right for an append that rests on its condition alone.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Basis {
-    /// The number of setbacks at which the staged appends it rests on were placed
-    /// ([`Staged::Placed`]). If another setback has dropped what was staged since, the append is
-    /// refused with [`AppendError::SetBack`].
-    pub setbacks: Option<u64>,
-    /// The request key is known not to be in the log up to this position; 0 if nothing is known.
-    pub key_absent_through: Position,
-}
-
-/// Called once, on a thread of the log or of the caller, with the outcome. Must not block.
-pub type Completion = Box<dyn FnOnce(Result<Appended, AppendError>) + Send>;
+use wellspring_types::{Position, Query};
 
 /// Figures about a log, for metrics and people. All counters since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -136,22 +72,21 @@ pub struct LogStats {
     pub indexes_unwritten: u64,
     /// Whether the last batch found no room on the device.
     pub storage_full: bool,
-    /// What became of appends with [`Ack::Accepted`].
+    /// Whether the log takes no appends any more: the journal failed, or the log is closed.
+    pub closed: bool,
+    /// Segments in which damage was met since the log was opened.
+    pub damaged_segments: u64,
+    /// Indexes that were damaged and have been made anew, at the opening and since.
+    pub indexes_mended: u64,
+    /// Panics of the threads that write and merge indexes. Nothing is lost by one; the work is
+    /// tried again.
+    pub background_panics: u64,
+    /// What became of appends with [`Ack::Accepted`](crate::Ack::Accepted).
     pub accepted: AcceptedStats,
 }
 
-/// Terms in the indexes of a log. Each segment has its own: a term counts once for each segment that
-/// it occurs in.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Terms {
-    /// Types of events.
-    pub types: u64,
-    /// Tags.
-    pub tags: u64,
-}
-
-/// What became of events appended with [`Ack::Accepted`]. What is neither stored nor dropped is
-/// still in memory, or a device has failed and nobody knows.
+/// What became of events appended with [`Ack::Accepted`](crate::Ack::Accepted). What is neither
+/// stored nor dropped is still in memory, or a device has failed and nobody knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AcceptedStats {
     /// Answered when staged.
@@ -232,7 +167,7 @@ impl Log {
         let done: Completion = Box::new(move |outcome| {
             let _ = tell.send(outcome);
         });
-        if self.sequencer.submit(append, Basis::default(), done) != Submitted::Answered {
+        if self.sequencer.submit(append, Basis::default(), done) != Staged::Answered {
             self.sequencer.commit_inline();
         }
         told.recv().unwrap_or_else(|_| {
@@ -244,7 +179,7 @@ impl Log {
     /// Costs microseconds, or what its condition costs to judge (see
     /// [`stage_within`](Self::stage_within)); never waits for the device.
     pub fn submit(&self, append: Append, done: Completion) {
-        if self.sequencer.submit(append, Basis::default(), done) != Submitted::Answered {
+        if self.sequencer.submit(append, Basis::default(), done) != Staged::Answered {
             self.sequencer.wake();
         }
     }
@@ -258,7 +193,7 @@ impl Log {
     /// As [`stage`](Self::stage), for an append that was decided on top of others that are staged:
     /// it is refused if these have come to nothing meanwhile.
     pub fn stage_on(&self, basis: Basis, append: Append, done: Completion) -> Staged {
-        Staged::of(self.sequencer.submit(append, basis, done))
+        self.sequencer.submit(append, basis, done)
     }
 
     /// As [`stage`](Self::stage), but judges the append within `work`: on a few steps where it must
@@ -272,8 +207,7 @@ impl Log {
         work: &mut Work,
         done: Completion,
     ) -> Result<Staged, Box<Unjudged>> {
-        let submitted = self.sequencer.submit_within(append, Basis::default(), work, done)?;
-        Ok(Staged::of(submitted))
+        self.sequencer.submit_within(append, Basis::default(), work, done)
     }
 
     /// Commits what is staged: on this thread, waiting for the device, or on the journal's.
@@ -282,16 +216,6 @@ impl Log {
             CommitOn::ThisThread => self.sequencer.commit_inline(),
             CommitOn::JournalThread => self.sequencer.wake(),
         }
-    }
-
-    /// A batcher in front of this log, with a thread of its own: events are accepted in memory and
-    /// stored soon after. It keeps the log open; close it before the log, or what it holds is lost.
-    ///
-    /// # Errors
-    /// The system's, if it gives no thread. A retry may help.
-    pub fn batcher(&self, options: batcher::Options) -> io::Result<Batcher> {
-        let clock = Arc::clone(&self.sequencer.options.clock);
-        Batcher::of_events(LogSink::new(self.clone()), options, clock)
     }
 
     /// What decides.
@@ -391,11 +315,15 @@ impl Log {
             index_write_failures: sequencer.sealer.failures(),
             indexes_unwritten: sequencer.sealer.failed() as u64,
             storage_full: sequencer.mark.is_full(),
+            closed: self.closed_reason().is_some(),
+            damaged_segments: sequencer.segments.damage().len() as u64,
+            indexes_mended: self.indexes_mended(),
+            background_panics: self.background_panics(),
             accepted: self.accepted_stats(),
         }
     }
 
-    /// What became of appends with [`Ack::Accepted`]. Asks no device.
+    /// What became of appends with [`Ack::Accepted`](crate::Ack::Accepted). Asks no device.
     #[must_use]
     pub fn accepted_stats(&self) -> AcceptedStats {
         let counters = &self.sequencer.counters;
@@ -410,8 +338,27 @@ impl Log {
         lock(&self.sequencer.staging).closed.clone()
     }
 
+    /// The first damage that reads have met in each segment since the log was opened, by position.
+    /// Damage of an index alone is none: the index is made anew. Asks no device.
+    #[must_use]
+    pub fn damage(&self) -> Vec<Corruption> {
+        self.sequencer.segments.damage()
+    }
+
+    /// How often an index was found damaged, at the opening or since, and made anew. Asks no device.
+    #[must_use]
+    pub fn indexes_mended(&self) -> u64 {
+        self.sequencer.segments.indexes_mended()
+    }
+
+    /// Panics of the threads that write and merge indexes, since the log was opened.
+    #[must_use]
+    pub fn background_panics(&self) -> u64 {
+        self.sequencer.sealer.panics()
+    }
+
     /// Whether the last batch found no room on the device. Appends find out whether there is room
-    /// again; reads go on.
+    /// again, and so does the journal's thread every second; reads go on.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.sequencer.mark.is_full()
@@ -420,66 +367,6 @@ impl Log {
     /// Takes no further appends, makes durable what is staged, and releases the folder. Reads go on.
     pub fn close(&self) {
         self.closer.close();
-    }
-}
-
-/// What became of an append that was to be staged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Staged {
-    /// `done` has been called.
-    Answered,
-    /// Its events have these positions, unless what is staged comes to nothing. `done` is called
-    /// when that is known, after a commit.
-    Placed {
-        /// Position of its first event.
-        first: Position,
-        /// Position of its last event.
-        last: Position,
-        /// The number of setbacks so far: what must not be stored unless this append is names it as
-        /// its [`Basis`].
-        setbacks: u64,
-    },
-    /// It has no positions. It met the staged event of another append, which refuses it or of which
-    /// it looks like a retry; `done` is called when it is known what becomes of that event, after a
-    /// commit.
-    WaitsFor {
-        /// Position of that event.
-        position: Position,
-    },
-}
-
-impl Staged {
-    fn of(submitted: Submitted) -> Staged {
-        match submitted {
-            Submitted::Placed { first, last, setbacks } => Staged::Placed { first, last, setbacks },
-            Submitted::WaitsFor(position) => Staged::WaitsFor { position },
-            Submitted::Answered => Staged::Answered,
-        }
-    }
-}
-
-/// An append that was not judged because its [`Work`] ended first. Nothing was done: it may be
-/// staged again.
-#[must_use = "its completion waits for an answer"]
-pub struct Unjudged {
-    /// The append as it was given.
-    pub append: Append,
-    /// Has not been called.
-    pub done: Completion,
-    /// Why the work ended.
-    pub stopped: Stopped,
-}
-
-impl Unjudged {
-    /// Answers it as stopped.
-    pub fn refuse(self) {
-        (self.done)(Err(AppendError::Stopped(self.stopped)));
-    }
-}
-
-impl std::fmt::Debug for Unjudged {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Unjudged").field("stopped", &self.stopped).finish_non_exhaustive()
     }
 }
 

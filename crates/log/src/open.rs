@@ -4,22 +4,21 @@ use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::{Corruption, OpenError};
 use crate::feed::Feed;
 use crate::index::{IndexError, SealedIndex, SegmentIndex};
-use crate::interests::Interests;
 use crate::journal::{FileJournal, Resume, claim_epoch, create_segment, was_claimed};
 use crate::lease::Leases;
 use crate::options::Options;
 use crate::recover;
-use crate::run::{OpenSegment, Run};
 use crate::segment::{
     SEGMENT_HEADER_BYTES, SegmentHeader, index_name, is_index_name, parse_segment_name,
     segment_name,
 };
-use crate::segments::{Segments, build_active, check_next, open_sealed};
+use crate::segments::{OpenSegment, Run, Segments, build_active, check_next, open_sealed};
 use crate::sequencer::{
     Committer, Counters, FullSegment, Merger, Replays, Sealer, SegmentTail, Sequencer, StagedMark,
     Staging,
 };
 use crate::storage::{Storage, StorageFile, read_exact_at};
+use crate::subscription::Interests;
 use crate::threads;
 use std::collections::VecDeque;
 use std::io;
@@ -70,7 +69,7 @@ fn recover_and_start(
     let mut seen_epoch = 0;
     let mut rest = bases.as_slice();
     while rest.len() > 1 {
-        let (run, epoch) = open_full(storage, rest, &mut unsealed)?;
+        let (run, epoch) = open_full(storage, &folder, rest, &mut unsealed)?;
         seen_epoch = seen_epoch.max(epoch);
         rest = &rest[run.segments().len()..];
         remove_covered(&**storage, &folder, &run);
@@ -173,6 +172,7 @@ fn remove_covered(storage: &dyn Storage, folder: &Folder, run: &Run) {
 /// the greatest epoch in their headers.
 fn open_full(
     storage: &Arc<dyn Storage>,
+    folder: &Folder,
     bases: &[Position],
     unsealed: &mut Vec<FullSegment>,
 ) -> Result<(Arc<Run>, u64), OpenError> {
@@ -185,6 +185,9 @@ fn open_full(
         && let Some((run, epoch)) = open_run(storage, bases, &first, index)?
     {
         return Ok((run, epoch.max(header.epoch)));
+    }
+    if folder.indexes.binary_search(&index_name(base)).is_ok() {
+        first.count_mended();
     }
     let segments = vec![first];
     let (index, (_, scanned)) = build_active(&segments)?;
@@ -376,6 +379,8 @@ fn start(
         segment_end: scanned.end,
         last_sync_us: 0,
         seal_again_us: 0,
+        refused_bytes: 0,
+        room_again_us: 0,
     };
     let feed = Feed::at(scanned.next - 1);
     let counters = Arc::new(Counters::new(barriers_us, last_recorded_at_us));

@@ -21,6 +21,7 @@
 //! The checksum ends with the position and time so that a producer can encode
 //! and checksum everything else before the sequencer has assigned them.
 
+use std::fmt;
 use wellspring_types::{DataKind, EventId, EventRef, Invalid, Position, Reason, limits};
 
 /// Bytes before the variable part.
@@ -252,6 +253,16 @@ pub enum RecordFault {
     Checksum,
     /// The parts do not fit the length, a text is not UTF-8, or a flag is unknown.
     Layout,
+}
+
+impl fmt::Display for RecordFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RecordFault::Length => "its length is impossible",
+            RecordFault::Checksum => "its checksum does not match",
+            RecordFault::Layout => "its parts do not fit its length, or have no meaning",
+        })
+    }
 }
 
 /// Where the parts of a record begin. Kept beside the bytes of a record that has

@@ -206,7 +206,22 @@ impl Scanner<'_> {
         if zero_slices(&whole, at) > header.zero_slices {
             return self.torn(found, at + header.total_bytes());
         }
-        Err(self.corrupt(at, "a batch fails its checksum although all of it was written"))
+        let batch = ScannedBatch { header, offset: at, body };
+        Err(OpenError::Corrupt(self.rotten(&batch)))
+    }
+
+    /// Names a batch that fails its checksum by its first damaged record: a read that meets the record
+    /// names the same byte.
+    fn rotten(&self, batch: &ScannedBatch<'_>) -> Corruption {
+        let what = "a batch fails its checksum although all of it was written";
+        match records(self.name, batch).find_map(Result::err) {
+            Some(record) => {
+                let what =
+                    format!("{}: {what}, which begins at byte {}", record.what, batch.offset);
+                Corruption { what, ..record }
+            }
+            None => Corruption { file: self.name.into(), offset: batch.offset, what: what.into() },
+        }
     }
 
     /// There is no valid header at the end of the good batches: the end, a torn header, or rot.

@@ -1,9 +1,8 @@
-//! The door through which the log starts threads, and how they sleep.
+//! The door through which the log starts threads, and how they sleep and lock.
 
 use crate::options::{Clock, SystemClock};
-use crate::segments::lock;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -15,6 +14,12 @@ pub(crate) fn spawn(
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     Builder::new().name(name.to_owned()).spawn(body)
+}
+
+/// Takes a mutex of this crate, whether or not a thread panicked while it held it.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What the log's mutexes guard is consistent between statements that can panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lets another thread that waits for this core run first.

@@ -27,6 +27,9 @@ pub enum Stopped {
     /// The step limit was reached. The same work with a higher limit, perhaps on another thread,
     /// may succeed.
     Steps,
+    /// An index has to be made anew first, which takes up to seconds and which this work leaves to
+    /// others ([`Work::leaving_repairs`]). The same work without that succeeds.
+    Repair,
 }
 
 impl fmt::Display for Stopped {
@@ -35,14 +38,30 @@ impl fmt::Display for Stopped {
             Stopped::Deadline => "it took longer than it may; narrow the query",
             Stopped::Cancelled => "it was cancelled; nobody waits for the answer",
             Stopped::Steps => "it needs more steps than it may take",
+            Stopped::Repair => "an index has to be made anew first",
         })
     }
 }
 
+/// How long work lets others go first: the rule of a place where many pieces of long work take turns.
+pub trait GiveWay: Send + Sync {
+    /// Lets others run, perhaps until it is this work's turn again; tells how long that took, in µs.
+    fn give_way(&self) -> u64;
+}
+
+/// Whether work may make a damaged index anew where it meets one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repair {
+    /// It may; that takes up to seconds.
+    Here,
+    /// It stops with [`Stopped::Repair`].
+    Elsewhere,
+}
+
 /// The budget of one piece of index work, and how much of it has been used.
 ///
-/// A step is a look at one index entry or one look-up of a term. The clock and the flag are
-/// looked at every 256 steps, the step limit at every step.
+/// A step is a look at one index entry, one look-up of a term, or half a KiB of records read. The
+/// clock and the flag are looked at every 256 steps, the step limit at every step.
 #[derive(Clone)]
 pub struct Work {
     steps: u64,
@@ -51,7 +70,8 @@ pub struct Work {
     step_limit: u64,
     deadline: Option<(Arc<dyn Clock>, u64)>,
     stop: Option<Arc<AtomicBool>>,
-    gives_way: bool,
+    gives_way: Option<Arc<dyn GiveWay>>,
+    repair: Repair,
     /// At this many steps it gives way next.
     next_pause: u64,
 }
@@ -66,7 +86,8 @@ impl Work {
             step_limit: u64::MAX,
             deadline: None,
             stop: None,
-            gives_way: false,
+            gives_way: None,
+            repair: Repair::Here,
             next_pause: GIVE_WAY_STEPS,
         }
     }
@@ -98,10 +119,29 @@ impl Work {
     /// The same, letting other threads that wait for the core go first every few thousand steps: for
     /// long work beside threads that serve.
     #[must_use]
-    pub fn giving_way(mut self) -> Work {
-        self.gives_way = true;
+    pub fn giving_way(self) -> Work {
+        self.giving_way_by(Arc::new(SchedulerYield))
+    }
+
+    /// The same by a rule of its own. The time that others take moves the deadline.
+    #[must_use]
+    pub fn giving_way_by(mut self, rule: Arc<dyn GiveWay>) -> Work {
+        self.gives_way = Some(rule);
         self.plan_look();
         self
+    }
+
+    /// The same, stopped with [`Stopped::Repair`] where an index is found damaged: for threads that
+    /// serve.
+    #[must_use]
+    pub fn leaving_repairs(mut self) -> Work {
+        self.repair = Repair::Elsewhere;
+        self
+    }
+
+    /// Whether a damaged index is made anew where it is met.
+    pub(crate) fn repair(&self) -> Repair {
+        self.repair
     }
 
     /// Steps taken so far.
@@ -143,16 +183,28 @@ impl Work {
     }
 
     /// Lets others go first between two parts of the work that count no steps.
-    pub(crate) fn pause(&self) {
-        if self.gives_way {
-            threads::give_way();
+    pub(crate) fn pause(&mut self) {
+        let Some(rule) = &self.gives_way else { return };
+        let waited_us = rule.give_way();
+        if let Some((_, at_us)) = &mut self.deadline {
+            *at_us = at_us.saturating_add(waited_us);
         }
     }
 
     fn plan_look(&mut self) {
-        let timed = self.gives_way || self.deadline.is_some() || self.stop.is_some();
+        let timed = self.gives_way.is_some() || self.deadline.is_some() || self.stop.is_some();
         let every = if timed { self.steps.saturating_add(LOOK_STEPS) } else { u64::MAX };
         self.next_look = every.min(self.step_limit.saturating_add(1));
+    }
+}
+
+/// Lets the scheduler choose.
+struct SchedulerYield;
+
+impl GiveWay for SchedulerYield {
+    fn give_way(&self) -> u64 {
+        threads::give_way();
+        0
     }
 }
 
@@ -169,7 +221,8 @@ impl fmt::Debug for Work {
             .field("step_limit", &self.step_limit)
             .field("deadline_us", &self.deadline.as_ref().map(|(_, at_us)| at_us))
             .field("stop", &self.stop)
-            .field("gives_way", &self.gives_way)
+            .field("gives_way", &self.gives_way.is_some())
+            .field("repair", &self.repair)
             .finish_non_exhaustive()
     }
 }
@@ -229,6 +282,26 @@ mod tests {
             assert_eq!(work.step(1), Ok(()));
         }
         assert_eq!(work.step(1), Err(Stopped::Steps));
+    }
+
+    #[test]
+    fn time_given_to_others_is_not_the_works_own() {
+        struct Slow(Arc<SetClock>);
+        impl GiveWay for Slow {
+            fn give_way(&self) -> u64 {
+                self.0.0.fetch_add(1_000, Ordering::Relaxed);
+                1_000
+            }
+        }
+        let clock = Arc::new(SetClock(AtomicU64::new(0)));
+        let rule = Arc::new(Slow(Arc::clone(&clock)));
+        let mut work = Work::unbounded().with_deadline(clock.clone(), 50).giving_way_by(rule);
+        for _ in 0..10 * GIVE_WAY_STEPS {
+            assert_eq!(work.step(1), Ok(()));
+        }
+        assert!(clock.monotonic_us() >= 9_000, "it gave way");
+        clock.0.fetch_add(51, Ordering::Relaxed);
+        assert_eq!(work.step(LOOK_STEPS), Err(Stopped::Deadline));
     }
 
     #[test]

@@ -132,6 +132,10 @@ fn fraction_us(rest: &mut &[u8]) -> Option<u64> {
     (count > 0).then_some(us)
 }
 
+/// What a moment must be, in words.
+pub(crate) const MOMENT_RULE: &str = "must be a moment since 1970 as RFC 3339 writes it, \
+     e.g. 2027-01-31T12:00:00Z, or a date";
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! The append condition: what must not have happened for an append to be allowed.
 
-use crate::Position;
+use crate::position::Position;
 use crate::query::Query;
 use crate::valid::Invalid;
 

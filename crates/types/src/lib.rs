@@ -5,14 +5,12 @@
 pub mod condition;
 pub mod event;
 pub mod limits;
+pub mod position;
 pub mod query;
 pub mod valid;
 
 pub use condition::{AppendCondition, Clause, Conflict};
 pub use event::{DataKind, Event, EventId, EventRef};
+pub use position::Position;
 pub use query::{Query, QueryItem};
 pub use valid::{Invalid, Reason};
-
-/// Place of an event in its log: dense and 1-based. `0` never names an event;
-/// as an exclusive lower bound it means "from the beginning".
-pub type Position = u64;

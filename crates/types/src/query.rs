@@ -52,14 +52,19 @@ impl QueryItem {
     pub fn check(&self) -> Result<(), Invalid> {
         if self.types.len() > limits::MAX_QUERY_TYPES {
             let reason =
-                Reason::TooMany { count: self.types.len(), limit: limits::MAX_QUERY_TYPES };
+                Reason::TooManyAsked { count: self.types.len(), limit: limits::MAX_QUERY_TYPES };
             return Err(Invalid { field: "types".into(), reason });
         }
         for (i, event_type) in self.types.iter().enumerate() {
             check_text(event_type, limits::MAX_TYPE_BYTES)
                 .map_err(|reason| Invalid { field: format!("types[{i}]"), reason })?;
         }
-        check_tags(&self.tags)
+        check_tags(&self.tags).map_err(|invalid| match invalid.reason {
+            Reason::TooMany { count, limit } => {
+                Invalid { reason: Reason::TooManyAsked { count, limit }, ..invalid }
+            }
+            _ => invalid,
+        })
     }
 }
 
@@ -88,6 +93,15 @@ impl Query {
         self.items.iter().map(|item| item.types.len() + item.tags.len()).sum()
     }
 
+    /// About what it takes in memory, in bytes, without itself.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let texts = self.items.iter().flat_map(|item| item.types.iter().chain(&item.tags));
+        // A short text takes a block of its own.
+        let texts = texts.map(|text| size_of::<String>() + text.len().next_multiple_of(16));
+        texts.sum::<usize>() + self.items.len() * size_of::<QueryItem>()
+    }
+
     /// The lowest-numbered item that matches, if any; for the query of all events, item 0.
     pub fn matching_item<'t>(
         &self,
@@ -107,7 +121,7 @@ impl Query {
     pub fn check(&self) -> Result<(), Invalid> {
         if self.items.len() > limits::MAX_QUERY_ITEMS {
             let reason =
-                Reason::TooMany { count: self.items.len(), limit: limits::MAX_QUERY_ITEMS };
+                Reason::TooManyAsked { count: self.items.len(), limit: limits::MAX_QUERY_ITEMS };
             return Err(Invalid { field: "items".into(), reason });
         }
         for (i, item) in self.items.iter().enumerate() {
@@ -125,6 +139,14 @@ impl Query {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_that_of_texts_and_items() {
+        let tags: Vec<String> = (0..1_000).map(|n| format!("{n:040}")).collect();
+        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+        assert_eq!(Query::item(&[], &tags).memory_bytes(), 1_000 * (48 + 24) + 48);
+        assert_eq!(Query::all().memory_bytes(), 0);
+    }
 
     #[test]
     fn types_are_alternatives_and_tags_are_all_required() {
@@ -156,5 +178,13 @@ mod tests {
         assert_eq!(fault.reason.limit(), Some(limits::MAX_QUERY_TERMS));
         let many = Query { items: vec![QueryItem::default(); 257] };
         assert_eq!(many.check().unwrap_err().field, "items");
+        let texts = |count| (0..count).map(|n| n.to_string()).collect::<Vec<_>>();
+        let types = QueryItem { types: texts(257), tags: Vec::new() };
+        let tags = QueryItem { types: Vec::new(), tags: texts(65) };
+        for (item, field, limit) in [(types, "items[0].types", 256), (tags, "items[0].tags", 64)] {
+            let fault = Query { items: vec![item] }.check().unwrap_err();
+            assert_eq!((fault.field.as_str(), fault.reason.limit()), (field, Some(limit)));
+            assert!(!fault.reason.is_size(), "{fault}");
+        }
     }
 }

@@ -32,6 +32,13 @@ pub enum Reason {
         /// Most allowed.
         limit: usize,
     },
+    /// A query has more items, or an item of it more types or tags, than it may.
+    TooManyAsked {
+        /// Elements found.
+        count: usize,
+        /// Most allowed.
+        limit: usize,
+    },
     /// A query names more types and tags than it may, over all of its items.
     TooManyTerms {
         /// Types and tags named.
@@ -52,12 +59,14 @@ impl Reason {
         match self {
             Reason::TooLong { limit, .. }
             | Reason::TooMany { limit, .. }
+            | Reason::TooManyAsked { limit, .. }
             | Reason::TooManyTerms { limit, .. } => Some(limit),
             Reason::Empty | Reason::ControlCharacter | Reason::Duplicate => None,
         }
     }
 
-    /// Whether the input was too large rather than malformed (HTTP 413 rather than 422).
+    /// Whether the input was too large rather than malformed (HTTP 413 rather than 422). A query that
+    /// asks for too much at once is not: its bytes are fewer than it may have.
     #[must_use]
     pub fn is_size(self) -> bool {
         matches!(self, Reason::TooLong { .. } | Reason::TooMany { .. })
@@ -73,6 +82,9 @@ impl fmt::Display for Reason {
             }
             Reason::TooMany { count, limit } => {
                 write!(f, "holds {count} elements; the limit is {limit}")
+            }
+            Reason::TooManyAsked { count, limit } => {
+                write!(f, "holds {count} elements; the limit is {limit}: ask in several queries")
             }
             Reason::TooManyTerms { count, limit } => write!(
                 f,

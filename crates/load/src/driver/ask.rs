@@ -3,9 +3,10 @@
 //! It goes through the engine, so whatever protocol, TLS and socket the load
 //! uses, these requests use too.
 
-use crate::engine::{RunError, Target, Unobserved, run};
+use crate::engine::{RunError, Unobserved, run};
 use crate::plan::{Load, Plan, Protocol, Settings, Stop};
 use crate::result::ErrorKind;
+use crate::target::Target;
 use crate::workload::{Answer, Endpoint, Judgement, Needs, Next, Request, Source, Workload};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};

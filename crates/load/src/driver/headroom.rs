@@ -1,11 +1,12 @@
 //! What this client reaches against a server that does nothing (check C7): the
 //! measure of how much of a result is the client's own limit.
 
-use crate::engine::{Target, Unobserved, run};
+use crate::engine::{Unobserved, run};
 use crate::machine::allowed_cpus;
 use crate::null_server::NullServer;
 use crate::plan::{Load, Plan, Stop};
 use crate::scenario::{FixedRequest, FixedSource, Statuses};
+use crate::target::Target;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

@@ -221,7 +221,7 @@ fn aborted(error: &RunError, repeat: u32, order: u32) -> Run {
     Run {
         repeat,
         order,
-        started_unix_us: crate::engine::Clock::unix_us(),
+        started_unix_us: crate::clock::Clock::unix_us(),
         measured_ns: 0,
         warmup_requests: 0,
         warmup_unanswered: 0,

@@ -1,8 +1,8 @@
 //! How many requests the server says it has handled (check C18).
 
 use super::ask::{OwnedRequest, ask};
-use crate::engine::Target;
 use crate::plan::Protocol;
+use crate::target::Target;
 
 /// A counter of a Prometheus text page, e.g. `http_requests_total` of `/metrics`.
 #[derive(Clone, Debug)]

@@ -4,7 +4,6 @@
 //! histograms; the calling thread only watches. Nothing is shared on the hot
 //! path, and the memory used does not depend on the number of requests.
 
-mod clock;
 mod conn;
 mod fault;
 mod pace;
@@ -12,15 +11,14 @@ mod setup;
 mod slice;
 mod socket;
 mod tally;
-mod target;
 mod threads;
 mod tls;
 mod usage;
 mod wire;
 mod worker;
 
-pub use clock::Clock;
-pub use target::{Target, UrlError};
+pub use crate::clock::Clock;
+pub use crate::target::{Target, UrlError};
 pub use threads::spawn;
 pub use wire::{AnswersSeen, answers_of};
 

@@ -1,16 +1,16 @@
 //! What the workers of a run share: everything that does not change, and the
 //! few words that do.
 
-use super::clock::Clock;
 use super::fault::Fault;
 use super::pace::Pace;
 use super::slice::Gathered;
 use super::tally::{Tally, Window};
-use super::target::Target;
 use super::tls::{Tls, TlsSettings};
 use super::wire::{Http1, Http2, Wire};
+use crate::clock::Clock;
 use crate::plan::{Load, Plan, Protocol};
 use crate::result::{EndpointResult, OpenLoop, WorkerUse};
+use crate::target::Target;
 use crate::workload::{Needs, Source};
 use std::ops::Deref;
 use std::sync::Arc;

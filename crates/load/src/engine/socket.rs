@@ -1,6 +1,6 @@
 //! One connection's socket: non-blocking, over TCP or a Unix socket.
 
-use super::target::Target;
+use crate::target::Target;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv,

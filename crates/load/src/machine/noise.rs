@@ -1,6 +1,6 @@
 //! What the rest of the machine does during a run (check C8).
 
-use crate::engine::Clock;
+use crate::clock::Clock;
 use crate::result::Noise;
 use std::collections::HashMap;
 use std::hint::black_box;

@@ -2,7 +2,7 @@
 //! keys that nobody asked for.
 
 use super::error::ScenarioError;
-use super::nearest::nearest;
+use crate::nearest::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

@@ -15,7 +15,6 @@ mod file;
 mod fixed;
 pub mod import;
 mod names;
-mod nearest;
 mod parts;
 mod plan;
 mod pointer;

@@ -1,7 +1,7 @@
 //! What may stand between `{{` and `}}`, and what it means where.
 
-use super::nearest::nearest;
 use super::value::Value;
+use crate::nearest::nearest;
 
 /// Which requests a text belongs to, which decides what it can know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

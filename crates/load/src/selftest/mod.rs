@@ -21,7 +21,7 @@ mod truth;
 
 pub use render::render_text;
 
-use crate::engine::Clock;
+use crate::clock::Clock;
 use ledger::{Ledger, Mismatch, Trouble};
 use std::fmt;
 use stillness::Watch;

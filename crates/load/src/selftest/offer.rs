@@ -4,9 +4,11 @@
 use super::ledger::Trouble;
 use super::server::{At, Log, Script, Server};
 use super::stopwatch::{Numbered, Sample};
-use crate::engine::{Clock, Measured, Observer, Progress, Target, run};
+use crate::clock::Clock;
+use crate::engine::{Measured, Observer, Progress, run};
 use crate::plan::{Arrivals, Load, Plan, Protocol, Settings, Stop};
 use crate::result::Run;
+use crate::target::Target;
 use crate::workload::Source;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;

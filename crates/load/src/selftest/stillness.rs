@@ -4,7 +4,8 @@
 //! A case that misses its times on a machine that lets nobody wake up in time
 //! says nothing of the client. On a still machine it does.
 
-use crate::engine::{Clock, spawn};
+use crate::clock::Clock;
+use crate::engine::spawn;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

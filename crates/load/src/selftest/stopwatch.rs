@@ -5,7 +5,7 @@
 //! The engine keeps distributions only. These samples are complete and exact, so
 //! that what the engine made of the same moments can be compared with them.
 
-use crate::engine::Clock;
+use crate::clock::Clock;
 use crate::workload::{Answer, Endpoint, Judgement, Needs, Next, Request, Source, Workload};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -2,10 +2,12 @@
 //! stored when the journal says so.
 
 use super::sink::{Sink, Stored, Trouble};
+use super::{Batcher, Options};
 use crate::error::AppendError;
-use crate::log::Log;
+use crate::log::{CommitOn, Log};
 use crate::record::RecordView;
-use std::sync::mpsc;
+use std::io;
+use std::sync::{Arc, mpsc};
 
 /// Most of a piece: how long other appends may have to wait for the staging lock.
 const PIECE_BYTES: usize = 256 << 10;
@@ -15,6 +17,20 @@ const PIECE_EVENTS: u32 = 1000;
 #[derive(Debug)]
 pub(crate) struct LogSink {
     log: Log,
+}
+
+// The way from a log to its batcher. It stands here because the batcher rests on the log, which
+// knows nothing of it.
+impl Log {
+    /// A batcher in front of this log, with a thread of its own: events are accepted in memory and
+    /// stored soon after. It keeps the log open; close it before the log, or what it holds is lost.
+    ///
+    /// # Errors
+    /// The system's, if it gives no thread. A retry may help.
+    pub fn batcher(&self, options: Options) -> io::Result<Batcher> {
+        let clock = Arc::clone(&self.sequencer().options.clock);
+        Batcher::of_events(LogSink::new(self.clone()), options, clock)
+    }
 }
 
 /// Records staged together.
@@ -101,7 +117,7 @@ impl LogSink {
             }
         }
         drop(tell);
-        self.log.commit(crate::CommitOn::ThisThread);
+        self.log.commit(CommitOn::ThisThread);
         // Ends when every staged piece has been answered: the senders are gone then. Two threads
         // that commit may tell of their batches in either order.
         let mut outcomes: Vec<(usize, Result<(), AppendError>)> = told.iter().collect();

@@ -63,15 +63,14 @@ mod wanted;
 pub use crate::amount::Amount;
 pub use event::EventTemplate;
 pub use figures::Figures;
-pub(crate) use log_sink::LogSink;
 pub use mark::{Mark, MarkError, StoredMark};
 pub use producer::{Producer, PushError, Receipt, Wake};
 pub use sink::{Sink, Stored, Trouble};
 
 use crate::options::Clock;
-use crate::segments::lock;
-use crate::threads;
+use crate::threads::{self, lock};
 use flusher::Flusher;
+use log_sink::LogSink;
 use shared::{Frames, Link, Partition, Shared};
 use std::io;
 use std::sync::{Arc, Mutex};

@@ -8,7 +8,7 @@ use super::stored_waiters::StoredWaiters;
 use super::wanted::Wanted;
 use super::{Options, PushError};
 use crate::amount::{Amount, Count};
-use crate::segments::lock;
+use crate::threads::lock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;

@@ -3,7 +3,7 @@
 //! `tests/batcher_model.rs` compiles `ring.rs`, `wanted.rs` and `stored_waiters.rs` against loom's
 //! versions of the same names and tries every order in which the threads can run.
 
-pub(super) use crate::segments::lock;
+pub(super) use crate::threads::lock;
 use std::cell::UnsafeCell;
 pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 pub(super) use std::sync::{Arc, Mutex};

@@ -53,7 +53,6 @@ pub(crate) use merge::merge;
 pub(crate) use sealed::SealedIndex;
 pub(crate) use sealed_writer::seal;
 
-use crate::log::Terms;
 use crate::query::CompiledQuery;
 use crate::work::{Stopped, Work};
 use matching::ColumnBlock;
@@ -88,6 +87,13 @@ pub(crate) enum IndexError {
     Stopped(Stopped),
 }
 
+impl IndexError {
+    /// Whether building the index again from its segments helps.
+    pub(crate) fn calls_for_repair(&self) -> bool {
+        matches!(self, IndexError::Damaged { .. } | IndexError::Version(_))
+    }
+}
+
 impl From<io::Error> for IndexError {
     fn from(error: io::Error) -> IndexError {
         IndexError::Io(error)
@@ -98,6 +104,16 @@ impl From<Stopped> for IndexError {
     fn from(stopped: Stopped) -> IndexError {
         IndexError::Stopped(stopped)
     }
+}
+
+/// Terms in the indexes of a log. Each segment has its own: a term counts once for each segment that
+/// it occurs in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Types of events.
+    pub types: u64,
+    /// Tags.
+    pub tags: u64,
 }
 
 /// What terms a question is about.

@@ -9,7 +9,7 @@ use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::AppendError;
 use crate::journal::{FileJournal, Journal, JournalError};
 use crate::options::Sync;
-use crate::segments::lock;
+use crate::threads::lock;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -21,6 +21,9 @@ use wellspring_types::Position;
 const SPARE_BUFFERS: usize = 2;
 const SPARE_BYTES: usize = 4 << 20;
 
+/// Time between questions to a full device.
+const LOOK_FOR_ROOM_AFTER: Duration = Duration::from_secs(1);
+
 /// The journal and what goes with it. Whoever holds its lock commits.
 pub(crate) struct Committer {
     pub(crate) journal: FileJournal,
@@ -31,6 +34,10 @@ pub(crate) struct Committer {
     pub(crate) last_sync_us: u64,
     /// When indexes that could not be written are tried again.
     pub(crate) seal_again_us: u64,
+    /// What the last batch that found no room needed, in bytes.
+    pub(crate) refused_bytes: usize,
+    /// When a full device is asked again.
+    pub(crate) room_again_us: u64,
 }
 
 /// What [`Sequencer::commit_one`] did.
@@ -104,6 +111,7 @@ impl Sequencer {
             let progress = self.commit_one(&mut committer);
             let sync_in = self.sync_if_due(&mut committer);
             let seal_in = self.seal_again_if_due(&mut committer);
+            let room_in = self.look_for_room_if_due(&mut committer);
             drop(committer);
             if let Progress::Done(answers) = progress {
                 self.tell(answers);
@@ -113,7 +121,7 @@ impl Sequencer {
             if finished && lock(&self.staging).queue.is_empty() {
                 break;
             }
-            match sync_in.into_iter().chain(seal_in).min() {
+            match sync_in.into_iter().chain(seal_in).chain(room_in).min() {
                 _ if finished => {}
                 Some(wait) => std::thread::park_timeout(wait),
                 None => std::thread::park(),
@@ -141,6 +149,33 @@ impl Sequencer {
         committer.seal_again_us = now_us + retry_after_us;
         self.sealer.retry();
         Some(RETRY_AFTER)
+    }
+
+    /// While the device is full: asks it whether what it refused last fits now, or tells how long
+    /// until then. Without that a log without appends would be full for ever, and no client
+    /// appends to a server that says it is not ready.
+    fn look_for_room_if_due(&self, committer: &mut Committer) -> Option<Duration> {
+        if !self.mark.is_full() {
+            committer.room_again_us = 0;
+            return None;
+        }
+        let now_us = self.clock().monotonic_us();
+        let again_us = LOOK_FOR_ROOM_AFTER.as_micros() as u64;
+        if committer.room_again_us == 0 {
+            committer.room_again_us = now_us + again_us;
+        }
+        if now_us < committer.room_again_us {
+            return Some(Duration::from_micros(committer.room_again_us - now_us));
+        }
+        if lock(&self.staging).closed.is_some() {
+            return None;
+        }
+        committer.room_again_us = now_us + again_us;
+        if committer.has_room(committer.refused_bytes) {
+            self.mark.set_full(false);
+            return None;
+        }
+        Some(LOOK_FOR_ROOM_AFTER)
     }
 
     /// Under a delayed barrier: makes it when it is due, or tells how long until then.

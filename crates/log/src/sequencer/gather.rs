@@ -1,10 +1,10 @@
 //! A batch while it gathers, and the requests that wait for one of its positions.
 
 use super::replays::ReplayBytes;
+use crate::append::{Append, Appended, Completion};
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::AppendError;
 use crate::journal::JournalBatch;
-use crate::log::{Append, Appended, Completion};
 use crate::record::{self, RecordView};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wellspring_types::Position;

@@ -2,13 +2,13 @@
 //!
 //! Pure over the index: says what would be so, changes nothing.
 
-use crate::condition::{CompiledCondition, Stretch, TooMuch, find_id, find_key};
+use super::condition::{CompiledCondition, TooMuch};
+use crate::append::{Append, Appended, Basis, StoredRequest};
 use crate::error::{AppendError, ReadError};
 use crate::index::SegmentIndex;
-use crate::log::{Append, Appended, Basis, StoredRequest};
-use crate::read::Snapshot;
+use crate::read::{Snapshot, Stretch, find_id, find_key};
 use crate::record::RequestKey;
-use crate::run::Run;
+use crate::segments::Run;
 use crate::work::Work;
 use std::sync::Arc;
 use wellspring_types::{AppendCondition, EventId, Position};
@@ -71,7 +71,7 @@ impl<'a> Judge<'a> {
         stretch: Stretch,
         work: &mut Work,
     ) -> Result<Verdict, ReadError> {
-        if let Some(position) = self.seen_before(runs, stretch)? {
+        if let Some(position) = self.seen_before(runs, stretch, work)? {
             return Ok(Verdict::SeenBefore(position));
         }
         let Some(condition) = &mut self.condition else { return Ok(Verdict::Allowed) };
@@ -102,14 +102,14 @@ impl<'a> Judge<'a> {
                 break;
             }
         }
-        match self.seen_before(runs, stretch) {
+        let mut work = Work::unbounded().with_step_limit(WINDOW_STEPS).leaving_repairs();
+        match self.seen_before(runs, stretch, &mut work) {
             Ok(Some(position)) => return Ok(Verdict::SeenBefore(position)),
             Ok(None) => {}
             // A segment was sealed just now and its file cannot be read.
             Err(_) => return Err(TooMuch::Sealed),
         }
         let Some(condition) = &mut self.condition else { return Ok(Verdict::Allowed) };
-        let mut work = Work::unbounded().with_step_limit(WINDOW_STEPS);
         let conflict = condition.judge_window(runs, stretch, &mut work)?;
         Ok(conflict
             .map_or(Verdict::Allowed, |conflict| Verdict::Refused(AppendError::Conflict(conflict))))
@@ -120,6 +120,7 @@ impl<'a> Judge<'a> {
         &self,
         runs: &[Arc<Run>],
         stretch: Stretch,
+        work: &mut Work,
     ) -> Result<Option<Position>, ReadError> {
         if stretch.low >= stretch.high {
             return Ok(None);
@@ -128,12 +129,12 @@ impl<'a> Judge<'a> {
         let unseen = Stretch { low: stretch.low.max(self.key_absent_through), ..stretch };
         if let Some(key) = self.key
             && unseen.low < unseen.high
-            && let Some(position) = find_key(runs, key, unseen)?
+            && let Some(position) = find_key(runs, key, unseen, work)?
         {
             return Ok(Some(position));
         }
         for id in self.ids {
-            if let Some(position) = find_id(runs, &id.0, stretch)? {
+            if let Some(position) = find_id(runs, &id.0, stretch, work)? {
                 return Ok(Some(position));
             }
         }
@@ -223,7 +224,8 @@ pub(crate) fn stored_request(
     key: &str,
 ) -> Result<Option<StoredRequest>, ReadError> {
     let stretch = Stretch { low: 0, high: snapshot.head() };
-    let Some(first) = find_key(snapshot.runs(), key, stretch)? else { return Ok(None) };
+    let found = find_key(snapshot.runs(), key, stretch, &mut Work::unbounded())?;
+    let Some(first) = found else { return Ok(None) };
     let stored = snapshot.at(first, |record| {
         let (text, digest, events) = record.request_key()?;
         (text == key).then(|| StoredRequest { first, events: events.into(), digest })

@@ -7,11 +7,11 @@
 
 use crate::error::ReadError;
 use crate::index::{self, IndexError, SealedIndex, SegmentIndex};
-use crate::run::{IndexOwner, Run};
 use crate::segment::index_name;
-use crate::segments::{NewIndexFile, Segments, lock, open_sealed};
+use crate::segments::{IndexOwner, NewIndexFile, Run, Segments, open_sealed};
 use crate::storage::{Storage, write_under};
-use crate::threads;
+use crate::threads::{self, lock};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -29,6 +29,8 @@ pub(crate) struct Merger {
     stop: AtomicBool,
     /// Attempts that failed.
     failures: AtomicU64,
+    /// Attempts that panicked.
+    panics: AtomicU64,
 }
 
 #[derive(Default)]
@@ -55,6 +57,7 @@ impl Merger {
             thread: Mutex::default(),
             stop: AtomicBool::new(false),
             failures: AtomicU64::new(0),
+            panics: AtomicU64::new(0),
         }
     }
 
@@ -73,7 +76,12 @@ impl Merger {
 
     fn work(&self) {
         loop {
-            let round = self.merge_once();
+            // A panic leaves the indexes there were; the thread must be known to have ended.
+            let round = catch_unwind(AssertUnwindSafe(|| self.merge_once())).unwrap_or_else(|_| {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                self.panics.fetch_add(1, Ordering::Relaxed);
+                Round::Failed
+            });
             let mut thread = lock(&self.thread);
             // Looked at again under the lock: a sealer that comes now finds the thread running.
             let done = match round {
@@ -100,6 +108,11 @@ impl Merger {
     /// Attempts that failed since the log was opened.
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Attempts that panicked since the log was opened.
+    pub(crate) fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
     }
 
     /// The oldest runs that are to become one.

@@ -2,6 +2,7 @@
 //! position. Judging, staging, committing and answering are a file each.
 //!
 //! - [`judge`]: is this request allowed, or a retry of one that was?
+//! - [`condition`]: does an event in this stretch of the log offend the append condition?
 //! - [`stage`]: its positions, its bytes in the batch that gathers, its index entries.
 //! - [`staged`]: what is decided and not durable: positions, batches, who waits for which position.
 //! - [`commit`]: the next batch to the journal, then the head moves, then the answers.
@@ -11,6 +12,7 @@
 //! - [`replays`]: retries that overtook their first attempt, answered apart from the commits.
 
 mod commit;
+mod condition;
 mod gather;
 pub(crate) mod judge;
 mod merge;
@@ -24,21 +26,21 @@ pub(crate) use commit::Committer;
 pub(crate) use merge::Merger;
 pub(crate) use replays::Replays;
 pub(crate) use seal::{FullSegment, Sealer};
-pub(crate) use stage::Submitted;
 pub(crate) use staged::{SegmentTail, StagedMark, Staging};
 
 use crate::amount::{Amount, Count};
+use crate::append::Completion;
 use crate::error::AppendError;
 use crate::feed::Feed;
 use crate::histogram::{self, Recorder};
-use crate::interests::Interests;
 use crate::lease::Leases;
-use crate::log::Completion;
 use crate::options::{Clock, Options};
 use crate::read::Snapshot;
 use crate::segment::{is_index_name, parse_segment_name};
-use crate::segments::{Segments, lock};
+use crate::segments::Segments;
 use crate::storage::Storage;
+use crate::subscription::Interests;
+use crate::threads::lock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;

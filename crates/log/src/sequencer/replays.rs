@@ -6,12 +6,12 @@
 
 use super::gather::{ReplayRequest, answer};
 use super::{Counters, judge};
+use crate::append::{Append, Appended};
 use crate::error::AppendError;
 use crate::feed::Feed;
-use crate::log::{Append, Appended};
 use crate::read::Snapshot;
-use crate::segments::{Segments, lock};
-use crate::threads;
+use crate::segments::Segments;
+use crate::threads::{self, lock};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};

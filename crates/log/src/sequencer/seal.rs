@@ -5,10 +5,10 @@
 //! serving. It is tried again after the next full segment, and by the journal's thread after a while.
 
 use super::merge::Merger;
-use crate::run::Run;
-use crate::segments::lock;
-use crate::threads;
+use crate::segments::Run;
+use crate::threads::{self, lock};
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
@@ -25,6 +25,8 @@ pub(crate) struct Sealer {
     queue: Mutex<SealQueue>,
     /// Attempts that failed.
     failures: AtomicU64,
+    /// Attempts that panicked. They have failed, too.
+    panics: AtomicU64,
     /// The journal's thread, which is to look after what failed.
     journal: OnceLock<Thread>,
     merger: Arc<Merger>,
@@ -45,7 +47,8 @@ impl Sealer {
     pub(crate) fn with_failed(failed: Vec<FullSegment>, merger: Merger) -> Sealer {
         let failures = AtomicU64::new(failed.len() as u64);
         let queue = Mutex::new(SealQueue { failed, ..SealQueue::default() });
-        Sealer { queue, failures, journal: OnceLock::new(), merger: Arc::new(merger) }
+        let panics = AtomicU64::new(0);
+        Sealer { queue, failures, panics, journal: OnceLock::new(), merger: Arc::new(merger) }
     }
 
     /// Names the thread that tries again after a while.
@@ -89,10 +92,12 @@ impl Sealer {
                 return;
             };
             drop(queue);
-            if segment.seal(end).is_ok() {
+            let sealed = catch_unwind(AssertUnwindSafe(|| segment.seal(end).is_ok()));
+            if matches!(sealed, Ok(true)) {
                 self.merger.start();
             } else {
                 self.failures.fetch_add(1, Ordering::Relaxed);
+                self.panics.fetch_add(sealed.is_err().into(), Ordering::Relaxed);
                 lock(&self.queue).failed.push((segment, end));
                 if let Some(thread) = self.journal.get() {
                     thread.unpark();
@@ -118,6 +123,11 @@ impl Sealer {
     /// Indexes that are to be tried again.
     pub(crate) fn failed(&self) -> usize {
         lock(&self.queue).failed.len()
+    }
+
+    /// Attempts at writing or merging indexes that panicked since the log was opened.
+    pub(crate) fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed) + self.merger.panics()
     }
 
     /// Attempts that failed since the log was opened.

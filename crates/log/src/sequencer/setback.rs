@@ -14,13 +14,13 @@ use super::commit::{Answer, Committer};
 use super::gather::Gathering;
 use crate::error::AppendError;
 use crate::journal::{Journal, JournalError};
-use crate::segments::lock;
+use crate::threads::lock;
 
 impl Sequencer {
     /// Drops everything staged; whom to tell what.
     pub(super) fn set_back(
         &self,
-        committer: &Committer,
+        committer: &mut Committer,
         batch: Gathering,
         error: JournalError,
     ) -> Vec<Answer> {
@@ -55,7 +55,10 @@ impl Sequencer {
             }
             None => {
                 if full {
+                    committer.refused_bytes = dropped[0].bytes.len();
                     self.mark.set_full(true);
+                    // It asks the device again.
+                    self.wake();
                 }
                 let head = self.feed.head();
                 staging.take_back(&self.segments, committer.journal.end(), head, &dropped);

@@ -15,10 +15,10 @@ use super::judge::{self, Judge};
 use super::staged::{Staging, StagingContext};
 use super::{Counters, Sequencer};
 use crate::amount::Amount;
-use crate::condition::Stretch;
+use crate::append::{Ack, Append, Appended, Basis, Completion, Staged, Unjudged};
 use crate::error::{AppendError, ReadError};
-use crate::log::{Ack, Append, Appended, Basis, Completion, Unjudged};
-use crate::segments::lock;
+use crate::read::Stretch;
+use crate::threads::lock;
 use crate::work::Work;
 use std::sync::MutexGuard;
 use wellspring_types::{EventId, Invalid, Position, Reason, limits, valid};
@@ -31,19 +31,6 @@ const INGEST_BYTES: usize = 16 << 20;
 /// Rounds of judging outside the lock before a request is refused as overloaded: appends come in
 /// faster than its condition can be judged.
 const ROUNDS: usize = 8;
-
-/// What submitting came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Submitted {
-    /// Answered already.
-    Answered,
-    /// Its events have these positions unless there is a setback after this number of them.
-    /// To be answered when they are durable: someone must commit.
-    Placed { first: Position, last: Position, setbacks: u64 },
-    /// It has no positions and is answered when the staged event of another request is durable:
-    /// someone must commit.
-    WaitsFor(Position),
-}
 
 /// Why a request was not staged, with the completion that is to be told.
 type Refusal = (Completion, AppendError);
@@ -99,12 +86,12 @@ fn obstacle_of(verdict: Result<judge::Verdict, ReadError>) -> Option<Obstacle> {
 
 impl Sequencer {
     /// Judges and stages a request. Does not commit.
-    pub(crate) fn submit(&self, append: Append, basis: Basis, done: Completion) -> Submitted {
+    pub(crate) fn submit(&self, append: Append, basis: Basis, done: Completion) -> Staged {
         match self.submit_within(append, basis, &mut Work::unbounded(), done) {
             Ok(submitted) => submitted,
             Err(unjudged) => {
                 unjudged.refuse();
-                Submitted::Answered
+                Staged::Answered
             }
         }
     }
@@ -119,12 +106,12 @@ impl Sequencer {
         basis: Basis,
         work: &mut Work,
         done: Completion,
-    ) -> Result<Submitted, Box<Unjudged>> {
+    ) -> Result<Staged, Box<Unjudged>> {
         let ids = match check(&append) {
             Ok(ids) => ids,
             Err(invalid) => {
                 done(Err(AppendError::Invalid(invalid)));
-                return Ok(Submitted::Answered);
+                return Ok(Staged::Answered);
             }
         };
         if let Some(key) = &append.key {
@@ -137,7 +124,7 @@ impl Sequencer {
                     Counters::add(&self.counters.conflicts, 1);
                 }
                 done(Err(error));
-                Ok(Submitted::Answered)
+                Ok(Staged::Answered)
             }
             Err(NotStaged::Unjudged(unjudged)) => Err(unjudged),
         }
@@ -150,7 +137,7 @@ impl Sequencer {
         basis: Basis,
         work: &mut Work,
         done: Completion,
-    ) -> Result<Submitted, NotStaged> {
+    ) -> Result<Staged, NotStaged> {
         // Apart from the append: the largest takes its time to free, which no waiter need keep and
         // no lock may cover.
         let condition = append.condition.take();
@@ -240,13 +227,13 @@ impl Sequencer {
         append: Append,
         found: Obstacle,
         done: Completion,
-    ) -> Result<Submitted, Refusal> {
+    ) -> Result<Staged, Refusal> {
         match found {
             Obstacle::Refused(error) => Err((done, error)),
             Obstacle::SeenBefore(position) => match self.replays.compare(&append, position) {
                 Ok(appended) => {
                     done(Ok(appended));
-                    Ok(Submitted::Answered)
+                    Ok(Staged::Answered)
                 }
                 Err(error) => Err((done, error)),
             },
@@ -261,7 +248,7 @@ impl Sequencer {
         append: Append,
         found: Obstacle,
         done: Completion,
-    ) -> Result<Submitted, Refusal> {
+    ) -> Result<Staged, Refusal> {
         let (position, outcome) = match found {
             Obstacle::Refused(AppendError::Conflict(conflict)) => {
                 Counters::add(&self.counters.conflicts, 1);
@@ -279,7 +266,7 @@ impl Sequencer {
             }
         };
         let waiter = match staging.attach(position, Waiter { done, outcome }) {
-            Ok(()) => return Ok(Submitted::WaitsFor(position)),
+            Ok(()) => return Ok(Staged::WaitsFor { position }),
             Err(waiter) => waiter,
         };
         drop(staging);
@@ -288,7 +275,7 @@ impl Sequencer {
         if let Some(request) = waiter.tell(head, Ok(())) {
             self.replays.submit(vec![request]);
         }
-        Ok(Submitted::Answered)
+        Ok(Staged::Answered)
     }
 
     /// Whether the log takes this request now.
@@ -336,7 +323,7 @@ impl Sequencer {
         mut staging: MutexGuard<'_, Staging>,
         append: &Append,
         done: Completion,
-    ) -> Submitted {
+    ) -> Staged {
         let (records, count) = (append.events.bytes(), append.events.len() as u32);
         let (first, last) = self.place(&mut staging, records, count);
         let outcome = Outcome::Appended { first, last };
@@ -351,7 +338,7 @@ impl Sequencer {
                 done(Ok(Appended { first, last, head: self.feed.head(), replayed: false }));
             }
         }
-        Submitted::Placed { first, last, setbacks }
+        Staged::Placed { first, last, setbacks }
     }
 
     /// Stages `count` records that nothing has to be judged for: no condition, key, fence or ids.

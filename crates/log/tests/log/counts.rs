@@ -125,7 +125,7 @@ fn types_are_paged() {
     let mut paged = Vec::new();
     loop {
         let after = paged.last().map(|last: &wellspring_log::TermCount| last.term.clone());
-        let page = snapshot.types_page(after.as_deref(), 7).unwrap();
+        let page = snapshot.types_page(after.as_deref(), 7, &mut Work::unbounded()).unwrap();
         if page.is_empty() {
             break;
         }
@@ -133,5 +133,5 @@ fn types_are_paged() {
         paged.extend(page);
     }
     assert_eq!(paged, all);
-    assert!(snapshot.types_page(None, 0).unwrap().is_empty());
+    assert!(snapshot.types_page(None, 0, &mut Work::unbounded()).unwrap().is_empty());
 }

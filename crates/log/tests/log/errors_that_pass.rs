@@ -2,6 +2,7 @@
 //! nothing else, and the log goes on when they have passed.
 
 use crate::oracle::{append, drain, open, read_all, small_segments};
+use std::time::{Duration, Instant};
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{AppendError, Log, ReadOptions};
 use wellspring_types::{Event, Query};
@@ -206,4 +207,31 @@ fn a_damaged_index_is_made_anew_once_and_its_file_replaced() {
         }
     });
     assert_ne!(storage.contents()[&index], damaged);
+}
+
+#[test]
+fn a_full_disk_that_has_room_again_is_noticed_though_nobody_appends() {
+    let storage = SimulatedStorage::new(1);
+    let log = open(&storage, small_segments()).unwrap();
+    fill(&log, 3);
+    let capacity_bytes = Some(used(&storage));
+    storage.set_faults(Faults { capacity_bytes, ..Faults::default() });
+    let refused = loop {
+        match log.append(append(&[event(9_000)])) {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused, AppendError::StorageFull);
+    // It is asked for as much as was refused: a little room is none.
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert!(log.is_full(), "still");
+    storage.set_faults(Faults::default());
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while log.is_full() {
+        assert!(Instant::now() < deadline, "room is not noticed");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let head = log.head();
+    assert_eq!(log.append(append(&[event(9_000)])).unwrap().first, head + 1);
 }

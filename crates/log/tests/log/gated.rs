@@ -58,11 +58,17 @@ impl Gate {
 pub struct GatedStorage {
     pub disk: SimulatedStorage,
     pub gate: Arc<Gate>,
+    /// The next file made whose name ends like this panics.
+    pub panic_at: Arc<Mutex<Option<&'static str>>>,
 }
 
 impl GatedStorage {
     pub fn new(seed: u64) -> GatedStorage {
-        GatedStorage { disk: SimulatedStorage::new(seed), gate: Arc::default() }
+        GatedStorage {
+            disk: SimulatedStorage::new(seed),
+            gate: Arc::default(),
+            panic_at: Arc::default(),
+        }
     }
 
     fn gated(&self, file: Arc<dyn StorageFile>) -> Arc<dyn StorageFile> {
@@ -92,6 +98,8 @@ impl Storage for GatedStorage {
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
+        let ends = self.panic_at.lock().unwrap().take_if(|ends| name.ends_with(*ends));
+        assert!(ends.is_none(), "as the test wants");
         self.disk.create(name).map(|file| self.gated(file))
     }
 

@@ -1,7 +1,9 @@
 //! Adjacent segments get one index, and nothing but the number of files shows it.
 
+use crate::gated::GatedStorage;
 use crate::oracle::{Oracle, Seen, append, append_if, drain, open, read_all, small_segments};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{AppendError, CountStep, Log, Order, ReadOptions, Work};
@@ -233,5 +235,26 @@ fn power_lost_while_indexes_are_merged_loses_nothing() {
         check(&log, &all);
         fill(&crashed, &log, FAN + 4);
         check(&log, &read_all(&log));
+    }
+}
+
+#[test]
+fn a_panic_while_indexes_are_written_or_merged_does_not_stop_them_for_ever() {
+    for (at, segments) in [(".merged.tmp", 8), (".idx.tmp", 7)] {
+        let storage = GatedStorage::new(1);
+        let log = Log::open_on(Arc::new(storage.clone()), small_segments()).unwrap();
+        *storage.panic_at.lock().unwrap() = Some(at);
+        while log.segments() < 6 {
+            log.append(append(&[event(log.head() as usize)])).unwrap();
+        }
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while log.background_panics() == 0 {
+            assert!(Instant::now() < deadline, "{at}: nothing panicked");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(log.stats().index_write_failures > 0, "it is counted as failed, too");
+        fill(&storage.disk, &log, segments);
+        let all = read_all(&log);
+        check(&log, &all);
     }
 }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 use std::time::{Duration, Instant};
-use wellspring_log::{Append, EncodedEvents, Log, Options, ReadOptions, Sync};
+use wellspring_log::{Append, EncodedEvents, Log, Options, ReadOptions, Sync, Work};
 use wellspring_types::{Event, Query, QueryItem};
 
 const REQUEST_EVENTS: u64 = 1_000;
@@ -105,11 +105,11 @@ fn counts(log: &Log) {
         ],
     });
     let begin = Instant::now();
-    let types = snapshot.types_page(None, 100).unwrap().len();
+    let types = snapshot.types_page(None, 100, &mut Work::unbounded()).unwrap().len();
     println!("{types} types in {:?}", begin.elapsed());
     for prefix in ["order:99999", "order:", "none:"] {
         let begin = Instant::now();
-        let tags = snapshot.tags(prefix, None, 101).unwrap().len();
+        let tags = snapshot.tags(prefix, None, 101, &mut Work::unbounded()).unwrap().len();
         println!("{tags} tags of {prefix} in {:?}", begin.elapsed());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::oracle::{append, drain, open, small_segments};
 use wellspring_log::storage::simulated::SimulatedStorage;
-use wellspring_log::{Order, ReadOptions};
+use wellspring_log::{Order, ReadOptions, Work};
 use wellspring_types::{Event, EventId, Query};
 
 #[test]
@@ -66,9 +66,12 @@ fn types_and_tags_are_counted_and_paged() {
         [(text("A"), 100), (text("B"), 100), (text("C"), 100)]
     );
     assert_eq!(
-        pairs(snapshot.tags("n:", Some("n:03"), 2).unwrap()),
+        pairs(snapshot.tags("n:", Some("n:03"), 2, &mut Work::unbounded()).unwrap()),
         [(text("n:04"), 15), (text("n:05"), 15)]
     );
-    assert_eq!(pairs(snapshot.tags("", None, 1).unwrap()), [(text("all"), 300)]);
-    assert!(snapshot.tags("zzz", None, 10).unwrap().is_empty());
+    assert_eq!(
+        pairs(snapshot.tags("", None, 1, &mut Work::unbounded()).unwrap()),
+        [(text("all"), 300)]
+    );
+    assert!(snapshot.tags("zzz", None, 10, &mut Work::unbounded()).unwrap().is_empty());
 }

@@ -95,6 +95,12 @@ pub(crate) fn presented<'a>(
     }
 }
 
+/// Whether the value of an `Authorization` is a name and a password, or is meant to be.
+pub(crate) fn is_basic(authorization: &[u8]) -> bool {
+    let value = authorization.trim_ascii_start();
+    value.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"Basic"))
+}
+
 /// Whether a request has a header for credentials, whatever it holds.
 pub(crate) fn are_shown(headers: &HeaderMap) -> bool {
     headers.contains_key(AUTHORIZATION) || headers.contains_key("x-api-key")

@@ -6,6 +6,7 @@
 use super::foreign_claims::{Names, Written};
 use super::jwks::{Algorithm, KeySet};
 use super::token::{MAX_LIFE_S, MAX_TIME_S, SECOND_US, SKEW_S, TokenFault};
+use crate::identity::Subject;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
@@ -13,9 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Notify;
 use wellspring_views::access::{Grant, Grants};
-
-/// Longest subject, in bytes (OpenID Connect Core 1.0, section 2).
-pub(crate) const MAX_SUBJECT_BYTES: usize = 255;
 
 /// Whose tokens are accepted, and what is read in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,34 +26,6 @@ pub(crate) struct Issuer {
     pub(crate) roles_claim: String,
     /// The claim that says whose the token is.
     pub(crate) account_claim: String,
-}
-
-/// Whose a token of another issuer is: 1 to [`MAX_SUBJECT_BYTES`] bytes that may stand in a line
-/// of a log. Written with `jwt:` before it, which no account's name begins with.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Subject(Arc<str>);
-
-impl Subject {
-    /// Reads it; `None`: it is too long, empty, or has a character that changes how a line looks.
-    pub(crate) fn parse(text: &str) -> Option<Subject> {
-        let changes_lines = |c: char| {
-            // The separators of lines and paragraphs, and what turns the direction of text round.
-            c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        };
-        let fits = (1..=MAX_SUBJECT_BYTES).contains(&text.len()) && !text.contains(changes_lines);
-        fits.then(|| Subject(format!("jwt:{text}").into()))
-    }
-
-    /// With `jwt:` before it.
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
-    }
 }
 
 /// What a genuine token of another issuer says.

@@ -4,6 +4,7 @@ use super::super::test_issuer::{by_ed, by_rsa, ed_jwk, encode, jwks, rsa_jwk, rs
 use super::super::token::{MAX_BYTES, Tokens, Verified};
 use super::super::token_secret::Secrets;
 use super::*;
+use crate::identity::MAX_SUBJECT_BYTES;
 use proptest::prelude::*;
 use ring::hmac;
 use wellspring_views::access::{MAX_GRANTS, Role};

@@ -6,7 +6,6 @@ use super::foreign::{Foreign, Issuer};
 use super::jwks::KeySet;
 use super::token::{Tokens, Verified};
 use super::token_secret::Secrets;
-use crate::parsers::{Shown, Told};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
@@ -18,17 +17,45 @@ use wellspring_views::access::{Grant, Grants};
 const SEED: [u8; 32] = [7; 32];
 const SECOND_US: u64 = 1_000_000;
 
+/// What the headers of a request say of whom it is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PresentedCredential {
+    /// Nothing.
+    Nothing,
+    /// This token.
+    Token(Vec<u8>),
+    /// This API key.
+    Key(Vec<u8>),
+    /// This name and this password.
+    Login(String, String),
+    /// What is malformed.
+    Malformed,
+}
+
+/// What a token that counts says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenContent {
+    /// Whether it is one of ours, or else one of another issuer.
+    pub is_own: bool,
+    /// Whose it is; of another issuer's with `jwt:` before it.
+    pub name: String,
+    /// What it is for: `writer`, or `writer:orders`.
+    pub roles: Vec<String>,
+    /// When it ends, in seconds since 1970 UTC.
+    pub expires_at_s: u64,
+}
+
 /// What the headers of a request are taken for.
-pub(crate) fn credentials(authorization: &[&[u8]], api_key: &[&[u8]]) -> Shown {
+pub(crate) fn credentials(authorization: &[&[u8]], api_key: &[&[u8]]) -> PresentedCredential {
     let found = credentials::presented(authorization.iter().copied(), api_key.iter().copied());
     match found {
-        Err(_) => Shown::Malformed,
-        Ok(None) => Shown::Nothing,
-        Ok(Some(Presented::Token(token))) => Shown::Token(token.to_vec()),
-        Ok(Some(Presented::Key(key))) => Shown::Key(key.to_vec()),
+        Err(_) => PresentedCredential::Malformed,
+        Ok(None) => PresentedCredential::Nothing,
+        Ok(Some(Presented::Token(token))) => PresentedCredential::Token(token.to_vec()),
+        Ok(Some(Presented::Key(key))) => PresentedCredential::Key(key.to_vec()),
         Ok(Some(Presented::Basic(encoded))) => match credentials::basic(encoded) {
-            Ok(login) => Shown::Login(login.username, login.password.to_string()),
-            Err(_) => Shown::Malformed,
+            Ok(login) => PresentedCredential::Login(login.username, login.password.to_string()),
+            Err(_) => PresentedCredential::Malformed,
         },
     }
 }
@@ -40,7 +67,7 @@ pub(crate) fn keys(document: &[u8]) -> Option<usize> {
 
 /// What tokens with this header and these claims are taken for, at a time in seconds since 1970 UTC:
 /// one with a genuine signature of ours, and one with a genuine signature of the other issuer.
-pub(crate) fn signed(header: &[u8], claims: &[u8], now_s: u64) -> [Option<Told>; 2] {
+pub(crate) fn signed(header: &[u8], claims: &[u8], now_s: u64) -> [Option<TokenContent>; 2] {
     let [header, claims] = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part));
     let message = format!("{header}.{claims}");
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &SEED), message.as_bytes());
@@ -52,7 +79,7 @@ pub(crate) fn signed(header: &[u8], claims: &[u8], now_s: u64) -> [Option<Told>;
 }
 
 /// What a token is taken for.
-pub(crate) fn presented(token: &[u8], now_s: u64) -> Option<Told> {
+pub(crate) fn presented(token: &[u8], now_s: u64) -> Option<TokenContent> {
     static TOKENS: OnceLock<Tokens> = OnceLock::new();
     let tokens = TOKENS.get_or_init(|| {
         let own = Tokens::new(Secrets::known(&SEED, None));
@@ -63,13 +90,13 @@ pub(crate) fn presented(token: &[u8], now_s: u64) -> Option<Told> {
     });
     let words = |grants: &Grants| grants.iter().map(Grant::to_string).collect();
     Some(match tokens.verify(token, now_s * SECOND_US).ok()? {
-        Verified::Own(claims) => Told {
+        Verified::Own(claims) => TokenContent {
             is_own: true,
             name: claims.account.as_str().to_owned(),
             roles: words(&claims.grants),
             expires_at_s: claims.expires_at_us / SECOND_US,
         },
-        Verified::Foreign(claims) => Told {
+        Verified::Foreign(claims) => TokenContent {
             is_own: false,
             name: claims.subject.as_str().to_owned(),
             roles: words(&claims.grants),

@@ -7,21 +7,23 @@
 
 use super::api_key;
 use super::cache::{Cache, Fingerprint};
+use super::config::AccessConfig;
 use super::credentials::{self, Login, Malformed, Presented};
 use super::jwks_source;
-use super::page::Pages;
+use super::origins::Cors;
+use super::page::{Pages, Trust};
 use super::password::{self, Passwords};
 use super::principal::{Principal, Proof, Verdict};
 use super::standing::Moment;
 use super::throttle::{Admission, Outcome, Throttle};
 use super::token::{Issued, Tokens};
-use crate::audit::Caller;
-use crate::config::Config;
-use crate::http::problem::{self, Problem, Retry};
+use crate::identity::Caller;
+use crate::settings::ProcessConfig;
 use crate::stats;
 use crate::view::Live;
-use hyper::HeaderMap;
+use crate::wire::problem::{self, Problem, Retry};
 use hyper::header::AUTHORIZATION;
+use hyper::{HeaderMap, Uri};
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -106,12 +108,14 @@ pub(crate) struct Gate {
     /// One a serving thread, so that nobody waits for its lock.
     caches: Vec<Mutex<Cache>>,
     flights: Mutex<HashMap<Fingerprint, Flight>>,
-    /// Whether accounts have been seen. They are never deleted, so it stays so.
+    /// Whether accounts have been seen. The last is never deleted, so it stays so.
     closed: AtomicBool,
     anybody: Arc<Principal>,
     nobody: Arc<Principal>,
     /// Which pages count as anybody.
     pages: Pages,
+    /// Life of a token whose client does not say how long it is to live, in s.
+    token_life_s: u64,
 }
 
 impl fmt::Debug for Gate {
@@ -126,18 +130,21 @@ impl Gate {
     /// # Errors
     /// A sentence: the accounts or the secret of tokens cannot be read.
     pub(crate) fn open(
-        config: &Config,
+        process: &ProcessConfig,
+        config: &AccessConfig,
+        pages: Pages,
         clock: Arc<dyn Clock>,
         live: Arc<Live<Access>>,
     ) -> Result<Gate, String> {
         let folded =
             live.wait_live().map_err(|reason| format!("the accounts cannot be read: {reason}"))?;
         let foreign = jwks_source::open(config, &*clock)?;
-        let tokens = Tokens::open(&config.data, foreign).map_err(|e| {
-            format!("the secret of tokens cannot be kept in {}: {e}", config.data.display())
+        let tokens = Tokens::open(&process.data, foreign).map_err(|e| {
+            format!("the secret of tokens cannot be kept in {}: {e}", process.data.display())
         })?;
         // The lean threads come after the others.
-        let caches = (0..2 * config.threads.max(1)).map(|_| Cache::new(REMEMBERED).map(Mutex::new));
+        let caches =
+            (0..2 * process.threads.max(1)).map(|_| Cache::new(REMEMBERED).map(Mutex::new));
         let caches =
             caches.collect::<io::Result<_>>().map_err(|e| format!("no randomness: {e}"))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -155,7 +162,8 @@ impl Gate {
             closed: AtomicBool::new(false),
             anybody,
             nobody,
-            pages: Pages::of(config)?,
+            pages,
+            token_life_s: config.token_life_s,
         })
     }
 
@@ -211,6 +219,7 @@ impl Gate {
     /// malformed. 429: too many passwords were wrong, or are being verified.
     pub(crate) async fn admit(
         &self,
+        uri: &Uri,
         headers: &HeaderMap,
         from: Option<IpAddr>,
         needs: Needs,
@@ -220,7 +229,7 @@ impl Gate {
             return Ok(self.nobody());
         }
         if self.is_open() {
-            self.pages.check(headers)?;
+            self.pages.check_origin(uri, headers, Trust::ThisMachine)?;
             return Ok(Arc::clone(&self.anybody));
         }
         let values = |name| headers.get_all(name).into_iter().map(|value| value.as_bytes());
@@ -231,13 +240,41 @@ impl Gate {
                           API key, X-API-Key, or Authorization: Basic";
             return Err(problem::UNAUTHENTICATED.because(detail));
         };
+        if matches!(presented, Presented::Basic(_)) {
+            self.pages.check_origin(uri, headers, Trust::OwnOrigin)?;
+        }
         let principal = match self.recognise(&presented)? {
             Some(principal) => principal,
             None => self.by_password(&presented, from).await?,
         };
         may(&principal, needs, log)
-            .map_err(|problem| problem.told_to(Caller::Known(Arc::clone(&principal))))?;
+            .map_err(|problem| problem.told_to(Caller::Known(principal.identity().clone())))?;
         Ok(principal)
+    }
+
+    /// The origins whose pages may use this server; `None`: none but its own.
+    pub(crate) fn cors(&self) -> Option<&Cors> {
+        self.pages.cors()
+    }
+
+    /// Life of a token whose client does not say how long it is to live, in s.
+    pub(crate) fn token_life_s(&self) -> u64 {
+        self.token_life_s
+    }
+
+    /// Refuses a request that comes under a name which a page of another site can have, while there are
+    /// no accounts: every request, whatever it asks for.
+    ///
+    /// # Errors
+    /// 403 `foreign-host`.
+    pub(crate) fn check_host(&self, uri: &Uri, host: Option<&[u8]>) -> Result<(), Box<Problem>> {
+        if self.is_open() { self.pages.check_host(uri, host) } else { Ok(()) }
+    }
+
+    /// Whether [`check_host`](Self::check_host) has nothing against a request that names its host in
+    /// the header alone.
+    pub(crate) fn answers_under(&self, host: &[u8]) -> bool {
+        !self.is_open() || self.pages.is_own_host(host)
     }
 
     /// As [`admit`](Self::admit) for who cannot wait, and for one role on a log, or on everything. `None`: not to be

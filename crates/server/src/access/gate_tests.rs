@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::access::password;
+use crate::config::Config;
 use crate::node::Node;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -37,8 +38,8 @@ async fn closed() -> Closed {
     let dir = TempDir::new().unwrap();
     let config = Config::for_tests(&["--data", dir.path().to_str().unwrap(), "--threads", "2"]);
     let clock = Arc::new(Hand::default());
-    let node = Node::open(&config, clock.clone()).unwrap();
-    let gate = Gate::open(&config, clock.clone(), node.access().unwrap()).unwrap();
+    let node = config.node(clock.clone(), |_| false);
+    let gate = config.gate(clock.clone(), &node);
     assert!(gate.is_open());
     let closed = Closed { gate, clock, _node: node, _dir: dir };
     let password = password::hash(PASSWORD).unwrap();
@@ -61,7 +62,10 @@ impl Closed {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, credentials.parse().unwrap());
         let needs = Needs::Role(Role::Admin);
-        let admitted = self.gate.admit(&headers, None, needs, Some("main")).await;
+        let admitted = self
+            .gate
+            .admit(&Uri::from_static("/v1/head"), &headers, None, needs, Some("main"))
+            .await;
         admitted.map_or_else(|problem| problem.kind.status, |_| 200)
     }
 
@@ -184,8 +188,8 @@ async fn a_pass_from_before_there_were_accounts_does_not_hold() {
     let dir = TempDir::new().unwrap();
     let config = Config::for_tests(&["--data", dir.path().to_str().unwrap()]);
     let clock: Arc<dyn Clock> = Arc::new(Hand::default());
-    let node = Node::open(&config, clock.clone()).unwrap();
-    let gate = Gate::open(&config, clock, node.access().unwrap()).unwrap();
+    let node = config.node(clock.clone(), |_| false);
+    let gate = config.gate(clock, &node);
     let pass = gate.pass(None, None, Role::Writer, None).unwrap();
     assert!(gate.holds(&pass));
     let (name, roles) = (AccountName::parse("ann").unwrap(), Grant::everywhere(Role::Admin).into());
@@ -211,7 +215,11 @@ async fn wrong_passwords_are_slowed_and_the_wait_is_said() {
     assert_eq!(statuses("nobody").await, told, "as for who is not there");
     let mut headers = HeaderMap::new();
     headers.insert(AUTHORIZATION, basic("ann:x").parse().unwrap());
-    let refused = closed.gate.admit(&headers, None, Needs::Account, None).await.unwrap_err();
+    let refused = closed
+        .gate
+        .admit(&Uri::from_static("/auth/me"), &headers, None, Needs::Account, None)
+        .await
+        .unwrap_err();
     assert_eq!(refused.retry_after_s(), Some(1));
     // A token goes on working, and after the wait so does the password.
     closed.later(1);

@@ -1,15 +1,15 @@
 //! Where the keys of another issuer come from: a file, or a URL of the issuer's.
 
+use super::config::AccessConfig;
 use super::foreign::{Foreign, Issuer};
 use super::foreign_claims::STANDARD;
 use super::jwks::{self, KeySet};
-use crate::cli::client::{Client, ClientError, Request};
-use crate::cli::endpoint::Endpoint;
-use crate::cli::trust::Trust;
-use crate::config::Config;
+use crate::client::endpoint::{Endpoint, Scheme};
+use crate::client::trust::Trust;
+use crate::client::{Client, ClientError, Request};
+use crate::pem;
 use std::fs::File;
 use std::io::Read;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellspring_log::Clock;
@@ -36,6 +36,8 @@ pub(crate) struct KeysUrl {
     server: Endpoint,
     /// Path and query.
     path: String,
+    /// Whose certificates count there; `None`: those of the authorities that this machine trusts.
+    authorities: Option<PathBuf>,
 }
 
 /// The settings of another issuer.
@@ -51,10 +53,10 @@ impl ForeignSettings {
     ///
     /// # Errors
     /// A sentence about the first that is wrong.
-    pub(crate) fn of(config: &Config) -> Result<Option<ForeignSettings>, String> {
-        let Config { jwt_issuer, jwt_audience, jwt_keys, .. } = config;
+    pub(crate) fn of(config: &AccessConfig) -> Result<Option<ForeignSettings>, String> {
+        let AccessConfig { jwt_issuer, jwt_audience, jwt_keys, .. } = config;
         let (name, audience, keys) = match (jwt_issuer, jwt_audience, jwt_keys) {
-            (None, None, None) => return Ok(None),
+            (None, None, None) if config.jwt_keys_ca.is_none() => return Ok(None),
             (Some(name), Some(audience), Some(keys)) => (name, audience, keys),
             _ => {
                 return Err(
@@ -91,7 +93,8 @@ impl ForeignSettings {
         if issuer.roles_claim == issuer.account_claim {
             return Err("jwt_roles_claim and jwt_account_claim are two claims".to_owned());
         }
-        Ok(Some(ForeignSettings { issuer, source: Source::parse(keys)? }))
+        let source = Source::parse(keys)?.trusting(config.jwt_keys_ca.as_deref())?;
+        Ok(Some(ForeignSettings { issuer, source }))
     }
 }
 
@@ -111,18 +114,26 @@ impl Source {
         }
         let server = Endpoint::parse(&format!("{scheme}://{authority}"))
             .map_err(|reason| wrong(reason.split_once(": ").map_or(&*reason, |(_, why)| why)))?;
-        if scheme == "http" && !is_this_machine(&server.host) {
+        if scheme == "http" && !server.is_this_machine() {
             return Err(wrong(
                 "over http anybody on the way could give keys of his own; this takes https, or \
                  http from this machine",
             ));
         }
-        Ok(Source::Url(KeysUrl { server, path: path.to_owned() }))
+        Ok(Source::Url(KeysUrl { server, path: path.to_owned(), authorities: None }))
     }
-}
 
-fn is_this_machine(host: &str) -> bool {
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    /// The same, where these authorities alone count.
+    fn trusting(mut self, authorities: Option<&Path>) -> Result<Source, String> {
+        let Some(authorities) = authorities else { return Ok(self) };
+        match &mut self {
+            Source::Url(url) if url.server.scheme == Scheme::Https => {
+                url.authorities = Some(authorities.to_owned());
+                Ok(self)
+            }
+            _ => Err("jwt_keys_ca is for jwt_keys at an https:// address".to_owned()),
+        }
+    }
 }
 
 /// The other issuer, with its keys as they are now. One whose URL does not answer has none yet:
@@ -130,10 +141,14 @@ fn is_this_machine(host: &str) -> bool {
 ///
 /// # Errors
 /// A sentence about settings that are wrong, or a file without keys.
-pub(crate) fn open(config: &Config, clock: &dyn Clock) -> Result<Option<Foreign>, String> {
+pub(crate) fn open(config: &AccessConfig, clock: &dyn Clock) -> Result<Option<Foreign>, String> {
     let Some(ForeignSettings { issuer, source }) = ForeignSettings::of(config)? else {
         return Ok(None);
     };
+    if let Source::Url(KeysUrl { authorities: Some(path), .. }) = &source {
+        // A file that is wrong stops the start, as one of keys does.
+        pem::roots(path).map_err(|why| format!("jwt_keys_ca: {why}"))?;
+    }
     let keys = match &source {
         Source::File(path) => read(path)?,
         Source::Url(url) => fetch(url, clock).unwrap_or_else(|reason| {
@@ -171,10 +186,15 @@ pub(crate) fn read(path: &Path) -> Result<KeySet, String> {
 /// A sentence that names it.
 pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, String> {
     let name = format!("{}{}", url.server.authority(), url.path);
-    let failed = |why: String| format!("the keys at {name} cannot be fetched: {why}");
+    // The client thinks of the tools' options.
+    let failed = |why: String| {
+        let why = why.replace("--cacert", "--jwt-keys-ca");
+        format!("the keys at {name} cannot be fetched: {why}")
+    };
     let begun_us = clock.monotonic_us();
-    let client = Client::new(url.server.clone(), &Trust::default());
-    let mut client = client.map_err(|failure| failed(failure.message))?.with_patience(PATIENCE);
+    let trust = url.authorities.clone().map_or_else(Trust::default, Trust::of_authorities);
+    let client = Client::new(url.server.clone(), &trust);
+    let mut client = client.map_err(failed)?.with_patience(PATIENCE);
     let request = Request::get(&url.path, &[("Accept", "application/json")]);
     let (head, body) = client.open(&request).map_err(|error| match error {
         // The client thinks of our own servers.
@@ -203,13 +223,14 @@ pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, String> 
 mod tests {
     use super::super::test_issuer::{ed_jwk, jwks};
     use super::*;
-    use crate::cli::test_server::{Reply, TestServer};
+    use crate::client::test_server::{Reply, TestServer};
     use crate::clock;
+    use crate::config::Config;
 
     const ISSUER: [&str; 4] = ["--jwt-issuer", "https://i.example", "--jwt-audience", "w"];
 
     fn settings(flags: &[&str]) -> Result<Option<ForeignSettings>, String> {
-        Config::loaded(flags).map(|config| ForeignSettings::of(&config).unwrap())
+        Config::loaded(flags).map(|config| ForeignSettings::of(&config.access).unwrap())
     }
 
     fn source(keys: &str) -> Result<Source, String> {
@@ -272,7 +293,7 @@ mod tests {
         let path = dir.path().join("keys.json");
         let open = |keys: &str| {
             let config = Config::for_tests(&[&ISSUER[..], &["--jwt-keys", keys]].concat());
-            open(&config, &*clock::system()).map(|foreign| foreign.unwrap().has_keys())
+            open(&config.access, &*clock::system()).map(|foreign| foreign.unwrap().has_keys())
         };
         let file = path.to_str().unwrap();
         assert!(open(file).unwrap_err().contains("keys.json"));

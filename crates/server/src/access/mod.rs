@@ -13,6 +13,7 @@
 
 pub(crate) mod api_key;
 pub(crate) mod cache;
+pub(crate) mod config;
 pub(crate) mod credentials;
 pub(crate) mod first;
 pub(crate) mod foreign;
@@ -22,7 +23,8 @@ pub(crate) mod gate;
 pub(crate) mod jwks;
 pub(crate) mod jwks_source;
 pub(crate) mod offline;
-mod page;
+pub(crate) mod origins;
+pub(crate) mod page;
 pub(crate) mod password;
 pub(crate) mod principal;
 pub(crate) mod renewal;
@@ -36,5 +38,5 @@ pub(crate) mod token;
 pub(crate) mod token_secret;
 
 pub(crate) use gate::{Gate, Needs, Pass};
-pub(crate) use principal::{Principal, SYSTEM_LOG};
+pub(crate) use principal::Principal;
 pub(crate) use standing::Standing;

@@ -1,7 +1,7 @@
 //! The accounts of a data folder that no server holds: for the first admin before the first
 //! start, and for whoever has locked himself out.
 
-use crate::node::keep_private;
+use crate::private_folder::keep_private;
 use crate::view::Live;
 use std::io;
 use std::path::Path;
@@ -42,7 +42,7 @@ impl Offline {
     /// # Errors
     /// [`OfflineError`].
     pub(crate) fn open(data: &Path, if_missing: IfMissing) -> Result<Offline, OfflineError> {
-        let dir = data.join("logs").join(super::SYSTEM_LOG);
+        let dir = data.join("logs").join(crate::names::SYSTEM_LOG);
         if if_missing == IfMissing::Fail && !dir.is_dir() {
             return Err(OfflineError::NotThere);
         }
@@ -100,7 +100,7 @@ pub(crate) fn execute(
     let executed = runtime.block_on(live.execute(commands, None, CommitOn::ThisThread));
     executed.map(|executed| executed.refused).map_err(|error| {
         // In the words that a client would get.
-        Box::<crate::http::problem::Problem>::from(error).detail
+        Box::<crate::wire::problem::Problem>::from(error).detail
     })
 }
 

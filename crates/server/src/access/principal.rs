@@ -1,16 +1,13 @@
 //! Who is asking, and what he may. A principal is made of a proof and the state of the view, and
 //! holds for that state alone: when the view has moved it is judged anew.
 
-use super::foreign::{ForeignClaims, Subject};
+use super::foreign::ForeignClaims;
 use super::token::{Claims, Verified};
+use crate::identity::{Identity, Method};
+use crate::names::SYSTEM_LOG;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wellspring_views::access::{
-    AccountName, Fallen, Grant, Grants, KeyId, Role, SecretDigest, State, TokenId,
-};
-
-/// The log of accounts and of what was done: for admins of everything only.
-pub(crate) const SYSTEM_LOG: &str = "system";
+use wellspring_views::access::{AccountName, Fallen, Grant, Grants, Role, SecretDigest, State};
 
 /// What a credential has shown, once and for all.
 #[derive(Debug, Clone)]
@@ -30,45 +27,10 @@ pub(crate) enum Proof {
     },
 }
 
-/// How somebody showed who he is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Method {
-    /// He did not, on a route for everybody.
-    None,
-    /// Nobody has to: there are no accounts.
-    Open,
-    /// With a token of another issuer.
-    Foreign,
-    /// With a token; what names it, if anything does.
-    Token(Option<TokenId>),
-    /// With this API key.
-    Key(KeyId),
-    /// With the account's password.
-    Password,
-}
-
-impl Method {
-    /// As clients and the audit are told it.
-    pub(crate) fn as_str(&self) -> &'static str {
-        match self {
-            Method::None => "nothing",
-            Method::Open => "open",
-            Method::Foreign => "issuer",
-            Method::Token(_) => "token",
-            Method::Key(_) => "key",
-            Method::Password => "password",
-        }
-    }
-}
-
 /// Who is asking.
 #[derive(Debug, Clone)]
 pub(crate) struct Principal {
-    /// Nobody's, if there are no accounts, or if another issuer says who it is.
-    account: Option<AccountName>,
-    /// Whom another issuer says it is.
-    subject: Option<Subject>,
-    method: Method,
+    identity: Identity,
     /// What the account may.
     held: Arc<Grants>,
     /// What the credential may be used for at most; `None`: all that the account may.
@@ -121,9 +83,10 @@ impl Proof {
                 let Claims { account, id, since_us, .. } = claims;
                 let account = state.account_of_token(account.as_str(), id.as_ref(), *since_us)?;
                 Ok(Principal {
-                    account: Some(account.name().clone()),
-                    subject: None,
-                    method: Method::Token(id.clone()),
+                    identity: Identity::of_account(
+                        account.name().clone(),
+                        Method::Token(id.clone()),
+                    ),
                     held: Arc::clone(account.grants()),
                     most: Some(Arc::new(claims.grants.clone())),
                     until_us: Some(claims.until_us()),
@@ -135,9 +98,7 @@ impl Proof {
                     return Err(Fallen::Expired);
                 }
                 Ok(Principal {
-                    account: None,
-                    subject: Some(claims.subject.clone()),
-                    method: Method::Foreign,
+                    identity: Identity::of_subject(claims.subject.clone()),
                     held: Arc::clone(&claims.grants),
                     most: None,
                     until_us: Some(claims.until_us()),
@@ -147,9 +108,10 @@ impl Proof {
             Proof::Key(digest) => {
                 let (key, owner) = state.key_and_owner(digest, now_us)?;
                 Ok(Principal {
-                    account: Some(owner.name().clone()),
-                    subject: None,
-                    method: Method::Key(key.id().clone()),
+                    identity: Identity::of_account(
+                        owner.name().clone(),
+                        Method::Key(key.id().clone()),
+                    ),
                     held: Arc::clone(owner.grants()),
                     most: Some(Arc::new(key.grant().clone().into())),
                     until_us: key.expires_at_us(),
@@ -159,9 +121,7 @@ impl Proof {
             Proof::Password { account, since_us } => {
                 let account = state.account_of_password(account.as_str(), *since_us)?;
                 Ok(Principal {
-                    account: Some(account.name().clone()),
-                    subject: None,
-                    method: Method::Password,
+                    identity: Identity::of_account(account.name().clone(), Method::Password),
                     held: Arc::clone(account.grants()),
                     most: None,
                     until_us: None,
@@ -176,9 +136,7 @@ impl Principal {
     /// Somebody who has not said who he is, and may nothing that needs a role.
     pub(crate) fn nobody() -> Principal {
         Principal {
-            account: None,
-            subject: None,
-            method: Method::None,
+            identity: Identity::unknown(Method::None),
             held: Arc::default(),
             most: None,
             until_us: None,
@@ -189,9 +147,7 @@ impl Principal {
     /// Anybody, as long as there are no accounts; `None`: there are some.
     pub(crate) fn anybody(state: &State) -> Option<Principal> {
         state.is_open().then(|| Principal {
-            account: None,
-            subject: None,
-            method: Method::Open,
+            identity: Identity::unknown(Method::Open),
             held: Arc::new(Grant::everywhere(Role::Admin).into()),
             most: None,
             until_us: None,
@@ -199,21 +155,24 @@ impl Principal {
         })
     }
 
-    /// His account, if there are accounts.
+    /// The caller's identity.
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The caller's account, if there are accounts.
     pub(crate) fn account(&self) -> Option<&AccountName> {
-        self.account.as_ref()
+        self.identity.account.as_ref()
     }
 
-    /// What names him in logs and in the audit, without control characters and at most 259 bytes: the
-    /// account, or `jwt:` and whom another issuer says it is. `None`: nobody is known.
+    /// As [`Identity::name`].
     pub(crate) fn name(&self) -> Option<&str> {
-        let account = self.account.as_ref().map(AccountName::as_str);
-        account.or_else(|| self.subject.as_ref().map(Subject::as_str))
+        self.identity.name()
     }
 
-    /// How he showed who he is.
+    /// How the caller was authenticated.
     pub(crate) fn method(&self) -> &Method {
-        &self.method
+        &self.identity.method
     }
 
     /// When his credential ends, µs since 1970 UTC; `None`: it does not by itself.
@@ -259,6 +218,14 @@ impl Principal {
         let log = grant.log.as_deref();
         let of_key = self.held.role_on(log).map(|held| held.min(grant.role));
         self.role_on(log) >= of_key
+    }
+
+    /// Whether this credential may end all tokens of its account: it grants no less than the account
+    /// holds.
+    pub(crate) fn may_end_all(&self) -> bool {
+        // A role on the system log alone is none.
+        let grants = self.held.iter().filter(|grant| grant.log.as_deref() != Some(SYSTEM_LOG));
+        self.most.is_none() || { grants }.all(|grant| self.may_end(grant))
     }
 
     /// Whether he may do what needs a role on a log, or on what is no log's (`None`).

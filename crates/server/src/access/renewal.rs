@@ -2,14 +2,14 @@
 //! secrets, and the keys of another issuer.
 
 use super::foreign::{Foreign, Replaced};
+use super::gate::Gate;
 use super::jwks::KeySet;
-use super::jwks_source::{self, ForeignSettings, KeysUrl, Source};
+use super::jwks_source::{self, KeysUrl, Source};
 use super::rotation::Reread;
 use super::token::Tokens;
 use crate::hangup::Hangups;
-use crate::http::Shell;
 use crate::stamp::Stamp;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use wellspring_log::Clock;
@@ -22,19 +22,23 @@ const RENEW: Duration = Duration::from_secs(600);
 const LEAST: Duration = Duration::from_secs(30);
 
 /// Looks after our own secrets and the issuer's keys. At SIGHUP at once.
-pub(crate) async fn keep(shell: Arc<Shell>) {
-    let tokens = shell.access.tokens();
+pub(crate) async fn keep(
+    gate: Arc<Gate>,
+    source: Option<Source>,
+    data: PathBuf,
+    clock: Arc<dyn Clock>,
+) {
+    let tokens = gate.tokens();
     let keys = async {
-        let settings = ForeignSettings::of(&shell.config).ok().flatten();
-        match (tokens.foreign(), settings.map(|settings| settings.source)) {
+        match (tokens.foreign(), source) {
             (Some(foreign), Some(Source::File(path))) => keep_file(foreign, &path).await,
             (Some(foreign), Some(Source::Url(url))) => {
-                keep_url(foreign, &url, &shell.clock).await;
+                keep_url(foreign, &url, &clock).await;
             }
             _ => {}
         }
     };
-    tokio::join!(keep_secrets(tokens, &shell.config.data), keys);
+    tokio::join!(keep_secrets(tokens, &data), keys);
 }
 
 async fn keep_secrets(tokens: &Tokens, data: &Path) {

@@ -1,8 +1,8 @@
-//! A mark in the data folder that there have been accounts. Accounts are never deleted: a folder
+//! A mark in the data folder that there have been accounts. The last account is never deleted: a folder
 //! with the mark and without accounts has lost its system log, and to start would be to start open.
 
 use super::gate::Gate;
-use super::principal::SYSTEM_LOG;
+use crate::names::SYSTEM_LOG;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -18,7 +18,18 @@ const TEXT: &str = "There have been accounts here. As long as this file is there
 /// # Errors
 /// A sentence: the file system refuses.
 pub(crate) fn seal(data: &Path, gate: &Gate) -> Result<(), String> {
-    if !gate.has_accounts() || data.join(FILE).exists() {
+    if !gate.has_accounts() {
+        return Ok(());
+    }
+    mark(data)
+}
+
+/// Marks a data folder in which an account was just made.
+///
+/// # Errors
+/// A sentence: the file system refuses.
+pub(crate) fn mark(data: &Path) -> Result<(), String> {
+    if data.join(FILE).exists() {
         return Ok(());
     }
     write(data).map_err(|error| format!("{} cannot be written: {error}", data.join(FILE).display()))

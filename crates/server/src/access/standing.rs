@@ -3,8 +3,9 @@
 //! what is revoked would go on counting for as long as a client cares to draw out a request.
 
 use super::gate::{self, Gate, Needs};
-use super::principal::{Method, Principal};
-use crate::http::problem::Problem;
+use super::principal::Principal;
+use crate::identity::Method;
+use crate::wire::problem::Problem;
 use std::borrow::Cow;
 use std::sync::Arc;
 use wellspring_types::Position;

@@ -1,7 +1,7 @@
 //! Which requests are kept.
 
 use crate::access::Needs;
-use crate::http::routes::Route;
+use crate::settings::section;
 use serde::{Deserialize, Serialize};
 use wellspring_views::access::Role;
 
@@ -21,14 +21,21 @@ pub(crate) enum Level {
     All,
 }
 
+section! {
+    /// Settings of the audit.
+    AuditConfig from AuditConfigArgs:
+    /// What is kept of who did what, as events of the log system: off, changes (what needs the role operator or admin, logins, changes of accounts and keys, refusals), writes (what needs writer, too), all (reads, too).
+    audit: Level = "WELLSPRING_AUDIT", Level::Changes;
+}
+
 /// What a route is to the audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Concern {
-    /// Nothing: anybody may ask, and nothing is changed. Clicks are recorded by themselves.
+pub(crate) enum Concern {
+    /// None: the route is public and changes nothing. Clicks are recorded by themselves.
     Never,
-    /// Somebody says who he is, in the body.
+    /// A login, with credentials in the body.
     Login,
-    /// What few may do.
+    /// A change that needs a high role.
     Change,
     /// Appending and the like.
     Write,
@@ -37,10 +44,10 @@ pub(super) enum Concern {
 }
 
 impl Concern {
-    /// Of a route.
-    pub(super) fn of(route: &Route) -> Concern {
-        let reads = route.method == "GET";
-        match route.needs {
+    /// Of a route with this method and these requirements.
+    pub(crate) fn of(method: &str, needs: Needs) -> Concern {
+        let reads = method == "GET";
+        match needs {
             Needs::Public if reads => Concern::Never,
             Needs::Public => Concern::Login,
             Needs::Role(Role::Admin) => Concern::Change,
@@ -54,7 +61,7 @@ impl Concern {
 }
 
 impl Level {
-    /// Whether a request to a route that concerns it so is kept when nothing is wrong with it.
+    /// Whether a successful request to a route of this concern is kept.
     pub(super) fn keeps(self, concern: Concern) -> bool {
         let least = match concern {
             Concern::Never => return false,
@@ -69,11 +76,12 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::routes::TABLE;
+    use crate::faces::every_route;
 
     fn concern(method: &str, path: &str) -> Concern {
-        let route = TABLE.iter().find(|route| (route.method, route.path) == (method, path));
-        Concern::of(route.unwrap_or_else(|| panic!("no {method} {path}")))
+        let route = every_route().find(|route| (route.method, route.path) == (method, path));
+        let route = route.unwrap_or_else(|| panic!("no {method} {path}"));
+        Concern::of(route.method, route.needs)
     }
 
     #[test]
@@ -86,6 +94,7 @@ mod tests {
             ("GET", "/auth/me", Concern::Read),
             ("GET", "/v1/accounts", Concern::Change),
             ("PUT", "/v1/accounts/{name}/password", Concern::Change),
+            ("DELETE", "/v1/accounts/{name}", Concern::Change),
             ("POST", "/v1/keys", Concern::Change),
             ("GET", "/v1/keys", Concern::Read),
             ("DELETE", "/v1/logs/{log}", Concern::Change),
@@ -97,8 +106,9 @@ mod tests {
         ] {
             assert_eq!(concern(method, path), expected, "{method} {path}");
         }
-        // Whatever is public and changes something is somebody who says who he is.
-        let logins = TABLE.iter().filter(|route| Concern::of(route) == Concern::Login);
+        // A public route that changes something is a login.
+        let logins =
+            every_route().filter(|route| Concern::of(route.method, route.needs) == Concern::Login);
         assert!(logins.map(|route| route.path).eq(["/auth/token"]));
     }
 

@@ -1,5 +1,5 @@
-//! The audit: who did what, as events of the system log. Nothing waits for it, and nothing is
-//! refused because of it: what finds no room is counted.
+//! The audit: which caller did what, as events of the system log. No request waits for it or is
+//! refused because of it: an entry that finds no room is counted.
 //!
 //! ```text
 //! answer known ─► which requests are kept (level) ─► refusals, failures: at most so many ─► event ─► batcher
@@ -11,49 +11,47 @@ mod level;
 mod refusals;
 mod trail;
 
-pub(crate) use entry::{Caller, Done};
-pub(crate) use level::Level;
+pub(crate) use level::{AuditConfig, Concern, Level};
 
-use crate::http::routes::TABLE;
 use crate::node::Node;
+use crate::record::RequestRecord;
 use crate::stats::family::Family;
-use level::Concern;
 use refusals::Refusals;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use trail::{Kept, Trail};
+use trail::{KeepOutcome, Trail};
 
-/// How often refusals that were not kept one by one are told by their number.
+/// Time between two events that stand for refusals beyond those kept one by one.
 pub(crate) const TELL_EVERY: Duration = Duration::from_secs(10);
 
-/// The type of an event about somebody who was let in, or who logged in.
+/// The type of an event about a caller that was admitted, or that logged in.
 const ACCESSED: &str = "Accessed";
-/// The type of an event about somebody who was not.
+/// The type of an event about a caller that was denied access.
 const REFUSED: &str = "AccessRefused";
-/// The type of an event that stands for more of those.
+/// The type of an event that stands for further denied callers.
 const REFUSED_OFTEN: &str = "AccessRefusedOften";
-/// The type of an event that stands for more of those who were let in and got nothing done.
+/// The type of an event that stands for further failed requests of admitted callers.
 const FAILED_OFTEN: &str = "AccessFailedOften";
 
-/// What becomes of the audit of a request.
+/// What the audit does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// It is of no concern at this level.
+    /// Nothing: the level does not cover it.
     Ignored,
-    /// An event, whatever happens.
+    /// Always keeps an event.
     Accessed,
-    /// An event unless there were too many of its kind.
+    /// Keeps an event of a refusal, unless there were too many.
     Refused,
-    /// The same, about somebody who was let in and got nothing done: neither may he fill the disk, nor
-    /// do those who were not let in hide him.
+    /// Keeps an event of an admitted caller's failure, unless there were too many. Counted apart from
+    /// refusals: neither kind may fill the disk, and a flood of refusals must not hide failures.
     Failed,
 }
 
-/// Keeps what was done.
+/// Keeps the records of requests that it covers.
 pub(crate) struct Audit {
     level: Level,
-    /// What each route of the table concerns; for a request without a route nothing does.
+    /// What each route is to the audit, by its place; a request without a route is of no concern.
     concerns: Vec<Concern>,
     refusals: Refusals,
     failures: Refusals,
@@ -64,11 +62,11 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    /// At this level; nothing has happened yet.
-    pub(crate) fn new(level: Level) -> Audit {
+    /// At this level, of the routes with these concerns; nothing has happened yet.
+    pub(crate) fn new(level: Level, concerns: Vec<Concern>) -> Audit {
         Audit {
             level,
-            concerns: TABLE.iter().map(Concern::of).collect(),
+            concerns,
             refusals: Refusals::default(),
             failures: Refusals::default(),
             trail: Trail::default(),
@@ -78,40 +76,41 @@ impl Audit {
         }
     }
 
-    /// Whether each event that is taken in concerns it.
+    /// Whether the level covers appends, so that every ingested event needs a look.
     pub(crate) fn keeps_writes(&self) -> bool {
         self.level >= Level::Writes
     }
 
-    /// Keeps what was done, if it is to be kept; now on the monotonic clock.
-    pub(crate) fn note(&self, node: &Node, done: &Done<'_>, now_us: u64) {
-        let event_type = match self.verdict(done) {
+    /// Keeps the record of a request, if it is to be kept.
+    pub(crate) fn note(&self, node: &Node, record: &RequestRecord<'_>) {
+        let &RequestRecord { client, ended_us: now_us, .. } = record;
+        let event_type = match self.verdict(record) {
             Verdict::Ignored => return,
             Verdict::Accessed => ACCESSED,
-            Verdict::Refused if self.may_keep(&self.refusals, done.client, now_us) => REFUSED,
-            Verdict::Failed if self.may_keep(&self.failures, done.client, now_us) => ACCESSED,
+            Verdict::Refused if self.may_keep(&self.refusals, client, now_us) => REFUSED,
+            Verdict::Failed if self.may_keep(&self.failures, client, now_us) => ACCESSED,
             Verdict::Refused | Verdict::Failed => return,
         };
-        self.keep(node, event_type, &done.tags(), &done.data());
+        self.keep(node, event_type, &entry::tags(record), &entry::data(record));
     }
 
-    fn verdict(&self, done: &Done<'_>) -> Verdict {
-        let Some(&concern) = self.concerns.get(done.route) else { return Verdict::Ignored };
+    fn verdict(&self, record: &RequestRecord<'_>) -> Verdict {
+        let Some(&concern) = self.concerns.get(record.route.index) else { return Verdict::Ignored };
         if self.level == Level::Off || concern == Concern::Never {
             return Verdict::Ignored;
         }
         let kept = self.level.keeps(concern);
-        match done.status {
+        match record.status {
             403 => Verdict::Refused,
-            // Without credentials somebody has merely come to the wrong door.
-            401 if done.shows_credentials || done.caller.is_some() => Verdict::Refused,
-            // Too many logins; other limits say nothing of who it is.
-            429 if done.caller.is_some() => Verdict::Refused,
+            // A request without credentials was no attempt to break in.
+            401 if record.shows_credentials || record.caller.is_some() => Verdict::Refused,
+            // Too many logins; other limits say nothing about the caller.
+            429 if record.caller.is_some() => Verdict::Refused,
             401 | 429 => Verdict::Ignored,
             _ if !kept => Verdict::Ignored,
-            // Who did not say who he is came to no harm, and did none.
-            400.. if !done.is_identified() => Verdict::Ignored,
-            // Whom writes or reads are kept of may write or read that often anyway.
+            // A failure of an unauthenticated caller changed nothing and revealed nothing.
+            400.. if !record.is_identified() => Verdict::Ignored,
+            // Failed writes and reads are not capped: successful ones are kept as often.
             400..500 if concern == Concern::Change => Verdict::Failed,
             _ => Verdict::Accessed,
         }
@@ -125,8 +124,8 @@ impl Audit {
         may
     }
 
-    /// Tells of the refusals and failures that were not kept one by one since it last did. To be called
-    /// every [`TELL_EVERY`], and at the end.
+    /// Keeps one event each for the refusals and the failures that were not kept one by one since the
+    /// last call. To be called every [`TELL_EVERY`], and at shutdown.
     pub(crate) fn tell_refusals(&self, node: &Node, now_us: u64) {
         for (event_type, of) in [(REFUSED_OFTEN, &self.refusals), (FAILED_OFTEN, &self.failures)] {
             if let Some(often) = of.take_untold(now_us) {
@@ -138,13 +137,13 @@ impl Audit {
 
     fn keep(&self, node: &Node, event_type: &str, tags: &[String], data: &[u8]) {
         let count = match self.trail.keep(node, event_type, tags, data) {
-            Kept::Accepted => &self.written,
-            Kept::Shed => &self.shed,
+            KeepOutcome::Accepted => &self.written,
+            KeepOutcome::Shed => &self.shed,
         };
         count.fetch_add(1, Relaxed);
     }
 
-    /// What it counted.
+    /// The audit's own counters.
     pub(crate) fn families(&self) -> Vec<Family> {
         let counter =
             |name, help, count: &AtomicU64| Family::counter(name, help, count.load(Relaxed));

@@ -1,4 +1,4 @@
-//! How many refusals are kept one by one: whoever tries passwords must not be able to fill a disk.
+//! Limits on how many refusals are kept one by one: guessing passwords must not fill the disk.
 
 use crate::limits::{Limiter, Rate};
 use std::net::IpAddr;
@@ -6,24 +6,24 @@ use std::num::NonZeroU32;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-/// Kept of one address in a minute, and as many at once.
+/// Refusals kept per minute and address, and the largest burst.
 pub(super) const OF_ADDRESS: NonZeroU32 = NonZeroU32::new(20).expect("not 0");
-/// Kept of all addresses in a minute: at some 400 bytes each at most 35 MB a day.
+/// Refusals kept per minute in all: at some 400 bytes each at most 35 MB a day.
 pub(super) const OF_ALL: NonZeroU32 = NonZeroU32::new(60).expect("not 0");
 
-/// Refusals that were not kept one by one.
+/// The number of refusals that were not kept one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Often {
+pub(super) struct UnkeptRefusals {
     pub(super) count: u64,
-    /// Since the first of them, rounded up.
+    /// Time since the first of them, rounded up.
     pub(super) seconds: u64,
 }
 
-/// What may be kept, and what was not.
+/// The limits, and the count of refusals beyond them.
 pub(super) struct Refusals {
     of_address: Limiter,
     of_all: Limiter,
-    /// How many, and when the first was.
+    /// Their number, and the time of the first.
     untold: Mutex<(u64, u64)>,
 }
 
@@ -38,9 +38,10 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    /// Whether one of `client`'s may be kept now, on the monotonic clock; if not, it is counted.
+    /// Whether a refusal of `client` may be kept now (`now_us` is on the monotonic clock); if not, it is
+    /// counted.
     pub(super) fn may_keep(&self, client: Option<IpAddr>, now_us: u64) -> bool {
-        // The address first: what one client floods with does not use up what is for all.
+        // The address first: one client's flood must not use up the share of all.
         let may = self.of_address.take(client, 1, now_us).is_ok()
             && self.of_all.take(None, 1, now_us).is_ok();
         if !may {
@@ -51,12 +52,12 @@ impl Refusals {
         may
     }
 
-    /// Those not kept since this was last asked, if any.
-    pub(super) fn take_untold(&self, now_us: u64) -> Option<Often> {
+    /// The refusals not kept since the last call, if any.
+    pub(super) fn take_untold(&self, now_us: u64) -> Option<UnkeptRefusals> {
         let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
         let (count, since_us) = std::mem::take(&mut *untold);
         let seconds = now_us.saturating_sub(since_us).div_ceil(1_000_000);
-        (count > 0).then_some(Often { count, seconds })
+        (count > 0).then_some(UnkeptRefusals { count, seconds })
     }
 }
 
@@ -77,7 +78,7 @@ mod tests {
         assert_eq!(kept(1, 1_000_000), 20);
         assert_eq!(kept(2, 1_500_000), 20);
         let often = refusals.take_untold(3_000_000);
-        assert_eq!(often, Some(Often { count: 19_960, seconds: 2 }));
+        assert_eq!(often, Some(UnkeptRefusals { count: 19_960, seconds: 2 }));
         assert_eq!(refusals.take_untold(3_000_000), None, "told once");
     }
 

@@ -1,33 +1,34 @@
 //! What is kept of which request, and that nothing waits for it.
 
 use super::*;
-use crate::access::{Principal, SYSTEM_LOG};
-use crate::http::{Shell, routes};
+use crate::access::Principal;
+use crate::faces;
+use crate::http::Shell;
+use crate::identity::Caller;
+use crate::names::SYSTEM_LOG;
+use crate::record::RouteName;
 use crate::view::all_stored;
-use std::sync::Arc;
 use wellspring_log::ReadOptions;
 use wellspring_types::Query;
 use wellspring_views::access::AccountName;
 
-fn route(method: &str, path: &str) -> usize {
-    let route = routes::index(method, path);
-    assert!(route < TABLE.len(), "no {method} {path}");
+fn route(method: &str, path: &str) -> RouteName {
+    let route = faces::routes(true).name_of(method, path);
+    assert!(route.path.is_some(), "no {method} {path}");
     route
 }
 
-/// An answer, of which tests change what they are about.
-fn done<'a>(principal: &'a Principal, route: usize, status: u16) -> Done<'a> {
-    Done {
+/// The record of a request, of which tests change what they are about.
+fn record(caller: &Principal, route: RouteName, status: u16) -> RequestRecord<'_> {
+    RequestRecord {
         route,
         method: "PUT",
         path: "/v1/logs/orders",
         log: "orders",
-        principal,
-        caller: None,
-        shows_credentials: false,
         status,
         client: Some([192, 0, 2, 7].into()),
         request_id: "r1",
+        ..RequestRecord::for_tests(caller.identity())
     }
 }
 
@@ -58,23 +59,24 @@ fn what_was_done_can_be_asked_for_and_read() {
     let shell = Shell::for_tests(dir.path(), &[]);
     let open = Principal::anybody(&shell.access.state()).unwrap();
     let create = route("PUT", "/v1/logs/{log}");
-    let note = |done: &Done<'_>| shell.audit.note(&shell.node, done, 0);
-    note(&done(&open, create, 201));
+    let note = |record: &RequestRecord<'_>| shell.audit.note(&shell.node, record);
+    note(&record(&open, create, 201));
     let nobody = Principal::nobody();
     let login = route("POST", "/auth/token");
     let at_login = |caller: &Caller, status| {
-        note(&Done {
+        note(&RequestRecord {
             caller: Some(caller),
             log: "",
             method: "POST",
             path: "/auth/token",
-            ..done(&nobody, login, status)
+            ..record(&nobody, login, status)
         })
     };
     at_login(&Caller::LoggedIn(name("ann")), 200);
     at_login(&Caller::Claimed(Some(name("ann"))), 401);
     at_login(&Caller::Claimed(None), 429);
-    let read = Done { shows_credentials: true, ..done(&nobody, route("GET", "/v1/head"), 401) };
+    let read =
+        RequestRecord { shows_credentials: true, ..record(&nobody, route("GET", "/v1/head"), 401) };
     note(&read);
     let kept = kept(&shell);
     let types: Vec<&str> = kept.iter().map(|(event_type, ..)| event_type.as_str()).collect();
@@ -110,12 +112,14 @@ fn the_level_and_the_status_decide() {
     .map(|(method, path)| route(method, path));
     let claimed = Caller::Claimed(None);
     let logged_in = Caller::LoggedIn(name("ann"));
-    let known = Caller::Known(Arc::new(open.clone()));
-    let shown = |done| Done { shows_credentials: true, ..done };
-    let by = |caller, done| Done { caller: Some(caller), ..done };
-    let (who, not) =
-        (|route, status| done(&open, route, status), |route, status| done(&nobody, route, status));
-    for (expected, done) in [
+    let known = Caller::Known(open.identity().clone());
+    let shown = |record| RequestRecord { shows_credentials: true, ..record };
+    let by = |caller, record| RequestRecord { caller: Some(caller), ..record };
+    let (who, not) = (
+        |route, status| record(&open, route, status),
+        |route, status| record(&nobody, route, status),
+    );
+    for (expected, record) in [
         // Off, changes, writes, all.
         ([Ignored, Accessed, Accessed, Accessed], who(create, 201)),
         ([Ignored, Failed, Failed, Failed], who(create, 422)),
@@ -125,8 +129,8 @@ fn the_level_and_the_status_decide() {
         ([Ignored, Ignored, Ignored, Accessed], who(head, 200)),
         ([Ignored, Ignored, Ignored, Accessed], who(metrics, 200)),
         ([Ignored; 4], not(redirect, 302)),
-        ([Ignored; 4], not(TABLE.len(), 404)),
-        // Who is not let in.
+        ([Ignored; 4], not(faces::routes(true).no_name(), 404)),
+        // Denied callers.
         ([Ignored, Refused, Refused, Refused], shown(not(head, 401))),
         ([Ignored, Refused, Refused, Refused], by(&known, shown(not(head, 403)))),
         ([Ignored, Refused, Refused, Refused], by(&claimed, not(login, 401))),
@@ -136,7 +140,7 @@ fn the_level_and_the_status_decide() {
         ([Ignored; 4], not(login, 429)),
         ([Ignored; 4], not(login, 400)),
         ([Ignored; 4], not(create, 503)),
-        // Somebody whose password was right.
+        // A login with the right password.
         ([Ignored, Accessed, Accessed, Accessed], by(&logged_in, not(login, 200))),
         ([Ignored, Accessed, Accessed, Accessed], by(&logged_in, not(login, 422))),
         ([Ignored; 4], not(redirect, 400)),
@@ -144,8 +148,8 @@ fn the_level_and_the_status_decide() {
         for (level, expected) in
             [Level::Off, Level::Changes, Level::Writes, Level::All].into_iter().zip(expected)
         {
-            let verdict = Audit::new(level).verdict(&done);
-            assert_eq!(verdict, expected, "{level:?} {} {}", done.route, done.status);
+            let verdict = Audit::new(level, faces::routes(true).concerns()).verdict(&record);
+            assert_eq!(verdict, expected, "{level:?} {:?} {}", record.route, record.status);
         }
     }
     shell.node.close();
@@ -156,9 +160,10 @@ fn a_flood_of_refusals_is_counted_and_told_by_its_number() {
     let dir = tempfile::tempdir().unwrap();
     let shell = Shell::for_tests(dir.path(), &[]);
     let nobody = Principal::nobody();
-    let refused = Done { shows_credentials: true, ..done(&nobody, route("GET", "/v1/head"), 401) };
+    let refused =
+        RequestRecord { shows_credentials: true, ..record(&nobody, route("GET", "/v1/head"), 401) };
     for now_us in 0..1_000 {
-        shell.audit.note(&shell.node, &refused, now_us);
+        shell.audit.note(&shell.node, &RequestRecord { ended_us: now_us, ..refused });
     }
     shell.audit.tell_refusals(&shell.node, 2_000_000);
     shell.audit.tell_refusals(&shell.node, 3_000_000);
@@ -177,9 +182,9 @@ fn who_was_let_in_cannot_fill_the_disk_with_what_fails() {
     let dir = tempfile::tempdir().unwrap();
     let shell = Shell::for_tests(dir.path(), &[]);
     let somebody = Principal::anybody(&shell.access.state()).unwrap();
-    let revoke = done(&somebody, route("DELETE", "/v1/keys/{id}"), 404);
+    let revoke = record(&somebody, route("DELETE", "/v1/keys/{id}"), 404);
     for now_us in 0..1_000 {
-        shell.audit.note(&shell.node, &revoke, now_us);
+        shell.audit.note(&shell.node, &RequestRecord { ended_us: now_us, ..revoke });
     }
     shell.audit.tell_refusals(&shell.node, 2_000_000);
     let kept = kept(&shell);
@@ -195,10 +200,10 @@ fn without_room_it_is_counted_and_nobody_waits() {
     let shell = Shell::for_tests(dir.path(), &[]);
     let open = Principal::anybody(&shell.access.state()).unwrap();
     let create = route("PUT", "/v1/logs/{log}");
-    shell.audit.note(&shell.node, &done(&open, create, 201), 0);
+    shell.audit.note(&shell.node, &record(&open, create, 201));
     shell.node.close();
-    shell.audit.note(&shell.node, &done(&open, create, 201), 0);
-    shell.audit.note(&shell.node, &done(&open, create, 201), 0);
+    shell.audit.note(&shell.node, &record(&open, create, 201));
+    shell.audit.note(&shell.node, &record(&open, create, 201));
     let text = crate::stats::prometheus::page(&shell.audit.families());
     assert!(text.contains("\nwellspring_audit_events_total 1\n"), "{text}");
     assert!(text.contains("\nwellspring_audit_shed_total 2\n"), "{text}");
@@ -210,8 +215,8 @@ fn a_log_that_takes_nothing_costs_no_memory_for_each_event() {
     let dir = tempfile::tempdir().unwrap();
     let shell = Shell::for_tests(dir.path(), &[]);
     let open = Principal::anybody(&shell.access.state()).unwrap();
-    let create = done(&open, route("PUT", "/v1/logs/{log}"), 201);
-    shell.audit.note(&shell.node, &create, 0);
+    let create = record(&open, route("PUT", "/v1/logs/{log}"), 201);
+    shell.audit.note(&shell.node, &create);
     shell.node.batcher(SYSTEM_LOG).unwrap().close();
     let mapped_pages = || -> u64 {
         let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -219,7 +224,7 @@ fn a_log_that_takes_nothing_costs_no_memory_for_each_event() {
     };
     let before = mapped_pages();
     for _ in 0..2_000 {
-        shell.audit.note(&shell.node, &create, 0);
+        shell.audit.note(&shell.node, &create);
     }
     let grown = mapped_pages().saturating_sub(before) * 4096;
     assert!(grown < 4 << 30, "{grown} bytes, for what is lost anyway");
@@ -231,10 +236,11 @@ fn what_a_client_chose_can_break_nothing() {
     let open = Principal::nobody();
     let long = format!("/v1/logs/{}", "ä".repeat(5_000));
     let log = "x\u{1}\"".repeat(200);
-    let done = Done { path: &long, log: &log, ..done(&open, 0, 403) };
-    let data: serde_json::Value = serde_json::from_slice(&done.data()).unwrap();
+    let route = faces::routes(true).name_at(0);
+    let record = RequestRecord { path: &long, log: &log, ..record(&open, route, 403) };
+    let data: serde_json::Value = serde_json::from_slice(&entry::data(&record)).unwrap();
     let path = data["path"].as_str().unwrap();
     assert!(long.starts_with(path) && (250..=256).contains(&path.len()), "{path}");
-    assert_eq!(done.tags(), ["client:192.0.2.7"]);
+    assert_eq!(entry::tags(&record), ["client:192.0.2.7"]);
     assert_eq!(data.get("log"), None, "it may be as long as a URL");
 }

@@ -1,11 +1,12 @@
 //! `wellspring append`: one event, by hand.
 
 use crate::cli::Target;
-use crate::cli::client::{Answer, Request};
 use crate::cli::exit::{Code, Failure};
 use crate::cli::import::ndjson;
 use crate::cli::problem::Problem;
+use crate::cli::shell;
 use crate::cli::wire::push_event;
+use crate::client::{Answer, Request};
 use serde_json::value::RawValue;
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,7 +15,8 @@ use wellspring_types::{DataKind, Event, limits};
 /// What `wellspring append` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 appended, 1 the condition failed, 64 or 2 usage, 65 bad data, 69 server not reachable.
+Exit codes: 0 appended, 1 the condition failed or an id or key is taken, 64 or 2 usage or no such log, 65 bad data,
+66 no such file, 69 server not reachable or full, 77 credentials missing or not enough.
 
 Example, a name that may be claimed once:
   wellspring append --type UsernameClaimed --tag username:ada --fail-if-type UsernameClaimed --fail-if-tag username:ada")]
@@ -55,7 +57,7 @@ pub(crate) fn run(args: &AppendArgs) -> Result<(), Failure> {
     let request = Request { method: "POST", path: &path, headers: &headers, body: Some(&body) };
     let answer = args.target.client()?.call(&request)?;
     if answer.head.status != 200 {
-        return Err(refusal(&answer));
+        return Err(refusal(args, &answer));
     }
     let done: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     match done["first"].as_u64() {
@@ -131,31 +133,37 @@ fn payload(given: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn refusal(answer: &Answer) -> Failure {
+fn refusal(args: &AppendArgs, answer: &Answer) -> Failure {
     let problem = Problem::of(answer);
     if let Some(conflict) = &problem.conflict {
         let at = conflict.position;
+        let types = args.fail_if_type.iter().map(|name| ("--type", name.clone()));
+        let tags = args.fail_if_tag.iter().map(|tag| ("--tag", tag.clone()));
+        let query: Vec<_> = types.chain(tags).collect();
+        let instead = match args.after {
+            Some(after) => format!("--after {at} instead of --after {after}"),
+            None => format!("--after {at} added to the same command"),
+        };
         return Failure::new(
             Code::Refused,
             format!(
                 "not appended: the event at position {at} matches the condition.\n  \
-                 Look at it (wellspring tail --after {}), decide again, and try with --after {at} if that is right",
+                 Look at it:       wellspring tail{}{} --after {}\n  \
+                 Decide again; if the event is still right, append it with {instead}",
+                args.target.flags(),
+                shell::flags(&query),
                 at.saturating_sub(1)
             ),
         );
     }
-    let code = match answer.head.status {
-        409 => Code::Refused,
-        400..=499 => Code::Data,
-        _ => Code::Unavailable,
-    };
-    Failure::new(code, format!("not appended: {}", problem.sentence()))
+    let Failure { code, message } = args.target.refusal(&problem, Code::Data);
+    Failure::new(code, format!("not appended: {message}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::test_server::{Reply, TestServer};
+    use crate::client::test_server::{Reply, TestServer};
     use clap::Parser;
     use std::sync::{Arc, Mutex};
 
@@ -203,6 +211,14 @@ mod tests {
         let failure = append(&server, &["--fail-if-type", "T"]).unwrap_err();
         assert_eq!(failure.code, Code::Refused);
         assert!(failure.message.contains("position 17"), "{}", failure.message);
+        // What is advised can be pasted: the same server and log, the same query.
+        let more = ["--log", "orders", "--fail-if-type", "T", "--fail-if-tag", "name:O'Neil x"];
+        let failure = append(&server, &more).unwrap_err();
+        let hint = format!(
+            "wellspring tail --url {} --log orders --type T --tag 'name:O'\\''Neil x' --after 16\n",
+            server.url()
+        );
+        assert!(failure.message.contains(&hint), "{}", failure.message);
         for (more, code) in [
             (&["--data", "{"][..], Code::Data),
             (&["--tag", "a", "--tag", "a"], Code::Data),

@@ -2,11 +2,11 @@
 //! from the command line: every user of a machine can read that.
 
 use crate::cli::exit::{Code, Failure};
+use crate::cli::login::kept;
 use crate::cli::secret;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use crate::client::authorization::Authorization;
+use crate::client::endpoint::Endpoint;
 use std::env::{self, VarError};
-use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 8_192;
 /// What to show a server that has accounts.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Credentials {
-    /// A file with a token or an API key; otherwise the variable WELLSPRING_TOKEN, if it is set.
+    /// A file with a token or an API key; otherwise the variable WELLSPRING_TOKEN, if it is set, or what `wellspring login` keeps.
     #[arg(long, value_name = "FILE", conflicts_with = "user", global = true)]
     token_file: Option<PathBuf>,
     /// Logs in as this account; the password is asked for on the terminal.
@@ -31,51 +31,45 @@ pub(crate) struct Credentials {
     user_password_file: Option<PathBuf>,
 }
 
-/// What is shown with every request.
-#[derive(Clone)]
-pub(crate) enum Authorization {
-    /// A token or an API key.
-    Bearer(Zeroizing<String>),
-    /// A name and its password.
-    Basic(String, Zeroizing<String>),
-}
-
-impl fmt::Debug for Authorization {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Authorization::Bearer(_) => "Bearer …",
-            Authorization::Basic(..) => "Basic …",
-        })
-    }
-}
-
-impl Authorization {
-    /// The value of the header `Authorization`.
-    pub(crate) fn header(&self) -> Zeroizing<String> {
-        match self {
-            Authorization::Bearer(token) => Zeroizing::new(format!("Bearer {}", token.as_str())),
-            Authorization::Basic(user, password) => {
-                let pair = Zeroizing::new(format!("{user}:{}", password.as_str()));
-                let encoded = Zeroizing::new(STANDARD.encode(pair.as_bytes()));
-                Zeroizing::new(format!("Basic {}", encoded.as_str()))
-            }
-        }
-    }
-}
-
 impl Credentials {
-    /// What to show; `None`: nothing. May ask on the terminal.
+    /// The same, with the password of `account` from this file, if that is the account of --user and
+    /// nothing says yet where its password is.
+    pub(crate) fn with_password_of(&self, account: &str, file: &Path) -> Option<Credentials> {
+        let is_open = self.user.as_deref() == Some(account) && self.user_password_file.is_none();
+        is_open.then(|| Credentials { user_password_file: Some(file.to_owned()), ..self.clone() })
+    }
+
+    /// The flags that say the same on another command line.
+    pub(crate) fn flags(&self) -> Vec<(&'static str, String)> {
+        let Credentials { token_file, user, user_password_file } = self;
+        let file = |path: &PathBuf| path.display().to_string();
+        [
+            ("--token-file", token_file.as_ref().map(file)),
+            ("--user", user.clone()),
+            ("--user-password-file", user_password_file.as_ref().map(file)),
+        ]
+        .into_iter()
+        .filter_map(|(flag, value)| Some((flag, value?)))
+        .collect()
+    }
+
+    /// What to show to this server; `None`: nothing. May ask on the terminal. Without any of the options and the
+    /// variable it is the token that `wellspring login` keeps for it.
     ///
     /// # Errors
-    /// A file that cannot be read, something that is no token, a terminal that is not there.
-    pub(crate) fn authorization(&self) -> Result<Option<Authorization>, Failure> {
+    /// A file that cannot be read, something that is no token, a terminal that is not there, a login that
+    /// has ended.
+    pub(crate) fn authorization(
+        &self,
+        endpoint: &Endpoint,
+    ) -> Result<Option<Authorization>, Failure> {
         if let Some(user) = &self.user {
             if user.is_empty() || user.contains(|c: char| c == ':' || c.is_control()) {
                 return Err(Failure::usage("--user: not an account's name"));
             }
             let password = match &self.user_password_file {
                 Some(path) => secret::of_file("--user-password-file", path)?,
-                None => secret::ask(&format!("Password of {user}: "))?,
+                None => secret::ask(&format!("Password of {user}: "), "--user-password-file")?,
             };
             return Ok(Some(Authorization::Basic(user.clone(), password)));
         }
@@ -86,10 +80,15 @@ impl Credentials {
             // As `export WELLSPRING_TOKEN=$(…)` leaves it if the command fails.
             Ok(token) if token.trim().is_empty() => Ok(None),
             Ok(token) => bearer(token, VARIABLE).map(Some),
-            Err(VarError::NotPresent) => Ok(None),
+            Err(VarError::NotPresent) => Ok(kept::token_for(endpoint)?.map(Authorization::Bearer)),
             Err(VarError::NotUnicode(_)) => Err(no_token(VARIABLE)),
         }
     }
+}
+
+/// Whether the variable decides what is shown, so that no login is looked for.
+pub(crate) fn variable_is_set() -> bool {
+    env::var_os(VARIABLE).is_some()
 }
 
 /// The token or API key in a file.
@@ -121,12 +120,17 @@ fn no_token(from: &str) -> Failure {
     ))
 }
 
-/// What to do about an answer with this status, if it is about credentials; begins with a separator.
-pub(crate) fn hint(status: u16) -> &'static str {
+/// What to do about an answer with this status and problem, if it is about credentials; begins with a
+/// separator.
+pub(crate) fn hint(status: u16, slug: &str) -> &'static str {
     match status {
+        403 if slug == "wrong-password" => {
+            "; nothing was changed. It is read from --current-password-file, from --user-password-file if \
+             --user names the same account, or asked for"
+        }
         401 => {
-            "; put a token or an API key into WELLSPRING_TOKEN, name a file with one with \
-             --token-file, or log in with --user"
+            "; put a token or an API key into WELLSPRING_TOKEN, name a file that holds one \
+             (--token-file), name an account (--user), or log in once (`wellspring login`)"
         }
         403 => "; show credentials of an account that may (WELLSPRING_TOKEN, --token-file, --user)",
         _ => "",
@@ -137,6 +141,10 @@ pub(crate) fn hint(status: u16) -> &'static str {
 mod tests {
     use super::*;
 
+    fn server() -> Endpoint {
+        Endpoint::parse("http://127.0.0.1:4000").unwrap()
+    }
+
     #[test]
     fn a_file_gives_a_token_and_nothing_is_shown() {
         let dir = tempfile::tempdir().unwrap();
@@ -145,7 +153,7 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             let credentials =
                 Credentials { token_file: Some(path.clone()), ..Credentials::default() };
-            credentials.authorization().map(Option::unwrap)
+            credentials.authorization(&server()).map(Option::unwrap)
         };
         let canary = read("\n wsk_canary\n").unwrap();
         assert_eq!(canary.header().as_str(), "Bearer wsk_canary");
@@ -154,11 +162,8 @@ mod tests {
             let failure = read(bad).unwrap_err();
             assert_eq!(failure.code, Code::Usage, "{failure:?}");
         }
-        let basic = Authorization::Basic("ann".into(), Zeroizing::new("canary".into()));
-        assert_eq!(basic.header().as_str(), "Basic YW5uOmNhbmFyeQ==");
-        assert!(!format!("{basic:?}").contains("canary"));
         let missing =
             Credentials { token_file: Some("/does/not/exist".into()), ..Default::default() };
-        assert_eq!(missing.authorization().unwrap_err().code, Code::NoInput);
+        assert_eq!(missing.authorization(&server()).unwrap_err().code, Code::NoInput);
     }
 }

@@ -1,14 +1,15 @@
 //! How a tool ends when it does not succeed: one sentence and an exit code.
 
+use crate::client::ClientError;
 use std::io;
 use std::process::ExitCode;
 
 /// Exit codes, after BSD's `sysexits.h` where it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// The answer is no: an append condition failed, a log is damaged.
+    /// The answer is no: an append condition failed, a name is taken, a log is damaged.
     Refused = 1,
-    /// The command makes no sense as given.
+    /// The command makes no sense as given, or names a log that is not there.
     Usage = 64,
     /// The input data is wrong.
     Data = 65,
@@ -18,6 +19,8 @@ pub(crate) enum Code {
     Unavailable = 69,
     /// Reading or writing failed on the way.
     Io = 74,
+    /// Credentials are missing, do not count, or are for less than what is asked.
+    Denied = 77,
     /// Ctrl-C.
     Interrupted = 130,
     /// Whoever read our output has gone (`| head`). Not worth a message.
@@ -75,6 +78,12 @@ pub(crate) fn say(line: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::output("the answer", &error))
 }
 
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Failure {
+        Failure::new(Code::Unavailable, error.to_string())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +95,7 @@ mod tests {
             (Code::Usage, 64),
             (Code::Data, 65),
             (Code::Unavailable, 69),
+            (Code::Denied, 77),
             (Code::Interrupted, 130),
         ];
         for (code, number) in codes {

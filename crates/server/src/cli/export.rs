@@ -1,31 +1,36 @@
 //! `wellspring export`: the events of a log as a file, whole or not at all.
 
 use crate::cli::Target;
-use crate::cli::client::{Request, Stream};
 use crate::cli::exit::{Code, Failure};
 use crate::cli::import::Format;
 use crate::cli::import::cloudevents::{
     ID_METADATA, METADATA_ATTRIBUTE, POSITION_ATTRIBUTE, RECORDED_AT_ATTRIBUTE, TAGS_ATTRIBUTE,
 };
 use crate::cli::import::csv_rows::EXPORT_COLUMNS;
+use crate::cli::interrupt::on_interrupt;
 use crate::cli::problem::Problem;
-use crate::cli::progress::{Progress, grouped, megabytes};
+use crate::cli::progress::{Progress, counted, grouped, megabytes};
 use crate::cli::query::{QueryArgs, add_parameter};
 use crate::cli::wire::{Recorded, push_string};
+use crate::client::message::Head;
+use crate::client::{Request, Stream};
+use crate::clock::parse_rfc3339;
 use flate2::write::GzEncoder;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use wellspring_types::limits::MAX_REQUEST_BYTES;
 
 /// What `wellspring export` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The events are those the log held when the export began. If the connection is cut the export fails, says where \
-to go on (--after), and leaves no FILE behind.
+The events are those the log held when the export began. FILE is written as FILE.part and gets its name when it is \
+whole. If the connection is cut the export fails and says where to go on (--after); then, and at Ctrl-C, neither \
+is left behind.
 
-Exit codes: 0 done, 64 or 2 usage or refused, 69 server not reachable or the stream broke off, \
-74 the file cannot be written.")]
+Exit codes: 0 done, 64 or 2 usage or no such log, 69 server not reachable or the stream broke off, \
+74 the file cannot be written, 77 credentials missing or not enough, 130 interrupted, 141 the reader of the output has gone.")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     target: Target,
@@ -37,15 +42,27 @@ pub(crate) struct ExportArgs {
     /// How events are written; `import` reads all of them back.
     #[arg(long, value_enum, default_value = "ndjson")]
     format: Format,
-    /// Writes to this file instead of standard output; compressed if it ends in .gz.
+    /// Writes to this file, in place of one of that name, and not to standard output; compressed if it ends in .gz. - is standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 /// Runs an export to its end.
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
+    let part = Arc::new(OnceLock::<PathBuf>::new());
+    let unfinished = Arc::clone(&part);
+    on_interrupt(move || {
+        if let Some(part) = unfinished.get() {
+            let _ = fs::remove_file(part);
+            eprintln!("\ninterrupted: no file was written");
+        }
+    });
     let stream = open(args)?;
     let mut output = Output::open(args.output.as_deref())?;
+    if let Some((unfinished, _)) = &output.rename {
+        // Set once, here.
+        let _ = part.set(unfinished.clone());
+    }
     let mut progress = Progress::start("export", None);
     // A bar and a terminal full of events would overwrite one another.
     let quiet = args.output.is_none();
@@ -59,9 +76,8 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     output.finish()?;
     let seconds = progress.seconds();
     eprintln!(
-        "exported {} {}, {}, in {seconds:.1} s: {} events/s",
-        grouped(events),
-        if events == 1 { "event" } else { "events" },
+        "exported {}, {}, in {seconds:.1} s: {} events/s",
+        counted(events, "event", "events"),
         megabytes(bytes),
         grouped((events as f64 / seconds) as u64)
     );
@@ -75,29 +91,29 @@ fn open(args: &ExportArgs) -> Result<Stream, Failure> {
         add_parameter(&mut path, "after", &after.to_string());
     }
     let mut client = args.target.client()?;
-    events_stream(&mut client, &path)
+    events_stream(&args.target, &mut client, &path)
 }
 
 /// Asks for events as NDJSON.
 pub(crate) fn events_stream(
-    client: &mut crate::cli::client::Client,
+    target: &Target,
+    client: &mut crate::client::Client,
     path: &str,
 ) -> Result<Stream, Failure> {
     let (head, body) = client.open(&Request::get(path, &[("Accept", "application/x-ndjson")]))?;
     if head.status == 200 && head.is_type("application/x-ndjson") {
         return Ok(body);
     }
-    Err(refused(head.status, body))
+    Err(refused(target, &head, body).0)
 }
 
-/// What the server says instead of events.
-pub(crate) fn refused(status: u16, body: impl Read) -> Failure {
+/// What the server says instead of events, and after how many seconds to try again, if it says so.
+pub(crate) fn refused(target: &Target, head: &Head, body: impl Read) -> (Failure, Option<u64>) {
     let mut bytes = Vec::new();
     // A problem that is cut off still has its status.
     let _ = body.take(1 << 20).read_to_end(&mut bytes);
-    let problem = Problem::read(status, &bytes);
-    let code = if (400..500).contains(&status) { Code::Usage } else { Code::Unavailable };
-    Failure::new(code, problem.sentence())
+    let problem = Problem::of_head(head, &bytes);
+    (target.refusal(&problem, Code::Usage), problem.retry_after_s)
 }
 
 /// Copies events; returns how many, and the bytes written.
@@ -196,7 +212,9 @@ fn push_cloudevent(out: &mut Vec<u8>, event: &Recorded<'_>) {
         member("subject", subject);
     }
     let recorded_at = event.recorded_at.as_ref().map(|time| time.0.to_string());
-    if let Some(time) = event.metadata_value("time").or(recorded_at.clone()) {
+    // Metadata hold any text; the attribute is a moment as RFC 3339 has it, or it is no CloudEvent.
+    let given = event.metadata_value("time").filter(|time| is_rfc3339(time));
+    if let Some(time) = given.or(recorded_at.clone()) {
         member("time", &time);
     }
     if let Some(time) = recorded_at {
@@ -218,6 +236,12 @@ fn push_cloudevent(out: &mut Vec<u8>, event: &Recorded<'_>) {
         (None, None) => {}
     }
     out.push(b'}');
+}
+
+/// Whether a text is a `date-time` of RFC 3339: parsing takes dates alone and a space for the `T` as well.
+fn is_rfc3339(text: &str) -> bool {
+    text.as_bytes().get(10).is_some_and(|byte| b"Tt".contains(byte))
+        && parse_rfc3339(text).is_some()
 }
 
 fn json_list(items: &[&str]) -> String {
@@ -265,6 +289,31 @@ fn push_csv(out: &mut Vec<u8>, event: &Recorded<'_>) {
         }
     }
     out.push(b'\n');
+}
+
+/// Where the file of an export belongs: at the end of a symbolic link that has the name. The file is
+/// renamed to its name when it is whole, so a device, a pipe or a folder of that name would be lost.
+fn place_of(path: &Path) -> Result<PathBuf, Failure> {
+    let Ok(found) = fs::symlink_metadata(path) else { return Ok(path.to_owned()) };
+    let usage = |why: &str| {
+        let message = format!("-o {}: {why}", path.display());
+        Err(Failure::new(Code::Usage, message))
+    };
+    if found.is_symlink() {
+        return match fs::canonicalize(path) {
+            Ok(place) => place_of(&place),
+            Err(_) => {
+                usage("is a symbolic link that leads nowhere; remove it or name another file")
+            }
+        };
+    }
+    if !found.is_file() {
+        return usage(
+            "is no file, and an export would take its place; to write into it, leave -o out and \
+             redirect standard output",
+        );
+    }
+    Ok(path.to_owned())
 }
 
 /// Where an export goes. A file gets its name only when it is whole.
@@ -317,11 +366,12 @@ impl Finish for Standard {
 
 impl Output {
     fn open(path: Option<&Path>) -> Result<Output, Failure> {
-        let Some(path) = path else {
+        let Some(path) = path.filter(|path| *path != Path::new("-")) else {
             let writer = Box::new(Standard(BufWriter::with_capacity(1 << 16, io::stdout())));
             return Ok(Output { writer, name: "standard output".to_owned(), rename: None });
         };
         let name = path.display().to_string();
+        let path = place_of(path)?;
         let mut part = path.as_os_str().to_owned();
         part.push(".part");
         let part = PathBuf::from(part);
@@ -333,7 +383,7 @@ impl Output {
         } else {
             Box::new(Plain(file))
         };
-        Ok(Output { writer, name, rename: Some((part, path.to_owned())) })
+        Ok(Output { writer, name, rename: Some((part, path)) })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
@@ -367,6 +417,37 @@ mod tests {
     const LINE: &str = r#"{"position":7,"type":"T","tags":["source:/s","subject:b"],"data":{"a":"x, \"y\""},"id":"018f5c3e-9b2a-7c11-8d3e-0123456789ab","metadata":{"k":"v"},"recorded_at":"2026-01-01T00:00:00.000000Z"}"#;
 
     #[test]
+    fn an_export_takes_the_place_of_a_file_alone() {
+        use std::os::unix::net::UnixListener;
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let write = |path: &Path| {
+            let mut output = Output::open(Some(path))?;
+            output.write(b"whole")?;
+            output.finish()
+        };
+        write(&at("new")).unwrap();
+        fs::write(at("old"), "of before").unwrap();
+        std::os::unix::fs::symlink(at("old"), at("link")).unwrap();
+        write(&at("link")).unwrap();
+        for name in ["new", "old", "link"] {
+            assert_eq!(fs::read_to_string(at(name)).unwrap(), "whole", "{name}");
+        }
+        assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+        let _socket = UnixListener::bind(at("socket")).unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        std::os::unix::fs::symlink(at("nowhere"), at("dangling")).unwrap();
+        for name in ["socket", "folder", "dangling"] {
+            let failure = write(&at(name)).unwrap_err();
+            assert_eq!(failure.code, Code::Usage, "{name}");
+        }
+        assert!(!fs::symlink_metadata(at("socket")).unwrap().is_file());
+        // Standard output.
+        assert!(Output::open(Some(Path::new("-"))).unwrap().rename.is_none());
+        assert!(!Path::new("-").exists());
+    }
+
+    #[test]
     fn a_cloudevent_can_be_imported_again() {
         let mut out = Vec::new();
         push_cloudevent(&mut out, &Recorded::parse(LINE).unwrap());
@@ -385,6 +466,23 @@ mod tests {
         let event =
             crate::cli::import::cloudevents::event(std::str::from_utf8(&out).unwrap(), &mut 0);
         assert_eq!(event.unwrap(), wellspring_types::Event::json("T", &[], "1"));
+    }
+
+    #[test]
+    fn the_time_of_a_cloudevent_is_a_moment_whatever_the_metadata_say() {
+        let exported = |time: &str| {
+            let line = LINE.replace(r#"{"k":"v"}"#, &format!(r#"{{"time":"{time}"}}"#));
+            let mut out = Vec::new();
+            push_cloudevent(&mut out, &Recorded::parse(&line).unwrap());
+            let event: serde_json::Value = serde_json::from_slice(&out).unwrap();
+            let metadata: String = event[METADATA_ATTRIBUTE].as_str().unwrap().to_owned();
+            assert!(metadata.contains(time), "nothing is lost: {metadata}");
+            event["time"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(exported("2026-04-05T17:31:00+02:00"), "2026-04-05T17:31:00+02:00");
+        for other in ["yesterday", "2026-04-05", "2026-04-05 17:31:00Z", "1775410260"] {
+            assert_eq!(exported(other), "2026-01-01T00:00:00.000000Z", "{other}");
+        }
     }
 
     #[test]

@@ -2,14 +2,17 @@
 //! without a server, and without writing to it.
 
 use crate::cli::exit::{Code, Failure};
-use crate::cli::progress::{Progress, grouped, megabytes};
+use crate::cli::progress::{Progress, counted, megabytes};
 use crate::cli::wire::push_event;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use wellspring_log::inspect::{self, IndexFile, Report, SegmentFile};
 use wellspring_log::storage::{DiskStorage, Storage};
-use wellspring_log::{OpenError, RecordView, recover};
+use wellspring_log::{Corruption, OpenError, RecordView, recover};
 use wellspring_types::{DataKind, Event, Position};
+
+/// Most times that `verify` reads a log in which it finds damage, each time at another place.
+const MAX_LOOKS: usize = 8;
 
 /// Which log, in which folder.
 #[derive(Debug, clap::Args)]
@@ -25,7 +28,10 @@ pub(crate) struct Place {
 /// What `wellspring inspect` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Reads files and never writes; the server may go on running (its last batch may then look half written).")]
+Reads files and never writes; the server may go on running. What it is just writing may then look cut short or \
+damaged: look again, or ask `wellspring verify`.
+
+Exit codes: 0 done, 1 damaged, or no event at one of the positions, 64 or 2 usage, 66 no such log.")]
 pub(crate) struct InspectArgs {
     #[command(flatten)]
     place: Place,
@@ -42,7 +48,11 @@ pub(crate) struct InspectArgs {
 
 /// What `wellspring verify` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 sound, 1 damaged, 66 no such log.")]
+#[command(after_help = "\
+Reads files and never writes; the server may go on running. Damage is reported when two looks find it at the same place, so \
+what a server is writing is not taken for it, and a damaged log is read twice.
+
+Exit codes: 0 sound, 1 damaged, 64 or 2 usage, 66 no such log, 74 a file cannot be read.")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     place: Place,
@@ -194,7 +204,7 @@ fn describe(record: &RecordView<'_>, file: &str, offset: u64) -> String {
 pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     let dir = args.place.dir()?;
     let mut progress = Progress::start("verify", None);
-    let report = inspect::verify(&dir, &mut |read, _| progress.update(read, 0))?;
+    let report = confirmed(|| inspect::verify(&dir, &mut |read, _| progress.update(read, 0)))?;
     progress.end();
     for line in lines(&report) {
         super::say(&line)?;
@@ -203,28 +213,53 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let message = format!(
-        "{} is damaged in {} places, listed above; keep the folder as it is and restore a backup beside it",
+        "{} is damaged in {}, listed above; keep the folder as it is and restore a backup beside it",
         dir.display(),
-        report.damage.len()
+        counted(report.damage.len() as u64, "place", "places")
     );
     Err(Failure::new(Code::Refused, message))
 }
 
+/// What was found, with the damage that two looks at the same place agree on. A server may be writing
+/// meanwhile: then one look can see the end of what is being written and not its beginning. What is
+/// damaged is damaged at the next look, too.
+fn confirmed(mut look: impl FnMut() -> Result<Report, OpenError>) -> Result<Report, OpenError> {
+    let mut report = look()?;
+    for _ in 1..MAX_LOOKS {
+        if report.is_sound() {
+            break;
+        }
+        let mut again = look()?;
+        let is_confirmed = |damage: &Corruption| {
+            let mut before = report.damage.iter();
+            before.any(|other| (&other.file, other.offset) == (&damage.file, damage.offset))
+        };
+        if again.damage.iter().any(is_confirmed) {
+            again.damage.retain(is_confirmed);
+            return Ok(again);
+        }
+        report = again;
+    }
+    Ok(report)
+}
+
 fn lines(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
-        "{} events in {} batches and {} segments, {}; {} indexes compared",
-        grouped(report.events),
-        grouped(report.batches),
-        report.segments,
+        "{} in {} and {}, {}; {} compared",
+        counted(report.events, "event", "events"),
+        counted(report.batches, "batch", "batches"),
+        counted(report.segments, "segment", "segments"),
         megabytes(report.bytes),
-        report.indexes
+        counted(report.indexes, "index", "indexes")
     )];
     for index in &report.stale_indexes {
         lines.push(format!("index {index} is missing or stale: harmless, it is made anew"));
     }
     if report.torn_end {
         lines.push(
-            "the end was cut short by a crash: harmless, it was never acknowledged".to_owned(),
+            "the end is cut short, by a crash or because a server is writing it: harmless, it was never \
+             acknowledged"
+                .to_owned(),
         );
     }
     for damage in &report.damage {
@@ -254,6 +289,30 @@ mod tests {
 
     fn place(data: &Path) -> Place {
         Place { data: data.to_owned(), log: "main".to_owned() }
+    }
+
+    #[test]
+    fn what_is_being_written_is_no_damage_and_what_stays_is() {
+        let at = |offset: u64, looks_so_far: usize| Corruption {
+            file: "1.seg".to_owned(),
+            offset,
+            // Told otherwise at every look: it names what was written behind it.
+            what: looks_so_far.to_string(),
+        };
+        let found = |looks: &[&[u64]]| {
+            let mut looks = looks.iter().enumerate();
+            let report = confirmed(|| {
+                let (look, offsets) = looks.next().unwrap();
+                let damage = offsets.iter().map(|&offset| at(offset, look)).collect();
+                Ok(Report { damage, ..Report::default() })
+            });
+            report.unwrap().damage.iter().map(|damage| damage.offset).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&[&[]]), [0; 0]);
+        assert_eq!(found(&[&[10], &[20], &[]]), [0; 0]);
+        assert_eq!(found(&[&[5], &[5]]), [5]);
+        assert_eq!(found(&[&[5, 10], &[5, 20]]), [5]);
+        assert_eq!(found(&[&[1], &[2], &[3], &[3]]), [3]);
     }
 
     #[test]

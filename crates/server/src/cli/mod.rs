@@ -9,29 +9,29 @@ mod accounts;
 mod append;
 #[cfg(target_os = "linux")]
 mod bench;
-pub(crate) mod client;
+mod confirmation;
 mod credentials;
-pub(crate) mod endpoint;
 mod exit;
 mod export;
+pub(crate) mod help;
 mod import;
 mod inspect;
 mod interrupt;
-mod message;
+mod login;
 mod problem;
 mod progress;
 mod query;
 mod secret;
+mod shell;
+mod span;
 mod sse;
+mod state_folder;
 mod tail;
-#[cfg(test)]
-pub(crate) mod test_server;
 #[cfg(target_os = "linux")]
 pub(crate) mod top;
-mod transport;
-pub(crate) mod trust;
 mod wire;
 
+use crate::names::{NAME_RULE, is_name};
 use exit::Failure;
 pub(crate) use exit::say;
 use std::process::ExitCode;
@@ -47,6 +47,10 @@ pub(crate) enum Tool {
     Append(append::AppendArgs),
     /// Shows the newest events, and follows what comes with -f.
     Tail(tail::TailArgs),
+    /// Logs in at a server: the token is kept for the other commands.
+    Login(login::LoginArgs),
+    /// Ends the token that `login` keeps.
+    Logout(login::LogoutArgs),
     /// Manages accounts: who there is and what each may.
     User(accounts::UserArgs),
     /// Manages API keys.
@@ -63,17 +67,22 @@ pub(crate) enum Tool {
     Top(top::TopArgs),
 }
 
+/// The server that is meant if none is named.
+const DEFAULT_URL: &str = "http://127.0.0.1:4000";
+/// The log that is meant if none is named.
+const DEFAULT_LOG: &str = "main";
+
 /// Which server and which log a tool talks to.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Target {
     /// Address of the server.
-    #[arg(long, env = "WELLSPRING_URL", default_value = "http://127.0.0.1:4000")]
+    #[arg(long, env = "WELLSPRING_URL", default_value = DEFAULT_URL)]
     pub(crate) url: String,
     /// Name of the log.
-    #[arg(long, default_value = "main")]
+    #[arg(long, default_value = DEFAULT_LOG)]
     pub(crate) log: String,
     #[command(flatten)]
-    pub(crate) trust: trust::Trust,
+    pub(crate) trust: crate::client::trust::Trust,
     #[command(flatten)]
     credentials: credentials::Credentials,
 }
@@ -84,15 +93,56 @@ impl Target {
     /// # Errors
     /// Usage, if the address is not one, or TLS cannot be spoken as asked for; whatever the
     /// credentials bring.
-    pub(crate) fn client(&self) -> Result<client::Client, Failure> {
-        let endpoint = endpoint::Endpoint::parse(&self.url).map_err(Failure::usage)?;
-        let client = client::Client::new(endpoint, &self.trust)?;
-        Ok(client.with_authorization(self.credentials.authorization()?))
+    pub(crate) fn client(&self) -> Result<crate::client::Client, Failure> {
+        let endpoint =
+            crate::client::endpoint::Endpoint::parse(&self.url).map_err(Failure::usage)?;
+        let authorization = self.credentials.authorization(&endpoint)?;
+        Ok(crate::client::Client::new(endpoint, &self.trust)
+            .map_err(Failure::usage)?
+            .with_authorization(authorization))
+    }
+
+    /// The flags that name the same server and log, with the same credentials, on another command line:
+    /// ready to be pasted into a shell, with a space before each; empty if all is the default.
+    pub(crate) fn flags(&self) -> String {
+        let mut flags = Vec::new();
+        if self.url != DEFAULT_URL {
+            flags.push(("--url", self.url.clone()));
+        }
+        if self.log != DEFAULT_LOG {
+            flags.push(("--log", self.log.clone()));
+        }
+        flags.extend(self.trust.flags());
+        flags.extend(self.credentials.flags());
+        shell::flags(&flags)
+    }
+
+    /// A refusal of a request about the log. `of_rule` is for what was sent, if that breaks a rule.
+    pub(crate) fn refusal(&self, problem: &problem::Problem, of_rule: exit::Code) -> Failure {
+        match problem.slug() {
+            "log-not-found" => self.no_log(),
+            _ => Failure::new(problem.code(of_rule), problem.sentence()),
+        }
+    }
+
+    /// The server has no such log: how to make it, if a log can have this name.
+    pub(crate) fn no_log(&self) -> Failure {
+        let Target { url, log, .. } = self;
+        if !is_name(log) {
+            return Failure::usage(format!(
+                "--log {log:?}: no log can have this name: {NAME_RULE}"
+            ));
+        }
+        let address = shell::quoted(url.trim_end_matches('/'));
+        Failure::usage(format!(
+            "there is no log {log}; make it (as an admin, if there are accounts) with: \
+             curl -X PUT {address}/v1/logs/{log}"
+        ))
     }
 
     /// The path of a resource of the log, e.g. `events`.
     pub(crate) fn path(&self, resource: &str) -> String {
-        format!("/v1/logs/{}/{resource}", endpoint::percent_encode(&self.log))
+        format!("/v1/logs/{}/{resource}", crate::client::endpoint::percent_encode(&self.log))
     }
 }
 
@@ -103,6 +153,8 @@ pub(crate) fn run(tool: Tool) -> ExitCode {
         Tool::Export(args) => export::run(&args),
         Tool::Append(args) => append::run(&args),
         Tool::Tail(args) => tail::run(&args),
+        Tool::Login(args) => login::run_login(&args),
+        Tool::Logout(args) => login::run_logout(&args),
         Tool::User(args) => accounts::run_user(&args),
         Tool::Token(args) => accounts::run_token(&args),
         Tool::Inspect(args) => inspect::run(&args),

@@ -1,7 +1,9 @@
 //! Errors of the server (RFC 9457), as the tools show them.
 
-use crate::cli::client::Answer;
 use crate::cli::credentials::hint;
+use crate::cli::exit::Code;
+use crate::client::Answer;
+use crate::client::message::Head;
 use serde::Deserialize;
 
 /// What a problem document says. Everything may be missing: a proxy's error page has none of it.
@@ -25,12 +27,20 @@ pub(crate) struct Problem {
     pub(crate) added: u64,
     /// … and events that were in the log already.
     pub(crate) known: u64,
+    /// Position of the event that is in the way.
+    pub(crate) position: Option<u64>,
     /// What offends an append condition.
     pub(crate) conflict: Option<Conflict>,
     /// `"no"`, `"same"`, `"after-reread"` or seconds.
     retry: serde_json::Value,
+    /// Whether the field at fault is set by a flag: then the command is wrong, not the data.
+    #[serde(skip)]
+    is_of_flag: bool,
     #[serde(skip)]
     status: u16,
+    /// Seconds after which it may be tried again, if the server says so.
+    #[serde(skip)]
+    pub(crate) retry_after_s: Option<u64>,
 }
 
 /// What offends an append condition.
@@ -43,13 +53,22 @@ pub(crate) struct Conflict {
 impl Problem {
     /// Reads the problem of an answer that is not a success.
     pub(crate) fn of(answer: &Answer) -> Problem {
-        Problem::read(answer.head.status, &answer.body)
+        Problem::of_head(&answer.head, &answer.body)
+    }
+
+    /// Reads the problem that comes with this head.
+    pub(crate) fn of_head(head: &Head, body: &[u8]) -> Problem {
+        let mut problem = Problem::read(head.status, body);
+        let header = head.header("retry-after").and_then(|seconds| seconds.parse().ok());
+        problem.retry_after_s = header.or(problem.retry_after_s);
+        problem
     }
 
     /// Reads a problem document.
     pub(crate) fn read(status: u16, body: &[u8]) -> Problem {
         let mut problem: Problem = serde_json::from_slice(body).unwrap_or_default();
         problem.status = status;
+        problem.retry_after_s = problem.retry.as_u64();
         problem
     }
 
@@ -74,13 +93,55 @@ impl Problem {
             || self.retry.as_str() == Some("same")
     }
 
+    /// What a tool exits with that was told this; `of_rule` if what was sent breaks a rule, which is wrong
+    /// data or a wrong command.
+    pub(crate) fn code(&self, of_rule: Code) -> Code {
+        match self.status {
+            401 | 403 => Code::Denied,
+            404 => Code::Usage,
+            400 if self.slug() == "tls-required" => Code::Usage,
+            409 => Code::Refused,
+            408 | 429 => Code::Unavailable,
+            422 if self.is_of_flag => Code::Usage,
+            400..=499 => of_rule,
+            _ => Code::Unavailable,
+        }
+    }
+
+    /// The same in terms of the command line: flags stand where the server names members of the body that
+    /// they set.
+    pub(crate) fn in_flags(mut self) -> Problem {
+        const FLAGS: [(&str, &str); 3] = [
+            ("expires_in_s", "--expires (in seconds)"),
+            ("expires_at", "--expires"),
+            ("overlap_s", "--overlap (in seconds)"),
+        ];
+        if self.field.as_deref().is_some_and(|field| FLAGS.iter().any(|(name, _)| *name == field)) {
+            self.is_of_flag = true;
+        }
+        for (member, flag) in FLAGS {
+            self.detail = self.detail.replace(member, flag);
+        }
+        self
+    }
+
     /// One sentence for people.
     pub(crate) fn sentence(&self) -> String {
+        format!("{}{}", self.without_hint(), hint(self.status, self.slug()))
+    }
+
+    /// The same without what to do about credentials.
+    pub(crate) fn without_hint(&self) -> String {
         let what = [&self.detail, &self.title].into_iter().find(|text| !text.is_empty());
-        let hint = hint(self.status);
-        match what {
-            Some(what) => format!("{what} (HTTP {}){hint}", self.status),
-            None => format!("the server answered HTTP {}{hint}", self.status),
+        let told = match what {
+            Some(what) => format!("{what} (HTTP {})", self.status),
+            None => format!("the server answered HTTP {}", self.status),
+        };
+        match self.retry_after_s {
+            Some(seconds @ 1..) if self.status == 429 && !told.contains("try again in") => {
+                format!("{told}; try again in {seconds} s")
+            }
+            _ => told,
         }
     }
 }
@@ -88,6 +149,39 @@ impl Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flag_is_named_as_it_was_typed() {
+        let told = |detail: &str| {
+            let body = serde_json::json!({"detail": detail}).to_string();
+            Problem::read(422, body.as_bytes()).in_flags().without_hint()
+        };
+        assert_eq!(
+            told("overlap_s must be from 0 to 2592000"),
+            "--overlap (in seconds) must be from 0 to 2592000 (HTTP 422)"
+        );
+        assert_eq!(told("expires_at lies in the past"), "--expires lies in the past (HTTP 422)");
+    }
+
+    #[test]
+    fn a_status_has_one_exit_code() {
+        for (status, code) in [
+            (401, Code::Denied),
+            (403, Code::Denied),
+            (404, Code::Usage),
+            (409, Code::Refused),
+            (422, Code::Data),
+            (429, Code::Unavailable),
+            (503, Code::Unavailable),
+        ] {
+            assert_eq!(Problem::read(status, b"{}").code(Code::Data), code, "{status}");
+        }
+        let flag = Problem::read(422, br#"{"field":"expires_in_s"}"#);
+        assert_eq!(flag.clone().code(Code::Data), Code::Data, "a member of a body");
+        assert_eq!(flag.in_flags().code(Code::Data), Code::Usage, "--expires");
+        let tls = Problem::read(400, br#"{"type":"/problems/tls-required"}"#);
+        assert_eq!(tls.code(Code::Data), Code::Usage);
+    }
 
     #[test]
     fn problems_and_pages_of_proxies_are_read() {
@@ -100,6 +194,8 @@ mod tests {
             (page.sentence(), page.is_passing()),
             ("the server answered HTTP 404".to_owned(), false)
         );
+        let full = Problem::read(429, br#"{"detail":"too many","retry":7}"#);
+        assert_eq!(full.sentence(), "too many (HTTP 429); try again in 7 s");
         assert!(Problem::read(500, br#"{"retry":"same"}"#).is_passing());
         assert!(!Problem::read(422, br#"{"retry":"no"}"#).is_passing());
     }

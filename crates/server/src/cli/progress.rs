@@ -80,6 +80,11 @@ fn bar(doing: &'static str, total_bytes: Option<u64>) -> ProgressBar {
     bar
 }
 
+/// A number of things: `1 event`, `252,484 events`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
 /// A number with its thousands apart: `252,484`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -104,6 +109,12 @@ pub(crate) fn megabytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_not_many() {
+        let indexes = [0, 1, 2, 1_000].map(|number| counted(number, "index", "indexes"));
+        assert_eq!(indexes, ["0 indexes", "1 index", "2 indexes", "1,000 indexes"]);
+    }
 
     #[test]
     fn numbers_read_well() {

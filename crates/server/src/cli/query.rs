@@ -1,6 +1,6 @@
 //! Which events: the options that `export` and `tail` share.
 
-use crate::cli::endpoint::percent_encode;
+use crate::client::endpoint::percent_encode;
 
 /// Which events.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -16,9 +16,9 @@ pub(crate) fn new_password(file: Option<&Path>, of: &str) -> Result<Zeroizing<St
     let password = match file {
         Some(path) => of_file("--password-file", path)?,
         None => {
-            let password = ask(&format!("New password of {of}: "))?;
+            let password = ask(&format!("New password of {of}: "), "--password-file")?;
             check(&password)?;
-            if ask("The same again: ")? != password {
+            if ask("The same again: ", "--password-file")? != password {
                 return Err(Failure::data("the two differ; nothing was changed"));
             }
             password
@@ -57,18 +57,19 @@ pub(crate) fn of_file(option: &str, path: &Path) -> Result<Zeroizing<String>, Fa
     Ok(Zeroizing::new(line.to_owned()))
 }
 
-/// Asks on the terminal, whatever standard input is, and shows nothing of what is typed.
+/// Asks on the terminal, whatever standard input is, and shows nothing of what is typed. `option` names a
+/// file instead.
 ///
 /// # Errors
 /// There is no terminal; it was given up.
-pub(crate) fn ask(prompt: &str) -> Result<Zeroizing<String>, Failure> {
+pub(crate) fn ask(prompt: &str, option: &str) -> Result<Zeroizing<String>, Failure> {
     let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty");
     let terminal = terminal.map_err(|_| {
-        Failure::usage(
-            "there is no terminal to ask for a password on; name a file with the new one \
-             (--password-file), with that of --user (--user-password-file), or show a token \
-             (WELLSPRING_TOKEN, --token-file)",
-        )
+        let asked = prompt.trim_end_matches([' ', ':']);
+        Failure::usage(format!(
+            "there is no terminal to ask on ({asked}); name a file that holds it: {option} FILE, or \
+             {option} - for standard input"
+        ))
     })?;
     let failed =
         |error: io::Error| Failure::new(Code::Io, format!("asking for a password: {error}"));

@@ -1,7 +1,6 @@
 //! `wellspring tail`: events as lines, and those to come as they come.
 
 use crate::cli::Target;
-use crate::cli::client::{Client, ClientError, Request};
 use crate::cli::exit::{Code, Failure};
 use crate::cli::export::{EventLines, events_stream, refused};
 use crate::cli::interrupt::on_interrupt;
@@ -9,6 +8,7 @@ use crate::cli::problem::Problem;
 use crate::cli::query::{QueryArgs, add_parameter};
 use crate::cli::sse::Messages;
 use crate::cli::wire::Recorded;
+use crate::client::{Client, ClientError, Request};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::io::{self, Write};
@@ -16,9 +16,14 @@ use std::time::Duration;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// Longest time that a server is left alone because it says so.
+const LONGEST_REST: Duration = Duration::from_secs(3_600);
 
 /// What `wellspring tail` takes.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 done, 64 or 2 usage or no such log, 69 server not reachable (with -f: before it ever was), \
+77 credentials missing or not enough, 130 interrupted, 141 the reader of the output has gone.")]
 pub(crate) struct TailArgs {
     #[command(flatten)]
     target: Target,
@@ -56,7 +61,8 @@ pub(crate) fn run(args: &TailArgs) -> Result<(), Failure> {
         return follow(args, &mut client, &mut printer, after);
     }
     if args.from_start || args.after.is_some() {
-        let mut lines = EventLines::new(events_stream(&mut client, &path(args, after))?);
+        let mut lines =
+            EventLines::new(events_stream(&args.target, &mut client, &path(args, after))?);
         while let Some((line, event)) = lines.next()? {
             printer.print(line, &event)?;
         }
@@ -88,11 +94,22 @@ fn newest(
     args.query.add_to(&mut path);
     add_parameter(&mut path, "order", "desc");
     add_parameter(&mut path, "limit", &args.lines.max(1).to_string());
-    let answer = client.call(&Request::get(&path, &[("Accept", "application/json")]))?;
-    if answer.head.status != 200 {
-        let code = if answer.head.status < 500 { Code::Usage } else { Code::Unavailable };
-        return Err(Failure::new(code, Problem::of(&answer).sentence()));
-    }
+    let request = Request::get(&path, &[("Accept", "application/json")]);
+    let answer = loop {
+        let answer = client.call(&request)?;
+        if answer.head.status == 200 {
+            break answer;
+        }
+        let problem = Problem::of(&answer);
+        match (answer.head.status, problem.retry_after_s) {
+            // Who follows has time.
+            (429, Some(seconds)) if args.follow => {
+                eprintln!("wellspring: {}", problem.sentence());
+                std::thread::sleep(Duration::from_secs(seconds.max(1)).min(LONGEST_REST));
+            }
+            _ => return Err(args.target.refusal(&problem, Code::Usage)),
+        }
+    };
     let page: Page<'_> = serde_json::from_slice(&answer.body).map_err(|error| {
         Failure::new(Code::Unavailable, format!("the server sent no page of events ({error})"))
     })?;
@@ -105,10 +122,25 @@ fn newest(
 
 /// Why a subscription ended.
 enum End {
-    /// Connect again; `true` if it had delivered something.
-    Again(bool, String),
+    /// Connect again.
+    Again(Break),
     /// Connecting again would not help.
     Final(Failure),
+}
+
+/// A subscription that may be taken up again.
+struct Break {
+    /// Whether it had delivered something.
+    delivered: bool,
+    why: String,
+    /// How long the server wants to be left alone.
+    rest: Option<Duration>,
+}
+
+impl Break {
+    fn end(delivered: bool, why: impl Into<String>) -> End {
+        End::Again(Break { delivered, why: why.into(), rest: None })
+    }
 }
 
 fn follow(
@@ -124,10 +156,11 @@ fn follow(
     loop {
         match subscription(args, client, printer, &mut cursor, &mut ever_connected) {
             End::Final(failure) => return Err(failure),
-            End::Again(_, why) if !ever_connected => {
+            // Who says when to come again is there.
+            End::Again(Break { why, rest: None, .. }) if !ever_connected => {
                 return Err(Failure::new(Code::Unavailable, why));
             }
-            End::Again(delivered, why) => {
+            End::Again(Break { delivered, why, rest }) => {
                 if delivered {
                     (pause, quiet) = (FIRST_PAUSE, false);
                 }
@@ -136,7 +169,7 @@ fn follow(
                     eprintln!("wellspring: {why}; connecting again from position {cursor}");
                     quiet = true;
                 }
-                std::thread::sleep(pause);
+                std::thread::sleep(rest.map_or(pause, |rest| rest.min(LONGEST_REST)).max(pause));
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
@@ -159,12 +192,13 @@ fn subscription(
         Err(error @ (ClientError::TooLarge | ClientError::Tls { .. })) => {
             return End::Final(error.into());
         }
-        Err(error) => return End::Again(false, error.to_string()),
+        Err(error) => return Break::end(false, error.to_string()),
     };
     if head.status != 200 || !head.is_type("text/event-stream") {
-        let failure = refused(head.status, body);
+        let (failure, rest_s) = refused(&args.target, &head, body);
         if matches!(head.status, 429 | 500..=599) {
-            return End::Again(false, failure.message);
+            let rest = rest_s.filter(|_| head.status == 429).map(Duration::from_secs);
+            return End::Again(Break { delivered: false, why: failure.message, rest });
         }
         return End::Final(failure);
     }
@@ -174,8 +208,8 @@ fn subscription(
     loop {
         let message = match messages.next() {
             Ok(Some(message)) => message,
-            Ok(None) => return End::Again(delivered, "the server ended the stream".to_owned()),
-            Err(error) => return End::Again(delivered, error.to_string()),
+            Ok(None) => return Break::end(delivered, "the server ended the stream"),
+            Err(error) => return Break::end(delivered, error.to_string()),
         };
         // Named messages are no events, but may tell how far the server has looked.
         if !matches!(message.event.as_str(), "" | "message") {

@@ -1,7 +1,7 @@
 //! Tests of following a log.
 
 use super::*;
-use crate::cli::test_server::{Reply, TestServer};
+use crate::client::test_server::{Reply, TestServer};
 use clap::Parser;
 
 #[derive(Parser)]
@@ -77,4 +77,39 @@ fn a_payload_cannot_move_the_cursor() {
     let text = "{\"position\":1,\"type\":\"T\",\"tags\":[],\"data\":\"\u{9b}2J\"}";
     let line = readable(&Recorded::parse(text).unwrap());
     assert!(!line.chars().any(char::is_control), "{line:?}");
+}
+
+#[test]
+fn a_server_that_says_when_to_come_again_is_left_alone_until_then() {
+    let begun = std::sync::Mutex::new(Vec::new());
+    #[allow(clippy::disallowed_methods)] // a test's clock
+    let server = TestServer::start(move |request, earlier| {
+        let mut begun = begun.lock().unwrap();
+        begun.push(std::time::Instant::now());
+        let busy = "HTTP/1.1 429 X\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
+        match earlier {
+            0 | 2 => Reply::raw(busy),
+            1 => Reply::json(200, "{\"events\":[],\"head\":4,\"next\":null}"),
+            _ => {
+                let waited = [begun[1] - begun[0], begun[3] - begun[2]];
+                let obeyed = waited.iter().all(|waited| waited.as_millis() >= 1_000);
+                assert!(request.header("last-event-id") == "4");
+                Reply::json(404, &format!("{{\"detail\":\"obeyed: {obeyed}\"}}"))
+            }
+        }
+    });
+    let args = parse(server.url(), &["-f"]);
+    let mut printer = Printer { out: Vec::new(), json: true };
+    let mut client = args.target.client().unwrap();
+    let head = newest(&args, &mut client, &mut printer).unwrap();
+    let failure = follow(&args, &mut client, &mut printer, head).unwrap_err();
+    assert!(failure.message.contains("obeyed: true"), "{}", failure.message);
+    // Without -f it is said and not waited for.
+    let server = TestServer::start(|_, _| {
+        Reply::raw("HTTP/1.1 429 X\r\nRetry-After: 9\r\nContent-Length: 0\r\n\r\n")
+    });
+    let args = parse(server.url(), &[]);
+    let failure = newest(&args, &mut args.target.client().unwrap(), &mut printer).unwrap_err();
+    assert_eq!(failure.code, Code::Unavailable);
+    assert!(failure.message.contains("try again in 9 s"), "{}", failure.message);
 }

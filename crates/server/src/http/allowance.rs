@@ -2,11 +2,11 @@
 //! address, its account, and the memory for answers.
 
 use super::body_memory;
-use super::problem::Problem;
 use super::routes::{Route, Scope};
 use super::{Answer, Content, Request, Response, Shell};
 use crate::access::Needs;
 use crate::limits::Payer;
+use crate::wire::problem::Problem;
 use hyper::{Method, Version};
 use wellspring_views::access::Role;
 
@@ -53,14 +53,14 @@ pub(super) fn of_account(shell: &Shell, request: &mut Request) -> Result<(), Box
 pub(super) fn of_memory(
     shell: &Shell,
     route: &Route,
-    version: Version,
+    (version, payer): (Version, &Payer),
     mut response: Response,
 ) -> Answer {
     let only_reads = route.needs <= Needs::Role(Role::Reader) && route.scope != Scope::Node;
     if let Content::Full(bytes) = &mut response.content
         && only_reads
     {
-        *bytes = body_memory::charged(&shell.body_memory, version, std::mem::take(bytes))?;
+        *bytes = body_memory::charged(&shell.body_memory, payer, version, std::mem::take(bytes))?;
     }
     Ok(response)
 }

@@ -3,13 +3,15 @@
 
 use super::Shell;
 use super::body_memory::Charge;
-use super::problem::{self, Problem};
 use crate::access::Standing;
-use crate::limits::{Payer, Refused};
+use crate::limits::Payer;
+use crate::stats::RefusalReason;
+use crate::wire::problem::{self, Problem};
 use bytes::{Bytes, BytesMut};
 use hyper::Version;
 use hyper::body::{Body as _, Incoming};
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +21,28 @@ use std::time::Duration;
 const LINGER_BYTES: usize = 64 << 20;
 const LINGER: Duration = Duration::from_secs(3);
 
+/// Says of a body that it is shorter than announced.
+pub(crate) const ENDED_EARLY: &str = "the request body ended early: not all of it that was announced came; \
+                                      send the whole request again";
+/// Says of a body that its chunks cannot be read.
+pub(crate) const MALFORMED_CHUNKS: &str = "the chunks of the body are malformed";
+
 /// Where a body comes from.
 pub(crate) enum Source {
     /// It is all here.
     Full(Bytes),
     /// From hyper.
     Incoming(Incoming),
+}
+
+/// Why no more of a body can be read, in our words: the library's say nothing to a client.
+fn broken(error: &hyper::Error) -> Box<Problem> {
+    let cause = std::error::Error::source(error).and_then(|e| e.downcast_ref::<std::io::Error>());
+    let detail = match cause.map(std::io::Error::kind) {
+        Some(ErrorKind::InvalidInput | ErrorKind::InvalidData) => MALFORMED_CHUNKS,
+        _ => ENDED_EARLY,
+    };
+    problem::BAD_REQUEST.because(detail)
 }
 
 /// A body and what it has cost so far.
@@ -126,9 +144,7 @@ impl Body {
                     }
                     _ => continue, // trailers and empty frames mean nothing here
                 },
-                Poll::Ready(Some(Err(error))) => Poll::Ready(Err(
-                    problem::BAD_REQUEST.because(format!("the body broke off: {error}"))
-                )),
+                Poll::Ready(Some(Err(error))) => Poll::Ready(Err(broken(&error))),
             };
         }
     }
@@ -174,11 +190,11 @@ impl Body {
 
     /// Counts this body's memory as `bytes` until it is dropped.
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Box<Problem>> {
-        self.charge.raise(&self.shell.body_memory, bytes)
+        self.charge.raise_for(&self.payer, &self.shell.body_memory, bytes)
     }
 
     fn too_slow(&self) -> Box<Problem> {
-        self.shell.stats.refusals.count(Refused::SlowBody);
+        self.shell.stats.refusals.count(RefusalReason::SlowBody);
         let ms = self.shell.config.body_timeout_ms;
         problem::BODY_TIMEOUT.because(format!("the body did not come within {ms} ms"))
     }

@@ -1,9 +1,9 @@
 //! The memory that bodies being received and answers being sent may take together: charged as
 //! bytes arrive, not as they are announced. Both connection loops charge the same account.
 
-use super::problem::{self, Problem};
-use crate::limits::Refused;
-use crate::stats::Stats;
+use crate::limits::{HeldMemory, Payer};
+use crate::stats::{RefusalReason, Stats};
+use crate::wire::problem::{self, Problem};
 use bytes::Bytes;
 use hyper::{HeaderMap, Uri, Version};
 use std::sync::Arc;
@@ -13,6 +13,8 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(crate) const FREE_BYTES: usize = 16 << 10;
 /// The same for an answer over HTTP/2, where a connection may have hundreds.
 const FREE_OF_STREAM_BYTES: usize = 512;
+/// What a request may hold besides its body and is not charged for.
+const FREE_OF_WORK_BYTES: usize = 512;
 /// What a request over HTTP/2 takes besides its head and body.
 const STREAM_BYTES: usize = 4 << 10;
 /// What a field of a head takes besides its name and value (RFC 9113, section 6.5.2).
@@ -32,9 +34,17 @@ impl BodyMemory {
     }
 }
 
+/// What has been charged.
+struct Charged {
+    memory: BodyMemory,
+    bytes: usize,
+    share: HeldMemory,
+}
+
 /// What one body or answer is charged. Given back when dropped.
 pub(crate) struct Charge {
-    charged: Option<(BodyMemory, usize)>,
+    /// On the heap: small bodies and answers are never charged, and carry this along.
+    charged: Option<Box<Charged>>,
     /// So much is not charged, unless it is more.
     free: usize,
 }
@@ -55,6 +65,11 @@ impl Charge {
         }
     }
 
+    /// For what a request is parsed into and works on.
+    pub(crate) fn of_work() -> Charge {
+        Charge { charged: None, free: FREE_OF_WORK_BYTES }
+    }
+
     /// For a request with this head. `None` over HTTP/1.1, where it lies in the connection's only buffer.
     ///
     /// # Errors
@@ -64,11 +79,11 @@ impl Charge {
         version: Version,
         uri: &Uri,
         headers: &HeaderMap,
-    ) -> Result<Option<Box<Charge>>, Box<Problem>> {
+    ) -> Result<Option<Charge>, Box<Problem>> {
         if version != Version::HTTP_2 {
             return Ok(None);
         }
-        let mut charge = Box::new(Charge::of_body(version));
+        let mut charge = Charge::of_body(version);
         let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
         let fields: usize = fields.map(|bytes| bytes + FIELD_BYTES).sum();
         let path = uri.path_and_query().map_or(0, |path| path.as_str().len());
@@ -76,35 +91,54 @@ impl Charge {
         Ok(Some(charge))
     }
 
-    /// Counts the memory as `bytes`.
+    /// Counts the memory as `bytes`, of no payer's share.
     ///
     /// # Errors
     /// 503: all bodies and answers together would take more than they may. A retry helps.
     pub(crate) fn raise(&mut self, memory: &BodyMemory, bytes: usize) -> Result<(), Box<Problem>> {
-        let charged = self.charged.as_ref().map_or(0, |(_, charged)| *charged);
+        self.raise_for(&Payer::default(), memory, bytes)
+    }
+
+    /// Counts the memory as `bytes`, of this payer's share as well.
+    ///
+    /// # Errors
+    /// As [`raise`](Self::raise); 429: those of this payer would take more than they may. A retry helps.
+    pub(crate) fn raise_for(
+        &mut self,
+        payer: &Payer,
+        memory: &BodyMemory,
+        bytes: usize,
+    ) -> Result<(), Box<Problem>> {
+        let charged = self.charged.as_ref().map_or(0, |charged| charged.bytes);
         if bytes <= self.free.max(charged) {
             return Ok(());
         }
         let more = (bytes - charged) as i64;
+        let of_payer =
+            || Box::new(Charged { memory: memory.clone(), bytes: 0, share: payer.memory() });
+        let now = self.charged.get_or_insert_with(of_payer);
+        now.share.set(bytes)?;
         let counter = &memory.stats.body_bytes;
         if counter.fetch_add(more, Relaxed) + more > memory.limit as i64 {
             counter.fetch_sub(more, Relaxed);
-            memory.stats.refusals.count(Refused::BodyMemory);
+            // Less always finds room.
+            let _ = now.share.set(charged);
+            memory.stats.refusals.count(RefusalReason::BodyMemory);
             return Err(problem::OVERLOADED
                 .because(
                     "bodies being received and answers being sent take all the memory they may",
                 )
                 .limit(memory.limit as u64));
         }
-        self.charged.get_or_insert_with(|| (memory.clone(), 0)).1 = bytes;
+        now.bytes = bytes;
         Ok(())
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        if let Some((memory, charged)) = &self.charged {
-            memory.stats.body_bytes.fetch_sub(*charged as i64, Relaxed);
+        if let Some(Charged { memory, bytes, .. }) = self.charged.as_deref() {
+            memory.stats.body_bytes.fetch_sub(*bytes as i64, Relaxed);
         }
     }
 }
@@ -113,9 +147,10 @@ impl Drop for Charge {
 /// make memory out of small requests.
 ///
 /// # Errors
-/// As [`Charge::raise`].
+/// As [`Charge::raise_for`].
 pub(crate) fn charged(
     memory: &BodyMemory,
+    payer: &Payer,
     version: Version,
     bytes: Bytes,
 ) -> Result<Bytes, Box<Problem>> {
@@ -133,7 +168,7 @@ pub(crate) fn charged(
         return Ok(bytes);
     }
     let mut charge = Charge { charged: None, free };
-    charge.raise(memory, bytes.len())?;
+    charge.raise_for(payer, memory, bytes.len())?;
     Ok(Bytes::from_owner(Held(bytes, charge)))
 }
 
@@ -142,7 +177,7 @@ mod tests {
     use super::*;
 
     fn memory(limit: usize) -> (BodyMemory, Arc<Stats>) {
-        let stats = Arc::new(Stats::new(1, 1, 0));
+        let stats = Arc::new(Stats::new(1, Vec::new(), 0));
         (BodyMemory::new(&stats, limit), stats)
     }
 
@@ -153,12 +188,14 @@ mod tests {
     #[test]
     fn an_answer_is_charged_until_its_last_byte_is_gone() {
         let (memory, stats) = memory(50_000);
-        let answer = |bytes: usize| charged(&memory, Version::HTTP_11, vec![7; bytes].into());
+        let answer = |bytes: usize| {
+            charged(&memory, &Payer::default(), Version::HTTP_11, vec![7; bytes].into())
+        };
         let mut large = answer(40_000).unwrap();
         assert_eq!(held(&stats), 40_000);
         let first = large.split_to(10);
         assert!(answer(20_000).is_err());
-        assert_eq!(stats.refusals.of(Refused::BodyMemory), 1);
+        assert_eq!(stats.refusals.of(RefusalReason::BodyMemory), 1);
         drop(large);
         assert_eq!(held(&stats), 40_000, "some of it is still on its way");
         drop(first);
@@ -182,7 +219,8 @@ mod tests {
         assert!(head(Version::HTTP_2).is_err());
         let mut body = Charge::of_body(Version::HTTP_2);
         body.raise(&memory, 100).unwrap();
-        let answer = charged(&memory, Version::HTTP_2, vec![7; 600].into()).unwrap();
+        let answer =
+            charged(&memory, &Payer::default(), Version::HTTP_2, vec![7; 600].into()).unwrap();
         assert_eq!(held(&stats), expected as i64 + 700);
         drop((one, two, body, answer));
         assert_eq!(held(&stats), 0);

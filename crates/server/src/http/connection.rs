@@ -4,11 +4,12 @@
 use super::body_memory::Charge;
 use super::counted::Counted;
 use super::dispatch::dispatch;
+use super::leaving::{LastSecond, Socket};
 use super::stream::Polled;
 use super::unread::{PIECE_BYTES, Patience, Progress, Unread};
-use super::{Body, Content, Shell, Source};
-use crate::limits::{Payer, Refused, SharedBucket};
-use crate::stats;
+use super::{Body, Content, Response, Shell, Source};
+use crate::limits::{Payer, SharedBucket};
+use crate::stats::{self, RefusalReason};
 use bytes::Bytes;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -24,13 +25,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::AsyncRead;
 
 /// What happened on a connection, for the watch over it.
 #[derive(Default)]
 struct Activity {
-    /// Requests whose answer is not yet handed over completely.
+    /// Requests whose answer has not begun.
+    waiting: AtomicU64,
+    /// Requests whose answer is not handed over completely.
     in_flight: AtomicU64,
+    /// Whether bytes between requests mean nothing and a side is never shut.
+    is_http2: AtomicBool,
     /// Requests begun.
     begun: AtomicU64,
     /// Bytes read since the last request began or ended.
@@ -39,34 +44,46 @@ struct Activity {
     written: AtomicU64,
     /// Whether the last write found no room.
     blocked: AtomicBool,
-    /// Whether this is HTTP/2, where bytes between requests mean nothing.
-    http2: AtomicBool,
-    /// Its answers, if it is.
+    /// Its answers, if this is HTTP/2.
     unread: Unread,
 }
 
 /// Counts a request as in flight until its answer is handed over.
-struct InFlight(Arc<Activity>, #[allow(dead_code)] stats::InFlight);
+struct InFlight {
+    activity: Arc<Activity>,
+    is_waiting: bool,
+    _counted: stats::InFlight,
+}
 
 impl InFlight {
-    fn new(activity: &Arc<Activity>, shell: &Shell) -> InFlight {
-        activity.in_flight.fetch_add(1, Relaxed);
+    fn new(activity: Arc<Activity>, shell: &Shell) -> InFlight {
         activity.begun.fetch_add(1, Relaxed);
         activity.read.store(0, Relaxed);
-        InFlight(Arc::clone(activity), shell.stats.begin())
+        activity.waiting.fetch_add(1, Relaxed);
+        activity.in_flight.fetch_add(1, Relaxed);
+        InFlight { activity, is_waiting: true, _counted: shell.stats.begin() }
+    }
+
+    /// The answer begins.
+    fn answered(&mut self) {
+        if std::mem::take(&mut self.is_waiting) {
+            self.activity.waiting.fetch_sub(1, Relaxed);
+        }
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Relaxed);
-        self.0.read.store(0, Relaxed);
+        self.answered();
+        self.activity.in_flight.fetch_sub(1, Relaxed);
+        self.activity.read.store(0, Relaxed);
     }
 }
 
 /// The socket, or what speaks TLS on it, watched.
 struct Watched<S> {
     io: TokioIo<Counted<S>>,
+    last_second: LastSecond,
     /// What was read from the socket before it came here, and comes before what it still holds.
     read: Bytes,
     activity: Arc<Activity>,
@@ -93,6 +110,12 @@ impl<S: AsyncRead + Unpin> Read for Watched<S> {
 }
 
 impl<S> Watched<S> {
+    /// A socket, with what has been read from it already.
+    fn new(io: Counted<S>, read: Bytes, activity: &Arc<Activity>) -> Watched<S> {
+        let (io, last_second) = (TokioIo::new(io), LastSecond::default());
+        Watched { io, last_second, read, activity: Arc::clone(activity) }
+    }
+
     fn note(&self, poll: &Poll<io::Result<usize>>) {
         match poll {
             Poll::Ready(Ok(bytes)) => {
@@ -105,7 +128,19 @@ impl<S> Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> Write for Watched<S> {
+impl<S: Socket> Watched<S> {
+    /// Whether the client may still wait for what it waits for. hyper flushes whenever it is woken.
+    fn look_for_end(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let Activity { waiting, is_http2, .. } = &*self.activity;
+        if waiting.load(Relaxed) == 0 || is_http2.load(Relaxed) {
+            self.last_second.forget();
+            return Ok(());
+        }
+        self.last_second.look(self.io.inner().get_ref(), context)
+    }
+}
+
+impl<S: Socket> Write for Watched<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -131,6 +166,7 @@ impl<S: AsyncWrite + Unpin> Write for Watched<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.look_for_end(context)?;
         let poll = Pin::new(&mut self.io).poll_flush(context);
         // TLS takes what the socket has no room for, and is stuck with it here.
         self.activity.blocked.store(poll.is_pending(), Relaxed);
@@ -150,14 +186,14 @@ struct Outgoing {
     /// Over HTTP/2, where it goes in pieces.
     progress: Option<Arc<Progress>>,
     _in_flight: InFlight,
-    _held: Option<Box<Charge>>,
+    _held: Option<Charge>,
 }
 
 impl Outgoing {
-    fn new(content: Content, in_flight: InFlight, held: Option<Box<Charge>>) -> Outgoing {
+    fn new(content: Content, in_flight: InFlight, held: Option<Charge>) -> Outgoing {
         let is_empty = matches!(&content, Content::Full(bytes) if bytes.is_empty());
-        let activity = &in_flight.0;
-        let watched = !is_empty && activity.http2.load(Relaxed);
+        let activity = &in_flight.activity;
+        let watched = !is_empty && activity.is_http2.load(Relaxed);
         let progress = watched.then(|| activity.unread.begin());
         Outgoing { content, rest: Bytes::new(), progress, _in_flight: in_flight, _held: held }
     }
@@ -213,6 +249,17 @@ impl hyper::body::Body for Outgoing {
     }
 }
 
+/// Makes an answer that of `HEAD`: its headers, the length of its content among them, and no content
+/// (RFC 9110, 9.3.2). hyper does so for HTTP/1 alone.
+fn leave_content_out(answer: &mut Response) {
+    let content = std::mem::replace(&mut answer.content, Content::Full(Bytes::new()));
+    if let Content::Full(bytes) = content
+        && !bytes.is_empty()
+    {
+        answer.headers.push(("content-length", bytes.len().to_string()));
+    }
+}
+
 async fn serve_request(
     request: hyper::Request<Incoming>,
     peer: Option<IpAddr>,
@@ -220,12 +267,13 @@ async fn serve_request(
     activity: Arc<Activity>,
     connection: Option<Arc<SharedBucket>>,
 ) -> Result<hyper::Response<Outgoing>, Infallible> {
-    let in_flight = InFlight::new(&activity, &shell);
-    if request.version() == hyper::Version::HTTP_2 {
-        activity.http2.store(true, Relaxed);
+    let version = request.version();
+    if version == hyper::Version::HTTP_2 {
+        activity.is_http2.store(true, Relaxed);
     }
+    let mut in_flight = InFlight::new(activity, &shell);
     let (parts, incoming) = request.into_parts();
-    let request = super::Request {
+    let request = Box::new(super::Request {
         client: shell.limits.client(peer, || {
             let forwarded = parts.headers.get_all("x-forwarded-for");
             forwarded.into_iter().map(|value| value.as_bytes()).collect()
@@ -242,8 +290,13 @@ async fn serve_request(
         param: String::new(),
         log_name: String::new(),
         log: None,
-    };
-    let answer = dispatch(shell, request).await;
+    });
+    let is_head = request.method == hyper::Method::HEAD;
+    let mut answer = dispatch(shell, request).await;
+    if is_head && version == hyper::Version::HTTP_2 {
+        leave_content_out(&mut answer);
+    }
+    in_flight.answered();
     let outgoing = Outgoing::new(answer.content, in_flight, answer.held);
     let mut response = hyper::Response::new(outgoing);
     *response.status_mut() = hyper::StatusCode::from_u16(answer.status).unwrap_or_default();
@@ -264,22 +317,21 @@ async fn serve_request(
 
 /// Serves one connection until it ends, times out or the server stops. `read` is
 /// what has been read from it already, `peer` who is at the other end.
-pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
+pub(crate) async fn serve<S: Socket + 'static>(
     stream: S,
     peer: Option<IpAddr>,
     read: Bytes,
     shell: Arc<Shell>,
 ) {
     let activity = Arc::new(Activity::default());
-    let io = TokioIo::new(Counted::new(stream, &shell.stats));
-    let io = Watched { io, read, activity: Arc::clone(&activity) };
+    let io = Watched::new(Counted::new(stream, &shell.stats), read, &activity);
     let rate = shell.limits.of_connection();
     let service = service_fn(|request| {
         serve_request(request, peer, Arc::clone(&shell), Arc::clone(&activity), rate.clone())
     });
     let builder = builder(&shell);
     let mut connection = std::pin::pin!(builder.serve_connection(io, service));
-    let is_proxy = shell.link_settings.proxies.trusts(peer);
+    let is_proxy = shell.limits.proxies().trusts(peer);
     let mut watch = Watch::new(&shell, if is_proxy { Patience::OfAll } else { Patience::OfEach });
     let mut stopping = shell.stopping.clone();
     let mut told_to_end = false;
@@ -306,14 +358,18 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     }
 }
 
+/// Headers that hyper reads without an allocation. Beyond the most that it may read its answer has no
+/// content; so it reads as many as cost nothing, and those beyond the setting are counted afterwards.
+const HEADERS_UNALLOCATED: usize = 100;
+
 fn builder(shell: &Shell) -> auto::Builder<TokioExecutor> {
     let config = &shell.config;
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
-        .half_close(true)
-        .max_headers(config.max_headers)
-        .max_buf_size(config.max_buffer_bytes);
+        .max_headers(config.max_headers.max(HEADERS_UNALLOCATED))
+        .max_buf_size(config.max_buffer_bytes)
+        .half_close(true);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -333,7 +389,7 @@ enum Verdict {
     /// Nothing asked for long: end politely.
     Idle,
     /// The client does not send what it began, or does not read what it asked for, or does not go.
-    Stuck(Option<Refused>),
+    Stuck(Option<RefusalReason>),
 }
 
 /// Looks at a connection every `tick` and remembers what it saw.
@@ -378,7 +434,7 @@ impl Watch {
         let quiet = activity.in_flight.load(Relaxed) == 0 && begun == self.begun;
         self.begun = begun;
         self.quiet_for = if quiet { self.quiet_for + self.tick } else { Duration::ZERO };
-        let partial = quiet && activity.read.load(Relaxed) > 0 && !activity.http2.load(Relaxed);
+        let partial = quiet && activity.read.load(Relaxed) > 0 && !activity.is_http2.load(Relaxed);
         self.partial_for = if partial { self.partial_for + self.tick } else { Duration::ZERO };
         let written = activity.written.load(Relaxed);
         let blocked = activity.blocked.load(Relaxed) && written == self.written;
@@ -386,9 +442,9 @@ impl Watch {
         self.blocked_for = if blocked { self.blocked_for + self.tick } else { Duration::ZERO };
         let unread_for = activity.unread.still_for(self.tick, self.patience);
         if self.partial_for >= self.header {
-            Verdict::Stuck(Some(Refused::SlowHead))
+            Verdict::Stuck(Some(RefusalReason::SlowHead))
         } else if self.blocked_for.max(unread_for) >= self.write {
-            Verdict::Stuck(Some(Refused::SlowReader))
+            Verdict::Stuck(Some(RefusalReason::SlowReader))
         } else if self.quiet_for >= self.idle {
             // Polite first; a client that does not go is cut one idle time later.
             if self.quiet_for >= 2 * self.idle { Verdict::Stuck(None) } else { Verdict::Idle }
@@ -400,7 +456,69 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
+    use super::super::leaving::PATIENCE;
     use super::*;
+    use crate::stats::Stats;
+    use std::future::poll_fn;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_client_that_shuts_its_side_waits_a_second_for_its_answer_to_begin() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (activity, stats) =
+                (Arc::new(Activity::default()), Arc::new(Stats::new(1, Vec::new(), 0)));
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let connected = async || {
+                let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+                let (server, _) = listener.accept().await.unwrap();
+                (client, Watched::new(Counted::new(server, &stats), Bytes::new(), &activity))
+            };
+            // Flushes as hyper does, whenever it is woken, until that fails.
+            let refused_after = async |watched: &mut Watched<TcpStream>| {
+                let begun = tokio::time::Instant::now();
+                let flushed =
+                    poll_fn(|context| match Pin::new(&mut *watched).poll_flush(context) {
+                        Poll::Ready(Err(error)) => Poll::Ready(error),
+                        _ => Poll::Pending,
+                    });
+                let refused = tokio::time::timeout(2 * PATIENCE, flushed).await;
+                refused.ok().map(|error| (begun.elapsed(), error.kind()))
+            };
+            let (mut client, mut watched) = connected().await;
+            client.shutdown().await.unwrap();
+            assert_eq!(refused_after(&mut watched).await, None, "nothing is asked");
+            activity.waiting.store(1, Relaxed);
+            let (after, kind) = refused_after(&mut watched).await.expect("no answer has begun");
+            assert_eq!(kind, io::ErrorKind::ConnectionAborted);
+            assert!(after >= PATIENCE, "{after:?}");
+            activity.is_http2.store(true, Relaxed);
+            assert_eq!(refused_after(&mut watched).await, None, "over HTTP/2 no side is shut");
+            activity.is_http2.store(false, Relaxed);
+            let (mut client, mut watched) = connected().await;
+            client.write_all(b"the next request").await.unwrap();
+            client.shutdown().await.unwrap();
+            let refused = refused_after(&mut watched).await;
+            let (after, kind) = refused.expect("unread bytes do not hide the end");
+            assert_eq!(kind, io::ErrorKind::ConnectionAborted);
+            assert!(after >= PATIENCE, "{after:?}");
+            let (mut client, mut watched) = connected().await;
+            client.write_all(b"the next request").await.unwrap();
+            assert_eq!(refused_after(&mut watched).await, None, "it is not shut");
+            client.set_zero_linger().unwrap();
+            drop(client);
+            let refused = refused_after(&mut watched).await;
+            let (after, _) = refused.expect("unread bytes do not hide that the client has gone");
+            assert!(after < PATIENCE, "{after:?}");
+            let (client, mut watched) = connected().await;
+            client.set_zero_linger().unwrap();
+            drop(client);
+            let (after, kind) = refused_after(&mut watched).await.expect("the client has gone");
+            assert_eq!(kind, io::ErrorKind::ConnectionReset);
+            assert!(after < PATIENCE, "{after:?}");
+        });
+    }
 
     fn watch() -> Watch {
         let second = Duration::from_secs(1);
@@ -423,7 +541,7 @@ mod tests {
         let (mut watch, activity) = (watch(), Activity::default());
         activity.read.store(1, Relaxed);
         assert_eq!(watch.look(&activity), Verdict::Fine);
-        assert_eq!(watch.look(&activity), Verdict::Stuck(Some(Refused::SlowHead)));
+        assert_eq!(watch.look(&activity), Verdict::Stuck(Some(RefusalReason::SlowHead)));
     }
 
     #[test]
@@ -443,7 +561,7 @@ mod tests {
         let looks: Vec<_> = (0..3).map(|_| watch.look(&activity)).collect();
         assert_eq!(
             looks,
-            [Verdict::Fine, Verdict::Fine, Verdict::Stuck(Some(Refused::SlowReader))]
+            [Verdict::Fine, Verdict::Fine, Verdict::Stuck(Some(RefusalReason::SlowReader))]
         );
     }
 }

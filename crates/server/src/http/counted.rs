@@ -19,6 +19,11 @@ impl<T> Counted<T> {
         Counted { stream, stats: Arc::clone(stats) }
     }
 
+    /// What is counted.
+    pub(super) fn get_ref(&self) -> &T {
+        &self.stream
+    }
+
     fn sent(&self, poll: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = poll {
             self.stats.sent(bytes);

@@ -3,112 +3,142 @@
 
 use super::allowance;
 use super::body_memory::Charge;
-use super::params::percent_decode;
-use super::problem::{self, Problem};
-use super::record::{Asked, Way};
-use super::routes::{Found, Lookup, Route, Router, Scope, TABLE};
+use super::exchange::Exchange;
+use super::head_rules::{self, HeadRules, Unsound};
+use super::routes::{Entry, Found, Lookup, Route, Scope};
 use super::security::{self, Transport};
-use super::{Answer, Content, Request, Response, Shell, cors, links};
+use super::{Answer, Content, Request, Response, Shell, cors};
 use crate::access::credentials;
-use crate::access::{Needs, SYSTEM_LOG, Standing};
-use crate::limits::{Payer, Refused};
-use crate::node::{MAIN, is_name};
+use crate::access::{Needs, Standing};
+use crate::names::SYSTEM_LOG;
+use crate::names::{MAIN, is_name};
+use crate::stats::RefusalReason;
+use crate::wire::params::percent_decode;
+use crate::wire::problem::{self, Problem};
 use hyper::{Method, Version};
 use std::borrow::Cow;
 use std::sync::Arc;
-use wellspring_log::Log;
 use wellspring_views::access::Role;
 
 /// Answers a request, whatever it is.
-pub(crate) async fn dispatch(shell: Arc<Shell>, request: Request) -> Response {
-    let page = shell.cors.as_ref().map(|_| cors::Asked::of(&request));
-    let asked = Asked::of(&shell, &request);
+pub(crate) async fn dispatch(shell: Arc<Shell>, request: Box<Request>) -> Response {
+    let page = shell.access.cors().map(|_| cors::Asked::of(&request));
+    let mut exchange = Exchange::begin(&shell, &request);
     let version = request.version;
     let held = Charge::of_head(&shell.body_memory, version, &request.uri, &request.headers);
-    let (Ran { way, log, payer, answer }, held) = match held {
-        Ok(held) => (run(&shell, request).await, held),
-        Err(problem) => (Ran::refused(&request, Payer::default(), Err(problem)), None),
+    let (answer, held) = match held {
+        Ok(held) => (run(&shell, request, &mut exchange).await, held),
+        Err(problem) => (Err(problem), None),
     };
     let mut response = answer.unwrap_or_else(Response::from);
     response.held = held;
     if version < Version::HTTP_11 && matches!(response.content, Content::Stream(_)) {
-        // Without chunks a stream that was cut looks like one that ended.
+        // Without chunked framing a truncated stream looks like a complete one.
         response = problem::NEEDS_HTTP_11.because("ask for this over HTTP/1.1 or HTTP/2").into();
     }
-    if let (None, Some(log)) = (response.position, &log) {
+    if let (None, Some(log)) = (response.position, &exchange.log) {
         response.position = Some(log.head());
     }
-    response.pay_by(payer);
+    response.pay_by(std::mem::take(&mut exchange.payer));
     let transport = if shell.tls.is_some() { Transport::Tls } else { Transport::Plain };
     security::put_on(&mut response, transport);
-    if let (Some(cors), Some(page)) = (&shell.cors, &page) {
-        cors.put_on(&mut response, page, way.route);
+    if let (Some(allowed), Some(page)) = (shell.access.cors(), &page) {
+        cors::put_on(allowed, &mut response, page, exchange.route.path);
     }
-    asked.answered(&shell, &way, response)
+    exchange.end(&shell, response)
 }
 
-/// What a request came to.
-struct Ran {
-    way: Way,
-    log: Option<Log>,
-    /// Who is charged for the answer.
-    payer: Payer,
-    answer: Answer,
-}
-
-impl Ran {
-    /// Answered before a route was found.
-    fn refused(request: &Request, payer: Payer, answer: Answer) -> Ran {
-        let principal = Arc::clone(&request.principal);
-        let log_name = Cow::Borrowed("");
-        let way = Way { route: TABLE.len(), log_name, principal, shows_credentials: false };
-        Ran { way, log: None, payer, answer }
-    }
-}
-
-async fn run(shell: &Arc<Shell>, mut request: Request) -> Ran {
+/// Finds the route of a request and has its handler answer, taking down in `exchange` what becomes
+/// known on the way.
+async fn run(shell: &Arc<Shell>, mut request: Box<Request>, exchange: &mut Exchange) -> Answer {
     let within = allowance::of_client(shell, &mut request);
+    let judged = judge_head(shell, &request);
+    let ends = matches!(judged, Err(HeadFault::Unsound(_)));
     if request.method == Method::GET {
-        // Nobody will read it, and the answer may take a minute.
+        // No handler reads it, and the answer may take a minute.
         request.body.discard();
     }
+    let within = judged.map_err(Box::<Problem>::from).and(within);
     let (found, refused) = match (find(shell, &request), within) {
         (Ok(found), within) => (found, within.err()),
         (Err(answer), within) => {
             let answer = within.map_or_else(Err, |()| *answer);
-            return Ran::refused(&request, request.payer.clone(), answer);
+            exchange.payer = request.payer.clone();
+            return ending(answer, ends);
         }
     };
-    let route = &TABLE[found.route];
+    let Entry { face, route } = *shell.routes.at(found.route);
     let prepared = match (refused, name(&mut request, &found)) {
         (None, Ok(())) => prepare(shell, &mut request, route).await,
         (Some(problem), _) | (_, Err(problem)) => Err(problem),
     };
     let is_unknown = matches!(&prepared, Err(problem) if problem.kind.status == 401);
-    let way = Way {
-        route: found.route,
-        log_name: log_of(route, &request).map_or(Cow::Borrowed(""), kept),
-        principal: Arc::clone(&request.principal),
-        shows_credentials: is_unknown && credentials::are_shown(&request.headers),
-    };
-    let (payer, log) = (request.payer.clone(), request.log.clone());
+    exchange.route = shell.routes.name_at(found.route);
+    exchange.log_name = log_of(route, &request).map_or(Cow::Borrowed(""), kept);
+    exchange.log = request.log.clone();
+    exchange.principal = Some(Arc::clone(&request.principal));
+    exchange.shows_credentials = is_unknown && credentials::are_shown(&request.headers);
+    exchange.payer = request.payer.clone();
     let answer = match prepared {
         Ok(()) => {
             let version = request.version;
             let answer = (route.handler)(Arc::clone(shell), request).await;
-            answer.and_then(|response| allowance::of_memory(shell, route, version, response))
+            answer.and_then(|response| {
+                allowance::of_memory(shell, route, (version, &exchange.payer), response)
+            })
         }
         Err(problem) => Err(problem),
     };
-    let answer = answer.map_err(|problem| in_words_of(route.scope, problem));
-    // Whether they came with the request or in its body.
+    let answer = answer.map_err(face.render);
+    // The credentials may have come in the headers or in the body.
     if matches!(&answer, Err(problem) if std::ptr::eq(problem.kind, &problem::TOO_MANY_LOGINS)) {
-        shell.stats.refusals.count(Refused::Login);
+        shell.stats.refusals.count(RefusalReason::Login);
     }
-    Ran { way, log, payer, answer }
+    ending(answer, ends)
 }
 
-/// A log's name, to be kept: most are that of the one log that is always there.
+/// Why the head of a request is refused, whatever it asks for.
+enum HeadFault {
+    /// Its framing is ambiguous, so the rest of the connection cannot be trusted.
+    Unsound(Unsound),
+    /// Its framing is sound, and it breaks a rule.
+    Refused(Box<Problem>),
+}
+
+impl From<HeadFault> for Box<Problem> {
+    fn from(fault: HeadFault) -> Box<Problem> {
+        match fault {
+            HeadFault::Unsound(unsound) => unsound.into(),
+            HeadFault::Refused(problem) => problem,
+        }
+    }
+}
+
+/// Judges a head before anything is routed, as the lean loop does.
+fn judge_head(shell: &Shell, request: &Request) -> Result<(), HeadFault> {
+    let rules = HeadRules::of(&request.headers);
+    if let Some(unsound) = rules.unsound(request.version) {
+        return Err(HeadFault::Unsound(unsound));
+    }
+    // What HTTP/2 sends in many fields, cookies say, may be one header; its bytes are bounded.
+    let most = shell.config.max_headers;
+    if request.version < Version::HTTP_2 && request.headers.len() > most {
+        return Err(HeadFault::Refused(head_rules::too_many_headers(most)));
+    }
+    shell.access.check_host(&request.uri, rules.host()).map_err(HeadFault::Refused)?;
+    rules.refusal().map_or(Ok(()), |problem| Err(HeadFault::Refused(problem)))
+}
+
+/// The answer, and with it the end of the connection, if that `ends`: what comes next on it may be a part
+/// of the request.
+fn ending(answer: Answer, ends: bool) -> Answer {
+    match answer {
+        Err(problem) if ends => Ok(Response::from(problem).with("connection", "close".to_owned())),
+        answer => answer,
+    }
+}
+
+/// An owned log name, without an allocation for `main`, the most frequent one.
 fn kept(log: &str) -> Cow<'static, str> {
     if log == MAIN { Cow::Borrowed(MAIN) } else { Cow::Owned(log.to_owned()) }
 }
@@ -121,11 +151,6 @@ fn log_of<'a>(route: &Route, request: &'a Request) -> Option<&'a str> {
     }
 }
 
-/// A problem as the clients of a route expect it.
-fn in_words_of(scope: Scope, problem: Box<Problem>) -> Box<Problem> {
-    if scope == Scope::Links { links::with_error(problem) } else { problem }
-}
-
 /// The route of a request, or the answer that needs none.
 fn find(shell: &Shell, request: &Request) -> Result<Found, Box<Answer>> {
     let path = request.uri.path();
@@ -136,18 +161,17 @@ fn find(shell: &Shell, request: &Request) -> Result<Found, Box<Answer>> {
         let problem = problem::URL_TOO_LONG.because(detail).limit(limit as u64);
         return Err(Box::new(Err(problem)));
     }
-    let router = Router::get(shell.config.dev_endpoints);
-    match router.find(request.method.as_str(), path) {
+    match shell.routes.find(request.method.as_str(), path) {
         Lookup::Found(found) => Ok(found),
         Lookup::WrongMethod { allow, .. } if request.method == Method::OPTIONS => {
             let response = Response { status: 204, content_type: "", ..Response::json(204, "") };
             Err(Box::new(Ok(response.with("allow", allow))))
         }
-        Lookup::WrongMethod { allow, scope } => {
+        Lookup::WrongMethod { allow, face } => {
             let detail = format!("{path} knows {allow}, not {}", request.method);
             let mut problem = problem::METHOD_NOT_ALLOWED.because(detail);
             problem.allow = Some(allow);
-            Err(Box::new(Err(in_words_of(scope, problem))))
+            Err(Box::new(Err((face.render)(problem))))
         }
         Lookup::Nothing => {
             let detail = format!("{path} is not a route; GET /openapi.json lists them all");
@@ -163,12 +187,15 @@ fn name(request: &mut Request, found: &Found) -> Result<(), Box<Problem>> {
     Ok(())
 }
 
-/// Lets the request in if it may, and finds the log it is about. In this order: who may not learn
-/// of a log is not told whether there is one.
+/// Authorizes the request, then finds the log it is about. In this order: a caller without access to a
+/// log must not learn whether it exists.
 async fn prepare(shell: &Shell, request: &mut Request, route: &Route) -> Result<(), Box<Problem>> {
     let log = log_of(route, request);
     let moment = shell.access.moment();
-    let admitted = shell.access.admit(&request.headers, request.client, route.needs, log).await;
+    let admitted = {
+        let Request { uri, headers, client, .. } = &*request;
+        shell.access.admit(uri, headers, *client, route.needs, log).await
+    };
     let is_kept = log == Some(SYSTEM_LOG) && route.needs > Needs::Role(Role::Reader);
     let principal = admitted?;
     let standing = Standing::new(&shell.access, moment, &principal, route.needs, log.map(kept));

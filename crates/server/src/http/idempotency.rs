@@ -7,8 +7,8 @@
 //!   holds a `#`: a key that does is kept as a digest;
 //! - otherwise, on an open server, the key is its own name, as it always was.
 
-use super::Request;
-use super::problem::Problem;
+use crate::http::Request;
+use crate::wire::problem::Problem;
 use sha2::{Digest, Sha256};
 use wellspring_types::valid::check_text;
 use wellspring_types::{Invalid, limits};
@@ -78,6 +78,13 @@ fn stored_name(account: Option<&str>, key: String, key_use: KeyUse) -> String {
 fn digest_of(account: &str, key: &str) -> String {
     let digest = Sha256::new().chain_update(account).chain_update([0]).chain_update(key);
     digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What tells a retry from another request with the same key.
+pub(crate) fn digest(bytes: &[u8]) -> [u8; 16] {
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&Sha256::digest(bytes)[..16]);
+    digest
 }
 
 #[cfg(test)]

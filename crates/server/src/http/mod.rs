@@ -2,76 +2,60 @@
 //! and what all handlers share. `connection` puts hyper under it; another
 //! transport could be put there without touching a handler (decision 0001).
 
-pub(crate) mod access;
-mod admin;
 mod allowance;
-mod append;
 pub(crate) mod body;
 pub(crate) mod body_memory;
-mod bulk;
+pub(crate) mod config;
 pub(crate) mod connection;
+pub(crate) mod content;
 pub(crate) mod cors;
-mod count_only;
 mod counted;
-mod dialect_data;
-mod dialects;
-mod dispatch;
-mod elsewhere;
-mod fold;
+pub(crate) mod dispatch;
+mod exchange;
+pub(crate) mod face;
+pub(crate) mod head_rules;
 pub(crate) mod idempotency;
-mod import;
-pub(crate) mod ingest;
-pub(crate) mod json;
-mod leases;
-pub(crate) mod links;
-mod logs;
-mod openapi;
-pub(crate) mod params;
-pub(crate) mod problem;
-mod project;
-mod read;
-mod record;
+pub(crate) mod intake;
+mod leaving;
 pub(crate) mod routes;
 mod security;
-mod stream;
-mod subscribe;
+pub(crate) mod stream;
 mod unread;
-mod views;
-pub(crate) mod wire;
+
+pub(crate) mod work;
 
 pub(crate) use body::{Body, Source};
 
 use crate::access::{Gate, Principal};
-use crate::audit::{Audit, Caller};
-use crate::config::Config;
+use crate::audit::Audit;
+use crate::figures::{self, Sources};
+use crate::identity::Caller;
+use crate::ingest::{IngestConfig, IngestContext};
 use crate::limits::{Limits, Payer, SharedBucket};
-use crate::links::VisitorKeys;
 use crate::links::settings::LinkSettings;
-use crate::node::Node;
+use crate::links::{Clicks, VisitorKeys};
+use crate::node::{Node, readiness};
 use crate::otlp::Otlp;
+use crate::settings::ProcessConfig;
 use crate::stats::Stats;
+use crate::stats::family::Family;
 use crate::tls::Tls;
+use crate::trouble::Cause;
+use crate::wire::params::Params;
+use crate::wire::problem::{self, Problem};
 use body_memory::{BodyMemory, Charge};
 use bytes::Bytes;
-use cors::Cors;
+use config::HttpConfig;
 use hyper::header::HeaderMap;
 use hyper::{Method, Uri, Version};
-use problem::Problem;
+use routes::Routes;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::{Semaphore, watch};
-use wellspring_log::{Clock, Log};
-use wellspring_types::Position;
-
-/// Deepest nesting of a JSON document.
-pub(crate) const MAX_JSON_DEPTH: usize = json::MAX_DEPTH;
-/// Most events in one JSON page.
-pub(crate) const MAX_PAGE_EVENTS: u64 = 1000;
-/// Longest wait a client may ask for, in ms.
-pub(crate) const MAX_WAIT_MS: u64 = 60_000;
-/// Longest time to live of a lease, in ms.
-pub(crate) const MAX_LEASE_TTL_MS: u64 = 3_600_000;
+use wellspring_log::{Clock, CommitOn, Log};
+use wellspring_types::{Invalid, Position};
+use work::WorkRoom;
 
 /// What a client without credentials that count is asked for (RFC 9110, 11.6.1).
 const CHALLENGE: &str = r#"Bearer realm="wellspring", Basic realm="wellspring", charset="UTF-8""#;
@@ -83,10 +67,16 @@ pub(crate) const SSE: &str = "text/event-stream";
 
 /// What every handler may use.
 pub(crate) struct Shell {
-    /// The effective configuration.
-    pub(crate) config: Config,
+    /// The settings of the process.
+    pub(crate) process: ProcessConfig,
+    /// The settings of requests and answers.
+    pub(crate) config: HttpConfig,
+    /// The settings of taking events in.
+    pub(crate) ingest_config: Arc<IngestConfig>,
+    /// The routes of all faces.
+    pub(crate) routes: Routes,
     /// The logs.
-    pub(crate) node: Node,
+    pub(crate) node: Arc<Node>,
     /// Who may do what.
     pub(crate) access: Arc<Gate>,
     /// Keeps who did what.
@@ -103,57 +93,98 @@ pub(crate) struct Shell {
     pub(crate) link_settings: LinkSettings,
     /// How TLS is spoken, if it is.
     pub(crate) tls: Option<Arc<Tls>>,
-    /// Which pages may use this server; `None`: none but its own.
-    pub(crate) cors: Option<Cors>,
     /// The clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// Becomes true when the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
-    /// One permit for each long read.
-    pub(crate) long_reads: Arc<Semaphore>,
-    /// One permit for each long read of links that may be at work at a time; the others wait.
-    pub(crate) link_reads: Arc<Semaphore>,
+    /// Where what may be long is done.
+    pub(crate) work: Arc<WorkRoom>,
     /// One permit for each subscription.
     pub(crate) subscriptions: Arc<Semaphore>,
     /// The keys under which visitors of links are counted.
-    pub(crate) visitor_keys: VisitorKeys,
+    pub(crate) visitor_keys: Arc<VisitorKeys>,
     /// Source of request ids: a random start, then counting.
     pub(crate) request_ids: AtomicU64,
 }
 
 impl Shell {
+    /// What a thread's way of taking events in needs.
+    pub(crate) fn ingest(&self) -> IngestContext {
+        IngestContext {
+            node: Arc::clone(&self.node),
+            config: Arc::clone(&self.ingest_config),
+            accept_link_events: self.link_settings.accept_events,
+            stopping: self.stopping.clone(),
+        }
+    }
+
+    /// A thread's clicks.
+    ///
+    /// # Errors
+    /// Those of [`Clicks::new`].
+    pub(crate) fn clicks(&self) -> Result<Clicks, Invalid> {
+        Clicks::new(Arc::clone(&self.visitor_keys), Arc::clone(&self.limits))
+    }
+
+    /// Where the append of a request is best committed. A client that is alone is answered quickest by
+    /// its own thread, and no other is kept waiting for the device; with others, a thread that waited
+    /// would stop their batch from gathering.
+    pub(crate) fn commit_on(&self, request: &Request) -> CommitOn {
+        let alone = self.stats.connections.load(Relaxed) <= 1 && request.version < Version::HTTP_2;
+        if alone { CommitOn::ThisThread } else { CommitOn::JournalThread }
+    }
+
     /// Whether the server is stopping.
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
     }
 
+    /// All figures of the server now. Reads the file system, so not for a serving thread.
+    pub(crate) fn figures(&self) -> Vec<Family> {
+        figures::gather(&Sources {
+            stats: &self.stats,
+            is_ready: readiness::reasons(&self.node, self.is_stopping()).is_empty(),
+            audit: &self.audit,
+            otlp: &self.otlp,
+            node: &self.node,
+            tls: self.tls.as_deref(),
+            clock: &*self.clock,
+        })
+    }
+
     /// One over this data folder and with these flags, and nobody who listens.
     #[cfg(test)]
     pub(crate) fn for_tests(data: &std::path::Path, flags: &[&str]) -> Arc<Shell> {
-        let config = Config::for_tests(&[&["--data", data.to_str().unwrap()], flags].concat());
+        let flags = [&["--data", data.to_str().unwrap()], flags].concat();
+        let config = crate::config::Config::for_tests(&flags);
         let clock = crate::clock::system();
-        let stats = Arc::new(Stats::new(1, routes::TABLE.len(), clock.monotonic_us()));
-        let node = Node::open(&config, Arc::clone(&clock)).unwrap();
-        let accounts = node.access().unwrap();
+        let routes = crate::faces::routes(config.http.dev_endpoints);
+        let stats = Arc::new(Stats::new(1, routes.names(), clock.monotonic_us()));
+        let link_settings = config.link_settings().unwrap();
+        let node = config.node(Arc::clone(&clock), crate::faces::is_reserved);
+        let gate = config.gate(Arc::clone(&clock), &node);
+        let threads = config.process.threads;
+        let audit = Audit::new(config.audit.audit, routes.concerns());
         Arc::new(Shell {
-            node,
-            access: Arc::new(Gate::open(&config, Arc::clone(&clock), accounts).unwrap()),
-            limits: Arc::new(Limits::of(&config, &stats, &clock).unwrap()),
-            link_settings: LinkSettings::of(&config).unwrap(),
-            tls: Tls::open(&config).unwrap(),
-            cors: Cors::of(&config).unwrap(),
-            body_memory: BodyMemory::new(&stats, config.body_memory_bytes),
-            audit: Audit::new(config.audit),
-            otlp: Otlp::open(&config).unwrap(),
+            node: Arc::new(node),
+            access: Arc::new(gate),
+            limits: Arc::new(Limits::of(&config.process, &config.limits, &stats, &clock).unwrap()),
+            link_settings,
+            tls: Tls::open(&config.tls).unwrap(),
+            body_memory: BodyMemory::new(&stats, config.limits.body_memory_bytes),
+            audit,
+            otlp: Otlp::open(&config.otlp).unwrap(),
+            work: Arc::new(WorkRoom::new(&config.http, threads, &stats, &clock)),
             stats,
             stopping: watch::channel(false).1,
-            long_reads: Arc::new(Semaphore::new(config.max_long_reads)),
-            link_reads: Arc::new(Semaphore::new(1)),
             subscriptions: Arc::new(Semaphore::new(1)),
-            visitor_keys: VisitorKeys::open(data, clock.wall_us()).unwrap(),
+            visitor_keys: Arc::new(VisitorKeys::open(data, clock.wall_us()).unwrap()),
+            routes,
             request_ids: Default::default(),
             clock,
-            config,
+            process: config.process,
+            config: config.http,
+            ingest_config: Arc::new(config.ingest),
         })
     }
 }
@@ -203,6 +234,14 @@ impl Request {
         self.body.standing().map_or(Ok(()), |standing| standing.check())
     }
 
+    /// The parameters of its URL; besides `known`, those that every read has.
+    ///
+    /// # Errors
+    /// As [`Params::parse_read`].
+    pub(crate) fn params(&self, known: &[&str]) -> Result<Params, Box<Problem>> {
+        Params::parse_read(self.uri.query(), known)
+    }
+
     /// A header's value, if it is there and text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -239,13 +278,15 @@ pub(crate) struct Response {
     pub(crate) position: Option<Position>,
     /// Who it is for if the gate did not tell, for the audit alone.
     pub(crate) caller: Option<Caller>,
+    /// Why it has a status of 500 or above, for the server's own log alone.
+    pub(crate) cause: Option<Box<Cause>>,
     /// When the log was handed something and when it had made it durable, on the monotonic clock, µs;
     /// for the trace alone.
     pub(crate) commit_us: Option<(u64, u64)>,
     /// Its content.
     pub(crate) content: Content,
     /// What its request is charged of memory until it has been handed over.
-    pub(crate) held: Option<Box<Charge>>,
+    pub(crate) held: Option<Charge>,
 }
 
 impl Response {
@@ -257,6 +298,7 @@ impl Response {
             headers: Vec::new(),
             position: None,
             caller: None,
+            cause: None,
             commit_us: None,
             content: Content::Full(document.into()),
             held: None,
@@ -321,6 +363,7 @@ impl From<Box<Problem>> for Response {
             content_type: "application/problem+json",
             position: problem.position,
             caller: problem.caller.clone(),
+            cause: Cause::of(&problem),
             ..Response::json(problem.kind.status, problem.to_json())
         };
         if let Some(seconds) = problem.retry_after_s() {
@@ -338,6 +381,3 @@ impl From<Box<Problem>> for Response {
 
 /// What a handler comes to.
 pub(crate) type Answer = Result<Response, Box<Problem>>;
-
-#[cfg(test)]
-mod access_tests;

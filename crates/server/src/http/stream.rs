@@ -2,10 +2,11 @@
 //! connection. A stream that is not ended on purpose was cut, and the connection
 //! is cut with it: a client can never take it for complete.
 
+use super::work::Permit;
 use crate::limits::Payer;
 use bytes::Bytes;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
 /// Pieces that may wait for a slow client.
 const WAITING_CHUNKS: usize = 2;
@@ -29,14 +30,14 @@ pub(crate) struct Chunks {
 pub(crate) struct Producer {
     sender: mpsc::Sender<Chunk>,
     /// What every piece holds on to until it is sent.
-    permit: Option<Arc<OwnedSemaphorePermit>>,
+    permit: Option<Arc<Permit>>,
 }
 
 /// The client has gone.
 pub(crate) struct Gone;
 
 /// Bytes that hold on to a permit.
-struct Held(Vec<u8>, #[allow(dead_code)] Arc<OwnedSemaphorePermit>);
+struct Held(Vec<u8>, #[allow(dead_code)] Arc<Permit>);
 
 impl AsRef<[u8]> for Held {
     fn as_ref(&self) -> &[u8] {
@@ -53,8 +54,8 @@ pub(crate) fn channel() -> (Producer, Chunks) {
 impl Producer {
     /// The same, which gives the permit back once all of the answer has left memory: a client that
     /// does not read its end must not make memory out of many answers.
-    pub(crate) fn holding(self, permit: OwnedSemaphorePermit) -> Producer {
-        Producer { permit: Some(Arc::new(permit)), ..self }
+    pub(crate) fn holding(self, permit: Arc<Permit>) -> Producer {
+        Producer { permit: Some(permit), ..self }
     }
 
     /// Waits until there is room for another piece.

@@ -1,8 +1,8 @@
 //! What a body holds: one event or many, JSON or opaque.
 
 use super::Media;
-use crate::http::json::{Cursor, Fault, FaultKind};
-use crate::http::problem::{self, Problem, of_fault};
+use crate::wire::json::{Cursor, Fault};
+use crate::wire::problem::{self, Problem, of_fault, of_line_fault};
 use wellspring_types::DataKind;
 
 /// The data of the events of one body.
@@ -73,12 +73,7 @@ fn lines(body: &[u8], most: usize) -> Result<Vec<&[u8]>, Box<Problem>> {
 }
 
 fn bad_line(number: u64, fault: &Fault, line: &[u8]) -> Box<Problem> {
-    let what = match &fault.kind {
-        FaultKind::Syntax(expected) => {
-            format!("expected {expected} at column {}", fault.line_and_column(line).1)
-        }
-        _ => of_fault(fault, line).detail,
-    };
+    let what = of_line_fault(fault, line).detail;
     problem::INVALID
         .because(format!("line {number} of the body: {what}; nothing of the body was stored"))
         .with("line", number.to_string())

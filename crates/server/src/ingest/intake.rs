@@ -2,23 +2,21 @@
 
 use super::data::{self, Data};
 use super::target;
+use super::{IngestConfig, IngestOverflow};
 use super::{Media, Target};
-use crate::config::IngestOverflow;
-use crate::http::Shell;
-use crate::http::problem::{self, Problem};
-use crate::node::{MAIN, NoBatcher};
+use crate::names::MAIN;
+use crate::node::{NoBatcher, Node};
+use crate::wire::problem::{self, Problem};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use tokio::sync::watch;
 use wellspring_log::Ack;
 use wellspring_log::batcher::{EventTemplate, Producer, PushError, Receipt, Wake};
 use wellspring_types::{DataKind, limits};
 
 /// Targets remembered; over it all are forgotten and come again as they are asked for.
 const TARGETS: usize = 1024;
-
-/// How often the operator is told that the device is full, µs.
-const TELL_FULL_US: u64 = 10_000_000;
 
 /// What the smallest event takes in a partition: a record's header, a byte of type and one of data.
 const SMALLEST_EVENT_BYTES: usize = 34;
@@ -74,9 +72,28 @@ struct Source {
     generation: u64,
 }
 
+/// What every thread's way in shares.
+#[derive(Clone)]
+pub(crate) struct IngestContext {
+    /// The logs.
+    pub(crate) node: Arc<Node>,
+    /// The settings of taking events in.
+    pub(crate) config: Arc<IngestConfig>,
+    /// Whether clients may send the events that links write.
+    pub(crate) accept_link_events: bool,
+    /// Becomes true when the server stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+impl IngestContext {
+    fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+}
+
 /// See the module. One for each serving thread.
 pub(crate) struct Intake {
-    shell: Arc<Shell>,
+    context: IngestContext,
     wake: Wake,
     order: Order,
     sources: Vec<Source>,
@@ -85,22 +102,19 @@ pub(crate) struct Intake {
     targets: HashMap<Box<str>, Rc<Target>>,
     /// The target asked for last: most often the next is the same.
     last: Option<(Box<str>, Rc<Target>)>,
-    /// When the operator was last told that the device is full, µs.
-    full_told_us: Option<u64>,
 }
 
 impl Intake {
     /// `wake` is called from another thread when a full partition has room again or tickets may be settled.
-    pub(crate) fn new(shell: &Arc<Shell>, order: Order, wake: Wake) -> Intake {
+    pub(crate) fn new(context: IngestContext, order: Order, wake: Wake) -> Intake {
         Intake {
-            shell: Arc::clone(shell),
+            context,
             wake,
             order,
             sources: Vec::new(),
             main: None,
             targets: HashMap::new(),
             last: None,
-            full_told_us: None,
         }
     }
 
@@ -116,12 +130,12 @@ impl Intake {
             self.last = Some((text.into(), Rc::clone(&target)));
             return Some(Ok(target));
         }
-        let parsed = target::parse(text, &self.shell.config)?;
+        let parsed = target::parse(text, &self.context.config, self.context.accept_link_events)?;
         Some(parsed.and_then(|target| self.remember(text, target)))
     }
 
     fn remember(&mut self, text: &str, mut target: Target) -> Result<Rc<Target>, Box<Problem>> {
-        if self.shell.node.get(&target.log).is_none() {
+        if self.context.node.get(&target.log).is_none() {
             return Err(no_such_log(&target.log));
         }
         target.source = self.source(&target.log);
@@ -153,7 +167,7 @@ impl Intake {
     /// The largest body that can be taken, in bytes.
     pub(crate) fn largest_body(&self, media: Media) -> usize {
         match media {
-            Media::Ndjson => self.shell.config.ingest_partition_bytes / 2,
+            Media::Ndjson => self.context.config.ingest_partition_bytes / 2,
             // Space around JSON is not part of the data.
             Media::Json | Media::Unspecified | Media::Opaque => limits::MAX_DATA_BYTES + 1024,
         }
@@ -161,7 +175,7 @@ impl Intake {
 
     /// Takes the events of one body, all or none.
     pub(crate) fn take(&mut self, target: &Target, media: Media, body: &[u8]) -> Taken {
-        let most_lines = self.shell.config.ingest_partition_bytes / 2 / SMALLEST_EVENT_BYTES;
+        let most_lines = self.context.config.ingest_partition_bytes / 2 / SMALLEST_EVENT_BYTES;
         match data::read(media, body, most_lines) {
             Ok(data) => self.push(target, &data),
             Err(problem) => Taken::Refused(problem),
@@ -169,7 +183,7 @@ impl Intake {
     }
 
     fn push(&mut self, target: &Target, data: &Data<'_>) -> Taken {
-        let overflow = self.shell.config.ingest_overflow;
+        let overflow = self.context.config.ingest_overflow;
         let (kind, events) = data.events();
         let push = |producer: &mut Producer| {
             let events = events.iter().copied();
@@ -213,11 +227,7 @@ impl Intake {
                     source.producer = None;
                     continue;
                 }
-                Err(PushError::StorageFull) => {
-                    self.tell_full(&target.log);
-                    Taken::Refused(self.problem(PushError::StorageFull))
-                }
-                Err(error) => Taken::Refused(self.problem(error)),
+                Err(error) => Taken::Refused(self.problem(error).about(&target.log)),
             };
         }
     }
@@ -237,40 +247,24 @@ impl Intake {
             }
             other => other,
         };
-        if pushed == Some(Err(PushError::StorageFull)) {
-            self.tell_full(MAIN);
-        }
         if let (Some(Err(_)), Some(producer)) = (pushed, &mut self.sources[at].producer) {
             producer.count_shed(1, template.frame_bytes(data) as u64);
         }
     }
 
-    /// What every serving thread shares.
-    pub(crate) fn shell(&self) -> &Arc<Shell> {
-        &self.shell
-    }
-
-    /// Tells the operator, now and then.
-    fn tell_full(&mut self, log: &str) {
-        let now_us = self.shell.clock.monotonic_us();
-        if self.full_told_us.is_none_or(|told_us| now_us - told_us >= TELL_FULL_US) {
-            self.full_told_us = Some(now_us);
-            tracing::warn!(log, "no room left on the device: events are refused with 503");
-        }
-    }
-
     fn renew(&mut self, source: usize) -> Result<(), Box<Problem>> {
         let log = &self.sources[source].log;
-        let batcher = self.shell.node.batcher(log).map_err(|why| match why {
+        let batcher = self.context.node.batcher(log).map_err(|why| match why {
             NoBatcher::NoLog => no_such_log(log),
-            NoBatcher::Closing if self.shell.is_stopping() => stopping(),
-            NoBatcher::Closing => problem::LOG_CLOSED.because("the log is being closed"),
+            NoBatcher::Closing if self.context.is_stopping() => stopping(),
+            NoBatcher::Closing => problem::LOG_CLOSED.because("the log is being closed").about(log),
             NoBatcher::NoThread(error) => problem::INTERNAL
-                .because(format!("the thread that stores events cannot start: {error}")),
+                .because(format!("the thread that stores events cannot start: {error}"))
+                .about(log),
         })?;
         // Nobody would ever look into a partition of a batcher that has ended.
         if let Some(refusal @ PushError::Closed { .. }) = batcher.refusal() {
-            return Err(self.problem(refusal));
+            return Err(self.problem(refusal).about(log));
         }
         let source = &mut self.sources[source];
         source.producer = Some(batcher.producer(self.order as u8, Some(Arc::clone(&self.wake))));
@@ -283,7 +277,7 @@ impl Intake {
         match error {
             PushError::NoRoom => problem::INGEST_FULL.because(format!(
                 "the memory for events that wait to be stored ({} bytes a serving thread) is taken; send more slowly",
-                self.shell.config.ingest_partition_bytes
+                self.context.config.ingest_partition_bytes
             )),
             PushError::TooLarge { bytes, limit } => problem::TOO_LARGE
                 .because(format!(
@@ -292,7 +286,7 @@ impl Intake {
                 ))
                 .limit(limit as u64),
             PushError::StorageFull => problem::STORAGE_FULL.because(detail),
-            PushError::Closed { .. } if self.shell.is_stopping() => stopping(),
+            PushError::Closed { .. } if self.context.is_stopping() => stopping(),
             PushError::Closed { .. } => problem::LOG_CLOSED.because(detail),
             PushError::Invalid(invalid) => invalid.into(),
             PushError::EventsOnly => problem::INTERNAL.because(detail),
@@ -304,7 +298,7 @@ impl Intake {
         let source = &self.sources[ticket.source];
         let producer = source.producer.as_ref().filter(|_| source.generation == ticket.generation);
         let Some(producer) = producer else {
-            return Settled::Failed(unknown("the log was closed meanwhile"));
+            return Settled::Failed(unknown("the log was closed meanwhile").about(&source.log));
         };
         if producer.is_stored(ticket.receipt) {
             return Settled::Stored;
@@ -317,10 +311,13 @@ impl Intake {
         }
         match refusal {
             None => Settled::Pending,
-            Some(PushError::Closed { reason }) => Settled::Failed(unknown(&reason)),
+            Some(PushError::Closed { reason }) => {
+                Settled::Failed(unknown(&reason).about(&source.log))
+            }
             Some(_) => Settled::Failed(
                 problem::OUTCOME_UNKNOWN
-                    .because("no room left on the device; the events are kept in memory and stored when there is"),
+                    .because("no room left on the device; the events are kept in memory and stored when there is")
+                    .about(&source.log),
             ),
         }
     }
@@ -342,6 +339,7 @@ fn no_such_log(log: &str) -> Box<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Shell;
     use std::sync::atomic::Ordering::Relaxed;
 
     /// Without the look after asking this fails now and then, on two cores in one run of five.
@@ -356,7 +354,7 @@ mod tests {
         let wake: Wake = Arc::new(move || {
             let _ = wake.lock().unwrap().send(());
         });
-        let mut intake = Intake::new(&shell, Order::First, wake);
+        let mut intake = Intake::new(shell.ingest(), Order::First, wake);
         let target = intake.target("/e?ack=durable").unwrap().unwrap();
         let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
         // So that this thread is interrupted where it may be.
@@ -389,7 +387,7 @@ mod tests {
     fn requests_to_a_log_that_has_closed_cost_no_partition() {
         let dir = tempfile::tempdir().unwrap();
         let shell = Shell::for_tests(dir.path(), &[]);
-        let mut intake = Intake::new(&shell, Order::First, Arc::new(|| {}));
+        let mut intake = Intake::new(shell.ingest(), Order::First, Arc::new(|| {}));
         let target = intake.target("/e").unwrap().unwrap();
         assert!(matches!(intake.take(&target, Media::Unspecified, b"1"), Taken::Accepted));
         shell.node.get("main").unwrap().close();
@@ -405,8 +403,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        let account = shell.node.account("main").unwrap().to_json(&shell.config);
-        let account: serde_json::Value = serde_json::from_str(&account).unwrap();
-        assert!(account["partitions"].as_u64().unwrap() <= 1, "{account}");
+        let account = shell.node.account("main").unwrap();
+        assert!(account.figures.partitions <= 1, "{account:?}");
     }
 }

@@ -2,14 +2,16 @@
 //! holds, and the serving thread's way into the logs' batchers. Knows no
 //! sockets; the lean loop and the general stack both stand on it.
 
-mod account;
+mod config;
 mod data;
 mod intake;
 mod target;
 
-pub(crate) use account::Account;
-pub(crate) use intake::{Intake, Order, Settled, Taken, Ticket};
+pub(crate) use config::{IngestConfig, IngestOverflow};
+pub(crate) use intake::{IngestContext, Intake, Order, Settled, Taken, Ticket};
 pub(crate) use target::Target;
+
+use crate::wire::problem::{self, Problem};
 
 /// The body of the answer to what was taken in.
 pub(crate) const ACCEPTED: &[u8] = br#"{"ok":true}"#;
@@ -45,6 +47,16 @@ impl Media {
             Media::Opaque
         }
     }
+}
+
+/// Ingest does not recognise a retry; a client that counts on it must be told.
+pub(crate) fn refuse_key(has_key: bool) -> Result<(), Box<Problem>> {
+    if !has_key {
+        return Ok(());
+    }
+    Err(problem::INVALID
+        .because("ingest does not recognise retries; POST /v1/append does")
+        .field("Idempotency-Key"))
 }
 
 #[cfg(test)]

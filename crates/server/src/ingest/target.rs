@@ -1,9 +1,10 @@
 //! What the target of a request asks for: `/e?type=Clicked&tag=page:home&ack=durable`.
 
-use crate::config::Config;
-use crate::http::params::{Params, percent_decode};
-use crate::http::problem::Problem;
-use crate::node::MAIN;
+use super::IngestConfig;
+use crate::kept_types::KeptTypes;
+use crate::names::MAIN;
+use crate::wire::params::{Params, percent_decode};
+use crate::wire::problem::Problem;
 use wellspring_log::Ack;
 use wellspring_log::batcher::EventTemplate;
 
@@ -31,24 +32,36 @@ fn split(target: &str) -> Option<(&str, &str)> {
 }
 
 /// What a target asks for; `None` if it is not one for ingest.
-pub(super) fn parse(target: &str, config: &Config) -> Option<Result<Target, Box<Problem>>> {
+pub(super) fn parse(
+    target: &str,
+    config: &IngestConfig,
+    accept_link_events: bool,
+) -> Option<Result<Target, Box<Problem>>> {
     let (log, query) = split(target)?;
-    Some(understand(log, query, config))
+    Some(understand(log, query, config, accept_link_events))
 }
 
-fn understand(log: &str, query: &str, config: &Config) -> Result<Target, Box<Problem>> {
+fn understand(
+    log: &str,
+    query: &str,
+    config: &IngestConfig,
+    accept_link_events: bool,
+) -> Result<Target, Box<Problem>> {
     let params = Params::parse_known(query, &["type", "tag", "ack"])?;
     let event_type = params.one("type")?.unwrap_or(&config.ingest_type);
     let tags: Vec<&str> = params.all("tag").collect();
     let template = EventTemplate::new(event_type, &tags)?;
+    let log = percent_decode(log, false)?;
+    KeptTypes::of(accept_link_events, &log).check(event_type)?;
     let acks = [("accepted", Ack::Accepted), ("durable", Ack::Durable)];
     let ack = params.choice("ack", &acks)?.unwrap_or(Ack::Accepted);
-    Ok(Target { log: percent_decode(log, false)?, template, ack, source: 0 })
+    Ok(Target { log, template, ack, source: 0 })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     #[test]
     fn only_ingest_paths_are_targets() {
@@ -64,7 +77,7 @@ mod tests {
     #[test]
     fn parameters_override_and_mistakes_are_named() {
         let config = Config::for_tests(&[]);
-        let read = |target: &str| parse(target, &config).unwrap();
+        let read = |target: &str| parse(target, &config.ingest, false).unwrap();
         let target = read("/e?type=Clicked&tag=a%3A1&tag=b&ack=durable").unwrap();
         assert_eq!(target.ack, Ack::Durable);
         assert_eq!(target.template, EventTemplate::new("Clicked", &["a:1", "b"]).unwrap());

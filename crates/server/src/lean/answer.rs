@@ -1,8 +1,8 @@
 //! The bytes of answers.
 
 use super::head::After;
-use crate::http::problem::Problem;
 use crate::links::REDIRECT_CACHING;
+use crate::wire::problem::Problem;
 
 /// What every accepted request is answered, byte for byte.
 pub(crate) const ACCEPTED: &[u8] = b"HTTP/1.1 202 Accepted\r\n\

@@ -7,6 +7,8 @@ use super::logged::Logged;
 use super::repeat::{Repeat, RepeatVisit};
 use super::seam::Serves;
 use crate::http::body_memory::{BodyMemory, FREE_BYTES};
+use crate::trouble::Cause;
+use crate::wire::problem::Problem;
 
 /// Buffers kept for the next request that needs one, and the largest of them.
 const SPARE_BUFFERS: usize = 64;
@@ -95,6 +97,8 @@ pub(crate) enum Family {
 pub(crate) struct Answered {
     pub(crate) family: Family,
     pub(crate) status: u16,
+    /// Why, if it is 500 or above.
+    pub(crate) cause: Option<Box<Cause>>,
     pub(crate) asked: Asked,
 }
 
@@ -112,14 +116,15 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts an answer to `POST /e`, or to what cannot be understood.
-    pub(crate) fn ingest(&mut self, status: u16, asked: Asked) {
-        self.others.push(Answered { family: Family::Ingest, status, asked });
+    /// Counts an answer.
+    pub(crate) fn answered(&mut self, family: Family, status: u16, asked: Asked) {
+        self.others.push(Answered { family, status, cause: None, asked });
     }
 
-    /// Counts an answer to `GET /{code}`.
-    pub(crate) fn link(&mut self, status: u16, asked: Asked) {
-        self.others.push(Answered { family: Family::Link, status, asked });
+    /// Counts an answer that is a problem.
+    pub(crate) fn refused(&mut self, family: Family, problem: &Problem, asked: Asked) {
+        let (status, cause) = (problem.kind.status, Cause::of(problem));
+        self.others.push(Answered { family, status, cause, asked });
     }
 }
 

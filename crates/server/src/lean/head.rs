@@ -4,12 +4,13 @@
 
 use super::seam::{Credentials, Serves};
 use crate::http::body;
-use crate::http::ingest::refuse_key;
-use crate::http::links;
-use crate::http::problem::{self, Problem};
+use crate::http::head_rules::{self, HeadRules};
 use crate::ingest::Media;
-use crate::links::Told;
+use crate::ingest::refuse_key;
+use crate::links::{Told, with_error};
+use crate::wire::problem::{self, Problem};
 use httparse::{EMPTY_HEADER, Error, Header, Status};
+use hyper::Version;
 use std::mem::MaybeUninit;
 use wellspring_views::links::MAX_CODE_CHARS;
 
@@ -135,7 +136,7 @@ pub(crate) fn read<'a, I: Serves>(
                 Some(Asks::Ingest(what)) => judge(serves, what, request.headers, input, used),
                 Some(Asks::Link(code)) => {
                     let code_end = CODE_AT + code.len();
-                    judge_visit(request.headers, code_end, used)
+                    judge_visit(serves, request.headers, code_end, used)
                 }
                 None => Reading::Foreign,
             }
@@ -237,12 +238,12 @@ pub(super) fn forwarded(head: &[u8]) -> Vec<&[u8]> {
 /// The headers that mean something here.
 #[derive(Default)]
 struct Fields<'a> {
-    hosts: usize,
+    rules: HeadRules<'a>,
     length: Option<&'a [u8]>,
     lengths: usize,
-    chunked: Option<bool>,
     close: bool,
-    expect: Option<&'a [u8]>,
+    /// Whether there is an `Expect`.
+    expects: bool,
     media: Option<&'a [u8]>,
     coding: Option<&'a [u8]>,
     idempotent: bool,
@@ -263,10 +264,10 @@ impl<'a> Fields<'a> {
     }
 
     fn note(&mut self, name: &str, value: &'a [u8]) {
+        self.rules.note(name, value);
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         match name.len() {
-            4 if is("host") => self.hosts += 1,
-            6 if is("expect") && self.expect.is_none_or(is_continue) => self.expect = Some(value),
+            6 if is("expect") => self.expects = true,
             6 if is("origin") => self.credentials.of_a_page = true,
             7 if is("upgrade") => self.upgrade = true,
             7 if is("referer") => self.told.referrer = self.told.referrer.or(Some(value)),
@@ -291,10 +292,6 @@ impl<'a> Fields<'a> {
             16 if is("content-encoding") && !value.eq_ignore_ascii_case(b"identity") => {
                 self.coding = Some(value);
             }
-            17 if is("transfer-encoding") => {
-                let first = self.chunked.is_none();
-                self.chunked = Some(first && value.eq_ignore_ascii_case(b"chunked"));
-            }
             _ => {}
         }
     }
@@ -305,15 +302,14 @@ impl<'a> Fields<'a> {
 
     /// How the body is framed, or why that cannot be told for certain.
     fn framing(&self) -> Result<Framing, &'static str> {
-        match (self.chunked, self.length) {
-            (None, None) => Ok(Framing::Length(0)),
-            (Some(true), None) => Ok(Framing::Chunked),
-            (Some(false), None) => Err("the only Transfer-Encoding known here is chunked"),
-            (Some(_), Some(_)) => {
+        match (self.rules.is_chunked(), self.length) {
+            (false, None) => Ok(Framing::Length(0)),
+            (true, None) => Ok(Framing::Chunked),
+            (true, Some(_)) => {
                 Err("Content-Length and Transfer-Encoding are given, which contradict each other")
             }
-            (None, Some(_)) if self.lengths > 1 => Err("Content-Length is given more than once"),
-            (None, Some(value)) => {
+            (false, Some(_)) if self.lengths > 1 => Err("Content-Length is given more than once"),
+            (false, Some(value)) => {
                 length(value).map(Framing::Length).ok_or("Content-Length is not a length")
             }
         }
@@ -321,9 +317,8 @@ impl<'a> Fields<'a> {
 
     /// Why a request whose framing is known is refused, whatever its body.
     fn refusal(&self) -> Option<Box<Problem>> {
-        if let Some(expect) = self.expect.filter(|value| !is_continue(value)) {
-            let detail = format!("nobody here can meet {:?}", String::from_utf8_lossy(expect));
-            return Some(problem::EXPECTATION_FAILED.because(detail).field("Expect"));
+        if let Some(refusal) = self.rules.refusal() {
+            return Some(refusal);
         }
         if let Some(coding) = self.coding {
             let coding = String::from_utf8_lossy(coding);
@@ -332,10 +327,6 @@ impl<'a> Fields<'a> {
         }
         refuse_key(self.idempotent).err()
     }
-}
-
-fn is_continue(value: &[u8]) -> bool {
-    value.eq_ignore_ascii_case(b"100-continue")
 }
 
 /// A length as it may stand in Content-Length: digits, nothing else, at most 19.
@@ -350,24 +341,33 @@ pub(super) fn length(digits: &[u8]) -> Option<u64> {
 
 /// What each head of ours must have: one Host, and a body whose end is certain.
 fn sound(fields: &Fields<'_>) -> Result<Framing, Box<Problem>> {
-    if fields.hosts != 1 {
-        let detail = "HTTP/1.1 asks for exactly one Host header";
-        return Err(problem::BAD_REQUEST.because(detail).field("Host"));
+    if let Some(unsound) = fields.rules.unsound(Version::HTTP_11) {
+        return Err(unsound.into());
     }
     fields.framing().map_err(|detail| problem::BAD_REQUEST.because(detail))
 }
 
+/// Whether requests are answered under the name that this one is for. Only of a sound head.
+fn is_answered<I: Serves>(serves: &I, fields: &Fields<'_>) -> bool {
+    fields.rules.host().is_some_and(|host| serves.answers_under(host))
+}
+
 /// A head that asks for a link. The other stack sees to what hardly anybody sends with it.
-fn judge_visit<'a, T, P>(
+fn judge_visit<'a, I: Serves>(
+    serves: &I,
     headers: &[Header<'a>],
     code_end: usize,
     used: usize,
-) -> Reading<'a, T, P> {
+) -> Reading<'a, I::Target, I::Pass> {
     let fields = Fields::of(headers);
     let after = fields.after();
     match sound(&fields) {
-        Err(problem) => Reading::Broken(links::with_error(problem)),
-        Ok(Framing::Length(0)) if fields.expect.is_none() && !fields.upgrade => {
+        Err(problem) => Reading::Broken(with_error(problem)),
+        // Before anything else is said: the other stack words it.
+        Ok(_) if !is_answered(serves, &fields) || fields.rules.refusal().is_some() => {
+            Reading::Foreign
+        }
+        Ok(Framing::Length(0)) if !fields.expects && !fields.upgrade => {
             Reading::Visit(Visit { code_end, used, after, told: fields.told })
         }
         Ok(_) => Reading::Foreign,
@@ -386,6 +386,9 @@ fn judge<'a, I: Serves>(
         Ok(framing) => framing,
         Err(problem) => return Reading::Broken(problem),
     };
+    if !is_answered(serves, &fields) {
+        return Reading::Foreign;
+    }
     // What asks for nothing that can be is not told so before it is known whom it is from.
     let target = what.as_ref().ok();
     let Some(pass) = serves.admit(target, &fields.credentials).filter(|_| !fields.ambiguous) else {
@@ -395,12 +398,9 @@ fn judge<'a, I: Serves>(
     let what = match (what, fields.refusal()) {
         (Ok(_), Some(refusal)) => Err(refusal),
         (Ok(target), None) => fits(serves, media, framing).map(|()| target),
-        (Err(problem), _) => Err(problem),
+        (Err(problem), _) => Err(fields.rules.refusal().unwrap_or(problem)),
     };
-    let expects = match fields.expect {
-        Some(_) => Expects::Continue,
-        None => Expects::Nothing,
-    };
+    let expects = if fields.expects { Expects::Continue } else { Expects::Nothing };
     let after = fields.after();
     // Slices of `input`: the difference of their addresses is an offset in it.
     let length_at = fields.length.map(|value| {
@@ -433,9 +433,7 @@ pub(super) fn head_too_long(limits: &Limits) -> Box<Problem> {
 
 fn broken(error: Error, limits: &Limits) -> Box<Problem> {
     if error == Error::TooManyHeaders {
-        return problem::HEADERS_TOO_LARGE
-            .because(format!("there are more than {} headers", limits.headers))
-            .limit(limits.headers as u64);
+        return head_rules::too_many_headers(limits.headers);
     }
     problem::BAD_REQUEST.because(format!("this is not HTTP/1.1: {error}"))
 }

@@ -5,8 +5,8 @@ use super::desk::Desk;
 use super::head;
 use super::seam::{Counted, Serves};
 use super::session::Session;
-use crate::http::problem::Problem;
 use crate::limits::{Limits, Purse};
+use crate::wire::problem::Problem;
 
 /// Takes a request out of what its connection, its address and this account may send; who pays for its
 /// body in any case.
@@ -61,7 +61,7 @@ mod tests {
     use super::super::session::Turn;
     use super::super::session_tests::LIMITS;
     use super::*;
-    use crate::limits::Refused;
+    use crate::stats::RefusalReason;
     use std::net::IpAddr;
 
     const PLAIN: &str = "POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";
@@ -98,7 +98,7 @@ mod tests {
             let got = answered(&mut desk, "192.0.2.1", input.as_bytes(), piece);
             assert_eq!(got, [202, 302, 202, 202, 302, 429, 429, 429, 429], "{piece}");
             assert_eq!(desk.serving.taken.len(), 5);
-            assert_eq!(stats.refusals.of(Refused::RequestOfConnection), 4);
+            assert_eq!(stats.refusals.of(RefusalReason::RequestOfConnection), 4);
             // Another connection has its own, and time brings it back.
             assert_eq!(answered(&mut desk, "192.0.2.1", VISIT.as_bytes(), piece), [302]);
         }
@@ -146,7 +146,7 @@ mod tests {
         let many = PLAIN.repeat(10);
         let got = answered(&mut desk, "192.0.2.1", many.as_bytes(), 33);
         assert_eq!(got, [202, 202, 202, 202, 202, 202, 202, 202, 429, 429]);
-        assert_eq!(stats.refusals.of(Refused::BytesOfAddress), 2);
+        assert_eq!(stats.refusals.of(RefusalReason::BytesOfAddress), 2);
         // 70 came, of which 50 are free and 10 a second come back.
         for (now_us, status) in [(1_999_000, 429), (2_800_000, 202)] {
             desk.now_us = now_us;

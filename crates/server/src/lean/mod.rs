@@ -32,10 +32,11 @@ mod worker;
 
 pub(crate) use bell::Bell;
 
-use crate::http::{Shell, routes};
+use crate::http::Shell;
 use crate::ingest::{Intake, Order};
 use crate::limits::Connected;
 use crate::links::Redirects;
+use crate::record::RouteName;
 use answer::FoundEnds;
 use desk::Desk;
 use head::Limits;
@@ -74,7 +75,7 @@ struct Settings {
     /// Of the ids for logged requests: this one and those after it are the thread's own.
     first_request_id: u64,
     /// The route that answers are counted for, by [`Family`](desk::Family).
-    routes: [usize; 2],
+    routes: [RouteName; 2],
     header_us: u64,
     body_us: u64,
     idle_us: u64,
@@ -96,7 +97,7 @@ impl Settings {
         Settings {
             access_log: config.access_log,
             first_request_id: shell.request_ids.fetch_add(REQUEST_IDS, Relaxed),
-            routes: [routes::index("POST", "/e"), routes::index("GET", "/{code}")],
+            routes: [shell.routes.name_of("POST", "/e"), shell.routes.name_of("GET", "/{code}")],
             header_us,
             body_us,
             idle_us,
@@ -143,9 +144,12 @@ fn worker(
         traced: shell.otlp.is_on(),
     };
     let ringer = Arc::clone(&bell);
-    let intake = Intake::new(shell, Order::First, Arc::new(move || ringer.ring()));
-    let redirects = Redirects::new(shell).map_err(io::Error::other)?;
-    let ends = FoundEnds::new(config.link_referrer_policy.as_str());
+    let intake = Intake::new(shell.ingest(), Order::First, Arc::new(move || ringer.ring()));
+    let redirects = {
+        let clicks = shell.clicks().map_err(io::Error::other)?;
+        Redirects::new(Arc::clone(&shell.node), Arc::clone(&shell.clock), clicks)
+    };
+    let ends = FoundEnds::new(shell.link_settings.referrer_policy.as_str());
     let mut desk = Desk::new(
         Serving { shell: Arc::clone(shell), intake, redirects },
         limits,
@@ -167,13 +171,22 @@ fn worker(
     Worker::new(parts, desk)
 }
 
+/// What a connection of the lean loop came to.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ReplayedConnection {
+    /// Targets and bodies taken, codes and data of clicks, in order.
+    pub taken: Vec<(String, Vec<u8>)>,
+    /// Statuses answered, `100 Continue` apart; `None` if what was sent is no sequence of answers.
+    pub statuses: Option<Vec<u16>>,
+    /// The bytes the connection was handed over with, if it was.
+    pub handed_over: Option<Vec<u8>>,
+}
+
 /// Serves an ingest connection that sends these pieces, with nothing behind it. For the fuzz target.
-pub(crate) fn ingest_connection<'a>(
-    pieces: impl Iterator<Item = &'a [u8]>,
-) -> crate::parsers::Ingested {
+pub(crate) fn ingest_connection<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> ReplayedConnection {
     let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
     let trace = replay::replay(limits, pieces);
-    crate::parsers::Ingested {
+    ReplayedConnection {
         taken: trace.taken,
         statuses: replay::statuses(&trace.answers),
         handed_over: match trace.end {

@@ -1,13 +1,13 @@
 //! From a whole request to its answer: a session that hands over, keeps or refuses.
 
 use super::answer;
-use super::desk::{Asked, Desk};
+use super::desk::{Asked, Desk, Family};
 use super::head::{After, Framing};
 use super::seam::{Serves, Taken};
 use super::session::Session;
 use super::state::{Asking, Kept, Refused, Rest, State};
 use crate::http::body_memory::Charge;
-use crate::http::problem::Problem;
+use crate::wire::problem::Problem;
 
 /// Rest of a refused body that is read and thrown away so that the connection can go on.
 const SKIP_BYTES: u64 = 2 << 20;
@@ -35,7 +35,7 @@ impl<I: Serves> Session<I> {
                 if asked.at_us == desk.now_us && asked.logged.is_none() {
                     desk.tally.accepted += 1;
                 } else {
-                    desk.tally.ingest(answer::ACCEPTED_STATUS, asked);
+                    desk.tally.answered(Family::Ingest, answer::ACCEPTED_STATUS, asked);
                 }
                 said
             }
@@ -45,7 +45,7 @@ impl<I: Serves> Session<I> {
             }
             Taken::Refused(problem) => {
                 answer::push_problem(self.replies.next(&mut desk.out), &problem, said);
-                desk.tally.ingest(problem.kind.status, asked);
+                desk.tally.refused(Family::Ingest, &problem, asked);
                 said
             }
             Taken::Full => {
@@ -96,7 +96,7 @@ impl<I: Serves> Session<I> {
         let closes = after == After::Close || !skippable || (desk.stopping && last);
         let said = if closes { After::Close } else { After::Keep };
         answer::push_problem(self.replies.next(&mut desk.out), problem, said);
-        desk.tally.ingest(problem.kind.status, asked);
+        desk.tally.refused(Family::Ingest, problem, asked);
         self.state = match (said, rest) {
             (After::Close, _) => State::Ended,
             (After::Keep, Rest::Length(0)) => State::IDLE,
@@ -108,7 +108,7 @@ impl<I: Serves> Session<I> {
     pub(super) fn give_up(&mut self, desk: &mut Desk<I>, problem: &Problem) {
         answer::push_problem(self.replies.next(&mut desk.out), problem, After::Close);
         let asked = Asked { at_us: desk.now_us, logged: None };
-        desk.tally.ingest(problem.kind.status, asked);
+        desk.tally.refused(Family::Ingest, problem, asked);
         self.state = State::Ended;
     }
 }

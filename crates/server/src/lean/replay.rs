@@ -5,15 +5,15 @@ use super::answer::FoundEnds;
 use super::desk::Desk;
 use super::head::Limits;
 use super::limited;
-use super::logged::Who;
+use super::logged::Origin;
 use super::seam::{Counted, Credentials, Redirected, Serves, Taken};
 use super::session::{Session, Turn};
 use crate::http::body_memory::BodyMemory;
-use crate::http::problem::{self, Problem};
 use crate::ingest::{Media, Settled};
 use crate::limits::Purse;
 use crate::links::Visiting;
 use crate::stats::Stats;
+use crate::wire::problem::{self, Problem};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -55,6 +55,10 @@ impl Serves for Fake {
         credentials.authorization.is_none().then_some(())
     }
 
+    fn answers_under(&self, host: &[u8]) -> bool {
+        host != b"foreign.example"
+    }
+
     fn holds(&self, (): &()) -> bool {
         true
     }
@@ -68,8 +72,8 @@ impl Serves for Fake {
         limited::count(limits, &request, None)
     }
 
-    fn who(&self, _: &[u8], client: Option<IpAddr>, _: Option<&()>) -> Who {
-        Who { client, account: None }
+    fn origin(&self, _: &[u8], client: Option<IpAddr>, _: Option<&()>) -> Origin {
+        Origin { client, principal: None }
     }
 
     fn charge(&self, purse: Purse, bytes: usize, now_us: u64) {
@@ -169,7 +173,7 @@ pub(crate) fn limited_desk(limits: Limits, limited: Arc<crate::limits::Limits>) 
 }
 
 fn desk_of(limits: Limits, fake: Fake) -> Desk<Fake> {
-    let stats = Arc::new(Stats::new(1, 0, 0));
+    let stats = Arc::new(Stats::new(1, Vec::new(), 0));
     let ends = FoundEnds::new("strict-origin-when-cross-origin");
     Desk::new(fake, limits, BodyMemory::new(&stats, 1 << 20), ends)
 }

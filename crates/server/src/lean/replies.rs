@@ -2,7 +2,7 @@
 //! its requests, and a durable one is not ready before its barrier.
 
 use super::answer;
-use super::desk::{Asked, Desk};
+use super::desk::{Asked, Desk, Family};
 use super::head::After;
 use super::seam::Serves;
 use crate::ingest::Settled;
@@ -81,22 +81,21 @@ impl<T> Replies<T> {
             };
             let closes = after == After::Close || (self.queue.is_empty() && last == After::Close);
             let said = if closes { After::Close } else { After::Keep };
-            let status = match desk.serving.settled(&ticket) {
+            match desk.serving.settled(&ticket) {
                 Settled::Pending => {
                     self.queue.push_front(Reply::Durable { ticket, after, asked });
                     return;
                 }
                 Settled::Stored => {
                     desk.out.extend_from_slice(answer::accepted(said));
-                    answer::ACCEPTED_STATUS
+                    desk.tally.answered(Family::Ingest, answer::ACCEPTED_STATUS, asked);
                 }
                 Settled::Failed(problem) => {
                     answer::push_problem(&mut desk.out, &problem, said);
-                    problem.kind.status
+                    desk.tally.refused(Family::Ingest, &problem, asked);
                 }
-            };
+            }
             self.durable -= 1;
-            desk.tally.ingest(status, asked);
         }
     }
 }

@@ -8,9 +8,9 @@ use super::logged::Logged;
 use super::seam::Serves;
 use super::session::Session;
 use super::state::{Asking, Kept, Receiving, Refused, Rest, State};
-use crate::http::body;
+use crate::http::body::{self, MALFORMED_CHUNKS};
 use crate::http::body_memory::Charge;
-use crate::http::problem::{self, Problem};
+use crate::wire::problem::{self, Problem};
 
 impl<I: Serves> Session<I> {
     /// A head at the beginning of `input`, which is not empty: bytes used with its
@@ -231,7 +231,7 @@ fn worth_reading(input: &[u8], seen: usize, line: bool, limits: &head::Limits) -
 /// The answer to a body whose chunks cannot be read.
 fn lost(broken: Broken, head_bytes: usize) -> Box<Problem> {
     match broken {
-        Broken::Malformed => problem::BAD_REQUEST.because("the chunks of the body are malformed"),
+        Broken::Malformed => problem::BAD_REQUEST.because(MALFORMED_CHUNKS),
         Broken::TooLong => problem::HEADERS_TOO_LARGE
             .because("extensions and trailers of the chunks are too long")
             .limit(head_bytes as u64),

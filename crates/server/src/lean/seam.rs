@@ -3,14 +3,15 @@
 
 use super::head::forwarded;
 use super::limited;
-use super::logged::Who;
-use crate::access::{Pass, SYSTEM_LOG};
+use super::logged::Origin;
+use crate::access::{Pass, credentials};
 use crate::http::Shell;
-use crate::http::problem::Problem;
 use crate::ingest::{self, Intake, Media, Settled, Ticket};
 use crate::limits::{Purse, SharedBucket};
 pub(crate) use crate::links::Redirected;
 use crate::links::{Redirects, Visiting};
+use crate::names::SYSTEM_LOG;
+use crate::wire::problem::Problem;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -72,6 +73,8 @@ pub(crate) trait Serves {
         target: Option<&Self::Target>,
         credentials: &Credentials<'_>,
     ) -> Option<Self::Pass>;
+    /// Whether requests are answered under this name. If not, the other stack knows what to say.
+    fn answers_under(&self, host: &[u8]) -> bool;
     /// Whether what a pass was given for still holds.
     fn holds(&self, pass: &Self::Pass) -> bool;
     /// Whether requests and bytes are limited.
@@ -79,8 +82,8 @@ pub(crate) trait Serves {
     /// Takes a request out of what its connection, address and account may send; who pays for its body in
     /// any case.
     fn count(&self, request: Counted<'_, Self::Pass>) -> (Purse, Result<(), Box<Problem>>);
-    /// Who sends a request with this head, for the access log.
-    fn who(&self, head: &[u8], peer: Option<IpAddr>, pass: Option<&Self::Pass>) -> Who;
+    /// The origin of a request with this head, for the access log.
+    fn origin(&self, head: &[u8], peer: Option<IpAddr>, pass: Option<&Self::Pass>) -> Origin;
     /// Charges bytes of a body.
     fn charge(&self, purse: Purse, bytes: usize, now_us: u64);
     /// Takes one request's body.
@@ -126,10 +129,17 @@ impl Serves for Serving {
             return None;
         }
         let Credentials { authorization, api_key, of_a_page } = *credentials;
-        if of_a_page && (self.shell.cors.is_some() || self.shell.access.is_open()) {
+        let by_password = authorization.is_some_and(credentials::is_basic);
+        if of_a_page
+            && (by_password || self.shell.access.cors().is_some() || self.shell.access.is_open())
+        {
             return None;
         }
         self.shell.access.pass(authorization, api_key, Role::Writer, log)
+    }
+
+    fn answers_under(&self, host: &[u8]) -> bool {
+        self.shell.access.answers_under(host)
     }
 
     fn holds(&self, pass: &Pass) -> bool {
@@ -145,11 +155,10 @@ impl Serves for Serving {
         limited::count(&self.shell.limits, &request, name)
     }
 
-    fn who(&self, head: &[u8], peer: Option<IpAddr>, pass: Option<&Pass>) -> Who {
+    fn origin(&self, head: &[u8], peer: Option<IpAddr>, pass: Option<&Pass>) -> Origin {
         let forwarded = forwarded(head).into_iter();
-        let client = self.shell.link_settings.proxies.client(peer, forwarded);
-        let account = pass.and_then(|pass| pass.principal.name().map(Box::from));
-        Who { client, account }
+        let client = self.shell.limits.proxies().client(peer, forwarded);
+        Origin { client, principal: pass.map(|pass| Arc::clone(&pass.principal)) }
     }
 
     fn charge(&self, purse: Purse, bytes: usize, now_us: u64) {

@@ -7,10 +7,11 @@ use super::head::{self, After, Reading};
 use super::replies::Replies;
 use super::seam::Serves;
 use super::state::{Kept, State};
+use crate::http::body::ENDED_EARLY;
 use crate::http::body_memory::Charge;
-use crate::http::problem;
 use crate::limits::{Purse, SharedBucket};
 use crate::links::Visitor;
+use crate::wire::problem;
 use std::net::IpAddr;
 
 /// With so many bytes of answers at hand they are sent before more requests are looked at.
@@ -122,7 +123,7 @@ impl<I: Serves> Session<I> {
     /// The client will send no more. Only after [`Turn::More`].
     pub(crate) fn end_of_input(&mut self, desk: &mut Desk<I>) -> Turn {
         if matches!(self.state, State::Body(_)) {
-            let problem = problem::BAD_REQUEST.because("the body broke off");
+            let problem = problem::BAD_REQUEST.because(ENDED_EARLY);
             self.give_up(desk, &problem);
         } else if !self.left.is_empty() {
             let left = std::mem::take(&mut self.left);

@@ -392,7 +392,7 @@ fn when_the_server_stops_what_was_read_is_answered_and_the_last_answer_says_so()
 #[test]
 fn memory_for_bodies_is_charged_and_given_back() {
     let mut desk = desk(LIMITS);
-    let stats = std::sync::Arc::new(crate::stats::Stats::new(1, 0, 0));
+    let stats = std::sync::Arc::new(crate::stats::Stats::new(1, Vec::new(), 0));
     desk.memory = BodyMemory::new(&stats, 60 << 10);
     let mut charge = Charge::default();
     charge.raise(&desk.memory, 16 << 10).unwrap();
@@ -409,7 +409,7 @@ fn memory_for_bodies_is_charged_and_given_back() {
 #[test]
 fn long_heads_that_do_not_end_are_charged_like_bodies() {
     let mut desk = desk(Limits { head_bytes: 64 << 10, ..LIMITS });
-    let stats = std::sync::Arc::new(crate::stats::Stats::new(1, 0, 0));
+    let stats = std::sync::Arc::new(crate::stats::Stats::new(1, Vec::new(), 0));
     desk.memory = BodyMemory::new(&stats, 60 << 10);
     let head = format!("POST /e HTTP/1.1\r\nX: {}", "x".repeat(40 << 10));
     let mut first = Session::new(None);

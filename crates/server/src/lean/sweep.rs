@@ -6,7 +6,7 @@ use super::conn::{Input, Waiting};
 use super::seam::Serves;
 use super::slab::Token;
 use super::worker::Worker;
-use crate::limits::Refused;
+use crate::stats::RefusalReason;
 
 /// Connections looked at each time the loop wakes, so that many of them, even if all
 /// are late, keep nobody else waiting.
@@ -84,9 +84,9 @@ impl<I: Serves> Worker<I> {
             return;
         }
         let slow = match conn.waiting {
-            Waiting::Head => Some(Refused::SlowHead),
-            Waiting::Body => Some(Refused::SlowBody),
-            Waiting::Write => Some(Refused::SlowReader),
+            Waiting::Head => Some(RefusalReason::SlowHead),
+            Waiting::Body => Some(RefusalReason::SlowBody),
+            Waiting::Write => Some(RefusalReason::SlowReader),
             _ => None,
         };
         if let Some(slow) = slow {

@@ -2,13 +2,12 @@
 //! to wait for: it is answered where it is read.
 
 use super::answer;
-use super::desk::{Asked, Desk};
+use super::desk::{Asked, Desk, Family};
 use super::head::{After, CODE_AT};
 use super::seam::{Redirected, Serves};
 use super::session::Session;
 use super::state::State;
-use crate::http::links;
-use crate::links::Visiting;
+use crate::links::{Visiting, with_error};
 
 impl<I: Serves> Session<I> {
     /// Answers a request for a link: bytes used, `None` if it is for the other stack after all.
@@ -34,17 +33,17 @@ impl<I: Serves> Session<I> {
         };
         let redirected = match counted {
             Ok(()) => desk.serving.redirect(visiting, out),
-            Err(problem) => Redirected::Refused(links::with_error(problem)),
+            Err(problem) => Redirected::Refused(with_error(problem)),
         };
-        let status = match redirected {
+        let refused = match redirected {
             Redirected::Found => {
                 out.extend_from_slice(desk.found_ends.of(after));
-                answer::FOUND_STATUS
+                None
             }
             Redirected::Refused(problem) => {
                 out.truncate(before);
                 answer::push_problem(out, &problem, after);
-                problem.kind.status
+                Some(problem)
             }
             Redirected::Foreign => {
                 out.truncate(before);
@@ -53,11 +52,14 @@ impl<I: Serves> Session<I> {
             }
         };
         self.begun = self.begun.wrapping_add(1);
-        if status == answer::FOUND_STATUS && !desk.tally.logs {
+        if refused.is_none() && !desk.tally.logs {
             desk.tally.found += 1;
         } else {
             let asked = Asked { at_us: desk.now_us, logged: self.logged(desk, head, None) };
-            desk.tally.link(status, asked);
+            match refused {
+                None => desk.tally.answered(Family::Link, answer::FOUND_STATUS, asked),
+                Some(problem) => desk.tally.refused(Family::Link, &problem, asked),
+            }
         }
         self.state = if after == After::Close { State::Ended } else { State::IDLE };
         Some(head.len())

@@ -4,14 +4,17 @@ use super::answer;
 use super::bell::Bell;
 use super::conn::{Conn, Input, Sent};
 use super::desk::{Answered, Desk, Family};
-use super::logged::Logged;
 use super::seam::Serves;
 use super::session::Turn;
 use super::slab::{Slab, Token};
 use super::sweep::Sweep;
 use super::{Handover, Settings};
+use crate::access::Principal;
+use crate::identity;
 use crate::limits::Limits;
+use crate::record::RequestRecord;
 use crate::stats::Stats;
+use crate::trouble::FailedRequest;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{Timespec, epoll::EventData};
 use rustix::fd::OwnedFd;
@@ -40,8 +43,8 @@ const ACCEPT_PAUSE_US: u64 = 50_000;
 /// client can read its last answer instead of a reset.
 const LINGER_BYTES: usize = 64 << 20;
 
-/// Method and route of each [`Family`], for the access log.
-const LINES: [(&str, &str); 2] = [("POST", "/e"), ("GET", "/{code}")];
+/// Method of each [`Family`], for the access log.
+const METHODS: [&str; 2] = ["POST", "GET"];
 
 /// What the loop needs besides the intake.
 pub(super) struct Parts {
@@ -341,20 +344,37 @@ impl<I: Serves> Worker<I> {
                 stats.answered_alike(routes[family as usize], status, took_us, count.into());
             }
         }
-        for Answered { family, status, asked } in tally.others.drain(..) {
-            let took_us = sent_us.saturating_sub(asked.at_us);
-            stats.answered(routes[family as usize], status, took_us);
-            let Some(Logged { path, who }) = asked.logged.as_deref() else { continue };
-            let (method, route) = LINES[family as usize];
-            let (account, client) =
-                (who.account.as_deref(), who.client.map(tracing::field::display));
-            let path = &**path;
-            let request_id = format!("{:016x}", self.request_id);
-            self.request_id = self.request_id.wrapping_add(1);
-            if self.parts.settings.access_log {
-                tracing::info!(target: "access", method, path, route, status, took_us, account, client, request_id);
-            } else {
-                tracing::debug!(target: "access", method, path, route, status, took_us, account, client, request_id);
+        for Answered { family, status, cause, asked } in tally.others.drain(..) {
+            let logged = asked.logged.as_deref();
+            let principal = logged.and_then(|logged| logged.origin.principal.as_deref());
+            let mut record = RequestRecord {
+                route: routes[family as usize],
+                method: METHODS[family as usize],
+                path: logged.map_or("", |logged| &logged.path),
+                log: "",
+                identity: principal.map_or(&identity::UNKNOWN, Principal::identity),
+                caller: None,
+                shows_credentials: false,
+                status,
+                client: logged.and_then(|logged| logged.origin.client),
+                request_id: "",
+                bytes: None,
+                position: None,
+                started_us: asked.at_us,
+                ended_us: sent_us,
+                commit_us: None,
+            };
+            stats.answered(&record);
+            if let Some(cause) = &cause {
+                let failed =
+                    FailedRequest { cause, route: record.route.path, log: "", request_id: None };
+                stats.troubles.tell(failed, sent_us);
+            }
+            if logged.is_some() {
+                let request_id = format!("{:016x}", self.request_id);
+                self.request_id = self.request_id.wrapping_add(1);
+                record.request_id = &request_id;
+                record.write_line(self.parts.settings.access_log);
             }
         }
     }

@@ -6,16 +6,17 @@ use super::answer::{ACCEPTED, ACCEPTED_LAST, FoundEnds};
 use super::bell::Bell;
 use super::desk::Desk;
 use super::head::{After, Limits};
-use super::logged::Who;
+use super::logged::Origin;
 use super::seam::{Counted, Credentials, Redirected, Serves, Taken};
 use super::worker::{Parts, Worker};
 use super::{Handover, Settings};
 use crate::http::body_memory::BodyMemory;
-use crate::http::problem::Problem;
 use crate::ingest::{Media, Settled};
 use crate::limits::Purse;
 use crate::links::Visiting;
-use crate::stats::Stats;
+use crate::record::RouteName;
+use crate::stats::{Stats, prometheus};
+use crate::wire::problem::Problem;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -56,6 +57,10 @@ impl Serves for Commanded {
         credentials.authorization.is_none().then_some(())
     }
 
+    fn answers_under(&self, host: &[u8]) -> bool {
+        host != b"foreign.example"
+    }
+
     fn holds(&self, (): &()) -> bool {
         true
     }
@@ -68,8 +73,8 @@ impl Serves for Commanded {
         unreachable!("nothing is limited")
     }
 
-    fn who(&self, _: &[u8], client: Option<IpAddr>, _: Option<&()>) -> Who {
-        Who { client, account: None }
+    fn origin(&self, _: &[u8], client: Option<IpAddr>, _: Option<&()>) -> Origin {
+        Origin { client, principal: None }
     }
 
     fn charge(&self, _: Purse, _: usize, _: u64) {}
@@ -138,7 +143,8 @@ impl Running {
         let settings = Settings {
             access_log: false,
             first_request_id: 0,
-            routes: [0, 1],
+            routes: [(0, "/e"), (1, "/{code}")]
+                .map(|(index, path)| RouteName { index, path: Some(path) }),
             header_us: 10_000_000,
             body_us: 10_000_000,
             idle_us: 10_000_000,
@@ -343,7 +349,7 @@ fn redirects_are_counted_by_their_route_and_know_the_peer() {
     assert_eq!(answers, expected);
     assert_eq!(running.taken(4), ["127.0.0.1", "127.0.0.1", "127.0.0.1", "1"]);
     running.stop();
-    let figures = running.stats.requests_page(&["POST /e".into(), "GET /{code}".into()]);
+    let figures = prometheus::page(&running.stats.request_families());
     for line in [
         r#"wellspring_requests_total{route="POST /e",status="202"} 1"#,
         r#"wellspring_requests_total{route="GET /{code}",status="302"} 3"#,

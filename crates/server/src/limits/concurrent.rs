@@ -1,61 +1,82 @@
-//! How many of something somebody has at a time. Only those who have any are remembered.
+//! How much of something a client has at a time. Only those that have any are remembered.
 
 use super::client::Key;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many of something each client has, and may have.
+/// How much of something each client has, and may have.
 #[derive(Debug, Clone)]
 pub(crate) struct Concurrent {
-    most: u32,
-    counts: Arc<Mutex<HashMap<Key, u32>>>,
+    most: u64,
+    counts: Arc<Mutex<HashMap<Key, u64>>>,
 }
 
-/// One of those that a client has, until it is dropped.
+/// Part of what a client has, until it is dropped.
 #[derive(Debug)]
 #[must_use = "what is dropped is given back"]
 pub(crate) struct Held {
     key: Key,
+    amount: u64,
     of: Concurrent,
 }
 
 impl Concurrent {
-    /// At most so many each.
-    pub(crate) fn new(most: u32) -> Concurrent {
+    /// At most so much each.
+    pub(crate) fn new(most: u64) -> Concurrent {
         Concurrent { most, counts: Arc::default() }
     }
 
     /// Most that a client may have.
-    pub(crate) fn most(&self) -> u32 {
+    pub(crate) fn most(&self) -> u64 {
         self.most
     }
 
     /// Another one for this client; `None`: it has as many as it may.
     pub(crate) fn hold(&self, key: Key) -> Option<Held> {
-        let mut counts = self.lock();
-        let count = counts.entry(key).or_default();
-        if *count >= self.most {
-            return None;
-        }
-        *count += 1;
-        drop(counts);
-        Some(Held { key, of: self.clone() })
+        let mut held = self.nothing(key);
+        (held.set(1) == Room::Found).then_some(held)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, u32>> {
+    /// What a client has to begin with, to be [`set`](Held::set).
+    pub(crate) fn nothing(&self, key: Key) -> Held {
+        Held { key, amount: 0, of: self.clone() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, u64>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether there is room for more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    Found,
+    /// Nothing has changed.
+    None,
+}
+
+impl Held {
+    /// Makes this part so much; less always finds room.
+    pub(crate) fn set(&mut self, amount: u64) -> Room {
+        let mut counts = self.of.lock();
+        let others = counts.get(&self.key).map_or(0, |count| count.saturating_sub(self.amount));
+        let count = others.saturating_add(amount);
+        if amount > self.amount && count > self.of.most {
+            return Room::None;
+        }
+        if count == 0 {
+            counts.remove(&self.key);
+        } else {
+            counts.insert(self.key, count);
+        }
+        self.amount = amount;
+        Room::Found
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let mut counts = self.of.lock();
-        let left = counts.get(&self.key).map_or(0, |count| count.saturating_sub(1));
-        if left == 0 {
-            counts.remove(&self.key);
-        } else {
-            counts.insert(self.key, left);
-        }
+        self.set(0);
     }
 }
 
@@ -75,7 +96,13 @@ mod tests {
         drop(first);
         let third = concurrent.hold(ann).expect("room again");
         assert!(concurrent.hold(ann).is_none());
-        drop((second, third, other));
+        let mut large = concurrent.nothing(bob);
+        assert_eq!(
+            (large.set(1), large.set(2), large.set(1)),
+            (Room::Found, Room::None, Room::Found)
+        );
+        assert!(concurrent.hold(bob).is_none(), "one, and one more");
+        drop((second, third, other, large));
         assert!(concurrent.lock().is_empty(), "who has none is not remembered");
     }
 }

@@ -1,8 +1,9 @@
 //! Connections: how many there are in all and from an address.
 
-use super::{Held, Limits, Refused};
-use crate::http::problem;
-use crate::stats::OpenConnection;
+use super::{Held, Limits};
+use crate::stats::{OpenConnection, RefusalReason};
+use crate::trouble::{Cause, FailedRequest};
+use crate::wire::problem::{self, Problem};
 use std::net::IpAddr;
 use std::ops::Deref;
 
@@ -34,11 +35,11 @@ impl Limits {
             Some(connections) => match connections.hold(self.keys.of_address(peer)) {
                 Some(held) => Some(held),
                 None => {
-                    self.stats.refuse_connection(Refused::ConnectionOfAddress);
+                    self.stats.refuse_connection(RefusalReason::ConnectionOfAddress);
                     let most = connections.most();
                     let detail = format!("this address has {most} connections, the most at a time");
                     let problem = problem::TOO_MANY_CONNECTIONS.because(detail);
-                    return Err(problem.limit(most.into()).last_words());
+                    return Err(self.turn_away(&problem.limit(most)));
                 }
             },
         };
@@ -48,8 +49,17 @@ impl Limits {
                 let most = self.most_connections;
                 let detail = format!("there are {most} connections, the most at a time");
                 let problem = problem::TOO_MANY_CONNECTIONS.because(detail);
-                Err(problem.limit(most as u64).last_words())
+                Err(self.turn_away(&problem.limit(most as u64)))
             }
         }
+    }
+
+    /// The last words to a client whose connection is not served.
+    fn turn_away(&self, problem: &Problem) -> Vec<u8> {
+        if let Some(cause) = Cause::of(problem) {
+            let failed = FailedRequest { cause: &cause, route: None, log: "", request_id: None };
+            self.stats.troubles.tell(failed, self.clock.monotonic_us());
+        }
+        problem.last_words()
     }
 }

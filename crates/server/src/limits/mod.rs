@@ -16,23 +16,20 @@ mod limiter;
 mod payer;
 mod quota;
 mod rate;
-mod refused;
 mod settings;
 mod table;
 
 pub(crate) use client::network;
 pub(crate) use connect::Connected;
 pub(crate) use limiter::Limiter;
-pub(crate) use payer::{Payer, Purse, Reads, Subscribed};
+pub(crate) use payer::{HeldByClient, HeldMemory, Payer, Purse, Reads};
 pub(crate) use rate::{Rate, SharedBucket};
-pub(crate) use refused::{Refusals, Refused};
-pub(crate) use settings::LimitSettings;
+pub(crate) use settings::{LimitConfig, LimitSettings};
 
-use crate::config::Config;
-use crate::http::problem::{self, Problem, Retry};
-use crate::links::peer::TrustedProxies;
-use crate::links::settings::LinkSettings;
-use crate::stats::Stats;
+use crate::proxies::TrustedProxies;
+use crate::settings::ProcessConfig;
+use crate::stats::{RefusalReason, Stats};
+use crate::wire::problem::{self, Problem, Retry};
 use client::{Key, Keys};
 use concurrent::{Concurrent, Held};
 use quota::{Of, Quota, Refusal};
@@ -64,19 +61,27 @@ impl Limits {
     /// # Errors
     /// A sentence about what is wrong with it.
     pub(crate) fn of(
-        config: &Config,
+        process: &ProcessConfig,
+        config: &LimitConfig,
         stats: &Arc<Stats>,
         clock: &Arc<dyn Clock>,
     ) -> Result<Limits, String> {
-        let proxies = LinkSettings::of(config)?.proxies;
-        Ok(Limits::new(LimitSettings::of(config)?, proxies, stats, clock))
+        let settings = LimitSettings::of(config, process.address()?);
+        Ok(Limits::new(settings, process.proxies()?, stats, clock))
+    }
+
+    /// The proxies whose `X-Forwarded-For` is believed.
+    pub(crate) fn proxies(&self) -> &TrustedProxies {
+        &self.proxies
     }
 
     /// Those that these flags give, and their figures.
     #[cfg(test)]
     pub(crate) fn for_tests(flags: &[&str]) -> (Arc<Limits>, Arc<Stats>) {
-        let (stats, clock) = (Arc::new(Stats::new(1, 2, 0)), crate::clock::system());
-        let limits = Limits::of(&Config::for_tests(flags), &stats, &clock);
+        let routes = ["POST /e", "GET /{code}"].map(str::to_owned).to_vec();
+        let (stats, clock) = (Arc::new(Stats::new(1, routes, 0)), crate::clock::system());
+        let config = crate::config::Config::for_tests(flags);
+        let limits = Limits::of(&config.process, &config.limits, &stats, &clock);
         (Arc::new(limits.expect("right settings")), stats)
     }
 
@@ -92,7 +97,7 @@ impl Limits {
         let requests = settings.requests_per_connection;
         Limits {
             most_connections: settings.connections,
-            connections: settings.connections_per_address.map(Concurrent::new),
+            connections: settings.connections_per_address.map(|most| Concurrent::new(most.into())),
             requests,
             looks_at_requests: requests.is_some()
                 || address.limits_anything()
@@ -150,7 +155,9 @@ impl Limits {
             let detail = quota::too_fast(limit, "over this connection");
             let problem = problem::TOO_MANY_REQUESTS.because(detail).limit(limit);
             let problem = problem.retry(Retry::Seconds(wait.seconds()));
-            return Err(self.refuse(Refusal { refused: Refused::RequestOfConnection, problem }));
+            return Err(
+                self.refuse(Refusal { reason: RefusalReason::RequestOfConnection, problem })
+            );
         }
         self.address.admit(purse.address, now_ns).map_err(|refusal| self.refuse(refusal))
     }
@@ -181,6 +188,10 @@ impl Limits {
 
     fn charge_reads(&self, purse: Purse, us: u64, now_us: u64) {
         self.each(purse, |quota, key| quota.charge_reads(key, us, now_us * 1_000));
+    }
+
+    fn put_back_reads(&self, purse: Purse, us: u64) {
+        self.each(purse, |quota, key| quota.put_back_reads(key, us));
     }
 
     fn each(&self, purse: Purse, mut charge: impl FnMut(&Quota, Key)) {
@@ -215,16 +226,55 @@ impl Limits {
     }
 
     /// Room for another subscription, kept until what is returned is dropped.
-    fn subscribe(&self, purse: Purse) -> Result<Subscribed, Box<Problem>> {
-        let of_address = self.address.subscribe(purse.address);
+    fn subscribe(&self, purse: Purse) -> Result<HeldByClient, Box<Problem>> {
+        self.hold(purse, Quota::subscribe)
+    }
+
+    /// Room for another piece of long work, kept until what is returned is dropped.
+    fn long_work(&self, purse: Purse) -> Result<HeldByClient, Box<Problem>> {
+        self.hold(purse, Quota::long_work)
+    }
+
+    /// No memory yet: of the address, and of the account.
+    fn no_memory(&self, purse: Purse) -> [Option<Held>; 2] {
+        let of_account = purse.account.and_then(|key| self.account.no_memory(key));
+        [self.address.no_memory(purse.address), of_account]
+    }
+
+    /// Makes what a client has of memory so many bytes, or leaves it as it was `before`.
+    fn set_memory(
+        &self,
+        held: &mut [Option<Held>; 2],
+        before: u64,
+        bytes: u64,
+    ) -> Result<(), Box<Problem>> {
+        let [of_address, of_account] = held;
+        if let Some(held) = of_address {
+            self.address.set_memory(held, bytes).map_err(|refusal| self.refuse(refusal))?;
+        }
+        let Some(held) = of_account else { return Ok(()) };
+        self.account.set_memory(held, bytes).map_err(|refusal| {
+            if let Some(of_address) = of_address {
+                of_address.set(before);
+            }
+            self.refuse(refusal)
+        })
+    }
+
+    fn hold(
+        &self,
+        purse: Purse,
+        of: fn(&Quota, Key) -> Result<Option<Held>, Refusal>,
+    ) -> Result<HeldByClient, Box<Problem>> {
+        let of_address = of(&self.address, purse.address);
         let of_address = of_address.map_err(|refusal| self.refuse(refusal))?;
-        let of_account = purse.account.map_or(Ok(None), |key| self.account.subscribe(key));
+        let of_account = purse.account.map_or(Ok(None), |key| of(&self.account, key));
         let of_account = of_account.map_err(|refusal| self.refuse(refusal))?;
-        Ok(Subscribed { _of_address: of_address, _of_account: of_account })
+        Ok(HeldByClient { _of_address: of_address, _of_account: of_account })
     }
 
     fn refuse(&self, refusal: Refusal) -> Box<Problem> {
-        self.stats.refusals.count(refusal.refused);
+        self.stats.refusals.count(refusal.reason);
         refusal.problem
     }
 }

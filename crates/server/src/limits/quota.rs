@@ -1,12 +1,12 @@
 //! What each client of one kind, an address or an account, has left.
 
 use super::client::Key;
-use super::concurrent::{Concurrent, Held};
+use super::concurrent::{Concurrent, Held, Room};
 use super::rate::{BURST_S, Bucket, Rate, Wait};
-use super::refused::Refused;
 use super::settings::OfClient;
 use super::table::Table;
-use crate::http::problem::{self, Kind, Problem, Retry};
+use crate::stats::RefusalReason;
+use crate::wire::problem::{self, Kind, Problem, Retry};
 
 /// What is left for a client.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,12 +31,14 @@ enum What {
     Bytes,
     Read,
     Subscription,
+    LongWork,
+    Memory,
 }
 
 /// A refusal: how it is counted and what the client is told.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    pub(super) refused: Refused,
+    pub(super) reason: RefusalReason,
     pub(super) problem: Box<Problem>,
 }
 
@@ -46,14 +48,18 @@ pub(super) struct Quota {
     of: Of,
     limits: OfClient,
     subscribers: Option<Concurrent>,
+    long_reads: Option<Concurrent>,
+    memory: Option<Concurrent>,
     standings: Table<Standing>,
 }
 
 impl Quota {
     /// Nobody has taken anything.
     pub(super) fn new(of: Of, limits: OfClient) -> Quota {
-        let subscribers = limits.subscribers.map(Concurrent::new);
-        Quota { of, limits, subscribers, standings: Table::default() }
+        let several = |most: Option<u32>| most.map(|most| Concurrent::new(most.into()));
+        let (subscribers, long_reads) = (several(limits.subscribers), several(limits.long_reads));
+        let memory = limits.memory.map(Concurrent::new);
+        Quota { of, limits, subscribers, long_reads, memory, standings: Table::default() }
     }
 
     /// Whether requests are looked at one by one.
@@ -63,7 +69,11 @@ impl Quota {
 
     /// Whether anything is limited.
     pub(super) fn limits_anything(&self) -> bool {
-        self.is_asked() || self.counts_reads() || self.subscribers.is_some()
+        self.is_asked()
+            || self.counts_reads()
+            || self.subscribers.is_some()
+            || self.long_reads.is_some()
+            || self.memory.is_some()
     }
 
     /// Whether the time of reads counts.
@@ -102,6 +112,13 @@ impl Quota {
         }
     }
 
+    /// Gives back time that was charged and not taken.
+    pub(super) fn put_back_reads(&self, key: Key, us: u64) {
+        if let Some(rate) = self.limits.reads {
+            self.standings.with(key, |standing| rate.put_back(&mut standing.reads, us));
+        }
+    }
+
     /// Whether a client may begin another read.
     pub(super) fn admit_read(&self, key: Key, now_ns: u64) -> Result<(), Refusal> {
         let Some(rate) = self.limits.reads else { return Ok(()) };
@@ -124,66 +141,110 @@ impl Quota {
 
     /// Another subscription for a client; `None`: they are not limited.
     pub(super) fn subscribe(&self, key: Key) -> Result<Option<Held>, Refusal> {
-        let Some(subscribers) = &self.subscribers else { return Ok(None) };
-        match subscribers.hold(key) {
+        self.hold(self.subscribers.as_ref(), key, What::Subscription)
+    }
+
+    /// Another piece of long work for a client; `None`: it is not limited.
+    pub(super) fn long_work(&self, key: Key) -> Result<Option<Held>, Refusal> {
+        self.hold(self.long_reads.as_ref(), key, What::LongWork)
+    }
+
+    /// No memory yet, for a client; `None`: it is not limited.
+    pub(super) fn no_memory(&self, key: Key) -> Option<Held> {
+        self.memory.as_ref().map(|memory| memory.nothing(key))
+    }
+
+    /// Makes what a client has of memory so many bytes.
+    pub(super) fn set_memory(&self, held: &mut Held, bytes: u64) -> Result<(), Refusal> {
+        match held.set(bytes) {
+            Room::Found => Ok(()),
+            Room::None => Err(self.refuse(What::Memory, Wait(0))),
+        }
+    }
+
+    fn hold(&self, of: Option<&Concurrent>, key: Key, what: What) -> Result<Option<Held>, Refusal> {
+        let Some(of) = of else { return Ok(None) };
+        match of.hold(key) {
             Some(held) => Ok(Some(held)),
-            None => Err(self.refuse(What::Subscription, Wait(0))),
+            None => Err(self.refuse(what, Wait(0))),
         }
     }
 
     fn refuse(&self, what: What, wait: Wait) -> Refusal {
         use {
             Of::{Account, Address},
-            What::{Bytes, Read, Request, Subscription},
+            What::{Bytes, LongWork, Memory, Read, Request, Subscription},
         };
         let (whose, from) = match self.of {
             Address => ("this address", "from this address"),
             Account => ("this account", "of this account"),
         };
         let tokens = |rate: Option<Rate>| rate.map_or(0, |rate| rate.tokens());
-        let OfClient { requests, bytes, reads, subscribers } = self.limits;
-        let (refused, kind, limit, detail): (_, &'static Kind, _, _) = match (what, self.of) {
+        let OfClient { requests, bytes, reads, subscribers, long_reads, memory } = self.limits;
+        let (reason, kind, limit, detail): (_, &'static Kind, _, _) = match (what, self.of) {
             (Request, of) => {
                 let limit = tokens(requests);
                 let detail = too_fast(limit, from);
-                let refused = match of {
-                    Address => Refused::RequestOfAddress,
-                    Account => Refused::RequestOfAccount,
+                let reason = match of {
+                    Address => RefusalReason::RequestOfAddress,
+                    Account => RefusalReason::RequestOfAccount,
                 };
-                (refused, &problem::TOO_MANY_REQUESTS, limit, detail)
+                (reason, &problem::TOO_MANY_REQUESTS, limit, detail)
             }
             (Bytes, of) => {
                 let limit = tokens(bytes);
                 let detail =
                     format!("bodies and answers {from} are more than {limit} bytes a second");
-                let refused = match of {
-                    Address => Refused::BytesOfAddress,
-                    Account => Refused::BytesOfAccount,
+                let reason = match of {
+                    Address => RefusalReason::BytesOfAddress,
+                    Account => RefusalReason::BytesOfAccount,
                 };
-                (refused, &problem::TOO_MANY_BYTES, limit, detail)
+                (reason, &problem::TOO_MANY_BYTES, limit, detail)
             }
             (Read, of) => {
                 let limit = tokens(reads) / 1_000;
                 let detail =
                     format!("reads {from} took more than {limit} ms of the server's time a second");
-                let refused = match of {
-                    Address => Refused::ReadsOfAddress,
-                    Account => Refused::ReadsOfAccount,
+                let reason = match of {
+                    Address => RefusalReason::ReadsOfAddress,
+                    Account => RefusalReason::ReadsOfAccount,
                 };
-                (refused, &problem::READS_TOO_COSTLY, limit, detail)
+                (reason, &problem::READS_TOO_COSTLY, limit, detail)
             }
             (Subscription, of) => {
                 let limit = subscribers.unwrap_or(0).into();
                 let detail = format!("{whose} has {limit} subscriptions, the most at a time");
-                let refused = match of {
-                    Address => Refused::SubscriptionOfAddress,
-                    Account => Refused::SubscriptionOfAccount,
+                let reason = match of {
+                    Address => RefusalReason::SubscriptionOfAddress,
+                    Account => RefusalReason::SubscriptionOfAccount,
                 };
-                (refused, &problem::TOO_MANY_SUBSCRIPTIONS, limit, detail)
+                (reason, &problem::TOO_MANY_SUBSCRIPTIONS, limit, detail)
+            }
+            (LongWork, of) => {
+                let limit = long_reads.unwrap_or(0).into();
+                let detail =
+                    format!("{whose} has {limit} long reads under way, the most at a time");
+                let reason = match of {
+                    Address => RefusalReason::LongReadOfAddress,
+                    Account => RefusalReason::LongReadOfAccount,
+                };
+                (reason, &problem::TOO_MANY_LONG_READS, limit, detail)
+            }
+            (Memory, of) => {
+                let limit = memory.unwrap_or(0);
+                let detail = format!(
+                    "bodies and queries {from} and answers that were not read take {limit} bytes, \
+                     the most at a time"
+                );
+                let reason = match of {
+                    Address => RefusalReason::MemoryOfAddress,
+                    Account => RefusalReason::MemoryOfAccount,
+                };
+                (reason, &problem::TOO_MUCH_MEMORY, limit, detail)
             }
         };
         let problem = kind.because(detail).limit(limit).retry(Retry::Seconds(wait.seconds()));
-        Refusal { refused, problem }
+        Refusal { reason, problem }
     }
 }
 

@@ -1,6 +1,7 @@
 //! All limits together, under a clock that the test turns.
 
 use super::*;
+use crate::config::Config;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Stands until it is turned.
@@ -25,10 +26,11 @@ struct Server {
 
 impl Server {
     fn with(flags: &[&str]) -> Server {
-        let (stats, clock) = (Arc::new(Stats::new(1, 1, 0)), Arc::new(Turned::default()));
+        let (stats, clock) = (Arc::new(Stats::new(1, Vec::new(), 0)), Arc::new(Turned::default()));
         let any: Arc<dyn Clock> = Arc::<Turned>::clone(&clock);
         let config = Config::for_tests(flags);
-        let limits = Limits::of(&config, &stats, &any).expect("right settings");
+        let limits =
+            Limits::of(&config.process, &config.limits, &stats, &any).expect("right settings");
         Server { limits: Arc::new(limits), stats, clock }
     }
 
@@ -60,7 +62,7 @@ impl Server {
         (through.count(), first)
     }
 
-    fn refused(&self, refused: Refused) -> u64 {
+    fn refused(&self, refused: RefusalReason) -> u64 {
         self.stats.refusals.of(refused)
     }
 }
@@ -98,12 +100,12 @@ fn requests_of_addresses_and_accounts_are_apart() {
     assert_eq!((through, problem.kind.slug, problem.kind.status), (50, "too-many-requests", 429));
     assert_eq!((problem.retry_after_s(), problem.limit), (Some(1), Some(10)));
     assert!(problem.detail.contains("from this address"), "{}", problem.detail);
-    assert_eq!(server.refused(Refused::RequestOfAddress), 50);
+    assert_eq!(server.refused(RefusalReason::RequestOfAddress), 50);
     assert_eq!(server.hundred("192.0.2.2", None).0, 50, "another address has its own");
     let (through, problem) = server.hundred("192.0.2.3", Some("ann"));
     assert_eq!(through, 20);
     assert!(problem.expect("a refusal").detail.contains("of this account"));
-    assert!(server.refused(Refused::RequestOfAccount) > 0);
+    assert!(server.refused(RefusalReason::RequestOfAccount) > 0);
     // Those of ann count wherever they come from; bob's do not count as hers.
     assert_eq!(server.hundred("192.0.2.4", Some("ann")).0, 0);
     assert_eq!(server.hundred("192.0.2.5", Some("bob")).0, 20);
@@ -120,7 +122,7 @@ fn a_connection_has_its_own_rate() {
     assert_eq!((0..100).filter(|_| admit(&one).is_ok()).count(), 10);
     assert_eq!((0..100).filter(|_| admit(&other).is_ok()).count(), 10);
     assert!(admit(&one).unwrap_err().detail.contains("over this connection"));
-    assert_eq!(server.refused(Refused::RequestOfConnection), 181);
+    assert_eq!(server.refused(RefusalReason::RequestOfConnection), 181);
 }
 
 #[test]
@@ -138,7 +140,7 @@ fn bytes_are_owed_and_the_next_request_waits_for_them() {
     assert!(server.request("192.0.2.1", None).is_err());
     server.sleep_ms(1);
     assert!(server.request("192.0.2.1", None).is_ok());
-    assert_eq!(server.refused(Refused::BytesOfAddress), 2);
+    assert_eq!(server.refused(RefusalReason::BytesOfAddress), 2);
 }
 
 #[test]
@@ -155,7 +157,7 @@ fn reads_are_charged_for_their_time_and_only_reads_are_refused() {
     assert!(server.request("192.0.2.1", Some("bob")).expect("no limit").reads().is_ok());
     server.sleep_ms(4_000);
     assert!(again.reads().is_ok());
-    assert_eq!(server.refused(Refused::ReadsOfAccount), 1);
+    assert_eq!(server.refused(RefusalReason::ReadsOfAccount), 1);
 }
 
 #[test]
@@ -172,8 +174,8 @@ fn subscriptions_are_counted_while_they_last() {
     assert!(bob.subscribe().unwrap_err().detail.contains("this address"));
     drop((held, third));
     assert!(ann.subscribe().is_ok());
-    assert_eq!(server.refused(Refused::SubscriptionOfAccount), 1);
-    assert_eq!(server.refused(Refused::SubscriptionOfAddress), 1);
+    assert_eq!(server.refused(RefusalReason::SubscriptionOfAccount), 1);
+    assert_eq!(server.refused(RefusalReason::SubscriptionOfAddress), 1);
 }
 
 #[test]
@@ -194,10 +196,10 @@ fn connections_are_counted_while_they_last_and_those_of_proxies_are_many_clients
     let json: serde_json::Value = serde_json::from_str(body).expect("a problem");
     assert_eq!(json["type"], "/problems/too-many-connections");
     assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
-    assert_eq!(server.refused(Refused::ConnectionOfAddress), 1);
+    assert_eq!(server.refused(RefusalReason::ConnectionOfAddress), 1);
     let of_proxy: Vec<_> = (0..3).map(|_| connect("10.1.1.1").expect("room")).collect();
     assert!(connect("192.0.2.2").is_err(), "that is all");
-    assert_eq!(server.refused(Refused::Connection), 1);
+    assert_eq!(server.refused(RefusalReason::Connection), 1);
     drop((held, of_proxy));
     assert_eq!(server.stats.connections.load(Relaxed), 0);
     let again: Vec<_> = (0..2).filter_map(|_| connect("192.0.2.1").ok()).collect();

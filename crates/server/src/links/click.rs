@@ -1,13 +1,10 @@
 //! Recording clicks: an event of one tag into this thread's partition, for which a
 //! redirect neither waits nor fails.
 
-use super::visit::{Told, Visit};
-use super::visitor::{Visitor, VisitorKey};
-use crate::http::Shell;
-use crate::http::ingest::with_intake;
+use super::visit::Visit;
+use super::visitor::{Visitor, VisitorKey, VisitorKeys};
 use crate::ingest::Intake;
-use std::cell::RefCell;
-use std::net::IpAddr;
+use crate::limits::Limits;
 use std::sync::Arc;
 use wellspring_log::batcher::EventTemplate;
 use wellspring_types::Invalid;
@@ -16,6 +13,10 @@ use wellspring_views::links::event::{CLICKED, CLICKED_TAG};
 
 /// A serving thread's clicks.
 pub(crate) struct Clicks {
+    /// The keys under which visitors are counted.
+    keys: Arc<VisitorKeys>,
+    /// Knows the proxies that stand before visitors.
+    limits: Arc<Limits>,
     /// The event but for its code and data.
     template: EventTemplate,
     /// The tag; the code is put behind its prefix.
@@ -30,10 +31,10 @@ impl Clicks {
     ///
     /// # Errors
     /// Never: type and tag are ours.
-    pub(crate) fn new() -> Result<Clicks, Invalid> {
+    pub(crate) fn new(keys: Arc<VisitorKeys>, limits: Arc<Limits>) -> Result<Clicks, Invalid> {
         let tag = CLICKED_TAG.to_owned();
         let template = EventTemplate::new(CLICKED, &[&tag])?;
-        Ok(Clicks { template, tag, data: Vec::new(), key: None })
+        Ok(Clicks { keys, limits, template, tag, data: Vec::new(), key: None })
     }
 
     /// Records that `visitor` followed a link at `now_us` (µs since 1970 UTC). What cannot be
@@ -46,13 +47,12 @@ impl Clicks {
         visitor: &mut Visitor,
         now_us: u64,
     ) {
-        let shell = intake.shell();
         let key = match self.key {
-            Some(key) if shell.visitor_keys.is_current(&key, now_us) => key,
-            _ => *self.key.insert(shell.visitor_keys.at(now_us)),
+            Some(key) if self.keys.is_current(&key, now_us) => key,
+            _ => *self.key.insert(self.keys.at(now_us)),
         };
         let forwarded = std::iter::once(visit.forwarded());
-        let address = shell.link_settings.proxies.client(visitor.peer(), forwarded);
+        let address = self.limits.proxies().client(visitor.peer(), forwarded);
         let name = visitor.name(&key, address);
         self.data.clear();
         visit.push_data(&name, &mut self.data);
@@ -63,23 +63,4 @@ impl Clicks {
             intake.offer(&self.template, &self.data);
         }
     }
-}
-
-thread_local! {
-    /// The clicks of a serving thread of the general stack, made when first needed.
-    static CLICKS: RefCell<Option<Clicks>> = const { RefCell::new(None) };
-}
-
-/// Records a click on a serving thread of the general stack. `peer` is the other end of the connection.
-pub(crate) fn record_click(shell: &Arc<Shell>, code: Code, told: &Told<'_>, peer: Option<IpAddr>) {
-    CLICKS.with_borrow_mut(|slot| {
-        let Some(clicks) = slot.take().or_else(|| Clicks::new().ok()) else { return };
-        let clicks = slot.insert(clicks);
-        let mut visit = Visit::default();
-        visit.read(told);
-        let now_us = shell.clock.wall_us();
-        with_intake(shell, |intake| {
-            clicks.record(intake, code, &visit, &mut Visitor::at(peer), now_us);
-        });
-    });
 }

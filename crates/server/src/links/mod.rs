@@ -1,14 +1,16 @@
 //! The shell of links: what the pure view needs from outside and HTTP does not own.
 
 mod click;
-pub(crate) mod peer;
 mod redirect;
+mod refusal;
 pub(crate) mod settings;
+mod targets;
 mod visit;
 mod visitor;
 
-pub(crate) use click::record_click;
+pub(crate) use click::Clicks;
 pub(crate) use redirect::{Redirected, Redirects, Visiting};
+pub(crate) use refusal::{deleted, of_lookup, unknown, with_error};
 pub(crate) use visit::{Told, Visit};
 pub(crate) use visitor::{Visitor, VisitorKeys, turn_daily};
 

@@ -1,14 +1,15 @@
 //! Where a link leads, for a thread that serves nothing but redirects and ingest.
 
 use super::click::Clicks;
+use super::refusal::{of_lookup, with_error};
 use super::visit::Visit;
 use super::visitor::Visitor;
-use crate::http::problem::Problem;
-use crate::http::{Shell, links, routes};
 use crate::ingest::Intake;
+use crate::node::Node;
 use crate::view::Live;
+use crate::wire::problem::Problem;
 use std::sync::Arc;
-use wellspring_types::Invalid;
+use wellspring_log::Clock;
 use wellspring_views::links::{Code, Links, Recent};
 
 /// A request for a link.
@@ -45,7 +46,8 @@ struct Turn {
 
 /// A thread's way to links.
 pub(crate) struct Redirects {
-    shell: Arc<Shell>,
+    node: Arc<Node>,
+    clock: Arc<dyn Clock>,
     clicks: Clicks,
     turn: Turn,
     /// The view; another once the log has been emptied.
@@ -56,24 +58,14 @@ pub(crate) struct Redirects {
 
 impl Redirects {
     /// Nobody redirected yet.
-    ///
-    /// # Errors
-    /// Those of [`Clicks::new`].
-    pub(crate) fn new(shell: &Arc<Shell>) -> Result<Redirects, Invalid> {
-        let clicks = Clicks::new()?;
+    pub(crate) fn new(node: Arc<Node>, clock: Arc<dyn Clock>, clicks: Clicks) -> Redirects {
         let turn = Turn { at_us: u64::MAX, wall_us: 0 };
-        Ok(Redirects {
-            shell: Arc::clone(shell),
-            clicks,
-            turn,
-            live: None,
-            recent: Recent::default(),
-        })
+        Redirects { node, clock, clicks, turn, live: None, recent: Recent::default() }
     }
 
     /// Whether a code may be a link's at all.
     pub(crate) fn serves(&self, code: &[u8]) -> bool {
-        std::str::from_utf8(code).is_ok_and(|code| !routes::is_reserved(code))
+        std::str::from_utf8(code).is_ok_and(|code| !self.node.is_reserved(code))
     }
 
     /// Appends where a link leads to `location`, and records the click. Only for a code that it
@@ -86,26 +78,25 @@ impl Redirects {
     ) -> Redirected {
         let Visiting { code, visit, visitor, now_us } = visiting;
         if self.turn.at_us != now_us {
-            self.turn = Turn { at_us: now_us, wall_us: self.shell.clock.wall_us() };
+            self.turn = Turn { at_us: now_us, wall_us: self.clock.wall_us() };
         }
         let wall_us = self.turn.wall_us;
         let Some(code) = Code::parse(code) else {
             return Redirected::Foreign;
         };
         if self.live.as_ref().is_none_or(|live| live.is_closed()) {
-            self.live = self.shell.node.links();
+            self.live = self.node.links();
             self.recent = Recent::default();
         }
         let Some(folded) = self.live.as_ref().and_then(|live| live.folded()) else {
             return Redirected::Foreign;
         };
-        match links::of_lookup(code, folded.lookup_near(&mut self.recent, code, wall_us, location))
-        {
+        match of_lookup(code, folded.lookup_near(&mut self.recent, code, wall_us, location)) {
             Ok(()) => {
                 self.clicks.record(intake, code, visit, visitor, wall_us);
                 Redirected::Found
             }
-            Err(problem) => Redirected::Refused(links::with_error(problem)),
+            Err(problem) => Redirected::Refused(with_error(problem)),
         }
     }
 }
@@ -113,9 +104,10 @@ impl Redirects {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Shell;
     use crate::ingest::Order;
     use crate::links::Told;
-    use crate::node::MAIN;
+    use crate::names::MAIN;
     use crate::view::all_stored;
     use std::time::Duration;
     use wellspring_log::ReadOptions;
@@ -136,8 +128,12 @@ mod tests {
     impl Thread {
         fn start(data: &std::path::Path, flags: &[&str]) -> Thread {
             let shell = Shell::for_tests(data, flags);
-            let intake = Intake::new(&shell, Order::First, Arc::new(|| {}));
-            let redirects = Redirects::new(&shell).unwrap();
+            let intake = Intake::new(shell.ingest(), Order::First, Arc::new(|| {}));
+            let redirects = Redirects::new(
+                Arc::clone(&shell.node),
+                Arc::clone(&shell.clock),
+                shell.clicks().unwrap(),
+            );
             let visitor = Visitor::at(Some("192.0.2.7".parse().unwrap()));
             Thread { shell, intake, redirects, visitor, turn_us: 0 }
         }
@@ -289,13 +285,14 @@ mod tests {
     fn reserved_words_are_no_links_in_any_mix_of_cases() {
         let dir = tempfile::tempdir().unwrap();
         let redirects = Thread::start(dir.path(), &[]).redirects;
-        for word in routes::reserved_words().filter(|word| Code::parse(word.as_bytes()).is_some()) {
+        use crate::faces;
+        for word in faces::reserved_words().filter(|word| Code::parse(word.as_bytes()).is_some()) {
             let upper = word.to_ascii_uppercase();
             assert!(!redirects.serves(word.as_bytes()), "{word}");
             assert!(!redirects.serves(upper.as_bytes()), "{upper}");
         }
         for code in ["Yci", "0123456789", "healthy", "h", "HEALTHZ", "zzzzzzzzzz"] {
-            assert!(!routes::is_reserved(code), "{code}");
+            assert!(!faces::is_reserved(code), "{code}");
             assert!(redirects.serves(code.as_bytes()), "{code}");
         }
     }

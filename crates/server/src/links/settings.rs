@@ -1,15 +1,15 @@
 //! The settings of links, read and checked.
 
-use super::peer::TrustedProxies;
-use crate::config::Config;
+use super::targets::{LinkTargets, Origin};
 use crate::limits::{Limiter, Rate};
+use crate::settings::{ProcessConfig, section};
+use crate::wire::authority::is_authority;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::sync::OnceLock;
+use std::sync::Arc;
 use wellspring_views::links::url::{self, Target};
-use wellspring_views::links::{HostList, Policy, hostname};
 
 /// Links that a client may make in a minute if nothing is set and others can reach the server.
 const DEFAULT_CREATES_PER_MINUTE: u32 = 600;
@@ -52,49 +52,26 @@ impl ReferrerPolicy {
     }
 }
 
-/// A host and port under which this server is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Origin {
-    /// In the form in which hosts are compared.
-    host: String,
-    /// None written means: that of http or that of https.
-    port: Option<u16>,
-}
-
-impl Origin {
-    /// Reads `host` or `host:port`; `None` if it is neither.
-    pub(crate) fn parse(authority: &str) -> Option<Origin> {
-        if authority.contains(['/', '?', '#']) {
-            return None;
-        }
-        // The port that is not written is the scheme's: so the two differ in it.
-        let (plain, secure) = (format!("http://{authority}"), format!("https://{authority}"));
-        let (plain, secure) = (url::check(&plain).ok()?, url::check(&secure).ok()?);
-        let port = (plain.port() == secure.port()).then_some(plain.port());
-        Some(Origin { host: plain.canonical_host(), port })
-    }
-
-    /// Whether a URL leads here.
-    pub(crate) fn is_of(&self, target: &Target<'_>) -> bool {
-        let port = target.port();
-        self.port.map_or(matches!(port, 80 | 443), |own| own == port)
-            && self.host == target.canonical_host()
-    }
-}
-
-/// Whether a URL leads to the address listened on.
-fn leads_to(listen: SocketAddr, target: &Target<'_>) -> bool {
-    if listen.port() != target.port() {
-        return false;
-    }
-    let host = target.canonical_host();
-    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(&host);
-    let this_machine = match bare.parse::<IpAddr>() {
-        Ok(address) if address == listen.ip() => return true,
-        Ok(address) => address.is_loopback() || address.is_unspecified(),
-        Err(_) => host == "localhost" || host.ends_with(".localhost"),
-    };
-    this_machine && (listen.ip().is_loopback() || listen.ip().is_unspecified())
+section! {
+    /// Settings of links.
+    LinkConfig from LinkConfigArgs:
+    /// Value of Referrer-Policy on redirects of links.
+    link_referrer_policy: ReferrerPolicy = "WELLSPRING_LINK_REFERRER_POLICY", ReferrerPolicy::StrictOriginWhenCrossOrigin;
+    /// Hosts that links may lead to, comma separated: example.com is that host, *.example.com all below it; none given: any host.
+    [value_delimiter = ',']
+    link_allow_hosts: Vec<String> = "WELLSPRING_LINK_ALLOW_HOSTS", Vec::new();
+    /// Hosts that links may not lead to even if allowed, comma separated, as in --link-allow-hosts.
+    [value_delimiter = ',']
+    link_deny_hosts: Vec<String> = "WELLSPRING_LINK_DENY_HOSTS", Vec::new();
+    /// Lets clients append the events of links (LinkCreated and so on) to the log main, as restoring an export needs. Such links are followed only where --link-allow-hosts, --link-deny-hosts and the server's own names let them lead.
+    [num_args = 0..=1, default_missing_value = "true"]
+    link_accept_events: bool = "WELLSPRING_LINK_ACCEPT_EVENTS", false;
+    optional
+    /// Scheme and host of short URLs, e.g. https://go.example.com; not set: http (with TLS https) and the Host of each request.
+    link_base_url: String = "WELLSPRING_LINK_BASE_URL";
+    optional
+    /// Most links that a client address may make in a minute; 0 = any number. Not set: any number while --listen is a loopback address, else 600.
+    link_creates_per_minute: u32 = "WELLSPRING_LINK_CREATES_PER_MINUTE";
 }
 
 /// Scheme and host of short URLs.
@@ -111,44 +88,37 @@ pub(crate) struct LinkSettings {
     base_url: Option<BaseUrl>,
     /// Of URLs of this server.
     scheme: &'static str,
-    listen: SocketAddr,
-    /// The address that `listen` came to, once it is listened on: a port 0 has become another.
-    bound: OnceLock<SocketAddr>,
-    /// Which hosts links may lead to.
-    pub(crate) hosts: Policy,
-    /// The proxies whose word is believed.
-    pub(crate) proxies: TrustedProxies,
+    /// Where links may lead.
+    pub(crate) targets: Arc<LinkTargets>,
+    /// Whether clients may append the events of links.
+    pub(crate) accept_events: bool,
+    /// The value of `Referrer-Policy` on redirects.
+    pub(crate) referrer_policy: ReferrerPolicy,
     /// How many links a client may make; `None`: any number.
     pub(crate) creates: Option<Limiter>,
 }
 
 impl LinkSettings {
-    /// Reads them.
+    /// Reads them. `has_tls`: the server's own URLs are https.
     ///
     /// # Errors
     /// A sentence about the first that is wrong.
-    pub(crate) fn of(config: &Config) -> Result<LinkSettings, String> {
-        let list = |name: &str, entries: &[String]| {
-            let entries: Vec<String> =
-                entries.iter().filter(|entry| !entry.trim().is_empty()).cloned().collect();
-            HostList::parse(&entries).map_err(|fault| format!("{name}: {fault}"))
-        };
-        let listen = config.address()?;
-        let proxies = TrustedProxies::parse(&config.trusted_proxies).map_err(|entry| {
-            format!("trusted_proxies must be addresses or prefixes like 10.0.0.0/8, not {entry:?}")
-        })?;
+    pub(crate) fn of(
+        process: &ProcessConfig,
+        config: &LinkConfig,
+        has_tls: bool,
+    ) -> Result<LinkSettings, String> {
+        let listen = process.address()?;
         let everyone = listen.ip().is_loopback() && config.link_creates_per_minute.is_none();
         let per_minute = config.link_creates_per_minute.unwrap_or(DEFAULT_CREATES_PER_MINUTE);
+        let base_url = config.link_base_url.as_deref().map(base_url).transpose()?;
+        let origin = base_url.as_ref().map(|base| base.origin.clone());
         Ok(LinkSettings {
-            base_url: config.link_base_url.as_deref().map(base_url).transpose()?,
-            scheme: if config.tls_cert.is_some() { "https" } else { "http" },
-            listen,
-            bound: OnceLock::new(),
-            hosts: Policy {
-                allow: list("link_allow_hosts", &config.link_allow_hosts)?,
-                deny: list("link_deny_hosts", &config.link_deny_hosts)?,
-            },
-            proxies,
+            base_url,
+            scheme: if has_tls { "https" } else { "http" },
+            targets: Arc::new(LinkTargets::of(process, config, origin)?),
+            accept_events: config.link_accept_events,
+            referrer_policy: config.link_referrer_policy,
             creates: NonZeroU32::new(per_minute)
                 .filter(|_| !everyone)
                 .map(|links| Limiter::new(Rate::per_minute(links))),
@@ -157,11 +127,11 @@ impl LinkSettings {
 
     /// Tells the address that is listened on.
     pub(crate) fn bound_to(&self, address: SocketAddr) {
-        let _ = self.bound.set(address);
+        self.targets.bound_to(address);
     }
 
     fn address(&self) -> SocketAddr {
-        *self.bound.get().unwrap_or(&self.listen)
+        self.targets.address()
     }
 
     /// Whether short URLs begin with what is set, whoever asks.
@@ -181,26 +151,8 @@ impl LinkSettings {
 
     /// Whether a URL leads back to this server, as far as it knows. `host` as in [`LinkSettings::base`].
     pub(crate) fn is_own(&self, host: Option<&str>, target: &Target<'_>) -> bool {
-        self.base_url.as_ref().is_some_and(|base| base.origin.is_of(target))
-            || host.and_then(Origin::parse).is_some_and(|origin| origin.is_of(target))
-            || leads_to(self.address(), target)
+        self.targets.is_own(host, target)
     }
-}
-
-/// Whether a text is a plausible host in ASCII, with a port or without.
-pub(crate) fn is_authority(text: &str) -> bool {
-    // The colons between brackets are an address' own.
-    let end = match text.find(']') {
-        Some(bracket) => bracket + 1,
-        None => text.find(':').unwrap_or(text.len()),
-    };
-    let (host, rest) = text.split_at(end);
-    let is_port = |port: &str| {
-        port.bytes().all(|byte| byte.is_ascii_digit())
-            && port.parse::<u16>().is_ok_and(|port| port > 0)
-    };
-    let port_fits = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
-    text.is_ascii() && port_fits && hostname::check(host).is_ok()
 }
 
 fn base_url(text: &str) -> Result<BaseUrl, String> {
@@ -219,9 +171,11 @@ fn base_url(text: &str) -> Result<BaseUrl, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+    use wellspring_views::links::HostVerdict;
 
     fn settings(flags: &[&str]) -> LinkSettings {
-        LinkSettings::of(&Config::for_tests(flags)).expect("right settings")
+        Config::for_tests(flags).link_settings().expect("right settings")
     }
 
     fn is_own(flags: &[&str], host: Option<&str>, target: &str) -> bool {
@@ -374,9 +328,12 @@ mod tests {
             "--link-deny-hosts",
             "a.example, *.b.example",
         ]);
-        assert_eq!(config.trusted_proxies, ["::1", "10.0.0.0/8"]);
-        assert_eq!(config.link_creates_per_minute, Some(7));
-        let hosts = LinkSettings::of(&config).unwrap().hosts;
-        assert!(hosts.deny.matches("x.b.example") && hosts.deny.matches("a.example"));
+        assert_eq!(config.process.trusted_proxies, ["::1", "10.0.0.0/8"]);
+        assert_eq!(config.links.link_creates_per_minute, Some(7));
+        let targets = config.link_settings().unwrap().targets;
+        for url in ["http://x.b.example/", "http://a.example/"] {
+            let verdict = targets.judge_host(&url::check(url).unwrap());
+            assert_eq!(verdict, HostVerdict::Denied, "{url}");
+        }
     }
 }

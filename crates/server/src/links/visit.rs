@@ -1,7 +1,7 @@
 //! What is recorded of a visit, from what its request tells.
 
 use super::visitor::VisitorName;
-use crate::http::json::push_string;
+use crate::wire::json::push_string;
 use wellspring_views::links::{agent, referrer};
 
 /// What a request tells of its visitor: values of headers, as they were sent.

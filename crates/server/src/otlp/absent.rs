@@ -1,12 +1,12 @@
-//! What there is without the feature: the same names, nothing behind them.
+//! The room without the feature: the same names with nothing behind them.
 
-use super::Told;
-use crate::config::Config;
-use crate::http::Shell;
+use super::OtlpConfig;
+use crate::record::RequestRecord;
 use crate::stats::family::Family;
 use hyper::HeaderMap;
 use std::convert::Infallible;
 use std::sync::Arc;
+use wellspring_log::Clock;
 
 /// No export.
 pub(crate) struct Otlp;
@@ -21,8 +21,8 @@ impl Otlp {
     /// No export.
     ///
     /// # Errors
-    /// One is asked for.
-    pub(crate) fn open(config: &Config) -> Result<Otlp, String> {
+    /// An export is configured.
+    pub(crate) fn open(config: &OtlpConfig) -> Result<Otlp, String> {
         match config.otlp_endpoint {
             None => Ok(Otlp),
             Some(_) => Err("--otlp-endpoint needs a program built with `cargo build --features \
@@ -37,12 +37,12 @@ impl Otlp {
     }
 
     /// No trace.
-    pub(crate) fn begin(&self, _: &HeaderMap, _: u64) -> Option<Trace> {
+    pub(crate) fn begin(&self, _: &HeaderMap) -> Option<Trace> {
         None
     }
 
     /// Never called.
-    pub(crate) fn end(&self, trace: Trace, _: &Told<'_>, _: u64) {
+    pub(crate) fn end(&self, trace: Trace, _: &RequestRecord<'_>, _: u64) {
         match trace.0 {}
     }
 
@@ -60,6 +60,10 @@ impl Exporter {
 }
 
 /// Starts nothing.
-pub(crate) fn start(_: &Arc<Shell>) -> Result<Option<Exporter>, String> {
+pub(crate) fn start(
+    _: &Otlp,
+    _: &Arc<dyn Clock>,
+    _: impl Fn() -> Vec<Family> + Send + 'static,
+) -> Result<Option<Exporter>, String> {
     Ok(None)
 }

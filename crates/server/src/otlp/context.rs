@@ -4,7 +4,7 @@
 use hyper::HeaderMap;
 use std::cell::Cell;
 
-/// Longest `tracestate` that is passed on, in bytes: the least that everybody must pass on.
+/// Longest `tracestate` that is passed on, in bytes: the least that the standard requires.
 const STATE_BYTES: usize = 512;
 
 /// The trace that a request says it belongs to.
@@ -15,12 +15,12 @@ pub(super) struct Parent {
     pub(super) span_id: u64,
     /// Whether the caller records the trace.
     pub(super) sampled: bool,
-    /// What vendors put beside it.
+    /// The vendors' own data, from `tracestate`.
     pub(super) state: String,
 }
 
 impl Parent {
-    /// Of a request; `None`: it says nothing, or nothing that can be understood.
+    /// Reads the parent from the headers of a request; `None`: there is none, or it is malformed.
     pub(super) fn of(headers: &HeaderMap) -> Option<Parent> {
         let mut values = headers.get_all("traceparent").iter();
         let value = values.next()?.to_str().ok()?;
@@ -43,7 +43,7 @@ impl Parent {
         let mut field = |digits: usize| fields.next().filter(|field| field.len() == digits);
         let version = hex(field(2)?)?;
         let (trace_id, span_id, flags) = (hex(field(32)?)?, hex(field(16)?)?, hex(field(2)?)?);
-        // Later versions may add fields; this one has none, and the last is none at all.
+        // Later versions may add fields, version 0 has no others, and version 255 is invalid.
         let follows = rest.is_empty() || (version > 0 && rest.starts_with('-'));
         if version == 0xff || trace_id == 0 || span_id == 0 || !follows {
             return None;
@@ -69,11 +69,11 @@ thread_local! {
     static STATE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A number like any other; good enough for ids, not for keys (SplitMix64).
+/// A pseudo-random number; good enough for ids, not for keys (SplitMix64).
 pub(super) fn next_random() -> u64 {
     let mut state = STATE.get();
     while state == 0 {
-        // Without randomness ids of threads may be the same; the address of a local differs at least.
+        // Without a random seed threads could draw the same ids; the address of a local differs at least.
         let seed = crate::random::bytes().map(u64::from_le_bytes);
         state = seed.unwrap_or(&raw const state as u64);
     }

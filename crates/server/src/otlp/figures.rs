@@ -1,8 +1,8 @@
 //! The figures of `/metrics` as OTLP's JSON writes them: the same names, cumulative since the start.
 
 use super::span::{Attributes, push_nanos, push_quoted, push_resource, push_scope, push_signed};
-use crate::http::json::push_string;
 use crate::stats::family::{Distribution, Family, Kind, Series, Value};
+use crate::wire::json::push_string;
 
 /// Each point is the sum of everything since the start, not since the point before.
 const CUMULATIVE: &[u8] = b"\"aggregationTemporality\":2";

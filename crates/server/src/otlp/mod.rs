@@ -28,18 +28,27 @@ pub(crate) use export::start;
 #[cfg(feature = "otlp")]
 pub(crate) use live::{Otlp, Trace};
 
-use crate::audit::Done;
-use wellspring_types::Position;
+use crate::settings::section;
 
-/// What a span tells of a request besides its trace.
-#[cfg_attr(not(feature = "otlp"), allow(dead_code))]
-pub(crate) struct Told<'a> {
-    /// The request and its answer.
-    pub(crate) done: &'a Done<'a>,
-    /// The position the answer reflects.
-    pub(crate) position: Option<Position>,
-    /// When the log was handed something and when it had made it durable, on the monotonic clock, µs.
-    pub(crate) commit_us: Option<(u64, u64)>,
-    /// When the answer was known, on the monotonic clock, µs.
-    pub(crate) now_us: u64,
+section! {
+    /// Settings of the export to a collector.
+    OtlpConfig from OtlpConfigArgs:
+    /// Share of requests whose trace begins here and is exported, 0 to 1. A request with a traceparent is recorded as that says.
+    otlp_sample: f64 = "WELLSPRING_OTLP_SAMPLE", 0.01;
+    optional
+    /// OpenTelemetry collector that figures and traces are exported to, e.g. http://127.0.0.1:4318 (OTLP over HTTP, as JSON). Only in programs built with the feature otlp.
+    otlp_endpoint: String = "WELLSPRING_OTLP_ENDPOINT";
+}
+
+impl OtlpConfig {
+    /// Checks the settings that concern this section alone.
+    ///
+    /// # Errors
+    /// A sentence about `otlp_sample`.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if !(0.0..=1.0).contains(&self.otlp_sample) {
+            return Err(format!("otlp_sample must be from 0 to 1, not {}", self.otlp_sample));
+        }
+        Ok(())
+    }
 }

@@ -3,7 +3,7 @@
 //! The protocol: <https://opentelemetry.io/docs/specs/otlp/>; names of attributes:
 //! <https://opentelemetry.io/docs/specs/semconv/http/http-spans/>.
 
-use crate::http::json::{push_string, push_u64};
+use crate::wire::json::{push_string, push_u64};
 
 /// A server's span, and a span within.
 const KIND_INTERNAL: u64 = 1;
@@ -21,7 +21,7 @@ pub(super) enum Value {
 /// Attributes, in order.
 pub(super) type Attributes = Vec<(&'static str, Value)>;
 
-/// A request that was recorded, with what it waited for.
+/// A traced request, with its wait for the log.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) trace_id: u128,
@@ -37,11 +37,11 @@ pub(super) struct Span {
     pub(super) attributes: Attributes,
     /// Whether the server failed.
     pub(super) failed: bool,
-    /// The span within: id, begin and end of the wait for the log.
+    /// The inner span: id, begin and end of the wait for the log.
     pub(super) commit: Option<(u64, u64, u64)>,
 }
 
-/// Appends a text attribute or another as OTLP has it.
+/// Appends attributes in OTLP's form.
 pub(super) fn push_attributes<'a>(
     out: &mut Vec<u8>,
     attributes: impl Iterator<Item = (&'a str, &'a Value)>,
@@ -84,14 +84,14 @@ pub(super) fn push_nanos(out: &mut Vec<u8>, name: &str, us: u64) {
     push_quoted(out, us.saturating_mul(1000));
 }
 
-/// What stands before everything that one program exports: who it is.
+/// Appends what identifies the exporting process.
 pub(super) fn push_resource(out: &mut Vec<u8>, resource: &Attributes) {
     out.extend_from_slice(b"\"resource\":{");
     push_attributes(out, resource.iter().map(|(name, value)| (*name, value)));
     out.push(b'}');
 }
 
-/// What stands before everything that one part of it exports.
+/// Appends what identifies the instrumented library.
 pub(super) fn push_scope(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"scope\":{\"name\":\"wellspring\",\"version\":");
     push_string(out, env!("CARGO_PKG_VERSION"));

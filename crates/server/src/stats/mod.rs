@@ -1,24 +1,18 @@
-//! One source of figures: `/metrics`, the export and the terminal are made of it.
-//!
-//! ```text
-//! counters per thread ─┐
-//! logs, views, process ┼─► gather ─► families ─► prometheus (text), otlp (export)
-//! ```
+//! The counters of the server, and figures as data. Counted per thread where requests count, so
+//! that no core waits for another. The room names no room that counts: these hold a [`Stats`], and
+//! `figures` gathers what `/metrics` and the export show.
 
 pub(crate) mod family;
-mod gather;
-mod logs;
-mod process;
 pub(crate) mod prometheus;
+mod refusals;
 mod requests;
-mod views;
 
-pub(crate) use gather::gather;
-pub(crate) use logs::LogFigures;
-pub(crate) use views::ViewFigures;
+pub(crate) use refusals::RefusalReason;
 
-use crate::limits::{Refusals, Refused};
+use crate::record::{RequestRecord, RouteName};
+use crate::trouble::Troubles;
 use family::Family;
+use refusals::RefusalCounts;
 use requests::Requests;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -103,19 +97,22 @@ pub(crate) struct Stats {
     pub(crate) refused: AtomicU64,
     /// Live subscriptions.
     pub(crate) subscribers: AtomicI64,
-    /// Those of each log that has any. They come and go seldom, so a lock will do.
+    /// Live subscriptions of each log that has any. They come and go seldom, so a lock will do.
     subscribers_by_log: Mutex<BTreeMap<String, u64>>,
     /// Bytes of bodies being received.
     pub(crate) body_bytes: AtomicI64,
-    /// What was refused for the sake of others.
-    pub(crate) refusals: Refusals,
-    /// On the monotonic clock.
+    /// What the server refused to protect its other clients.
+    pub(crate) refusals: RefusalCounts,
+    /// The server's own failures.
+    pub(crate) troubles: Troubles,
+    /// When the server was ready to start, on the monotonic clock.
     started_us: u64,
 }
 
 impl Stats {
-    /// For so many threads and routes, beginning now on the monotonic clock.
-    pub(crate) fn new(threads: usize, routes: usize, now_us: u64) -> Stats {
+    /// Counters of `threads` threads, all zero. `routes` are the labels of the routes: a request
+    /// is counted under the place of its route in this list. `now_us` is on the monotonic clock.
+    pub(crate) fn new(threads: usize, routes: Vec<String>, now_us: u64) -> Stats {
         Stats {
             requests: Requests::new(threads, routes),
             connections: AtomicI64::new(0),
@@ -123,28 +120,29 @@ impl Stats {
             subscribers: AtomicI64::new(0),
             subscribers_by_log: Mutex::default(),
             body_bytes: AtomicI64::new(0),
-            refusals: Refusals::default(),
+            refusals: RefusalCounts::default(),
+            troubles: Troubles::default(),
             started_us: now_us,
         }
     }
 
-    /// Counts one answer. For a stream, the time until it began.
-    pub(crate) fn answered(&self, route: usize, status: u16, took_us: u64) {
-        self.requests.answered(route, status, took_us, 1);
+    /// Counts one answer.
+    pub(crate) fn answered(&self, record: &RequestRecord<'_>) {
+        self.answered_alike(record.route, record.status, record.took_us(), 1);
     }
 
-    /// Counts `count` answers that took the same time.
-    pub(crate) fn answered_alike(&self, route: usize, status: u16, took_us: u64, count: u64) {
-        self.requests.answered(route, status, took_us, count);
+    /// Counts `count` answers that took the same time and are recorded no further.
+    pub(crate) fn answered_alike(&self, route: RouteName, status: u16, took_us: u64, count: u64) {
+        self.requests.answered(route.index, status, took_us, count);
     }
 
-    /// Counts a request as in flight for as long as what it returns lives.
+    /// Counts a request as in flight while the returned guard lives.
     pub(crate) fn begin(self: &Arc<Stats>) -> InFlight {
         self.requests.in_flight(1);
         InFlight(Arc::clone(self))
     }
 
-    /// Says how many connections of this thread's lean loop wait for us now.
+    /// Sets how many connections of this thread's lean loop wait for an answer now.
     pub(crate) fn waiting(&self, connections: usize) {
         self.requests.waiting(connections);
     }
@@ -159,24 +157,24 @@ impl Stats {
         self.requests.sent(bytes);
     }
 
-    /// Counts a connection as open for as long as what it returns lives; `None`,
-    /// counted as refused, if `most` are.
+    /// Counts a connection as open while the returned guard lives; `None`, counted as refused, if
+    /// `most` are open.
     pub(crate) fn open(self: &Arc<Stats>, most: usize) -> Option<OpenConnection> {
         if self.connections.fetch_add(1, Relaxed) >= most as i64 {
             self.connections.fetch_sub(1, Relaxed);
-            self.refuse_connection(Refused::Connection);
+            self.refuse_connection(RefusalReason::Connection);
             return None;
         }
         Some(OpenConnection(Arc::clone(self)))
     }
 
     /// Counts a connection as refused.
-    pub(crate) fn refuse_connection(&self, refused: Refused) {
+    pub(crate) fn refuse_connection(&self, refused: RefusalReason) {
         self.refused.fetch_add(1, Relaxed);
         self.refusals.count(refused);
     }
 
-    /// Counts a subscription to a log as live for as long as what it returns lives.
+    /// Counts a subscription to a log as live while the returned guard lives.
     pub(crate) fn subscribe(self: &Arc<Stats>, log: &str) -> Subscriber {
         self.subscribers.fetch_add(1, Relaxed);
         *self.by_log().entry(log.to_owned()).or_default() += 1;
@@ -187,11 +185,23 @@ impl Stats {
         self.subscribers_by_log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn subscribers_of(&self, log: &str) -> u64 {
+    /// Live subscriptions to a log.
+    pub(crate) fn subscribers_of(&self, log: &str) -> u64 {
         self.by_log().get(log).copied().unwrap_or(0)
     }
 
-    fn connections(&self) -> Vec<Family> {
+    /// Time since the server was ready to start; `now_us` is on the monotonic clock.
+    pub(crate) fn uptime_us(&self, now_us: u64) -> u64 {
+        now_us.saturating_sub(self.started_us)
+    }
+
+    /// Figures of requests.
+    pub(crate) fn request_families(&self) -> Vec<Family> {
+        self.requests.families()
+    }
+
+    /// Figures of connections, of what is held for them, and of refusals.
+    pub(crate) fn connection_families(&self) -> Vec<Family> {
         let gauge = |name, help, value: &AtomicI64| {
             Family::gauge(name, help, u64::try_from(value.load(Relaxed)).unwrap_or(0))
         };
@@ -210,12 +220,6 @@ impl Stats {
             ),
             self.refusals.family(),
         ]
-    }
-
-    /// The figures of requests alone. `routes` in the order of the table.
-    #[cfg(test)]
-    pub(crate) fn requests_page(&self, routes: &[String]) -> String {
-        prometheus::page(&self.requests.families(routes))
     }
 }
 

@@ -5,7 +5,7 @@
 use super::family::{Distribution, Family, Kind, Labels, Series, Value};
 use std::fmt::{self, Write as _};
 
-/// Everything that has something to tell.
+/// A page with all families that have a series.
 pub(crate) fn page(families: &[Family]) -> String {
     let mut out = String::with_capacity(32 << 10);
     for family in families.iter().filter(|family| !family.is_empty()) {

@@ -26,33 +26,37 @@ struct RouteFigures {
 /// What one thread counts. Two cache lines apart from the next one's, as processors fetch them in pairs.
 #[repr(align(128))]
 struct Shard {
-    /// The route after the last counts what no route knows.
+    /// One for each route, and a last one for requests without a route.
     routes: Vec<RouteFigures>,
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
-    /// Begun here less ended here: only the sum over all threads means something.
+    /// Requests begun less those ended on this thread: only the sum over all threads has a meaning.
     in_flight: AtomicI64,
-    /// Connections of the lean loop that wait for us. Set, not counted.
+    /// Connections of the lean loop that wait for an answer. Set, not counted.
     waiting: AtomicU64,
 }
 
 /// Requests of all threads.
-pub(super) struct Requests(Vec<Shard>);
+pub(super) struct Requests {
+    shards: Vec<Shard>,
+    /// Labels of the routes, in the order in which shards count them.
+    routes: Vec<String>,
+}
 
 impl Requests {
-    pub(super) fn new(threads: usize, routes: usize) -> Requests {
+    pub(super) fn new(threads: usize, routes: Vec<String>) -> Requests {
         let shard = || Shard {
-            routes: (0..=routes).map(|_| RouteFigures::default()).collect(),
+            routes: (0..=routes.len()).map(|_| RouteFigures::default()).collect(),
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
             in_flight: AtomicI64::new(0),
             waiting: AtomicU64::new(0),
         };
-        Requests((0..threads.max(1)).map(|_| shard()).collect())
+        Requests { shards: (0..threads.max(1)).map(|_| shard()).collect(), routes }
     }
 
     fn here(&self) -> Option<&Shard> {
-        self.0.get(thread())
+        self.shards.get(thread())
     }
 
     pub(super) fn answered(&self, route: usize, status: u16, took_us: u64, count: u64) {
@@ -89,15 +93,14 @@ impl Requests {
     }
 
     fn sum(&self, pick: impl Fn(&Shard) -> &AtomicU64) -> u64 {
-        self.0.iter().map(|shard| pick(shard).load(Relaxed)).sum()
+        self.shards.iter().map(|shard| pick(shard).load(Relaxed)).sum()
     }
 
     fn of_route(&self, route: usize, pick: impl Fn(&RouteFigures) -> &AtomicU64) -> u64 {
         self.sum(|shard| pick(&shard.routes[route]))
     }
 
-    /// `routes` in the order of the table.
-    pub(super) fn families(&self, routes: &[String]) -> Vec<Family> {
+    pub(super) fn families(&self) -> Vec<Family> {
         let mut counts =
             Family::new(Kind::Counter, "wellspring_requests_total", "Requests answered.");
         let mut times = Family::new(
@@ -105,8 +108,8 @@ impl Requests {
             "wellspring_request_duration_seconds",
             "Time to the answer; for a stream, until it began.",
         );
-        for route in 0..=routes.len() {
-            let name = || routes.get(route).map_or("other", String::as_str).to_owned();
+        for route in 0..=self.routes.len() {
+            let name = || self.routes.get(route).map_or("other", String::as_str).to_owned();
             for (i, status) in STATUSES.iter().enumerate() {
                 let count = self.of_route(route, |figures| &figures.statuses[i]);
                 if count > 0 {
@@ -119,8 +122,8 @@ impl Requests {
                 times = times.with(vec![("route", name())], distribution);
             }
         }
-        let in_flight: i64 = self.0.iter().map(|shard| shard.in_flight.load(Relaxed)).sum();
-        // Sums of counters that move meanwhile may miss a beginning whose end they see.
+        let in_flight: i64 = self.shards.iter().map(|shard| shard.in_flight.load(Relaxed)).sum();
+        // The counters move while they are added up: an end may be seen without its beginning.
         let in_flight = u64::try_from(in_flight).unwrap_or(0) + self.sum(|shard| &shard.waiting);
         vec![
             counts,

@@ -1,4 +1,4 @@
-//! Until when a certificate counts, and when that is worth a warning.
+//! When a certificate expires, and when that is worth a warning.
 
 use crate::pem;
 use rustls::client::WebPkiServerVerifier;
@@ -8,11 +8,11 @@ use rustls::{CertificateError, Error, RootCertStore};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A certificate that ends within this time is warned of.
+/// Time before the expiry of a certificate from which on the server warns.
 const SOON_S: u64 = 14 * 86_400;
 
-/// The end of a certificate's time (`notAfter`), in s since 1970 UTC. It is asked of the verifier:
-/// at the end of all time every certificate has expired, and the verifier says since when.
+/// The expiry of a certificate (`notAfter`), in s since 1970 UTC. The verifier tells it: asked about
+/// the end of all time it finds every certificate expired, and says since when.
 pub(super) fn expires_s(certificate: &CertificateDer<'_>) -> Option<u64> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone().into_owned()).ok()?;
@@ -27,19 +27,19 @@ pub(super) fn expires_s(certificate: &CertificateDer<'_>) -> Option<u64> {
     }
 }
 
-/// How it stands with a certificate's time.
+/// How near the expiry of a certificate is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outlook {
-    /// Long enough.
+    /// More than fourteen days away.
     Fine,
-    /// It ends within fourteen days.
+    /// Within fourteen days.
     Soon,
-    /// It is over.
+    /// Passed.
     Past,
 }
 
 impl Outlook {
-    /// Of one that expires then, looked at now; both in s since 1970 UTC.
+    /// Of a certificate that expires at `expires_s`, seen at `now_s`; both in s since 1970 UTC.
     pub(super) fn of(expires_s: u64, now_s: u64) -> Outlook {
         match expires_s.checked_sub(now_s) {
             None | Some(0) => Outlook::Past,

@@ -1,7 +1,7 @@
-//! Which files TLS is made of, and the making.
+//! The files of TLS: which they are, and reading them into a configuration.
 
-use crate::config::Config;
 use crate::pem;
+use crate::settings::section;
 use crate::stamp::Stamp;
 use clap::ValueEnum;
 use rustls::ServerConfig;
@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The ALPN names of what is spoken here, the better one first (RFC 9113 section 3.1, RFC 7301 section 6).
+/// The ALPN names of the protocols offered, the preferred one first (RFC 9113 section 3.1, RFC 7301
+/// section 6).
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// Whether clients must show a certificate.
@@ -26,20 +27,45 @@ pub(crate) enum ClientAuth {
     Required,
 }
 
+section! {
+    /// Settings of TLS.
+    TlsConfig from TlsConfigArgs:
+    optional
+    /// PEM file of the certificate that TLS is spoken with, and of the chain behind it; with --tls-key. Not set: no TLS.
+    tls_cert: PathBuf = "WELLSPRING_TLS_CERT";
+    optional
+    /// PEM file of the private key of --tls-cert, readable by its owner alone.
+    tls_key: PathBuf = "WELLSPRING_TLS_KEY";
+    optional
+    /// PEM file of authorities: clients show a certificate that one of them has signed.
+    tls_client_ca: PathBuf = "WELLSPRING_TLS_CLIENT_CA";
+    optional
+    /// Whether clients may or must show a certificate: optional or required. Not set: required with --tls-client-ca.
+    tls_client_auth: ClientAuth = "WELLSPRING_TLS_CLIENT_AUTH";
+}
+
 /// The files that were named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Files {
     pub(super) certificate: PathBuf,
     key: PathBuf,
-    /// Whose certificates clients show.
+    /// The authorities of clients' certificates, and whether a client must show one.
     clients: Option<(PathBuf, ClientAuth)>,
 }
 
-/// What was made of the files.
-pub(super) struct Loaded {
+/// A configuration made of the files.
+pub(super) struct LoadedFiles {
     pub(super) config: Arc<ServerConfig>,
-    /// When the first certificate of the chain that expires does, in s since 1970 UTC; `None`: not known.
+    /// Expiry of the chain: that of its first certificate to expire, in s since 1970 UTC; `None`: not
+    /// known.
     pub(super) expires_s: Option<u64>,
+}
+
+impl TlsConfig {
+    /// Whether TLS is spoken.
+    pub(crate) fn is_on(&self) -> bool {
+        self.tls_cert.is_some()
+    }
 }
 
 impl Files {
@@ -47,7 +73,7 @@ impl Files {
     ///
     /// # Errors
     /// A sentence: one is named without the one it belongs to.
-    pub(crate) fn of(config: &Config) -> Result<Option<Files>, String> {
+    pub(crate) fn of(config: &TlsConfig) -> Result<Option<Files>, String> {
         let (certificate, key) = match (&config.tls_cert, &config.tls_key) {
             (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
             (None, None) if config.tls_client_ca.is_none() && config.tls_client_auth.is_none() => {
@@ -77,7 +103,7 @@ impl Files {
         Ok(Some(Files { certificate, key, clients }))
     }
 
-    /// The state of each; `None`: it cannot be looked at.
+    /// The stamp of each file; `None`: it cannot be read.
     pub(super) fn stamps(&self) -> Vec<Option<Stamp>> {
         let clients = self.clients.as_ref().map(|(path, _)| path);
         [Some(&self.certificate), Some(&self.key), clients]
@@ -87,12 +113,12 @@ impl Files {
             .collect()
     }
 
-    /// Reads them all. Sessions are resumed only within what one load made: a client whose
-    /// authority is no longer there has to show its certificate anew.
+    /// Reads all files. A session is resumed only under the load that began it: a client whose
+    /// authority was removed cannot resume, and its certificate is judged again.
     ///
     /// # Errors
     /// A sentence that names the file at fault.
-    pub(super) fn load(&self) -> Result<Loaded, String> {
+    pub(super) fn load(&self) -> Result<LoadedFiles, String> {
         let odd = |error: rustls::Error| format!("TLS cannot be set up: {error}");
         let certified = pem::certified(&self.certificate, &self.key)?;
         let expires_s = certified.cert.iter().filter_map(super::expiry::expires_s).min();
@@ -106,7 +132,7 @@ impl Files {
         let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
         config.ticketer = Ticketer::new().map_err(odd)?;
-        Ok(Loaded { config: Arc::new(config), expires_s })
+        Ok(LoadedFiles { config: Arc::new(config), expires_s })
     }
 }
 
@@ -123,6 +149,7 @@ fn verifier(path: &Path, auth: ClientAuth) -> Result<Arc<dyn ClientCertVerifier>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
     use crate::pem::tests::Authority;
 
     #[test]
@@ -136,13 +163,13 @@ mod tests {
         let with = |more: &[&str]| Config::loaded(&[&pair[..], more].concat());
         assert!(with(&["--tls-client-auth", "optional"]).unwrap_err().contains("--tls-client-ca"));
         assert!(with(&["--tls-client-auth", "perhaps"]).unwrap_err().contains("required"));
-        let clients = |more: &[&str]| Files::of(&with(more).unwrap()).unwrap().unwrap().clients;
+        let clients = |more: &[&str]| Files::of(&with(more).unwrap().tls).unwrap().unwrap().clients;
         assert_eq!(clients(&[]), None);
         let ca = ["--tls-client-ca", "a"];
         assert_eq!(clients(&ca), Some(("a".into(), ClientAuth::Required)));
         let optional = [&ca[..], &["--tls-client-auth", "optional"]].concat();
         assert_eq!(clients(&optional), Some(("a".into(), ClientAuth::Optional)));
-        assert_eq!(Files::of(&Config::for_tests(&[])), Ok(None));
+        assert_eq!(Files::of(&Config::for_tests(&[]).tls), Ok(None));
     }
 
     #[test]

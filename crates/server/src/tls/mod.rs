@@ -1,19 +1,18 @@
 //! TLS of the server: which files it is made of, the handshake, and new files while it runs.
 //!
-//! A connection comes from `serve.rs` and goes on to `http/connection.rs`, which knows nothing of
-//! TLS but that the stream is another. What the files say is made into one `ServerConfig`; each
-//! connection takes the newest, and keeps it.
+//! A connection comes from `serve.rs` and goes on to `http/connection.rs`, for which only the type of
+//! the stream differs. The files are read into one `ServerConfig`; each connection takes the newest
+//! and keeps it.
 
 mod expiry;
 mod files;
 mod handshake;
 mod reload;
 
-pub(crate) use files::{ClientAuth, Files};
+pub(crate) use files::{Files, TlsConfig};
 pub(crate) use handshake::shake_hands;
 pub(crate) use reload::keep_current;
 
-use crate::config::Config;
 use crate::stamp::Stamp;
 use crate::stats::family::Family;
 use rustls::ServerConfig;
@@ -23,19 +22,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 /// How this server speaks TLS.
 pub(crate) struct Tls {
     files: Files,
-    /// For connections from now on.
+    /// The configuration of new connections.
     current: RwLock<Arc<ServerConfig>>,
-    seen: Mutex<Seen>,
+    state: Mutex<FilesState>,
     handshakes_failed: AtomicU64,
 }
 
-/// What is known of the files.
-struct Seen {
-    /// Their state when they were read last, well or not.
+/// The state of the files and of the certificate in use.
+struct FilesState {
+    /// The files' stamps when they were last read, successfully or not.
     stamps: Vec<Option<Stamp>>,
-    /// End of the certificate in use, in s since 1970 UTC.
+    /// Expiry of the certificate in use, in s since 1970 UTC.
     expires_s: Option<u64>,
-    /// When it was last said when that is.
+    /// When the log last told the expiry, in s since 1970 UTC.
     reminded_s: u64,
 }
 
@@ -44,15 +43,15 @@ impl Tls {
     ///
     /// # Errors
     /// A sentence that names what is wrong.
-    pub(crate) fn open(config: &Config) -> Result<Option<Arc<Tls>>, String> {
+    pub(crate) fn open(config: &TlsConfig) -> Result<Option<Arc<Tls>>, String> {
         let Some(files) = Files::of(config)? else { return Ok(None) };
-        // Before they are read: a change in between is seen at the next look.
+        // Taken before the files are read: a change in between is seen at the next look.
         let stamps = files.stamps();
         let loaded = files.load()?;
         Ok(Some(Arc::new(Tls {
             files,
             current: RwLock::new(loaded.config),
-            seen: Mutex::new(Seen { stamps, expires_s: loaded.expires_s, reminded_s: 0 }),
+            state: Mutex::new(FilesState { stamps, expires_s: loaded.expires_s, reminded_s: 0 }),
             handshakes_failed: AtomicU64::new(0),
         })))
     }
@@ -65,8 +64,8 @@ impl Tls {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, FilesState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn expires_s(&self) -> Option<u64> {
@@ -78,7 +77,7 @@ impl Tls {
         self.handshakes_failed.fetch_add(1, Relaxed);
     }
 
-    /// What there is to tell of it.
+    /// The figures of TLS.
     pub(crate) fn families(&self) -> Vec<Family> {
         let mut families = vec![Family::counter(
             "wellspring_tls_handshakes_failed_total",

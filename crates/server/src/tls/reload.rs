@@ -4,31 +4,24 @@ use super::Tls;
 use super::expiry::Outlook;
 use crate::clock::push_rfc3339;
 use crate::hangup::{Hangups, Woken};
-use crate::http::Shell;
 use std::sync::Arc;
 use std::time::Duration;
+use wellspring_log::Clock;
 
 /// Time between two looks at the files.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// Time between two warnings of the same certificate, in s.
 const REMIND_EVERY_S: u64 = 86_400;
 
-/// Keeps to what the files say, for as long as the server runs; does nothing without TLS.
-pub(crate) async fn keep_current(shell: Arc<Shell>) {
-    if shell.tls.is_none() {
-        return;
-    }
+/// Looks at the files of TLS every few seconds and at SIGHUP, and serves what they hold, for as long
+/// as the server runs.
+pub(crate) async fn keep_current(tls: Arc<Tls>, clock: Arc<dyn Clock>) {
     let mut hangups = Hangups::watch();
     let mut woken = Woken::Asked;
     loop {
-        let shell = Arc::clone(&shell);
+        let (tls, now_s) = (Arc::clone(&tls), clock.wall_us() / 1_000_000);
         // A folder on a network may take its time; signals must not wait for it.
-        let looked = tokio::task::spawn_blocking(move || {
-            let now_s = shell.clock.wall_us() / 1_000_000;
-            if let Some(tls) = &shell.tls {
-                tls.look(now_s, woken);
-            }
-        });
+        let looked = tokio::task::spawn_blocking(move || tls.look(now_s, woken));
         if looked.await.is_err() {
             tracing::error!("looking at the files of TLS failed");
         }
@@ -37,8 +30,8 @@ pub(crate) async fn keep_current(shell: Arc<Shell>) {
 }
 
 impl Tls {
-    /// Takes the files if they have changed, and says so; else warns once a day of a certificate
-    /// that is about to expire. Who asks is told what is served in any case.
+    /// Loads the files if they have changed, and logs that; else warns once a day of a certificate that
+    /// is about to expire. After SIGHUP the log tells the certificate in use in any case.
     fn look(&self, now_s: u64, woken: Woken) {
         let stamps = self.files.stamps();
         let mut seen = self.lock();
@@ -101,7 +94,7 @@ mod tests {
     fn tls(certificate: &Path, key: &Path) -> Arc<Tls> {
         let [certificate, key] = [certificate, key].map(|path| path.to_str().unwrap());
         let config = Config::for_tests(&["--tls-cert", certificate, "--tls-key", key]);
-        Tls::open(&config).unwrap().unwrap()
+        Tls::open(&config.tls).unwrap().unwrap()
     }
 
     #[test]

@@ -29,6 +29,8 @@ const ATTEMPTS: usize = 16;
 const FOLD_WAIT: Duration = Duration::from_secs(30);
 /// How long a decision waits for a view that is being rebuilt.
 const REBUILD_WAIT: Duration = Duration::from_secs(5);
+/// Time that commands without a key may be decided in one go, with the lock held, in µs.
+const DECIDE_US: u64 = 500;
 /// How often a decision that hangs on others' looks what became of them.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -81,6 +83,8 @@ pub(crate) struct Executed<V: View> {
     pub(crate) refused: Option<V::Refusal>,
     /// The last append, if anything had to be appended.
     pub(crate) appended: Option<Appended>,
+    /// Time that deciding took of threads, in µs.
+    pub(crate) decided_us: u64,
 }
 
 /// Why commands were not executed.
@@ -163,12 +167,16 @@ impl<V: View> Live<V> {
             return self.replay(appended).await;
         }
         let key = key.map(|key| KeyedRequest { key, absent_through: key_absent_through });
-        let mut executed = Executed { outcomes: Vec::new(), refused: None, appended: None };
+        let (outcomes, refused, appended) = (Vec::new(), None, None);
+        let mut executed = Executed { outcomes, refused, appended, decided_us: 0 };
         let mut attempts = 0;
         while executed.outcomes.len() < commands.len() {
             let rest = &commands[executed.outcomes.len()..];
             self.caught_up(self.position(), REBUILD_WAIT).await?;
-            let batch = match self.decide(rest, key.clone(), on) {
+            let begun_us = self.clock.monotonic_us();
+            let decided = self.decide(rest, key.clone(), on);
+            executed.decided_us += self.clock.monotonic_us().saturating_sub(begun_us);
+            let batch = match decided {
                 Decided::Batch(batch) => batch,
                 Decided::DependsOn(ticket) => {
                     self.settled(ticket).await?;
@@ -180,6 +188,10 @@ impl<V: View> Live<V> {
                     return Ok(executed);
                 }
             };
+            if batch.answer.is_none() {
+                // Nothing is waited for: others get their turn.
+                tokio::task::yield_now().await;
+            }
             if let Some(answer) = batch.answer {
                 let lost = AppendError::Unknown { reason: "the log gave no answer".into() };
                 match answer.await.unwrap_or(Err(lost)) {
@@ -234,7 +246,7 @@ impl<V: View> Live<V> {
             outcomes.extend(V::outcome(&Stored(record)));
         }
         let appended = Some(Appended { replayed: true, ..appended });
-        Ok(Executed { outcomes, refused: None, appended })
+        Ok(Executed { outcomes, refused: None, appended, decided_us: 0 })
     }
 
     /// Decides as many commands as fit into one append, and stages it.
@@ -253,7 +265,12 @@ impl<V: View> Live<V> {
         deciding.next_ticket += 1;
         let (mut outcomes, mut events) = (Vec::new(), EncodedEvents::new());
         let mut unless = Vec::new();
+        // Those of a key must fit into one append.
+        let until_us = key.is_none().then(|| self.clock.monotonic_us() + DECIDE_US);
         for command in commands {
+            if !outcomes.is_empty() && until_us.is_some_and(|us| self.clock.monotonic_us() > us) {
+                break;
+            }
             match V::decide(folded, &deciding.staged, &self.context, command) {
                 Ok(decision) => {
                     match add(&mut events, &mut unless, &decision) {

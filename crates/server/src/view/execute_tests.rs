@@ -11,7 +11,7 @@ use wellspring_views::links::{Change, Code, Command, Context, Create, Links, Nam
 
 fn open(storage: &SimulatedStorage, dir: &Path) -> (Log, Arc<Live<Links>>) {
     let log = Log::open_on(Arc::new(storage.clone()), Options::default()).unwrap();
-    let context = Context { key: [7; 16], reserved: |_| false };
+    let context = Context { key: [7; 16], reserved: |_| false, targets: Default::default() };
     let live = Live::open(log.clone(), dir, context, crate::clock::system()).unwrap();
     (log, live)
 }
@@ -70,7 +70,13 @@ fn a_decision_on_top_of_one_that_came_to_nothing_is_not_appended() {
         live.execute(&[create("first")], None, CommitOn::ThisThread).await.unwrap();
         live.caught_up(log.head(), Duration::from_secs(20)).await.unwrap();
         let held: u64 = storage.contents().values().map(|file| file.len() as u64).sum();
-        storage.set_faults(Faults { capacity_bytes: Some(held), ..Faults::default() });
+        // Room for a small event, which is at the device while the others gather behind it.
+        let capacity_bytes = Some(held + (64 << 10));
+        storage.set_faults(Faults { capacity_bytes, ..Faults::default() });
+        storage.hold_barriers();
+        log.stage(raw(&Event::json("Other", &[], "1")), Box::new(|_| {}));
+        log.commit(CommitOn::JournalThread);
+        storage.wait_for_held_barrier();
         // Another's append in the same batch is told first that the disk is full. In that moment,
         // before the first decision is known to have come to nothing, there is room again and the
         // second one is made.
@@ -86,7 +92,8 @@ fn a_decision_on_top_of_one_that_came_to_nothing_is_not_appended() {
                 tell.send(second).unwrap();
             }),
         );
-        let first = live.decide(&[create("mine")], None, CommitOn::ThisThread);
+        let first = live.decide(&[create("mine")], None, CommitOn::JournalThread);
+        storage.release_barriers();
         assert_eq!(answer(first).await, Err(AppendError::StorageFull));
         assert_eq!(answer(told.recv().unwrap()).await, Err(AppendError::SetBack));
         assert!(!types(&log).contains(&"LinkChanged".to_owned()));

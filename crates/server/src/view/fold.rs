@@ -122,13 +122,14 @@ impl<V: View> Live<V> {
 
     /// Reads the snapshot, or begins at the beginning. Tells where it begins.
     fn begin(&self) -> Position {
-        let read = catch_unwind(AssertUnwindSafe(|| self.snapshots.read::<V>(&self.log)));
+        let read =
+            catch_unwind(AssertUnwindSafe(|| self.snapshots.read::<V>(&self.log, &self.context)));
         let (view, position) = match read.unwrap_or_else(|panic| Err(describe(&*panic))) {
             Ok(Some(found)) => found,
-            Ok(None) => (V::new(), 0),
+            Ok(None) => (V::begin(&self.context), 0),
             Err(reason) => {
                 tracing::warn!(view = V::NAME, %reason, "a snapshot is not used; rebuilding");
-                (V::new(), 0)
+                (V::begin(&self.context), 0)
             }
         };
         self.snapshot_position.store(position, Ordering::Relaxed);

@@ -113,7 +113,7 @@ impl<V: View> Live<V> {
         });
         let folding = Arc::clone(&live);
         let name = format!("view-{}", V::NAME);
-        let thread = crate::serve::spawn(name, move || folding.run())?;
+        let thread = crate::threads::spawn(name, move || folding.run())?;
         *lock(&live.thread) = Some(thread);
         Ok(live)
     }

@@ -120,7 +120,11 @@ impl SnapshotFile {
     ///
     /// # Errors
     /// Why it is not to be used.
-    pub(super) fn read<V: View>(&self, log: &Log) -> Result<Option<(V, Position)>, String> {
+    pub(super) fn read<V: View>(
+        &self,
+        log: &Log,
+        context: &V::Context,
+    ) -> Result<Option<(V, Position)>, String> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -141,7 +145,7 @@ impl SnapshotFile {
         fill(&mut input, &mut known)?;
         let position = Position::from_le_bytes(position);
         fits(log, position, u64::from_le_bytes(known))?;
-        let view = V::decode(&mut input).map_err(|fault| fault.to_string())?;
+        let view = V::resume(context, &mut input).map_err(|fault| fault.to_string())?;
         let (mut end, mut known) = ([0; 8], [0; 8]);
         fill(&mut input, &mut end)?;
         fill(&mut input, &mut known)?;

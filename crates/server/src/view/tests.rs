@@ -22,14 +22,17 @@ struct World {
     live: Arc<Live<Links>>,
 }
 
+fn context() -> Context {
+    Context { key: [7; 16], reserved: |word| word == "api", targets: Default::default() }
+}
+
 impl World {
     fn open(dir: &Path) -> World {
         World::over(Log::open(dir, Options::default()).unwrap(), dir)
     }
 
     fn over(log: Log, dir: &Path) -> World {
-        let context = Context { key: [7; 16], reserved: |word| word == "api" };
-        let live = Live::open(log.clone(), dir, context, crate::clock::system()).unwrap();
+        let live = Live::open(log.clone(), dir, context(), crate::clock::system()).unwrap();
         World { log, live }
     }
 
@@ -381,15 +384,17 @@ fn a_snapshot_that_knows_more_than_the_log_is_not_used() {
     (0..60).for_each(|n| append(&log, &Event::json("Other", &[], &n.to_string())));
     let shorter = storage.contents();
     file.write(&log, 50, |out| Links::encode(view.folded(), out)).unwrap();
-    assert!(file.read::<Links>(&log).unwrap().is_some_and(|(_, position)| position == 50));
+    assert!(
+        file.read::<Links>(&log, &context()).unwrap().is_some_and(|(_, position)| position == 50)
+    );
     append(&log, &Event::json("Other", &[], "60"));
     // What is encoded may have seen the last event.
     file.write(&log, 50, |out| Links::encode(view.folded(), out)).unwrap();
-    view = file.read::<Links>(&log).unwrap().unwrap().0;
+    view = file.read::<Links>(&log, &context()).unwrap().unwrap().0;
     assert_eq!(view.folded().count(), 0);
     let shorter = SimulatedStorage::with_contents(5, &shorter);
     let shorter = Log::open_on(Arc::new(shorter), Options::default()).unwrap();
     assert_eq!(shorter.head(), 60);
-    let refused = file.read::<Links>(&shorter).map(|_| ()).unwrap_err();
+    let refused = file.read::<Links>(&shorter, &context()).map(|_| ()).unwrap_err();
     assert!(refused.contains("no event at its position 61"), "{refused}");
 }

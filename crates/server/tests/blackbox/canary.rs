@@ -81,6 +81,10 @@ impl Watch {
     fn judge(&self) {
         assert!(self.secrets.len() > 10);
         for (place, bytes) in &self.seen {
+            // Hashes are kept in the files of the log `system`, and are in no answer.
+            let is_answer = place.starts_with("body of") || place.starts_with("headers of");
+            let has_hash = bytes.windows(7).any(|window| window == b"$argon2");
+            assert!(!(is_answer && has_hash), "a hash is in {place}");
             for secret in &self.secrets {
                 let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
                 assert!(!found, "{secret} is in {place}");
@@ -204,6 +208,13 @@ fn no_credential_is_to_be_seen_anywhere() {
     let as_ann = as_ann.each_ref().map(|(name, value)| (*name, value.as_str()));
     watch.ask(client, "POST /auth/logout", &as_ann, "{}").expect(200);
     watch.ask(client, "GET /v1/head", &as_ann, "").problem(401);
+
+    watch.ask(client, "DELETE /v1/accounts/admin", &as_admin, "").problem(409);
+    assert_eq!(watch.ask(client, "DELETE /v1/accounts/ann", &as_admin, "").status, 204);
+    watch.ask(client, "GET /v1/accounts/ann", &as_admin, "").problem(404);
+    watch
+        .ask(client, "GET /v1/head", &[("Authorization", &format!("Bearer {key}"))], "")
+        .problem(401);
 
     watch.ask(client, "GET /metrics", &as_admin, "");
     watch.ask(client, "GET /v1/logs/system/events", &as_admin, "").expect(200);

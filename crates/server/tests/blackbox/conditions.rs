@@ -4,15 +4,16 @@ use crate::client::{Answer, Client};
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
-fn post(client: &mut Client, path: &str, body: &Value) -> Answer {
+pub fn post(client: &mut Client, path: &str, body: &Value) -> Answer {
     let headers = [("Content-Type", "application/json")];
     client.call("POST", path, &headers, body.to_string().as_bytes()).expect("an answer")
 }
 
 /// A query of so many items, each of so many types and tags, none like another.
-fn query(items: usize, types: usize, tags: usize) -> Value {
+pub fn query(items: usize, types: usize, tags: usize) -> Value {
     let item = |i: usize| {
         let of = |name: &str, count: usize| -> Vec<String> {
             (0..count).map(|n| format!("{name}:{i}:{n}")).collect()
@@ -31,7 +32,7 @@ fn append_if(query: &Value) -> Value {
 
 /// Appends of 1,000 events each. Any two of three tags meet often, all three never: intersecting them
 /// takes long.
-fn bodies_of_common_tags(appends: usize) -> impl Iterator<Item = Value> {
+pub fn bodies_of_common_tags(appends: usize) -> impl Iterator<Item = Value> {
     let pairs = [["a", "b"], ["b", "c"], ["a", "c"]];
     (0..appends).map(move |chunk| {
         let event = |i: usize| json!({"type": "T", "tags": pairs[(chunk + i) % 3], "data": 1});
@@ -124,10 +125,25 @@ fn a_dear_condition_ends_at_its_deadline_and_gives_its_permit_back() {
 enum Leaving {
     ByReset,
     WithItsConnection,
+    /// Over HTTP/1.1.
+    ByClosing,
 }
 
 /// Sends an append over HTTP/2, and leaves once `under_way` returns.
 async fn send_and_leave(server: &Server, body: &Value, under_way: impl FnOnce(), how: Leaving) {
+    if matches!(how, Leaving::ByClosing) {
+        let mut socket = std::net::TcpStream::connect(server.address).unwrap();
+        let body = body.to_string();
+        let head = format!(
+            "POST /v1/append HTTP/1.1\r\nhost: l\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n",
+            body.len()
+        );
+        socket.write_all((head + &body).as_bytes()).unwrap();
+        // Before another takes the one permit.
+        std::thread::sleep(Duration::from_millis(100));
+        return under_way();
+    }
     let socket = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let (sender, connection) = h2::client::handshake(socket).await.unwrap();
     let connection = tokio::spawn(connection);
@@ -142,6 +158,7 @@ async fn send_and_leave(server: &Server, body: &Value, under_way: impl FnOnce(),
     match how {
         Leaving::ByReset => drop((answer, sending)),
         Leaving::WithItsConnection => connection.abort(),
+        Leaving::ByClosing => unreachable!("over HTTP/1.1"),
     }
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
@@ -150,13 +167,14 @@ async fn send_and_leave(server: &Server, body: &Value, under_way: impl FnOnce(),
 fn a_client_that_leaves_ends_its_dear_condition() {
     let server = Server::start_with(&["--max-fold-ms", "600000", "--max-long-reads", "1"]);
     let mut client = server.client().patient();
-    for body in bodies_of_common_tags(60) {
+    for body in bodies_of_common_tags(200) {
         client.post("/v1/append", &body).unwrap().expect(200);
     }
     let begun = Instant::now();
     client.post("/v1/append", &dear_append()).unwrap().expect(200);
     let whole = begun.elapsed();
-    assert!(whole > Duration::from_millis(200), "{whole:?} is too short for this test");
+    // An HTTP/1.1 client has a second, lest it has only shut its side.
+    assert!(whole > Duration::from_millis(3_000), "{whole:?} is too short for this test");
     // Judged under the one permit as well; never appended, because it is offended.
     let offended = json!({"events": [{"type": "T", "data": 1}],
         "condition": {"failIfEventsMatch": query(1, 128, 60), "failIfExists": {"items": []}}});
@@ -166,12 +184,14 @@ fn a_client_that_leaves_ends_its_dear_condition() {
         other => panic!("{other}"),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    for how in [Leaving::ByReset, Leaving::WithItsConnection] {
+    for how in [Leaving::ByReset, Leaving::WithItsConnection, Leaving::ByClosing] {
         assert!(is_free());
+        // Its permit is given back a moment after its answer.
+        std::thread::sleep(Duration::from_millis(300));
         let begun = Instant::now();
         let until_busy = || {
             while is_free() {
-                assert!(begun.elapsed() < whole, "it never began");
+                assert!(begun.elapsed() < whole, "{how:?}: it never began");
             }
         };
         runtime.block_on(send_and_leave(&server, &dear_append(), until_busy, how));
@@ -185,11 +205,19 @@ fn a_client_that_leaves_ends_its_dear_condition() {
         }
     }
     let head = server.client().get("/v1/head").unwrap().expect(200);
-    assert_eq!(head["head"], 60_001, "what nobody waited for was not appended");
+    assert_eq!(head["head"], 200_001, "what nobody waited for was not appended");
 }
 
-/// Processor time of a server's threads in ns and their niceness, by name.
-fn threads(server: &Server) -> BTreeMap<String, (u64, i64)> {
+/// A thread of a server.
+pub struct Thread {
+    pub name: String,
+    /// Processor time, in ns.
+    pub run_ns: u64,
+    pub niceness: i64,
+}
+
+/// The threads of a server by their ids. Those that do not serve end when they have been idle for a while.
+pub fn threads(server: &Server) -> BTreeMap<u64, Thread> {
     let mut threads = BTreeMap::new();
     for task in std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap() {
         let read = |name| std::fs::read_to_string(task.as_ref().unwrap().path().join(name));
@@ -198,12 +226,29 @@ fn threads(server: &Server) -> BTreeMap<String, (u64, i64)> {
         else {
             continue;
         };
-        let run_ns: u64 = times.split(' ').next().unwrap().parse().unwrap();
-        let nice = stat.rsplit_once(')').unwrap().1.split(' ').nth(17).unwrap().parse().unwrap();
-        let sum = threads.entry(name.trim().to_owned()).or_insert((0, nice));
-        sum.0 += run_ns;
+        let id = stat.split(' ').next().unwrap().parse().unwrap();
+        let run_ns = times.split(' ').next().unwrap().parse().unwrap();
+        let niceness =
+            stat.rsplit_once(')').unwrap().1.split(' ').nth(17).unwrap().parse().unwrap();
+        threads.insert(id, Thread { name: name.trim().to_owned(), run_ns, niceness });
     }
     threads
+}
+
+/// What `ask` takes of processor time, in ns: of threads that serve, and of those that do not.
+#[cfg(target_os = "linux")]
+fn serving_and_elsewhere_ns(server: &Server, ask: impl FnOnce()) -> (u64, u64) {
+    let before = threads(server);
+    ask();
+    let after = threads(server);
+    // Of each thread for itself: one that has ended takes nothing from the others' sum.
+    let spent_ns = |is_one: fn(&str) -> bool| -> u64 {
+        let known_ns = |id| before.get(id).map_or(0, |thread| thread.run_ns);
+        let ones = after.iter().filter(|(_, thread)| is_one(&thread.name));
+        ones.map(|(id, thread)| thread.run_ns - known_ns(id)).sum()
+    };
+    let serving_ns = spent_ns(|name| name == "http-0" || name.starts_with("lean"));
+    (serving_ns, spent_ns(|name| name == "http-0-blocking"))
 }
 
 #[cfg(target_os = "linux")]
@@ -224,21 +269,39 @@ fn the_largest_queries_and_conditions_take_the_time_of_threads_that_do_not_serve
         ("/project", json!({"projectors": [{"id": "n", "query": largest}]})),
     ];
     for (path, body) in asked {
-        let before = threads(&server);
-        for _ in 0..20 {
-            client.post(path, &body).unwrap().expect(200);
-        }
-        let after = threads(&server);
-        let spent = |is_one: fn(&str) -> bool| -> u64 {
-            let spent = |(name, (run_ns, _)): (&String, &(u64, i64))| {
-                run_ns.saturating_sub(before.get(name).map_or(0, |before| before.0))
-            };
-            after.iter().filter(|(name, _)| is_one(name)).map(spent).sum()
+        // Five to fifteen times as much elsewhere. What else the machine does adds to either, so the
+        // best of a few tries counts: were the work done here, none would show what is asked for.
+        let mut tries = std::iter::repeat_with(|| {
+            serving_and_elsewhere_ns(&server, || {
+                for _ in 0..20 {
+                    client.post(path, &body).unwrap().expect(200);
+                }
+            })
+        });
+        let mut seen = Vec::new();
+        let is_elsewhere = tries.by_ref().take(4).any(|(serving_ns, elsewhere_ns)| {
+            seen.push((serving_ns, elsewhere_ns));
+            serving_ns * 2 < elsewhere_ns
+        });
+        assert!(is_elsewhere, "{path}: ns serving and elsewhere: {seen:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_that_serve_come_first_however_nice_the_server_is() {
+    for nice in ["0", "10", "19"] {
+        let dir = tempfile::tempdir().unwrap();
+        let server = Server::start_under(&["nice", "-n", nice], dir.path(), &["--threads", "1"]);
+        post(&mut server.client(), "/v1/query", &json!({"query": query(256, 1, 15)})).expect(200);
+        let threads = threads(&server);
+        let niceness = |name: &str| {
+            let thread = threads.values().find(|thread| thread.name == name);
+            thread.unwrap_or_else(|| panic!("no thread {name}")).niceness
         };
-        let serving = spent(|name| name == "http-0" || name.starts_with("lean"));
-        let elsewhere = spent(|name| name == "http-0-blocking");
-        assert!(serving * 2 < elsewhere, "{path}: {serving} ns serving, {elsewhere} ns elsewhere");
-        let nice = |name: &str| after[name].1;
-        assert!(nice("http-0-blocking") > nice("http-0"), "those that serve come first");
+        let serving = niceness("http-0");
+        assert!(serving >= nice.parse().unwrap(), "{serving}");
+        // 19 is the most there is.
+        assert_eq!(niceness("http-0-blocking"), (serving + 5).min(19), "beside {serving}");
     }
 }

@@ -249,8 +249,8 @@ fn keys_come_from_a_url_and_its_failing_takes_none_away() {
     head(&mut client, &one).problem(401);
 }
 
-#[test]
-fn over_https_keys_are_taken_from_whom_the_machine_trusts_and_nobody_else() {
+/// An issuer that speaks TLS with a certificate of an authority that only the ground knows.
+fn issuer_behind_tls() -> (Ground, String) {
     let ground = Ground::new();
     let chain = CertificateDer::from_pem_file(&ground.pair.certificate).unwrap();
     let key = PrivateKeyDer::from_pem_file(&ground.pair.key).unwrap();
@@ -262,6 +262,12 @@ fn over_https_keys_are_taken_from_whom_the_machine_trusts_and_nobody_else() {
         .with_single_cert(vec![chain], key)
         .unwrap();
     let url = publish(Arc::new(Mutex::new(Some(jwks(&[ed_jwk(1, "1")])))), Some(config));
+    (ground, url)
+}
+
+#[test]
+fn over_https_keys_are_taken_from_whom_the_machine_trusts_and_nobody_else() {
+    let (ground, url) = issuer_behind_tls();
     let other = Authority::new(ground.dir.path(), "other");
     let token = by_ed(1, "1", &claims("ann", json!(["reader"])));
     for (authority, status) in [(&ground.authority, 200), (&other, 401)] {
@@ -272,6 +278,36 @@ fn over_https_keys_are_taken_from_whom_the_machine_trusts_and_nobody_else() {
         let server =
             Server::start_under(&["env", "-u", "SSL_CERT_DIR", &trusted], dir.path(), &flags);
         assert_eq!(head(&mut server.client(), &token).status, status);
+    }
+}
+
+#[test]
+fn an_issuer_behind_a_private_authority_is_reached_by_naming_it() {
+    let (ground, url) = issuer_behind_tls();
+    let other = Authority::new(ground.dir.path(), "other");
+    let token = by_ed(1, "1", &claims("ann", json!(["reader"])));
+    for (authority, status) in [(&ground.authority, 200), (&other, 401)] {
+        let dir = tempfile::tempdir().unwrap();
+        let server =
+            trusting(dir.path(), &url, &["--jwt-keys-ca", authority.file.to_str().unwrap()]);
+        assert_eq!(head(&mut server.client(), &token).status, status);
+    }
+    // A file that is no authority's, or is for nothing, stops the start.
+    let keys = ground.pair.key.to_str().unwrap();
+    for (keys_url, file, word) in [
+        (url.as_str(), "/nowhere.pem", "nowhere.pem"),
+        (&url, keys, "jwt_keys_ca"),
+        ("http://127.0.0.1:1/keys", ground.authority.file.to_str().unwrap(), "https"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_wellspring"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--data", dir.path().to_str().unwrap()])
+            .args(["--jwt-issuer", issuer::NAME, "--jwt-audience", issuer::AUDIENCE])
+            .args(["--jwt-keys", keys_url, "--jwt-keys-ca", file])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(word), "{file}: {said}");
     }
 }
 

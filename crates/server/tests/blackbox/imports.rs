@@ -25,6 +25,8 @@ fn command(server: &Server, args: &[&str]) -> Command {
         .args(["--url", &server.url()])
         .env_remove("WELLSPRING_URL")
         .env_remove("WELLSPRING_TOKEN")
+        .env_remove("HOME")
+        .env_remove("XDG_STATE_HOME")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -159,6 +161,11 @@ fn a_grown_file_adds_its_new_lines_and_a_changed_one_nothing() {
             let changed = ground.file("changed.ndjson", all.concat());
             let told = ground.refused(&changed, &[], 65);
             assert!(told.contains("has changed since") && told.contains("--again"), "{told}");
+            let line = match (at + 1).to_string() {
+                four if four.len() == 4 => format!("line {},{}:", &four[..1], &four[1..]),
+                fewer => format!("line {fewer}:"),
+            };
+            assert!(told.contains(&line), "{what} at {at}: {told}");
             assert_eq!(ground.head(), 3_000, "{what} at {at}: {told}");
         }
     }
@@ -216,6 +223,7 @@ fn bad_lines_and_repeated_tags_are_counted_and_cost_no_more_than_themselves() {
     let file = ground.file("dirty.ndjson", text);
     let told = ground.refused(&file, &[], 65);
     assert!(told.contains("line 3: ") && told.contains("--skip-invalid"), "{told}");
+    assert!(!told.contains("line 1"), "{told}");
     assert_eq!(ground.head(), 2, "what is complete before a bad line is kept");
     let told = ground.imported(&file, &["--skip-invalid"]);
     let counts = "3 events: 1 added, 2 known (in the log already), 6 repeated tags folded, 3 bad lines skipped;";
@@ -223,7 +231,14 @@ fn bad_lines_and_repeated_tags_are_counted_and_cost_no_more_than_themselves() {
     for line in ["line 3: ", "line 5: ", "line 6: "] {
         assert!(told.contains(line), "{told}");
     }
+    assert!(told.contains("into a file of its own"), "{told}");
     assert_eq!(ground.events()[1]["tags"], serde_json::json!(["a", "b"]));
+    // A line that is corrected afterwards is a change, and it is said which.
+    let text = std::fs::read_to_string(&file)
+        .unwrap()
+        .replace("\nno\n", "\n{\"type\":\"T\",\"data\":2}\n");
+    let told = ground.refused(&ground.file("dirty.ndjson", text), &["--skip-invalid"], 65);
+    assert!(told.contains("line 3: ") && told.contains("corrected since"), "{told}");
 }
 
 #[test]
@@ -265,7 +280,7 @@ fn what_export_writes_is_read_back_in_every_format() {
         let plain: Vec<Value> = events.clone();
         assert_eq!(again, plain, "{format}");
         if format == "csv" {
-            let told = other.refused(&out, &["--type", "Row"], 65);
+            let told = other.refused(&out, &["--type", "Row"], 64);
             assert!(told.contains("without --type"), "{told}");
         }
     }

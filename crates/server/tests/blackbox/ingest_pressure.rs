@@ -233,11 +233,11 @@ impl SmallDisk {
         Some(SmallDisk { server, inside: inside.into() })
     }
 
-    fn filler(&self) -> PathBuf {
+    pub fn filler(&self) -> PathBuf {
         self.inside.join("filler")
     }
 
-    fn fill(&self) {
+    pub fn fill(&self) {
         let mut file = File::create(self.filler()).unwrap();
         for block in [65_536, 4096, 512] {
             while file.write_all(&vec![1; block]).is_ok() {}

@@ -1,6 +1,7 @@
 //! API keys: shown once, never for more than whoever makes them may.
 
 use crate::closed::{Closed, PASSWORD, token};
+use crate::server::Server;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -209,4 +210,116 @@ fn keys_end_by_time_by_hand_and_by_rotation() {
     closed.ask(&closed.root, "PATCH", "/v1/accounts/ann", &less).expect(200);
     assert_eq!(end(&ann), 204);
     assert!(closed.counts(&token(&mut closed.client(), "ann")));
+}
+
+/// A key in its overlap has a new end, but was made to live as long as ever.
+#[test]
+fn a_key_rotated_again_in_its_overlap_has_a_successor_that_lives_as_long_as_it_was_made_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut closed = Closed::start_in(dir.path());
+    let ann = closed.add("ann", &["reader"]);
+    let rotate = |closed: &Closed, id: &str, body: &Value| {
+        closed.ask(&ann, "POST", &format!("/v1/keys/{id}/rotate"), body).expect(201)
+    };
+    let (hours, _) = closed.key(&ann, &json!({"role": "reader", "expires_in_s": 36_000}));
+    let (forever, _) = closed.key(&ann, &json!({"role": "reader"}));
+    for restarted in [false, true] {
+        if restarted {
+            assert!(closed.server.terminate().success());
+            closed.server = Server::start_in(dir.path(), &[]);
+        }
+        let first = rotate(&closed, &hours, &json!({"overlap_s": 600}));
+        let again = rotate(&closed, &hours, &json!({"overlap_s": 600}));
+        assert!(again["expires_at"].as_str() >= first["expires_at"].as_str(), "{first} {again}");
+        for _ in 0..2 {
+            let next = rotate(&closed, &forever, &json!({"overlap_s": 600}));
+            assert_eq!(next["expires_at"], Value::Null);
+        }
+    }
+    let old = closed.get(&ann, &format!("/v1/keys/{hours}")).expect(200);
+    let next = rotate(&closed, &hours, &Value::Null);
+    assert!(next["expires_at"].as_str() > old["expires_at"].as_str(), "{old} {next}");
+}
+
+/// The most keys of an account, and the most that are shown of those that have ended.
+const QUOTA: usize = 100;
+
+#[test]
+fn one_account_uses_up_its_own_keys_alone_and_rotation_always_works() {
+    let closed = Closed::start();
+    let rita = closed.add("rita", &["reader"]);
+    let reader = json!({"role": "reader"});
+    let keys: Vec<(String, String)> = (0..QUOTA).map(|_| closed.key(&rita, &reader)).collect();
+    let full = closed.ask(&rita, "POST", "/v1/keys", &reader);
+    let problem = full.problem(409);
+    assert_eq!(problem["type"], "/problems/too-many-keys");
+    assert_eq!(problem["limit"], QUOTA);
+    let for_rita = json!({"role": "reader", "account": "rita"});
+    closed.ask(&closed.root, "POST", "/v1/keys", &for_rita).problem(409);
+    let (of_root, _) = closed.key(&closed.root, &reader);
+    // In its place there is always room; beside it there is none.
+    let rotate = |bearer: &str, id: &str, body: &Value| {
+        closed.ask(bearer, "POST", &format!("/v1/keys/{id}/rotate"), body)
+    };
+    let second = rotate(&rita, &keys[0].0, &Value::Null).expect(201);
+    assert!(!closed.counts(&keys[0].1) && closed.counts(second["secret"].as_str().unwrap()));
+    rotate(&rita, &keys[1].0, &json!({"overlap_s": 60})).problem(409);
+    assert!(closed.counts(&keys[1].1));
+    rotate(&closed.root, &of_root, &json!({"overlap_s": 60})).expect(201);
+    rotate(&rita, &keys[0].0, &Value::Null).problem(409);
+    // What is revoked or has expired makes room.
+    assert_eq!(
+        closed.ask(&rita, "DELETE", &format!("/v1/keys/{}", keys[2].0), &Value::Null).status,
+        204
+    );
+    let (_, short) = closed.key(&rita, &json!({"role": "reader", "expires_in_s": 1}));
+    closed.ask(&rita, "POST", "/v1/keys", &reader).problem(409);
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while closed.counts(&short) {
+        assert!(std::time::Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    closed.key(&rita, &reader);
+    closed.ask(&rita, "POST", "/v1/keys", &reader).problem(409);
+}
+
+#[test]
+fn keys_that_have_ended_are_forgotten_and_never_count_again() {
+    let closed = Closed::start();
+    let rita = closed.add("rita", &["reader"]);
+    let (first, first_secret) = closed.key(&rita, &json!({"role": "reader", "label": "x"}));
+    let (mut id, mut secret) = (first.clone(), first_secret.clone());
+    let mut ended = vec![];
+    for _ in 0..3 * QUOTA {
+        let next =
+            closed.ask(&rita, "POST", &format!("/v1/keys/{id}/rotate"), &Value::Null).expect(201);
+        ended.push(secret);
+        (id, secret) =
+            (next["id"].as_str().unwrap().into(), next["secret"].as_str().unwrap().into());
+    }
+    let shown = |closed: &Closed, bearer: &str| {
+        let page = closed.get(bearer, "/v1/keys?revoked=show&limit=1000").expect(200);
+        page["keys"].as_array().unwrap().len()
+    };
+    assert_eq!(shown(&closed, &rita), QUOTA + 1);
+    closed.ask(&rita, "GET", &format!("/v1/keys/{first}"), &Value::Null).problem(404);
+    let check = |closed: &Closed| {
+        for secret in ended.iter().step_by(50).chain([&first_secret]) {
+            assert!(!closed.counts(secret));
+        }
+        assert!(closed.counts(&secret));
+    };
+    check(&closed);
+    // Folded anew it is the same.
+    let Closed { server, root } = closed;
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = server;
+    assert!(server.terminate().success());
+    let data = dir.path().join("data");
+    let copied = std::process::Command::new("cp").arg("-a").arg(&server.dir).arg(&data).status();
+    assert!(copied.unwrap().success());
+    let _ = std::fs::remove_dir_all(data.join("logs/system/views"));
+    let closed = Closed { server: crate::server::Server::start_in(&data, &[]), root };
+    assert_eq!(shown(&closed, &rita), QUOTA + 1);
+    check(&closed);
 }

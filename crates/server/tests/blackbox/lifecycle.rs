@@ -72,7 +72,29 @@ fn a_folder_in_use_is_refused_with_a_message() {
         .unwrap();
     assert!(!output.status.success());
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(message.contains("in use"), "{message}");
+    let folder = server.dir.display().to_string();
+    assert!(message.contains("in use") && message.contains(&folder), "{message}");
+}
+
+#[test]
+fn a_folder_that_is_given_back_a_moment_later_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_in(dir.path(), &[]);
+    let child = Command::new(env!("CARGO_BIN_EXE_wellspring"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--data", dir.path().to_str().unwrap()])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    drop(server);
+    // It has the log now: a third is refused, and it is still there.
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    let mut child = child;
+    let ended = child.try_wait().unwrap();
+    child.kill().unwrap();
+    let told = child.wait_with_output().unwrap();
+    assert!(ended.is_none(), "{}", String::from_utf8_lossy(&told.stderr));
 }
 
 #[test]

@@ -7,6 +7,9 @@ use crate::server::Server;
 use crate::shortener::*;
 use serde_json::json;
 
+/// Without accounts a server answers under names that no page can have, and under these.
+const NAMED: [&str; 2] = ["--own-hosts", "*.example"];
+
 /// Sends a request with these headers and nothing that clients add.
 fn ask(server: &Server, line: &str, headers: &[&str], body: &str) -> Answer {
     let mut request = format!("{line}\r\n");
@@ -25,13 +28,13 @@ fn ask(server: &Server, line: &str, headers: &[&str], body: &str) -> Answer {
 
 #[test]
 fn a_short_url_begins_with_a_host_that_can_be_one() {
-    let server = Server::start();
+    let server = Server::start_with(&NAMED);
     let body = r#"{"url":"http://example.com/a","alias":"a"}"#;
     let made = ask(&server, "POST /api/urls HTTP/1.1", &["Host: go.example:81"], body);
     assert_eq!(made.expect(201)["short_url"], "http://go.example:81/a");
     assert_eq!(made.header("location"), Some("/api/urls/a"));
     let own = format!("{}/a", server.url());
-    for host in ["a b", "user@host", "evil/x", "evil?x", "a:b", "a:0", "..", "\"", "<b>", ""] {
+    for host in ["a b", "user@host", "evil/x", "evil?x", "a:b", "a:0", "\"", "<b>"] {
         let header = format!("Host: {host}");
         let details = ask(&server, "GET /api/urls/a HTTP/1.1", &[&header], "").expect(200);
         assert_eq!(details["short_url"], own, "{host}");
@@ -50,7 +53,7 @@ fn a_short_url_begins_with_a_host_that_can_be_one() {
 #[test]
 fn http_1_1_asks_for_one_host() {
     for lean in BOTH_LOOPS {
-        let server = Server::start_with(&lean);
+        let server = Server::start_with(&[&lean[..], &NAMED].concat());
         let body = r#"{"url":"http://example.com/a","alias":"a"}"#;
         create(&mut server.client(), &json!({"url": "http://example.com/a", "alias": "a"}));
         for headers in [&[][..], &["Host: a.example", "Host: b.example"]] {
@@ -77,9 +80,9 @@ fn a_picture_of_what_one_client_said_is_for_no_other() {
         (&[][..], "private, max-age=3600"),
         (&["--link-base-url", "https://go.example"], "public, max-age=3600"),
     ] {
-        let server = Server::start_with(flags);
+        let server = Server::start_with(&[flags, &NAMED].concat());
         create(&mut server.client(), &json!({"url": "http://example.com/a", "alias": "a"}));
-        let hosts = ["Host: a.example", "Host: b.example", "Host: c/d.example", "Host: e@f"];
+        let hosts = ["Host: a.example", "Host: b.example", "Host: c/d", "Host: e@f"];
         let pictures = hosts.map(|host| ask(&server, "GET /a.qr HTTP/1.1", &[host], ""));
         for picture in &pictures {
             assert_eq!((picture.status, picture.header("cache-control")), (200, Some(caching)));

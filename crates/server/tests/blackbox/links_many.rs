@@ -64,7 +64,7 @@ fn append(client: &mut Client, kind: &str, tags: &[String], data: &Value) {
 
 #[test]
 fn a_page_among_very_many_is_short_and_says_where_to_go_on() {
-    let server = Server::start();
+    let server = Server::start_with(&["--link-accept-events"]);
     let mut client = server.client().patient();
     let named =
         |from: usize, to: usize| (from..to).map(|n| format!("link:n{n}")).collect::<Vec<_>>();

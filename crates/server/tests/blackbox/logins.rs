@@ -257,3 +257,36 @@ fn another_secret_signs_and_the_one_before_counts_until_it_is_retired() {
     assert!(!closed.counts(&second) && closed.counts(&third));
     closed.ask(&third, "POST", "/auth/rotate", &json!({"retired": true})).problem(422);
 }
+
+#[test]
+fn a_token_for_less_ends_itself_and_no_others() {
+    let closed = Closed::start();
+    let ann = closed.add("ann", &["reader", "writer:orders"]);
+    let narrow = |roles: &[&str]| {
+        let body = json!({"username": "ann", "password": PASSWORD, "roles": roles});
+        let answer = closed.client().post("/auth/token", &body).unwrap().expect(200);
+        answer["access_token"].as_str().unwrap().to_owned()
+    };
+    let everywhere = json!({"everywhere": true});
+    for roles in
+        [&["reader:orders"][..], &["reader"], &["writer:orders"], &["reader:a", "reader:b"]]
+    {
+        let token = narrow(roles);
+        let refused = closed.ask(&token, "POST", "/auth/logout", &everywhere).problem(403);
+        assert_eq!(refused["type"], "/problems/forbidden", "{roles:?}");
+        assert!(closed.counts(&ann) && closed.counts(&token), "{roles:?}");
+        let ended = closed.ask(&token, "POST", "/auth/logout", &Value::Null).expect(200);
+        assert_eq!(ended["ended"], "token");
+        assert!(closed.counts(&ann) && !closed.counts(&token), "{roles:?}");
+    }
+    // For as much as the account holds, whatever it is called.
+    let same = narrow(&["reader", "writer:orders"]);
+    assert_eq!(closed.ask(&same, "POST", "/auth/logout", &everywhere).expect(200)["ended"], "all");
+    assert!(!closed.counts(&ann) && !closed.counts(&same));
+    // What the account has lost since, the token need not have.
+    let (full, less) = (token(&mut closed.client(), "ann"), narrow(&["reader"]));
+    let roles = json!({"roles": ["reader"]});
+    closed.ask(&closed.root, "PATCH", "/v1/accounts/ann", &roles).expect(200);
+    assert_eq!(closed.ask(&less, "POST", "/auth/logout", &everywhere).expect(200)["ended"], "all");
+    assert!(!closed.counts(&full));
+}

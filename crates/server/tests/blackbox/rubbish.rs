@@ -3,6 +3,7 @@
 
 use crate::client::Client;
 use crate::server::Server;
+use serde_json::json;
 use std::time::Duration;
 
 #[test]
@@ -53,6 +54,154 @@ fn malformed_appends_get_a_problem_that_names_the_field() {
         }
     }
     assert_eq!(client.get("/v1/head").unwrap().expect(200)["head"], 0, "nothing was stored");
+}
+
+#[test]
+fn what_is_said_of_a_body_is_true() {
+    let server = Server::start();
+    let mut client = server.client();
+    let mut told = |path: &str, media: &str, body: &str, status: u16| {
+        let headers = [("Content-Type", media)];
+        let problem = client.call("POST", path, &headers, body.as_bytes()).unwrap().problem(status);
+        problem["detail"].as_str().unwrap().to_owned()
+    };
+    let json = "application/json";
+    // A word that is none of JSON's is not the one it begins like.
+    for (body, column) in
+        [("nope", 1), ("nul", 1), ("nullx", 1), ("  trux", 3), ("{\"events\":falsy}", 11)]
+    {
+        let detail = told("/v1/append", json, body, 400);
+        assert!(detail.contains(&format!("line 1, column {column}")), "{body}: {detail}");
+    }
+    assert!(told("/v1/append", json, "null", 422).contains("not null"));
+    // Both fields are named, whichever came first.
+    for (body, field, other) in [
+        (r#""data":1,"data_base64":"AA==""#, "data_base64", "data"),
+        (r#""data_base64":"AA==","data":1"#, "data", "data_base64"),
+    ] {
+        let body = format!(r#"{{"events":[{{"type":"T",{body}}}]}}"#);
+        let detail = told("/v1/append", json, &body, 422);
+        let both = format!("events[0].{field} stands beside events[0].{other};");
+        assert!(detail.contains(&both), "{detail}");
+    }
+    let twice = r#"{"events":[{"type":"T","data":1,"data":2}]}"#;
+    assert!(told("/v1/append", json, twice, 422).contains("events[0].data stands twice"));
+    // Of lines the number in the body is told, and no other.
+    let lines = "{\"type\":\"T\",\"data\":1}\n{\"type\":\"T\",\"data\":nope}\n";
+    for path in ["/v1/append", "/v1/import", "/e"] {
+        let body = if path == "/e" { "1\nnope\n" } else { lines };
+        let detail = told(path, "application/x-ndjson", body, 422);
+        assert!(detail.contains("line 2") && detail.contains("column"), "{path}: {detail}");
+        assert!(!detail.contains("line 1"), "{path}: {detail}");
+    }
+}
+
+#[test]
+fn a_body_that_ends_early_is_told_in_our_words() {
+    let server = Server::start();
+    for path in ["/v1/append", "/v1/import", "/e"] {
+        let head =
+            format!("POST {path} HTTP/1.1\r\nHost: t\r\nContent-Type: application/x-ndjson\r\n");
+        for (framing, told) in [
+            ("Content-Length: 100\r\n\r\n{\"type\"", "ended early"),
+            ("Transfer-Encoding: chunked\r\n\r\nff\r\n{\"type\"", "ended early"),
+            ("Transfer-Encoding: chunked\r\n\r\nzz\r\n", "chunks"),
+        ] {
+            let mut client = server.client();
+            client.send(format!("{head}{framing}").as_bytes()).unwrap();
+            let stream = client.into_stream();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let problem = crate::client::Client::over(stream).answer().unwrap().problem(400);
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.contains(told), "{path} {framing}: {detail}");
+            assert!(!detail.contains("connection"), "{path} {framing}: {detail}");
+        }
+    }
+}
+
+#[test]
+fn a_query_that_asks_for_too_much_is_a_broken_rule_that_names_its_field() {
+    let server = Server::start();
+    let mut client = server.client();
+    let texts = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>();
+    let item = |types: usize, tags: usize| json!({"types": texts(types), "tags": texts(tags)});
+    for (items, field, limit) in [
+        (vec![item(257, 0)], "items[0].types", 256),
+        (vec![item(0, 65)], "items[0].tags", 64),
+        (vec![item(1, 0); 257], "items", 256),
+        (
+            (0..16)
+                .map(|n| json!({"types": vec![n.to_string(); 256], "tags": []}))
+                .chain([json!({"types": ["last"], "tags": []})])
+                .collect(),
+            "items",
+            4_096,
+        ),
+    ] {
+        let query = json!({"items": items});
+        let append = json!({
+            "events": [{"type": "T", "data": 1}], "condition": {"failIfEventsMatch": query}
+        });
+        let project = json!({"projections": {"p": {"query": query, "reduce": "count"}}});
+        for (path, body, before) in [
+            ("/v1/query", json!({"query": query}), "query."),
+            ("/v1/append", append, "condition.failIfEventsMatch."),
+            ("/v1/project", project, "projections"),
+        ] {
+            let problem = client.post(path, &body).unwrap().problem(422);
+            assert_eq!(problem["limit"], limit, "{path}: {problem}");
+            let named = problem["field"].as_str().unwrap();
+            assert!(named.starts_with(before), "{path}: {problem}");
+            let joint = path == "/v1/project" && limit == 4_096;
+            assert!(joint || named.ends_with(field), "{path}: {problem}");
+        }
+    }
+}
+
+#[test]
+fn all_problems_are_listed_and_each_leads_to_its_own() {
+    let server = Server::start();
+    let mut client = server.client();
+    let list = client.get("/problems").unwrap().expect(200);
+    let listed = list["problems"].as_array().unwrap();
+    assert!(listed.len() > 60, "{list}");
+    let browser = [("Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")];
+    let page = client.call("GET", "/problems", &browser, b"").unwrap();
+    assert!(page.header("content-type").unwrap().starts_with("text/html"));
+    assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
+    for kind in listed {
+        let path = kind["type"].as_str().unwrap();
+        assert!(page.text().contains(&format!("<a href=\"{path}\">")), "{path}");
+        assert_eq!(client.get(path).unwrap().expect(200)["title"], kind["title"]);
+    }
+}
+
+#[test]
+fn a_problem_is_explained_in_the_form_that_is_asked_for() {
+    let server = Server::start();
+    let mut client = server.client();
+    let mut get = |accept: &str| {
+        client.call("GET", "/problems/append-condition-failed", &[("Accept", accept)], b"").unwrap()
+    };
+    let json = get("*/*").expect(200);
+    assert_eq!(
+        (&json["status"], &json["type"]),
+        (&409.into(), &"/problems/append-condition-failed".into())
+    );
+    let remedy = json["remedy"].as_str().unwrap();
+    assert!(
+        remedy.contains("decide again") && json["again"].as_str().unwrap().contains("Read again")
+    );
+    let text = get("text/plain");
+    assert!(
+        text.header("content-type").unwrap().starts_with("text/plain")
+            && text.text().contains(remedy)
+    );
+    let page = get("text/html,application/xhtml+xml;q=0.9,*/*;q=0.8");
+    assert!(page.header("content-type").unwrap().starts_with("text/html"));
+    assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
+    assert!(page.text().contains(remedy) && page.header("vary") == Some("Accept"));
+    client.get("/problems/nonsense").unwrap().problem(404);
 }
 
 #[test]

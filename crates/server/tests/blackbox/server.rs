@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A running server. Killed when dropped.
@@ -14,6 +15,8 @@ pub struct Server {
     tls: bool,
     pub address: SocketAddr,
     pub dir: PathBuf,
+    /// The first lines of its log.
+    lines: Arc<Mutex<Vec<String>>>,
     _owned: Option<tempfile::TempDir>,
 }
 
@@ -70,7 +73,8 @@ impl Server {
                 .expect("the server starts");
             let dir = dir.to_owned();
             let tls = flags.contains(&"--tls-cert");
-            let mut server = Server { child, tls, address, dir, _owned: None };
+            let mut server =
+                Server { child, tls, address, dir, lines: Arc::default(), _owned: None };
             if server.wait_ready() {
                 return server;
             }
@@ -83,20 +87,21 @@ impl Server {
         let stderr = self.child.stderr.take().expect("piped");
         // The child's log is drained for as long as it lives, or it would block.
         let (tell, told) = std::sync::mpsc::channel();
+        let lines = Arc::clone(&self.lines);
         std::thread::spawn(move || {
-            let mut lines = Vec::new();
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let mut lines = lines.lock().unwrap();
                 if lines.len() < 200 {
                     lines.push(line);
                 }
             }
-            let _ = tell.send(lines);
+            let _ = tell.send(());
         });
         let deadline = Instant::now() + Duration::from_secs(20);
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {
-                let lines = told.recv_timeout(Duration::from_secs(2)).unwrap_or_default();
-                eprintln!("the server ended with {status}:\n{}", lines.join("\n"));
+                let _ = told.recv_timeout(Duration::from_secs(2));
+                eprintln!("the server ended with {status}:\n{}", self.log().join("\n"));
                 return false;
             }
             let ready = Client::connect(self.address)
@@ -108,6 +113,24 @@ impl Server {
             std::thread::sleep(Duration::from_millis(5));
         }
         false
+    }
+
+    /// The first lines of its log so far.
+    pub fn log(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+
+    /// Waits for a line of its log that holds all these texts.
+    pub fn logged(&self, texts: &[&str]) -> String {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let holds = |line: &&String| texts.iter().all(|text| line.contains(text));
+            if let Some(line) = self.log().iter().find(holds) {
+                return line.clone();
+            }
+            assert!(Instant::now() < deadline, "no line with {texts:?}: {:#?}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     pub fn client(&self) -> Client {

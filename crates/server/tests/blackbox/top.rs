@@ -122,7 +122,7 @@ fn once_is_a_plain_table() {
     assert!(!table.contains('\u{1b}'), "no colours: {table}");
     for (start, columns) in [
         ("wellspring top  http://127.0.0.1:", 3),
-        ("Log ", 16),
+        ("Log ", 17),
         ("Ingest ", 11),
         ("View ", 7),
         ("links ", 7),

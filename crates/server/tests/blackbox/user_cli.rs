@@ -7,47 +7,58 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// The program with these words, and nothing of ours in its environment.
-fn program(words: &[&str]) -> Command {
+pub fn program(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wellspring"));
-    for variable in ["WELLSPRING_URL", "WELLSPRING_TOKEN", "WELLSPRING_DATA"] {
+    for variable in
+        ["WELLSPRING_URL", "WELLSPRING_TOKEN", "WELLSPRING_DATA", "HOME", "XDG_STATE_HOME"]
+    {
         command.env_remove(variable);
     }
     command.args(words).stdin(Stdio::null());
     command
 }
 
-fn run(words: &[&str]) -> Ran {
+pub fn run(words: &[&str]) -> Ran {
     Ran::of(program(words).output().unwrap())
 }
 
 #[derive(Debug)]
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
 }
 
 impl Ran {
-    fn of(output: Output) -> Ran {
+    pub fn of(output: Output) -> Ran {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
     #[track_caller]
-    fn done(self) -> String {
+    pub fn done(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.out
     }
 
     #[track_caller]
-    fn failed(self, code: i32, word: &str) {
+    pub fn failed(self, code: i32, word: &str) {
         assert_eq!(self.code, Some(code), "{self:?}");
         assert!(self.err.contains(word), "{self:?}");
     }
 }
 
+impl Ran {
+    /// As [`failed`](Ran::failed), for what was [`typed`]: all of it is in one.
+    #[track_caller]
+    pub fn failed_on_terminal(self, code: i32, word: &str) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert!(self.out.contains(word), "{self:?}");
+    }
+}
+
 /// A file with a secret.
-fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
+pub fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
     let path = dir.join(name);
     std::fs::write(&path, format!("{text}\n")).unwrap();
     path
@@ -75,6 +86,8 @@ fn the_first_admin_is_made_before_the_first_start() {
     add(&["ann", "--role", "root"]).failed(2, "writer:orders");
     add(&["ann", "--role", "admin", "--role", "writer"]).failed(64, "one for all");
     add(&["ann", "--role", "admin"]).done();
+    // A folder that loses its accounts from here on does not start without any.
+    assert!(Path::new(data).join("has-accounts").exists());
     add(&["ann", "--role", "admin"]).failed(1, "already");
     add(&["bob", "--role", "reader", "--role", "writer:orders"]).done();
     run(&["user", "disable", "ann", "--data", data]).failed(1, "last enabled admin");
@@ -128,14 +141,25 @@ fn a_running_server_is_asked_with_credentials() {
     let url = closed.server.url();
     let root = ["--url", &url, "--token-file", root.to_str().unwrap()];
     let as_root = |words: &[&str]| run(&[words, &root[..]].concat());
-    run(&["user", "list", "--url", &url]).failed(1, "WELLSPRING_TOKEN");
+    run(&["user", "list", "--url", &url]).failed(77, "WELLSPRING_TOKEN");
     as_root(&["user", "add", "ann", "--role", "writer:main", "--password-file", password]).done();
     as_root(&["user", "add", "ann", "--role", "reader", "--password-file", password])
         .failed(1, "already");
     as_root(&["user", "add", "ci", "--role", "reader", "--no-password"]).done();
     let short = file(dir.path(), "short", "short");
-    as_root(&["user", "add", "eve", "--password-file", short.to_str().unwrap()])
-        .failed(65, "at least 8");
+    as_root(&[
+        "user",
+        "add",
+        "eve",
+        "--role",
+        "reader",
+        "--password-file",
+        short.to_str().unwrap(),
+    ])
+    .failed(65, "at least 8");
+    let without = as_root(&["user", "add", "eve", "--password-file", password]);
+    assert!(without.err.contains("reader, writer, operator and admin"), "{without:?}");
+    without.failed(64, "wellspring user add eve --role writer");
     as_root(&["user", "roles", "ci", "--none"]).done();
     let list = as_root(&["user", "list"]).done();
     let list: Vec<Vec<&str>> = rows(&list).into_iter().map(|row| row[..4].to_vec()).collect();
@@ -152,8 +176,8 @@ fn a_running_server_is_asked_with_credentials() {
         let words = [words, &["--url", &url]].concat();
         Ran::of(program(&words).env("WELLSPRING_TOKEN", &ann).output().unwrap())
     };
-    as_ann(&["user", "list"]).failed(1, "this needs the role admin");
-    as_ann(&["token", "create", "--role", "admin"]).failed(1, "takes credentials that are");
+    as_ann(&["user", "list"]).failed(77, "this needs the role admin");
+    as_ann(&["token", "create", "--role", "admin"]).failed(77, "takes credentials that are");
     as_ann(&["token", "create", "--role", "writer", "--log", "-x"]).failed(2, "");
     let key = as_ann(&["token", "create", "--role", "writer", "--log", "main"]).done();
     let key = key.trim();
@@ -161,6 +185,12 @@ fn a_running_server_is_asked_with_credentials() {
     let id = rows(&list)[0][0].to_owned();
     let rotated = as_ann(&["token", "rotate", &id, "--overlap", "1h"]).done();
     assert!(closed.counts(key) && closed.counts(rotated.trim()));
+    // What the server says of a member of the body is told of the flag that set it.
+    let long = as_ann(&["token", "rotate", &id, "--overlap", "31d"]);
+    assert!(!long.err.contains("overlap_s"), "{long:?}");
+    long.failed(64, "--overlap (in seconds) must be from 0 to 2592000");
+    let past = as_ann(&["token", "create", "--role", "writer", "--expires", "2001-01-01"]);
+    past.failed(64, "--expires lies in the past");
     as_ann(&["token", "revoke", &id]).done();
     assert!(!closed.counts(key));
     as_ann(&["token", "revoke", "0123"]).failed(1, "no key");
@@ -172,10 +202,10 @@ fn a_running_server_is_asked_with_credentials() {
     let set = ["user", "passwd", "ann", "--password-file", new.to_str().unwrap()];
     let wrong = file(dir.path(), "wrong", "wrong wrong");
     as_ann(&[&set[..], &["--current-password-file", wrong.to_str().unwrap()]].concat())
-        .failed(1, "not the password");
+        .failed(77, "not the password");
     as_ann(&[&set[..], &current[..]].concat()).done();
     assert_eq!(login(&mut closed.client(), "ann", "battery staple").status, 200);
-    as_ann(&["user", "list"]).failed(1, "not accepted");
+    as_ann(&["user", "list"]).failed(77, "not accepted");
 }
 
 #[test]
@@ -186,8 +216,26 @@ fn tools_show_credentials_and_keep_them_to_themselves() {
     let path = file(dir.path(), "key", &key);
     let (url, path) = (closed.server.url(), path.to_str().unwrap());
     let target = ["--url", url.as_str()];
-    run(&[&["append", "--type", "T"], &target[..]].concat()).failed(65, "WELLSPRING_TOKEN");
-    run(&[&["tail"], &target[..]].concat()).failed(64, "WELLSPRING_TOKEN");
+    // Whichever tool it is, the same goes wrong with the same code.
+    let events = file(dir.path(), "a.ndjson", "{\"type\":\"T\",\"data\":1}\n");
+    let events = events.to_str().unwrap();
+    for words in [
+        &["append", "--type", "T"][..],
+        &["tail"],
+        &["export"],
+        &["import", events],
+        &["top", "--once"],
+        &["user", "list"],
+        &["token", "list"],
+    ] {
+        run(&[words, &target[..]].concat()).failed(77, "WELLSPRING_TOKEN");
+    }
+    let root = file(dir.path(), "root", &closed.root);
+    let root = root.to_str().unwrap();
+    let nowhere = ["--log", "nowhere", "--token-file", root, "--url", url.as_str()];
+    for words in [&["append", "--type", "T"][..], &["tail"], &["export"], &["import", events]] {
+        run(&[words, &nowhere[..]].concat()).failed(64, "nowhere");
+    }
     let with_file = |words: &[&str]| run(&[words, &target[..], &["--token-file", path]].concat());
     let with_variable = |words: &[&str]| {
         let words = [words, &target[..]].concat();
@@ -203,7 +251,7 @@ fn tools_show_credentials_and_keep_them_to_themselves() {
     run(&[&["tail"], &target[..], &["--token-file", none.to_str().unwrap()]].concat())
         .failed(66, "none");
     if cfg!(target_os = "linux") {
-        run(&["top", "--once", "--url", &url]).failed(69, "401: put a token");
+        run(&["top", "--once", "--url", &url]).failed(77, "401: put a token");
         assert!(with_variable(&["top", "--once"]).done().contains("main"));
         let result = dir.path().join("result.json");
         let head = format!("{url}/v1/head");
@@ -282,7 +330,7 @@ sys.stdout.buffer.write(shown)
 sys.exit(os.waitstatus_to_exitcode(status))
 "#;
 
-fn typed(answers: &str, words: &[&str]) -> Ran {
+pub fn typed(answers: &str, words: &[&str]) -> Ran {
     let mut command = Command::new("python3");
     command.args(["-c", TYPIST, answers, env!("CARGO_BIN_EXE_wellspring")]).args(words);
     command.env_remove("WELLSPRING_TOKEN").env_remove("WELLSPRING_URL");

@@ -51,7 +51,7 @@ impl State {
         now_us: u64,
     ) -> Result<(&Arc<Key>, &Arc<Account>), Fallen> {
         let key = self.key_of(digest).ok_or(Fallen::Unknown)?;
-        if key.revoked {
+        if key.is_revoked() {
             return Err(Fallen::Revoked);
         }
         if key.expires_at_us.is_some_and(|expires_at_us| expires_at_us <= now_us) {

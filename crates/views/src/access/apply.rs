@@ -35,13 +35,14 @@ impl State {
     pub(super) fn change(&mut self, fact: Fact, at_us: u64) {
         match fact {
             Fact::Added(name, added) => {
+                let since_us = at_us.max(self.deleted_until_us);
                 let new = Account {
                     name: name.clone(),
                     password: added.password,
                     grants: Arc::new(added.roles),
                     disabled: false,
                     added_at_us: at_us,
-                    tokens_valid_from_us: at_us,
+                    tokens_valid_from_us: since_us,
                     revoked: BTreeMap::new(),
                 };
                 self.accounts.entry(name).or_insert_with(|| Arc::new(new));
@@ -58,21 +59,10 @@ impl State {
                 account.end_tokens(at_us);
             }),
             Fact::Enabled(name) => self.change_account(&name, |account| account.disabled = false),
+            Fact::Deleted(name) => self.delete_account(&name, at_us),
             Fact::KeyAdded(id, owner, data) => self.add_key(id, owner, data, at_us),
-            Fact::KeyExpirySet(id, _, expires_at_us) => {
-                if let Some(key) = self.keys.get_mut(&id) {
-                    // Never later: what was said of its end to whoever made it stays true.
-                    let earlier_us =
-                        key.expires_at_us.map_or(expires_at_us, |us| us.min(expires_at_us));
-                    Arc::make_mut(key).expires_at_us = Some(earlier_us);
-                }
-            }
-            Fact::KeyRevoked(id, _) => {
-                if let Some(key) = self.keys.get_mut(&id).filter(|key| !key.revoked) {
-                    Arc::make_mut(key).revoked = true;
-                    self.live_keys -= 1;
-                }
-            }
+            Fact::KeyExpirySet(id, _, expires_at_us) => self.end_key(&id, expires_at_us, at_us),
+            Fact::KeyRevoked(id, _) => self.revoke_key(&id, at_us),
             Fact::TokensRevoked(name, Tokens::All) => {
                 self.change_account(&name, |account| account.end_tokens(at_us));
             }
@@ -92,11 +82,27 @@ impl State {
         }
     }
 
+    /// The last account is disabled instead: without any, everybody might do everything.
+    fn delete_account(&mut self, name: &AccountName, at_us: u64) {
+        self.change_account(name, |account| {
+            account.disabled = true;
+            account.end_tokens(at_us);
+        });
+        self.revoke_keys_of(name, at_us);
+        if self.accounts.len() > 1
+            && let Some(account) = self.accounts.remove(name)
+        {
+            let later_us = account.tokens_valid_from_us.saturating_add(1);
+            self.deleted_until_us = self.deleted_until_us.max(later_us);
+        }
+    }
+
     fn add_key(&mut self, id: KeyId, owner: AccountName, data: KeyData, at_us: u64) {
         let KeyData { label, sha256, grant, expires_at_us } = data;
         let there = self.keys.contains_key(&id) || self.key_of(&sha256).is_some();
         let fits = grant.log.as_deref().is_none_or(super::role::is_log_name);
         if !there && fits && self.accounts.contains_key(&owner) {
+            let name = owner.clone();
             self.insert_key(Key {
                 id,
                 label,
@@ -104,9 +110,11 @@ impl State {
                 digest: sha256,
                 grant,
                 added_at_us: at_us,
+                made_until_us: expires_at_us,
                 expires_at_us,
-                revoked: false,
+                revoked_at_us: None,
             });
+            self.forget_keys_of(&name, at_us);
         }
     }
 }

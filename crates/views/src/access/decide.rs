@@ -3,14 +3,14 @@
 
 use super::apply::is_remembered;
 use super::event::{
-    ACCOUNT_ADDED, ACCOUNT_DISABLED, ACCOUNT_ENABLED, ACCOUNT_TAG, AddedData, Fact, KEY_ADDED,
-    KEY_TAG, KeyData, ROLES_SET, Tokens,
+    ACCOUNT_ADDED, ACCOUNT_DELETED, ACCOUNT_DISABLED, ACCOUNT_ENABLED, ACCOUNT_TAG, AddedData,
+    Fact, KEY_ADDED, KEY_REVOKED, KEY_TAG, KeyData, ROLES_SET, Tokens,
 };
 use super::role::is_log_name;
 use super::state::{Account, Folded, Key, State};
 use super::{
-    AccountName, Grant, Grants, KeyId, Label, MAX_ACCOUNTS, MAX_KEYS, MAX_REVOKED, PasswordHash,
-    SecretDigest, TokenId,
+    AccountName, Grant, Grants, KeyId, Label, MAX_ACCOUNTS, MAX_KEYS, MAX_KEYS_OF_ACCOUNT,
+    MAX_REVOKED, PasswordHash, SecretDigest, TokenId,
 };
 use crate::links::MAX_TIME_US;
 use crate::view::{Decision, Recorded, Ticket};
@@ -64,6 +64,11 @@ pub enum Command {
         /// Which.
         name: AccountName,
     },
+    /// An account is no more, nor are its tokens and keys. Another may be made under its name.
+    Delete {
+        /// Which.
+        name: AccountName,
+    },
     /// A new API key.
     AddKey {
         /// What names it: random, or it tells how many there are.
@@ -78,6 +83,11 @@ pub enum Command {
         expires_at_us: Option<u64>,
         /// Whose it is.
         owner: AccountName,
+        /// The key of the same account that ends with this: then there is room for it, however many
+        /// there are.
+        in_place_of: Option<KeyId>,
+        /// When this is asked, µs since 1970 UTC: keys that have expired by then take no room.
+        now_us: u64,
     },
     /// A key ends then, if it does not end before.
     EndKey {
@@ -116,6 +126,8 @@ pub enum Outcome {
     AccountAdded(AccountName),
     /// It is as the command wants it, which it may have been before.
     AccountChanged(AccountName),
+    /// It is no more.
+    AccountDeleted(AccountName),
     /// There is a new key.
     KeyAdded(KeyId),
     /// It ends as the command wants it, or before.
@@ -135,7 +147,7 @@ pub enum Refusal {
     UnknownAccount(AccountName),
     /// The first account has to be an admin of everything: as soon as there is one, everything needs one.
     FirstIsAdmin,
-    /// The first account has to have a password: without one nobody could show that he is it.
+    /// The first account has to have a password: without one no client could prove to be it.
     FirstHasPassword,
     /// There are accounts by now.
     NotFirst,
@@ -159,6 +171,10 @@ pub enum Refusal {
     TooManyAccounts,
     /// There are [`MAX_KEYS`].
     TooManyKeys,
+    /// The account has [`MAX_KEYS_OF_ACCOUNT`].
+    TooManyKeysOf(AccountName),
+    /// The key has ended, and nothing takes its place.
+    KeyEnded(KeyId),
     /// [`MAX_REVOKED`] tokens of the account are revoked one by one.
     TooManyRevoked(AccountName),
 }
@@ -190,6 +206,12 @@ impl fmt::Display for Refusal {
             Refusal::TooManyKeys => {
                 write!(f, "there are {MAX_KEYS} keys, the most; revoke those of no use")
             }
+            Refusal::TooManyKeysOf(name) => write!(
+                f,
+                "{name} has {MAX_KEYS_OF_ACCOUNT} keys, the most; revoke those of no use, or rotate one \
+                 without overlap"
+            ),
+            Refusal::KeyEnded(id) => write!(f, "the key {id} has ended"),
             Refusal::TooManyRevoked(name) => write!(
                 f,
                 "{MAX_REVOKED} tokens of {name} are revoked, the most; revoke all of them at once"
@@ -218,7 +240,7 @@ impl Staged {
         let mut state = folded.now();
         if !self.0.is_empty() {
             let ahead = Arc::make_mut(&mut state);
-            // No decision looks at a time.
+            // No decision looks at when something was recorded.
             self.0.iter().for_each(|(_, fact)| ahead.change(fact.clone(), 0));
         }
         state
@@ -237,6 +259,7 @@ pub(super) fn outcome(event: &impl Recorded) -> Option<Outcome> {
         | Fact::RolesSet(name, _)
         | Fact::Disabled(name)
         | Fact::Enabled(name) => Some(Outcome::AccountChanged(name)),
+        Fact::Deleted(name) => Some(Outcome::AccountDeleted(name)),
         Fact::KeyAdded(id, ..) => Some(Outcome::KeyAdded(id)),
         Fact::KeyExpirySet(id, ..) => Some(Outcome::KeyChanged(id)),
         Fact::KeyRevoked(id, _) => Some(Outcome::KeyRevoked(id)),
@@ -267,14 +290,17 @@ pub(super) fn decide(
             (Some(Fact::Added(name.clone(), added)), unless, Outcome::AccountAdded(name.clone()))
         }
         Command::SetPassword { name, password } => {
-            // No condition: accounts are never deleted, and the last password counts.
+            // The last password counts, but never for another account of the same name.
             account(state, name)?;
             let fact = Fact::PasswordSet(name.clone(), password.clone());
-            (Some(fact), Vec::new(), changed(name))
+            (Some(fact), vec![of_account(ACCOUNT_DELETED, name)], changed(name))
         }
         Command::SetRoles { name, roles } => {
             let was = account(state, name)?;
-            let unless = if roles.are_admins() { Vec::new() } else { admin_without(state, name)? };
+            let unless = match roles.are_admins() {
+                true => vec![of_account(ACCOUNT_DELETED, name)],
+                false => admin_without(state, name)?,
+            };
             let fact = Fact::RolesSet(name.clone(), roles.clone());
             (Some(fact).filter(|_| *was.grants != *roles), unless, changed(name))
         }
@@ -285,30 +311,32 @@ pub(super) fn decide(
         }
         Command::Enable { name } => {
             let was = account(state, name)?;
-            (Some(Fact::Enabled(name.clone())).filter(|_| was.disabled), Vec::new(), changed(name))
+            let unless = vec![of_account(ACCOUNT_DELETED, name)];
+            (Some(Fact::Enabled(name.clone())).filter(|_| was.disabled), unless, changed(name))
         }
-        Command::AddKey { id, label, digest, grant, expires_at_us, owner } => {
+        Command::Delete { name } => {
+            account(state, name)?;
+            let unless = admin_without(state, name)?;
+            (Some(Fact::Deleted(name.clone())), unless, Outcome::AccountDeleted(name.clone()))
+        }
+        Command::AddKey { id, label, digest, grant, expires_at_us, owner, in_place_of, now_us } => {
             let (label, sha256, grant) = (label.clone(), *digest, grant.clone());
             let data = KeyData { label, sha256, grant, expires_at_us: *expires_at_us };
-            may_add_key(state, id, owner, &data)?;
-            let taken = QueryItem::new(&[KEY_ADDED], &[&format!("{KEY_TAG}{id}")]);
-            let unless = vec![taken, of_account(ACCOUNT_DISABLED, owner)];
-            let fact = Fact::KeyAdded(id.clone(), owner.clone(), data);
-            (Some(fact), unless, Outcome::KeyAdded(id.clone()))
+            return decide_key(state, (id, owner, data), in_place_of.as_ref(), *now_us);
         }
         Command::EndKey { id, expires_at_us } => {
             let key = key(state, id)?;
             if *expires_at_us > MAX_TIME_US {
                 return Err(Refusal::TooLate);
             }
-            let later = !key.revoked && key.expires_at_us.is_none_or(|us| us > *expires_at_us);
+            let later = !key.is_revoked() && key.expires_at_us.is_none_or(|us| us > *expires_at_us);
             let fact = Fact::KeyExpirySet(id.clone(), Some(key.owner.clone()), *expires_at_us);
             (Some(fact).filter(|_| later), Vec::new(), Outcome::KeyChanged(id.clone()))
         }
         Command::RevokeKey { id } => {
             let key = key(state, id)?;
             let fact = Fact::KeyRevoked(id.clone(), Some(key.owner.clone()));
-            (Some(fact).filter(|_| !key.revoked), Vec::new(), Outcome::KeyRevoked(id.clone()))
+            (Some(fact).filter(|_| !key.is_revoked()), Vec::new(), Outcome::KeyRevoked(id.clone()))
         }
         Command::RevokeToken { name, id, expires_at_us, now_us } => {
             return decide_revoke(account(state, name)?, id, *expires_at_us, *now_us);
@@ -376,7 +404,8 @@ fn admin_without(state: &State, name: &AccountName) -> Result<Vec<QueryItem>, Re
     if state.is_last_admin(name) {
         return Err(Refusal::LastAdmin(name.clone()));
     }
-    Ok(vec![QueryItem::new(&[ACCOUNT_DISABLED, ACCOUNT_ENABLED, ROLES_SET], &[])])
+    let types = [ACCOUNT_DISABLED, ACCOUNT_ENABLED, ACCOUNT_DELETED, ROLES_SET];
+    Ok(vec![QueryItem::new(&types, &[])])
 }
 
 fn may_add_key(
@@ -405,10 +434,41 @@ fn may_add_key(
     if data.expires_at_us.is_some_and(|us| us > MAX_TIME_US) {
         return Err(Refusal::TooLate);
     }
-    if state.live_keys >= MAX_KEYS {
-        return Err(Refusal::TooManyKeys);
-    }
     Ok(())
+}
+
+/// A key that is added, alone or in the place of another of the same account.
+fn decide_key(
+    state: &State,
+    (id, owner, data): (&KeyId, &AccountName, KeyData),
+    in_place_of: Option<&KeyId>,
+    now_us: u64,
+) -> Result<Decision<Outcome>, Refusal> {
+    may_add_key(state, id, owner, &data)?;
+    let of_key = |event_type, id| QueryItem::new(&[event_type], &[&format!("{KEY_TAG}{id}")]);
+    let mut facts = vec![Fact::KeyAdded(id.clone(), owner.clone(), data)];
+    let mut unless = vec![
+        of_key(KEY_ADDED, id),
+        of_account(ACCOUNT_DISABLED, owner),
+        of_account(ACCOUNT_DELETED, owner),
+    ];
+    match in_place_of {
+        Some(old) => {
+            if !key(state, old)?.is_live(now_us) || key(state, old)?.owner != *owner {
+                return Err(Refusal::KeyEnded(old.clone()));
+            }
+            facts.push(Fact::KeyRevoked(old.clone(), Some(owner.clone())));
+            // Two at once would be two in the place of one.
+            unless.push(of_key(KEY_REVOKED, old));
+        }
+        None if state.live_keys_of(owner, now_us) >= MAX_KEYS_OF_ACCOUNT => {
+            return Err(Refusal::TooManyKeysOf(owner.clone()));
+        }
+        None if state.has_live_keys(MAX_KEYS, now_us) => return Err(Refusal::TooManyKeys),
+        None => {}
+    }
+    let events = facts.iter().map(Fact::to_event).collect();
+    Ok(Decision { events, unless, outcome: Outcome::KeyAdded(id.clone()) })
 }
 
 fn decide_revoke(

@@ -3,6 +3,7 @@
 use super::{AccountName, Grant, Grants, KeyId, Label, PasswordHash, SecretDigest, TokenId};
 use crate::view::{event, json};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use wellspring_types::Event;
 
 /// An account came to be.
@@ -15,6 +16,8 @@ pub const ROLES_SET: &str = "RolesSet";
 pub const ACCOUNT_DISABLED: &str = "AccountDisabled";
 /// It may do what it may again.
 pub const ACCOUNT_ENABLED: &str = "AccountEnabled";
+/// It is no more: its tokens and keys no longer count, and another may be made under its name.
+pub const ACCOUNT_DELETED: &str = "AccountDeleted";
 /// An API key came to be.
 pub const KEY_ADDED: &str = "KeyAdded";
 /// An API key ends at another time, if that is earlier.
@@ -24,12 +27,13 @@ pub const KEY_REVOKED: &str = "KeyRevoked";
 /// One token of an account, or all there are, no longer count.
 pub const TOKENS_REVOKED: &str = "TokensRevoked";
 /// All of them.
-pub const TYPES: [&str; 9] = [
+pub const TYPES: [&str; 10] = [
     ACCOUNT_ADDED,
     PASSWORD_SET,
     ROLES_SET,
     ACCOUNT_DISABLED,
     ACCOUNT_ENABLED,
+    ACCOUNT_DELETED,
     KEY_ADDED,
     KEY_EXPIRY_SET,
     KEY_REVOKED,
@@ -39,6 +43,25 @@ pub const TYPES: [&str; 9] = [
 pub const ACCOUNT_TAG: &str = "account:";
 /// Before the id in a key's tag.
 pub const KEY_TAG: &str = "key:";
+
+/// The member of an event's data that holds a hash, for the types that have one.
+const HASHES: [(&str, &str); 3] =
+    [(ACCOUNT_ADDED, "password"), (PASSWORD_SET, "password"), (KEY_ADDED, "sha256")];
+
+/// The data of an event of the log of accounts without what a password or a key was hashed to: what may
+/// be shown to a reader of that log. What such an event holds and cannot be read is not shown at
+/// all.
+#[must_use]
+pub fn without_hashes<'a>(event_type: &str, data: &'a [u8]) -> Cow<'a, [u8]> {
+    let Some((_, hash)) = HASHES.iter().find(|(known, _)| *known == event_type) else {
+        return Cow::Borrowed(data);
+    };
+    let members: Option<serde_json::Map<String, serde_json::Value>> =
+        serde_json::from_slice(data).ok();
+    let mut members = members.unwrap_or_default();
+    members.remove(*hash);
+    Cow::Owned(json(&members))
+}
 
 /// Data of [`ACCOUNT_ADDED`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +124,7 @@ pub(super) enum Fact {
     RolesSet(AccountName, Grants),
     Disabled(AccountName),
     Enabled(AccountName),
+    Deleted(AccountName),
     /// A key and its owner.
     KeyAdded(KeyId, AccountName, KeyData),
     /// A key, its owner and when it ends, µs since 1970 UTC. The owner is told for whoever reads the log; the
@@ -138,6 +162,7 @@ impl Fact {
             }
             ACCOUNT_DISABLED => Some(Fact::Disabled(name?)),
             ACCOUNT_ENABLED => Some(Fact::Enabled(name?)),
+            ACCOUNT_DELETED => Some(Fact::Deleted(name?)),
             KEY_ADDED => Some(Fact::KeyAdded(id?, name?, serde_json::from_slice(data).ok()?)),
             KEY_EXPIRY_SET => {
                 let ExpiryData { expires_at_us } = serde_json::from_slice(data).ok()?;
@@ -174,6 +199,7 @@ impl Fact {
             }
             Fact::Disabled(name) => (ACCOUNT_DISABLED, account(name), nothing()),
             Fact::Enabled(name) => (ACCOUNT_ENABLED, account(name), nothing()),
+            Fact::Deleted(name) => (ACCOUNT_DELETED, account(name), nothing()),
             Fact::KeyAdded(id, owner, data) => {
                 let tags = account(owner).into_iter().chain([key(id)]).collect();
                 (KEY_ADDED, tags, json(data))
@@ -222,6 +248,7 @@ mod tests {
             Fact::RolesSet(ann.clone(), roles),
             Fact::Disabled(ann.clone()),
             Fact::Enabled(ann.clone()),
+            Fact::Deleted(ann.clone()),
             Fact::KeyExpirySet(id.clone(), Some(ann.clone()), 9),
             Fact::KeyRevoked(id.clone(), Some(ann.clone())),
             Fact::TokensRevoked(ann.clone(), Tokens::All),
@@ -246,6 +273,22 @@ mod tests {
             let tags = event.tags.iter().map(String::as_str);
             assert_eq!(Fact::of(&event.event_type, tags, &event.data), Some(fact));
         }
+    }
+
+    #[test]
+    fn hashes_are_left_out_and_nothing_else_is() {
+        let shown = |event_type: &str, data: &'static str| {
+            String::from_utf8(without_hashes(event_type, data.as_bytes()).into_owned()).unwrap()
+        };
+        let added = shown(ACCOUNT_ADDED, r#"{"password":"$argon2id$x","roles":[]}"#);
+        assert_eq!(added, r#"{"roles":[]}"#);
+        assert_eq!(shown(PASSWORD_SET, r#"{"password":"$argon2id$x"}"#), "{}");
+        let key = shown(KEY_ADDED, r#"{"label":"x","sha256":"07","role":"reader"}"#);
+        assert_eq!(key, r#"{"label":"x","role":"reader"}"#);
+        for rubbish in ["", "[]", r#""$argon2id$x""#, r#"{"password":"$argon2id$x""#] {
+            assert_eq!(shown(PASSWORD_SET, rubbish), "{}");
+        }
+        assert_eq!(shown("Accessed", r#"{ "password":1 }"#), r#"{ "password":1 }"#);
     }
 
     #[test]

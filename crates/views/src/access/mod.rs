@@ -11,6 +11,7 @@ mod answer;
 mod apply;
 mod decide;
 pub mod event;
+mod keys;
 mod name;
 mod role;
 mod secret;
@@ -19,6 +20,7 @@ mod state;
 
 pub use answer::Fallen;
 pub use decide::{Command, Outcome, Refusal, Staged};
+pub use event::without_hashes;
 pub use name::{AccountName, KeyId, Label, NameFault, TokenId};
 pub use role::{Grant, Grants, GrantsFault, MAX_GRANTS, Role};
 pub use secret::{PasswordHash, SecretDigest};
@@ -29,17 +31,21 @@ use std::io;
 use std::sync::Arc;
 use wellspring_types::Query;
 
-/// Most accounts, disabled ones included: there is no way to delete one.
+/// Most accounts, disabled ones included.
 pub const MAX_ACCOUNTS: usize = 10_000;
-/// Most API keys that are not revoked.
+/// Most API keys that have not ended.
 pub const MAX_KEYS: usize = 10_000;
+/// Most API keys of one account that have not ended.
+pub const MAX_KEYS_OF_ACCOUNT: usize = 100;
+/// Most API keys of one account that are remembered after they have ended: those that ended last.
+pub const MAX_ENDED_OF_ACCOUNT: usize = 100;
 /// Most tokens of one account that are revoked one by one and not expired. Beyond it all of an
 /// account's tokens can be revoked at once.
 pub const MAX_REVOKED: usize = 1_024;
 
 impl View for Access {
     const NAME: &'static str = "access";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 4;
 
     type Folded = Folded;
     type Staged = Staged;

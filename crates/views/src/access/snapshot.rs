@@ -14,6 +14,7 @@ use wellspring_types::Position;
 #[serde(deny_unknown_fields)]
 struct Form {
     applied: Position,
+    deleted_until_us: u64,
     accounts: Vec<AccountForm>,
     keys: Vec<KeyForm>,
 }
@@ -39,8 +40,9 @@ struct KeyForm {
     sha256: SecretDigest,
     grant: Grant,
     added_at_us: u64,
+    made_until_us: Option<u64>,
     expires_at_us: Option<u64>,
-    revoked: bool,
+    revoked_at_us: Option<u64>,
 }
 
 pub(super) fn encode(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
@@ -59,11 +61,32 @@ pub(super) fn encode(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
         AccountForm { name, password, grants, disabled, added_at_us, tokens_valid_from_us, revoked }
     });
     let keys = state.keys.values().map(|key| {
-        let Key { id, label, owner, digest: sha256, grant, added_at_us, expires_at_us, revoked } =
-            Key::clone(key);
-        KeyForm { id, label, owner, sha256, grant, added_at_us, expires_at_us, revoked }
+        let Key {
+            id,
+            label,
+            owner,
+            digest: sha256,
+            grant,
+            added_at_us,
+            made_until_us,
+            expires_at_us,
+            revoked_at_us,
+        } = Key::clone(key);
+        KeyForm {
+            id,
+            label,
+            owner,
+            sha256,
+            grant,
+            added_at_us,
+            made_until_us,
+            expires_at_us,
+            revoked_at_us,
+        }
     });
-    let form = Form { applied: state.applied, accounts: accounts.collect(), keys: keys.collect() };
+    let State { applied, deleted_until_us, .. } = *state;
+    let (accounts, keys) = (accounts.collect(), keys.collect());
+    let form = Form { applied, deleted_until_us, accounts, keys };
     serde_json::to_writer(out, &form).map_err(io::Error::from)
 }
 
@@ -76,8 +99,8 @@ pub(super) fn decode(input: &mut impl Read) -> Result<Access, SnapshotFault> {
         }
         _ => SnapshotFault::Malformed("it is not the JSON of accounts and keys"),
     })?;
-    let mut state = State::default();
-    state.applied = form.applied;
+    let Form { applied, deleted_until_us, .. } = form;
+    let mut state = State { applied, deleted_until_us, ..State::default() };
     for account in form.accounts {
         let AccountForm {
             name,
@@ -111,14 +134,16 @@ pub(super) fn decode(input: &mut impl Read) -> Result<Access, SnapshotFault> {
             sha256: digest,
             grant,
             added_at_us,
+            made_until_us,
             expires_at_us,
-            revoked,
+            revoked_at_us,
         } = key;
         if state.key(id.as_str()).is_some() || state.key_of(&digest).is_some() {
             return Err(SnapshotFault::Malformed("a key stands twice"));
         }
-        let fits = grant.log.as_deref().is_none_or(role::is_log_name);
-        if !fits || state.account(owner.as_str()).is_none() {
+        let fits = grant.log.as_deref().is_none_or(role::is_log_name)
+            && made_until_us.is_none_or(|made_us| expires_at_us.is_some_and(|us| us <= made_us));
+        if !fits || (revoked_at_us.is_none() && state.account(owner.as_str()).is_none()) {
             return Err(SnapshotFault::Malformed("a key is not one that is folded"));
         }
         state.insert_key(Key {
@@ -128,8 +153,9 @@ pub(super) fn decode(input: &mut impl Read) -> Result<Access, SnapshotFault> {
             digest,
             grant,
             added_at_us,
+            made_until_us,
             expires_at_us,
-            revoked,
+            revoked_at_us,
         });
     }
     Ok(Access::of(state))

@@ -2,7 +2,7 @@
 //! the next one from it, in place if nobody looks.
 
 use super::{AccountName, Grant, Grants, KeyId, Label, PasswordHash, SecretDigest, TokenId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -76,8 +76,12 @@ pub struct Key {
     pub(super) digest: SecretDigest,
     pub(super) grant: Grant,
     pub(super) added_at_us: u64,
+    /// When it was made to end, µs since 1970 UTC; `None`: never.
+    pub(super) made_until_us: Option<u64>,
+    /// When it ends: never later than it was made to.
     pub(super) expires_at_us: Option<u64>,
-    pub(super) revoked: bool,
+    /// When it was revoked, if it was, µs since 1970 UTC.
+    pub(super) revoked_at_us: Option<u64>,
 }
 
 impl Key {
@@ -117,10 +121,17 @@ impl Key {
         self.expires_at_us
     }
 
+    /// How long it was made to live, in µs; `None`: for ever. A rotation with overlap brings its end
+    /// forward and leaves this as it is, so each of its successors lives as long.
+    #[must_use]
+    pub fn life_us(&self) -> Option<u64> {
+        self.made_until_us.map(|until_us| until_us.saturating_sub(self.added_at_us))
+    }
+
     /// Whether it no longer counts.
     #[must_use]
     pub fn is_revoked(&self) -> bool {
-        self.revoked
+        self.revoked_at_us.is_some()
     }
 }
 
@@ -129,12 +140,17 @@ impl Key {
 pub struct State {
     pub(super) applied: Position,
     pub(super) accounts: BTreeMap<AccountName, Arc<Account>>,
-    /// Revoked ones too: their ids are never given again.
+    /// For a while those that have ended, too, also of accounts that are no more.
     pub(super) keys: BTreeMap<KeyId, Arc<Key>>,
     /// From the first bytes of a digest to the keys that have them: one, but for a miracle.
-    by_head: HashMap<u64, Vec<KeyId>>,
-    /// Keys that are not revoked.
-    pub(super) live_keys: usize,
+    pub(super) by_head: HashMap<u64, Vec<KeyId>>,
+    /// The keys of each account that has any.
+    pub(super) by_owner: BTreeMap<AccountName, BTreeSet<KeyId>>,
+    /// How many keys are not revoked.
+    pub(super) unrevoked: usize,
+    /// Later than any `tokens_valid_from_us` of a deleted account, µs since 1970 UTC. An account that is
+    /// added begins no earlier, so no token of another that had its name counts for it.
+    pub(super) deleted_until_us: u64,
 }
 
 impl State {
@@ -172,7 +188,7 @@ impl State {
         self.keys.get(id)
     }
 
-    /// All keys, revoked and expired ones too, by id.
+    /// All keys, those that have ended and are not forgotten too, by id.
     pub fn keys(&self) -> impl Iterator<Item = &Arc<Key>> {
         self.keys.values()
     }
@@ -182,32 +198,19 @@ impl State {
         self.keys.range::<str, _>((Excluded(id), Unbounded)).map(|(_, key)| key)
     }
 
-    /// The key of a secret.
-    #[must_use]
-    pub fn key_of(&self, digest: &SecretDigest) -> Option<&Arc<Key>> {
-        let heads = self.by_head.get(&digest.head())?;
-        heads.iter().filter_map(|id| self.keys.get(id)).find(|key| key.digest == *digest)
-    }
-
     /// Whether no enabled account but this one is an admin of everything with a password.
     pub(super) fn is_last_admin(&self, name: &AccountName) -> bool {
         let is_admin = |account: &Arc<Account>| account.is_admin();
         self.accounts.get(name).is_some_and(is_admin)
             && !self.accounts.values().any(|other| other.name != *name && other.is_admin())
     }
-
-    /// Adds a key whose id and digest are not there.
-    pub(super) fn insert_key(&mut self, key: Key) {
-        self.by_head.entry(key.digest.head()).or_default().push(key.id.clone());
-        self.live_keys += usize::from(!key.revoked);
-        self.keys.insert(key.id.clone(), Arc::new(key));
-    }
 }
 
-/// The index follows from the keys.
+/// The indexes follow from the keys.
 impl PartialEq for State {
     fn eq(&self, other: &State) -> bool {
-        (self.applied, &self.accounts, &self.keys) == (other.applied, &other.accounts, &other.keys)
+        let parts = |state: &State| (state.applied, state.deleted_until_us);
+        parts(self) == parts(other) && self.accounts == other.accounts && self.keys == other.keys
     }
 }
 

@@ -4,7 +4,7 @@ use super::agent;
 use super::clicks::{DAY_US, Detail, HOUR_US};
 use super::record::{Record, Status};
 use super::state::Folded;
-use super::{Code, top};
+use super::{Code, TargetVerdict, top};
 use wellspring_types::Position;
 
 /// A link, as clients see it.
@@ -22,6 +22,8 @@ pub struct Details {
     pub status: Status,
     /// When it ends, µs since 1970 UTC.
     pub expires_at_us: Option<u64>,
+    /// What the settings say of where it leads.
+    pub verdict: TargetVerdict,
     /// Its tags.
     pub tags: Vec<String>,
     /// Clicks, bots' included.
@@ -145,6 +147,7 @@ impl Folded {
             created: record.created,
             status: record.status,
             expires_at_us: record.expires_at_us,
+            verdict: record.verdict,
             tags: record.tags,
             clicks: clicks.map_or(0, |clicks| clicks.total()),
             visitors,

@@ -31,7 +31,7 @@ impl Links {
         if self.folded.find(code).is_some() || !fine {
             return;
         }
-        let Ok(plain) = plainness(&created.url) else { return };
+        let Ok((plain, verdict)) = self.targets.judge_url(&created.url) else { return };
         let record = Record {
             code,
             status: Status::Enabled,
@@ -41,6 +41,7 @@ impl Links {
             expires_at_us: created.expires_at_us,
             url: created.url.into_owned(),
             plain,
+            verdict,
             tags: created.tags,
         };
         self.insert(&record, created.number);
@@ -53,10 +54,10 @@ impl Links {
         if !fine {
             return;
         }
-        let plain = url.as_deref().map_or(Ok(None), |url| plainness(url).map(Some));
-        let Ok(plain) = plain else { return };
+        if url.as_deref().is_some_and(|url| url::check(url).is_err()) {
+            return;
+        }
         self.update(event, code, |record| {
-            record.plain = plain.unwrap_or(record.plain);
             record.url = url.map_or_else(|| std::mem::take(&mut record.url), Cow::into_owned);
             record.expires_at_us = expires_at_us.unwrap_or(record.expires_at_us);
             record.tags = tags.unwrap_or_else(|| std::mem::take(&mut record.tags));
@@ -75,6 +76,9 @@ impl Links {
         if record.status != Status::Deleted && event.position() > record.changed {
             let was = record.clone();
             change(&mut record);
+            // Checked when it was created or changed.
+            let Ok((plain, verdict)) = self.targets.judge_url(&record.url) else { return };
+            (record.plain, record.verdict) = (plain, verdict);
             record.changed = event.position();
             self.replace(link, &was, &record);
         }
@@ -97,11 +101,11 @@ impl Links {
     }
 }
 
-/// Whether a URL may stand in a header as it is, if it may be a link's at all.
-pub(super) fn plainness(text: &str) -> Result<bool, url::UrlFault> {
+/// Whether a target may stand in a header as its text is.
+pub(super) fn plainness(target: &url::Target<'_>, text: &str) -> bool {
     let mut location = Vec::with_capacity(text.len());
-    url::check(text)?.push_location(&mut location);
-    Ok(location == text.as_bytes())
+    target.push_location(&mut location);
+    location == text.as_bytes()
 }
 
 /// Whether a time can be written as RFC 3339.

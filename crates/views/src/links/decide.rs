@@ -9,7 +9,7 @@ use super::event::{
 use super::record::Status;
 use super::state::{Folded, Opened};
 use super::url::{self, UrlFault};
-use super::{Code, digest};
+use super::{Code, TargetRule, digest};
 use crate::view::{Decision, Recorded, Ticket};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -71,13 +71,19 @@ pub enum Command {
     },
 }
 
+/// Codes looked at for a deterministic link. By chance hardly a URL ever needs its third, but the
+/// codes can be computed and taken on purpose, and the search is made under a lock.
+const MOST_CANDIDATES: usize = 64;
+
 /// What a decision needs that no event holds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Context {
     /// The key to open links with, if nobody has: random.
     pub key: Key,
     /// Whether a word may not be a code.
     pub reserved: fn(&str) -> bool,
+    /// Which targets may be followed. Asked when they are folded.
+    pub targets: TargetRule,
 }
 
 /// What became of a command.
@@ -112,6 +118,8 @@ pub enum Refusal {
     TooLate,
     /// Every code there can be is taken.
     Exhausted,
+    /// The first `MOST_CANDIDATES` codes that a URL asks for are taken.
+    CandidatesTaken,
 }
 
 impl fmt::Display for Refusal {
@@ -130,6 +138,11 @@ impl fmt::Display for Refusal {
             ),
             Refusal::TooLate => f.write_str("a link ends before the year 10000, or never"),
             Refusal::Exhausted => f.write_str("there are no more codes"),
+            Refusal::CandidatesTaken => write!(
+                f,
+                "the first {MOST_CANDIDATES} codes that this URL asks for are taken by other links; \
+                 choose an alias or leave deterministic out"
+            ),
         }
     }
 }
@@ -289,7 +302,7 @@ fn decide_create(
             let (code, number) = next_code(ahead, context, opened)?;
             (code, Some(number), Chosen::Automatic)
         }
-        Naming::Deterministic => match deterministic(ahead, context, &create.url) {
+        Naming::Deterministic => match deterministic(ahead, context, &create.url)? {
             Deterministic::Free(code) => (code, None, Chosen::Deterministic),
             Deterministic::There(code) => {
                 let outcome = Outcome::Existing(code);
@@ -331,17 +344,22 @@ enum Deterministic {
 }
 
 /// The first code of the URL's that leads there already or is free. A deleted link's never is again.
-fn deterministic(ahead: &Ahead<'_>, context: &Context, url: &str) -> Deterministic {
-    let mut candidates = digest::candidates(url);
-    loop {
-        let code = candidates.next().expect("candidates never end");
+fn deterministic(
+    ahead: &Ahead<'_>,
+    context: &Context,
+    url: &str,
+) -> Result<Deterministic, Refusal> {
+    for code in digest::candidates(url).take(MOST_CANDIDATES) {
         match ahead.link(code) {
             None if (context.reserved)(&code.as_text()) => {}
-            None => return Deterministic::Free(code),
-            Some(seen) if seen.url == url && !seen.deleted => return Deterministic::There(code),
+            None => return Ok(Deterministic::Free(code)),
+            Some(seen) if seen.url == url && !seen.deleted => {
+                return Ok(Deterministic::There(code));
+            }
             Some(_) => {}
         }
     }
+    Err(Refusal::CandidatesTaken)
 }
 
 impl Staged {

@@ -1,5 +1,5 @@
-//! The events of links, as they are written and read. Whoever may append to the log
-//! may append any of these; what makes no sense is no fact.
+//! The events of links, as they are written and read. A log may hold any of them from any source
+//! (restored from an export, or of an earlier version): what makes no sense is no fact.
 
 use super::Code;
 use crate::view::{event, json};
@@ -21,6 +21,8 @@ pub const DELETED: &str = "LinkDeleted";
 pub const FOUND: &str = "LinkFound";
 /// Somebody followed a link.
 pub const CLICKED: &str = "LinkClicked";
+/// The types that this view reads, or answers from.
+pub const TYPES: [&str; 6] = [OPENED, CREATED, CHANGED, DELETED, FOUND, CLICKED];
 /// Tag of [`OPENED`].
 pub const OPENED_TAG: &str = "links";
 /// Before the code in a tag of a link's own events.

@@ -61,6 +61,9 @@ impl HostList {
 
     /// Whether `host`, in any case and with or without a dot at its end, is of the list.
     pub fn matches(&self, host: &str) -> bool {
+        if self.is_empty() {
+            return false;
+        }
         let host = hostname::canonical(host);
         if self.hosts.contains(&host) {
             return true;
@@ -73,6 +76,11 @@ impl HostList {
             rest = parent;
         }
         false
+    }
+
+    /// Whether `host` itself is an entry of the list.
+    pub fn names(&self, host: &str) -> bool {
+        !self.hosts.is_empty() && self.hosts.contains(&hostname::canonical(host))
     }
 
     /// Whether no host at all is of the list.

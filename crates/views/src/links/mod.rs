@@ -20,6 +20,7 @@ mod record;
 pub mod referrer;
 mod snapshot;
 mod state;
+mod target_rule;
 mod top;
 pub mod url;
 mod visitors;
@@ -35,6 +36,7 @@ pub use permutation::Permutation;
 pub use record::Status;
 pub use referrer::ReferrerHost;
 pub use state::{Folded, Links, Lookup, Recent};
+pub use target_rule::{TargetRule, TargetVerdict};
 pub use url::{MAX_URL_CHARS, Target, UrlFault};
 
 use crate::view::{Decision, Recorded, SnapshotFault, Ticket, View};
@@ -62,6 +64,14 @@ impl View for Links {
 
     fn new() -> Links {
         Links::default()
+    }
+
+    fn begin(context: &Context) -> Links {
+        Links::with_rule(context.targets.clone())
+    }
+
+    fn resume(context: &Context, input: &mut impl io::Read) -> Result<Links, SnapshotFault> {
+        snapshot::decode(input, context.targets.clone())
     }
 
     fn concern() -> Query {
@@ -107,6 +117,6 @@ impl View for Links {
     }
 
     fn decode(input: &mut impl io::Read) -> Result<Links, SnapshotFault> {
-        snapshot::decode(input)
+        snapshot::decode(input, TargetRule::default())
     }
 }

@@ -5,14 +5,15 @@
 //! ```text
 //! word 0   code (60 bits), status (2), whether words 3 to 5 are there (1), whether the URL is plain (1)
 //! word 1   created, µs since 1970 UTC
-//! word 2   position of the creation (48 bits), length of the URL in bytes (16)
+//! word 2   position of the creation (48 bits), length of the URL in bytes (15), whether the
+//!          settings refuse its target (1)
 //! word 3   expires, µs since 1970 UTC; all ones: never
 //! word 4   position of the last change
 //! word 5   length of the tags in bytes
 //! then     the URL, the tags (each a length byte and its text), padded with zeros
 //! ```
 
-use super::Code;
+use super::{Code, TargetVerdict};
 use crate::view::Chunked;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wellspring_types::Position;
@@ -25,6 +26,9 @@ const CODE_BITS: u32 = 60;
 const MORE: u64 = 1 << 62;
 const PLAIN: u64 = 1 << 63;
 const NEVER: u64 = u64::MAX;
+/// In word 2.
+const REFUSED: u64 = 1 << 63;
+const URL_LENGTH_BITS: u32 = 15;
 
 /// What may be done with a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,6 +63,8 @@ pub(super) struct Record {
     pub(super) url: String,
     /// Whether the URL as it is may stand in a `Location` header.
     pub(super) plain: bool,
+    /// What the settings say of the URL.
+    pub(super) verdict: TargetVerdict,
     pub(super) tags: Vec<String>,
 }
 
@@ -67,6 +73,7 @@ pub(super) struct Glance {
     pub(super) code: u64,
     pub(super) status: Status,
     pub(super) plain: bool,
+    pub(super) verdict: TargetVerdict,
     pub(super) expires_at_us: Option<u64>,
     url_at: u64,
     url_bytes: usize,
@@ -106,7 +113,9 @@ impl Record {
         let flags = if more { MORE } else { 0 } | if self.plain { PLAIN } else { 0 };
         put(self.code.number() | u64::from(self.status.number()) << CODE_BITS | flags);
         put(self.created_at_us);
-        put(self.created | (self.url.len() as u64) << POSITION_BITS);
+        assert!(self.url.len() < 1 << URL_LENGTH_BITS, "a URL that was checked is shorter");
+        let refused = if self.verdict == TargetVerdict::Refused { REFUSED } else { 0 };
+        put(self.created | (self.url.len() as u64) << POSITION_BITS | refused);
         let tag_bytes = self.tag_bytes();
         if more {
             put(self.expires_at_us.unwrap_or(NEVER));
@@ -142,9 +151,10 @@ impl Arena {
             code: first & ((1 << CODE_BITS) - 1),
             status: status_of(first),
             plain: first & PLAIN != 0,
+            verdict: verdict_of(third),
             expires_at_us: (expires != NEVER).then_some(expires),
             url_at: at + if more { 6 } else { 3 },
-            url_bytes: (third >> POSITION_BITS) as usize,
+            url_bytes: ((third & !REFUSED) >> POSITION_BITS) as usize,
         }
     }
 
@@ -173,6 +183,7 @@ impl Arena {
             expires_at_us: glance.expires_at_us,
             url: String::from_utf8(text).ok()?,
             plain: glance.plain,
+            verdict: glance.verdict,
             tags: split_tags(&tags)?,
         })
     }
@@ -195,6 +206,10 @@ impl Arena {
 
 fn status_of(first: u64) -> Status {
     Status::from_number((first >> CODE_BITS & 3) as u8).unwrap_or(Status::Deleted)
+}
+
+fn verdict_of(third: u64) -> TargetVerdict {
+    if third & REFUSED == 0 { TargetVerdict::Followed } else { TargetVerdict::Refused }
 }
 
 fn split_tags(mut bytes: &[u8]) -> Option<Vec<String>> {
@@ -223,6 +238,7 @@ mod tests {
             expires_at_us: None,
             url: "http://example.com/test".into(),
             plain: true,
+            verdict: TargetVerdict::Followed,
             tags: Vec::new(),
         };
         let full = Record {
@@ -232,6 +248,7 @@ mod tests {
             expires_at_us: Some(5),
             url: format!("https://example.com/{}", "ü".repeat(900)),
             plain: false,
+            verdict: TargetVerdict::Refused,
             tags: vec!["a".into(), "é:1".into()],
             ..plain.clone()
         };

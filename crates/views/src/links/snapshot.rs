@@ -8,15 +8,15 @@
 //! ```
 //! Written by an ordinary reader while the fold goes on: see [`View`](crate::view::View).
 
-use super::Code;
 use super::agent::FAMILIES;
-use super::apply::{plainness, tags_are_fine, time_is_fine};
+use super::apply::{tags_are_fine, time_is_fine};
 use super::clicks::{Clicks, DAY_US, Day, Detail, HOURS_KEPT};
 use super::record::{MOST_POSITIONS, Record, Status};
 use super::referrer::MAX_REFERRER_BYTES;
 use super::state::{Folded, Links, Opened};
 use super::top::{Entry, Top};
 use super::visitors::{FEW, Visitors};
+use super::{Code, TargetRule};
 use crate::view::SnapshotFault;
 use std::io::{self, Read, Write};
 
@@ -174,9 +174,10 @@ impl<R: Read> Input<'_, R> {
     }
 }
 
-pub(super) fn decode(input: &mut impl Read) -> Result<Links, SnapshotFault> {
+/// Reads a view, and judges its links' targets by this rule.
+pub(super) fn decode(input: &mut impl Read, rule: TargetRule) -> Result<Links, SnapshotFault> {
     let mut input = Input(input);
-    let mut links = Links::default();
+    let mut links = Links::with_rule(rule);
     match input.byte()? {
         0 => {}
         1 => {
@@ -188,7 +189,7 @@ pub(super) fn decode(input: &mut impl Read) -> Result<Links, SnapshotFault> {
     }
     let count = input.number()?;
     for link in 0..count {
-        let (record, number) = read_record(&mut input)?;
+        let (record, number) = read_record(&mut input, &links.targets)?;
         if links.folded.find(record.code).is_some() {
             return Err(SnapshotFault::Malformed("a code stands twice"));
         }
@@ -205,7 +206,10 @@ pub(super) fn decode(input: &mut impl Read) -> Result<Links, SnapshotFault> {
     Ok(links)
 }
 
-fn read_record<R: Read>(input: &mut Input<'_, R>) -> Result<(Record, Option<u64>), SnapshotFault> {
+fn read_record<R: Read>(
+    input: &mut Input<'_, R>,
+    rule: &TargetRule,
+) -> Result<(Record, Option<u64>), SnapshotFault> {
     let code = Code::from_number(input.number()?)
         .ok_or(SnapshotFault::Malformed("a code has no number"))?;
     let number = input.number()?.checked_sub(1);
@@ -216,13 +220,23 @@ fn read_record<R: Read>(input: &mut Input<'_, R>) -> Result<(Record, Option<u64>
     let expires_at_us = input.number()?.checked_sub(1);
     let url = input.text()?;
     let tags = input.list(Input::text)?;
-    let plain =
-        plainness(&url).map_err(|_| SnapshotFault::Malformed("a URL may not be a link's"))?;
+    let (plain, verdict) =
+        rule.judge_url(&url).map_err(|_| SnapshotFault::Malformed("a URL may not be a link's"))?;
     if changed >= MOST_POSITIONS || !tags_are_fine(&tags) || !time_is_fine(expires_at_us) {
         return Err(SnapshotFault::Malformed("a link is not one that is folded"));
     }
-    let record =
-        Record { code, status, created_at_us, created, changed, expires_at_us, url, plain, tags };
+    let record = Record {
+        code,
+        status,
+        created_at_us,
+        created,
+        changed,
+        expires_at_us,
+        url,
+        plain,
+        verdict,
+        tags,
+    };
     Ok((record, number))
 }
 

@@ -9,7 +9,7 @@ use super::names::{Names, NamesEnd};
 use super::places::Places;
 use super::record::{Arena, Record, Status};
 use super::url;
-use super::{Code, Permutation};
+use super::{Code, Permutation, TargetRule, TargetVerdict};
 use crate::view::Chunked;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
@@ -69,6 +69,7 @@ pub struct Links {
     names_end: NamesEnd,
     /// Of the clicks.
     pub(super) recent: Recent,
+    pub(super) targets: TargetRule,
 }
 
 /// The link somebody looked for last, in one view: to look for it again is cheaper. A link never
@@ -89,6 +90,8 @@ pub enum Lookup {
     Expired,
     /// It is deleted.
     Deleted,
+    /// The settings refuse where it leads.
+    Refused,
 }
 
 impl Folded {
@@ -137,6 +140,9 @@ impl Folded {
         }
         if glance.expires_at_us.is_some_and(|expires_at_us| expires_at_us <= now_us) {
             return Found::Nowhere(Lookup::Expired);
+        }
+        if glance.verdict == TargetVerdict::Refused {
+            return Found::Nowhere(Lookup::Refused);
         }
         if glance.plain {
             self.arena.push_url(&glance, location);
@@ -215,6 +221,11 @@ impl Folded {
 }
 
 impl Links {
+    /// A view of no events that judges targets by this rule.
+    pub(super) fn with_rule(targets: TargetRule) -> Links {
+        Links { targets, ..Links::default() }
+    }
+
     /// Adds a link that is not there; nothing once there are [`MOST_LINKS`]. `number` is the counter
     /// behind its code, if any.
     pub(super) fn insert(&mut self, record: &Record, number: Option<u64>) {
@@ -290,6 +301,7 @@ mod tests {
             expires_at_us: None,
             url: url.into(),
             plain: true,
+            verdict: TargetVerdict::Followed,
             tags: Vec::new(),
         }
     }

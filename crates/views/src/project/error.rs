@@ -39,6 +39,11 @@ pub enum ProjectErrorKind {
         /// The limit that was passed, in the unit the detail names.
         limit: usize,
     },
+    /// A query asks for more at once than allowed.
+    QueryLimit {
+        /// The limit that was passed, in the unit the detail names.
+        limit: usize,
+    },
     /// Well formed but against a rule.
     Rule,
 }
@@ -62,6 +67,16 @@ impl ProjectError {
         ProjectError { field: field.to_owned(), detail, kind: ProjectErrorKind::Limit { limit } }
     }
 
+    /// A limit that a query passes.
+    pub(super) fn in_query(self) -> ProjectError {
+        match self.kind {
+            ProjectErrorKind::Limit { limit } => {
+                ProjectError { kind: ProjectErrorKind::QueryLimit { limit }, ..self }
+            }
+            _ => self,
+        }
+    }
+
     pub(super) fn rule(field: &str, detail: impl Into<String>) -> ProjectError {
         ProjectError {
             field: field.to_owned(),
@@ -72,7 +87,8 @@ impl ProjectError {
 
     pub(super) fn reason(field: String, reason: Reason) -> ProjectError {
         let kind = match reason.limit() {
-            Some(limit) => ProjectErrorKind::Limit { limit },
+            Some(limit) if reason.is_size() => ProjectErrorKind::Limit { limit },
+            Some(limit) => ProjectErrorKind::QueryLimit { limit },
             None => ProjectErrorKind::Rule,
         };
         ProjectError { field, detail: reason.to_string(), kind }

@@ -117,6 +117,19 @@ impl Projections {
         self.running.iter().map(|projection| projection.definition.query.term_count()).sum()
     }
 
+    /// Items of all queries: an event is compared with each.
+    #[must_use]
+    pub fn item_count(&self) -> usize {
+        self.running.iter().map(|projection| projection.definition.query.items.len()).sum()
+    }
+
+    /// About what the queries take in memory, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let of_each = self.running.iter().map(|p| p.definition.query.memory_bytes());
+        of_each.sum::<usize>() + self.union.memory_bytes()
+    }
+
     /// Exclusive start of the read, as requested; `None` = from the beginning.
     #[must_use]
     pub fn after(&self) -> Option<Position> {

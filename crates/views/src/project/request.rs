@@ -7,9 +7,11 @@ use super::number::Sum;
 use super::pointer::Pointer;
 use super::reducer::{GroupBy, Reducer};
 use std::collections::HashSet;
-use wellspring_types::limits::{MAX_QUERY_ITEMS, MAX_QUERY_TYPES, MAX_TAG_BYTES, MAX_TAGS};
+use wellspring_types::limits::{
+    MAX_QUERY_ITEMS, MAX_QUERY_TERMS, MAX_QUERY_TYPES, MAX_TAG_BYTES, MAX_TAGS,
+};
 use wellspring_types::valid::check_text;
-use wellspring_types::{Query, QueryItem};
+use wellspring_types::{Query, QueryItem, Reason};
 
 /// Most projections of one request.
 pub const MAX_PROJECTIONS: usize = 64;
@@ -95,9 +97,15 @@ pub(super) fn union(definitions: &[Definition]) -> Result<Query, ProjectError> {
             "hold {} different query items together; the limit is {MAX_QUERY_ITEMS}",
             items.len()
         );
-        return Err(ProjectError::limit("projections", MAX_QUERY_ITEMS, detail));
+        return Err(ProjectError::limit("projections", MAX_QUERY_ITEMS, detail).in_query());
     }
-    Ok(Query { items })
+    let query = Query { items };
+    let count = query.term_count();
+    if count > MAX_QUERY_TERMS {
+        let reason = Reason::TooManyTerms { count, limit: MAX_QUERY_TERMS };
+        return Err(ProjectError::reason("projections".to_owned(), reason));
+    }
+    Ok(query)
 }
 
 fn definition(name: String, node: &Node<'_>) -> Result<Definition, ProjectError> {
@@ -147,7 +155,7 @@ fn full_query(node: &Node<'_>) -> Result<Query, ProjectError> {
         ProjectError::missing(join(&node.path, "items"), detail)
     })?;
     let mut query = Query::all();
-    for item in items.elements(MAX_QUERY_ITEMS)? {
+    for item in items.elements(MAX_QUERY_ITEMS).map_err(ProjectError::in_query)? {
         let [types, tags] = item.fields(["types", "tags"])?;
         query.items.push(query_item(types.as_ref(), tags.as_ref(), &item.path)?);
     }
@@ -160,7 +168,10 @@ fn query_item(
     path: &str,
 ) -> Result<QueryItem, ProjectError> {
     let texts = |node: Option<&Node<'_>>, limit: usize| match node {
-        Some(node) => node.elements(limit)?.iter().map(Node::string).collect(),
+        Some(node) => {
+            let texts = node.elements(limit).map_err(ProjectError::in_query)?;
+            texts.iter().map(Node::string).collect()
+        }
         None => Ok(Vec::new()),
     };
     let item = QueryItem { types: texts(types, MAX_QUERY_TYPES)?, tags: texts(tags, MAX_TAGS)? };

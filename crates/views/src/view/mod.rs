@@ -107,6 +107,21 @@ pub trait View: Sized + Send + 'static {
     /// A view of no events.
     fn new() -> Self;
 
+    /// A view of no events, under these rules of the shell. What is folded is a function of the
+    /// events and of them.
+    fn begin(_context: &Self::Context) -> Self {
+        Self::new()
+    }
+
+    /// Reads a snapshot of this version under these rules, whatever those were under which it was
+    /// written.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    fn resume(_context: &Self::Context, input: &mut impl io::Read) -> Result<Self, SnapshotFault> {
+        Self::decode(input)
+    }
+
     /// The events that concern it.
     fn concern() -> Query;
 

@@ -75,7 +75,8 @@ fn disable(who: &str) -> Command {
 
 fn add_key(id: &str, byte: u8, owner: &str, grant: Grant) -> Command {
     let (id, digest, owner) = (key_id(id), SecretDigest([byte; 32]), name(owner));
-    Command::AddKey { id, label: label(), digest, grant, expires_at_us: None, owner }
+    let (label, expires_at_us, in_place_of, now_us) = (label(), None, None, 0);
+    Command::AddKey { id, label, digest, grant, expires_at_us, owner, in_place_of, now_us }
 }
 
 #[test]
@@ -333,4 +334,71 @@ proptest! {
             prop_assert!(state.is_open() || has_admin);
         }
     }
+}
+
+fn delete(who: &str) -> Command {
+    Command::Delete { name: name(who) }
+}
+
+#[test]
+fn the_last_admin_is_not_deleted_and_what_is_deleted_leaves_nothing_to_its_successor() {
+    let mut shell = Shell::new();
+    assert_eq!(shell.execute(&delete("ann")), Err(Refusal::UnknownAccount(name("ann"))));
+    shell.execute(&add("ann", admin())).unwrap();
+    shell.execute(&add("bob", reader())).unwrap();
+    assert_eq!(shell.execute(&delete("ann")), Err(Refusal::LastAdmin(name("ann"))));
+    shell.execute(&add_key("k1", 1, "bob", Grant::everywhere(Role::Reader))).unwrap();
+    let old_us = shell.view.folded().now().account("bob").unwrap().tokens_valid_from_us();
+    assert_eq!(shell.execute(&delete("bob")), Ok(Outcome::AccountDeleted(name("bob"))));
+    let (digest, now) = (SecretDigest([1; 32]), shell.view.folded().now());
+    assert!(now.account("bob").is_none());
+    assert_eq!(now.key_and_owner(&digest, 0).err(), Some(Fallen::Revoked));
+    assert_eq!(shell.execute(&delete("bob")), Err(Refusal::UnknownAccount(name("bob"))));
+    // The same name again, by a clock that was set back: no token and no key of the first counts.
+    shell.execute(&add("bob", reader())).unwrap();
+    let now = shell.view.folded().now();
+    assert!(now.account("bob").unwrap().tokens_valid_from_us() > old_us);
+    assert_eq!(now.account_of_token("bob", None, old_us).err(), Some(Fallen::Superseded));
+    assert_eq!(now.key_and_owner(&digest, 0).err(), Some(Fallen::Revoked));
+    let again = add_key("k1", 2, "bob", Grant::everywhere(Role::Reader));
+    assert_eq!(shell.execute(&again), Err(Refusal::KeyTaken(key_id("k1"))));
+}
+
+#[test]
+fn a_decision_about_an_account_does_not_hold_for_its_successor() {
+    let mut shell = Shell::new();
+    for (who, roles) in [("ann", admin()), ("eve", admin()), ("bob", reader())] {
+        shell.execute(&add(who, roles)).unwrap();
+    }
+    let password = hash(1);
+    for command in [
+        Command::SetPassword { name: name("bob"), password },
+        set("bob", admin()),
+        disable("bob"),
+        add_key("k1", 1, "bob", Grant::everywhere(Role::Reader)),
+    ] {
+        let (decision, after) =
+            (shell.decide(&Staged::default(), &command).unwrap(), shell.view.folded().position());
+        shell.execute(&delete("bob")).unwrap();
+        shell.execute(&add("bob", reader())).unwrap();
+        assert!(!shell.append(&decision, after), "{command:?}");
+    }
+    // Two admins, each deleted while the other still was one.
+    let both = [delete("ann"), delete("eve")];
+    let decided = both.map(|command| shell.decide(&Staged::default(), &command).unwrap());
+    let after = shell.view.folded().position();
+    assert!(shell.append(&decided[0], after) && !shell.append(&decided[1], after));
+}
+
+#[test]
+fn no_event_opens_what_accounts_have_closed() {
+    let mut view = Access::new();
+    for (position, (event_type, data)) in
+        [("AccountAdded", r#"{"roles":[]}"#), ("AccountDeleted", "{}")].into_iter().enumerate()
+    {
+        let event = wellspring_types::Event::json(event_type, &["account:ann"], data);
+        view.apply(&Entry { position: position as u64 + 1, at_us: 1, event });
+    }
+    let state = view.folded().now();
+    assert!(!state.is_open() && state.account("ann").unwrap().is_disabled());
 }

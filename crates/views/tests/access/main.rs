@@ -1,6 +1,7 @@
 //! Access against a fold that keeps every event and looks through all of them for every answer.
 
 mod decisions;
+mod keys;
 mod oracle;
 mod properties;
 

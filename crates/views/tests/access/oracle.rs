@@ -2,10 +2,15 @@
 
 use super::Entry;
 use serde_json::Value;
+use std::collections::BTreeSet;
+
+type Told = (u64, String, Vec<String>, Value);
 
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
-    history: Vec<(u64, String, Vec<String>, Value)>,
+    /// A deletion holds from when on accounts are added after it; that of the only account is
+    /// `AccountEnded` instead.
+    history: Vec<Told>,
 }
 
 /// What is known of an account.
@@ -21,22 +26,39 @@ impl Oracle {
     pub(crate) fn add(&mut self, entry: &Entry) {
         let Entry { at_us, event, .. } = entry;
         let data = serde_json::from_slice(&event.data).expect("the tests write JSON");
-        self.history.push((*at_us, event.event_type.clone(), event.tags.clone(), data));
+        let mut told = (*at_us, event.event_type.clone(), event.tags.clone(), data);
+        if told.1 == "AccountDeleted" {
+            let account = told.2[0].strip_prefix("account:").expect("the tests tag so");
+            let others = self.names().into_iter().filter(|name| name != account);
+            if others.filter_map(|name| self.account(&name)).count() == 0 {
+                told.1 = "AccountEnded".into();
+            } else {
+                let was = self.account(account).map(|known| known.valid_from_us);
+                told.3 = was.map_or(0, |us| (*at_us).max(us + 1) + 1).into();
+            }
+        }
+        self.history.push(told);
     }
 
-    fn of<'a>(
-        &'a self,
-        tag: &'a str,
-    ) -> impl Iterator<Item = &'a (u64, String, Vec<String>, Value)> {
+    fn names(&self) -> BTreeSet<String> {
+        let tags = self.history.iter().flat_map(|told| &told.2);
+        tags.filter_map(|tag| tag.strip_prefix("account:")).map(str::to_owned).collect()
+    }
+
+    fn of<'a>(&'a self, tag: &'a str) -> impl Iterator<Item = &'a Told> {
         self.history.iter().filter(move |(_, _, tags, _)| tags.iter().any(|t| t == tag))
     }
 
     /// Its events from its addition on.
-    fn account_events<'a>(
-        &'a self,
-        tag: &'a str,
-    ) -> impl Iterator<Item = &'a (u64, String, Vec<String>, Value)> {
-        self.of(tag).skip_while(|(_, event_type, ..)| event_type != "AccountAdded")
+    fn account_events<'a>(&'a self, tag: &'a str) -> impl Iterator<Item = &'a Told> {
+        let deleted = self.of(tag).filter(|told| told.1 == "AccountDeleted").count();
+        let mut left = deleted;
+        let lives = self.of(tag).skip_while(move |told| {
+            let before = left > 0;
+            left -= usize::from(told.1 == "AccountDeleted");
+            before
+        });
+        lives.skip_while(|(_, event_type, ..)| event_type != "AccountAdded")
     }
 
     pub(crate) fn account(&self, name: &str) -> Option<Known> {
@@ -46,10 +68,14 @@ impl Oracle {
             self.account_events(&tag).filter(|e| types.contains(&e.1.as_str())).last()
         };
         let text = |value: &Value| value["password"].as_str().map(str::to_owned);
-        let mut valid_from_us = *at_us;
+        let added_at = self.account_events(&tag).next()?;
+        let before = self.history.iter().take_while(|told| !std::ptr::eq(*told, added_at));
+        let deleted = before.filter(|told| told.1 == "AccountDeleted");
+        let mut valid_from_us =
+            deleted.filter_map(|told| told.3.as_u64()).max().unwrap_or(0).max(*at_us);
         for (at_us, event_type, _, data) in self.account_events(&tag) {
             let ends = match event_type.as_str() {
-                "PasswordSet" | "AccountDisabled" => true,
+                "PasswordSet" | "AccountDisabled" | "AccountEnded" => true,
                 "TokensRevoked" => data["id"].is_null(),
                 _ => false,
             };
@@ -60,8 +86,8 @@ impl Oracle {
         Some(Known {
             password: last(&["PasswordSet"]).map_or_else(|| text(added), |e| text(&e.3)),
             roles: last(&["RolesSet"]).map_or(&added["roles"], |e| &e.3["roles"]).clone(),
-            disabled: last(&["AccountDisabled", "AccountEnabled"])
-                .is_some_and(|e| e.1 == "AccountDisabled"),
+            disabled: last(&["AccountDisabled", "AccountEnded", "AccountEnabled"])
+                .is_some_and(|e| e.1 != "AccountEnabled"),
             valid_from_us,
         })
     }
@@ -74,7 +100,7 @@ impl Oracle {
         let mut revoked = false;
         for (_, event_type, _, data) in self.account_events(&tag) {
             match event_type.as_str() {
-                "PasswordSet" | "AccountDisabled" => revoked = false,
+                "PasswordSet" | "AccountDisabled" | "AccountEnded" => revoked = false,
                 "TokensRevoked" if data["id"].is_null() => revoked = false,
                 "TokensRevoked" => revoked |= data["id"] == id,
                 _ => {}
@@ -91,13 +117,15 @@ impl Oracle {
             // The owner has to be there by then.
             e.1 == "KeyAdded"
                 && owner.is_some_and(|owner| {
-                    let tag = format!("account:{owner}");
                     let before = self.history.iter().take_while(|other| !std::ptr::eq(*other, *e));
-                    before.filter(|e| e.2.contains(&tag)).any(|e| e.1 == "AccountAdded")
+                    Oracle { history: before.cloned().collect() }.account(owner).is_some()
                 })
         })?;
-        let revoked =
-            self.of(&tag).skip_while(|e| !std::ptr::eq(*e, added)).any(|e| e.1 == "KeyRevoked");
+        let owner = added.2.iter().find(|tag| tag.starts_with("account:"))?;
+        let revoked = self.history.iter().skip_while(|e| !std::ptr::eq(*e, added)).any(|e| {
+            let ended = e.1 == "AccountDeleted" || e.1 == "AccountEnded";
+            (e.1 == "KeyRevoked" && e.2.contains(&tag)) || (ended && e.2.contains(owner))
+        });
         let set = self
             .of(&tag)
             .skip_while(|e| !std::ptr::eq(*e, added))

@@ -1,5 +1,5 @@
 //! Whatever lies in the log: the view answers as the oracle does, applied twice or read from a
-//! snapshot it is the same, and a reader keeps what he has.
+//! snapshot it is the same, and a reader keeps what it has.
 
 use super::Entry;
 use super::oracle::Oracle;
@@ -22,7 +22,7 @@ fn secret(key: &str) -> SecretDigest {
 
 /// Any event about few names, so that they meet. Revoked tokens end far in the future.
 fn event() -> impl Strategy<Value = Event> {
-    let number = (0..11usize, 0..3usize, 0..3usize, 0..40u64);
+    let number = (0..12usize, 0..3usize, 0..3usize, 0..40u64);
     number.prop_map(|(kind, who, which, time)| {
         let account = format!("account:{}", NAMES[who]);
         let key = format!("key:{}", KEYS[which]);
@@ -36,6 +36,7 @@ fn event() -> impl Strategy<Value = Event> {
             3 => one("RolesSet", &format!(r#"{{"roles":{roles}}}"#)),
             4 => one("AccountDisabled", "{}"),
             5 => one("AccountEnabled", "{}"),
+            11 => one("AccountDeleted", "{}"),
             6 => {
                 let sha256 = digest(KEYS[which]);
                 let ends =
@@ -139,7 +140,7 @@ proptest! {
         log[cut.saturating_sub(back)..].iter().for_each(|entry| again.apply(entry));
         log[cut..].iter().for_each(|entry| view.apply(entry));
         prop_assert_eq!(snapshot(&again), snapshot(&view));
-        // A reader keeps what he has.
+        // A reader keeps what it has.
         prop_assert_eq!(kept.applied(), if cut == 0 { 0 } else { log[cut - 1].position });
     }
 

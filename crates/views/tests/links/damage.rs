@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use wellspring_views::links::{Bucket, Folded, Links, ListRequest, StatsRequest};
 use wellspring_views::view::View;
 
-/// Bytes of which nobody may want too many before he has seen any.
+/// Bytes of which a reader may not ask for too many before it has seen any.
 struct Sparing<'a>(&'a [u8]);
 
 impl Read for Sparing<'_> {

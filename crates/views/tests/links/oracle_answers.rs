@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use wellspring_views::links::{
     Bucket, Code, Details, Folded, ListOrder, ListRequest, Lookup, SeriesPoint, Stats,
-    StatsRequest, Status, url,
+    StatsRequest, Status, TargetVerdict, url,
 };
 
 /// Whether a count of visitors is right: exact while few, then to a few percent.
@@ -118,6 +118,7 @@ fn check_details(found: &Details, link: &Link) {
         created: link.created,
         status: link.status,
         expires_at_us: link.expires_at_us,
+        verdict: TargetVerdict::Followed,
         tags: link.tags.clone(),
         clicks: link.clicks.len() as u64,
         visitors: found.visitors,

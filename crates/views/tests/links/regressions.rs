@@ -6,8 +6,8 @@ use super::properties::folded;
 use super::questions::encoded;
 use wellspring_types::{AppendCondition, Event, Query};
 use wellspring_views::links::{
-    Bucket, Change, Code, Command, Context, Create, Links, Naming, Outcome, Refusal, Staged,
-    StatsRequest,
+    Bucket, Change, Code, Command, Context, Create, Links, Lookup, Naming, Outcome, Refusal,
+    Staged, StatsRequest, TargetRule, TargetVerdict,
 };
 use wellspring_views::view::{Decision, View};
 
@@ -57,7 +57,7 @@ fn a_click_from_before_the_link_leaves_no_trace_when_it_is_applied_again() {
 }
 
 fn decide(view: &Links, staged: &Staged, command: &Command) -> Decision<Outcome> {
-    let context = Context { key: [7; 16], reserved: |_| false };
+    let context = Context { key: [7; 16], reserved: |_| false, targets: Default::default() };
     Links::decide(view.folded(), staged, &context, command).expect("no refusal")
 }
 
@@ -110,7 +110,7 @@ fn a_change_that_comes_to_nothing_leaves_the_creation_before_it_staged() {
     let changed = decide(&view, &staged, &change);
     Links::stage(&mut staged, &changed, 2);
     Links::settle(&mut staged, 2);
-    let context = Context { key: [7; 16], reserved: |_| false };
+    let context = Context { key: [7; 16], reserved: |_| false, targets: Default::default() };
     let again =
         Links::decide(view.folded(), &staged, &context, &create(Naming::Alias(code("Yci"))));
     assert_eq!(again.err(), Some(Refusal::AliasTaken(code("Yci"))));
@@ -128,4 +128,62 @@ fn a_referrer_too_long_to_be_one_is_none() {
     let request = StatsRequest { bucket: Bucket::Day, from_us: None, to_us: None };
     let stats = view.folded().stats(code("Yci"), &request).expect("a link");
     assert_eq!((stats.referrers[0].referrer.as_ref(), stats.referrers[0].clicks), (None, 1));
+}
+
+#[test]
+fn a_target_is_judged_when_it_is_folded_and_again_by_the_rule_a_snapshot_is_read_under() {
+    let rule = |refused: &'static str| {
+        TargetRule::of(move |target| {
+            let is_refused = target.host() == refused;
+            if is_refused { TargetVerdict::Refused } else { TargetVerdict::Followed }
+        })
+    };
+    let context = |refused| Context { key: [7; 16], reserved: |_| false, targets: rule(refused) };
+    let lookup = |view: &Links| view.folded().lookup(code("Yci"), 0, &mut Vec::new());
+    let (_, entries) = view_of(&[
+        ("LinkCreated", "link:Yci", LINK),
+        ("LinkChanged", "link:Yci", r#"{"tags":["a"]}"#),
+        ("LinkChanged", "link:Yci", r#"{"url":"https://other.example/"}"#),
+        ("LinkDeleted", "link:Yci", "{}"),
+    ]);
+    let mut view = Links::begin(&context("example.com"));
+    for (entry, expected) in
+        entries.iter().zip([Lookup::Refused, Lookup::Refused, Lookup::Found, Lookup::Deleted])
+    {
+        view.apply(entry);
+        assert_eq!(lookup(&view), expected, "at position {}", entry.position);
+        let bytes = encoded(&view);
+        let same = Links::resume(&context("example.com"), &mut &*bytes).expect("a snapshot");
+        assert_eq!((lookup(&same), encoded(&same)), (expected, bytes.clone()));
+        let other = Links::resume(&context("other.example"), &mut &*bytes).expect("a snapshot");
+        let turned = match expected {
+            Lookup::Refused => Lookup::Found,
+            Lookup::Found => Lookup::Refused,
+            other => other,
+        };
+        assert_eq!((lookup(&other), encoded(&other)), (turned, bytes), "no verdict is kept");
+    }
+}
+
+#[test]
+fn a_deterministic_link_whose_codes_are_taken_is_refused_after_so_many() {
+    let (mut view, mut taken) = (Links::new(), 0);
+    let command = create(Naming::Deterministic);
+    let context = Context { key: [7; 16], reserved: |_| false, targets: Default::default() };
+    loop {
+        let decided = Links::decide(view.folded(), &Staged::default(), &context, &command);
+        let code = match decided {
+            Ok(Decision { outcome: Outcome::Created(code), .. }) => code,
+            Ok(other) => panic!("{other:?}"),
+            Err(refusal) => {
+                assert_eq!(refusal, Refusal::CandidatesTaken);
+                break;
+            }
+        };
+        taken += 1;
+        let data = r#"{"url":"https://other.example/","chosen":"alias"}"#;
+        let event = Event::json("LinkCreated", &[&format!("link:{code}")], data);
+        view.apply(&Entry { position: taken, at_us: taken, event });
+    }
+    assert_eq!(taken, 64);
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use wellspring_views::project::ProjectErrorKind::{
-    self, Limit, MalformedJson, Missing, Rule, UnknownField, WrongType,
+    self, Limit, MalformedJson, Missing, QueryLimit, Rule, UnknownField, WrongType,
 };
 use wellspring_views::project::{MAX_GROUP_DEPTH, Projections};
 
@@ -132,7 +132,7 @@ fn limits_of_the_request_hold() {
     assert_eq!(fault(&nested(100_000)).1, Limit { limit: 4 });
     let items = vec![r#"{"types":["T"]}"#; 257].join(",");
     let (field, kind) = fault_of(&format!(r#""query":{{"items":[{items}]}},"reduce":"count""#));
-    assert_eq!((field.as_str(), kind), ("projections.x.query.items", Limit { limit: 256 }));
+    assert_eq!((field.as_str(), kind), ("projections.x.query.items", QueryLimit { limit: 256 }));
 }
 
 #[test]
@@ -143,7 +143,16 @@ fn a_union_no_append_would_take_is_refused() {
         format!(r#""p{p}":{{"query":{{"items":[{}]}},"reduce":"count"}}"#, items.join(","))
     };
     let body = format!(r#"{{"projections":{{{},{}}}}}"#, projection(0), projection(1));
-    assert_eq!(fault(&body), ("projections".into(), Limit { limit: 256 }));
+    assert_eq!(fault(&body), ("projections".into(), QueryLimit { limit: 256 }));
+    let wide = |p: usize| {
+        let types: Vec<String> = (0..256).map(|i| format!("\"T{p}.{i}\"")).collect();
+        format!(r#""p{p}":{{"types":[{}],"reduce":"count"}}"#, types.join(","))
+    };
+    let body = |count: usize| {
+        format!(r#"{{"projections":{{{}}}}}"#, (0..count).map(wide).collect::<Vec<_>>().join(","))
+    };
+    assert!(Projections::parse(body(16).as_bytes()).is_ok());
+    assert_eq!(fault(&body(17)), ("projections".into(), QueryLimit { limit: 4_096 }));
 }
 
 proptest! {

@@ -6,8 +6,8 @@ use super::super::document::{Fields, Kind, Node};
 use super::super::error::ScenarioError;
 use super::super::file::Options;
 use super::super::names::{Names, Slot, check_name};
-use super::super::nearest::nearest;
 use super::{Files, expect};
+use crate::nearest::nearest;
 use std::path::Path;
 
 /// What `[login]` captures.

@@ -1,6 +1,6 @@
 //! Where runs go, and what they need: Unix sockets, IPv6, memory.
 
-use crate::engine::{Observer, Progress, Target, run};
+use crate::engine::{Observer, Progress, run};
 use crate::null_server::NullServer;
 use crate::scenario::{FixedRequest, FixedSource, Statuses};
 use crate::selftest::books::{balance, errors};
@@ -8,6 +8,7 @@ use crate::selftest::ledger::{Ledger, Trouble};
 use crate::selftest::offer::{Offer, On};
 use crate::selftest::server::Reaction;
 use crate::selftest::{Bench, Case};
+use crate::target::Target;
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, TcpListener};
 use std::sync::Arc;

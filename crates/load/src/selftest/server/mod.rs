@@ -10,7 +10,8 @@ mod reaction;
 
 pub(super) use reaction::{Asked, Reaction};
 
-use crate::engine::{Clock, spawn};
+use crate::clock::Clock;
+use crate::engine::spawn;
 use peer::{Peer, Step};
 use reaction::Interlude;
 use rustix::event::{Timespec, epoll};

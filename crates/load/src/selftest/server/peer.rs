@@ -1,7 +1,7 @@
 //! One connection of a server of known behaviour.
 
 use super::reaction::{End, Piece, Reaction};
-use crate::engine::Clock;
+use crate::clock::Clock;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};

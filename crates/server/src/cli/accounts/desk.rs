@@ -2,25 +2,30 @@
 
 use super::folder::Folder;
 use super::server::Server;
-use super::span::End;
 use crate::access::offline::IfMissing;
-use crate::cli::client::Client;
+use crate::cli::DEFAULT_URL;
 use crate::cli::credentials::Credentials;
-use crate::cli::endpoint::Endpoint;
 use crate::cli::exit::Failure;
-use crate::cli::trust::Trust;
+use crate::cli::span::End;
+use crate::client::Client;
+use crate::client::endpoint::Endpoint;
+use crate::client::trust::Trust;
 use serde::Deserialize;
+use serde_json::{Value, json};
+use std::env;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wellspring_views::access::{AccountName, Grant, Grants, KeyId, Label};
 use zeroize::Zeroizing;
 
 /// Which accounts.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Place {
-    /// Address of the server.
-    #[arg(long, env = "WELLSPRING_URL", default_value = "http://127.0.0.1:4000", global = true)]
-    url: String,
+    /// Address of the server [env: WELLSPRING_URL] [default: http://127.0.0.1:4000]
+    // Not read from the environment by clap, for which a variable that is always set would be a
+    // contradiction to --data.
+    #[arg(long, global = true)]
+    url: Option<String>,
     /// A data folder that no server holds, instead of a running server. Needs no credentials.
     #[arg(long, value_name = "DIR", global = true, conflicts_with_all = ["user", "token_file"])]
     data: Option<PathBuf>,
@@ -31,17 +36,30 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// The same, with the password that `account` has now from this file, if --user says that it is the
+    /// one who asks; `None` otherwise.
+    pub(super) fn with_password_of(&self, account: &AccountName, file: &Path) -> Option<Place> {
+        let credentials = self.credentials.with_password_of(account.as_str(), file)?;
+        Some(Place { credentials, ..self.clone() })
+    }
+
     /// Goes there.
     ///
     /// # Errors
     /// Usage; a folder that is in use, or holds no accounts and is not to; whatever the credentials bring.
     pub(super) fn desk(&self, if_missing: IfMissing) -> Result<Desk, Failure> {
         match &self.data {
+            Some(_) if self.url.is_some() => Err(Failure::usage(
+                "--data and --url name two places; --data is the folder of a server that does not run, --url \
+                 one that does: give one of them",
+            )),
             Some(data) => Folder::open(data, if_missing).map(Desk::Folder),
             None => {
-                let endpoint = Endpoint::parse(&self.url).map_err(Failure::usage)?;
-                let client = Client::new(endpoint, &self.trust)?;
-                let authorization = self.credentials.authorization()?;
+                let url = self.url.clone().or_else(|| env::var("WELLSPRING_URL").ok());
+                let url = url.as_deref().filter(|url| !url.is_empty()).unwrap_or(DEFAULT_URL);
+                let endpoint = Endpoint::parse(url).map_err(Failure::usage)?;
+                let authorization = self.credentials.authorization(&endpoint)?;
+                let client = Client::new(endpoint, &self.trust).map_err(Failure::usage)?;
                 Ok(Desk::Server(Box::new(Server::new(client, authorization))))
             }
         }
@@ -58,6 +76,17 @@ pub(super) struct AccountRow {
     pub(super) added_at: String,
 }
 
+impl AccountRow {
+    /// As the server shows it.
+    pub(super) fn to_json(&self) -> Value {
+        let AccountRow { name, roles, enabled, has_password, added_at } = self;
+        json!({
+            "name": name, "roles": roles, "enabled": enabled, "has_password": has_password,
+            "added_at": added_at,
+        })
+    }
+}
+
 /// A key as it is shown.
 #[derive(Debug, Deserialize)]
 pub(super) struct KeyRow {
@@ -72,6 +101,17 @@ pub(super) struct KeyRow {
     /// Of one that was just made.
     #[serde(default)]
     pub(super) secret: Option<Secret>,
+}
+
+impl KeyRow {
+    /// As the server lists it: without its secret.
+    pub(super) fn to_json(&self) -> Value {
+        let KeyRow { id, label, account, role, log, added_at, expires_at, state, .. } = self;
+        json!({
+            "id": id, "label": label, "account": account, "role": role, "log": log,
+            "added_at": added_at, "expires_at": expires_at, "state": state,
+        })
+    }
 }
 
 /// What is shown once, and in no message.
@@ -115,6 +155,22 @@ impl Desk {
         match self {
             Desk::Server(server) => server.accounts(),
             Desk::Folder(folder) => folder.accounts(),
+        }
+    }
+
+    /// One account.
+    pub(super) fn account(&mut self, name: &AccountName) -> Result<AccountRow, Failure> {
+        match self {
+            Desk::Server(server) => server.account(name),
+            Desk::Folder(folder) => folder.account(name),
+        }
+    }
+
+    /// Deletes an account with its tokens and keys.
+    pub(super) fn delete(&mut self, name: &AccountName) -> Result<(), Failure> {
+        match self {
+            Desk::Server(server) => server.delete(name),
+            Desk::Folder(folder) => folder.delete(name),
         }
     }
 

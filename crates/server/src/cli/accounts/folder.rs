@@ -1,16 +1,16 @@
 //! Accounts of a data folder that no server holds.
 
 use super::desk::{AccountRow, Enabled, KeyRow, Show, WantedKey};
-use super::span::End;
 use crate::access::offline::{IfMissing, Offline, OfflineError};
-use crate::access::{api_key, password};
+use crate::access::{api_key, password, sealed};
 use crate::cli::exit::{Code, Failure};
+use crate::cli::span::End;
 use crate::clock::{self, parse_rfc3339};
-use crate::http::access::json::{push_account, push_key};
+use crate::faces::accounts::json::{push_account, push_key};
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use wellspring_views::access::{AccountName, Command, Grants, Key, KeyId, Label};
+use wellspring_views::access::{AccountName, Command, Grants, Key, KeyId, Label, Refusal};
 use zeroize::Zeroizing;
 
 /// A data folder.
@@ -48,6 +48,18 @@ impl Folder {
         self.offline.state().accounts().map(|a| shown(|out| push_account(out, a))).collect()
     }
 
+    pub(super) fn account(&self, name: &AccountName) -> Result<AccountRow, Failure> {
+        let state = self.offline.state();
+        let account = state.account(name.as_str()).ok_or_else(|| {
+            Failure::new(Code::Refused, Refusal::UnknownAccount(name.clone()).to_string())
+        })?;
+        shown(|out| push_account(out, account))
+    }
+
+    pub(super) fn delete(&self, name: &AccountName) -> Result<(), Failure> {
+        self.execute(Command::Delete { name: name.clone() })
+    }
+
     pub(super) fn add(
         &self,
         name: &AccountName,
@@ -55,7 +67,9 @@ impl Folder {
         roles: &Grants,
     ) -> Result<(), Failure> {
         let password = password.map(|password| hash(&password)).transpose()?;
-        self.execute(Command::AddAccount { name: name.clone(), password, roles: roles.clone() })
+        self.execute(Command::AddAccount { name: name.clone(), password, roles: roles.clone() })?;
+        // From now on, not from the next start on.
+        sealed::mark(&self.data).map_err(|reason| Failure::new(Code::Io, reason))
     }
 
     pub(super) fn set_password(
@@ -100,16 +114,26 @@ impl Folder {
             Some(End::In(seconds)) => Some(now_us + seconds * 1_000_000),
             Some(End::At(moment)) => {
                 let moment_us = parse_rfc3339(&moment).filter(|&moment_us| moment_us > now_us);
-                Some(moment_us.ok_or_else(|| Failure::data("--expires lies in the past"))?)
+                Some(moment_us.ok_or_else(|| Failure::usage("--expires lies in the past"))?)
             }
         };
         let label = match label {
             Some(label) => label,
-            None => Label::parse(crate::http::access::NO_LABEL).map_err(io)?,
+            None => Label::parse(crate::faces::accounts::NO_LABEL).map_err(io)?,
         };
         let api_key::NewKey { id, secret, digest } = api_key::draw().map_err(io)?;
         let key = id.clone();
-        self.execute(Command::AddKey { id: key, label, digest, grant, expires_at_us, owner })?;
+        let in_place_of = None;
+        self.execute(Command::AddKey {
+            id: key,
+            label,
+            digest,
+            grant,
+            expires_at_us,
+            owner,
+            in_place_of,
+            now_us,
+        })?;
         let state = self.offline.state();
         let key = state.key(id.as_str());
         let key = key.ok_or_else(|| Failure::new(Code::Io, "the key is not to be seen"))?;

@@ -4,7 +4,6 @@
 mod desk;
 mod folder;
 mod server;
-mod span;
 mod token;
 mod user;
 

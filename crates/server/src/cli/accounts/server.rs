@@ -1,12 +1,12 @@
 //! Accounts of a running server, over HTTP.
 
 use super::desk::{AccountRow, Enabled, KeyRow, Own, Show, WantedKey};
-use super::span::End;
-use crate::cli::client::{Client, Request};
-use crate::cli::credentials::Authorization;
-use crate::cli::endpoint::percent_encode;
 use crate::cli::exit::{Code, Failure};
 use crate::cli::problem::Problem;
+use crate::cli::span::End;
+use crate::client::authorization::Authorization;
+use crate::client::endpoint::percent_encode;
+use crate::client::{Client, Request};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use wellspring_views::access::{AccountName, Grant, Grants, KeyId};
@@ -31,6 +31,14 @@ impl Server {
 
     pub(super) fn accounts(&mut self) -> Result<Vec<AccountRow>, Failure> {
         self.pages("/v1/accounts?", "accounts")
+    }
+
+    pub(super) fn account(&mut self, name: &AccountName) -> Result<AccountRow, Failure> {
+        self.ask("GET", &format!("/v1/accounts/{name}"), None)
+    }
+
+    pub(super) fn delete(&mut self, name: &AccountName) -> Result<(), Failure> {
+        self.call("DELETE", &format!("/v1/accounts/{name}"), None).map(|_| ())
     }
 
     pub(super) fn add(
@@ -170,14 +178,12 @@ impl Server {
         if (200..300).contains(&answer.head.status) {
             return Ok(Zeroizing::new(answer.body));
         }
-        let problem = Problem::of(&answer);
+        let problem = Problem::of(&answer).in_flags();
         let code = match answer.head.status {
+            404 if problem.slug().ends_with("-not-found") => Code::Refused,
             // The route is not there: an older server, or none of ours.
-            404 if !problem.slug().ends_with("-not-found") => Code::Unavailable,
-            401 | 403 | 404 | 409 => Code::Refused,
-            429 => Code::Unavailable,
-            400..=499 => Code::Data,
-            _ => Code::Unavailable,
+            404 => Code::Unavailable,
+            _ => problem.code(Code::Data),
         };
         Err(Failure::new(code, problem.sentence()))
     }

@@ -1,10 +1,10 @@
 //! `wellspring token`: API keys, which are tokens that live until somebody ends them.
 
 use super::desk::{KeyRow, Place, Show, WantedKey};
-use super::span::{self, End};
 use super::user::name;
 use crate::access::offline::IfMissing;
 use crate::cli::exit::{Code, Failure, say};
+use crate::cli::span::{self, End};
 use wellspring_views::access::{AccountName, Grant, KeyId, Label, NameFault, Role};
 
 /// What `wellspring token` takes.
@@ -14,8 +14,8 @@ A token made here is an API key: it is sent as `Authorization: Bearer` or as `X-
 until it expires or is revoked. Its secret is shown once. Tokens that live for an hour come from POST /auth/token.
 docs/access.md tells the whole story.
 
-Exit codes: 0 done, 1 refused, 64 or 2 usage, 65 bad data, 66 no such file or folder, 69 server not reachable, or
-a folder in use.
+Exit codes: 0 done, 1 refused or no such key, 64 or 2 usage, 65 bad data, 66 no such file or folder, 69 server not
+reachable, or a folder in use, 77 credentials missing or not enough.
 
 Examples:
   export WELLSPRING_TOKEN=$(wellspring token create --user ann --role writer --log orders --expires 90d)
@@ -165,10 +165,5 @@ fn line(key: &KeyRow) -> String {
 }
 
 fn json_line(key: &KeyRow) -> String {
-    let KeyRow { id, label, account, role, log, added_at, expires_at, state, .. } = key;
-    serde_json::json!({
-        "id": id, "label": label, "account": account, "role": role, "log": log,
-        "added_at": added_at, "expires_at": expires_at, "state": state,
-    })
-    .to_string()
+    key.to_json().to_string()
 }

@@ -1,6 +1,7 @@
 //! Rows of a CSV file as events: the row is the payload, chosen columns are
 //! type, tags and time.
 
+use crate::cli::exit::Failure;
 use crate::cli::import::csv_reader::CsvReader;
 use crate::cli::import::json_items::Broken;
 use crate::cli::import::ndjson;
@@ -55,24 +56,40 @@ impl<R: BufRead> CsvRows<R> {
     /// Reads the header and looks up the mapping's columns in it.
     ///
     /// # Errors
-    /// A sentence about the header or the mapping.
-    pub(crate) fn new(source: R, mapping: &CsvMapping) -> Result<CsvRows<R>, String> {
+    /// Data, if the header is none; usage, if it does not fit the mapping.
+    pub(crate) fn new(source: R, mapping: &CsvMapping) -> Result<CsvRows<R>, Failure> {
         let mut reader = CsvReader::new(source, mapping.delimiter);
-        let found = reader.advance().map_err(|broken| format!("the header: {}", broken.what))?;
+        let found = reader
+            .advance()
+            .map_err(|broken| Failure::data(format!("the header: {}", broken.what)))?;
+        if let Some(fault) = reader.fault() {
+            let message = format!(
+                "line {}, the header: {}; if these are JSON lines, say --format ndjson",
+                found.unwrap_or(1),
+                fault.sentence()
+            );
+            return Err(Failure::data(message));
+        }
         let cells = if found.is_some() { reader.len() } else { 0 };
         let name = |column| std::str::from_utf8(reader.cell(column)).map(str::to_owned);
-        let header: Vec<String> = (0..cells).map(name).collect::<Result<_, _>>().map_err(
-            |_| "line 1, the header: is not UTF-8; convert the file first, e.g. with iconv",
-        )?;
+        let header: Vec<String> = (0..cells).map(name).collect::<Result<_, _>>().map_err(|_| {
+            Failure::data(
+                "line 1, the header: is not UTF-8; convert the file first, e.g. with iconv",
+            )
+        })?;
         if header.is_empty() {
-            return Err("the file is empty; a CSV file begins with a line of column names".into());
+            return Err(Failure::data(
+                "the file is empty; a CSV file begins with a line of column names",
+            ));
         }
         for (i, name) in header.iter().enumerate() {
             if name.is_empty() {
-                return Err(format!("line 1, the header: column {} has no name", i + 1));
+                let message = format!("line 1, the header: column {} has no name", i + 1);
+                return Err(Failure::data(message));
             }
             if header[..i].contains(name) {
-                return Err(format!("line 1, the header: column {name} stands twice"));
+                let message = format!("line 1, the header: column {name} stands twice");
+                return Err(Failure::data(message));
             }
         }
         let is_export = header == EXPORT_COLUMNS;
@@ -81,24 +98,28 @@ impl<R: BufRead> CsvRows<R> {
                 || mapping.type_column.is_some()
                 || !mapping.tags.is_empty())
         {
-            return Err("this file was written by wellspring export; it is read back without \
-                        --type, --type-column and --tag"
-                .to_owned());
+            return Err(Failure::usage(
+                "this file was written by wellspring export; it is read back without --type, \
+                 --type-column and --tag",
+            ));
         }
         let column = |name: &str| {
             header.iter().position(|known| known == name).ok_or_else(|| {
-                format!("there is no column {name}; the header has: {}", header.join(", "))
+                Failure::usage(format!(
+                    "there is no column {name}; the header has: {}",
+                    header.join(", ")
+                ))
             })
         };
         if let Some(fault) = reader.fault() {
-            return Err(format!("line 1, the header: {}", fault.sentence()));
+            return Err(Failure::data(format!("line 1, the header: {}", fault.sentence())));
         }
         let type_from = match (&mapping.fixed_type, &mapping.type_column) {
             (_, Some(name)) => TypeFrom::Column(column(name)?),
             (Some(text), None) => TypeFrom::Fixed(text.clone()),
             (None, None) if is_export => TypeFrom::Column(column("type")?),
             (None, None) => {
-                return Err("CSV needs --type NAME or --type-column COLUMN".to_owned());
+                return Err(Failure::usage("CSV needs --type NAME or --type-column COLUMN"));
             }
         };
         let tag = |given: &String| {
@@ -107,7 +128,7 @@ impl<R: BufRead> CsvRows<R> {
                 Some((key, name)) if !header.contains(given) => (key, name),
                 _ => (given.as_str(), given.as_str()),
             };
-            Ok::<_, String>((key.to_owned(), column(name)?))
+            Ok::<_, Failure>((key.to_owned(), column(name)?))
         };
         let tags = mapping.tags.iter().map(tag).collect::<Result<_, _>>()?;
         let time = mapping.time.as_deref().map(column).transpose()?;

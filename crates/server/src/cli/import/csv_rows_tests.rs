@@ -89,14 +89,20 @@ fn faults_name_line_and_column() {
 
 #[test]
 fn headers_that_make_no_sense_are_refused() {
-    let fails =
-        |text: &str, mapping: &CsvMapping| CsvRows::new(text.as_bytes(), mapping).err().unwrap();
+    let fails = |text: &str, mapping: &CsvMapping| {
+        CsvRows::new(text.as_bytes(), mapping).err().unwrap().message
+    };
     assert!(fails("", &mapping()).contains("empty"));
     assert!(fails("a,,b\n", &mapping()).contains("no name"));
     assert!(fails("a,a\n", &mapping()).contains("twice"));
     assert!(fails("a\n", &CsvMapping { fixed_type: None, ..mapping() }).contains("--type"));
     let tags = CsvMapping { tags: vec!["b".into()], ..mapping() };
     assert!(fails("a,c\n", &tags).contains("the header has: a, c"));
+    for broken in ["a,\"b\n1,2\n", "a,\"b\"x\n", "{\"type\":\"T\",\"tags\":[\"a\"]}\n"] {
+        let message = fails(broken, &tags);
+        assert!(message.starts_with("line 1, the header: "), "{broken}: {message}");
+        assert!(message.contains("quote"), "{broken}: {message}");
+    }
 }
 
 #[test]
@@ -128,6 +134,6 @@ fn what_export_wrote_is_read_back() {
     assert_eq!(all[0].metadata.len(), 2);
     assert_eq!((all[1].kind, &all[1].data[..]), (DataKind::Binary, &[0, 255][..]));
     assert_eq!((all[2].kind, all[2].data.len()), (DataKind::Binary, 0));
-    let told = CsvRows::new(text.as_bytes(), &mapping()).err().unwrap();
+    let told = CsvRows::new(text.as_bytes(), &mapping()).err().unwrap().message;
     assert!(told.contains("without --type"), "{told}");
 }

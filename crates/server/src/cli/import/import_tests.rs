@@ -1,9 +1,10 @@
 //! What an import says when it cannot do what it is told. The rest is tested against the real
 //! server (`tests/blackbox/imports.rs`).
 
+use super::run::run_to;
 use super::*;
 use crate::cli::exit::Code;
-use crate::cli::test_server::{Reply, TestServer};
+use crate::client::test_server::{Reply, TestServer};
 use clap::Parser;
 
 #[derive(Parser)]
@@ -13,9 +14,16 @@ struct Line {
 }
 
 fn import(server: &TestServer, file: &std::path::Path, more: &[&str]) -> Result<(), Failure> {
+    shown(server, file, more).map(drop)
+}
+
+/// What an import shows on standard output.
+fn shown(server: &TestServer, file: &std::path::Path, more: &[&str]) -> Result<String, Failure> {
     let file = file.to_str().unwrap();
     let line = [&["x", file, "--url", server.url()], more].concat();
-    run(&Line::try_parse_from(line).unwrap().args)
+    let mut out = Vec::new();
+    run_to(&Line::try_parse_from(line).unwrap().args, &mut out)?;
+    Ok(String::from_utf8(out).unwrap())
 }
 
 #[test]
@@ -32,13 +40,23 @@ fn exit_codes_tell_what_kind_of_trouble() {
     assert_eq!(import(&server, &file, &["--type", "T"]).unwrap_err().code, Code::Usage);
     assert_eq!(import(&server, &file, &["--dry-run"]).unwrap_err().code, Code::Data);
     let file = write("a.csv", "a\n1\n");
-    assert_eq!(import(&server, &file, &[]).unwrap_err().code, Code::Data);
+    assert_eq!(import(&server, &file, &[]).unwrap_err().code, Code::Usage);
+    let none = ["--type", "T", "--tag", "b"];
+    assert_eq!(import(&server, &file, &none).unwrap_err().code, Code::Usage);
+    let file = write("b.csv", "a,a\n1,2\n");
+    assert_eq!(import(&server, &file, &["--type", "T"]).unwrap_err().code, Code::Data);
     let gone = dir.path().join("gone.csv");
     assert_eq!(import(&server, &gone, &[]).unwrap_err().code, Code::NoInput);
     let no_log = TestServer::start(|_, _| Reply::json(404, ""));
     let file = write("b.ndjson", "{\"type\":\"T\",\"data\":1}\n");
     assert_eq!(import(&no_log, &file, &[]).unwrap_err().code, Code::Usage);
-    assert_eq!(import(&no_log, &file, &["--dry-run"]), Ok(()));
+    let sample = "{\"type\":\"T\",\"tags\":[],\"data\":1}\n";
+    assert_eq!(shown(&no_log, &file, &["--dry-run"]), Ok(sample.to_owned()));
+    let closed = TestServer::start(|_, _| Reply::json(401, "{}"));
+    assert_eq!(import(&closed, &file, &[]).unwrap_err().code, Code::Denied);
+    let broken = dir.path().join("c.ndjson.gz");
+    std::fs::write(&broken, b"\x1f\x8bno gzip").unwrap();
+    assert_eq!(import(&server, &broken, &[]).unwrap_err().code, Code::Data);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 pub(crate) mod cloudevents;
 mod csv_reader;
 pub(crate) mod csv_rows;
+mod earlier;
 mod event_ids;
 mod json_items;
 pub(crate) mod ndjson;
@@ -14,6 +15,8 @@ mod source;
 
 use crate::cli::Target;
 use crate::cli::exit::Failure;
+use crate::cli::shell;
+use clap::ValueEnum as _;
 use csv_rows::CsvMapping;
 pub(crate) use run::run;
 
@@ -34,13 +37,19 @@ pub(crate) enum Format {
 Events keep the file's order; equal rows are events of their own. Running an import again adds nothing: the \
 events are the key, so the server knows the same content again in any batch size, compressed or not, renamed \
 or from a pipe, and an import that was interrupted is simply run again. A file that has grown: its new lines \
-are added. A file that was changed where it was imported: refused before anything is added. Options that \
-make other events of the same file (--type, --tag, --ids ...) make another import of it. What export wrote \
+are added. A file that was changed where it was imported: refused before anything is added, unless its \
+first two events are both new, or the first of fewer than three; then it is another import, and all of it is \
+added. Options that \
+make other events of the same file (--type, --type-column, --tag, --time, --null, --ids) make another import of it: \
+if this machine imported it into this log before with others, it is refused before anything is added (--again \
+LABEL adds it all the same). A server that does not \
+answer, or refuses for a moment, is tried again up to ten times, after as long as it says (at most a minute each \
+time); one whose disk is full is not waited for. What export wrote \
 is read back, in every format; the new log gives its own positions and times, and an event's former time is \
 kept in its metadata as recorded_at.
 
-Exit codes: 0 done, 64 or 2 usage, 65 bad data, 66 no such file, 69 server not reachable or full, \
-130 interrupted.")]
+Exit codes: 0 done, 1 imported before with other options, or an id is taken, 64 or 2 usage or no such log, 65 bad \
+data, 66 no such file, 69 server not reachable or full, 77 credentials missing or not enough, 130 interrupted.")]
 pub(crate) struct ImportArgs {
     /// The file, or - for standard input; gzip is recognised.
     file: String,
@@ -67,7 +76,8 @@ pub(crate) struct ImportArgs {
     /// CSV: the character between cells [default: a comma; a tab for .tsv].
     #[arg(long, value_name = "CHARACTER")]
     delimiter: Option<char>,
-    /// Passes over bad lines, counts them and shows the first ones.
+    /// Passes over bad lines, counts them and shows the first ones. To correct them afterwards, put them into a file of
+    /// their own: the same file with a corrected line is one that has changed, and is refused.
     #[arg(long)]
     skip_invalid: bool,
     /// Checks the file and sends nothing; shows the first event.
@@ -76,7 +86,7 @@ pub(crate) struct ImportArgs {
     /// Has no effect any more.
     #[arg(long, hide = true)]
     connections: Option<u8>,
-    /// Most events that become durable as one.
+    /// Most events of one append, which is wholly in the log or not at all; the first two are always in one.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..=1000))]
     batch: u16,
     /// Imports the same content once more, as something new: once for each label.
@@ -109,6 +119,39 @@ impl ImportArgs {
             "{}: the name does not tell the format; give --format ndjson, csv or cloudevents",
             self.file
         )))
+    }
+
+    /// Whether an option was given that makes other events of the same content.
+    fn shapes_events(&self) -> bool {
+        self.event_type.is_some()
+            || self.type_column.is_some()
+            || self.time.is_some()
+            || self.ids.is_some()
+            || self.again.is_some()
+            || !(self.tags.is_empty() && self.nulls.is_empty())
+    }
+
+    /// The options that make events of the content, as they are written on a command line: always the
+    /// same ones in the same order, so that two of these texts can be compared.
+    fn shaping_options(&self, format: Format, mapping: &CsvMapping) -> String {
+        let name = format.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
+        let mut flags = vec![("--format", name)];
+        let mut push = |flag, values: &[String]| {
+            flags.extend(values.iter().map(|value| (flag, value.clone())));
+        };
+        push("--type", mapping.fixed_type.as_slice());
+        push("--type-column", mapping.type_column.as_slice());
+        push("--tag", &mapping.tags);
+        push("--time", mapping.time.as_slice());
+        push("--null", &mapping.nulls);
+        if format == Format::Csv && mapping.delimiter != b',' {
+            push("--delimiter", &[char::from(mapping.delimiter).to_string()]);
+        }
+        if self.ids.is_some() {
+            push("--ids", &["uuid5".to_owned()]);
+        }
+        push("--again", self.again.as_slice());
+        shell::flags(&flags).trim_start().to_owned()
     }
 
     fn mapping(&self, format: Format) -> Result<CsvMapping, Failure> {

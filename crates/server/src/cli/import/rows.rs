@@ -38,9 +38,7 @@ impl Rows {
         Ok(match format {
             Format::Ndjson => Rows::Json(JsonItems::new(reader), ndjson::event, 0),
             Format::Cloudevents => Rows::Json(JsonItems::new(reader), cloudevents::event, 0),
-            Format::Csv => {
-                Rows::Csv(Box::new(CsvRows::new(reader, mapping).map_err(Failure::data)?))
-            }
+            Format::Csv => Rows::Csv(Box::new(CsvRows::new(reader, mapping)?)),
         })
     }
 

@@ -1,8 +1,8 @@
 //! The course of an import: one thread reads, this one sends, and whatever stops one stops both.
 
-use crate::cli::client::Request;
 use crate::cli::exit::{Code, Failure};
 use crate::cli::import::ImportArgs;
+use crate::cli::import::earlier::EarlierImports;
 use crate::cli::import::event_ids::EventIds;
 use crate::cli::import::parts::{Bad, Next, Part, Parts, Skip};
 use crate::cli::import::rows::Rows;
@@ -10,8 +10,10 @@ use crate::cli::import::send::{Refusal, Sender, Settled, Terms, bad_line};
 use crate::cli::import::source::Source;
 use crate::cli::interrupt::on_interrupt;
 use crate::cli::problem::Problem;
-use crate::cli::progress::{Progress, grouped, megabytes};
+use crate::cli::progress::{Progress, counted, grouped, megabytes};
 use crate::cli::wire::push_event;
+use crate::client::Request;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +41,11 @@ type Skipped = Arc<Mutex<(u64, Vec<(u64, String)>)>>;
 
 /// Runs an import to its end.
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
+    run_to(args, &mut io::stdout())
+}
+
+/// Runs an import to its end; a dry run shows its sample on `out`.
+pub(super) fn run_to(args: &ImportArgs, out: &mut dyn Write) -> Result<(), Failure> {
     let format = args.format()?;
     let mapping = args.mapping(format)?;
     let source = Source::open(&args.file)?;
@@ -48,17 +55,23 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     let label = args.again.clone().unwrap_or_default();
     let ids = args.ids.map(|_| EventIds::new(&label));
     if args.dry_run {
-        return dry_run(args, Rows::new(format, source.reader, &mapping)?, ids);
+        return dry_run(args, Rows::new(format, source.reader, &mapping)?, ids, out);
     }
+    let options = args.shaping_options(format, &mapping);
+    let mut earlier = EarlierImports::of(&args.target, source.start, options.clone())?;
     let skipped = Skipped::default();
     let skip = args.skip_invalid.then(|| note_skipped(&skipped));
     let parts = Parts::new(format, source.reader, &mapping, ids, skip)?;
     greet(args)?;
+    if args.again.is_none() {
+        earlier.refuse_other_options(&mut args.target.client()?, &args.file)?;
+    }
     let terms =
         Terms { batch: args.batch, skips: args.skip_invalid, label, file: args.file.clone() };
     let sender = Sender::new(&args.target, terms)?;
     let mut progress = Progress::start("import", source.total_bytes);
-    let (mut tally, failure) = transfer(sender, parts, &source.taken, &args.file, &mut progress);
+    let (mut tally, failure) =
+        transfer(sender, parts, &source.taken, &args.file, &mut earlier, &mut progress);
     progress.end();
     let local = skipped.lock().unwrap_or_else(PoisonError::into_inner);
     tally.skipped += local.0;
@@ -69,7 +82,15 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     }
     let summary = summary(&tally, progress.seconds());
     let Some(failure) = failure else {
+        if tally.added + tally.known + tally.skipped == 0 {
+            let bytes = megabytes(tally.taken_bytes);
+            eprintln!("imported nothing: {} holds no events ({bytes} read)", args.file);
+            return Ok(());
+        }
         eprintln!("imported {summary}");
+        if tally.added > 0 && args.shapes_events() {
+            eprintln!("this content is known again under the same options: {options}");
+        }
         return Ok(());
     };
     eprintln!("stopped after {summary}");
@@ -99,12 +120,11 @@ fn greet(args: &ImportArgs) -> Result<(), Failure> {
     let answer = args.target.client()?.call(&Request::get(&args.target.path("head"), &[]))?;
     match answer.head.status {
         200 => Ok(()),
-        404 => Err(Failure::usage(format!(
-            "there is no log {log}; make it with: curl -X PUT {url}/v1/logs/{log}",
-            log = args.target.log,
-            url = args.target.url
-        ))),
-        _ => Err(Failure::new(Code::Unavailable, Problem::of(&answer).sentence())),
+        404 => Err(args.target.no_log()),
+        _ => {
+            let problem = Problem::of(&answer);
+            Err(Failure::new(problem.code(Code::Usage), problem.sentence()))
+        }
     }
 }
 
@@ -120,6 +140,7 @@ fn transfer(
     parts: Parts,
     taken: &AtomicU64,
     file: &str,
+    earlier: &mut EarlierImports,
     progress: &mut Progress,
 ) -> (Tally, Option<Failure>) {
     // One part waits while one is under way: reading overlaps sending.
@@ -134,7 +155,7 @@ fn transfer(
     });
     std::thread::scope(|scope| {
         scope.spawn(move || read_all(parts, taken, file, &parts_in));
-        send_all(sender, parts_out, &settled, progress)
+        send_all(sender, parts_out, &settled, earlier, progress)
     })
 }
 
@@ -171,6 +192,7 @@ fn send_all(
     mut sender: Sender,
     parts: Receiver<Read>,
     acknowledged: &AtomicU64,
+    earlier: &mut EarlierImports,
     progress: &mut Progress,
 ) -> (Tally, Option<Failure>) {
     let mut tally = Tally::default();
@@ -194,6 +216,7 @@ fn send_all(
         match sender.send(&part, &continues, &mut |text| progress.note(&text)) {
             Ok(settled) => {
                 tally.count(&part, &settled);
+                tally.note(earlier, &mut sender);
                 acknowledged.store(tally.added + tally.known, Ordering::Relaxed);
                 progress.update(tally.taken_bytes, tally.added + tally.known);
                 continues.clone_from(&settled.next);
@@ -202,6 +225,7 @@ fn send_all(
             Err(refusal) => {
                 let Refusal { settled, failure } = *refusal;
                 tally.count(&part, &settled);
+                tally.note(earlier, &mut sender);
                 return (tally, Some(failure));
             }
         }
@@ -210,6 +234,13 @@ fn send_all(
 }
 
 impl Tally {
+    /// Remembers the import as soon as one of its events is in the log.
+    fn note(&self, earlier: &mut EarlierImports, sender: &mut Sender) {
+        if let Some(position) = self.position {
+            earlier.note(sender.client(), position);
+        }
+    }
+
     fn count(&mut self, part: &Part, settled: &Settled) {
         self.added += settled.added;
         self.known += settled.known;
@@ -226,25 +257,22 @@ impl Tally {
     }
 }
 
-fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(number), if number == 1 { one } else { many })
-}
-
 /// What came of the events; only what is not zero, besides what was added.
 fn summary(tally: &Tally, seconds: f64) -> String {
     let events = tally.added + tally.known;
-    let mut text = format!("{}: {} added", count(events, "event", "events"), grouped(tally.added));
+    let mut text =
+        format!("{}: {} added", counted(events, "event", "events"), grouped(tally.added));
     if tally.known > 0 {
         text.push_str(&format!(", {} known (in the log already)", grouped(tally.known)));
     }
     if tally.folded > 0 {
         text.push_str(&format!(
             ", {} folded",
-            count(tally.folded, "repeated tag", "repeated tags")
+            counted(tally.folded, "repeated tag", "repeated tags")
         ));
     }
     if tally.skipped > 0 {
-        text.push_str(&format!(", {} skipped", count(tally.skipped, "bad line", "bad lines")));
+        text.push_str(&format!(", {} skipped", counted(tally.skipped, "bad line", "bad lines")));
     }
     let rate = grouped((events as f64 / seconds) as u64);
     let bytes = megabytes(tally.taken_bytes);
@@ -252,10 +280,18 @@ fn summary(tally: &Tally, seconds: f64) -> String {
     if let Some(position) = tally.position {
         text.push_str(&format!("; last position {position}"));
     }
+    if tally.skipped > 0 {
+        text.push_str("; what was skipped goes, once corrected, into a file of its own");
+    }
     text
 }
 
-fn dry_run(args: &ImportArgs, mut rows: Rows, mut ids: Option<EventIds>) -> Result<(), Failure> {
+fn dry_run(
+    args: &ImportArgs,
+    mut rows: Rows,
+    mut ids: Option<EventIds>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     let (mut events, mut skipped) = (0u64, 0u64);
     loop {
         match rows.next() {
@@ -268,7 +304,8 @@ fn dry_run(args: &ImportArgs, mut rows: Rows, mut ids: Option<EventIds>) -> Resu
                     let mut first = Vec::new();
                     push_event(&mut first, &event);
                     // A dry run goes on without its sample if no one reads it.
-                    let _ = crate::cli::say(&String::from_utf8_lossy(&first));
+                    first.push(b'\n');
+                    let _ = out.write_all(&first).and_then(|()| out.flush());
                 }
                 events += 1;
             }
@@ -289,9 +326,9 @@ fn dry_run(args: &ImportArgs, mut rows: Rows, mut ids: Option<EventIds>) -> Resu
     }
     eprintln!(
         "dry run: {}, {}, {}{}",
-        count(events, "event", "events"),
-        count(rows.folded(), "repeated tag", "repeated tags"),
-        count(skipped, "bad line", "bad lines"),
+        counted(events, "event", "events"),
+        counted(rows.folded(), "repeated tag", "repeated tags"),
+        counted(skipped, "bad line", "bad lines"),
         if events > 0 { "; the first event is above" } else { "" }
     );
     Ok(())

@@ -1,12 +1,12 @@
 //! Parts on their way to the server: until each is durable, or for good refused.
 
 use crate::cli::Target;
-use crate::cli::client::{Answer, Client, Request};
 use crate::cli::exit::{Code, Failure};
 use crate::cli::import::parts::Part;
 use crate::cli::problem::Problem;
 use crate::cli::progress::grouped;
 use crate::cli::query::add_parameter;
+use crate::client::{Answer, Client, Request};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -84,6 +84,11 @@ impl Sender {
     /// A sender for one log.
     pub(crate) fn new(target: &Target, terms: Terms) -> Result<Sender, Failure> {
         Ok(Sender { client: target.client()?, target: target.clone(), terms })
+    }
+
+    /// The connection, for what else is to be asked.
+    pub(crate) fn client(&mut self) -> &mut Client {
+        &mut self.client
     }
 
     fn path(&self, part: &Part, continues: &str) -> String {
@@ -177,30 +182,58 @@ impl Sender {
     /// A refusal in terms of the file's lines.
     fn failure(&self, problem: &Problem, part: &Part) -> Failure {
         let Terms { file, .. } = &self.terms;
-        let log = &self.target.log;
         match (problem.slug(), problem.line) {
-            ("log-not-found", _) => Failure::usage(format!(
-                "there is no log {log}; make it with: curl -X PUT {}/v1/logs/{log}",
-                self.target.url
-            )),
+            ("log-not-found", _) => self.target.no_log(),
             ("storage-full", _) => {
                 Failure::new(Code::Unavailable, "the server has no room left on its device")
             }
             ("import-changed", line) => Failure::data(format!(
-                "{file}, line {}: {}. Nothing of the changed part was added. Import what is new \
-                 from a file of its own, or all of this one as something new with --again LABEL",
+                "{file}, line {}: {}. Nothing from there on was added. Import what is new from a file \
+                 of its own, or all of this one as something new with --again LABEL. A line that was \
+                 passed over by --skip-invalid and corrected since is such a change, too",
                 grouped(part.number(line.unwrap_or(1))),
                 problem.detail_of_line(),
             )),
+            ("event-id-reused", _) => {
+                let what = "its id is taken by an event that is in the log and was not imported as part of \
+                            this content";
+                let at = problem.position.map(|at| format!(" (position {at})")).unwrap_or_default();
+                let place = match line_of_event(part, problem) {
+                    Some(line) => format!("{file}, line {}", grouped(part.number(line))),
+                    None => format!("{file}, after line {}", part.number(problem.durable_lines)),
+                };
+                Failure::new(
+                    Code::Refused,
+                    format!(
+                        "{place}: {what}{at}. Nothing from there on was added; put what is new into a \
+                             file of its own"
+                    ),
+                )
+            }
             (_, Some(line)) => bad_line(file, part.number(line), problem.detail_of_line()),
-            _ => Failure::data(format!(
-                "lines {}–{}: the server refused them: {}",
-                part.number(1),
-                part.number(part.lines),
-                problem.sentence()
-            )),
+            _ => {
+                let (first, last) = (part.number(1), part.number(part.lines));
+                let message = format!(
+                    "lines {first}–{last}: the server refused them: {}",
+                    problem.sentence()
+                );
+                Failure::new(problem.code(Code::Data), message)
+            }
         }
     }
+}
+
+/// The line of the part that holds the event at fault, from 1; `None` if it cannot be told.
+fn line_of_event(part: &Part, problem: &Problem) -> Option<u64> {
+    let field = problem.field.as_deref()?.strip_prefix("events[")?;
+    let event: usize = field.split_once(']')?.0.parse().ok()?;
+    let settled = usize::try_from(problem.durable_lines).ok()?;
+    let lines = part.body.split(|&byte| byte == b'\n').enumerate().skip(settled);
+    let mut events = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
+    let (index, line) = events.nth(event)?;
+    // Bad lines that the server passed over are no events: then it is another.
+    let has_id = line.windows(4).any(|word| word == b"\"id\"");
+    has_id.then_some(index as u64 + 1)
 }
 
 /// What is said of a line that is not passed over.

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::cli::import::parts::LineNumbers;
-use crate::cli::test_server::{Reply, TestServer};
-use crate::cli::trust::Trust;
+use crate::client::test_server::{Reply, TestServer};
+use crate::client::trust::Trust;
 
 fn part() -> Part {
     Part {
@@ -66,6 +66,11 @@ fn refusals_speak_of_lines() {
     for (body, code, word) in [
         (r#"{"detail":"line 2: bad","line":2}"#, Code::Data, "a.csv, line 12: bad. Correct"),
         (r#"{"type":"/problems/import-changed","line":2}"#, Code::Data, "line 12"),
+        (
+            r#"{"type":"/problems/import-changed","line":2,"detail":"line 2: changed"}"#,
+            Code::Data,
+            "line 12: changed",
+        ),
         (r#"{"type":"/problems/log-not-found"}"#, Code::Usage, "no log main"),
         (r#"{"field":"label"}"#, Code::Data, "lines 10–12"),
     ] {

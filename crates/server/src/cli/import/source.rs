@@ -4,18 +4,22 @@
 use crate::cli::exit::{Code, Failure};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const BUFFER_BYTES: usize = 128 << 10;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// So much of the content's beginning tells which content it is.
+const START_BYTES: u64 = 64 << 10;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// An input, opened.
 pub(crate) struct Source {
     /// Its bytes, decompressed, without a byte-order mark.
     pub(crate) reader: Box<dyn BufRead + Send>,
+    /// How they begin, for at most 64 KiB.
+    pub(crate) start: Vec<u8>,
     /// Bytes taken from the file so far, as they lie there.
     pub(crate) taken: Arc<AtomicU64>,
     /// Size of the file, if it is one.
@@ -48,22 +52,33 @@ impl Source {
         let taken = Arc::new(AtomicU64::new(0));
         let counted = Counted { raw, taken: Arc::clone(&taken) };
         let mut raw = BufReader::with_capacity(BUFFER_BYTES, counted);
-        let failed =
-            |error: io::Error| Failure::new(Code::NoInput, format!("cannot read {name}: {error}"));
+        let failed = |error: io::Error| match error.kind() {
+            // What gzip cannot make sense of.
+            ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => {
+                Failure::data(format!("{name} is no whole gzip file: {error}"))
+            }
+            _ => Failure::new(Code::NoInput, format!("cannot read {name}: {error}")),
+        };
         let magic = take_start(&mut raw, GZIP_MAGIC.len() as u64).map_err(failed)?;
         let is_gzip = magic == GZIP_MAGIC;
+        if !is_gzip && name.to_ascii_lowercase().ends_with(".gz") {
+            return Err(Failure::data(format!(
+                "{name} is no gzip file, though its name ends in .gz: its first bytes are {magic:02x?}, not \
+                 [1f, 8b]; is it cut off, or not compressed? Compress it, or take .gz off its name"
+            )));
+        }
         let whole = Cursor::new(magic).chain(raw);
         let mut plain: Box<dyn BufRead + Send> = if is_gzip {
             Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(whole)))
         } else {
             Box::new(whole)
         };
-        let mut start = take_start(&mut plain, BOM.len() as u64).map_err(failed)?;
-        if start == BOM {
-            start.clear();
+        let mut start = take_start(&mut plain, START_BYTES).map_err(failed)?;
+        if start.starts_with(BOM) {
+            start.drain(..BOM.len());
         }
-        let reader = Box::new(Cursor::new(start).chain(plain));
-        Ok(Source { reader, taken, total_bytes })
+        let reader = Box::new(Cursor::new(start.clone()).chain(plain));
+        Ok(Source { reader, start, taken, total_bytes })
     }
 }
 
@@ -115,6 +130,22 @@ mod tests {
         assert_eq!(all([gz("one "), gz("two")].concat()).unwrap(), "one two");
         assert_eq!(all("\u{feff}x".into()).unwrap(), "x");
         assert_eq!(all(Vec::new()).unwrap(), "");
+    }
+
+    #[test]
+    fn a_name_that_promises_gzip_is_held_to_it() {
+        let open = |name: &str, bytes: Vec<u8>| {
+            Source::over(Box::new(Cursor::new(bytes)), name, None).map(drop)
+        };
+        for name in ["a.ndjson.gz", "A.CSV.GZ"] {
+            assert_eq!(open(name, gz("x")), Ok(()));
+            for bytes in [&b"{}"[..], b"\x1f", b""] {
+                let failure = open(name, bytes.to_vec()).unwrap_err();
+                assert_eq!(failure.code, Code::Data, "{failure:?}");
+                assert!(failure.message.contains("[1f, 8b]"), "{failure:?}");
+            }
+        }
+        assert_eq!(open("-", b"{}".to_vec()), Ok(()));
     }
 
     #[test]

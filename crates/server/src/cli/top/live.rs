@@ -61,7 +61,7 @@ fn ask(
 ) -> io::Result<()> {
     let again = move || {
         while tell.send(poll.sample()).is_ok() {
-            std::thread::sleep(interval);
+            std::thread::sleep(poll.pause(interval));
         }
     };
     std::thread::Builder::new().name("top".to_owned()).spawn(again).map(drop)

@@ -17,11 +17,11 @@ mod view;
 mod view_tests;
 
 use crate::cli::bench::quantity::duration_ms;
-use crate::cli::client::Client;
 use crate::cli::credentials::Credentials;
-use crate::cli::endpoint::Endpoint;
 use crate::cli::exit::{Code, Failure, say};
-use crate::cli::trust::Trust;
+use crate::client::Client;
+use crate::client::endpoint::Endpoint;
+use crate::client::trust::Trust;
 use poll::Poll;
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -30,7 +30,10 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Keys: q quits, p pauses, s or the arrows choose the column routes are sorted by, r turns the order round.
-What each figure means and when to worry: docs/operations.md.")]
+What each figure means and when to worry: docs/operations.md.
+
+Exit codes: 0 done, 64 or 2 usage, 65 no Wellspring server, 69 server not reachable, 77 credentials missing or not \
+enough, 130 interrupted.")]
 pub(crate) struct TopArgs {
     /// Address of the server.
     #[arg(long, env = "WELLSPRING_URL", default_value = "http://127.0.0.1:4000")]
@@ -64,8 +67,9 @@ fn interval_ms(text: &str) -> Result<u64, String> {
 /// The live view shows that, and keeps trying.
 pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     let endpoint = Endpoint::parse(&args.url).map_err(Failure::usage)?;
-    let client = Client::new(endpoint, &args.trust)?;
-    let mut poll = Poll::new(client.with_authorization(args.credentials.authorization()?));
+    let authorization = args.credentials.authorization(&endpoint)?;
+    let client = Client::new(endpoint, &args.trust).map_err(Failure::usage)?;
+    let mut poll = Poll::new(client.with_authorization(authorization));
     let interval = Duration::from_millis(args.interval);
     if !args.once && !args.json {
         if !std::io::stdout().is_terminal() {

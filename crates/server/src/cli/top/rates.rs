@@ -110,6 +110,12 @@ pub(super) struct LogFigures {
     pub(super) barrier_p99: Option<Quantile>,
     /// Share of the interval spent in barriers, 0 to about 1.
     pub(super) barrier_share: f64,
+    /// Whether appends are refused for want of room on the device.
+    pub(super) storage_full: bool,
+    /// Whether it takes no appends until the server is started again.
+    pub(super) closed: bool,
+    /// Segments in which reads have met damage.
+    pub(super) damaged_segments: u64,
     pub(super) ingest: IngestFigures,
 }
 
@@ -328,6 +334,9 @@ fn logs(before: &Sample, now: &Sample, interval_s: f64) -> Vec<LogFigures> {
             barrier_us: a_batch(barrier_us),
             barrier_p99: quantile(&barriers, 0.99),
             barrier_share: barrier_us as f64 / 1e6 / interval_s,
+            storage_full: log.appends_full > 0,
+            closed: log.closed > 0,
+            damaged_segments: log.damaged_segments,
             ingest: IngestFigures {
                 accepted_per_s: rate(|l| l.accepted_events),
                 stored_per_s: rate(|l| l.stored_events),

@@ -88,8 +88,14 @@ pub(super) struct Log {
     pub(super) window_longest_us: u64,
     /// A gauge.
     pub(super) partitions: u64,
-    /// A gauge, 0 or 1.
+    /// A gauge, 0 or 1: for ingest.
     pub(super) storage_full: u64,
+    /// A gauge, 0 or 1: for appends.
+    pub(super) appends_full: u64,
+    /// A gauge, 0 or 1.
+    pub(super) closed: u64,
+    /// A gauge.
+    pub(super) damaged_segments: u64,
 }
 
 /// Figures of a view.
@@ -139,7 +145,7 @@ const PROCESS: [(&str, Set<Process>); 11] = [
     ("wellspring_sent_bytes_total", |p, v| p.sent_bytes = v.count()),
 ];
 
-const LOG: [(&str, Set<Log>); 23] = [
+const LOG: [(&str, Set<Log>); 26] = [
     ("wellspring_log_head", |l, v| l.head = v.count()),
     ("wellspring_log_disk_bytes", |l, v| l.disk_bytes = v.count()),
     ("wellspring_log_segments", |l, v| l.segments = v.count()),
@@ -163,6 +169,9 @@ const LOG: [(&str, Set<Log>); 23] = [
     ("wellspring_ingest_window_longest_seconds", |l, v| l.window_longest_us = v.micros()),
     ("wellspring_ingest_partitions", |l, v| l.partitions = v.count()),
     ("wellspring_ingest_storage_full", |l, v| l.storage_full = v.count()),
+    ("wellspring_log_storage_full", |l, v| l.appends_full = v.count()),
+    ("wellspring_log_closed", |l, v| l.closed = v.count()),
+    ("wellspring_log_damaged_segments", |l, v| l.damaged_segments = v.count()),
 ];
 
 const VIEW: [(&str, Set<View>); 4] = [

@@ -184,8 +184,16 @@ fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
         "on disk",
         "segments",
         "subscribers",
+        "state",
     ];
     let row = |log: &&LogFigures| {
+        // The worst, in the order of `/health/ready`.
+        let state = match log {
+            LogFigures { closed: true, .. } => "NO APPENDS",
+            LogFigures { damaged_segments: 1.., .. } => "DAMAGED",
+            LogFigures { storage_full: true, .. } => "DISK FULL",
+            _ => "ok",
+        };
         vec![
             visible(&log.log).into(),
             count(log.head).into(),
@@ -203,6 +211,7 @@ fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
             bytes(log.disk_bytes).into(),
             count(log.segments).into(),
             count(log.subscribers).into(),
+            alarm(state.to_owned(), state != "ok"),
         ]
     };
     table(head.map(Span::from).to_vec(), logs.iter().map(row).collect())

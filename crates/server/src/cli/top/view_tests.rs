@@ -75,6 +75,22 @@ fn cells(text: &[String], start: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_log_in_trouble_says_so() {
+    for (appends_full, damaged_segments, closed, state) in
+        [(0, 0, 0, "ok"), (1, 0, 0, "DISK FULL"), (1, 2, 0, "DAMAGED"), (0, 1, 1, "NO APPENDS")]
+    {
+        let mut now = sample(1, &[(200, 1)], &[]);
+        let log = Log { appends_full, damaged_segments, closed, ..Log::default() };
+        now.logs.insert("main".to_owned(), log);
+        let figures = between(&sample(0, &[(200, 1)], &[]), &now);
+        let text: Vec<String> =
+            lines(&figures, Order::default(), None).iter().map(ToString::to_string).collect();
+        let row = text.iter().skip_while(|line| !line.starts_with("Log")).nth(1);
+        assert!(row.is_some_and(|row| row.ends_with(state)), "{state}: {text:?}");
+    }
+}
+
+#[test]
 fn every_figure_has_its_place() {
     let text = text(&figures(), Order::default(), None);
     assert!(
@@ -91,7 +107,7 @@ fn every_figure_has_its_place() {
         cells(&text, "main"),
         [
             "main", "12 345", "50.0", "200", "0", "0", "20.0", "10.0", "400 B", "500 µs", "297 µs",
-            "1.0 %", "2.00 KiB", "1.00 MiB", "1", "2"
+            "1.0 %", "2.00 KiB", "1.00 MiB", "1", "2", "ok"
         ]
     );
     let ingest = text.iter().position(|line| line.starts_with("Ingest")).unwrap();

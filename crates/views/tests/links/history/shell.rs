@@ -6,7 +6,7 @@ impl World {
     pub(crate) fn execute(&mut self, command: &Command, fate: Fate) {
         for attempt in 0..ATTEMPTS {
             self.sweep();
-            let context = Context { key: self.next_key(), reserved };
+            let context = Context { key: self.next_key(), reserved, targets: Default::default() };
             let decision = match Links::decide(self.live.folded(), &self.staged, &context, command)
             {
                 Ok(decision) => decision,

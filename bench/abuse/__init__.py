@@ -1,0 +1,1 @@
+"""Abuse of a server on loopback; see __main__.py."""

@@ -1,0 +1,276 @@
+//! The log as it was at one moment, and the cursor over its matching events.
+
+use super::cursor::{CursorFault, RunCursor};
+use super::stretch::{Stretch, find_id};
+use crate::error::ReadError;
+use crate::feed::Feed;
+use crate::query::CompiledQuery;
+use crate::record::RecordView;
+use crate::segments::{Run, Segments};
+use crate::work::Work;
+use std::sync::Arc;
+use wellspring_types::{EventId, Position, Query};
+
+/// Direction of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// Oldest first.
+    #[default]
+    Ascending,
+    /// Newest first.
+    Descending,
+}
+
+/// Where a read starts, which way it goes and how far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadOptions {
+    /// Exclusive start in the direction of reading: ascending, events after it
+    /// (0 or `None` = from the beginning); descending, events before it (`None` = from the head).
+    pub after: Option<Position>,
+    /// Direction.
+    pub order: Order,
+    /// Most events to return; `None` = no limit.
+    pub limit: Option<u64>,
+}
+
+/// The log as it was at one moment: everything up to [`head`](Self::head), nothing after. Cheap to take and to clone.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    head: Position,
+    runs: Arc<Vec<Arc<Run>>>,
+}
+
+impl Snapshot {
+    pub(crate) fn new(feed: &Feed, segments: &Segments) -> Snapshot {
+        // The head first: segments only ever grow beyond it.
+        let head = feed.head();
+        Snapshot { head, runs: segments.runs() }
+    }
+
+    pub(crate) fn runs(&self) -> &[Arc<Run>] {
+        &self.runs
+    }
+
+    /// The last position it shows; 0 if the log is empty.
+    #[must_use]
+    pub fn head(&self) -> Position {
+        self.head
+    }
+
+    /// The matching events in order. Blocking file reads happen inside [`Events::next`].
+    #[must_use]
+    pub fn read(&self, query: &Query, options: ReadOptions) -> Events {
+        self.read_compiled(CompiledQuery::shared(query), options)
+    }
+
+    /// The same for a query compiled before.
+    #[must_use]
+    pub fn read_compiled(&self, query: Arc<CompiledQuery>, options: ReadOptions) -> Events {
+        let (low, high) = match options.order {
+            Order::Ascending => (options.after.unwrap_or(0), self.head),
+            Order::Descending => {
+                (0, options.after.map_or(self.head, |after| self.head.min(after.saturating_sub(1))))
+            }
+        };
+        Events {
+            snapshot: self.clone(),
+            query,
+            descending: options.order == Order::Descending,
+            low,
+            high,
+            remaining: options.limit.unwrap_or(u64::MAX),
+            cursor: None,
+            work: Work::unbounded(),
+        }
+    }
+
+    /// The event at a position, as its record passed to `f`; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn at<R>(
+        &self,
+        position: Position,
+        f: impl FnOnce(&RecordView<'_>) -> R,
+    ) -> Result<Option<R>, ReadError> {
+        self.at_within(position, Work::unbounded(), f)
+    }
+
+    /// The same within a budget.
+    ///
+    /// # Errors
+    /// [`ReadError`], also if `work` ends.
+    pub fn at_within<R>(
+        &self,
+        position: Position,
+        work: Work,
+        f: impl FnOnce(&RecordView<'_>) -> R,
+    ) -> Result<Option<R>, ReadError> {
+        if position == 0 || position > self.head {
+            return Ok(None);
+        }
+        let after = Some(position - 1);
+        let mut events = self
+            .read(&Query::all(), ReadOptions { after, limit: Some(1), ..ReadOptions::default() });
+        events.bound(work);
+        Ok(events.next()?.map(|record| f(&record)))
+    }
+
+    /// Position of the event with this id.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn find_id(&self, id: EventId) -> Result<Option<Position>, ReadError> {
+        self.find_id_within(id, &mut Work::unbounded())
+    }
+
+    /// The same within a budget.
+    ///
+    /// # Errors
+    /// [`ReadError`], also if `work` ends.
+    pub fn find_id_within(
+        &self,
+        id: EventId,
+        work: &mut Work,
+    ) -> Result<Option<Position>, ReadError> {
+        find_id(&self.runs, &id.0, Stretch { low: 0, high: self.head }, work)
+    }
+}
+
+/// A cursor over matching events. Holds one buffer; memory does not grow with the number of events.
+#[derive(Debug)]
+pub struct Events {
+    snapshot: Snapshot,
+    query: Arc<CompiledQuery>,
+    descending: bool,
+    /// Exclusive.
+    low: Position,
+    /// Inclusive. With `low`: what is still to be read.
+    high: Position,
+    remaining: u64,
+    cursor: Option<RunCursor>,
+    work: Work,
+}
+
+impl Events {
+    /// Bounds what further calls of [`next`](Self::next) may take, until it is called again. Fewer
+    /// than some thousand steps may not suffice to get any further.
+    pub fn bound(&mut self, work: Work) {
+        self.work = work;
+    }
+
+    /// The budget, with the steps that searching for events has taken of it.
+    #[must_use]
+    pub fn work(&self) -> &Work {
+        &self.work
+    }
+
+    /// The next event, or `None` at the end. The view is valid until the next call.
+    ///
+    /// # Errors
+    /// [`ReadError`]; the cursor then stays where it was, so that a retry loses nothing. After
+    /// [`ReadError::Stopped`] a retry goes on where the search stopped, under a new
+    /// [`bound`](Self::bound).
+    #[allow(clippy::should_implement_trait)] // it lends
+    pub fn next(&mut self) -> Result<Option<RecordView<'_>>, ReadError> {
+        let mut mended = false;
+        loop {
+            if self.remaining == 0 || self.low >= self.high {
+                return Ok(None);
+            }
+            if self.cursor.is_none() {
+                let mut work = std::mem::take(&mut self.work);
+                let opened = self.open_run(&mut work);
+                self.work = work;
+                self.cursor = Some(opened?);
+            }
+            let cursor = self.cursor.as_mut().expect("just opened");
+            match cursor.advance(&mut self.work) {
+                Ok(Some(position)) => {
+                    if self.descending {
+                        self.high = position - 1;
+                    } else {
+                        self.low = position;
+                    }
+                    self.remaining -= 1;
+                    break;
+                }
+                Ok(None) => {
+                    let (first, last) = cursor.span();
+                    if self.descending {
+                        self.high = first - 1;
+                    } else {
+                        self.low = last;
+                    }
+                    self.cursor = None;
+                }
+                Err(CursorFault::Read(error)) => {
+                    if !matches!(error, ReadError::Stopped(_)) {
+                        self.cursor = None;
+                    }
+                    return Err(error);
+                }
+                // The index is made anew and the read goes on behind the last event. A second
+                // fault before the next event is told: the index in memory has no damage to mend.
+                Err(CursorFault::Index(fault)) => {
+                    let run = Arc::clone(cursor.run());
+                    self.cursor = None;
+                    if mended {
+                        return Err(run.index_error(fault));
+                    }
+                    run.mend_within(fault, &self.work)?;
+                    mended = true;
+                }
+            }
+        }
+        let cursor = self.cursor.as_ref().expect("it has just advanced");
+        Ok(Some(cursor.record()))
+    }
+
+    /// Counts steps that were taken for the event that [`next`](Self::next) has just given, such as
+    /// writing it out: the next call looks whether they were too many.
+    pub fn spend(&mut self, steps: u64) {
+        let _ = self.work.step(steps);
+    }
+
+    /// The budget, out of it.
+    pub(crate) fn take_work(&mut self) -> Work {
+        std::mem::take(&mut self.work)
+    }
+
+    /// The event that [`next`](Self::next) has just given.
+    pub(crate) fn current(&self) -> RecordView<'_> {
+        self.cursor.as_ref().expect("it has just advanced").record()
+    }
+
+    /// Everything up to here has been returned or does not match (ascending reads).
+    pub(crate) fn settled(&self) -> Position {
+        self.low
+    }
+
+    fn open_run(&self, work: &mut Work) -> Result<RunCursor, ReadError> {
+        let wanted = if self.descending { self.high } else { self.low + 1 };
+        let runs = &self.snapshot.runs;
+        let at = runs.partition_point(|run| run.base() <= wanted);
+        let Some(run) = at.checked_sub(1).and_then(|i| runs.get(i)) else {
+            return Err(ReadError::Io {
+                doing: format!("reading position {wanted}"),
+                error: "no segment holds it".into(),
+            });
+        };
+        let last = runs.get(at).map_or(self.high, |next| self.high.min(next.base() - 1));
+        let first = run.base().max(self.low + 1);
+        let open = |work: &mut Work| {
+            let run = Arc::clone(run);
+            RunCursor::open(run, &self.query, first, last, self.descending, work)
+        };
+        match open(work) {
+            Ok(cursor) => Ok(cursor),
+            Err(CursorFault::Index(fault)) => {
+                run.mend_within(fault, work)?;
+                open(work).map_err(|fault| fault.into_read(run))
+            }
+            Err(CursorFault::Read(error)) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! A stretch of the log, and where in it the event with an id or a request key stands.
+
+use crate::error::ReadError;
+use crate::segments::Run;
+use crate::work::Work;
+use std::sync::Arc;
+use wellspring_types::Position;
+
+/// A stretch of the log: after `low`, up to and including `high`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stretch {
+    pub(crate) low: Position,
+    pub(crate) high: Position,
+}
+
+/// Position of the event with this id in the stretch.
+pub(crate) fn find_id(
+    runs: &[Arc<Run>],
+    id: &[u8; 16],
+    stretch: Stretch,
+    work: &mut Work,
+) -> Result<Option<Position>, ReadError> {
+    find(runs, stretch, |run, range| run.ask(work, |index, _| index.find_id(id, range.clone())))
+}
+
+/// Position of the first event of the newest request with this key in the stretch.
+pub(crate) fn find_key(
+    runs: &[Arc<Run>],
+    key: &str,
+    stretch: Stretch,
+    work: &mut Work,
+) -> Result<Option<Position>, ReadError> {
+    find(runs, stretch, |run, range| run.ask(work, |index, _| index.find_key(key, range.clone())))
+}
+
+fn find(
+    runs: &[Arc<Run>],
+    stretch: Stretch,
+    mut look: impl FnMut(&Run, std::ops::Range<u32>) -> Result<Option<u32>, ReadError>,
+) -> Result<Option<Position>, ReadError> {
+    for run in runs.iter().rev() {
+        let range = run.range(stretch.low, stretch.high);
+        if !range.is_empty()
+            && let Some(found) = look(run, range)?
+        {
+            return Ok(Some(run.base() + u64::from(found)));
+        }
+        if run.base() <= stretch.low + 1 {
+            break;
+        }
+    }
+    Ok(None)
+}

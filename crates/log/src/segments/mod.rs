@@ -1,0 +1,111 @@
+//! The segments of an open log as readers and the judge see them: in runs of one or more, each with
+//! its index, in order of position.
+
+mod index_file;
+mod open_segment;
+mod run;
+
+pub(crate) use index_file::{NewIndexFile, build_active, check_next, open_sealed};
+pub(crate) use open_segment::OpenSegment;
+pub(crate) use run::{IndexOwner, Run};
+
+use crate::error::Corruption;
+use crate::index::Terms;
+use crate::storage::StorageFile;
+use crate::threads::lock;
+use std::sync::{Arc, Mutex};
+use wellspring_types::Position;
+
+/// What the indexes of a log take and hold.
+#[derive(Debug, Default)]
+pub(crate) struct IndexUsage {
+    pub(crate) memory_bytes: u64,
+    /// Of these, what the index of the segment being written takes.
+    pub(crate) active_memory_bytes: u64,
+    pub(crate) terms: Terms,
+}
+
+/// All segments of a log, in runs.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    runs: Mutex<Arc<Vec<Arc<Run>>>>,
+}
+
+impl Segments {
+    pub(crate) fn new(runs: Vec<Arc<Run>>) -> Segments {
+        Segments { runs: Mutex::new(Arc::new(runs)) }
+    }
+
+    /// The runs in order. The lock is held for the copy of one pointer.
+    pub(crate) fn runs(&self) -> Arc<Vec<Arc<Run>>> {
+        Arc::clone(&lock(&self.runs))
+    }
+
+    /// Number of segments.
+    pub(crate) fn count(&self) -> u64 {
+        self.runs().iter().map(|run| run.segments().len() as u64).sum()
+    }
+
+    /// The first damage that was met in each segment, by position.
+    pub(crate) fn damage(&self) -> Vec<Corruption> {
+        let runs = self.runs();
+        let segments = runs.iter().flat_map(|run| run.segments());
+        segments.filter_map(|segment| segment.damage().cloned()).collect()
+    }
+
+    /// How often an index has been made anew because it was damaged.
+    pub(crate) fn indexes_mended(&self) -> u64 {
+        let runs = self.runs();
+        runs.iter().flat_map(|run| run.segments()).map(|segment| segment.indexes_mended()).sum()
+    }
+
+    pub(crate) fn push(&self, run: Arc<Run>) {
+        Arc::make_mut(&mut *lock(&self.runs)).push(run);
+    }
+
+    /// Forgets the segments that begin after `base`: nothing of them was made durable.
+    pub(crate) fn truncate_after(&self, base: Position) {
+        Arc::make_mut(&mut *lock(&self.runs)).retain(|run| run.base() <= base);
+    }
+
+    /// Puts one run in the place of those that have its segments.
+    pub(crate) fn replace(&self, merged: Arc<Run>) {
+        let mut runs = lock(&self.runs);
+        let (mut kept, mut replaced): (Vec<_>, Vec<_>) = runs.iter().cloned().partition(|run| {
+            let base = run.base();
+            merged.segments().iter().all(|segment| segment.base() != base)
+        });
+        let segments = replaced.drain(..).flat_map(|run| run.segments().to_vec());
+        let same = segments.zip(merged.segments()).filter(|(one, other)| Arc::ptr_eq(one, other));
+        assert_eq!(same.count(), merged.segments().len(), "the same segments in the same order");
+        let at = kept.partition_point(|run| run.base() < merged.base());
+        kept.insert(at, merged);
+        *runs = Arc::new(kept);
+    }
+
+    pub(crate) fn index_usage(&self) -> IndexUsage {
+        let mut usage = IndexUsage::default();
+        for run in self.runs().iter() {
+            let index = run.index();
+            let memory_bytes = index.memory_bytes() as u64;
+            usage.memory_bytes += memory_bytes;
+            // The last one is written to; one before it may be active until it is sealed.
+            usage.active_memory_bytes = memory_bytes;
+            let Terms { types, tags } = index.terms();
+            usage.terms.types += types;
+            usage.terms.tags += tags;
+        }
+        usage
+    }
+
+    /// The run that begins with this segment.
+    pub(crate) fn find(&self, base: Position) -> Option<Arc<Run>> {
+        self.runs().iter().rev().find(|run| run.base() == base).cloned()
+    }
+
+    pub(crate) fn set_file(&self, base: Position, file: Arc<dyn StorageFile>) {
+        if let Some(run) = self.find(base) {
+            run.segments()[0].set_file(file);
+        }
+    }
+}

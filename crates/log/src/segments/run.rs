@@ -1,0 +1,257 @@
+//! Adjacent segments under one index: what readers and the judge ask as one.
+
+use super::index_file::{build_active, open_sealed, replace_index};
+use super::open_segment::OpenSegment;
+use crate::error::{Corruption, OpenError, ReadError};
+use crate::index::{self, IndexError, SegmentExtent, SegmentIndex};
+use crate::recover;
+use crate::segment::index_name;
+use crate::storage::{Storage, StorageFile};
+use crate::threads::lock;
+use crate::work::{Repair, Stopped, Work};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use wellspring_types::Position;
+
+/// One or more adjacent segments and their index. Events are named by their position less that of
+/// the first.
+#[derive(Debug)]
+pub(crate) struct Run {
+    storage: Arc<dyn Storage>,
+    /// Ascending, at least one. Several only if none of them is written to any more.
+    segments: Vec<Arc<OpenSegment>>,
+    /// How many events it holds, once it is full and that is known for sure.
+    events: OnceLock<u32>,
+    /// Replaced when the segment is sealed, or its index found damaged.
+    index: Mutex<SegmentIndex>,
+    /// Held while the file of the index is replaced: by one, while others wait.
+    index_file: Mutex<IndexOwner>,
+    /// How often the index has been made anew.
+    mended: AtomicU64,
+}
+
+/// Whose the index file is that this run was opened with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IndexOwner {
+    /// This run's.
+    Run,
+    /// It is replaced or gone: a larger run has an index for these segments, and only readers that
+    /// began earlier still hold this one.
+    LargerRun,
+}
+
+impl Run {
+    /// A run of one segment.
+    pub(crate) fn new(
+        storage: Arc<dyn Storage>,
+        base: Position,
+        file: Option<Arc<dyn StorageFile>>,
+        index: SegmentIndex,
+    ) -> Run {
+        Run::of(storage, vec![OpenSegment::new(base, file)], index)
+    }
+
+    /// A run of these segments, which are adjacent and ascending.
+    pub(crate) fn of(
+        storage: Arc<dyn Storage>,
+        segments: Vec<Arc<OpenSegment>>,
+        index: SegmentIndex,
+    ) -> Run {
+        assert!(segments.is_sorted_by_key(|segment| segment.base()) && !segments.is_empty());
+        Run {
+            storage,
+            segments,
+            events: OnceLock::new(),
+            index: Mutex::new(index),
+            index_file: Mutex::new(IndexOwner::Run),
+            mended: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn base(&self) -> Position {
+        self.segments[0].base()
+    }
+
+    /// The segments, ascending.
+    pub(crate) fn segments(&self) -> &[Arc<OpenSegment>] {
+        &self.segments
+    }
+
+    /// The place of the segment that holds a position of this run.
+    pub(crate) fn place_of(&self, position: Position) -> usize {
+        assert!(position >= self.base(), "a position of this run");
+        self.segments.partition_point(|segment| segment.base() <= position) - 1
+    }
+
+    /// The relative positions that the segment at a place holds, or may come to hold.
+    pub(crate) fn rels_of(&self, place: usize) -> Range<u32> {
+        let rel = |segment: &OpenSegment| (segment.base() - self.base()) as u32;
+        let end = self.segments.get(place + 1).map_or(u32::MAX, |after| rel(after));
+        rel(&self.segments[place])..end
+    }
+
+    pub(crate) fn index(&self) -> SegmentIndex {
+        lock(&self.index).clone()
+    }
+
+    /// The relative positions of `low` (exclusive) to `high` (inclusive) that lie in this run.
+    pub(crate) fn range(&self, low: Position, high: Position) -> Range<u32> {
+        let relative = |position: Position| {
+            position.saturating_sub(self.base()).min(u64::from(u32::MAX)) as u32
+        };
+        let start = relative(low + 1);
+        start..relative(high + 1).max(start)
+    }
+
+    /// Asks the index; one found damaged is made anew from the segments and asked again.
+    ///
+    /// # Errors
+    /// [`ReadError`]; [`ReadError::Stopped`] if the work ends first, or leaves repairs to others.
+    pub(crate) fn ask<R>(
+        &self,
+        work: &mut Work,
+        mut question: impl FnMut(&SegmentIndex, &mut Work) -> Result<R, IndexError>,
+    ) -> Result<R, ReadError> {
+        work.step(1).map_err(ReadError::Stopped)?;
+        match question(&self.index(), work) {
+            Ok(answer) => Ok(answer),
+            Err(fault) => {
+                self.mend_within(fault, work)?;
+                question(&self.index(), work).map_err(|fault| self.index_error(fault))
+            }
+        }
+    }
+
+    /// As [`mend`](Self::mend), unless the work leaves repairs to others.
+    pub(crate) fn mend_within(&self, fault: IndexError, work: &Work) -> Result<(), ReadError> {
+        if fault.calls_for_repair() && work.repair() == Repair::Elsewhere {
+            return Err(ReadError::Stopped(Stopped::Repair));
+        }
+        self.mend(fault)
+    }
+
+    /// Replaces a damaged index by one made from the segments, its file, too, if that can be
+    /// written; any other fault is returned. Of several readers that meet the damage one does the
+    /// work.
+    pub(crate) fn mend(&self, fault: IndexError) -> Result<(), ReadError> {
+        if !fault.calls_for_repair() {
+            return Err(self.index_error(fault));
+        }
+        let before = self.mended.load(Ordering::Acquire);
+        let owner = lock(&self.index_file);
+        if self.mended.load(Ordering::Acquire) != before {
+            return Ok(());
+        }
+        let (index, (_, scanned)) = build_active(&self.segments).map_err(|error| match error {
+            OpenError::Corrupt(corruption) => self.damaged(corruption),
+            other => ReadError::Io {
+                doing: format!("rebuilding {}", index_name(self.base())),
+                error: other.to_string(),
+            },
+        })?;
+        let (last, ended) = (self.segments.last(), scanned.last());
+        let (last, ended) = last.zip(ended).expect("a run has segments");
+        let expected = self.events.get().map(|&events| self.base() + u64::from(events));
+        if expected.is_some_and(|next| next != ended.next) {
+            // A shorter index would make every later answer short.
+            let what = "the segment ends before its last event".into();
+            let offset = ended.end;
+            return Err(last.damaged(Corruption { file: last.name(), offset, what }));
+        }
+        self.set_index(SegmentIndex::Active(index));
+        self.mended.fetch_add(1, Ordering::Release);
+        self.segments[0].count_mended();
+        if *owner == IndexOwner::Run {
+            // If the file cannot be written, the index in memory serves, and the next opening tries.
+            let ends: Vec<u64> = scanned.iter().map(|scanned| scanned.end).collect();
+            let _ = self.write_index(&ends);
+        }
+        Ok(())
+    }
+
+    /// Remembers damage with the segment it lies in; that of an index with the first.
+    fn damaged(&self, corruption: Corruption) -> ReadError {
+        let segment = self.segments.iter().find(|segment| segment.name() == corruption.file);
+        segment.unwrap_or(&self.segments[0]).damaged(corruption)
+    }
+
+    /// What a reader is told of a fault of the index.
+    pub(crate) fn index_error(&self, fault: IndexError) -> ReadError {
+        let file = index_name(self.base());
+        match fault {
+            IndexError::Io(error) => ReadError::io(format!("reading {file}"), &error),
+            IndexError::Damaged { what, offset } => {
+                self.damaged(Corruption { file, offset, what: what.to_string() })
+            }
+            IndexError::NoSuchEvent { rel, len } => ReadError::Io {
+                doing: format!("reading {file}"),
+                error: format!("event {rel} of {len} was asked for"),
+            },
+            IndexError::Stopped(stopped) => ReadError::Stopped(stopped),
+            IndexError::Version(version) => ReadError::Io {
+                doing: format!("reading {file}"),
+                error: format!("unknown format version {version}"),
+            },
+        }
+    }
+
+    /// Says how many events the run holds now that it is full.
+    pub(crate) fn set_events(&self, events: u32) {
+        let _ = self.events.set(events);
+    }
+
+    pub(crate) fn set_index(&self, index: SegmentIndex) {
+        *lock(&self.index) = index;
+    }
+
+    /// Keeps the file of the index from being replaced by others.
+    pub(crate) fn own_index_file(&self) -> MutexGuard<'_, IndexOwner> {
+        lock(&self.index_file)
+    }
+
+    /// Writes the sealed index of this full segment, whose last batch ends at `end`, and uses it
+    /// from now on. Does nothing if it is sealed already.
+    pub(crate) fn seal(&self, end: u64) -> Result<(), OpenError> {
+        let _own = self.own_index_file();
+        self.write_index(&[end])
+    }
+
+    /// The same for all segments, with the file of the index owned.
+    fn write_index(&self, ends: &[u64]) -> Result<(), OpenError> {
+        let SegmentIndex::Active(active) = self.index() else { return Ok(()) };
+        assert_eq!(ends.len(), self.segments.len(), "each segment ends somewhere");
+        self.set_events(active.len());
+        let mut extents = Vec::with_capacity(ends.len());
+        for (segment, &end) in self.segments.iter().zip(ends) {
+            let file = segment.file().map_err(|error| {
+                let error = io::Error::other(error.to_string());
+                OpenError::Io { doing: format!("reading {}", segment.name()), error }
+            })?;
+            let salt = recover::read_header(&**file, &segment.name())?.salt;
+            extents.push(SegmentExtent { base: segment.base(), end, salt });
+        }
+        let seed = self.seed();
+        replace_index(&*self.storage, self.base(), |file| {
+            index::seal(&active, &extents, seed, file)
+        })
+        .map_err(|error| OpenError::Io {
+            doing: format!("writing {}", index_name(self.base())),
+            error: match error {
+                IndexError::Io(error) => error,
+                other => io::Error::other(other.to_string()),
+            },
+        })?;
+        if let Some(index) = open_sealed(&*self.storage, self.base(), extents[0].salt)? {
+            self.set_index(SegmentIndex::Sealed(index));
+        }
+        Ok(())
+    }
+
+    /// A seed that no client can know.
+    pub(crate) fn seed(&self) -> u64 {
+        RandomState::new().hash_one(self.base())
+    }
+}

@@ -1,0 +1,134 @@
+//! Subscriptions: the same read repeated from a cursor; catch-up and live are one path.
+
+mod interests;
+#[cfg(test)]
+mod interests_tests;
+
+pub(crate) use interests::Interests;
+
+use crate::error::ReadError;
+use crate::feed::Feed;
+use crate::query::CompiledQuery;
+use crate::read::{Events, ReadOptions, Snapshot};
+use crate::record::RecordView;
+use crate::segments::Segments;
+use crate::threads::Signal;
+use crate::waiters::TooManyWaiters;
+use crate::work::Work;
+use interests::{Interest, Outlook, Wait};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use wellspring_types::Position;
+
+/// A subscription this far behind the head, in events, reads on before it waits.
+const READS_ON: u64 = 4_096;
+
+/// Matching events, then those to come. While there are none it costs nothing: only an event that
+/// shares a tag or a type with the query wakes it.
+#[derive(Debug)]
+pub struct Subscription {
+    feed: Feed,
+    segments: Arc<Segments>,
+    query: Arc<CompiledQuery>,
+    events: Events,
+    interest: Interest,
+}
+
+impl Subscription {
+    pub(crate) fn new(
+        feed: Feed,
+        segments: Arc<Segments>,
+        query: Arc<CompiledQuery>,
+        interest: Interest,
+        after: Position,
+    ) -> Self {
+        let options = ReadOptions { after: Some(after), ..ReadOptions::default() };
+        let snapshot = Snapshot::new(&feed, &segments);
+        let events = snapshot.read_compiled(Arc::clone(&query), options);
+        Subscription { feed, segments, query, events, interest }
+    }
+
+    /// The next matching event, waiting up to `timeout` for one; `None` if none came or the log closed.
+    ///
+    /// # Errors
+    /// [`ReadError`]; the subscription stays where it was.
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<RecordView<'_>>, ReadError> {
+        let mut left = timeout;
+        loop {
+            if self.events.next()?.is_some() {
+                return Ok(Some(self.events.current()));
+            }
+            let seen = self.position();
+            if self.feed.head() <= seen {
+                if left.is_zero() || self.feed.is_closed() {
+                    return Ok(None);
+                }
+                left = self.wait(seen, left);
+                if self.feed.head() <= self.position() {
+                    continue;
+                }
+            }
+            let options = ReadOptions { after: Some(self.position()), ..ReadOptions::default() };
+            let snapshot = Snapshot::new(&self.feed, &self.segments);
+            let work = self.events.take_work();
+            self.events = snapshot.read_compiled(Arc::clone(&self.query), options);
+            self.events.bound(work);
+        }
+    }
+
+    /// Bounds what further calls of [`next`](Self::next) may take, until it is called again; they may
+    /// then fail with [`ReadError::Stopped`] and go on where they were.
+    pub fn bound(&mut self, work: Work) {
+        self.events.bound(work);
+    }
+
+    /// Counts steps that were taken for the event that [`next`](Self::next) has just given.
+    pub fn spend(&mut self, steps: u64) {
+        self.events.spend(steps);
+    }
+
+    /// Sleeps until there may be a matching event; tells what is left of the timeout.
+    fn wait(&mut self, seen: Position, timeout: Duration) -> Duration {
+        let interest = &mut self.interest;
+        let mut refused = false;
+        let left = Signal::wait(timeout, |waker| match interest.look(seen, waker, Wait::Thread) {
+            Ok(outlook) => outlook == Outlook::LookAgain,
+            Err(TooManyWaiters { .. }) => {
+                refused = true;
+                true
+            }
+        });
+        if refused {
+            // There is no notifier: whatever moves the head wakes this thread.
+            self.feed.wait_past(seen, left);
+            return Duration::ZERO;
+        }
+        left
+    }
+
+    /// Ready when there may be a matching event for [`next`](Self::next), which is then to be called
+    /// with no timeout until it gives none; or when the log is closed. Otherwise the task is woken
+    /// then. Spurious wake-ups are possible.
+    ///
+    /// # Errors
+    /// [`TooManyWaiters`]. A retry helps when others have stopped waiting.
+    pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), TooManyWaiters>> {
+        let seen = self.position();
+        if self.feed.is_closed() || self.feed.head().saturating_sub(seen) > READS_ON {
+            return Poll::Ready(Ok(()));
+        }
+        match self.interest.look(seen, context.waker(), Wait::Task) {
+            Ok(Outlook::LookAgain) => Poll::Ready(Ok(())),
+            Ok(Outlook::Waiting) => Poll::Pending,
+            Err(refused) => Poll::Ready(Err(refused)),
+        }
+    }
+
+    /// Everything up to this position has been seen or does not match: where to resume after a
+    /// restart. It grows while the subscription waits, too.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.events.settled().max(self.interest.settled())
+    }
+}

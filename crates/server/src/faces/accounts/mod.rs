@@ -1,0 +1,135 @@
+//! Access over HTTP: logging in and out, accounts and API keys. Each route states the role it needs; what
+//! depends on the owner of an account or key is decided here.
+
+mod body;
+pub(crate) mod json;
+mod keys;
+mod login;
+mod password;
+mod refusal;
+mod register;
+mod rotate;
+mod session;
+
+pub(crate) use body::reads;
+pub(crate) use keys::{NO_LABEL, add_key, get_key, list_keys, revoke_key, rotate_key};
+pub(crate) use login::token;
+pub(crate) use password::set_password;
+pub(crate) use register::{add, change, delete, get, list};
+pub(crate) use rotate::rotate;
+pub(crate) use session::{logout, me};
+
+use crate::access::Principal;
+use crate::access::principal::Verdict;
+use crate::http::content::{expect_json, expect_json_of_pages};
+use crate::http::face::Face;
+use crate::http::routes::routes;
+use crate::http::{Request, Shell};
+use crate::identity::Method;
+use crate::wire::problem::{self, Problem};
+use bytes::Bytes;
+use wellspring_views::access::{AccountName, Command, Refusal, Role};
+
+/// The face.
+pub(crate) static FACE: Face = Face {
+    name: "accounts",
+    routes: routes! {
+        POST "/auth/token" Node Public token:
+            "Gives a token for a name and a password. With application/x-www-form-urlencoded: OAuth 2.0's password grant."
+            ? [] "Login" => "AccessToken";
+        GET "/auth/me" Node Account me: "The caller: its account, its roles, and when its credential ends." ? [] "" => "Me";
+        POST "/auth/logout" Node Account logout: "Ends the token of the request, or all of its account's."
+            ? [] "Logout" => "LoggedOut";
+        POST "/auth/rotate" Node Admin rotate:
+            "Draws a new secret that signs tokens; the one before still verifies. With retire: drops that one."
+            ? [] "RotateSecret" => "SecretRotated";
+        GET "/v1/accounts" Node Admin list: "Accounts, by name, page by page."
+            ? ["limit", "after"] "" => "Accounts";
+        POST "/v1/accounts" Node Admin add:
+            "Makes an account. The first has to be an admin of everything; from then on everything needs credentials."
+            ? [] "NewAccount" => "Account";
+        GET "/v1/accounts/{name}" Node Admin get: "An account." ? [] "" => "Account";
+        PATCH "/v1/accounts/{name}" Node Admin change: "Changes an account's roles, disables or enables it."
+            ? [] "AccountChange" => "Account";
+        DELETE "/v1/accounts/{name}" Node Admin delete:
+            "Deletes an account; its tokens and API keys end for ever. Another may be made under its name." ? [] "" => "";
+        PUT "/v1/accounts/{name}/password" Node Account set_password:
+            "Sets one's own password, which takes the one there is; an admin sets that of others. All tokens of the account end."
+            ? [] "NewPassword" => "";
+        GET "/v1/keys" Node Account list_keys: "One's own API keys; for an admin all, or those of an account."
+            ? ["account", "revoked", "limit", "after"] "" => "Keys";
+        POST "/v1/keys" Node Account add_key: "Makes an API key. Its secret is shown in this answer and never again."
+            ? [] "NewKey" => "KeyWithSecret";
+        GET "/v1/keys/{id}" Node Account get_key: "An API key." ? [] "" => "Key";
+        DELETE "/v1/keys/{id}" Node Account revoke_key: "Ends an API key for ever." ? [] "" => "";
+        POST "/v1/keys/{id}/rotate" Node Account rotate_key:
+            "Makes an API key for the same, which takes the place of this one; this one ends at once, or after a while in which both count."
+            ? [] "KeyRotation" => "KeyWithSecret";
+    },
+    render: |problem| problem,
+};
+
+/// Executes commands, and waits until every request sees what they changed.
+async fn execute(
+    shell: &Shell,
+    request: &Request,
+    commands: &[Command],
+) -> Result<(), Box<Problem>> {
+    match try_execute(shell, request, commands).await? {
+        None => Ok(()),
+        Some(refusal) => Err(refusal::of_refusal(refusal)),
+    }
+}
+
+/// As [`execute`], for callers that answer a refusal themselves.
+async fn try_execute(
+    shell: &Shell,
+    request: &Request,
+    commands: &[Command],
+) -> Result<Option<Refusal>, Box<Problem>> {
+    // Its body, or the hash of a password, may have been long in coming.
+    request.still_may()?;
+    let live = shell.access.live();
+    Ok(live.execute(commands, None, shell.commit_on(request)).await?.refused)
+}
+
+/// The whole body, which must be JSON.
+async fn body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
+    expect_json(request)?;
+    request.body.read(body::MAX_BODY_BYTES).await
+}
+
+/// The same, where nothing at all is as good as `{}`. Not for a page in a browser (`Origin`): what it
+/// sends without saying that it is JSON, a browser sends for any page without asking first, with
+/// the password its user once typed.
+async fn optional_body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
+    let body = request.body.read(body::MAX_BODY_BYTES).await?;
+    let is_nothing = body.iter().all(u8::is_ascii_whitespace);
+    if is_nothing { expect_json_of_pages(request) } else { expect_json(request) }?;
+    Ok(if is_nothing { Bytes::from_static(b"{}") } else { body })
+}
+
+/// Whether the caller is an admin of everything.
+fn is_admin(principal: &Principal) -> bool {
+    principal.may(Role::Admin, None) == Verdict::Allowed
+}
+
+/// The answer where accounts are needed and there are none.
+fn no_accounts(what: &str) -> Box<Problem> {
+    problem::NO_ACCOUNTS.because(format!(
+        "there are no accounts, so {what}; POST /v1/accounts or `wellspring user add` makes the first"
+    ))
+}
+
+/// The account whose password and keys the caller may change; `None`: there is none, as another issuer
+/// vouches for the caller. A key that was found must make no other keys and must not lock its owner out.
+fn own_account(principal: &Principal) -> Result<Option<&AccountName>, Box<Problem>> {
+    match principal.method() {
+        Method::Key(_) if !is_admin(principal) => Err(problem::FORBIDDEN.because(
+            "an API key manages neither keys nor passwords nor accounts, unless it is one of an admin \
+             of everything; use a token (POST /auth/token) or the password",
+        )),
+        Method::None | Method::Open => Err(no_accounts("there are no keys and no passwords")),
+        _ => Ok(principal.account()),
+    }
+}

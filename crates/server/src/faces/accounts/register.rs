@@ -1,0 +1,119 @@
+//! `/v1/accounts`: who there is and what each may.
+
+use super::{body, body_of, execute, json, no_accounts, password, refusal};
+use crate::access::sealed;
+use crate::http::content::negotiate;
+use crate::http::work::elsewhere;
+use crate::http::{Answer, JSON, Request, Response, Shell};
+use crate::identity::Method;
+use crate::wire::params::page_limit;
+use crate::wire::problem::{Problem, of_fault};
+use std::sync::Arc;
+use wellspring_views::access::{AccountName, Command, Refusal};
+
+/// Accounts and keys on a page if the client does not say, and at most.
+pub(super) const PAGE: (u64, u64) = (100, 1000);
+
+/// `GET /v1/accounts`.
+pub(crate) async fn list(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+    let params = request.params(&["limit", "after"])?;
+    negotiate(&request, &[JSON])?;
+    let limit = page_limit(params.number("limit")?, PAGE.0, PAGE.1)? as usize;
+    let state = shell.access.state();
+    let after = params.one("after")?.unwrap_or_default();
+    let mut accounts: Vec<_> = state.accounts_after(after).take(limit + 1).collect();
+    let is_last = accounts.len() <= limit;
+    accounts.truncate(limit);
+    let next = accounts.last().filter(|_| !is_last).map(|account| account.name().as_str());
+    let mut out = Vec::with_capacity(64 + accounts.len() * 128);
+    json::push_page(&mut out, "accounts", &accounts, next, |out, account| {
+        json::push_account(out, account);
+    });
+    Ok(Response::json(200, out))
+}
+
+/// `GET /v1/accounts/{name}`.
+pub(crate) async fn get(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+    request.params(&[])?;
+    negotiate(&request, &[JSON])?;
+    shown(&shell, 200, &request.param)
+}
+
+/// `POST /v1/accounts`: the first makes an end to everybody being an admin.
+pub(crate) async fn add(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+    request.params(&[])?;
+    negotiate(&request, &[JSON])?;
+    let bytes = body_of(&mut request).await?;
+    let body::NewAccount { name, password, roles } =
+        body::read_account(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
+    let password = match password {
+        Some(password) => Some(password::hash(&shell, password).await?),
+        None => None,
+    };
+    let open = *request.principal.method() == Method::Open;
+    let command = match (open, password) {
+        // Whoever is let in because there are no accounts may make the first, and no other.
+        (true, Some(password)) => Command::AddFirstAccount { name: name.clone(), password, roles },
+        (true, None) => return Err(refusal::of_refusal(Refusal::FirstHasPassword)),
+        (false, password) => Command::AddAccount { name: name.clone(), password, roles },
+    };
+    execute(&shell, &request, &[command]).await?;
+    if open {
+        let shell = Arc::clone(&shell);
+        let sealed = elsewhere(move || sealed::seal(&shell.process.data, &shell.access)).await?;
+        // The account is there all the same, and the next start tries again.
+        sealed.unwrap_or_else(|reason| tracing::error!(reason, "accounts are not marked"));
+    }
+    let response = shown(&shell, 201, name.as_str())?;
+    Ok(response.with("location", format!("/v1/accounts/{name}")))
+}
+
+/// `PATCH /v1/accounts/{name}`.
+pub(crate) async fn change(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+    let name = name_of(&request)?;
+    request.params(&[])?;
+    negotiate(&request, &[JSON])?;
+    let bytes = body_of(&mut request).await?;
+    let body::AccountChange { roles, enabled } =
+        body::read_change(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
+    if *request.principal.method() == Method::Open {
+        return Err(no_accounts("there is none to change"));
+    }
+    let to = |enabled| match enabled {
+        true => Command::Enable { name: name.clone() },
+        false => Command::Disable { name: name.clone() },
+    };
+    // In this order nothing is left half done: if the first is refused so is the second, and if the first
+    // changes anything the second is not refused.
+    let enabled = enabled.map(to);
+    let roles = roles.map(|roles| Command::SetRoles { name: name.clone(), roles });
+    let commands: Vec<Command> = enabled.into_iter().chain(roles).collect();
+    execute(&shell, &request, &commands).await?;
+    shown(&shell, 200, name.as_str())
+}
+
+/// `DELETE /v1/accounts/{name}`: with its tokens and keys, for ever. Its name may be given again, to an account
+/// that has nothing of it.
+pub(crate) async fn delete(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+    let name = name_of(&request)?;
+    request.params(&[])?;
+    if *request.principal.method() == Method::Open {
+        return Err(no_accounts("there is none to delete"));
+    }
+    execute(&shell, &request, &[Command::Delete { name }]).await?;
+    Ok(Response { content_type: "", ..Response::json(204, "") })
+}
+
+/// The account that the path names.
+pub(super) fn name_of(request: &Request) -> Result<AccountName, Box<Problem>> {
+    // What is no name is none of an account.
+    AccountName::parse(&request.param).map_err(|_| refusal::unknown_account(&request.param))
+}
+
+fn shown(shell: &Shell, status: u16, name: &str) -> Answer {
+    let state = shell.access.state();
+    let account = state.account(name).ok_or_else(|| refusal::unknown_account(name))?;
+    let mut out = Vec::with_capacity(128);
+    json::push_account(&mut out, account);
+    Ok(Response::json(status, out))
+}

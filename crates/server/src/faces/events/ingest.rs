@@ -1,0 +1,124 @@
+//! Ingest over the general stack: HTTP/2, and HTTP/1.1 connections that the lean
+//! loop has handed over or that it does not serve.
+
+use crate::http::content::{expect_identity, freshen, negotiate};
+use crate::http::intake::with_intake;
+use crate::http::{Answer, JSON, Request, Response, Shell};
+use crate::ingest::{
+    ACCEPTED, IngestConfig, IngestOverflow, Intake, Media, Settled, Taken, Target, refuse_key,
+};
+use crate::node::IngestAccount;
+use crate::wire::problem::{self, Problem};
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::Notify;
+use wellspring_log::batcher::Amount;
+
+fn target(intake: &mut Intake, text: &str) -> Result<Rc<Target>, Box<Problem>> {
+    let not_here = || Err(problem::NOT_FOUND.because("this path takes no events in"));
+    intake.target(text).unwrap_or_else(not_here)
+}
+
+/// `POST /e`.
+pub(crate) async fn post(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+    expect_identity(&request)?;
+    refuse_key(request.headers.contains_key("idempotency-key"))?;
+    let media = Media::of(request.headers.get("content-type").map(|value| value.as_bytes()));
+    let text = request.uri.path_and_query().map_or("", |text| text.as_str()).to_owned();
+    // Before the body: a wrong parameter need not wait for it.
+    let (known, _) =
+        with_intake(&shell, |intake| target(intake, &text).map(|_| intake.largest_body(media)));
+    let body = request.body.read(known?).await?;
+    let ticket = loop {
+        let (taken, notify) = with_intake(&shell, |intake| {
+            let target = target(intake, &text)?;
+            Ok::<_, Box<Problem>>(intake.take(&target, media, &body))
+        });
+        match taken? {
+            Taken::Accepted => return Ok(Response::json(202, ACCEPTED)),
+            Taken::Pending(ticket) => break ticket,
+            Taken::Refused(problem) => return Err(problem),
+            Taken::Full => woken(&notify).await,
+        }
+    };
+    loop {
+        let (settled, notify) = with_intake(&shell, |intake| intake.settled(&ticket));
+        match settled {
+            Settled::Stored => return Ok(Response::json(202, ACCEPTED)),
+            Settled::Failed(problem) => return Err(problem),
+            Settled::Pending => woken(&notify).await,
+        }
+    }
+}
+
+/// Waits for the flusher. It may have called between the asking and this, so the
+/// wait is short; asking again costs little.
+async fn woken(notify: &Notify) {
+    let _ = tokio::time::timeout(std::time::Duration::from_millis(5), notify.notified()).await;
+}
+
+/// `GET /e`.
+pub(crate) async fn up(_shell: Arc<Shell>, _request: Box<Request>) -> Answer {
+    Ok(Response::json(200, &br#"{"status":"UP"}"#[..]))
+}
+
+/// `GET /v1/ingest`.
+pub(crate) async fn account(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+    let params = request.params(&[])?;
+    negotiate(&request, &[JSON])?;
+    let log = request.log()?;
+    freshen(&request, &params, log).await?;
+    let account = shell.node.account(&request.log_name).unwrap_or_default();
+    Ok(Response::json(200, account_json(&account, &shell.ingest_config)))
+}
+
+/// The document of `GET /v1/ingest`.
+fn account_json(account: &IngestAccount, config: &IngestConfig) -> String {
+    let amount = |name: &str, amount: Amount| {
+        format!(r#""{name}":{{"events":{},"bytes":{}}}"#, amount.events, amount.bytes)
+    };
+    let amounts = [
+        amount("accepted", account.accepted),
+        amount("stored", account.stored),
+        amount("in_flight", account.in_flight()),
+        amount("shed", account.shed),
+        amount("dropped", account.dropped),
+        amount("lost_possible", account.in_flight()),
+    ];
+    let overflow = match config.ingest_overflow {
+        IngestOverflow::Block => "block",
+        IngestOverflow::Shed => "shed",
+    };
+    format!(
+        r#"{{{},"window":{{"flush_ms":{},"last_us":{},"longest_us":{}}},"overflow":"{overflow}","partitions":{},"partition_bytes":{}}}"#,
+        amounts.join(","),
+        config.ingest_flush_ms,
+        account.figures.window_last_us,
+        account.figures.window_longest_us,
+        account.figures.partitions,
+        config.ingest_partition_bytes,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_is_written_with_all_its_amounts() {
+        let amount = |events| Amount { events, bytes: events * 10 };
+        let account = IngestAccount {
+            accepted: amount(29),
+            stored: amount(23),
+            shed: amount(4),
+            dropped: amount(1),
+            ..IngestAccount::default()
+        };
+        let json = account_json(&account, &crate::config::Config::for_tests(&[]).ingest);
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let events = |name: &str| json[name]["events"].as_u64().unwrap();
+        assert_eq!((events("accepted"), events("stored"), events("dropped")), (29, 23, 1));
+        assert_eq!((events("in_flight"), events("shed"), events("lost_possible")), (5, 4, 5));
+        assert_eq!(json["overflow"], "block");
+    }
+}

@@ -1,0 +1,170 @@
+//! Links over HTTP: making, changing and reading them, and the redirects of connections
+//! that the lean loop does not serve.
+
+mod body;
+mod bulk;
+mod change;
+mod click;
+mod create;
+mod json;
+mod qr;
+mod read;
+mod redirect;
+mod refusal;
+mod target;
+
+pub(crate) use body::reads;
+pub(crate) use change::{change, delete};
+pub(crate) use create::create;
+pub(crate) use read::{details, list, stats};
+pub(crate) use redirect::{qr, redirect};
+
+use crate::http::content::reach;
+use crate::http::face::Face;
+use crate::http::routes::routes;
+use crate::http::{Request, Shell};
+use crate::links::with_error;
+use crate::names::MAIN;
+use crate::stats::RefusalReason;
+use crate::view::{self, Live};
+use crate::wire::params::Params;
+use crate::wire::problem::{self, Problem};
+use hyper::Version;
+use std::net::IpAddr;
+use std::sync::Arc;
+use wellspring_types::Position;
+use wellspring_views::links::{Code, Folded, Links};
+
+/// The face.
+pub(crate) static FACE: Face = Face {
+    name: "links",
+    routes: routes! {
+        POST "/api/urls" Main Writer create:
+            "Makes a link. With application/x-ndjson: bulk, one link a line, streamed, atomic per batch of at most 250 lines."
+            ? [] "LinkToCreate" => "Link";
+        GET "/api/urls" Main Reader list: "Links, newest first, page by page."
+            ? ["limit", "after", "order", "tag", "search", "consistency", "wait_ms"] "" => "Links";
+        GET "/api/urls/{code}" Main Reader details: "A link and its clicks so far."
+            ? ["consistency", "wait_ms"] "" => "LinkDetails";
+        PATCH "/api/urls/{code}" Main Writer change: "Changes a link."
+            ? [] "LinkChange" => "LinkDetails";
+        DELETE "/api/urls/{code}" Main Writer delete: "Deletes a link. Its code is never given again."
+            ? [] "" => "";
+        GET "/api/urls/{code}/stats" Main Reader stats: "Clicks over time, referrers and user agents."
+            ? ["bucket", "from", "to", "consistency", "wait_ms"] "" => "LinkStats";
+        // Last, as they look like much else.
+        GET "/{code}.qr" Main Public qr: "The short URL as a QR code, an SVG." ? ["size"] "" => "";
+        GET "/{code}" Main Public redirect: "Leads to a link's target and counts the click." ? [] "" => "";
+    },
+    render: with_error,
+};
+
+/// The view of links.
+fn live(shell: &Shell) -> Result<Arc<Live<Links>>, Box<Problem>> {
+    shell.node.links().ok_or_else(|| problem::LOG_CLOSED.because("the log main is being emptied"))
+}
+
+/// The code that the path names.
+fn code_of(request: &Request) -> Result<Code, Box<Problem>> {
+    Code::check(request.param.as_bytes()).map_err(|fault| {
+        problem::BAD_CODE.because(format!("code {:?} {fault}", request.param)).field("code")
+    })
+}
+
+/// The host by which the client knows this server, with its port, as the client wrote it.
+///
+/// # Errors
+/// An HTTP/1.1 request without exactly one `Host` (RFC 9112, section 3.2).
+fn host_of(request: &Request) -> Result<Option<&str>, Box<Problem>> {
+    let hosts = request.headers.get_all("host").iter().count();
+    if request.version == Version::HTTP_11 && hosts != 1 {
+        let detail = "HTTP/1.1 asks for exactly one Host header";
+        return Err(problem::BAD_REQUEST.because(detail).field("Host"));
+    }
+    // What the target of the request names stands before the header (section 3.2.2).
+    let authority = request.uri.authority().map(|authority| authority.as_str());
+    Ok(authority.or_else(|| request.header("host")).filter(|host| !host.is_empty()))
+}
+
+/// Wait for clicks on their way if the client does not say how long, in ms: a device that stalls for
+/// a second is no reason to fail.
+const DEFAULT_WAIT_MS: u64 = 30_000;
+
+/// Who asks, as far as trusted proxies tell.
+fn client_of(shell: &Shell, request: &Request) -> Option<IpAddr> {
+    let forwarded = request.headers.get_all("x-forwarded-for");
+    let forwarded = forwarded.iter().map(|value| value.as_bytes());
+    shell.limits.proxies().client(request.peer, forwarded)
+}
+
+/// What is left of the links that a client may make in a minute.
+struct Allowance<'a> {
+    shell: &'a Shell,
+    client: Option<IpAddr>,
+}
+
+impl Allowance<'_> {
+    /// Takes up to `wanted` links of it, at least one; tells how many.
+    ///
+    /// # Errors
+    /// 429 with `Retry-After`: by then there is room for the rest.
+    fn take(&self, wanted: u64) -> Result<u64, Box<Problem>> {
+        let Some(limiter) = &self.shell.link_settings.creates else { return Ok(wanted) };
+        let now_us = self.shell.clock.monotonic_us();
+        limiter.take(self.client, wanted, now_us).map_err(|seconds| {
+            self.shell.stats.refusals.count(RefusalReason::Link);
+            let links = match wanted.min(limiter.rate().tokens()) {
+                1 => "another link".to_owned(),
+                links => format!("{links} more links"),
+            };
+            problem::TOO_MANY_LINKS
+                .because(format!(
+                    "{seconds} s from now there is room for {links} from this address"
+                ))
+                .limit(limiter.rate().tokens())
+                .retry(problem::Retry::Seconds(seconds))
+        })
+    }
+
+    /// Gives back what came to no new link.
+    fn put_back(&self, links: u64) {
+        if let Some(limiter) = &self.shell.link_settings.creates {
+            limiter.put_back(self.client, links);
+        }
+    }
+}
+
+/// A view that shows what the client asks for, and the position it is at.
+struct Fresh {
+    live: Arc<Live<Links>>,
+    position: Position,
+}
+
+impl Fresh {
+    /// What is folded. It answers: it has been waited for.
+    fn folded(&self) -> Result<&Folded, Box<Problem>> {
+        self.live
+            .folded()
+            .ok_or_else(|| problem::VIEW_NOT_READY.because("the view is being rebuilt"))
+    }
+}
+
+/// Waits until the view shows every click that was accepted before, unless the client asks for
+/// `consistency=cached`, and the position it names, if any.
+async fn fresh(shell: &Shell, request: &Request, params: &Params) -> Result<Fresh, Box<Problem>> {
+    let log = request.log()?;
+    let wait = params.wait_or(DEFAULT_WAIT_MS)?;
+    let waits = [("local", true), ("linearizable", true), ("cached", false)];
+    let waits = params.choice("consistency", &waits)?.unwrap_or(true);
+    let mut wanted = reach(request, log, wait).await?.unwrap_or(0);
+    let live = live(shell)?;
+    if waits {
+        if let Some(batcher) = shell.node.started_batcher(MAIN) {
+            view::all_stored(&batcher, wait).await?;
+        }
+        wanted = wanted.max(log.head());
+    }
+    live.caught_up(wanted, wait).await?;
+    let position = live.position();
+    Ok(Fresh { live, position })
+}

@@ -1,0 +1,225 @@
+//! All that clients are served, a folder for each family of clients: its routes, and the handlers that
+//! answer. A face takes from the rooms below, never from another face. This list is the only place
+//! that names them.
+
+pub(crate) mod accounts;
+pub(crate) mod events;
+pub(crate) mod links;
+pub(crate) mod operations;
+
+use crate::http::face::Face;
+use crate::http::routes::{Route, Routes};
+use std::sync::OnceLock;
+
+/// Every face, in the order in which routes are looked through. Links come last, as their codes look
+/// like much else.
+pub(crate) static ALL: &[&Face] =
+    &[&events::FACE, &accounts::FACE, &operations::FACE, &links::FACE];
+
+/// The routes of every face; with `dev` those that change or remove data without asking are served, too.
+pub(crate) fn routes(dev: bool) -> Routes {
+    Routes::new(ALL, is_reserved, dev)
+}
+
+/// Every route of every face.
+pub(crate) fn every_route() -> impl Iterator<Item = &'static Route> {
+    ALL.iter().flat_map(|face| face.routes)
+}
+
+/// First segments of routes to come, and words that people expect not to lead away.
+const RESERVED: &[&str] = &[
+    "about",
+    "admin",
+    "api",
+    "apple",
+    "assets",
+    "auth",
+    "cache",
+    "cart",
+    "config",
+    "console",
+    "css",
+    "db",
+    "debug",
+    "docs",
+    "favicon",
+    "grpc",
+    "help",
+    "img",
+    "index",
+    "js",
+    "kv",
+    "links",
+    "login",
+    "logout",
+    "lookup",
+    "main",
+    "nornicdb",
+    "null",
+    "order",
+    "qr",
+    "query",
+    "queue",
+    "robots",
+    "search",
+    "security",
+    "signup",
+    "sitemap",
+    "sql",
+    "static",
+    "stats",
+    "status",
+    "stream",
+    "streams",
+    "subscribe",
+    "swagger",
+    "tx",
+    "ui",
+    "umadb",
+    "undefined",
+    "update",
+    "v1",
+    "v2",
+    "v3",
+    "well",
+    "wellspring",
+    "ws",
+];
+
+/// Whether a word may not be a link's code, in any mix of cases: it is the first segment of a
+/// route, with `--dev-endpoints` or without, or is kept for one.
+pub(crate) fn is_reserved(word: &str) -> bool {
+    static WORDS: OnceLock<Vec<String>> = OnceLock::new();
+    let words = WORDS.get_or_init(|| {
+        let mut words: Vec<String> = reserved_words().map(str::to_ascii_lowercase).collect();
+        words.sort_unstable();
+        words
+    });
+    // Every redirect asks: nothing is allocated.
+    let lower = || word.bytes().map(|byte| byte.to_ascii_lowercase());
+    words.binary_search_by(|known| known.bytes().cmp(lower())).is_ok()
+}
+
+/// The words for which [`is_reserved`] says yes, some of them twice.
+pub(crate) fn reserved_words() -> impl Iterator<Item = &'static str> {
+    let of_routes = every_route().filter_map(|route| route.path.split('/').nth(1));
+    RESERVED.iter().copied().chain(of_routes)
+}
+
+#[cfg(test)]
+mod access_tests;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::routes::Lookup;
+
+    fn find(method: &str, path: &str) -> Option<(String, String, String)> {
+        let routes = routes(false);
+        match routes.find(method, path) {
+            Lookup::Found(f) => Some((routes.names()[f.route].clone(), f.log, f.param)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn short_and_long_paths_are_the_same_route() {
+        let found = |name: &str, log: &str, param: &str| {
+            Some((name.to_owned(), log.to_owned(), param.to_owned()))
+        };
+        assert_eq!(find("POST", "/v1/append"), found("POST /v1/append", "main", ""));
+        assert_eq!(find("POST", "/v1/logs/x/append"), found("POST /v1/append", "x", ""));
+        assert_eq!(
+            find("GET", "/v1/logs/x/events/7"),
+            found("GET /v1/events/{position}", "x", "7")
+        );
+        assert_eq!(
+            find("HEAD", "/v1/events/by-id/u"),
+            found("GET /v1/events/by-id/{uuid}", "main", "u")
+        );
+        assert_eq!(find("PUT", "/v1/logs/x"), found("PUT /v1/logs/{log}", "", "x"));
+        assert_eq!(find("GET", "/read"), found("GET /read", "main", ""));
+    }
+
+    #[test]
+    fn unknown_paths_and_methods_are_told_apart() {
+        let router = routes(false);
+        assert!(matches!(router.find("GET", "/v1/nothing"), Lookup::Nothing));
+        assert!(matches!(router.find("GET", "/v1/append/"), Lookup::Nothing));
+        assert!(matches!(router.find("PUT", "/v1/logs/"), Lookup::Nothing));
+        assert!(matches!(router.find("POST", "/cleanup"), Lookup::Nothing));
+        assert!(matches!(routes(true).find("POST", "/cleanup"), Lookup::Found(_)));
+        match router.find("PATCH", "/v1/logs/a/leases/b") {
+            Lookup::WrongMethod { allow, .. } => assert_eq!(allow, "POST, PUT, DELETE"),
+            _ => panic!("the path is known"),
+        }
+        for path in ["/e", "/health", "/metrics", "/append"] {
+            let found = router.find("OPTIONS", path);
+            assert!(matches!(found, Lookup::WrongMethod { .. }), "{path}");
+        }
+    }
+
+    #[test]
+    fn codes_come_after_everything_else() {
+        let found = |name: &str, param: &str| {
+            let log = if name.ends_with("health") { "" } else { "main" };
+            Some((name.to_owned(), log.to_owned(), param.to_owned()))
+        };
+        assert_eq!(find("GET", "/Yci"), found("GET /{code}", "Yci"));
+        assert_eq!(find("HEAD", "/Yci"), found("GET /{code}", "Yci"));
+        assert_eq!(find("GET", "/Yci.qr"), found("GET /{code}.qr", "Yci"));
+        assert_eq!(find("GET", "/.qr"), found("GET /{code}", ".qr"));
+        assert_eq!(find("GET", "/Yci.png"), found("GET /{code}", "Yci.png"));
+        assert_eq!(find("GET", "/e"), found("GET /e", ""));
+        assert_eq!(find("GET", "/health"), found("GET /health", ""));
+        assert_eq!(find("GET", "/api/urls/Yci"), found("GET /api/urls/{code}", "Yci"));
+        assert_eq!(find("GET", "/api/urls/Yci/stats"), found("GET /api/urls/{code}/stats", "Yci"));
+        for path in ["/", "/a/b", "/Yci/", "//Yci", "/api/urls/", "/api/urls/a/b"] {
+            assert_eq!(find("GET", path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_code_knows_its_methods_and_a_reserved_word_is_none() {
+        let router = routes(false);
+        for path in ["/Yci", "/Yci.qr"] {
+            match router.find("POST", path) {
+                Lookup::WrongMethod { allow, face } => {
+                    assert_eq!((allow.as_str(), face.name), ("GET, HEAD", "links"));
+                }
+                _ => panic!("{path} is known"),
+            }
+        }
+        match router.find("PUT", "/api/urls/Yci") {
+            Lookup::WrongMethod { allow, .. } => assert_eq!(allow, "GET, PATCH, DELETE, HEAD"),
+            _ => panic!("the path is known"),
+        }
+        for path in ["/lookup", "/cleanup", "/login"] {
+            assert!(matches!(router.find("POST", path), Lookup::Nothing), "{path}");
+        }
+    }
+
+    #[test]
+    fn no_code_shadows_a_route() {
+        for route in every_route() {
+            let first = route.path.split('/').nth(1).unwrap();
+            let as_pattern = first.starts_with('{');
+            assert_eq!(as_pattern, first.contains('}'), "{first}");
+            for word in [first.to_owned(), first.to_uppercase(), first.to_lowercase()] {
+                assert!(as_pattern || is_reserved(&word), "{word}");
+            }
+        }
+        for word in ["api", "API", "Lookup", "db", "V1", "health", "e", "E", "cleanup", "favicon"] {
+            assert!(is_reserved(word), "{word}");
+        }
+        for word in ["Yci", "ee", "healthy", "abc"] {
+            assert!(!is_reserved(word), "{word}");
+        }
+        // A longer word could not be a code in any case.
+        assert!(
+            RESERVED
+                .iter()
+                .all(|word| wellspring_views::links::Code::parse(word.as_bytes()).is_some())
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! Whether the process lives and takes requests, and its figures.
+
+use crate::http::work::elsewhere;
+use crate::http::{Answer, Request, Response, Shell};
+use crate::node::readiness::reasons;
+use crate::stats::prometheus;
+use crate::wire::json::push_string;
+use crate::wire::problem::Problem;
+use std::sync::Arc;
+
+/// `GET /health`, `GET /health/live`.
+pub(crate) async fn health(_shell: Arc<Shell>, _request: Box<Request>) -> Answer {
+    Ok(Response::json(200, &b"{\"status\":\"healthy\"}"[..]))
+}
+
+/// `GET /health/ready`.
+pub(crate) async fn ready(shell: Arc<Shell>, _request: Box<Request>) -> Answer {
+    let reasons = reasons(&shell.node, shell.is_stopping());
+    let listed = listed(&reasons);
+    match reasons.into_iter().next() {
+        Some(worst) => Err(Box::new(worst).with("reasons", listed)),
+        None => Ok(Response::json(200, &b"{\"status\":\"ready\"}"[..])),
+    }
+}
+
+/// `GET /metrics`.
+pub(crate) async fn metrics(shell: Arc<Shell>, _request: Box<Request>) -> Answer {
+    let text = elsewhere(move || prometheus::page(&shell.figures()));
+    Ok(Response::text("text/plain; version=0.0.4; charset=utf-8", text.await?))
+}
+
+/// All reasons as a JSON array of problems.
+fn listed(reasons: &[Problem]) -> String {
+    let documents = reasons.iter().map(|reason| {
+        let log = reason.log.as_deref().unwrap_or_default();
+        // No name of a log holds anything to escape.
+        format!(
+            r#"{{"type":"/problems/{}","log":"{log}","detail":{}}}"#,
+            reason.kind.slug,
+            json_text(&reason.detail)
+        )
+    });
+    format!("[{}]", documents.collect::<Vec<_>>().join(","))
+}
+
+fn json_text(text: &str) -> String {
+    let mut out = Vec::new();
+    push_string(&mut out, text);
+    String::from_utf8(out).unwrap_or_default()
+}

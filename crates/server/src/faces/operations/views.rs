@@ -1,0 +1,74 @@
+//! `GET /v1/views`: how far each view is.
+
+use crate::http::content::negotiate;
+use crate::http::{Answer, JSON, Request, Response, Shell};
+use crate::view::{ExecuteError, NotFresh, State};
+use crate::wire::json::{push_string, push_u64};
+use crate::wire::problem::{self, Problem, Retry};
+use std::sync::Arc;
+
+impl From<NotFresh> for Box<Problem> {
+    fn from(error: NotFresh) -> Box<Problem> {
+        let detail = error.to_string();
+        match error {
+            NotFresh::Rebuilding(_) => problem::VIEW_NOT_READY.because(detail),
+            NotFresh::NotYet(_) | NotFresh::NotStored => problem::NOT_YET.because(detail),
+            NotFresh::Closed => problem::LOG_CLOSED.because(detail),
+            NotFresh::Failed(_) => problem::IO.because(detail),
+            NotFresh::TooManyWaiters(refused) => refused.into(),
+        }
+    }
+}
+
+impl From<ExecuteError> for Box<Problem> {
+    fn from(error: ExecuteError) -> Box<Problem> {
+        match error {
+            ExecuteError::Append(error) => error.into(),
+            ExecuteError::NotFresh(error) => error.into(),
+            ExecuteError::DurableNotShown(appended, error) => problem::NOT_YET
+                .because(format!(
+                    "it is done and durable (positions {} to {}), but cannot be shown yet: {error}; do not send it again",
+                    appended.first, appended.last
+                ))
+                .retry(Retry::No),
+        }
+    }
+}
+
+/// Every view of a log that the principal may read, with its state, position and lag.
+pub(crate) async fn list(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+    request.params(&[])?;
+    negotiate(&request, &[JSON])?;
+    let mut out = b"{\"views\":[".to_vec();
+    let views = shell.node.views().into_iter();
+    let visible = views.filter(|(log, ..)| request.principal.may_read(log));
+    for (i, (log, view, progress)) in visible.enumerate() {
+        out.extend_from_slice(if i > 0 { b",{\"view\":" } else { b"{\"view\":" });
+        push_string(&mut out, view);
+        out.extend_from_slice(b",\"log\":");
+        push_string(&mut out, &log);
+        out.extend_from_slice(b",\"state\":");
+        push_string(&mut out, name(progress.state));
+        let figures: [(&[u8], u64); 4] = [
+            (b",\"position\":", progress.position),
+            (b",\"head\":", progress.head),
+            (b",\"lag\":", progress.head.saturating_sub(progress.position)),
+            (b",\"snapshot\":", progress.snapshot),
+        ];
+        for (field, number) in figures {
+            out.extend_from_slice(field);
+            push_u64(&mut out, number);
+        }
+        out.push(b'}');
+    }
+    out.extend_from_slice(b"]}");
+    Ok(Response::json(200, out))
+}
+
+fn name(state: State) -> &'static str {
+    match state {
+        State::Rebuilding => "rebuilding",
+        State::Live => "live",
+        State::Failed => "failed",
+    }
+}

@@ -1,0 +1,105 @@
+//! All figures of a server at one moment: what `/metrics` shows, and what is exported.
+//!
+//! ```text
+//! counters (stats) ──────┐
+//! audit, otlp, tls ──────┼─► gather ─► families ─► stats::prometheus (text), otlp (export)
+//! logs, views, process ──┘
+//! ```
+
+mod logs;
+mod process;
+mod views;
+
+use crate::audit::Audit;
+use crate::node::Node;
+use crate::otlp::Otlp;
+use crate::stats::Stats;
+use crate::stats::family::{Family, Kind};
+use crate::tls::Tls;
+use logs::LogFigures;
+use views::ViewFigures;
+use wellspring_log::{Clock, LogStats};
+use wellspring_types::Position;
+
+/// The parts of a server that have figures.
+pub(crate) struct Sources<'a> {
+    pub(crate) stats: &'a Stats,
+    /// Whether `/health/ready` answers 200 now.
+    pub(crate) is_ready: bool,
+    pub(crate) audit: &'a Audit,
+    pub(crate) otlp: &'a Otlp,
+    pub(crate) node: &'a Node,
+    pub(crate) tls: Option<&'a Tls>,
+    pub(crate) clock: &'a dyn Clock,
+}
+
+/// The figures of all parts. Reads the file system, so not for a serving thread.
+pub(crate) fn gather(sources: &Sources<'_>) -> Vec<Family> {
+    let Sources { stats, is_ready, audit, otlp, node, tls, clock } = sources;
+    let mut families = stats.request_families();
+    families.extend(stats.connection_families());
+    families.push(Family::gauge(
+        "wellspring_ready",
+        "1 while /health/ready answers 200.",
+        u64::from(*is_ready),
+    ));
+    families.extend(audit.families());
+    families.extend(otlp.families());
+    families.extend(logs::families(&log_figures(sources)));
+    families.extend(views::families(&view_figures(sources)));
+    if let Some(links) = node.link_count() {
+        families.push(Family::gauge("wellspring_links", "Links ever made.", links));
+    }
+    families.extend(tls.iter().flat_map(|tls| tls.families()));
+    families.extend(process::families());
+    families.push(Family::gauge(
+        "wellspring_uptime_seconds",
+        "Time since the server was ready to start.",
+        stats.uptime_us(clock.monotonic_us()) as f64 / 1e6,
+    ));
+    families.push(build());
+    families
+}
+
+fn build() -> Family {
+    let labels = vec![
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("os", std::env::consts::OS.to_owned()),
+        ("arch", std::env::consts::ARCH.to_owned()),
+    ];
+    Family::new(Kind::Gauge, "wellspring_build_info", "Always 1; what is running.").with(labels, 1)
+}
+
+fn log_figures(sources: &Sources<'_>) -> Vec<LogFigures> {
+    let now_us = sources.clock.wall_us();
+    let figures = |(log, stats, account): (String, LogStats, _)| {
+        let last_us = Some(stats.last_recorded_at_us).filter(|&us| us > 0);
+        LogFigures {
+            subscribers: sources.stats.subscribers_of(&log),
+            idle_us: last_us.map(|us| now_us.saturating_sub(us)),
+            log,
+            stats,
+            account,
+        }
+    };
+    sources.node.figures().into_iter().map(figures).collect()
+}
+
+fn view_figures(sources: &Sources<'_>) -> Vec<ViewFigures> {
+    let now_us = sources.clock.wall_us();
+    let figures = |(log, view, figures): (String, _, crate::view::Figures)| {
+        let oldest_us = oldest_after(sources.node, &log, figures.progress.position);
+        let lag_us = oldest_us.map_or(0, |oldest_us| now_us.saturating_sub(oldest_us));
+        ViewFigures { log, view, figures, lag_us }
+    };
+    sources.node.view_figures().into_iter().map(figures).collect()
+}
+
+/// Time at which the event after a position was recorded; `None` if there is none or it cannot be read.
+fn oldest_after(node: &Node, log: &str, position: Position) -> Option<u64> {
+    let snapshot = node.get(log)?.snapshot();
+    snapshot.at(position + 1, |record| record.recorded_at_us()).ok()?
+}
+
+#[cfg(test)]
+mod tests;

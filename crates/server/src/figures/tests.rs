@@ -1,0 +1,55 @@
+//! Figures of logs, and the page as a whole.
+
+use super::*;
+use crate::http::Shell;
+use crate::node::IngestAccount;
+use crate::stats::prometheus;
+use wellspring_log::LogStats;
+use wellspring_log::batcher::Amount;
+
+fn has(text: &str, line: &str) {
+    assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+}
+
+#[test]
+fn a_log_is_told_with_its_account() {
+    let stats = LogStats { head: 9, ..LogStats::default() };
+    let account = IngestAccount::of_accepted(Amount { events: 7, bytes: 70 });
+    let idle_us = Some(1_500_000);
+    let log = LogFigures { log: "main".into(), stats, account, subscribers: 2, idle_us };
+    let empty = LogFigures { log: "new".into(), idle_us: None, ..log.clone() };
+    let text = prometheus::page(&logs::families(&[log, empty]));
+    for line in [
+        r#"wellspring_log_head{log="main"} 9"#,
+        r#"wellspring_log_subscribers{log="main"} 2"#,
+        r#"wellspring_log_last_event_age_seconds{log="main"} 1.5"#,
+        r#"wellspring_log_barrier_seconds_count{log="main"} 0"#,
+        r#"wellspring_ingest_accepted_events_total{log="main"} 7"#,
+        r#"wellspring_ingest_lost_possible_bytes{log="main"} 70"#,
+    ] {
+        has(&text, line);
+    }
+    assert!(!text.contains(r#"age_seconds{log="new"}"#), "{text}");
+}
+
+#[test]
+fn names_are_unique_and_say_their_unit_and_kind() {
+    let dir = tempfile::tempdir().unwrap();
+    let shell = Shell::for_tests(dir.path(), &[]);
+    let families = shell.figures();
+    let mut names = std::collections::BTreeSet::new();
+    for family in &families {
+        let name = &*family.name;
+        assert!(names.insert(name), "{name} comes twice");
+        assert!(name.starts_with("wellspring_") || name.starts_with("process_"), "{name}");
+        assert_eq!(name.ends_with("_total"), family.kind == Kind::Counter, "{name}");
+        assert!(family.help.ends_with('.'), "{name}: {}", family.help);
+        for word in ["microseconds", "milliseconds", "_us", "_ms", "kilobytes"] {
+            assert!(!name.contains(word), "{name} is not in a base unit");
+        }
+    }
+    for name in ["wellspring_build_info", "wellspring_log_barrier_seconds", "process_threads"] {
+        assert!(names.contains(name), "{name}");
+    }
+    shell.node.close();
+}

@@ -1,0 +1,111 @@
+//! A request from its arrival to its answer: what is taken down on the way, and what is recorded of
+//! it at the end.
+
+use super::{Content, Request, Response, Shell};
+use crate::access::Principal;
+use crate::identity;
+use crate::limits::Payer;
+use crate::otlp::Trace;
+use crate::record::{RequestRecord, RouteName};
+use crate::trouble::FailedRequest;
+use hyper::{Method, Uri};
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use wellspring_log::Log;
+
+/// What is known so far of a request under way. The request itself goes to its handler.
+pub(super) struct Exchange {
+    method: Method,
+    uri: Uri,
+    client: Option<IpAddr>,
+    request_id: String,
+    started_us: u64,
+    /// If it is recorded.
+    trace: Option<Trace>,
+    /// Its route, once that is found.
+    pub(super) route: RouteName,
+    /// Name of the log it is about; empty if it is about none.
+    pub(super) log_name: Cow<'static, str>,
+    /// The log it is about, if there is one.
+    pub(super) log: Option<Log>,
+    /// The admitted caller, once the gate has decided.
+    pub(super) principal: Option<Arc<Principal>>,
+    /// Whether it was refused although it carries credentials.
+    pub(super) shows_credentials: bool,
+    /// The payer of its answer.
+    pub(super) payer: Payer,
+}
+
+impl Exchange {
+    /// A request that has just come.
+    pub(super) fn begin(shell: &Shell, request: &Request) -> Exchange {
+        let started_us = shell.clock.monotonic_us();
+        Exchange {
+            method: request.method.clone(),
+            uri: request.uri.clone(),
+            client: request.client,
+            request_id: request_id(shell, request),
+            started_us,
+            trace: shell.otlp.begin(&request.headers),
+            route: shell.routes.no_name(),
+            log_name: Cow::Borrowed(""),
+            log: None,
+            principal: None,
+            shows_credentials: false,
+            payer: Payer::default(),
+        }
+    }
+
+    /// Records the answer and gives it the request's id.
+    pub(super) fn end(mut self, shell: &Shell, response: Response) -> Response {
+        let trace = self.trace.take();
+        let record = self.record(&response, shell.clock.monotonic_us());
+        shell.stats.answered(&record);
+        if let Some(cause) = &response.cause {
+            let (route, log) = (record.route.path, record.log);
+            let request_id = Some(record.request_id);
+            let failed = FailedRequest { cause, route, log, request_id };
+            shell.stats.troubles.tell(failed, record.ended_us);
+        }
+        shell.audit.note(&shell.node, &record);
+        record.write_line(shell.config.access_log);
+        if let Some(trace) = trace {
+            shell.otlp.end(trace, &record, shell.clock.wall_us());
+        }
+        response.with("x-request-id", self.request_id)
+    }
+
+    fn record<'a>(&'a self, response: &'a Response, ended_us: u64) -> RequestRecord<'a> {
+        RequestRecord {
+            route: self.route,
+            method: self.method.as_str(),
+            path: self.uri.path(),
+            log: &self.log_name,
+            identity: self.principal.as_deref().map_or(&identity::UNKNOWN, Principal::identity),
+            caller: response.caller.as_ref(),
+            shows_credentials: self.shows_credentials,
+            status: response.status,
+            client: self.client,
+            request_id: &self.request_id,
+            bytes: match &response.content {
+                Content::Full(bytes) => Some(bytes.len()),
+                Content::Stream(_) => None,
+            },
+            position: response.position,
+            started_us: self.started_us,
+            ended_us,
+            commit_us: response.commit_us,
+        }
+    }
+}
+
+/// The client's own id for the request if it is fit to be logged, else a new one.
+fn request_id(shell: &Shell, request: &Request) -> String {
+    let fit = |id: &&str| (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
+    match request.header("x-request-id").filter(fit) {
+        Some(id) => id.to_owned(),
+        None => format!("{:016x}", shell.request_ids.fetch_add(1, Relaxed)),
+    }
+}

@@ -1,0 +1,205 @@
+//! What must hold for the head of every request, whichever stack reads it: the lean loop and the general
+//! stack ask here, before anything is routed. Where two readers (a proxy and this server, say) could take
+//! the same head for two different requests, it is refused.
+//!
+//! What only one of the stacks gets to see is not here: hyper drops the second of two equal
+//! `Content-Length` and the one beside a `Transfer-Encoding` (and ends the connection then); the lean loop
+//! refuses both.
+
+use crate::wire::problem::{self, Problem};
+use hyper::{HeaderMap, Version};
+
+/// Headers of requests that are understood here and that may stand once: which of two counts, others on
+/// the way may see differently. In the order of the bits of [`HeadRules::seen`].
+const ONCE: [&str; 7] = [
+    "Authorization",
+    "X-API-Key",
+    "Idempotency-Key",
+    "Wellspring-Min-Position",
+    "Last-Event-ID",
+    "Content-Type",
+    "Origin",
+];
+
+/// What makes it uncertain where a request ends or whom it is for: the connection ends with the answer.
+/// In the order in which it is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unsound {
+    /// None, or more than one `Host`.
+    Hosts,
+    /// A `Transfer-Encoding` that is not one `chunked`.
+    TransferEncoding,
+}
+
+impl From<Unsound> for Box<Problem> {
+    fn from(unsound: Unsound) -> Box<Problem> {
+        let (detail, field) = match unsound {
+            Unsound::Hosts => ("HTTP/1.1 asks for exactly one Host header", "Host"),
+            Unsound::TransferEncoding => {
+                ("the only Transfer-Encoding known here is chunked, once", "Transfer-Encoding")
+            }
+        };
+        problem::BAD_REQUEST.because(detail).field(field)
+    }
+}
+
+/// The headers of one request as far as the rules are about them. Give it every header with
+/// [`note`](HeadRules::note), then ask.
+#[derive(Debug, Default)]
+pub(crate) struct HeadRules<'a> {
+    host: Option<&'a [u8]>,
+    hosts: usize,
+    transfer_encodings: usize,
+    is_chunked: bool,
+    /// The first expectation that the server cannot meet.
+    expects: Option<&'a [u8]>,
+    content_encodings: usize,
+    /// The bits of those of [`ONCE`] that have come.
+    seen: u8,
+    /// The first of [`ONCE`] that came again.
+    twice: Option<&'static str>,
+}
+
+impl<'a> HeadRules<'a> {
+    /// The rules for headers that have been read already.
+    pub(crate) fn of(headers: &'a HeaderMap) -> HeadRules<'a> {
+        let mut rules = HeadRules::default();
+        headers.iter().for_each(|(name, value)| rules.note(name.as_str(), value.as_bytes()));
+        rules
+    }
+
+    /// Takes note of a header, whose name may be in any mix of cases.
+    pub(crate) fn note(&mut self, name: &str, value: &'a [u8]) {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        let value = value.trim_ascii();
+        match name.len() {
+            4 if is("host") => {
+                self.hosts += 1;
+                self.host = self.host.or(Some(value));
+            }
+            6 if is("expect") && !value.eq_ignore_ascii_case(b"100-continue") => {
+                self.expects = self.expects.or(Some(value));
+            }
+            6 if is("origin") => self.note_once(6),
+            9 if is("x-api-key") => self.note_once(1),
+            12 if is("content-type") => self.note_once(5),
+            13 if is("authorization") => self.note_once(0),
+            13 if is("last-event-id") => self.note_once(4),
+            15 if is("idempotency-key") => self.note_once(2),
+            16 if is("content-encoding") => self.content_encodings += 1,
+            17 if is("transfer-encoding") => {
+                self.transfer_encodings += 1;
+                self.is_chunked = value.eq_ignore_ascii_case(b"chunked");
+            }
+            23 if is("wellspring-min-position") => self.note_once(3),
+            _ => {}
+        }
+    }
+
+    fn note_once(&mut self, at: usize) {
+        let bit = 1 << at;
+        if self.seen & bit != 0 {
+            self.twice = self.twice.or(Some(ONCE[at]));
+        }
+        self.seen |= bit;
+    }
+
+    /// The first `Host`.
+    pub(crate) fn host(&self) -> Option<&'a [u8]> {
+        self.host
+    }
+
+    /// Whether the body comes in chunks. Only of a sound head.
+    pub(crate) fn is_chunked(&self) -> bool {
+        self.transfer_encodings == 1 && self.is_chunked
+    }
+
+    /// Why it is uncertain what request this is, if it is.
+    pub(crate) fn unsound(&self, version: Version) -> Option<Unsound> {
+        // HTTP/2 says it in `:authority`, HTTP/1.0 need not say it.
+        if self.hosts > 1 || (self.hosts == 0 && version == Version::HTTP_11) {
+            return Some(Unsound::Hosts);
+        }
+        let is_known = self.transfer_encodings == 0 || self.is_chunked();
+        (!is_known).then_some(Unsound::TransferEncoding)
+    }
+
+    /// Why a request that is sound is refused, whatever it asks for, if it is.
+    pub(crate) fn refusal(&self) -> Option<Box<Problem>> {
+        if let Some(expects) = self.expects {
+            let detail = format!("the server cannot meet {:?}", String::from_utf8_lossy(expects));
+            return Some(problem::EXPECTATION_FAILED.because(detail).field("Expect"));
+        }
+        if self.content_encodings > 1 {
+            let detail =
+                "Content-Encoding is given more than once; bodies are encoded once at most";
+            return Some(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Encoding"));
+        }
+        let twice = self.twice?;
+        let is_credential = ONCE[..2].contains(&twice);
+        let kind =
+            if is_credential { &problem::MALFORMED_CREDENTIALS } else { &problem::BAD_REQUEST };
+        Some(kind.because(format!("{twice} is given more than once; send it once")).field(twice))
+    }
+}
+
+/// The answer to a head of more than `most` headers.
+pub(crate) fn too_many_headers(most: usize) -> Box<Problem> {
+    problem::HEADERS_TOO_LARGE
+        .because(format!("there are more than {most} headers"))
+        .limit(most as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules<'a>(lines: &[(&'a str, &'a str)]) -> HeadRules<'a> {
+        let mut rules = HeadRules::default();
+        lines.iter().for_each(|(name, value)| rules.note(name, value.as_bytes()));
+        rules
+    }
+
+    #[test]
+    fn a_head_has_one_host_and_one_known_framing() {
+        let host = ("hOST", "l");
+        let chunked = ("Transfer-Encoding", " Chunked ");
+        for (lines, unsound) in [
+            (&[host][..], None),
+            (&[], Some(Unsound::Hosts)),
+            (&[host, host], Some(Unsound::Hosts)),
+            (&[host, chunked], None),
+            (&[host, chunked, chunked], Some(Unsound::TransferEncoding)),
+            (&[host, ("Transfer-Encoding", "gzip, chunked")], Some(Unsound::TransferEncoding)),
+            (&[host, ("Transfer-Encoding", "")], Some(Unsound::TransferEncoding)),
+        ] {
+            assert_eq!(rules(lines).unsound(Version::HTTP_11), unsound, "{lines:?}");
+        }
+        assert_eq!(rules(&[]).unsound(Version::HTTP_10), None);
+        assert_eq!(rules(&[]).unsound(Version::HTTP_2), None);
+        assert_eq!(rules(&[host, host]).unsound(Version::HTTP_2), Some(Unsound::Hosts));
+    }
+
+    #[test]
+    fn what_may_stand_once_is_named_when_it_stands_twice() {
+        for name in ONCE {
+            let small = name.to_ascii_lowercase();
+            assert!(rules(&[(name, "a")]).refusal().is_none());
+            let refusal = rules(&[(name, "a"), (&small, "a")]).refusal().unwrap();
+            assert_eq!((refusal.kind.status, refusal.field.as_deref()), (400, Some(name)));
+        }
+        assert!(rules(&[("Accept", "a"), ("Accept", "b")]).refusal().is_none());
+    }
+
+    #[test]
+    fn expectations_and_encodings_are_looked_at_in_every_line() {
+        let met = ("Expect", "100-Continue");
+        assert!(rules(&[met, met]).refusal().is_none());
+        for lines in [[met, ("Expect", "tea")], [("Expect", "tea"), met]] {
+            assert_eq!(rules(&lines).refusal().unwrap().kind.status, 417);
+        }
+        let coding = ("Content-Encoding", "identity");
+        assert!(rules(&[coding]).refusal().is_none());
+        assert_eq!(rules(&[coding, coding]).refusal().unwrap().kind.status, 415);
+    }
+}

@@ -1,0 +1,124 @@
+//! Lanes: so many pieces of work run at a time, the others wait for their turn in order. What runs for
+//! long lets the others go first every few milliseconds.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wellspring_log::{Clock, GiveWay};
+
+/// Time after which work lets others go first, in µs.
+const TURN_US: u64 = 10_000;
+
+/// See the module.
+#[derive(Clone)]
+pub(super) struct Lane {
+    turns: Arc<Semaphore>,
+    clock: Arc<dyn Clock>,
+}
+
+/// That a piece of work may run, until this is dropped.
+pub(super) struct Turn {
+    lane: Lane,
+    /// There until the turn ends, but while it waits.
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
+    began_us: AtomicU64,
+    runtime: Handle,
+}
+
+impl Lane {
+    /// In which `width` pieces of work run at a time, at least one.
+    pub(super) fn new(width: usize, clock: &Arc<dyn Clock>) -> Lane {
+        Lane { turns: Arc::new(Semaphore::new(width.max(1))), clock: Arc::clone(clock) }
+    }
+
+    /// Waits for a turn. A future that is dropped leaves the line.
+    pub(super) async fn enter(&self) -> Turn {
+        let turns = Arc::clone(&self.turns);
+        let permit = turns.acquire_owned().await.expect("a lane is never closed");
+        Turn {
+            lane: self.clone(),
+            permit: Mutex::new(Some(permit)),
+            began_us: AtomicU64::new(self.clock.monotonic_us()),
+            runtime: Handle::current(),
+        }
+    }
+}
+
+impl Turn {
+    /// Lets the next in line run. Also done when this is dropped.
+    pub(super) fn end(&self) {
+        drop(self.permit.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+impl GiveWay for Turn {
+    /// Waits at the end of the line if its turn is over. Only for a thread that does not serve.
+    fn give_way(&self) -> u64 {
+        std::thread::yield_now();
+        let clock = &self.lane.clock;
+        let now_us = clock.monotonic_us();
+        if now_us.saturating_sub(self.began_us.load(Relaxed)) < TURN_US {
+            return 0;
+        }
+        let mut permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(permit.is_some(), "work goes on only in its turn");
+        // Given back first: the line is served in order, so those that wait have it before this.
+        drop(permit.take());
+        let turns = Arc::clone(&self.lane.turns);
+        let next = match Arc::clone(&turns).try_acquire_owned() {
+            Ok(next) => next,
+            Err(_) => self.runtime.block_on(turns.acquire_owned()).expect("a lane is never closed"),
+        };
+        *permit = Some(next);
+        let then_us = clock.monotonic_us();
+        self.began_us.store(then_us, Relaxed);
+        then_us.saturating_sub(now_us)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
+    use std::time::Duration;
+
+    #[test]
+    fn work_that_runs_for_long_lets_the_line_go_first() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let lane = Lane::new(1, &crate::clock::system());
+            let (most, running) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+            let done = Arc::new(AtomicBool::new(false));
+            let turn = lane.enter().await;
+            let (told, counts) = (Arc::clone(&done), (Arc::clone(&most), Arc::clone(&running)));
+            let long = tokio::task::spawn_blocking(move || {
+                let (mut pauses, mut waited_us) = (0, 0);
+                while !told.load(Relaxed) {
+                    counts.0.fetch_max(counts.1.fetch_add(1, Relaxed) + 1, Relaxed);
+                    std::thread::sleep(Duration::from_millis(2));
+                    counts.1.fetch_sub(1, Relaxed);
+                    let us = turn.give_way();
+                    waited_us += us;
+                    pauses += u32::from(us >= 1_000);
+                }
+                (waited_us, pauses)
+            });
+            for _ in 0..3 {
+                let turn = lane.enter().await;
+                let counts = (Arc::clone(&most), Arc::clone(&running));
+                let short = tokio::task::spawn_blocking(move || {
+                    counts.0.fetch_max(counts.1.fetch_add(1, Relaxed) + 1, Relaxed);
+                    std::thread::sleep(Duration::from_millis(3));
+                    counts.1.fetch_sub(1, Relaxed);
+                    drop(turn);
+                });
+                short.await.unwrap();
+            }
+            done.store(true, Relaxed);
+            let (waited_us, pauses) = long.await.unwrap();
+            assert_eq!(most.load(Relaxed), 1, "one at a time");
+            assert!((1..=3).contains(&pauses) && waited_us >= 3_000, "{pauses}, {waited_us} µs");
+        });
+    }
+}

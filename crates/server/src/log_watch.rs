@@ -1,0 +1,151 @@
+//! Tells the operator when a log gets into trouble, and when it is over, though no request fails of
+//! it: ingest keeps what it accepted, and a subscription that meets damage just ends.
+
+use crate::http::Shell;
+use crate::trouble;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use wellspring_log::{Corruption, Log};
+
+/// Time between two looks.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How a log stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Standing {
+    closed: Option<String>,
+    full: bool,
+    damage: Vec<Corruption>,
+    indexes_mended: u64,
+    background_panics: u64,
+}
+
+impl Standing {
+    fn of(log: &Log, ingest_full: bool) -> Standing {
+        Standing {
+            closed: log.closed_reason(),
+            full: log.is_full() || ingest_full,
+            damage: log.damage(),
+            indexes_mended: log.indexes_mended(),
+            background_panics: log.background_panics(),
+        }
+    }
+}
+
+/// Something to tell of a log.
+#[derive(Debug, PartialEq, Eq)]
+enum Change<'a> {
+    Closed(&'a str),
+    Full,
+    RoomAgain,
+    Damaged(&'a Corruption),
+    IndexesMended(u64),
+    Panicked(u64),
+}
+
+impl Change<'_> {
+    fn tell(&self, log: &str) {
+        match self {
+            Change::Closed(reason) => tracing::error!(
+                log,
+                reason,
+                "the log takes no appends until the server is started again"
+            ),
+            Change::Full => tracing::error!(
+                log,
+                "no room left on the device: appends are refused, and events when no more fit in memory"
+            ),
+            Change::RoomAgain => tracing::info!(log, "there is room on the device again"),
+            Change::Damaged(Corruption { file, offset, what }) => {
+                tracing::error!(log, file, offset, what, "stored bytes are damaged");
+            }
+            Change::IndexesMended(indexes) => {
+                tracing::warn!(log, indexes, "damaged indexes were made anew; nothing is lost");
+            }
+            Change::Panicked(panics) => tracing::error!(
+                log,
+                panics,
+                "a thread that writes indexes panicked; it is tried again, and nothing is lost"
+            ),
+        }
+    }
+}
+
+/// What has changed of a log since the last look.
+fn changes<'a>(before: &Standing, now: &'a Standing) -> Vec<Change<'a>> {
+    let mut changes = Vec::new();
+    if let (None, Some(reason)) = (&before.closed, &now.closed) {
+        changes.push(Change::Closed(reason));
+    }
+    match (before.full, now.full) {
+        (false, true) => changes.push(Change::Full),
+        (true, false) => changes.push(Change::RoomAgain),
+        (true, true) | (false, false) => {}
+    }
+    let new = now.damage.iter().filter(|damage| !before.damage.contains(damage));
+    changes.extend(new.map(Change::Damaged));
+    // Of a log that was emptied they begin anew.
+    let mended = now.indexes_mended.saturating_sub(before.indexes_mended);
+    changes.extend((mended > 0).then_some(Change::IndexesMended(mended)));
+    let panics = now.background_panics.saturating_sub(before.background_panics);
+    changes.extend((panics > 0).then_some(Change::Panicked(panics)));
+    changes
+}
+
+/// Begins to watch, and to tell of requests that failed and were only counted.
+pub(crate) fn start(shell: &Arc<Shell>) {
+    tokio::spawn(keep(Arc::clone(shell)));
+    tokio::spawn(tell_passed_over(Arc::clone(shell)));
+}
+
+/// Looks at all logs again and again until the server stops.
+async fn keep(shell: Arc<Shell>) {
+    let mut before: BTreeMap<String, Standing> = BTreeMap::new();
+    while !shell.is_stopping() {
+        let mut now = BTreeMap::new();
+        for (name, log) in shell.node.all() {
+            let ingest_full = shell.node.account(&name).is_some_and(|account| account.full);
+            let standing = Standing::of(&log, ingest_full);
+            let known = before.remove(&name).unwrap_or_default();
+            changes(&known, &standing).iter().for_each(|change| change.tell(&name));
+            now.insert(name, standing);
+        }
+        before = now;
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Has the counted failures of requests told that none followed.
+async fn tell_passed_over(shell: Arc<Shell>) {
+    loop {
+        tokio::time::sleep(trouble::TELL_EVERY).await;
+        shell.stats.troubles.tell_passed_over(shell.clock.monotonic_us());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_is_told_once() {
+        let (quiet, mut bad) = (Standing::default(), Standing::default());
+        bad.full = true;
+        bad.closed = Some("broken".into());
+        bad.damage = vec![Corruption { file: "1.seg".into(), offset: 7, what: "x".into() }];
+        bad.indexes_mended = 2;
+        bad.background_panics = 1;
+        let told = changes(&quiet, &bad);
+        let expected = [
+            Change::Closed("broken"),
+            Change::Full,
+            Change::Damaged(&bad.damage[0]),
+            Change::IndexesMended(2),
+            Change::Panicked(1),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(changes(&bad, &bad), []);
+        assert_eq!(changes(&bad, &quiet), [Change::RoomAgain]);
+    }
+}

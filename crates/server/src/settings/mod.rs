@@ -1,0 +1,77 @@
+//! Settings: each room declares its own in a [`section!`]; `config` puts the sections together from
+//! flags, `WELLSPRING_*`, a TOML file and defaults.
+
+mod process;
+
+pub(crate) use process::{LogFormat, ProcessConfig};
+
+/// One room's part of the configuration.
+pub(crate) trait Section: Sized {
+    /// The same as given in one place: flags and environment, or the file.
+    type Args: clap::Args + Default + serde::de::DeserializeOwned;
+    /// The names of its settings, as the file has them.
+    const NAMES: &'static [&'static str];
+    /// What `first` says; where it is silent what `second` says, and where both are the default.
+    fn merge(first: Self::Args, second: Self::Args) -> Self;
+    /// The settings without a default that are not set, each with its description.
+    fn unset(&self) -> Vec<(&'static str, &'static str)>;
+}
+
+/// Takes a section's settings out of a file's table.
+///
+/// # Errors
+/// A sentence about a value that does not fit its setting.
+pub(crate) fn take<S: Section>(table: &mut toml::Table) -> Result<S::Args, toml::de::Error> {
+    let own = S::NAMES.iter().filter_map(|&name| Some((name.to_owned(), table.remove(name)?)));
+    toml::Value::Table(own.collect()).try_into()
+}
+
+/// Declares a section: its name, that of its settings as given, and the settings with their text
+/// for `--help`, environment variable and default. Those behind `optional` have no default: that
+/// they are not set means something of its own.
+macro_rules! section {
+    ($(#[doc = $about:literal])+ $section:ident from $args:ident:
+     $($(#[doc = $doc:literal])+ $([$($flag:tt)*])? $name:ident: $type:ty = $env:literal, $default:expr;)*
+     $(optional $(#[doc = $maybe_doc:literal])+ $maybe:ident: $maybe_type:ty = $maybe_env:literal;)*) => {
+        /// The section as given in one place.
+        #[derive(Debug, Default, clap::Args, serde::Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub(crate) struct $args {
+            $($(#[doc = $doc])+ #[arg(long, env = $env, $($($flag)*)?)] $name: Option<$type>,)*
+            $($(#[doc = $maybe_doc])+ #[arg(long, env = $maybe_env)] $maybe: Option<$maybe_type>,)*
+        }
+
+        $(#[doc = $about])+
+        #[derive(Debug, Clone, serde::Serialize)]
+        pub(crate) struct $section {
+            $($(#[doc = $doc])+ pub(crate) $name: $type,)*
+            $(
+                $(#[doc = $maybe_doc])+
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub(crate) $maybe: Option<$maybe_type>,
+            )*
+        }
+
+        impl $crate::settings::Section for $section {
+            type Args = $args;
+            const NAMES: &'static [&'static str] =
+                &[$(stringify!($name),)* $(stringify!($maybe),)*];
+
+            fn merge(first: $args, second: $args) -> $section {
+                $section {
+                    $($name: first.$name.or(second.$name).unwrap_or_else(|| $default),)*
+                    $($maybe: first.$maybe.or(second.$maybe),)*
+                }
+            }
+
+            fn unset(&self) -> Vec<(&'static str, &'static str)> {
+                let all: &[(&'static str, &'static str, bool)] = &[
+                    $((stringify!($maybe), concat!($($maybe_doc),+), self.$maybe.is_some()),)*
+                ];
+                let unset = all.iter().filter(|(.., is_set)| !is_set);
+                unset.map(|&(name, description, _)| (name, description)).collect()
+            }
+        }
+    };
+}
+pub(crate) use section;

@@ -1,0 +1,74 @@
+//! Variables of the environment that look like ours and mean nothing: most likely mistyped, and otherwise
+//! ignored without a word.
+
+use clap::Command;
+use wellspring_load::nearest::nearest;
+
+/// What every variable of ours begins with.
+const PREFIX: &str = "WELLSPRING_";
+/// Variables that are read elsewhere than on the command line.
+const OTHERS: [&str; 4] =
+    ["WELLSPRING_TOKEN", "WELLSPRING_ADMIN_USER", "WELLSPRING_ADMIN_PASSWORD", "WELLSPRING_URL"];
+
+/// A sentence for each variable that is set, begins like ours and is none, in alphabetical order. It never
+/// holds a value.
+pub(crate) fn unknown(line: &Command, set: impl Iterator<Item = String>) -> Vec<String> {
+    let mut known: Vec<String> = OTHERS.map(str::to_owned).to_vec();
+    gather(line, &mut known);
+    let mut unknown: Vec<String> = set
+        .filter(|name| name.starts_with(PREFIX) && !is_of_a_service(name) && !known.contains(name))
+        .collect();
+    unknown.sort_unstable();
+    // The prefix that all of them share is no likeness.
+    let candidates = || known.iter().filter_map(|name| name.strip_prefix(PREFIX));
+    let sentence = |name: &String| match nearest(&name[PREFIX.len()..], candidates()) {
+        Some(near) => format!(
+            "the variable {name} means nothing and is ignored; did you mean {PREFIX}{near}?"
+        ),
+        None => format!(
+            "the variable {name} means nothing and is ignored; `wellspring serve --help` names those that do"
+        ),
+    };
+    unknown.iter().map(sentence).collect()
+}
+
+/// Whether Kubernetes sets it, for a service called `wellspring`.
+fn is_of_a_service(name: &str) -> bool {
+    let rest = &name[PREFIX.len()..];
+    rest == "PORT" || rest.starts_with("PORT_") || rest.starts_with("SERVICE_")
+}
+
+/// The names of all variables that a command line reads.
+fn gather(command: &Command, known: &mut Vec<String>) {
+    let variables = command.get_arguments().filter_map(clap::Arg::get_env);
+    known.extend(variables.map(|name| name.to_string_lossy().into_owned()));
+    command.get_subcommands().for_each(|command| gather(command, known));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Arg;
+
+    #[test]
+    fn what_is_nearly_a_name_is_told_with_the_name() {
+        let serve = Command::new("serve")
+            .arg(Arg::new("listen").env("WELLSPRING_LISTEN"))
+            .arg(Arg::new("max").env("WELLSPRING_MAX_CONNECTIONS"));
+        let line = Command::new("wellspring").subcommand(serve);
+        let told = |names: &[&str]| unknown(&line, names.iter().map(|&name| name.to_owned()));
+        let fine = ["WELLSPRING_LISTEN", "WELLSPRING_TOKEN", "HOME", "wellspring_listen"];
+        assert_eq!(told(&fine), Vec::<String>::new());
+        let of_a_service =
+            ["WELLSPRING_PORT", "WELLSPRING_PORT_4000_TCP", "WELLSPRING_SERVICE_HOST"];
+        assert_eq!(told(&of_a_service), Vec::<String>::new());
+        let far = told(&["WELLSPRING_FOO", "WELLSPRING_"]);
+        assert!(far.iter().all(|told| told.contains("serve --help")), "{far:?}");
+        let told =
+            told(&["WELLSPRING_SOMETHING_ELSE", "WELLSPRING_LISTN", "WELLSPRING_MAX_CONECTION"]);
+        assert_eq!(told.len(), 3);
+        assert!(told[0].contains("WELLSPRING_LISTN") && told[0].ends_with("WELLSPRING_LISTEN?"));
+        assert!(told[1].ends_with("did you mean WELLSPRING_MAX_CONNECTIONS?"), "{}", told[1]);
+        assert!(told[2].contains("serve --help"), "{}", told[2]);
+    }
+}

@@ -1,0 +1,121 @@
+//! The log `system` over HTTP: who has what, and never what a password or a key was hashed to.
+
+use crate::closed::Closed;
+use serde_json::{Value, json};
+
+/// Whatever is asked of the log `system`, on every route that reads.
+fn reads() -> Vec<(&'static str, String, &'static str, String)> {
+    let query = json!({"query": {"items": []}}).to_string();
+    let mut reads = vec![];
+    for log in ["system", "%73ystem", "s%79stem"] {
+        for accept in ["application/json", "application/x-ndjson"] {
+            reads.push(("GET", format!("/v1/logs/{log}/events"), accept, String::new()));
+            reads.push(("GET", format!("/v1/logs/{log}/events?order=desc"), accept, String::new()));
+            reads.push(("POST", format!("/v1/logs/{log}/query"), accept, query.clone()));
+        }
+        for position in 1..8 {
+            let path = format!("/v1/logs/{log}/events/{position}");
+            reads.push(("GET", path, "application/json", String::new()));
+        }
+    }
+    for member in ["/password", "/sha256", ""] {
+        for reduce in [
+            json!({"last": member}),
+            json!({"first": member}),
+            json!({"group": {"by": member, "reduce": "count"}}),
+            json!({"group": {"by": "/label", "reduce": {"last": member}}}),
+        ] {
+            // Each type for itself: of all of them the last may have no such member.
+            let of = |event_type: &str| json!({"query": {"items": [{"types": [event_type]}]}, "reduce": reduce});
+            let projections = json!({
+                "a": of("AccountAdded"), "p": of("PasswordSet"), "k": of("KeyAdded"),
+            });
+            let body = json!({"projections": projections}).to_string();
+            reads.push(("POST", "/v1/logs/system/project".into(), "application/json", body));
+        }
+    }
+    reads
+}
+
+/// The hashes in the files of the log: 43 characters of Base64 or 64 hexadecimal digits each.
+fn hashes(closed: &Closed) -> Vec<String> {
+    let mut bytes = Vec::new();
+    for entry in std::fs::read_dir(closed.server.dir.join("logs/system")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "seg") {
+            bytes.extend(std::fs::read(path).unwrap());
+        }
+    }
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let behind = |mark: &str| -> Vec<String> {
+        let found = text.match_indices(mark).map(|(at, _)| &text[at + mark.len()..]);
+        found.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
+    };
+    [behind("\"password\":\""), behind("\"sha256\":\"")].concat()
+}
+
+#[test]
+fn hashes_are_in_the_files_and_in_no_answer() {
+    let closed = Closed::start();
+    let ann = closed.add("ann", &["reader"]);
+    closed.key(&ann, &json!({"role": "reader", "label": "laptop"}));
+    let (_, admin_key) = closed.key(&closed.root, &json!({"role": "admin"}));
+    let set = json!({"password": "another password"});
+    let answer = closed.ask(&closed.root, "PUT", "/v1/accounts/ann/password", &set);
+    assert_eq!(answer.status, 204, "{}", answer.text());
+    let hashes = hashes(&closed);
+    assert_eq!(hashes.len(), 5, "{hashes:?}");
+    let hidden = |text: &str, what: &str| {
+        for hash in &hashes {
+            assert!(!text.contains(hash.as_str()), "{hash} is in the answer to {what}");
+        }
+        assert!(!text.contains("argon2"), "{what}: {text}");
+    };
+    for bearer in [&closed.root, &admin_key] {
+        let authorization = format!("Bearer {bearer}");
+        for (method, path, accept, body) in reads() {
+            let headers = [
+                ("Authorization", authorization.as_str()),
+                ("Accept", accept),
+                ("Content-Type", "application/json"),
+            ];
+            let answer = closed.client().call(method, &path, &headers, body.as_bytes()).unwrap();
+            let what = format!("{method} {path} {body}");
+            assert_eq!(answer.status, 200, "{what}: {}", answer.text());
+            hidden(&answer.text(), &what);
+        }
+        // A subscription.
+        let mut client = closed.client();
+        let head = format!(
+            "GET /v1/logs/system/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\
+             Authorization: {authorization}\r\n\r\n"
+        );
+        client.send(head.as_bytes()).unwrap();
+        assert_eq!(client.head().unwrap().0, 200);
+        let mut seen = String::new();
+        while seen.matches("PasswordSet").count() < 1 {
+            seen.push_str(&client.line().unwrap().expect("the stream goes on"));
+        }
+        hidden(&seen, "a subscription");
+    }
+    // What is no hash is there.
+    let events = closed.get(&closed.root, "/v1/logs/system/events").expect(200);
+    let of = |event_type: &str| -> Vec<Value> {
+        let events = events["events"].as_array().unwrap().iter();
+        events.filter(|e| e["type"] == event_type).map(|e| e["data"].clone()).collect()
+    };
+    assert_eq!(of("AccountAdded")[1], json!({"roles": [{"role": "reader"}]}));
+    assert_eq!(of("PasswordSet"), [json!({})]);
+    assert_eq!(of("KeyAdded")[0], json!({"label": "laptop", "role": "reader"}));
+}
+
+#[test]
+fn other_logs_show_all_that_was_sent() {
+    let closed = Closed::start();
+    let event =
+        json!({"type": "PasswordSet", "tags": [], "data": {"password": "$x", "sha256": "y"}});
+    let body = json!({"events": [event]});
+    closed.ask(&closed.root, "POST", "/v1/append", &body).expect(200);
+    let events = closed.get(&closed.root, "/v1/events").expect(200);
+    assert_eq!(events["events"][0]["data"], event["data"]);
+}

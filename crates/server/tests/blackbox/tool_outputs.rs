@@ -1,0 +1,253 @@
+//! Tools whose reader leaves, and what a refusal advises.
+
+use crate::closed::{Closed, PASSWORD};
+use crate::server::Server;
+use crate::user_cli::{Ran, program};
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn append(server: &Server, more: &[&str]) -> Ran {
+    let url = server.url();
+    Ran::of(program(&[&["append", "--url", &url, "--type", "T"], more].concat()).output().unwrap())
+}
+
+/// The end of a pipe whose reader has gone.
+fn gone() -> Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    Stdio::from(writer)
+}
+
+#[test]
+fn a_reader_that_has_gone_ends_a_tool_quietly() {
+    let server = Server::start();
+    let url = server.url();
+    append(&server, &["--data", "1"]).done();
+    // Standard output is a pipe without a reader: 141, as the system's tools end.
+    // The same of standard error costs the words, and nothing else.
+    for (words, out, err) in [
+        (&["tail", "--url", &url][..], 141, 0),
+        (&["tail", "--url", &url, "--log", "none"], 64, 64),
+        (&["export", "--url", &url], 141, 0),
+        (&["append", "--url", &url, "--type", "T"], 141, 0),
+        (&["append", "--url", &url, "--type", "T", "--fail-if-type", "T"], 1, 1),
+        (&["import", "/does/not/exist.ndjson", "--url", &url], 66, 66),
+        (&["user", "list", "--url", &url], 141, 0),
+    ] {
+        let status = program(words).stdout(gone()).stderr(Stdio::null()).status().unwrap();
+        assert_eq!(status.code(), Some(out), "{words:?}");
+        let status = program(words).stdout(Stdio::null()).stderr(gone()).status().unwrap();
+        assert_eq!(status.code(), Some(err), "{words:?}");
+        let status = program(words).stdout(gone()).stderr(gone()).status().unwrap();
+        assert_eq!(status.code(), Some(out), "{words:?}");
+    }
+}
+
+#[test]
+fn what_a_conflict_advises_can_be_pasted() {
+    let server = Server::start();
+    assert_eq!(server.client().call("PUT", "/v1/logs/names", &[], b"").unwrap().status, 201);
+    let claim =
+        ["--log", "names", "--tag", "name:O'Neil & son", "--fail-if-tag", "name:O'Neil & son"];
+    append(&server, &["--log", "names", "--tag", "name:other"]).done();
+    append(&server, &claim).done();
+    append(&server, &["--log", "names", "--tag", "name:other"]).done();
+    let refused = append(&server, &claim);
+    let (_, advice) = refused.err.split_once("wellspring tail").unwrap();
+    let command = format!("wellspring tail{}", advice.lines().next().unwrap());
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_wellspring")).parent().unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let shell = Command::new("sh")
+        .args(["-c", &command])
+        .env("PATH", path)
+        .env_remove("WELLSPRING_URL")
+        .output()
+        .unwrap();
+    let told = Ran::of(shell).done();
+    // The event in the way, and none that the condition does not mean.
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(told.starts_with("2 "), "{told}");
+    refused.failed(1, "--after 2 added to the same command");
+    append(&server, &[&claim[..], &["--after", "2"]].concat()).done();
+    append(&server, &[&claim[..], &["--after", "2"]].concat())
+        .failed(1, "--after 4 instead of --after 2");
+}
+
+#[test]
+fn a_server_outlives_the_reader_of_its_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let words =
+        ["serve", "--listen", &address, "--access-log", "--data", dir.path().to_str().unwrap()];
+    let mut server = program(&words).stderr(gone()).stdout(gone()).spawn().unwrap();
+    let url = format!("http://{address}");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut appended = 0;
+    // Each request is a line that nothing reads.
+    while appended < 3 {
+        assert!(Instant::now() < deadline, "it does not answer");
+        assert_eq!(server.try_wait().unwrap(), None, "it has ended");
+        let append = program(&["append", "--type", "T", "--url", &url]).output().unwrap();
+        appended += u32::from(append.status.success());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    interrupt(&server);
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+}
+
+fn interrupt(child: &Child) {
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn an_export_that_is_given_up_leaves_nothing_behind() {
+    // A server that sends one event, and then nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let line = "{\"position\":1,\"type\":\"T\",\"tags\":[],\"data\":1}\n";
+    let serve = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]);
+        let head =
+            "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked";
+        write!(stream, "{head}\r\n\r\n{:x}\r\n{line}\r\n", line.len()).unwrap();
+        // Until the client has gone.
+        let _ = stream.read(&mut [0; 16]);
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("all.ndjson");
+    let words = ["export", "--url", &url, "-o", out.to_str().unwrap()];
+    let child = program(&words).stderr(Stdio::piped()).spawn().unwrap();
+    let part = dir.path().join("all.ndjson.part");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !part.exists() {
+        assert!(Instant::now() < deadline, "no {}", part.display());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    interrupt(&child);
+    Ran::of(child.wait_with_output().unwrap()).failed(130, "no file was written");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    serve.join().unwrap();
+}
+
+#[test]
+fn a_log_that_is_not_there_is_made_by_the_command_that_is_advised() {
+    let server = Server::start();
+    let url = server.url();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.ndjson");
+    std::fs::write(&file, "{\"type\":\"T\",\"data\":1}\n").unwrap();
+    let advice = format!(
+        "make it (as an admin, if there are accounts) with: curl -X PUT {url}/v1/logs/orders\n"
+    );
+    for words in [
+        &["append", "--type", "T"][..],
+        &["tail"],
+        &["tail", "-f"],
+        &["tail", "--from-start"],
+        &["export"],
+        &["import", file.to_str().unwrap()],
+    ] {
+        let run = |log: &str| {
+            Ran::of(program(&[words, &["--url", &url, "--log", log]].concat()).output().unwrap())
+        };
+        run("orders").failed(64, &advice);
+        run("Orders").failed(64, "no log can have this name");
+    }
+}
+
+#[test]
+fn each_row_of_the_table_of_exit_codes_is_true() {
+    let server = Server::start();
+    let url = server.url();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("rows.csv"), "a,b\n1,2\n").unwrap();
+    std::fs::write(path("cut.ndjson.gz"), b"\x1f\x8b\x08").unwrap();
+    let (rows, cut, none, no_folder) =
+        (path("rows.csv"), path("cut.ndjson.gz"), path("none.ndjson"), path("none/x"));
+    let cases: [(i32, &[&str]); 17] = [
+        (0, &["append", "--type", "T"]),
+        (1, &["append", "--type", "T", "--fail-if-type", "T"]),
+        (1, &["token", "create", "--role", "writer"]),
+        (2, &["append"]),
+        (2, &["tail", "--no-such-flag"]),
+        (64, &["append", "--type", "T", "--after", "1"]),
+        (64, &["tail", "--log", "none"]),
+        (64, &["import", &rows]),
+        (64, &["import", &rows, "--type", "T", "--tag", "c"]),
+        (65, &["append", "--type", "T", "--data", "{"]),
+        (65, &["import", &cut]),
+        (66, &["import", &none]),
+        (66, &["append", "--type", "T", "--data", "@/does/not/exist"]),
+        (74, &["export", "-o", &no_folder]),
+        (69, &["tail", "--url", "http://127.0.0.1:1"]),
+        (69, &["login", "ann", "--url", "http://127.0.0.1:1", "--password-file", &rows]),
+        (64, &["tail", "--url", "ftp://x"]),
+    ];
+    for (code, words) in cases {
+        let mut command = program(words);
+        command.env("WELLSPRING_URL", &url).env("XDG_STATE_HOME", dir.path());
+        let ran = Ran::of(command.output().unwrap());
+        assert_eq!(ran.code, Some(code), "{words:?}: {ran:?}");
+    }
+    let verify = ["verify", "--data", dir.path().to_str().unwrap()];
+    Ran::of(program(&verify).output().unwrap()).failed(66, "no log main");
+    let tail = program(&["tail", "-f", "--url", &url]).stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    interrupt(&tail);
+    assert_eq!(tail.wait_with_output().unwrap().status.code(), Some(130));
+    // 77 and too many attempts, which are 69: a server with accounts.
+    let closed = Closed::start();
+    let url = closed.server.url();
+    Ran::of(program(&["tail", "--url", &url]).output().unwrap()).failed(77, "WELLSPRING_TOKEN");
+    let right = path("right");
+    std::fs::write(&right, PASSWORD).unwrap();
+    let words = ["login", "root", "--url", &url, "--password-file", &right, "--expires", "9000d"];
+    let long = Ran::of(program(&words).env("XDG_STATE_HOME", dir.path()).output().unwrap());
+    long.failed(64, "--expires");
+    let wrong = path("wrong");
+    std::fs::write(&wrong, "wrong wrong").unwrap();
+    let attempt = || {
+        let words = ["login", "root", "--url", &url, "--password-file", &wrong];
+        Ran::of(program(&words).env("XDG_STATE_HOME", dir.path()).output().unwrap())
+    };
+    let last = (0..8).map(|_| attempt()).find(|ran| ran.code != Some(77)).unwrap();
+    last.failed(69, "try again in");
+}
+
+#[test]
+fn a_mistyped_variable_is_told_with_the_right_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Ran::of(
+        program(&["serve", "--print-config", "--data", dir.path().to_str().unwrap()])
+            .env("WELLSPRING_MAX_CONECTIONS", "canary")
+            .env("WELLSPRING_MAX_LOGS", "7")
+            .output()
+            .unwrap(),
+    );
+    assert!(config.err.contains("WELLSPRING_MAX_CONECTIONS means nothing"), "{config:?}");
+    assert!(config.err.contains("did you mean WELLSPRING_MAX_CONNECTIONS?"), "{config:?}");
+    assert!(!config.err.contains("canary") && !config.err.contains("MAX_LOGS"), "{config:?}");
+    let text = config.done();
+    assert!(text.contains("max_logs = 7\n"), "{text}");
+    let unset =
+        "# max_connections_per_address is not set: any number, as --listen is a loopback address\n";
+    assert!(text.contains(unset), "{text}");
+    // A flag goes before a variable, a variable before the file.
+    let file = dir.path().join("w.toml");
+    std::fs::write(&file, "max_logs = 1\nmax_headers = 20\nmax_streams = 9\n").unwrap();
+    let words = ["serve", "--print-config", "--config", file.to_str().unwrap(), "--max-logs", "3"];
+    let mut command = program(&words);
+    command.env("WELLSPRING_MAX_LOGS", "2").env("WELLSPRING_MAX_HEADERS", "21");
+    let text = Ran::of(command.output().unwrap()).done();
+    for line in ["max_logs = 3\n", "max_headers = 21\n", "max_streams = 9\n"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
