@@ -38,7 +38,7 @@ async fn closed() -> Closed {
     let dir = TempDir::new().unwrap();
     let config = Config::for_tests(&["--data", dir.path().to_str().unwrap(), "--threads", "2"]);
     let clock = Arc::new(Hand::default());
-    let node = config.node(clock.clone(), |_| false);
+    let node = config.node(clock.clone());
     let gate = config.gate(clock.clone(), &node);
     assert!(gate.is_open());
     let closed = Closed { gate, clock, _node: node, _dir: dir };
@@ -188,7 +188,7 @@ async fn a_pass_from_before_there_were_accounts_does_not_hold() {
     let dir = TempDir::new().unwrap();
     let config = Config::for_tests(&["--data", dir.path().to_str().unwrap()]);
     let clock: Arc<dyn Clock> = Arc::new(Hand::default());
-    let node = config.node(clock.clone(), |_| false);
+    let node = config.node(clock.clone());
     let gate = config.gate(clock, &node);
     let pass = gate.pass(None, None, Role::Writer, None).unwrap();
     assert!(gate.holds(&pass));

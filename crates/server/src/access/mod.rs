@@ -40,3 +40,19 @@ pub(crate) mod token_secret;
 pub(crate) use gate::{Gate, Needs, Pass};
 pub(crate) use principal::Principal;
 pub(crate) use standing::Standing;
+
+use crate::names::SYSTEM_LOG;
+use crate::node::Node;
+use crate::view::{Live, ViewSlot};
+use std::sync::Arc;
+use wellspring_views::access::Access;
+
+/// Has the accounts in the system log folded. That log is never dropped, so they stay the same view.
+///
+/// # Errors
+/// A sentence: the system gives no thread.
+pub(crate) fn attach(node: &Node) -> Result<Arc<Live<Access>>, String> {
+    let slot = ViewSlot::new(|| Ok(()));
+    node.attach(SYSTEM_LOG, Arc::clone(&slot) as _).map_err(|error| error.to_string())?;
+    slot.live().ok_or_else(|| "there is no system log".to_owned())
+}

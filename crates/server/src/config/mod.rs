@@ -177,23 +177,15 @@ impl Config {
     }
 
     /// Its logs.
-    pub(crate) fn node(&self, clock: Arc<dyn Clock>, is_reserved: fn(&str) -> bool) -> Node {
-        let rule = self.link_settings().expect("right settings").targets.rule();
-        Node::open(
-            &self.process.data,
-            &self.storage,
-            self.ingest.batcher(),
-            clock,
-            rule,
-            is_reserved,
-        )
-        .expect("logs that open")
+    pub(crate) fn node(&self, clock: Arc<dyn Clock>) -> Node {
+        Node::open(&self.process.data, &self.storage, self.ingest.batcher(), clock)
+            .expect("logs that open")
     }
 
     /// Its gate.
     pub(crate) fn gate(&self, clock: Arc<dyn Clock>, node: &Node) -> Gate {
         let pages = self.pages().expect("right settings");
-        let accounts = node.access().expect("accounts");
+        let accounts = crate::access::attach(node).expect("accounts");
         Gate::open(&self.process, &self.access, pages, clock, accounts).expect("a gate")
     }
 

@@ -31,11 +31,13 @@ pub(crate) struct Sources<'a> {
     pub(crate) node: &'a Node,
     pub(crate) tls: Option<&'a Tls>,
     pub(crate) clock: &'a dyn Clock,
+    /// The figures of the faces.
+    pub(crate) face_families: &'a [Family],
 }
 
 /// The figures of all parts. Reads the file system, so not for a serving thread.
 pub(crate) fn gather(sources: &Sources<'_>) -> Vec<Family> {
-    let Sources { stats, is_ready, audit, otlp, node, tls, clock } = sources;
+    let Sources { stats, is_ready, audit, otlp, tls, clock, face_families, .. } = sources;
     let mut families = stats.request_families();
     families.extend(stats.connection_families());
     families.push(Family::gauge(
@@ -47,9 +49,7 @@ pub(crate) fn gather(sources: &Sources<'_>) -> Vec<Family> {
     families.extend(otlp.families());
     families.extend(logs::families(&log_figures(sources)));
     families.extend(views::families(&view_figures(sources)));
-    if let Some(links) = node.link_count() {
-        families.push(Family::gauge("wellspring_links", "Links ever made.", links));
-    }
+    families.extend(face_families.iter().cloned());
     families.extend(tls.iter().flat_map(|tls| tls.families()));
     families.extend(process::families());
     families.push(Family::gauge(

@@ -41,6 +41,7 @@ use crate::stats::Stats;
 use crate::stats::family::Family;
 use crate::tls::Tls;
 use crate::trouble::Cause;
+use crate::view::ViewSlot;
 use crate::wire::params::Params;
 use crate::wire::problem::{self, Problem};
 use body_memory::{BodyMemory, Charge};
@@ -55,6 +56,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::{Semaphore, watch};
 use wellspring_log::{Clock, CommitOn, Log};
 use wellspring_types::{Invalid, Position};
+use wellspring_views::links::{Folded, Links};
 use work::WorkRoom;
 
 /// What a client without credentials that count is asked for (RFC 9110, 11.6.1).
@@ -91,6 +93,8 @@ pub(crate) struct Shell {
     pub(crate) body_memory: BodyMemory,
     /// The settings of links.
     pub(crate) link_settings: LinkSettings,
+    /// The view of links.
+    pub(crate) links: Arc<ViewSlot<Links>>,
     /// How TLS is spoken, if it is.
     pub(crate) tls: Option<Arc<Tls>>,
     /// The clock.
@@ -139,6 +143,13 @@ impl Shell {
         *self.stopping.borrow()
     }
 
+    fn face_families(&self) -> Vec<Family> {
+        let links = self.links.live();
+        let count = links.as_ref().and_then(|links| links.folded()).map(Folded::count);
+        let families = count.map(|n| Family::gauge("wellspring_links", "Links ever made.", n));
+        families.into_iter().collect()
+    }
+
     /// All figures of the server now. Reads the file system, so not for a serving thread.
     pub(crate) fn figures(&self) -> Vec<Family> {
         figures::gather(&Sources {
@@ -149,6 +160,7 @@ impl Shell {
             node: &self.node,
             tls: self.tls.as_deref(),
             clock: &*self.clock,
+            face_families: &self.face_families(),
         })
     }
 
@@ -161,8 +173,10 @@ impl Shell {
         let routes = crate::faces::routes(config.http.dev_endpoints);
         let stats = Arc::new(Stats::new(1, routes.names(), clock.monotonic_us()));
         let link_settings = config.link_settings().unwrap();
-        let node = config.node(Arc::clone(&clock), crate::faces::is_reserved);
+        let node = config.node(Arc::clone(&clock));
         let gate = config.gate(Arc::clone(&clock), &node);
+        let rule = link_settings.targets.rule();
+        let links = crate::links::attach(&node, rule, crate::faces::is_reserved).unwrap();
         let threads = config.process.threads;
         let audit = Audit::new(config.audit.audit, routes.concerns());
         Arc::new(Shell {
@@ -170,6 +184,7 @@ impl Shell {
             access: Arc::new(gate),
             limits: Arc::new(Limits::of(&config.process, &config.limits, &stats, &clock).unwrap()),
             link_settings,
+            links,
             tls: Tls::open(&config.tls).unwrap(),
             body_memory: BodyMemory::new(&stats, config.limits.body_memory_bytes),
             audit,

@@ -168,6 +168,11 @@ impl Routes {
         }
     }
 
+    /// Whether a word is the first segment of a route, or kept for one to come.
+    pub(crate) fn is_reserved(&self) -> fn(&str) -> bool {
+        self.is_reserved
+    }
+
     /// The routes in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter()

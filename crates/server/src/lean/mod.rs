@@ -147,7 +147,8 @@ fn worker(
     let intake = Intake::new(shell.ingest(), Order::First, Arc::new(move || ringer.ring()));
     let redirects = {
         let clicks = shell.clicks().map_err(io::Error::other)?;
-        Redirects::new(Arc::clone(&shell.node), Arc::clone(&shell.clock), clicks)
+        let links = Arc::clone(&shell.links);
+        Redirects::new(links, shell.routes.is_reserved(), Arc::clone(&shell.clock), clicks)
     };
     let ends = FoundEnds::new(shell.link_settings.referrer_policy.as_str());
     let mut desk = Desk::new(

@@ -1,5 +1,6 @@
 //! The shell of links: what the pure view needs from outside and HTTP does not own.
 
+use crate::names::MAIN;
 mod click;
 mod redirect;
 mod refusal;
@@ -13,6 +14,30 @@ pub(crate) use redirect::{Redirected, Redirects, Visiting};
 pub(crate) use refusal::{deleted, of_lookup, unknown, with_error};
 pub(crate) use visit::{Told, Visit};
 pub(crate) use visitor::{Visitor, VisitorKeys, turn_daily};
+
+use crate::node::Node;
+use crate::view::ViewSlot;
+use std::sync::Arc;
+use wellspring_views::links::{Context, Links, TargetRule};
+
+/// Has the links of the log `main` folded, each time that log is opened. `targets` tells where a link
+/// may lead, `reserved` which words no code may be.
+///
+/// # Errors
+/// A sentence: the system gives no thread or no randomness.
+pub(crate) fn attach(
+    node: &Node,
+    targets: TargetRule,
+    reserved: fn(&str) -> bool,
+) -> Result<Arc<ViewSlot<Links>>, String> {
+    let slot = ViewSlot::new(move || {
+        let key = crate::random::bytes()
+            .map_err(|error| format!("the key of codes cannot be drawn: {error}"))?;
+        Ok(Context { key, reserved, targets: targets.clone() })
+    });
+    node.attach(MAIN, Arc::clone(&slot) as _).map_err(|error| error.to_string())?;
+    Ok(slot)
+}
 
 /// `Cache-Control` of every redirect: the next visit is another click, and the link may change.
 pub(crate) const REDIRECT_CACHING: &str = "private, no-store";

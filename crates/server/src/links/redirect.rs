@@ -5,8 +5,7 @@ use super::refusal::{of_lookup, with_error};
 use super::visit::Visit;
 use super::visitor::Visitor;
 use crate::ingest::Intake;
-use crate::node::Node;
-use crate::view::Live;
+use crate::view::{Live, ViewSlot};
 use crate::wire::problem::Problem;
 use std::sync::Arc;
 use wellspring_log::Clock;
@@ -46,7 +45,8 @@ struct Turn {
 
 /// A thread's way to links.
 pub(crate) struct Redirects {
-    node: Arc<Node>,
+    links: Arc<ViewSlot<Links>>,
+    is_reserved: fn(&str) -> bool,
     clock: Arc<dyn Clock>,
     clicks: Clicks,
     turn: Turn,
@@ -58,14 +58,20 @@ pub(crate) struct Redirects {
 
 impl Redirects {
     /// Nobody redirected yet.
-    pub(crate) fn new(node: Arc<Node>, clock: Arc<dyn Clock>, clicks: Clicks) -> Redirects {
+    pub(crate) fn new(
+        links: Arc<ViewSlot<Links>>,
+        is_reserved: fn(&str) -> bool,
+        clock: Arc<dyn Clock>,
+        clicks: Clicks,
+    ) -> Redirects {
         let turn = Turn { at_us: u64::MAX, wall_us: 0 };
-        Redirects { node, clock, clicks, turn, live: None, recent: Recent::default() }
+        let recent = Recent::default();
+        Redirects { links, is_reserved, clock, clicks, turn, live: None, recent }
     }
 
     /// Whether a code may be a link's at all.
     pub(crate) fn serves(&self, code: &[u8]) -> bool {
-        std::str::from_utf8(code).is_ok_and(|code| !self.node.is_reserved(code))
+        std::str::from_utf8(code).is_ok_and(|code| !(self.is_reserved)(code))
     }
 
     /// Appends where a link leads to `location`, and records the click. Only for a code that it
@@ -85,7 +91,7 @@ impl Redirects {
             return Redirected::Foreign;
         };
         if self.live.as_ref().is_none_or(|live| live.is_closed()) {
-            self.live = self.node.links();
+            self.live = self.links.live();
             self.recent = Recent::default();
         }
         let Some(folded) = self.live.as_ref().and_then(|live| live.folded()) else {
@@ -130,7 +136,8 @@ mod tests {
             let shell = Shell::for_tests(data, flags);
             let intake = Intake::new(shell.ingest(), Order::First, Arc::new(|| {}));
             let redirects = Redirects::new(
-                Arc::clone(&shell.node),
+                Arc::clone(&shell.links),
+                crate::faces::is_reserved,
                 Arc::clone(&shell.clock),
                 shell.clicks().unwrap(),
             );
@@ -187,7 +194,7 @@ mod tests {
             runtime.unwrap().block_on(async {
                 all_stored(&self.shell.node.batcher(MAIN).unwrap(), SOON).await.unwrap();
                 let head = self.shell.node.get(MAIN).unwrap().head();
-                self.shell.node.links().unwrap().caught_up(head, SOON).await.unwrap();
+                self.shell.links.live().unwrap().caught_up(head, SOON).await.unwrap();
             });
         }
     }

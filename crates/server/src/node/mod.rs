@@ -9,7 +9,7 @@ pub(crate) use config::StorageConfig;
 
 use crate::names::{MAIN, SYSTEM_LOG, is_name};
 use crate::private_folder::keep_private;
-use crate::view::{Figures, Live, Progress};
+use crate::view::{Figures, LiveView, OpenView, Progress};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
@@ -18,8 +18,6 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use wellspring_log::batcher::{self, Batcher};
 use wellspring_log::{Clock, Log, LogStats, OpenError, Options};
-use wellspring_views::access::Access;
-use wellspring_views::links::{self, Links, TargetRule};
 
 /// Dropped logs carry this before their name until their files are gone. No valid name begins with it.
 const DROPPED: &str = ".dropped-";
@@ -118,13 +116,24 @@ pub(crate) struct Node {
     options: Options,
     max_logs: usize,
     batching: batcher::Options,
-    /// Which links may be followed.
-    targets: TargetRule,
-    /// Whether a word may not be a link's code.
-    is_reserved: fn(&str) -> bool,
     logs: RwLock<BTreeMap<String, Entry>>,
     /// Held while logs are made or dropped, so that readers of `logs` never wait for the disk.
-    changes: Mutex<u64>,
+    changes: Mutex<Changes>,
+}
+
+/// What only those who make or drop logs look at.
+#[derive(Default)]
+struct Changes {
+    /// Logs dropped by this process.
+    dropped: u64,
+    /// The views to be opened with the log of a name.
+    views: Vec<AttachedView>,
+}
+
+/// A view that is opened whenever the log of this name is.
+struct AttachedView {
+    log: String,
+    view: Arc<dyn OpenView>,
 }
 
 /// A log and, once something was taken in for it, its batcher.
@@ -132,10 +141,8 @@ pub(crate) struct Node {
 struct Entry {
     log: Log,
     batching: Arc<Mutex<Batching>>,
-    /// Of the log `main` only: links are served from there.
-    links: Option<Arc<Live<Links>>>,
-    /// Of the system log only: accounts are kept there.
-    access: Option<Arc<Live<Access>>>,
+    /// The views folded from it.
+    views: Vec<Arc<dyn LiveView>>,
 }
 
 /// What a log has of a batcher.
@@ -161,8 +168,7 @@ impl Batching {
 }
 
 impl Node {
-    /// Opens every log under the data folder, `main` and the system log in any case. `targets` and
-    /// `is_reserved` are rules of links: where one may lead, and which words no code may be.
+    /// Opens every log under the data folder, `main` and the system log in any case.
     ///
     /// # Errors
     /// [`NodeError`]: a log that does not open stops the start, because serving without it would hide it.
@@ -171,8 +177,6 @@ impl Node {
         config: &StorageConfig,
         batching: batcher::Options,
         clock: Arc<dyn Clock>,
-        targets: TargetRule,
-        is_reserved: fn(&str) -> bool,
     ) -> Result<Node, NodeError> {
         let options = Options {
             sync: config.sync().unwrap_or(wellspring_log::Sync::Always),
@@ -189,10 +193,8 @@ impl Node {
             options,
             max_logs: config.max_logs.max(1),
             batching,
-            targets,
-            is_reserved,
             logs: RwLock::default(),
-            changes: Mutex::new(0),
+            changes: Mutex::default(),
         };
         let entries = fs::read_dir(&node.dir).map_err(io(&node.dir, "listing"))?;
         for entry in entries {
@@ -211,9 +213,20 @@ impl Node {
         Ok(node)
     }
 
-    /// Whether a word may not be a link's code: routes begin with it, or may.
-    pub(crate) fn is_reserved(&self, word: &str) -> bool {
-        (self.is_reserved)(word)
+    /// Opens a view of the log of that name, now if the log is open and each time it is opened.
+    ///
+    /// # Errors
+    /// [`NodeError::View`].
+    pub(crate) fn attach(&self, log: &str, view: Arc<dyn OpenView>) -> Result<(), NodeError> {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = self.entry(log) {
+            let live = view.open(&entry.log, &self.dir.join(log), &self.options.clock);
+            let live = live.map_err(NodeError::View)?;
+            let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);
+            logs.entry(log.to_owned()).and_modify(|entry| entry.views.push(live));
+        }
+        changes.views.push(AttachedView { log: log.to_owned(), view });
+        Ok(())
     }
 
     /// The log of that name.
@@ -256,23 +269,6 @@ impl Node {
         batching.batcher().cloned()
     }
 
-    /// The links of the log `main`. Look again once its feed is closed: the log may have been emptied.
-    pub(crate) fn links(&self) -> Option<Arc<Live<Links>>> {
-        let logs = self.logs.read().unwrap_or_else(PoisonError::into_inner);
-        logs.get(MAIN)?.links.clone()
-    }
-
-    /// The accounts.
-    pub(crate) fn access(&self) -> Option<Arc<Live<Access>>> {
-        let logs = self.logs.read().unwrap_or_else(PoisonError::into_inner);
-        logs.get(SYSTEM_LOG)?.access.clone()
-    }
-
-    /// Links ever made, deleted ones included; `None` while nobody knows.
-    pub(crate) fn link_count(&self) -> Option<u64> {
-        self.links()?.folded().map(links::Folded::count)
-    }
-
     /// How far each view is: log, view, progress.
     pub(crate) fn views(&self) -> Vec<(String, &'static str, Progress)> {
         let figures = self.view_figures().into_iter();
@@ -282,12 +278,11 @@ impl Node {
     /// What each view costs, and how far it is: log, view, figures.
     pub(crate) fn view_figures(&self) -> Vec<(String, &'static str, Figures)> {
         let entries = self.entries().into_iter();
-        let figures = |(name, entry): (String, Entry)| match (&entry.links, &entry.access) {
-            (Some(links), _) => Some((name, links.name(), links.figures())),
-            (None, Some(access)) => Some((name, access.name(), access.figures())),
-            (None, None) => None,
+        let figures = |(log, entry): (String, Entry)| {
+            let views = entry.views.into_iter();
+            views.map(move |view| (log.clone(), view.name(), view.figures()))
         };
-        entries.filter_map(figures).collect()
+        entries.flat_map(figures).collect()
     }
 
     fn entry(&self, name: &str) -> Option<Entry> {
@@ -320,7 +315,7 @@ impl Node {
     /// # Errors
     /// [`NodeError`].
     pub(crate) fn create(&self, name: &str) -> Result<bool, NodeError> {
-        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         if self.get(name).is_some() {
             return Ok(false);
         }
@@ -328,7 +323,7 @@ impl Node {
         if name != SYSTEM_LOG && self.all().len() - own >= self.max_logs {
             return Err(NodeError::TooMany(self.max_logs));
         }
-        self.open_log(name)?;
+        self.open_log(name, &changes)?;
         Ok(true)
     }
 
@@ -350,7 +345,7 @@ impl Node {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.entry(name).ok_or(NodeError::NotFound)?;
         self.discard(name, &old, &mut changes)?;
-        self.open_log(name)
+        self.open_log(name, &changes)
     }
 
     /// Takes no more appends anywhere, makes durable what is staged or accepted. Tells how many
@@ -359,7 +354,7 @@ impl Node {
         self.entries().iter().map(|(name, entry)| entry.close(name)).sum()
     }
 
-    fn open_log(&self, name: &str) -> Result<(), NodeError> {
+    fn open_log(&self, name: &str, changes: &Changes) -> Result<(), NodeError> {
         let path = self.dir.join(name);
         keep_private(&path).map_err(io(&path, "keeping others out of"))?;
         let mut options = self.options.clone();
@@ -374,37 +369,24 @@ impl Node {
         })?;
         // The folder's own entry must survive a power loss, or acknowledged events would go with it.
         sync_dir(&self.dir)?;
-        let links = match name {
-            MAIN => Some(self.open_links(&log, &path)?),
-            _ => None,
-        };
-        let access = match name {
-            SYSTEM_LOG => {
-                let clock = Arc::clone(&self.options.clock);
-                Some(Live::open(log.clone(), &path, (), clock).map_err(NodeError::View)?)
-            }
-            _ => None,
-        };
+        let attached = changes.views.iter().filter(|attached| attached.log == name);
+        let views = attached
+            .map(|attached| attached.view.open(&log, &path, &self.options.clock))
+            .collect::<Result<_, _>>()
+            .map_err(NodeError::View)?;
         let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);
-        logs.insert(name.to_owned(), Entry { log, batching: Arc::default(), links, access });
+        logs.insert(name.to_owned(), Entry { log, batching: Arc::default(), views });
         Ok(())
     }
 
-    fn open_links(&self, log: &Log, path: &Path) -> Result<Arc<Live<Links>>, NodeError> {
-        let key = crate::random::bytes().map_err(io(Path::new("/dev/urandom"), "reading"))?;
-        let targets = self.targets.clone();
-        let context = links::Context { key, reserved: self.is_reserved, targets };
-        let clock = Arc::clone(&self.options.clock);
-        Live::open(log.clone(), path, context, clock).map_err(NodeError::View)
-    }
-
     /// The name is given up first and durably, so that a crash meanwhile never leaves half a log under it.
-    fn discard(&self, name: &str, entry: &Entry, count: &mut u64) -> Result<(), NodeError> {
-        if let Some(links) = &entry.links {
-            links.forbid_snapshots();
-        }
+    fn discard(&self, name: &str, entry: &Entry, changes: &mut Changes) -> Result<(), NodeError> {
+        entry.views.iter().for_each(|view| view.forbid_snapshots());
         entry.close(name);
-        *count += 1;
+        let attached = changes.views.iter().filter(|attached| attached.log == name);
+        attached.for_each(|attached| attached.view.forget());
+        changes.dropped += 1;
+        let count = changes.dropped;
         let (from, to) = (self.dir.join(name), self.dir.join(format!("{DROPPED}{count}-{name}")));
         fs::rename(&from, &to).map_err(io(&from, "renaming"))?;
         sync_dir(&self.dir)?;
@@ -440,12 +422,7 @@ impl Entry {
             }
         }
         self.log.close();
-        if let Some(links) = &self.links {
-            links.close();
-        }
-        if let Some(access) = &self.access {
-            access.close();
-        }
+        self.views.iter().for_each(|view| view.close());
         events_lost
     }
 }
@@ -454,8 +431,7 @@ impl Drop for Node {
     fn drop(&mut self) {
         // Their threads hold the logs.
         for (_, entry) in self.entries() {
-            entry.links.iter().for_each(|links| links.discard());
-            entry.access.iter().for_each(|access| access.discard());
+            entry.views.iter().for_each(|view| view.discard());
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::http::Shell;
 use crate::http::body_memory::BodyMemory;
 use crate::http::work::WorkRoom;
 use crate::limits::Limits;
-use crate::links::VisitorKeys;
+use crate::links::{self, VisitorKeys};
 use crate::node::Node;
 use crate::otlp::Otlp;
 use crate::settings::ProcessConfig;
@@ -55,13 +55,12 @@ pub(super) fn open(mut config: Config) -> Result<Opened, String> {
     let tls = Tls::open(&tls)?;
     access::sealed::check_log(data)?;
     keep_private(data)?;
-    let rule = link_settings.targets.rule();
-    let node =
-        Node::open(data, &storage, ingest.batcher(), Arc::clone(&clock), rule, faces::is_reserved)
-            .map_err(|e| e.to_string())?;
+    let node = Node::open(data, &storage, ingest.batcher(), Arc::clone(&clock))
+        .map_err(|e| e.to_string())?;
+    let links = links::attach(&node, link_settings.targets.rule(), faces::is_reserved)?;
     limits.max_connections =
         connections_that_fit(limits.max_connections, descriptors, node.segments());
-    let accounts = node.access().ok_or("there is no system log")?;
+    let accounts = access::attach(&node)?;
     let gate = Gate::open(&process, &access, pages, Arc::clone(&clock), accounts)?;
     let gate = Arc::new(gate);
     access::first::ensure_admin(&gate)?;
@@ -79,6 +78,7 @@ pub(super) fn open(mut config: Config) -> Result<Opened, String> {
         access: gate,
         limits: Arc::new(Limits::of(&process, &limits, &stats, &clock)?),
         link_settings,
+        links,
         tls,
         body_memory: BodyMemory::new(&stats, limits.body_memory_bytes),
         audit,

@@ -16,11 +16,13 @@ mod figures;
 mod fold;
 mod freshness;
 mod recorded;
+mod slot;
 mod snapshot;
 
 pub(crate) use execute::ExecuteError;
 pub(crate) use figures::Figures;
 pub(crate) use freshness::{NotFresh, all_stored};
+pub(crate) use slot::{LiveView, OpenView, ViewSlot};
 
 use execute::Deciding;
 use figures::Counters;
@@ -130,11 +132,6 @@ impl<V: View> Live<V> {
 
     fn folded_shared(&self) -> Option<&Arc<V::Folded>> {
         self.folded.get().filter(|_| self.caught_up.load(Ordering::Acquire))
-    }
-
-    /// The view's name.
-    pub(crate) fn name(&self) -> &'static str {
-        V::NAME
     }
 
     /// Whether it has ended, because its log was closed or dropped.

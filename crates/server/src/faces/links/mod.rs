@@ -61,7 +61,7 @@ pub(crate) static FACE: Face = Face {
 
 /// The view of links.
 fn live(shell: &Shell) -> Result<Arc<Live<Links>>, Box<Problem>> {
-    shell.node.links().ok_or_else(|| problem::LOG_CLOSED.because("the log main is being emptied"))
+    shell.links.live().ok_or_else(|| problem::LOG_CLOSED.because("the log main is being emptied"))
 }
 
 /// The code that the path names.
