@@ -18,7 +18,7 @@ const FLAGS: [&str; 4] = ["--max-long-reads", "1", "--max-fold-ms", "600000"];
 /// that may only have shut its side keeps its work for a second and a quarter.
 const DEAR_MS: u64 = 6_000;
 /// For whatever is awaited, on a slow machine.
-const LONG: Duration = Duration::from_secs(100);
+const LONG: Duration = Duration::from_secs(300);
 
 /// Processor time of a server and of its threads that have ended, in ms.
 fn processor_ms(server: &Server) -> u64 {
@@ -161,12 +161,12 @@ fn a_client_that_shuts_its_side_and_waits_gets_its_answer() {
     let whole_ms = fill(&server, &mut client);
     // Long, and done in the second that there is.
     let mut body = dear_query();
-    let items = usize::try_from(256 * 150 / whole_ms).unwrap().max(1);
+    let items = usize::try_from(256 * 60 / whole_ms).unwrap().max(1);
     body["query"]["items"].as_array_mut().unwrap().truncate(items);
     let before_ms = processor_ms(&server);
     post(&mut client, "/v1/query", &body).expect(200);
     let taken_ms = processor_ms(&server) - before_ms;
-    assert!(taken_ms >= 50, "{taken_ms} ms");
+    assert!(taken_ms >= 20, "{taken_ms} ms");
     let status = || -> std::io::Result<u16> {
         std::thread::sleep(Duration::from_millis(500));
         let mut stream = TcpStream::connect(server.address)?;
@@ -176,13 +176,13 @@ fn a_client_that_shuts_its_side_and_waits_gets_its_answer() {
     };
     // A loaded machine may need more than a second, though not each time.
     let answers: Vec<_> = std::iter::repeat_with(status)
-        .take(10)
+        .take(60)
         .map_while(|status| match status {
             Ok(200) => None,
             other => Some(other),
         })
         .collect();
-    assert!(answers.len() < 10, "{answers:?}");
+    assert!(answers.len() < 60, "{answers:?}");
     // One whose answer has begun has all the time it takes to read it.
     let head = client.get("/v1/head").unwrap().expect(200)["head"].as_u64().unwrap();
     let mut stream = TcpStream::connect(server.address).unwrap();
