@@ -75,14 +75,29 @@ Exit codes: 0 stopped by SIGTERM or Ctrl-C, 1 cannot start or cannot go on, 2 us
 /// Runs the command line and returns the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    let matches = command_line().get_matches();
+    let words: Vec<_> = std::env::args_os().collect();
+    let matches = command_line()
+        .try_get_matches_from(&words)
+        .unwrap_or_else(|error| variables::named(error, &command_line(), &words).exit());
     let line = Line::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let unknown = || {
+        let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        variables::unknown(&Line::command(), set)
+    };
     match line.command {
         Command::Serve(args) => {
-            let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-            serve::run(args, &variables::unknown(&Line::command(), set))
+            let args = match matches.subcommand() {
+                Some((_, given)) => args.told_of(given),
+                None => args,
+            };
+            serve::run(args, &unknown())
         }
-        Command::Tool(tool) => cli::run(tool),
+        Command::Tool(tool) => {
+            if tool.reads_variables() {
+                unknown().iter().for_each(|warning| eprintln!("wellspring: {warning}"));
+            }
+            cli::run(tool)
+        }
     }
 }
 

@@ -9,9 +9,7 @@ use std::io;
 /// # Errors
 /// A sentence about `log_level`.
 pub(crate) fn begin(config: &ProcessConfig) -> Result<(), String> {
-    let level: tracing::Level = config.log_level.parse().map_err(|_| {
-        format!("--log-level must be error, warn, info, debug or trace, not {:?}", config.log_level)
-    })?;
+    let level = level(&config.log_level)?;
     let lines = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
     // It would tell of such a line on standard error, and panic there.
     let lines = lines.log_internal_errors(false);
@@ -20,4 +18,13 @@ pub(crate) fn begin(config: &ProcessConfig) -> Result<(), String> {
         LogFormat::Json => lines.json().flatten_event(true).init(),
     }
     Ok(())
+}
+
+/// The least severity that is written.
+///
+/// # Errors
+/// A sentence about `log_level`.
+pub(crate) fn level(text: &str) -> Result<tracing::Level, String> {
+    text.parse()
+        .map_err(|_| format!("--log-level must be error, warn, info, debug or trace, not {text:?}"))
 }

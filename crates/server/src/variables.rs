@@ -1,7 +1,11 @@
-//! Variables of the environment that look like ours and mean nothing: most likely mistyped, and otherwise
-//! ignored without a word.
+//! Variables of the environment: those that look like ours and mean nothing, most likely mistyped and
+//! otherwise ignored without a word, and those whose value does not fit what it stands for.
 
-use clap::Command;
+use clap::builder::Resettable;
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, Command, Error};
+use std::env;
+use std::ffi::OsString;
 use wellspring_load::nearest::nearest;
 
 /// What every variable of ours begins with.
@@ -32,6 +36,37 @@ pub(crate) fn unknown(line: &Command, set: impl Iterator<Item = String>) -> Vec<
     unknown.iter().map(sentence).collect()
 }
 
+/// A mistake found by clap, told with the variable that it stands in, if it does not stand on the command
+/// line: clap names the flag in either case.
+pub(crate) fn named(mut error: Error, line: &Command, words: &[OsString]) -> Error {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
+    let flag = flag.clone();
+    let typed = without_variables(line.clone()).try_get_matches_from(words);
+    if typed.is_err_and(|typed| typed.to_string() == error.to_string()) {
+        return error;
+    }
+    let Some(variable) = variable_of(line, &flag) else { return error };
+    error.insert(ContextKind::InvalidArg, ContextValue::String(variable.clone()));
+    let tip = format!("{variable} is a variable of the environment; it stands for {flag}");
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error
+}
+
+fn without_variables(command: Command) -> Command {
+    let reset = |argument: Arg| argument.env(Resettable::<clap::builder::OsStr>::Reset);
+    command.mut_args(reset).mut_subcommands(without_variables)
+}
+
+/// The variable that is set and stands for a flag, as `--threads <THREADS>`.
+fn variable_of(command: &Command, flag: &str) -> Option<String> {
+    let name = flag.split(' ').next()?.strip_prefix("--")?;
+    let mut same = command.get_arguments().filter(|argument| argument.get_long() == Some(name));
+    let variable =
+        same.find_map(|argument| argument.get_env().filter(|n| env::var_os(n).is_some()));
+    let variable = variable.map(|name| name.to_string_lossy().into_owned());
+    variable.or_else(|| command.get_subcommands().find_map(|below| variable_of(below, flag)))
+}
+
 /// Whether Kubernetes sets it, for a service called `wellspring`.
 fn is_of_a_service(name: &str) -> bool {
     let rest = &name[PREFIX.len()..];
@@ -40,7 +75,7 @@ fn is_of_a_service(name: &str) -> bool {
 
 /// The names of all variables that a command line reads.
 fn gather(command: &Command, known: &mut Vec<String>) {
-    let variables = command.get_arguments().filter_map(clap::Arg::get_env);
+    let variables = command.get_arguments().filter_map(Arg::get_env);
     known.extend(variables.map(|name| name.to_string_lossy().into_owned()));
     command.get_subcommands().for_each(|command| gather(command, known));
 }
@@ -48,7 +83,6 @@ fn gather(command: &Command, known: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Arg;
 
     #[test]
     fn what_is_nearly_a_name_is_told_with_the_name() {

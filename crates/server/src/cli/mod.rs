@@ -1,4 +1,4 @@
-//! The tools beside the server: `import`, `export`, `append`, `tail` and `top` speak
+//! The tools beside the server: `import`, `export`, `append`, `tail`, `log` and `top` speak
 //! HTTP to a running one; `inspect` and `verify` read a data folder offline; `user` and `token`
 //! do either.
 //!
@@ -18,10 +18,12 @@ mod import;
 mod inspect;
 mod interrupt;
 mod login;
+mod logs;
 mod problem;
 mod progress;
 mod query;
 mod secret;
+mod server;
 mod shell;
 mod span;
 mod sse;
@@ -51,6 +53,8 @@ pub(crate) enum Tool {
     Login(login::LoginArgs),
     /// Ends the token that `login` keeps.
     Logout(login::LogoutArgs),
+    /// Makes, lists and deletes logs.
+    Log(logs::LogArgs),
     /// Manages accounts: who there is and what each may.
     User(accounts::UserArgs),
     /// Manages API keys.
@@ -67,24 +71,28 @@ pub(crate) enum Tool {
     Top(top::TopArgs),
 }
 
-/// The server that is meant if none is named.
-const DEFAULT_URL: &str = "http://127.0.0.1:4000";
+impl Tool {
+    /// Whether variables that begin with `WELLSPRING_` mean something to it.
+    pub(crate) fn reads_variables(&self) -> bool {
+        match self {
+            #[cfg(target_os = "linux")]
+            Tool::Bench(_) => false,
+            _ => true,
+        }
+    }
+}
+
 /// The log that is meant if none is named.
 const DEFAULT_LOG: &str = "main";
 
 /// Which server and which log a tool talks to.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Target {
-    /// Address of the server.
-    #[arg(long, env = "WELLSPRING_URL", default_value = DEFAULT_URL)]
-    pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) server: server::Server,
     /// Name of the log.
     #[arg(long, default_value = DEFAULT_LOG)]
     pub(crate) log: String,
-    #[command(flatten)]
-    pub(crate) trust: crate::client::trust::Trust,
-    #[command(flatten)]
-    credentials: credentials::Credentials,
 }
 
 impl Target {
@@ -94,26 +102,17 @@ impl Target {
     /// Usage, if the address is not one, or TLS cannot be spoken as asked for; whatever the
     /// credentials bring.
     pub(crate) fn client(&self) -> Result<crate::client::Client, Failure> {
-        let endpoint =
-            crate::client::endpoint::Endpoint::parse(&self.url).map_err(Failure::usage)?;
-        let authorization = self.credentials.authorization(&endpoint)?;
-        Ok(crate::client::Client::new(endpoint, &self.trust)
-            .map_err(Failure::usage)?
-            .with_authorization(authorization))
+        self.server.client()
     }
 
     /// The flags that name the same server and log, with the same credentials, on another command line:
     /// ready to be pasted into a shell, with a space before each; empty if all is the default.
     pub(crate) fn flags(&self) -> String {
-        let mut flags = Vec::new();
-        if self.url != DEFAULT_URL {
-            flags.push(("--url", self.url.clone()));
-        }
+        let mut flags = self.server.flags();
         if self.log != DEFAULT_LOG {
-            flags.push(("--log", self.log.clone()));
+            let at = flags.iter().take_while(|(flag, _)| *flag == "--url").count();
+            flags.insert(at, ("--log", self.log.clone()));
         }
-        flags.extend(self.trust.flags());
-        flags.extend(self.credentials.flags());
         shell::flags(&flags)
     }
 
@@ -127,16 +126,16 @@ impl Target {
 
     /// The server has no such log: how to make it, if a log can have this name.
     pub(crate) fn no_log(&self) -> Failure {
-        let Target { url, log, .. } = self;
+        let Target { server, log } = self;
         if !is_name(log) {
             return Failure::usage(format!(
                 "--log {log:?}: no log can have this name: {NAME_RULE}"
             ));
         }
-        let address = shell::quoted(url.trim_end_matches('/'));
+        let flags = shell::flags(&server.flags());
         Failure::usage(format!(
             "there is no log {log}; make it (as an admin, if there are accounts) with: \
-             curl -X PUT {address}/v1/logs/{log}"
+             wellspring log create {log}{flags}"
         ))
     }
 
@@ -155,6 +154,7 @@ pub(crate) fn run(tool: Tool) -> ExitCode {
         Tool::Tail(args) => tail::run(&args),
         Tool::Login(args) => login::run_login(&args),
         Tool::Logout(args) => login::run_logout(&args),
+        Tool::Log(args) => logs::run(&args),
         Tool::User(args) => accounts::run_user(&args),
         Tool::Token(args) => accounts::run_token(&args),
         Tool::Inspect(args) => inspect::run(&args),

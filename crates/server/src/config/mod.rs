@@ -1,6 +1,8 @@
 //! What can be set: flags first, then `WELLSPRING_*`, then a TOML file, then the default. Each room
 //! declares its own section; here they are put together.
 
+mod file;
+mod origins;
 mod printed_limits;
 
 use crate::access::config::AccessConfig;
@@ -12,13 +14,15 @@ use crate::http::config::HttpConfig;
 use crate::ingest::IngestConfig;
 use crate::limits::LimitConfig;
 use crate::links::settings::{LinkConfig, LinkSettings};
+use crate::log_lines;
 use crate::node::StorageConfig;
 use crate::otlp::{Otlp, OtlpConfig};
-use crate::settings::{self, ProcessConfig, Section};
+use crate::settings::{ProcessConfig, Section};
 use crate::tls::{Files, TlsConfig};
-use clap::Args;
+use clap::{ArgMatches, Args, Command};
+use origins::Origins;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What `wellspring serve` takes.
 #[derive(Debug, Args)]
@@ -31,6 +35,16 @@ pub(crate) struct ServeArgs {
     pub(crate) print_config: bool,
     #[command(flatten)]
     settings: ConfigArgs,
+    #[arg(skip)]
+    origins: Origins,
+}
+
+impl ServeArgs {
+    /// The same, knowing which of them came from a variable: for what is said when one is wrong.
+    pub(crate) fn told_of(self, matches: &ArgMatches) -> ServeArgs {
+        let command = ServeArgs::augment_args(Command::new("serve"));
+        ServeArgs { origins: Origins::of(&command, matches), ..self }
+    }
 }
 
 macro_rules! sections {
@@ -55,21 +69,12 @@ macro_rules! sections {
         }
 
         impl ConfigArgs {
-            /// Those of a file's table.
-            fn of_table(mut table: toml::Table) -> Result<ConfigArgs, String> {
-                let given = ConfigArgs {
-                    $($name: settings::take::<$section>(&mut table).map_err(|e| e.to_string())?,)*
-                };
-                match table.keys().next() {
-                    None => Ok(given),
-                    Some(unknown) => {
-                        let known = [$(<$section as Section>::NAMES),*].concat();
-                        Err(format!(
-                            "unknown field `{unknown}`, expected one of `{}`",
-                            known.join("`, `")
-                        ))
-                    }
-                }
+            /// The names of all settings, section by section.
+            const NAMES: &[&[&str]] = &[$(<$section as Section>::NAMES),*];
+
+            /// Those of a file's text. Names that are none of ours are passed over.
+            fn of_text(text: &str) -> Result<ConfigArgs, toml::de::Error> {
+                Ok(ConfigArgs { $($name: toml::from_str(text)?,)* })
             }
 
             /// These, and where they are silent `other`, and where both are the default.
@@ -99,12 +104,18 @@ impl Config {
     /// # Errors
     /// A sentence for the person who set them. Starting again unchanged does not help.
     pub(crate) fn load(args: ServeArgs) -> Result<Config, String> {
-        let file = match &args.config {
-            Some(path) => read_file(path)?,
+        let ServeArgs { config, settings, mut origins, .. } = args;
+        let file = match &config {
+            Some(path) => file::read(path, &mut origins)?,
             None => ConfigArgs::default(),
         };
-        let config = args.settings.over(file);
-        let Config { process, storage, http, tls, access, ingest, otlp, .. } = &config;
+        let config = settings.over(file);
+        config.check().map_err(|what| origins.explain(what))?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let Config { process, storage, http, tls, access, ingest, otlp, .. } = self;
         storage.check()?;
         let address = process.address()?;
         let files = Files::of(tls)?;
@@ -118,15 +129,16 @@ impl Config {
             ));
         }
         process.check()?;
+        log_lines::level(&process.log_level)?;
         http.check()?;
-        ingest.check(config.links.link_accept_events)?;
+        ingest.check(self.links.link_accept_events)?;
         access.check()?;
-        config.link_settings()?;
+        self.link_settings()?;
         otlp.check()?;
         Otlp::open(otlp)?;
         ForeignSettings::of(access)?;
-        config.pages()?;
-        Ok(config)
+        self.pages()?;
+        Ok(())
     }
 
     /// The settings of links, read and checked.
@@ -150,20 +162,6 @@ impl Config {
     pub(crate) fn to_toml(&self) -> String {
         printed_limits::page(self)
     }
-}
-
-fn read_file(path: &Path) -> Result<ConfigArgs, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| format!("the configuration {} cannot be read: {e}", path.display()))?;
-    // The output of --print-config is accepted back.
-    let table: toml::Table = text.parse().map_err(|e| format!("{}: {e}", path.display()))?;
-    if table.contains_key("limits") {
-        return Err(format!(
-            "{}: the limits in [limits] cannot be set; remove the table",
-            path.display()
-        ));
-    }
-    ConfigArgs::of_table(table).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 #[cfg(test)]
@@ -198,7 +196,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
     #[derive(Parser)]
     struct Line {
@@ -208,7 +206,9 @@ mod tests {
 
     pub(super) fn load(flags: &[&str]) -> Result<Config, String> {
         let line = ["x"].iter().chain(flags);
-        Config::load(Line::try_parse_from(line).map_err(|e| e.to_string())?.serve)
+        let matches = Line::command().try_get_matches_from(line).map_err(|e| e.to_string())?;
+        let line = Line::from_arg_matches(&matches).map_err(|e| e.to_string())?;
+        Config::load(line.serve.told_of(&matches))
     }
 
     #[test]
@@ -238,7 +238,12 @@ mod tests {
         let config = load(&["--config", file, "--threads", "5"]).unwrap();
         assert_eq!((config.process.threads, config.storage.sync.as_str()), (5, "interval=20"));
         std::fs::write(&path, "thread = 3\n").unwrap();
-        assert!(load(&["--config", file]).unwrap_err().contains("thread"));
+        let refused = load(&["--config", file]).unwrap_err();
+        assert!(refused.contains("w.toml: line 1, column 1: "), "{refused}");
+        assert!(refused.contains("did you mean threads?"), "{refused}");
+        std::fs::write(&path, "\nthreads = 100000\n").unwrap();
+        let refused = load(&["--config", file]).unwrap_err();
+        assert!(refused.ends_with(&format!("(threads is set in {file}, line 2)")), "{refused}");
         std::fs::write(&path, "threads = 3\n[limits]\nmax_tags = 65\n").unwrap();
         let refused = load(&["--config", file]).unwrap_err();
         assert!(refused.contains("[limits]") && refused.contains("w.toml"), "{refused}");

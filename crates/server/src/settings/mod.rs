@@ -17,15 +17,6 @@ pub(crate) trait Section: Sized {
     fn unset(&self) -> Vec<(&'static str, &'static str)>;
 }
 
-/// Takes a section's settings out of a file's table.
-///
-/// # Errors
-/// A sentence about a value that does not fit its setting.
-pub(crate) fn take<S: Section>(table: &mut toml::Table) -> Result<S::Args, toml::de::Error> {
-    let own = S::NAMES.iter().filter_map(|&name| Some((name.to_owned(), table.remove(name)?)));
-    toml::Value::Table(own.collect()).try_into()
-}
-
 /// Declares a section: its name, that of its settings as given, and the settings with their text
 /// for `--help`, environment variable and default. Those behind `optional` have no default: that
 /// they are not set means something of its own.
@@ -35,7 +26,7 @@ macro_rules! section {
      $(optional $(#[doc = $maybe_doc:literal])+ $maybe:ident: $maybe_type:ty = $maybe_env:literal;)*) => {
         /// The section as given in one place.
         #[derive(Debug, Default, clap::Args, serde::Deserialize)]
-        #[serde(deny_unknown_fields, default)]
+        #[serde(default)] // a file holds those of other sections, too
         pub(crate) struct $args {
             $($(#[doc = $doc])+ #[arg(long, env = $env, $($($flag)*)?)] $name: Option<$type>,)*
             $($(#[doc = $maybe_doc])+ #[arg(long, env = $maybe_env)] $maybe: Option<$maybe_type>,)*

@@ -144,7 +144,7 @@ fn a_log_that_is_not_there_is_made_by_the_command_that_is_advised() {
     let file = dir.path().join("a.ndjson");
     std::fs::write(&file, "{\"type\":\"T\",\"data\":1}\n").unwrap();
     let advice = format!(
-        "make it (as an admin, if there are accounts) with: curl -X PUT {url}/v1/logs/orders\n"
+        "make it (as an admin, if there are accounts) with: wellspring log create orders --url {url}\n"
     );
     for words in [
         &["append", "--type", "T"][..],
@@ -160,6 +160,45 @@ fn a_log_that_is_not_there_is_made_by_the_command_that_is_advised() {
         run("orders").failed(64, &advice);
         run("Orders").failed(64, "no log can have this name");
     }
+}
+
+#[test]
+fn logs_are_made_listed_and_deleted() {
+    let server = Server::start();
+    let url = server.url();
+    let log = |words: &[&str]| {
+        Ran::of(program(&[&["log"], words, &["--url", &url]].concat()).output().unwrap())
+    };
+    let made = log(&["create", "orders"]);
+    assert!(made.err.contains("the log orders is made"), "{made:?}");
+    assert_eq!(made.done(), "");
+    append(&server, &["--log", "orders"]).done();
+    let again = log(&["create", "orders"]);
+    assert!(again.err.contains("already; nothing was changed"), "{again:?}");
+    again.done();
+    log(&["create", "Orders"]).failed(2, "beginning with a letter or a digit");
+    let listed = log(&["list"]).done();
+    let names: Vec<_> = listed.lines().map(|line| line.split('\t').next().unwrap()).collect();
+    assert_eq!(names[0], "log");
+    assert!(names.contains(&"main") && names.contains(&"orders"), "{listed}");
+    assert!(listed.contains("\norders\t1\t"), "{listed}");
+    let json = log(&["list", "--json"]).done();
+    let rows: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(rows.iter().any(|row| row["name"] == "orders" && row["head"] == 1), "{json}");
+    // Nothing is deleted unasked, and what is not there needs no confirmation.
+    log(&["delete", "none"]).failed(64, "there is no log none");
+    log(&["delete", "none", "--yes"]).failed(64, "there is no log none");
+    let delete = ["setsid", "--wait", env!("CARGO_BIN_EXE_wellspring"), "log", "delete", "orders"];
+    let mut unasked = Command::new(delete[0]);
+    unasked.args(&delete[1..]).args(["--url", &url]).env_remove("WELLSPRING_TOKEN");
+    Ran::of(unasked.output().unwrap()).failed(64, "with 1 event. There is no terminal");
+    append(&server, &["--log", "orders"]).done();
+    log(&["delete", "orders", "--yes"]).done();
+    append(&server, &["--log", "orders"]).failed(64, "there is no log orders");
+    let closed = Closed::start();
+    let url = closed.server.url();
+    Ran::of(program(&["log", "create", "a", "--url", &url]).output().unwrap()).failed(77, "login");
 }
 
 #[test]
@@ -250,4 +289,51 @@ fn a_mistyped_variable_is_told_with_the_right_one() {
     for line in ["max_logs = 3\n", "max_headers = 21\n", "max_streams = 9\n"] {
         assert!(text.contains(line), "{line}: {text}");
     }
+}
+
+#[test]
+fn a_wrong_value_is_told_with_the_place_it_comes_from() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("w.toml");
+    let file = file.to_str().unwrap();
+    let serve = |more: &[&str], variables: &[(&str, &str)]| {
+        let data = dir.path().to_str().unwrap();
+        let words = [&["serve", "--print-config", "--data", data], more].concat();
+        Ran::of(program(&words).envs(variables.iter().copied()).output().unwrap())
+    };
+    let variable = serve(&[], &[("WELLSPRING_THREADS", "many")]);
+    assert!(variable.err.contains("invalid value 'many' for 'WELLSPRING_THREADS'"), "{variable:?}");
+    assert!(variable.err.contains("it stands for --threads <THREADS>"), "{variable:?}");
+    variable.failed(2, "invalid digit");
+    // What is typed is told as typed, whatever the variable says.
+    let typed = serve(&["--threads", "many"], &[("WELLSPRING_THREADS", "lots")]);
+    assert!(!typed.err.contains("WELLSPRING_THREADS"), "{typed:?}");
+    typed.failed(2, "invalid value 'many' for '--threads <THREADS>'");
+    // Values that are of the right kind and wrong all the same.
+    let variables = [("WELLSPRING_THREADS", "5000")];
+    let wrong = "(threads is set by the variable WELLSPRING_THREADS)";
+    serve(&[], &variables).failed(1, wrong);
+    let flag = serve(&["--threads", "6000"], &variables);
+    assert!(!flag.err.contains("WELLSPRING_THREADS"), "{flag:?}");
+    std::fs::write(file, "# ours\nlisten = \"nowhere\"\n").unwrap();
+    let of_file = format!("(listen is set in {file}, line 2)");
+    serve(&["--config", file], &[]).failed(1, &of_file);
+    std::fs::write(file, "# ours\nthreads = \"many\"\n").unwrap();
+    serve(&["--config", file], &[]).failed(1, "w.toml: TOML parse error at line 2, column 11");
+    std::fs::write(file, "\nthreds = 1\n").unwrap();
+    serve(&[], &[("WELLSPRING_CONFIG", file)]).failed(
+        1,
+        "w.toml: line 2, column 1: there is no setting \"threds\"; did you mean threads?",
+    );
+    serve(&[], &[("WELLSPRING_CONFIG", "/does/not/exist")])
+        .failed(1, "(config is set by the variable WELLSPRING_CONFIG)");
+    // The tools have fewer, and the same manners.
+    let url = Ran::of(program(&["tail"]).env("WELLSPRING_URL", "ftp://x").output().unwrap());
+    url.failed(64, "WELLSPRING_URL ftp://x: must begin with");
+    let mut command = program(&["tail", "--url", "ftp://x"]);
+    let mistyped = Ran::of(command.env("WELLSPRING_TOKN", "canary").output().unwrap());
+    assert!(!mistyped.err.contains("canary"), "{mistyped:?}");
+    let told = "wellspring: the variable WELLSPRING_TOKN means nothing and is ignored; did you mean \
+                WELLSPRING_TOKEN?\n";
+    mistyped.failed(64, told);
 }

@@ -3,12 +3,11 @@
 use super::folder::Folder;
 use super::server::Server;
 use crate::access::offline::IfMissing;
-use crate::cli::DEFAULT_URL;
 use crate::cli::credentials::Credentials;
 use crate::cli::exit::Failure;
+use crate::cli::server::DEFAULT_URL;
 use crate::cli::span::End;
 use crate::client::Client;
-use crate::client::endpoint::Endpoint;
 use crate::client::trust::Trust;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -57,7 +56,7 @@ impl Place {
             None => {
                 let url = self.url.clone().or_else(|| env::var("WELLSPRING_URL").ok());
                 let url = url.as_deref().filter(|url| !url.is_empty()).unwrap_or(DEFAULT_URL);
-                let endpoint = Endpoint::parse(url).map_err(Failure::usage)?;
+                let endpoint = crate::cli::server::endpoint(url)?;
                 let authorization = self.credentials.authorization(&endpoint)?;
                 let client = Client::new(endpoint, &self.trust).map_err(Failure::usage)?;
                 Ok(Desk::Server(Box::new(Server::new(client, authorization))))

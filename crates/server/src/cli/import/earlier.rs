@@ -7,7 +7,7 @@
 use crate::cli::Target;
 use crate::cli::exit::{Code, Failure};
 use crate::cli::state_folder;
-use crate::client::endpoint::{Endpoint, percent_encode};
+use crate::client::endpoint::percent_encode;
 use crate::client::{Client, Request};
 use crate::hex;
 use ring::digest::{SHA256, digest};
@@ -59,7 +59,7 @@ impl EarlierImports {
         start: Vec<u8>,
         options: String,
     ) -> Result<EarlierImports, Failure> {
-        let endpoint = Endpoint::parse(&target.url).map_err(Failure::usage)?;
+        let endpoint = crate::cli::server::endpoint(&target.server.url)?;
         let name = format!("{} {}.json", endpoint.origin(), target.log);
         let folder = state_folder::of(IMPORTS).filter(|_| !start.is_empty());
         let path = folder.map(|folder| folder.join(percent_encode(&name)));

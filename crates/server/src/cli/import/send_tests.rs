@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cli::import::parts::LineNumbers;
+use crate::cli::server::Server;
 use crate::client::test_server::{Reply, TestServer};
 use crate::client::trust::Trust;
 
@@ -16,12 +17,12 @@ fn part() -> Part {
 }
 
 fn send(server: &TestServer) -> Result<Settled, Box<Refusal>> {
-    let target = Target {
+    let server = Server {
         url: server.url().to_owned(),
-        log: "main".to_owned(),
         trust: Trust::default(),
         credentials: Default::default(),
     };
+    let target = Target { server, log: "main".to_owned() };
     let terms = Terms { batch: 7, file: "a.csv".to_owned(), ..Terms::default() };
     Sender::new(&target, terms).unwrap().send(&part(), "0.x", &mut |_| ())
 }

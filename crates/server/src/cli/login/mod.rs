@@ -8,7 +8,7 @@ use crate::cli::problem::Problem;
 use crate::cli::secret;
 use crate::cli::span;
 use crate::client::authorization::Authorization;
-use crate::client::endpoint::{Endpoint, Scheme};
+use crate::client::endpoint::Scheme;
 use crate::client::trust::Trust;
 use crate::client::{Client, Request};
 use crate::clock;
@@ -79,7 +79,7 @@ struct Issued {
 
 /// Logs in, and keeps the token.
 pub(crate) fn run_login(args: &LoginArgs) -> Result<(), Failure> {
-    let endpoint = Endpoint::parse(&args.server.url).map_err(Failure::usage)?;
+    let endpoint = crate::cli::server::endpoint(&args.server.url)?;
     if endpoint.scheme == Scheme::Http && !endpoint.is_this_machine() {
         eprintln!(
             "wellspring: {} is in the clear: the password and the token can be read on the way; use https://",
@@ -118,7 +118,7 @@ pub(crate) fn run_login(args: &LoginArgs) -> Result<(), Failure> {
 
 /// Ends the token, and forgets it.
 pub(crate) fn run_logout(args: &LogoutArgs) -> Result<(), Failure> {
-    let endpoint = Endpoint::parse(&args.server.url).map_err(Failure::usage)?;
+    let endpoint = crate::cli::server::endpoint(&args.server.url)?;
     let origin = endpoint.origin();
     let Some(login) = kept::find(&endpoint)? else {
         return Err(Failure::new(Code::Refused, format!("not logged in at {origin}")));

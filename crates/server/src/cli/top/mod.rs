@@ -17,11 +17,8 @@ mod view;
 mod view_tests;
 
 use crate::cli::bench::quantity::duration_ms;
-use crate::cli::credentials::Credentials;
 use crate::cli::exit::{Code, Failure, say};
-use crate::client::Client;
-use crate::client::endpoint::Endpoint;
-use crate::client::trust::Trust;
+use crate::cli::server::Server;
 use poll::Poll;
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -35,11 +32,8 @@ What each figure means and when to worry: docs/operations.md.
 Exit codes: 0 done, 64 or 2 usage, 65 no Wellspring server, 69 server not reachable, 77 credentials missing or not \
 enough, 130 interrupted.")]
 pub(crate) struct TopArgs {
-    /// Address of the server.
-    #[arg(long, env = "WELLSPRING_URL", default_value = "http://127.0.0.1:4000")]
-    url: String,
     #[command(flatten)]
-    trust: Trust,
+    server: Server,
     /// Time between two looks, 100ms to 1h.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval_ms)]
     interval: u64,
@@ -49,8 +43,6 @@ pub(crate) struct TopArgs {
     /// The same as one JSON document.
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    credentials: Credentials,
 }
 
 fn interval_ms(text: &str) -> Result<u64, String> {
@@ -66,10 +58,7 @@ fn interval_ms(text: &str) -> Result<u64, String> {
 /// Usage; with `--once` and `--json` also a server that cannot be reached or understood.
 /// The live view shows that, and keeps trying.
 pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
-    let endpoint = Endpoint::parse(&args.url).map_err(Failure::usage)?;
-    let authorization = args.credentials.authorization(&endpoint)?;
-    let client = Client::new(endpoint, &args.trust).map_err(Failure::usage)?;
-    let mut poll = Poll::new(client.with_authorization(authorization));
+    let mut poll = Poll::new(args.server.client()?);
     let interval = Duration::from_millis(args.interval);
     if !args.once && !args.json {
         if !std::io::stdout().is_terminal() {
@@ -77,7 +66,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
                 "standard output is no terminal; use --once for a table or --json for a program",
             ));
         }
-        return live::run(poll, &args.url, interval);
+        return live::run(poll, &args.server.url, interval);
     }
     let before = poll.sample()?;
     std::thread::sleep(interval);
@@ -88,7 +77,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
         return say(&document);
     }
     let order = view::Order::default();
-    let lines = std::iter::once(view::title(&args.url, &figures))
+    let lines = std::iter::once(view::title(&args.server.url, &figures))
         .chain(view::lines(&figures, order, None))
         .map(|line| line.to_string().trim_end().to_owned())
         .collect::<Vec<_>>();
