@@ -127,6 +127,14 @@ fn judge_headroom((null, achieved): (f64, f64)) -> Option<Said> {
     if ratio >= HEADROOM {
         return None;
     }
+    if ratio < 1.0 {
+        return Some(Said::stop(format!(
+            "Against a server that does nothing the client was measured at {}, less than the {} of this run ({} times). The two were measured one after the other: the machine may have been busy during the first, so what the client can do is not known. Measure again when nothing else runs.",
+            rate(null),
+            rate(achieved),
+            three_digits(ratio)
+        )));
+    }
     let facts = format!(
         "Against a server that does nothing the client reached {}, only {} times the {} measured",
         rate(null),
@@ -214,5 +222,13 @@ mod tests {
         assert_eq!(with(2.1).outcome, Outcome::Passed);
         assert_eq!(with(1.9).outcome, Outcome::Care);
         assert_eq!(with(1.05).outcome, Outcome::Stop);
+    }
+
+    #[test]
+    fn less_than_none_is_told_as_measured_and_not_as_what_the_client_can_do() {
+        let said = judged(|s| s.runs[0].client.null_server_rate_per_s = Some(3_960.0 * 0.7));
+        assert_eq!(said.outcome, Outcome::Stop);
+        assert!(said.sentence.contains("the machine may have been busy"), "{said:?}");
+        assert!(!said.sentence.contains("the figures are those of this client"), "{said:?}");
     }
 }

@@ -19,6 +19,8 @@ pub(crate) enum Code {
     Unavailable = 69,
     /// Reading or writing failed on the way.
     Io = 74,
+    /// It could not be measured this time; another time it may be.
+    Unsettled = 75,
     /// Credentials are missing, do not count, or are for less than what is asked.
     Denied = 77,
     /// Ctrl-C.
@@ -95,6 +97,7 @@ mod tests {
             (Code::Usage, 64),
             (Code::Data, 65),
             (Code::Unavailable, 69),
+            (Code::Unsettled, 75),
             (Code::Denied, 77),
             (Code::Interrupted, 130),
         ];

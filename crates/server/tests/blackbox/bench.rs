@@ -120,6 +120,14 @@ fn exit_codes_are_what_scripts_rely_on() {
     assert_eq!(with(&["--fail-if", "p50>100s", &url]), Some(0));
     assert_eq!(with(&["--fail-if", "speed>1", &url]), Some(64));
     assert_eq!(with(&[&format!("{}/nothing/here", server.url())]), Some(1));
+    let missing = format!("{}/nothing/here", server.url());
+    let quiet = bench(dir.path(), &[&short[..], &[&missing]].concat());
+    let why = text(&quiet.stderr);
+    assert!(why.starts_with("wellspring: no request succeeded: HTTP 404 ("), "{why}");
+    assert_eq!(why.lines().count(), 1, "{why}");
+    let threshold = bench(dir.path(), &[&short[..], &["--fail-if", "p50<100s", &url]].concat());
+    let why = text(&threshold.stderr);
+    assert!(why.starts_with("wellspring: a threshold failed: p50<100s (c=16: "), "{why}");
     assert_eq!(with(&["--expect", "404", &format!("{}/nothing/here", server.url())]), Some(0));
     assert_eq!(with(&["ftp://x/"]), Some(64));
     assert_eq!(code(&[]), Some(64));
@@ -131,6 +139,16 @@ fn exit_codes_are_what_scripts_rely_on() {
     assert_eq!(code(&["compare", "a.json", "b.json"]), Some(66));
     std::fs::write(dir.path().join("a.json"), "{}").unwrap();
     assert_eq!(code(&["compare", "a.json", "a.json"]), Some(65));
+    // A result file of a machine that was too busy; of another load; of none.
+    assert_eq!(with(&["--json", "r.json", &url]), Some(0));
+    assert_eq!(with(&["--json", "other.json", "-c", "3", &url]), Some(0));
+    let mut busy = json(&dir.path().join("r.json"));
+    busy["verdict"] = serde_json::json!({"verdict": "not_measurable", "reasons": ["C8: noise."]});
+    std::fs::write(dir.path().join("busy.json"), busy.to_string()).unwrap();
+    assert_eq!(code(&["compare", "r.json", "busy.json"]), Some(75));
+    assert_eq!(code(&["compare", "other.json", "busy.json"]), Some(65));
+    assert_eq!(code(&["compare", "a.json", "a.json", "--pairs", "3"]), Some(64));
+    assert_eq!(code(&["compare", &url, &url, "--repeat", "3"]), Some(64));
     assert_eq!(code(&["scenario", "none.toml"]), Some(66));
 }
 

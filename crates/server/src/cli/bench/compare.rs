@@ -5,6 +5,7 @@ use super::options::{
     ConnectionOptions, ContextOptions, LengthOptions, Offer, RequestOptions, plan, rate,
 };
 use super::quantity::crowd;
+use super::typed::Typed;
 use crate::cli::exit::{Code, Failure};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,9 @@ in turns (A B B A …), which is the only way to tell a small difference from a 
   wellspring bench compare before.json after.json
   wellspring bench compare http://127.0.0.1:4000/health http://127.0.0.1:4001/health --pairs 20
 
-Exit codes: 0 compared, 1 with --fail-if-slower and B is slower, 65 not comparable or not a result file.")]
+Exit codes: 0 compared, 1 with --fail-if-slower and B is slower, 64 or 2 usage, 65 not comparable or not a result \
+file, 66 no such file, 69 not reachable, 74 a file could not be written, 75 the machine or the client was too busy for \
+an answer (a side is NOT MEASURABLE): measure again.")]
 pub(super) struct CompareArgs {
     /// The baseline: a result file or a URL.
     a: String,
@@ -74,11 +77,43 @@ pub(super) struct CompareArgs {
     quiet: bool,
 }
 
-pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
+/// Flags that say something about two files, long names. The others are about measuring.
+const OF_FILES: [&str; 6] = ["force", "fail-if-slower", "seed", "json", "md", "quiet"];
+
+/// Refuses flags that would change nothing: whoever types one believes that it does.
+fn refuse_unused(typed: &Typed<CompareArgs>, is_live: bool) -> Result<(), Failure> {
+    if is_live {
+        return match typed.flags.iter().any(|flag| flag == "repeat") {
+            true => Err(Failure::usage(
+                "--repeat is not used when two URLs are compared: they take turns, and --pairs says how \
+                 often; give --pairs, or leave --repeat out",
+            )),
+            false => Ok(()),
+        };
+    }
+    match typed.others(&OF_FILES) {
+        unused if unused.is_empty() => Ok(()),
+        unused => Err(Failure::usage(format!(
+            "{} not used when two files are compared: what they hold was measured before. Leave it out, \
+             or compare two URLs",
+            match unused.as_slice() {
+                [one] => format!("{one} is"),
+                several => format!("{} are", several.join(", ")),
+            }
+        ))),
+    }
+}
+
+pub(super) fn run(typed: &Typed<CompareArgs>) -> Result<ExitCode, Failure> {
+    let args = &typed.args;
     let is_url = |text: &str| text.contains("://");
     let comparison = match (is_url(&args.a), is_url(&args.b)) {
-        (true, true) => live(args)?,
+        (true, true) => {
+            refuse_unused(typed, true)?;
+            live(args)?
+        }
         (false, false) => {
+            refuse_unused(typed, false)?;
             let (a, b) = (read_report(Path::new(&args.a))?, read_report(Path::new(&args.b))?);
             let (mut a, mut b) = (a, b);
             if a.title == b.title {
@@ -195,7 +230,16 @@ fn conclude(args: &CompareArgs, comparison: &Comparison) -> Result<ExitCode, Fai
         write_file(Path::new("-"), &render_text(comparison, color))?;
     }
     if let Trust::NotMeasurable(_) = comparison.trust {
-        return Ok(ExitCode::from(Code::Data as u8));
+        let code = not_measurable(comparison);
+        let why = match code {
+            Code::Unsettled => {
+                "nothing was concluded: the machine or the client was too busy while a side was measured. \
+                 Measure again when nothing else runs"
+            }
+            _ => "nothing was concluded: the two cannot be compared",
+        };
+        eprintln!("wellspring: {why}");
+        return Ok(ExitCode::from(code as u8));
     }
     use wellspring_load::compare::Verdict::{MoreFailures, Slower};
     let worse = comparison
@@ -208,4 +252,83 @@ fn conclude(args: &CompareArgs, comparison: &Comparison) -> Result<ExitCode, Fai
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// What a comparison from which nothing follows exits with: steps that do not belong together stay so; a
+/// side whose own report says that it could not be measured may do better another time.
+fn not_measurable(comparison: &Comparison) -> Code {
+    let compared = !comparison.steps.is_empty();
+    if compared && comparison.steps.iter().all(|step| step.refused.is_none()) {
+        Code::Unsettled
+    } else {
+        Code::Data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        typed: Typed<CompareArgs>,
+    }
+
+    fn refused(words: &[&str]) -> Option<String> {
+        let line = Line::try_parse_from([&["x"], words].concat()).unwrap();
+        match run(&line.typed) {
+            Err(failure) if failure.code == Code::Usage => Some(failure.message),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_flag_that_would_change_nothing_is_refused() {
+        let urls = ["http://127.0.0.1:1/a", "http://127.0.0.1:1/b"];
+        let repeat = refused(&[&urls[..], &["--repeat", "3"]].concat()).unwrap();
+        assert!(repeat.contains("give --pairs"), "{repeat}");
+        // Refused already by the first connection, not by its flags.
+        assert_eq!(refused(&[&urls[..], &["-z", "1s", "--seed", "3", "-q"]].concat()), None);
+        let files = ["/none/a.json", "/none/b.json"];
+        let pairs = refused(&[&files[..], &["--pairs", "3"]].concat()).unwrap();
+        assert!(pairs.starts_with("--pairs is not used when two files"), "{pairs}");
+        let several = refused(&[&files[..], &["--repeat", "3", "-c", "4"]].concat()).unwrap();
+        assert!(several.contains("--connections") && several.contains("are not used"), "{several}");
+        let fine = ["--force", "--fail-if-slower", "--seed", "3", "--md", "-", "-q"];
+        assert_eq!(refused(&[&files[..], &fine].concat()), None);
+    }
+
+    #[test]
+    fn what_may_do_better_another_time_is_told_from_what_cannot_be_compared() {
+        let sample = || wellspring_load::compare::Comparison {
+            format: String::new(),
+            a: String::new(),
+            b: String::new(),
+            confidence: 0.95,
+            seed: 1,
+            steps: Vec::new(),
+            only_in_a: Vec::new(),
+            only_in_b: Vec::new(),
+            mismatches: Vec::new(),
+            findings: Vec::new(),
+            trust: Trust::NotMeasurable(Vec::new()),
+        };
+        let step = |refused: Option<&str>| wellspring_load::compare::StepComparison {
+            step: "c=1".to_owned(),
+            design: wellspring_load::compare::Design::Paired,
+            runs_a: 2,
+            runs_b: 2,
+            left_out: 0,
+            open_loop: false,
+            metrics: Vec::new(),
+            refused: refused.map(str::to_owned),
+        };
+        assert_eq!(not_measurable(&sample()), Code::Data);
+        let differs = Comparison { steps: vec![step(Some("the settings differ"))], ..sample() };
+        assert_eq!(not_measurable(&differs), Code::Data);
+        let noisy = Comparison { steps: vec![step(None)], ..sample() };
+        assert_eq!(not_measurable(&noisy), Code::Unsettled);
+    }
 }

@@ -1,6 +1,7 @@
 //! From the first run to the last file: the session of one `bench` command.
 
 use super::options::{ConnectionOptions, ContextOptions, LengthOptions, RequestOptions};
+use super::outcome::{self, Outcome, Trusted};
 use super::stop;
 use super::watch::Watch;
 use crate::cli::exit::{Code, Failure};
@@ -16,10 +17,7 @@ use wellspring_load::engine::{Clock, RunError};
 use wellspring_load::machine::describe;
 use wellspring_load::plan::Plan;
 use wellspring_load::report::{self, TerminalOptions, figures};
-use wellspring_load::result::{FORMAT, Report, Run, SearchOutcome, Step, Verdict};
-
-/// Exit code when a threshold failed, as k6 has it.
-const THRESHOLD_FAILED: u8 = 99;
+use wellspring_load::result::{FORMAT, Report, Run, SearchOutcome, Step};
 
 /// What becomes of the figures.
 #[derive(Debug, Clone, clap::Args)]
@@ -187,7 +185,12 @@ impl Session {
         let shown = show(&self.report, finish);
         write_files(&self.report, finish)?;
         shown?;
-        Ok(exit_code(&self.report, finish, stopped))
+        let trusted = if finish.strict { Trusted::Needed } else { Trusted::NotNeeded };
+        let Outcome { code, why } = outcome::of(&self.report, trusted, stopped);
+        if let Some(why) = why {
+            eprintln!("wellspring: {why}");
+        }
+        Ok(ExitCode::from(code))
     }
 }
 
@@ -284,25 +287,4 @@ pub(super) fn terminal_options(all_checks: bool) -> TerminalOptions {
     let width = ratatui::crossterm::terminal::size().map_or(100, |(columns, _)| columns.into());
     let colour = terminal && std::env::var_os("NO_COLOR").is_none();
     TerminalOptions { width: if terminal { width } else { 100 }, colour, all_checks }
-}
-
-fn exit_code(report: &Report, finish: &FinishOptions, stopped: bool) -> ExitCode {
-    let successes: u64 = report
-        .steps
-        .iter()
-        .flat_map(|step| &step.runs)
-        .flat_map(|run| &run.endpoints)
-        .map(|endpoint| endpoint.counters.successes)
-        .sum();
-    if report.thresholds.iter().any(|threshold| threshold.failed) {
-        return ExitCode::from(THRESHOLD_FAILED);
-    }
-    if stopped {
-        return ExitCode::from(Code::Interrupted as u8);
-    }
-    let trusted = report.verdict == Some(Verdict::Trusted);
-    if successes == 0 || (finish.strict && !trusted) {
-        return ExitCode::from(Code::Refused as u8);
-    }
-    ExitCode::SUCCESS
 }

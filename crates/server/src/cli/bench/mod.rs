@@ -10,10 +10,12 @@ mod live;
 mod offline;
 mod one;
 mod options;
+mod outcome;
 pub(in crate::cli) mod quantity;
 mod scenario;
 mod search;
 mod stop;
+mod typed;
 mod watch;
 
 use crate::cli::exit::Failure;
@@ -54,7 +56,7 @@ enum What {
     /// A scenario file: weighted steps, captured values, data files. Or makes one from curl, HAR or OpenAPI.
     Scenario(scenario::ScenarioArgs),
     /// Two result files, or two URLs measured in turns: what differs, and by how much.
-    Compare(compare::CompareArgs),
+    Compare(typed::Typed<compare::CompareArgs>),
     /// A folder of result files over time, with lasting changes.
     History(offline::HistoryArgs),
     /// Result files in another form: Markdown, HTML, CSV, ab's block, Prometheus, or one of five report forms.
