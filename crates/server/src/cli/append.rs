@@ -44,7 +44,7 @@ pub(crate) struct AppendArgs {
     /// Fails if there is an event with all of these tags (and one of --fail-if-type); repeats.
     #[arg(long, value_name = "TAG")]
     fail_if_tag: Vec<String>,
-    /// The condition looks only at events after this position.
+    /// With --fail-if-type or --fail-if-tag: only events after this position count.
     #[arg(long, value_name = "POSITION")]
     after: Option<u64>,
 }
@@ -105,8 +105,12 @@ fn body(args: &AppendArgs) -> Result<Vec<u8>, Failure> {
             condition["after"] = after.into();
         }
         body.extend_from_slice(format!(",\"condition\":{condition}").as_bytes());
-    } else if args.after.is_some() {
-        return Err(Failure::usage("--after needs --fail-if-type or --fail-if-tag"));
+    } else if let Some(after) = args.after {
+        return Err(Failure::usage(format!(
+            "--after {after} belongs to a condition, and none is given: only events after that position \
+             count for it. Add --fail-if-type or --fail-if-tag, which say what must not be there, or leave \
+             --after out; an event always goes to the end of the log"
+        )));
     }
     body.push(b'}');
     Ok(body)
@@ -224,7 +228,7 @@ mod tests {
             (&["--tag", "a", "--tag", "a"], Code::Data),
             (&["--id", "x"], Code::Usage),
             (&["--metadata", "x"], Code::Usage),
-            (&["--after", "1"], Code::Usage),
+            (&["--after", "1"], Code::Usage), // no condition it could belong to
             (&["--data", "@/does/not/exist"], Code::NoInput),
         ] {
             assert_eq!(append(&server, more).unwrap_err().code, code, "{more:?}");

@@ -39,12 +39,20 @@ pub(crate) struct ExportArgs {
     /// Only events after this position.
     #[arg(long, value_name = "POSITION")]
     after: Option<u64>,
-    /// How events are written; `import` reads all of them back.
-    #[arg(long, value_enum, default_value = "ndjson")]
-    format: Format,
+    /// How events are written; `import` reads all of them back. Otherwise the name of FILE tells: .csv, .cloudevents (and .gz after it); any other name, and standard output, is NDJSON.
+    #[arg(long, value_enum)]
+    format: Option<Format>,
     /// Writes to this file, in place of one of that name, and not to standard output; compressed if it ends in .gz. - is standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+impl ExportArgs {
+    /// The format, as given or as the name of the file tells.
+    fn format(&self) -> Format {
+        let told = || Format::of_name(&self.output.as_ref()?.to_string_lossy());
+        self.format.or_else(told).unwrap_or(Format::Ndjson)
+    }
 }
 
 /// Runs an export to its end.
@@ -66,7 +74,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let mut progress = Progress::start("export", None);
     // A bar and a terminal full of events would overwrite one another.
     let quiet = args.output.is_none();
-    let copied = copy(stream, args.format, &mut output, &mut |bytes, events| {
+    let copied = copy(stream, args.format(), &mut output, &mut |bytes, events| {
         if !quiet {
             progress.update(bytes, events);
         }
@@ -378,11 +386,12 @@ impl Output {
         let file = File::create(&part)
             .map_err(|error| Failure::new(Code::Io, format!("cannot write {name}: {error}")))?;
         let file = BufWriter::with_capacity(1 << 18, file);
-        let writer: Box<dyn Finish> = if path.extension().is_some_and(|end| end == "gz") {
-            Box::new(Gzip(GzEncoder::new(file, flate2::Compression::default())))
-        } else {
-            Box::new(Plain(file))
-        };
+        let writer: Box<dyn Finish> =
+            if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gz")) {
+                Box::new(Gzip(GzEncoder::new(file, flate2::Compression::default())))
+            } else {
+                Box::new(Plain(file))
+            };
         Ok(Output { writer, name, rename: Some((part, path)) })
     }
 
@@ -445,6 +454,33 @@ mod tests {
         // Standard output.
         assert!(Output::open(Some(Path::new("-"))).unwrap().rename.is_none());
         assert!(!Path::new("-").exists());
+    }
+
+    #[test]
+    fn the_name_of_the_file_tells_the_format_unless_it_is_given() {
+        use clap::Parser;
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: ExportArgs,
+        }
+        let format =
+            |words: &[&str]| Line::try_parse_from([&["x"], words].concat()).unwrap().args.format();
+        for (name, expected) in [
+            ("a.csv", Format::Csv),
+            ("a.b/A.CSV.GZ", Format::Csv),
+            ("a.cloudevents.json", Format::Cloudevents),
+            ("a.ndjson", Format::Ndjson),
+            ("a.jsonl.gz", Format::Ndjson),
+            // Import takes it for cells between tabs, which export does not write.
+            ("a.tsv", Format::Ndjson),
+            ("csv", Format::Ndjson),
+            ("-", Format::Ndjson),
+        ] {
+            assert_eq!(format(&["-o", name]), expected, "{name}");
+            assert_eq!(format(&["-o", name, "--format", "csv"]), Format::Csv, "{name}");
+        }
+        assert_eq!(format(&[]), Format::Ndjson);
     }
 
     #[test]

@@ -19,6 +19,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Longest time that a server is left alone because it says so.
 const LONGEST_REST: Duration = Duration::from_secs(3_600);
 
+/// Newest events that are shown if nothing is said.
+const DEFAULT_LINES: u64 = 10;
+/// Most of them: a page.
+const MAX_LINES: u64 = 1_000;
+
 /// What `wellspring tail` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -32,9 +37,9 @@ pub(crate) struct TailArgs {
     /// Shows what comes, too, until Ctrl-C; connects again by itself and misses nothing.
     #[arg(short, long)]
     follow: bool,
-    /// Begins with so many of the newest events.
-    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=1000))]
-    lines: u64,
+    /// Begins with so many of the newest events, at most 1000 [default: 10]. With --after or --from-start: ends after so many, of any number.
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    lines: Option<u64>,
     /// Begins after this position instead.
     #[arg(long, value_name = "POSITION")]
     after: Option<u64>,
@@ -46,26 +51,66 @@ pub(crate) struct TailArgs {
     json: bool,
 }
 
+impl TailArgs {
+    /// The position from which on events are shown, if one is given.
+    fn start(&self) -> Option<u64> {
+        if self.from_start { Some(0) } else { self.after }
+    }
+
+    /// # Errors
+    /// Usage, about `-n`.
+    fn check(&self) -> Result<(), Failure> {
+        match (self.lines, self.start()) {
+            (Some(_), Some(_)) if self.follow => Err(Failure::usage(
+                "-n with -f says how many of the newest events come first, --after and --from-start say \
+                 where to begin instead: give one of them. Without -f, -n goes with both and ends after so \
+                 many events",
+            )),
+            (Some(lines), None) if lines > MAX_LINES => Err(Failure::usage(format!(
+                "-n {lines}: shows at most {MAX_LINES} of the newest events; from a position on (--after, \
+                 --from-start) it may be any number"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Shows events.
 pub(crate) fn run(args: &TailArgs) -> Result<(), Failure> {
+    args.check()?;
     // Lines are written whole and flushed: there is nothing left to say at Ctrl-C.
     on_interrupt(|| ());
     let mut client = args.target.client()?;
     let mut printer = Printer { out: io::stdout(), json: args.json };
-    let after = if args.from_start { Some(0) } else { args.after };
-    let after = match after {
+    let after = match args.start() {
         Some(after) => after,
         None => newest(args, &mut client, &mut printer)?,
     };
     if args.follow {
         return follow(args, &mut client, &mut printer, after);
     }
-    if args.from_start || args.after.is_some() {
-        let mut lines =
-            EventLines::new(events_stream(&args.target, &mut client, &path(args, after))?);
-        while let Some((line, event)) = lines.next()? {
-            printer.print(line, &event)?;
-        }
+    match args.start() {
+        Some(after) => from(args, &mut client, &mut printer, after),
+        None => Ok(()),
+    }
+}
+
+/// Prints what there is after a position, up to as many events as are asked for.
+fn from(
+    args: &TailArgs,
+    client: &mut Client,
+    printer: &mut Printer<impl Write>,
+    after: u64,
+) -> Result<(), Failure> {
+    let mut path = path(args, after);
+    match args.lines {
+        Some(0) => return Ok(()),
+        Some(most) => add_parameter(&mut path, "limit", &most.to_string()),
+        None => {}
+    }
+    let mut lines = EventLines::new(events_stream(&args.target, client, &path)?);
+    while let Some((line, event)) = lines.next()? {
+        printer.print(line, &event)?;
     }
     Ok(())
 }
@@ -93,7 +138,8 @@ fn newest(
     let mut path = args.target.path("events");
     args.query.add_to(&mut path);
     add_parameter(&mut path, "order", "desc");
-    add_parameter(&mut path, "limit", &args.lines.max(1).to_string());
+    let most = args.lines.unwrap_or(DEFAULT_LINES);
+    add_parameter(&mut path, "limit", &most.max(1).to_string());
     let request = Request::get(&path, &[("Accept", "application/json")]);
     let answer = loop {
         let answer = client.call(&request)?;
@@ -113,7 +159,7 @@ fn newest(
     let page: Page<'_> = serde_json::from_slice(&answer.body).map_err(|error| {
         Failure::new(Code::Unavailable, format!("the server sent no page of events ({error})"))
     })?;
-    let wanted = usize::try_from(args.lines).unwrap_or(usize::MAX);
+    let wanted = usize::try_from(most).unwrap_or(usize::MAX);
     for raw in page.events.iter().take(wanted).rev() {
         printer.print_text(raw.get())?;
     }

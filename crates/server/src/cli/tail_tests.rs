@@ -113,3 +113,29 @@ fn a_server_that_says_when_to_come_again_is_left_alone_until_then() {
     assert_eq!(failure.code, Code::Unavailable);
     assert!(failure.message.contains("try again in 9 s"), "{}", failure.message);
 }
+
+#[test]
+fn a_number_of_events_from_a_position_on_is_the_most_there_will_be() {
+    let server = TestServer::start(|request, _| {
+        assert!(request.path.ends_with("?after=5&limit=2000"), "{}", request.path);
+        let lines = [event(6), event(8)].map(|line| line + "\n").concat();
+        Reply::typed(200, "application/x-ndjson", &lines)
+    });
+    let args = parse(server.url(), &["--after", "5", "-n", "2000"]);
+    args.check().unwrap();
+    let mut printer = Printer { out: Vec::new(), json: true };
+    from(&args, &mut args.target.client().unwrap(), &mut printer, 5).unwrap();
+    let printed = String::from_utf8(printer.out).unwrap();
+    assert_eq!(printed, [6, 8].map(|n| event(n) + "\n").concat());
+}
+
+#[test]
+fn a_number_that_means_nothing_is_refused() {
+    let refused = |more: &[&str]| parse("http://127.0.0.1:1", more).check().unwrap_err().message;
+    assert!(refused(&["-f", "--after", "5", "-n", "2"]).contains("give one of them"));
+    assert!(refused(&["-f", "--from-start", "-n", "2"]).contains("give one of them"));
+    assert!(refused(&["-n", "1001"]).contains("at most 1000 of the newest"));
+    for fine in [&["-f", "-n", "2"][..], &["-n", "1000"], &["-f", "--after", "5"]] {
+        parse("http://127.0.0.1:1", fine).check().unwrap();
+    }
+}

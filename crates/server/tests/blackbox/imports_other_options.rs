@@ -109,11 +109,12 @@ fn a_file_without_events_and_one_that_is_no_gzip_say_so() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         assert!(ran.err.contains("imported nothing: ") && ran.err.contains(name), "{ran:?}");
     }
-    for text in ["", "{\"type\":\"T\",\"data\":1}\n"] {
+    for (text, why) in [
+        ("", "a.ndjson.gz is empty (0 bytes)"),
+        ("{\"type\":\"T\",\"data\":1}\n", "is no gzip file, though its name ends in .gz"),
+    ] {
         let file = machine.file("a.ndjson.gz", text);
-        machine
-            .import(&server, &file, &[])
-            .failed(65, "is no gzip file, though its name ends in .gz");
+        machine.import(&server, &file, &[]).failed(65, why);
     }
 }
 

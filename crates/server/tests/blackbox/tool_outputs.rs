@@ -137,6 +137,48 @@ fn an_export_that_is_given_up_leaves_nothing_behind() {
 }
 
 #[test]
+fn an_interrupted_import_tells_what_may_be_stored_besides() {
+    // A server that takes the events, and never answers.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (taken, is_taken) = std::sync::mpsc::channel();
+    let serve = std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") && !request.ends_with(b"3}\n") {
+                let mut piece = [0; 4096];
+                let count = stream.read(&mut piece).unwrap();
+                assert!(count > 0, "a whole request");
+                request.extend_from_slice(&piece[..count]);
+            }
+            if request.starts_with(b"POST") && request.ends_with(b"3}\n") {
+                taken.send(()).unwrap();
+                // Until the client has gone.
+                let _ = stream.read(&mut [0; 16]);
+                return;
+            }
+            let close = "Connection: close\r\nContent-Length: 2";
+            write!(stream, "HTTP/1.1 200 OK\r\n{close}\r\n\r\n{{}}").unwrap();
+        }
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.ndjson");
+    let lines: String = (1..=3).map(|i| format!("{{\"type\":\"T\",\"data\":{i}}}\n")).collect();
+    std::fs::write(&file, lines).unwrap();
+    let words = ["import", file.to_str().unwrap(), "--url", &url];
+    let child = program(&words).stderr(Stdio::piped()).spawn().unwrap();
+    is_taken.recv_timeout(Duration::from_secs(20)).unwrap();
+    interrupt(&child);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    ran.failed(
+        130,
+        "0 events are known to be stored, and up to 3 lines that were on their way may be as well",
+    );
+    serve.join().unwrap();
+}
+
+#[test]
 fn a_log_that_is_not_there_is_made_by_the_command_that_is_advised() {
     let server = Server::start();
     let url = server.url();
@@ -236,6 +278,7 @@ fn each_row_of_the_table_of_exit_codes_is_true() {
         let ran = Ran::of(command.output().unwrap());
         assert_eq!(ran.code, Some(code), "{words:?}: {ran:?}");
     }
+    append(&server, &["--after", "1"]).failed(64, "Add --fail-if-type or --fail-if-tag");
     let verify = ["verify", "--data", dir.path().to_str().unwrap()];
     Ran::of(program(&verify).output().unwrap()).failed(66, "no log main");
     let tail = program(&["tail", "-f", "--url", &url]).stdout(Stdio::piped()).spawn().unwrap();

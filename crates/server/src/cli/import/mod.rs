@@ -12,6 +12,7 @@ mod rows;
 mod run;
 mod send;
 mod source;
+mod standing;
 
 use crate::cli::Target;
 use crate::cli::exit::Failure;
@@ -23,7 +24,7 @@ pub(crate) use run::run;
 /// How events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// One JSON event a line, as the API takes them and `export` writes them.
+    /// One event a line, as the API takes them and `export` writes them: {"type":"OrderPlaced","tags":["order:1"],"data":{"total":7}}.
     Ndjson,
     /// Comma-separated values with a header.
     Csv,
@@ -31,9 +32,30 @@ pub(crate) enum Format {
     Cloudevents,
 }
 
+impl Format {
+    /// The format that the name of a file tells, with `.gz` after it or not. `.tsv` is none that all tools
+    /// know: `export` writes no tabs.
+    pub(crate) fn of_name(name: &str) -> Option<Format> {
+        let name = name.to_ascii_lowercase();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+        if ends(&[".cloudevents", ".cloudevents.json", ".cloudevents.ndjson"]) {
+            Some(Format::Cloudevents)
+        } else if ends(&[".csv"]) {
+            Some(Format::Csv)
+        } else {
+            ends(&[".ndjson", ".jsonl"]).then_some(Format::Ndjson)
+        }
+    }
+}
+
 /// What `wellspring import` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+NDJSON is one event a line in Wellspring's own form: type and data, and tags, id and metadata if wanted. Lines of any \
+other form have to be brought into it first, e.g. with jq:
+  {\"type\":\"OrderPlaced\",\"tags\":[\"customer:7\"],\"data\":{\"total\":12.5}}
+
 Events keep the file's order; equal rows are events of their own. Running an import again adds nothing: the \
 events are the key, so the server knows the same content again in any batch size, compressed or not, renamed \
 or from a pipe, and an import that was interrupted is simply run again. A file that has grown: its new lines \
@@ -100,25 +122,22 @@ pub(crate) struct ImportArgs {
 impl ImportArgs {
     /// The format, as given or guessed.
     fn format(&self) -> Result<Format, Failure> {
-        if let Some(format) = self.format {
+        if let Some(format) = self.format.or_else(|| Format::of_name(&self.file)) {
             return Ok(format);
         }
-        let name = self.file.to_ascii_lowercase();
-        let name = name.strip_suffix(".gz").unwrap_or(&name);
-        let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
-        if ends(&[".csv", ".tsv"]) {
+        if self.is_of_tabs() {
             return Ok(Format::Csv);
-        }
-        if ends(&[".cloudevents", ".cloudevents.json", ".cloudevents.ndjson"]) {
-            return Ok(Format::Cloudevents);
-        }
-        if ends(&[".ndjson", ".jsonl"]) {
-            return Ok(Format::Ndjson);
         }
         Err(Failure::usage(format!(
             "{}: the name does not tell the format; give --format ndjson, csv or cloudevents",
             self.file
         )))
+    }
+
+    /// Whether the name says that cells stand between tabs.
+    fn is_of_tabs(&self) -> bool {
+        let name = self.file.to_ascii_lowercase();
+        name.strip_suffix(".gz").unwrap_or(&name).ends_with(".tsv")
     }
 
     /// Whether an option was given that makes other events of the same content.
@@ -166,8 +185,7 @@ impl ImportArgs {
                  the other formats say these things themselves",
             ));
         }
-        let tabs = self.file.trim_end_matches(".gz").ends_with(".tsv");
-        let delimiter = self.delimiter.unwrap_or(if tabs { '\t' } else { ',' });
+        let delimiter = self.delimiter.unwrap_or(if self.is_of_tabs() { '\t' } else { ',' });
         if !delimiter.is_ascii() || "\"\r\n".contains(delimiter) {
             return Err(Failure::usage(
                 "--delimiter must be one ASCII character, no quote or line end",

@@ -8,6 +8,7 @@ use crate::cli::import::parts::{Bad, Next, Part, Parts, Skip};
 use crate::cli::import::rows::Rows;
 use crate::cli::import::send::{Refusal, Sender, Settled, Terms, bad_line};
 use crate::cli::import::source::Source;
+use crate::cli::import::standing::Standing;
 use crate::cli::interrupt::on_interrupt;
 use crate::cli::problem::Problem;
 use crate::cli::progress::{Progress, counted, grouped, megabytes};
@@ -145,17 +146,12 @@ fn transfer(
 ) -> (Tally, Option<Failure>) {
     // One part waits while one is under way: reading overlaps sending.
     let (parts_in, parts_out) = sync_channel::<Read>(1);
-    let settled = Arc::new(AtomicU64::new(0));
-    let so_far = Arc::clone(&settled);
-    on_interrupt(move || {
-        let events = grouped(so_far.load(Ordering::Relaxed));
-        eprintln!(
-            "\ninterrupted: {events} events are in the log; run the same command again to go on"
-        );
-    });
+    let standing = Standing::default();
+    let interrupted = standing.clone();
+    on_interrupt(move || eprintln!("\n{}", interrupted.last_words()));
     std::thread::scope(|scope| {
         scope.spawn(move || read_all(parts, taken, file, &parts_in));
-        send_all(sender, parts_out, &settled, earlier, progress)
+        send_all(sender, parts_out, &standing, earlier, progress)
     })
 }
 
@@ -191,7 +187,7 @@ fn read_all(mut parts: Parts, taken: &AtomicU64, file: &str, out: &SyncSender<Re
 fn send_all(
     mut sender: Sender,
     parts: Receiver<Read>,
-    acknowledged: &AtomicU64,
+    standing: &Standing,
     earlier: &mut EarlierImports,
     progress: &mut Progress,
 ) -> (Tally, Option<Failure>) {
@@ -213,11 +209,12 @@ fn send_all(
         if part.body.is_empty() {
             continue;
         }
+        standing.sends(part.lines);
         match sender.send(&part, &continues, &mut |text| progress.note(&text)) {
             Ok(settled) => {
                 tally.count(&part, &settled);
+                standing.settles(tally.added + tally.known);
                 tally.note(earlier, &mut sender);
-                acknowledged.store(tally.added + tally.known, Ordering::Relaxed);
                 progress.update(tally.taken_bytes, tally.added + tally.known);
                 continues.clone_from(&settled.next);
                 rest = Some(part.without_first(settled.lines)).filter(|rest| rest.lines > 0);

@@ -61,6 +61,12 @@ impl Source {
         };
         let magic = take_start(&mut raw, GZIP_MAGIC.len() as u64).map_err(failed)?;
         let is_gzip = magic == GZIP_MAGIC;
+        if magic.is_empty() && name.to_ascii_lowercase().ends_with(".gz") {
+            return Err(Failure::data(format!(
+                "{name} is empty (0 bytes); a gzip file, even of nothing, is not: it was cut off, or never \
+                 written. Make it anew"
+            )));
+        }
         if !is_gzip && name.to_ascii_lowercase().ends_with(".gz") {
             return Err(Failure::data(format!(
                 "{name} is no gzip file, though its name ends in .gz: its first bytes are {magic:02x?}, not \
@@ -139,7 +145,10 @@ mod tests {
         };
         for name in ["a.ndjson.gz", "A.CSV.GZ"] {
             assert_eq!(open(name, gz("x")), Ok(()));
-            for bytes in [&b"{}"[..], b"\x1f", b""] {
+            let empty = open(name, Vec::new()).unwrap_err();
+            assert_eq!(empty.code, Code::Data, "{empty:?}");
+            assert!(empty.message.starts_with(&format!("{name} is empty (0 bytes)")), "{empty:?}");
+            for bytes in [&b"{}"[..], b"\x1f"] {
                 let failure = open(name, bytes.to_vec()).unwrap_err();
                 assert_eq!(failure.code, Code::Data, "{failure:?}");
                 assert!(failure.message.contains("[1f, 8b]"), "{failure:?}");
