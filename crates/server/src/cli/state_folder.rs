@@ -1,7 +1,10 @@
-//! Where the tools keep what they remember from one command to the next.
+//! Where the tools keep what they remember from one command to the next, for its owner alone.
 
 use std::env;
-use std::path::PathBuf;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 
 /// The folder for one kind of it, e.g. `logins`; it may not exist yet. `None`: the environment names no
 /// place. State, not configuration: people put their configuration under version control.
@@ -12,4 +15,72 @@ pub(crate) fn of(kind: &str) -> Option<PathBuf> {
     let state = absolute("XDG_STATE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")))?;
     Some(state.join("wellspring").join(kind))
+}
+
+/// Makes a folder and those it lies in, with mode 0700; one that is there stays as it is.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) fn make(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Puts a file with this content and mode 0600 in the place of one that may be there: whole, or not at
+/// all. Its folder has to be there. Whoever reads meanwhile sees the old content or the new.
+///
+/// # Errors
+/// Those of the system. The old file is as it was then.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let unfinished = path.with_extension(format!("{}.unfinished", std::process::id()));
+    // One that a process with this number left behind when it was killed.
+    match fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let written = write(&unfinished, content).and_then(|()| fs::rename(&unfinished, path));
+    written.inspect_err(|_| {
+        let _ = fs::remove_file(&unfinished);
+    })
+}
+
+fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    // A new file: neither its mode nor where it leads is anybody else's choice.
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_or_not_at_all_and_is_its_owners_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("wellspring").join("logins");
+        make(&folder).unwrap();
+        make(&folder).unwrap();
+        assert_eq!(mode(&folder), 0o700);
+        let path = folder.join("a.json");
+        replace(&path, b"first").unwrap();
+        assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"first".to_vec(), 0o600));
+        // What others may read does not stay so, and what a killed process left is in nobody's way.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let left = path.with_extension(format!("{}.unfinished", std::process::id()));
+        fs::write(&left, "half").unwrap();
+        replace(&path, b"second").unwrap();
+        assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"second".to_vec(), 0o600));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        // Nothing can be renamed onto a folder that is not empty: nothing is left of the attempt.
+        let full = folder.join("full");
+        fs::create_dir_all(full.join("x")).unwrap();
+        replace(&full, b"third").unwrap_err();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
+        replace(&folder.join("none").join("b.json"), b"").unwrap_err();
+    }
 }

@@ -12,9 +12,8 @@ use crate::client::{Client, Request};
 use crate::hex;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// Folder of the notes.
@@ -150,23 +149,15 @@ fn read(path: &Path) -> Vec<Note> {
     read.ok().and_then(|_| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
-/// Whole or not at all.
 fn write(path: &Path, notes: &[Note]) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let unfinished = path.with_extension(format!("{}.unfinished", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
-    let written = serde_json::to_vec(notes).map_err(io::Error::from);
-    let written = written.and_then(|text| file.write_all(&text));
-    written.and_then(|()| fs::rename(&unfinished, path)).inspect_err(|_| {
-        let _ = fs::remove_file(&unfinished);
-    })
+    path.parent().map_or(Ok(()), state_folder::make)?;
+    state_folder::replace(path, &serde_json::to_vec(notes)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn content_that_has_grown_is_the_same_and_other_content_is_not() {

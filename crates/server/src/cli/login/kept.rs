@@ -7,9 +7,9 @@ use crate::client::endpoint::{Endpoint, percent_encode};
 use crate::clock::{self, parse_rfc3339, push_rfc3339};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -125,8 +125,8 @@ pub(super) fn place(endpoint: &Endpoint) -> Result<PathBuf, Failure> {
     let folder = state_folder::of(LOGINS).ok_or_else(|| {
         Failure::new(Code::Io, "neither XDG_STATE_HOME nor HOME says where a token could be kept")
     })?;
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-    made.map_err(|error| Failure::new(Code::Io, format!("{}: {error}", folder.display())))?;
+    let failed = |error| Failure::new(Code::Io, format!("{}: {error}", folder.display()));
+    state_folder::make(&folder).map_err(failed)?;
     Ok(folder.join(file_name(endpoint)))
 }
 
@@ -134,18 +134,7 @@ pub(super) fn place(endpoint: &Endpoint) -> Result<PathBuf, Failure> {
 pub(super) fn keep(path: &Path, login: &Login) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::new(Code::Io, format!("{}: {error}", path.display()));
     let text = serde_json::to_vec(login).map(Zeroizing::new).map_err(|e| failed(e.into()))?;
-    let unfinished = path.with_extension(format!("{}.unfinished", std::process::id()));
-    let written = write(&unfinished, &text).and_then(|()| fs::rename(&unfinished, path));
-    written.map_err(|error| {
-        let _ = fs::remove_file(&unfinished);
-        failed(error)
-    })
-}
-
-fn write(path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text)?;
-    file.sync_all()
+    state_folder::replace(path, &text).map_err(failed)
 }
 
 /// Forgets the token of a server.
