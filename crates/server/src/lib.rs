@@ -80,23 +80,20 @@ pub fn main() -> ExitCode {
         .try_get_matches_from(&words)
         .unwrap_or_else(|error| variables::named(error, &command_line(), &words).exit());
     let line = Line::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let mut command = command_line();
+    command.build();
+    let origins = settings::Origins::of(&command, &matches);
     let unknown = || {
         let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         variables::unknown(&Line::command(), set)
     };
     match line.command {
-        Command::Serve(args) => {
-            let args = match matches.subcommand() {
-                Some((_, given)) => args.told_of(given),
-                None => args,
-            };
-            serve::run(args, &unknown())
-        }
+        Command::Serve(args) => serve::run(args.with_origins(origins), &unknown()),
         Command::Tool(tool) => {
             if tool.reads_variables() {
                 unknown().iter().for_each(|warning| eprintln!("wellspring: {warning}"));
             }
-            cli::run(tool)
+            cli::run(tool, &origins)
         }
     }
 }

@@ -34,6 +34,7 @@ pub(crate) mod top;
 mod wire;
 
 use crate::names::{NAME_RULE, is_name};
+use crate::settings::Origins;
 use exit::Failure;
 pub(crate) use exit::say;
 use std::process::ExitCode;
@@ -145,8 +146,9 @@ impl Target {
     }
 }
 
-/// Runs one tool to its end. What went wrong has been said on standard error.
-pub(crate) fn run(tool: Tool) -> ExitCode {
+/// Runs one tool to its end. What went wrong has been said on standard error, with where a flag that is
+/// wrong was given.
+pub(crate) fn run(tool: Tool, origins: &Origins) -> ExitCode {
     let done = match tool {
         Tool::Import(args) => import::run(&args),
         Tool::Export(args) => export::run(&args),
@@ -168,6 +170,8 @@ pub(crate) fn run(tool: Tool) -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(Failure { code, message }) => {
+            Failure::new(code, origins.explain_first(message)).report()
+        }
     }
 }

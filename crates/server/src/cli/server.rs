@@ -5,18 +5,15 @@ use crate::cli::exit::Failure;
 use crate::client::Client;
 use crate::client::endpoint::Endpoint;
 use crate::client::trust::Trust;
-use std::env;
 
 /// The server that is meant if none is named.
 pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:4000";
-/// Where its address may stand.
-const VARIABLE: &str = "WELLSPRING_URL";
 
 /// Which server, whom to trust, and what to show to it.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Server {
     /// Address of the server.
-    #[arg(long, env = VARIABLE, default_value = DEFAULT_URL, global = true)]
+    #[arg(long, env = "WELLSPRING_URL", default_value = DEFAULT_URL, global = true)]
     pub(crate) url: String,
     #[command(flatten)]
     pub(crate) trust: Trust,
@@ -48,14 +45,7 @@ impl Server {
 /// The server at an address.
 ///
 /// # Errors
-/// Usage, if it is none: told of the flag or of the variable, wherever it comes from.
+/// Usage, if it is none.
 pub(crate) fn endpoint(url: &str) -> Result<Endpoint, Failure> {
-    Endpoint::parse(url).map_err(|what| {
-        let is_typed = env::args_os().any(|word| {
-            let word = word.to_string_lossy();
-            word == "--url" || word.starts_with("--url=")
-        });
-        let is_variable = !is_typed && env::var(VARIABLE).is_ok_and(|value| value == url);
-        Failure::usage(if is_variable { what.replacen("--url", VARIABLE, 1) } else { what })
-    })
+    Endpoint::parse(url).map_err(Failure::usage)
 }

@@ -2,7 +2,7 @@
 //! probably meant.
 
 use super::ConfigArgs;
-use super::origins::Origins;
+use crate::settings::Origins;
 use std::path::Path;
 use toml::de::DeTable;
 use wellspring_load::nearest::nearest;

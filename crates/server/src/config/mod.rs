@@ -2,7 +2,6 @@
 //! declares its own section; here they are put together.
 
 mod file;
-mod origins;
 mod printed_limits;
 
 use crate::access::config::AccessConfig;
@@ -17,10 +16,9 @@ use crate::links::settings::{LinkConfig, LinkSettings};
 use crate::log_lines;
 use crate::node::StorageConfig;
 use crate::otlp::{Otlp, OtlpConfig};
-use crate::settings::{ProcessConfig, Section};
+use crate::settings::{Origins, ProcessConfig, Section};
 use crate::tls::{Files, TlsConfig};
-use clap::{ArgMatches, Args, Command};
-use origins::Origins;
+use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -40,10 +38,9 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// The same, knowing which of them came from a variable: for what is said when one is wrong.
-    pub(crate) fn told_of(self, matches: &ArgMatches) -> ServeArgs {
-        let command = ServeArgs::augment_args(Command::new("serve"));
-        ServeArgs { origins: Origins::of(&command, matches), ..self }
+    /// The same, knowing which of them came from where: for what is said when one is wrong.
+    pub(crate) fn with_origins(self, origins: Origins) -> ServeArgs {
+        ServeArgs { origins, ..self }
     }
 }
 
@@ -59,6 +56,9 @@ macro_rules! sections {
         #[derive(Debug, Clone, Serialize)]
         pub(crate) struct Config {
             $(#[serde(flatten)] pub(crate) $name: $section,)*
+            /// For what is found to be wrong later, when files and addresses are opened.
+            #[serde(skip)]
+            pub(crate) origins: Origins,
         }
 
         impl Config {
@@ -78,8 +78,8 @@ macro_rules! sections {
             }
 
             /// These, and where they are silent `other`, and where both are the default.
-            fn over(self, other: ConfigArgs) -> Config {
-                Config { $($name: Section::merge(self.$name, other.$name),)* }
+            fn over(self, other: ConfigArgs, origins: Origins) -> Config {
+                Config { $($name: Section::merge(self.$name, other.$name),)* origins }
             }
         }
     };
@@ -109,8 +109,8 @@ impl Config {
             Some(path) => file::read(path, &mut origins)?,
             None => ConfigArgs::default(),
         };
-        let config = settings.over(file);
-        config.check().map_err(|what| origins.explain(what))?;
+        let config = settings.over(file, origins);
+        config.check().map_err(|what| config.origins.explain(what))?;
         Ok(config)
     }
 
@@ -208,7 +208,7 @@ mod tests {
         let line = ["x"].iter().chain(flags);
         let matches = Line::command().try_get_matches_from(line).map_err(|e| e.to_string())?;
         let line = Line::from_arg_matches(&matches).map_err(|e| e.to_string())?;
-        Config::load(line.serve.told_of(&matches))
+        Config::load(line.serve.with_origins(Origins::of(&Line::command(), &matches)))
     }
 
     #[test]

@@ -52,9 +52,10 @@ pub(crate) fn run(args: ServeArgs, warnings: &[String]) -> ExitCode {
         return refuse(&message);
     }
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    let origins = config.origins.clone();
     match serve(config) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => refuse(&message),
+        Err(message) => refuse(&origins.explain(message)),
     }
 }
 

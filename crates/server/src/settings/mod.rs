@@ -1,8 +1,10 @@
 //! Settings: each room declares its own in a [`section!`]; `config` puts the sections together from
 //! flags, `WELLSPRING_*`, a TOML file and defaults.
 
+mod origins;
 mod process;
 
+pub(crate) use origins::Origins;
 pub(crate) use process::{LogFormat, ProcessConfig};
 
 /// One room's part of the configuration.

@@ -21,7 +21,8 @@ enum Origin {
 pub(crate) struct Origins(BTreeMap<String, Origin>);
 
 impl Origins {
-    /// Those of a command line and its environment.
+    /// Those of a command line and its environment, with those of the subcommand that was given. The
+    /// command has to be built: only then its subcommands know the flags that they take over.
     pub(crate) fn of(command: &Command, matches: &ArgMatches) -> Origins {
         let given = command.get_arguments().filter_map(|argument| {
             let name = argument.get_id().as_str();
@@ -37,13 +38,28 @@ impl Origins {
             };
             Some((name.to_owned(), origin))
         });
-        Origins(given.collect())
+        let mut origins = Origins(given.collect());
+        if let Some((name, matches)) = matches.subcommand()
+            && let Some(command) = command.find_subcommand(name)
+        {
+            origins.0.append(&mut Origins::of(command, matches).0);
+        }
+        origins
     }
 
     /// Adds a setting of a file, which counts where it is not given elsewhere.
     pub(crate) fn add(&mut self, name: &str, path: &Path, line: usize) {
         let origin = Origin::File(path.to_owned(), line);
         self.0.entry(name.to_owned()).or_insert(origin);
+    }
+
+    /// The message of a tool with the origin of the flag that it begins with. What it names further on is
+    /// advice, which can be pasted.
+    pub(crate) fn explain_first(&self, message: String) -> String {
+        let first = words(&message).next().filter(|_| message.starts_with("--"));
+        let only = first.and_then(|name| self.0.get_key_value(&name));
+        let only = only.map(|(name, origin)| (name.clone(), origin.clone()));
+        Origins(only.into_iter().collect()).explain(message)
     }
 
     /// The message with the origin of each setting that it names, but for flags, and those that are the
@@ -101,6 +117,9 @@ mod tests {
             "--listen must be ADDRESS:PORT (listen is set by the variable WELLSPRING_LISTEN)"
         );
         assert_eq!(told("they listen"), "they listen");
+        let first = |message: &str| origins.explain_first(message.to_owned());
+        assert_eq!(first("make it with: x --listen a"), "make it with: x --listen a");
+        assert!(first("--listen: none").ends_with("variable WELLSPRING_LISTEN)"));
         assert_eq!(told("max_logs is too much"), "max_logs is too much");
         assert_eq!(
             told("--tls-key needs --tls-cert; --tls-key is alone with --listen"),

@@ -120,7 +120,8 @@ impl Files {
     /// A sentence that names the file at fault.
     pub(super) fn load(&self) -> Result<LoadedFiles, String> {
         let odd = |error: rustls::Error| format!("TLS cannot be set up: {error}");
-        let certified = pem::certified(&self.certificate, &self.key)?;
+        let certified = pem::certified(&self.certificate, &self.key)
+            .map_err(|why| format!("--tls-cert, --tls-key: {why}"))?;
         let expires_s = certified.cert.iter().filter_map(super::expiry::expires_s).min();
         let builder = ServerConfig::builder_with_provider(pem::provider())
             .with_safe_default_protocol_versions()
@@ -137,7 +138,7 @@ impl Files {
 }
 
 fn verifier(path: &Path, auth: ClientAuth) -> Result<Arc<dyn ClientCertVerifier>, String> {
-    let roots = Arc::new(pem::roots(path)?);
+    let roots = Arc::new(pem::roots(path).map_err(|why| format!("--tls-client-ca: {why}"))?);
     let builder = WebPkiClientVerifier::builder_with_provider(roots, pem::provider());
     let builder = match auth {
         ClientAuth::Optional => builder.allow_unauthenticated(),

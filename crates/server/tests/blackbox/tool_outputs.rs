@@ -370,9 +370,22 @@ fn a_wrong_value_is_told_with_the_place_it_comes_from() {
     );
     serve(&[], &[("WELLSPRING_CONFIG", "/does/not/exist")])
         .failed(1, "(config is set by the variable WELLSPRING_CONFIG)");
+    // What is found only when it is opened.
+    let data = ["serve", "--listen", "127.0.0.1:0", "--data", dir.path().to_str().unwrap()];
+    let mut command = program(&data);
+    command.env("WELLSPRING_TLS_CERT", "/none").env("WELLSPRING_TLS_KEY", "/none");
+    Ran::of(command.output().unwrap())
+        .failed(1, "(tls_cert is set by the variable WELLSPRING_TLS_CERT;");
     // The tools have fewer, and the same manners.
     let url = Ran::of(program(&["tail"]).env("WELLSPRING_URL", "ftp://x").output().unwrap());
-    url.failed(64, "WELLSPRING_URL ftp://x: must begin with");
+    assert!(url.err.contains("--url ftp://x: must begin with"), "{url:?}");
+    url.failed(64, "(url is set by the variable WELLSPRING_URL)");
+    let url =
+        Ran::of(program(&["user", "list"]).env("WELLSPRING_URL", "ftp://x").output().unwrap());
+    url.failed(64, "wellspring: WELLSPRING_URL ftp://x: must begin with");
+    let mut command = program(&["log", "list", "--url", "https://127.0.0.1:1"]);
+    let trust = Ran::of(command.env("WELLSPRING_CACERT", "/none").output().unwrap());
+    trust.failed(64, "(cacert is set by the variable WELLSPRING_CACERT)");
     let mut command = program(&["tail", "--url", "ftp://x"]);
     let mistyped = Ran::of(command.env("WELLSPRING_TOKN", "canary").output().unwrap());
     assert!(!mistyped.err.contains("canary"), "{mistyped:?}");

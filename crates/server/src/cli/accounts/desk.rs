@@ -5,7 +5,7 @@ use super::server::Server;
 use crate::access::offline::IfMissing;
 use crate::cli::credentials::Credentials;
 use crate::cli::exit::Failure;
-use crate::cli::server::DEFAULT_URL;
+use crate::cli::server::{DEFAULT_URL, endpoint};
 use crate::cli::span::End;
 use crate::client::Client;
 use crate::client::trust::Trust;
@@ -16,6 +16,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use wellspring_views::access::{AccountName, Grant, Grants, KeyId, Label};
 use zeroize::Zeroizing;
+
+/// Where the address of the server may stand.
+const VARIABLE: &str = "WELLSPRING_URL";
 
 /// Which accounts.
 #[derive(Debug, Clone, clap::Args)]
@@ -54,9 +57,13 @@ impl Place {
             )),
             Some(data) => Folder::open(data, if_missing).map(Desk::Folder),
             None => {
-                let url = self.url.clone().or_else(|| env::var("WELLSPRING_URL").ok());
+                let url = self.url.clone().or_else(|| env::var(VARIABLE).ok());
                 let url = url.as_deref().filter(|url| !url.is_empty()).unwrap_or(DEFAULT_URL);
-                let endpoint = crate::cli::server::endpoint(url)?;
+                let endpoint =
+                    endpoint(url).map_err(|Failure { code, message }| match self.url {
+                        Some(_) => Failure { code, message },
+                        None => Failure::new(code, message.replacen("--url", VARIABLE, 1)),
+                    })?;
                 let authorization = self.credentials.authorization(&endpoint)?;
                 let client = Client::new(endpoint, &self.trust).map_err(Failure::usage)?;
                 Ok(Desk::Server(Box::new(Server::new(client, authorization))))
