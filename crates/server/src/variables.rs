@@ -39,15 +39,36 @@ pub(crate) fn unknown(line: &Command, set: impl Iterator<Item = String>) -> Vec<
 /// A mistake found by clap, told with the variable that it stands in, if it does not stand on the command
 /// line: clap names the flag in either case.
 pub(crate) fn named(mut error: Error, line: &Command, words: &[OsString]) -> Error {
-    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
-    let flag = flag.clone();
     let typed = without_variables(line.clone()).try_get_matches_from(words);
     if typed.is_err_and(|typed| typed.to_string() == error.to_string()) {
         return error;
     }
-    let Some(variable) = variable_of(line, &flag) else { return error };
-    error.insert(ContextKind::InvalidArg, ContextValue::String(variable.clone()));
-    let tip = format!("{variable} is a variable of the environment; it stands for {flag}");
+    let flag = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) => Some(flag.clone()),
+        _ => None,
+    };
+    let one = flag.and_then(|flag| Some((variable_of(line, &flag)?, flag)));
+    let tip = if let Some((variable, flag)) = one {
+        let tip = format!("{variable} is a variable of the environment; it stands for {flag}");
+        error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
+        tip
+    } else {
+        // Flags that contradict or need one another.
+        let mut set = Vec::new();
+        words
+            .iter()
+            .filter_map(|word| line.find_subcommand(word))
+            .for_each(|c| gather(c, &mut set));
+        set.retain(|name| env::var_os(name).is_some());
+        set.sort_unstable();
+        set.dedup();
+        match set.as_slice() {
+            [] => return error,
+            set => {
+                format!("{} counts as a flag, too: it is set in the environment", set.join(", "))
+            }
+        }
+    };
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     error
 }

@@ -383,6 +383,9 @@ fn a_wrong_value_is_told_with_the_place_it_comes_from() {
     let url =
         Ran::of(program(&["user", "list"]).env("WELLSPRING_URL", "ftp://x").output().unwrap());
     url.failed(64, "wellspring: WELLSPRING_URL ftp://x: must begin with");
+    let alone = Ran::of(program(&["tail"]).env("WELLSPRING_CLIENT_CERT", "x").output().unwrap());
+    assert!(alone.err.contains("not provided:\n  --client-key"), "{alone:?}");
+    alone.failed(2, "WELLSPRING_CLIENT_CERT counts as a flag, too: it is set in the environment");
     let mut command = program(&["log", "list", "--url", "https://127.0.0.1:1"]);
     let trust = Ran::of(command.env("WELLSPRING_CACERT", "/none").output().unwrap());
     trust.failed(64, "(cacert is set by the variable WELLSPRING_CACERT)");
