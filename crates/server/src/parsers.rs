@@ -5,14 +5,14 @@ pub use crate::access::fuzzed::{PresentedCredential, TokenContent};
 pub use crate::lean::ReplayedConnection;
 
 use crate::faces::events::event_json::{Style, read_append};
-use crate::kept_types::KeptTypes;
+use crate::kept_types::KeptInLog;
 
 /// Reads the body of an append, in the native style and in the dialects';
 /// returns how many events each accepted.
 #[must_use]
 pub fn append_body(body: &[u8]) -> [Option<usize>; 2] {
     [Style::Native, Style::Dialect].map(|style| {
-        read_append(body, style, KeptTypes::Nothing).ok().map(|append| append.events.len())
+        read_append(body, style, KeptInLog::default()).ok().map(|append| append.events.len())
     })
 }
 

@@ -11,6 +11,7 @@ use crate::access::page::Pages;
 use crate::audit::AuditConfig;
 use crate::http::config::HttpConfig;
 use crate::ingest::IngestConfig;
+use crate::kept_types::KeptTypes;
 use crate::limits::LimitConfig;
 use crate::links::settings::{LinkConfig, LinkSettings};
 use crate::log_lines;
@@ -131,7 +132,7 @@ impl Config {
         process.check()?;
         log_lines::level(&process.log_level)?;
         http.check()?;
-        ingest.check(self.links.link_accept_events)?;
+        ingest.check(&KeptTypes::new(self.links.kept_events()))?;
         access.check()?;
         self.link_settings()?;
         otlp.check()?;

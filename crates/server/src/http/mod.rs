@@ -31,6 +31,7 @@ use crate::audit::Audit;
 use crate::figures::{self, Sources};
 use crate::identity::Caller;
 use crate::ingest::{IngestConfig, IngestContext};
+use crate::kept_types::KeptTypes;
 use crate::limits::{Limits, Payer, SharedBucket};
 use crate::links::settings::LinkSettings;
 use crate::links::{Clicks, VisitorKeys};
@@ -91,6 +92,8 @@ pub(crate) struct Shell {
     pub(crate) limits: Arc<Limits>,
     /// What bodies being received may take of memory.
     pub(crate) body_memory: BodyMemory,
+    /// Types of events that clients may not append.
+    pub(crate) kept: Arc<KeptTypes>,
     /// The settings of links.
     pub(crate) link_settings: LinkSettings,
     /// The view of links.
@@ -117,7 +120,7 @@ impl Shell {
         IngestContext {
             node: Arc::clone(&self.node),
             config: Arc::clone(&self.ingest_config),
-            accept_link_events: self.link_settings.accept_events,
+            kept: Arc::clone(&self.kept),
             stopping: self.stopping.clone(),
         }
     }
@@ -183,6 +186,7 @@ impl Shell {
             node: Arc::new(node),
             access: Arc::new(gate),
             limits: Arc::new(Limits::of(&config.process, &config.limits, &stats, &clock).unwrap()),
+            kept: Arc::new(KeptTypes::new(config.links.kept_events())),
             link_settings,
             links,
             tls: Tls::open(&config.tls).unwrap(),

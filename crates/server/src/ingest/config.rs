@@ -36,11 +36,11 @@ section! {
 }
 
 impl IngestConfig {
-    /// Checks the settings. `accept_link_events`: clients may append what the links write.
+    /// Checks the settings. `kept`: types that clients may not send.
     ///
     /// # Errors
     /// A sentence about the first setting that is wrong.
-    pub(crate) fn check(&self, accept_link_events: bool) -> Result<(), String> {
+    pub(crate) fn check(&self, kept: &KeptTypes) -> Result<(), String> {
         let partition = self.ingest_partition_bytes;
         if !partition.is_power_of_two() || !((4 << 20)..=(1 << 30)).contains(&partition) {
             return Err(format!(
@@ -59,7 +59,7 @@ impl IngestConfig {
         check_text(&self.ingest_type, limits::MAX_TYPE_BYTES)
             .map_err(|reason| format!("ingest_type {reason}"))?;
         // Else each `POST /e` that names no type would be refused.
-        match KeptTypes::of(accept_link_events, MAIN).fault(&self.ingest_type) {
+        match kept.in_log(MAIN).fault(&self.ingest_type) {
             None => Ok(()),
             Some(fault) => Err(format!("ingest_type {fault}; else give another type")),
         }

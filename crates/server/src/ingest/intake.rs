@@ -4,6 +4,7 @@ use super::data::{self, Data};
 use super::target;
 use super::{IngestConfig, IngestOverflow};
 use super::{Media, Target};
+use crate::kept_types::KeptTypes;
 use crate::names::MAIN;
 use crate::node::{NoBatcher, Node};
 use crate::wire::problem::{self, Problem};
@@ -79,8 +80,8 @@ pub(crate) struct IngestContext {
     pub(crate) node: Arc<Node>,
     /// The settings of taking events in.
     pub(crate) config: Arc<IngestConfig>,
-    /// Whether clients may send the events that links write.
-    pub(crate) accept_link_events: bool,
+    /// Types of events that clients may not send.
+    pub(crate) kept: Arc<KeptTypes>,
     /// Becomes true when the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -130,7 +131,7 @@ impl Intake {
             self.last = Some((text.into(), Rc::clone(&target)));
             return Some(Ok(target));
         }
-        let parsed = target::parse(text, &self.context.config, self.context.accept_link_events)?;
+        let parsed = target::parse(text, &self.context.config, &self.context.kept)?;
         Some(parsed.and_then(|target| self.remember(text, target)))
     }
 

@@ -35,24 +35,24 @@ fn split(target: &str) -> Option<(&str, &str)> {
 pub(super) fn parse(
     target: &str,
     config: &IngestConfig,
-    accept_link_events: bool,
+    kept: &KeptTypes,
 ) -> Option<Result<Target, Box<Problem>>> {
     let (log, query) = split(target)?;
-    Some(understand(log, query, config, accept_link_events))
+    Some(understand(log, query, config, kept))
 }
 
 fn understand(
     log: &str,
     query: &str,
     config: &IngestConfig,
-    accept_link_events: bool,
+    kept: &KeptTypes,
 ) -> Result<Target, Box<Problem>> {
     let params = Params::parse_known(query, &["type", "tag", "ack"])?;
     let event_type = params.one("type")?.unwrap_or(&config.ingest_type);
     let tags: Vec<&str> = params.all("tag").collect();
     let template = EventTemplate::new(event_type, &tags)?;
     let log = percent_decode(log, false)?;
-    KeptTypes::of(accept_link_events, &log).check(event_type)?;
+    kept.in_log(&log).check(event_type)?;
     let acks = [("accepted", Ack::Accepted), ("durable", Ack::Durable)];
     let ack = params.choice("ack", &acks)?.unwrap_or(Ack::Accepted);
     Ok(Target { log, template, ack, source: 0 })
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn parameters_override_and_mistakes_are_named() {
         let config = Config::for_tests(&[]);
-        let read = |target: &str| parse(target, &config.ingest, false).unwrap();
+        let read = |target: &str| parse(target, &config.ingest, &KeptTypes::default()).unwrap();
         let target = read("/e?type=Clicked&tag=a%3A1&tag=b&ack=durable").unwrap();
         assert_eq!(target.ack, Ack::Durable);
         assert_eq!(target.template, EventTemplate::new("Clicked", &["a:1", "b"]).unwrap());

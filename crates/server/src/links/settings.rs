@@ -1,7 +1,9 @@
 //! The settings of links, read and checked.
 
 use super::targets::{LinkTargets, Origin};
+use crate::kept_types::KeptEvents;
 use crate::limits::{Limiter, Rate};
+use crate::names::MAIN;
 use crate::settings::{ProcessConfig, section};
 use crate::wire::authority::is_authority;
 use clap::ValueEnum;
@@ -9,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use wellspring_views::links::event::TYPES;
 use wellspring_views::links::url::{self, Target};
 
 /// Links that a client may make in a minute if nothing is set and others can reach the server.
@@ -74,6 +77,23 @@ section! {
     link_creates_per_minute: u32 = "WELLSPRING_LINK_CREATES_PER_MINUTE";
 }
 
+/// The events that links write. Appended by a client they would make links that passed no check, and
+/// clicks that never happened.
+static KEPT: KeptEvents = KeptEvents {
+    log: MAIN,
+    types: &TYPES,
+    prefix: "Link",
+    advice: "the links of this log write themselves: make, change and delete links at /api/urls; to \
+             restore an export, start the server with --link-accept-events",
+};
+
+impl LinkConfig {
+    /// The events that clients may not append.
+    pub(crate) fn kept_events(&self) -> Option<&'static KeptEvents> {
+        (!self.link_accept_events).then_some(&KEPT)
+    }
+}
+
 /// Scheme and host of short URLs.
 #[derive(Debug, Clone)]
 struct BaseUrl {
@@ -90,8 +110,6 @@ pub(crate) struct LinkSettings {
     scheme: &'static str,
     /// Where links may lead.
     pub(crate) targets: Arc<LinkTargets>,
-    /// Whether clients may append the events of links.
-    pub(crate) accept_events: bool,
     /// The value of `Referrer-Policy` on redirects.
     pub(crate) referrer_policy: ReferrerPolicy,
     /// How many links a client may make; `None`: any number.
@@ -117,7 +135,6 @@ impl LinkSettings {
             base_url,
             scheme: if has_tls { "https" } else { "http" },
             targets: Arc::new(LinkTargets::of(process, config, origin)?),
-            accept_events: config.link_accept_events,
             referrer_policy: config.link_referrer_policy,
             creates: NonZeroU32::new(per_minute)
                 .filter(|_| !everyone)
@@ -188,6 +205,23 @@ mod tests {
             let name = policy.to_possible_value().expect("a name");
             assert_eq!(name.get_name(), policy.as_str());
             assert_eq!(toml::Value::try_from(policy).unwrap().as_str(), Some(policy.as_str()));
+        }
+    }
+
+    #[test]
+    fn the_events_of_links_are_kept_unless_a_setting_says_otherwise() {
+        use crate::kept_types::KeptTypes;
+        let kept = |flags: &[&str]| {
+            let config = Config::for_tests(flags);
+            KeptTypes::new(config.links.kept_events()).in_log(MAIN)
+        };
+        for event_type in TYPES {
+            let problem = kept(&[]).check(event_type).expect_err("refused");
+            assert!(problem.detail.contains("--link-accept-events"), "{}", problem.detail);
+            assert_eq!(kept(&["--link-accept-events"]).fault(event_type), None);
+        }
+        for other in ["Link", "LinkCreatedBy", "linkCreated", "Linked", "T"] {
+            assert_eq!(kept(&[]).fault(other), None, "{other}");
         }
     }
 

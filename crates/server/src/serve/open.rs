@@ -8,6 +8,7 @@ use crate::faces;
 use crate::http::Shell;
 use crate::http::body_memory::BodyMemory;
 use crate::http::work::WorkRoom;
+use crate::kept_types::KeptTypes;
 use crate::limits::Limits;
 use crate::links::{self, VisitorKeys};
 use crate::node::Node;
@@ -49,6 +50,7 @@ pub(super) fn open(mut config: Config) -> Result<Opened, String> {
     let descriptors = raise_descriptor_limit();
     let clock = crate::clock::system();
     let (pages, link_settings) = (config.pages()?, config.link_settings()?);
+    let kept = KeptTypes::new(config.links.kept_events());
     let Config { process, storage, http, tls, access, audit, mut limits, ingest, otlp, .. } =
         config;
     let data = &process.data;
@@ -77,6 +79,7 @@ pub(super) fn open(mut config: Config) -> Result<Opened, String> {
         node: Arc::new(node),
         access: gate,
         limits: Arc::new(Limits::of(&process, &limits, &stats, &clock)?),
+        kept: Arc::new(kept),
         link_settings,
         links,
         tls,

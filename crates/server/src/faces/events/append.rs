@@ -6,7 +6,7 @@ use crate::http::content::{content_type, expect_identity, expect_json, negotiate
 use crate::http::idempotency::{KeyUse, digest, idempotency_key};
 use crate::http::work::{Job, Price, short_work};
 use crate::http::{Answer, JSON, NDJSON, Request, Response, Shell};
-use crate::kept_types::KeptTypes;
+use crate::kept_types::KeptInLog;
 use crate::limits::{Payer, Reads};
 use crate::wire::json::push_u64;
 use crate::wire::problem::{Problem, of_fault};
@@ -78,7 +78,7 @@ pub(crate) struct SentAppend {
 }
 
 impl SentAppend {
-    fn read(self, kept: KeptTypes) -> Result<Append, Box<Problem>> {
+    fn read(self, kept: KeptInLog) -> Result<Append, Box<Problem>> {
         let body = &self.body;
         let append = read_append(body, self.style, kept);
         let mut append = append.map_err(|fault| of_fault(&fault, body))?;
@@ -115,7 +115,7 @@ pub(crate) async fn submit(
     sent: SentAppend,
 ) -> Result<Submission, Box<Problem>> {
     let (log, on) = (request.log()?.clone(), shell.commit_on(request));
-    let kept = KeptTypes::of(shell.link_settings.accept_events, &request.log_name);
+    let kept = shell.kept.in_log(&request.log_name);
     let stager = Stager { shell: Arc::clone(shell), log, on, kept };
     let (done, receiver) = completion();
     let gist = match Price::of_bytes(sent.body.len()) {
@@ -143,7 +143,7 @@ struct Stager {
     log: Log,
     on: CommitOn,
     /// Types that clients may not append there.
-    kept: KeptTypes,
+    kept: KeptInLog,
 }
 
 /// An append that has been read.

@@ -6,7 +6,7 @@
 use super::append::begin;
 use super::event_json::{EventReader, Style};
 use crate::http::{Answer, Body, Request, Response, Shell};
-use crate::kept_types::KeptTypes;
+use crate::kept_types::KeptInLog;
 use crate::wire::json::Cursor;
 use crate::wire::problem::{self, Problem, of_line_fault};
 use sha2::{Digest, Sha256};
@@ -35,7 +35,7 @@ type Outcome = oneshot::Receiver<Result<Appended, AppendError>>;
 struct Bulk {
     log: Log,
     /// Types that clients may not append there.
-    kept: KeptTypes,
+    kept: KeptInLog,
     key: Option<String>,
     batch: EncodedEvents,
     /// Lines of the batch being read, empty ones included.
@@ -64,7 +64,7 @@ pub(crate) async fn append(
     key: Option<String>,
 ) -> Answer {
     let mut bulk = Bulk {
-        kept: KeptTypes::of(shell.link_settings.accept_events, &request.log_name),
+        kept: shell.kept.in_log(&request.log_name),
         head: log.head(),
         log,
         key,

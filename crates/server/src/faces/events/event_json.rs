@@ -3,7 +3,7 @@
 
 use super::disclosure::Disclosure;
 use crate::clock::push_rfc3339;
-use crate::kept_types::KeptTypes;
+use crate::kept_types::KeptInLog;
 use crate::wire::json::{
     Cursor, Fault, FaultKind, Outcome, document, missing, once, push_list, push_string, push_tags,
     push_u64, rule, unknown,
@@ -42,7 +42,7 @@ fn beside<T>(at: usize, other: &'static str) -> Outcome<T> {
 }
 
 /// A body of `POST …/append`.
-pub(crate) fn read_append(body: &[u8], style: Style, kept: KeptTypes) -> Outcome<Append> {
+pub(crate) fn read_append(body: &[u8], style: Style, kept: KeptInLog) -> Outcome<Append> {
     const KNOWN: &str = "events, condition, ack, fence";
     document(body, |cursor| {
         let start = cursor.at();
@@ -101,7 +101,7 @@ fn read_fence(value: &mut Cursor<'_>) -> Outcome<Fence> {
 
 fn read_events<'a>(
     value: &mut Cursor<'a>,
-    (style, kept): (Style, KeptTypes),
+    (style, kept): (Style, KeptInLog),
     room: usize,
 ) -> Outcome<EncodedEvents> {
     let at = value.at();
@@ -138,12 +138,12 @@ pub(crate) struct EventReader<'a> {
     /// Tags that were given before in the same event, and passed over ([`Style::Import`]).
     pub(crate) folded: u64,
     /// Types that are refused.
-    kept: KeptTypes,
+    kept: KeptInLog,
 }
 
 impl<'a> EventReader<'a> {
     /// A reader that refuses events of these types.
-    pub(crate) fn keeping(kept: KeptTypes) -> EventReader<'a> {
+    pub(crate) fn keeping(kept: KeptInLog) -> EventReader<'a> {
         EventReader { kept, ..EventReader::default() }
     }
 

@@ -1,7 +1,7 @@
 use super::*;
 
 fn native(body: &str) -> Outcome<Append> {
-    read_append(body.as_bytes(), Style::Native, KeptTypes::Nothing)
+    read_append(body.as_bytes(), Style::Native, KeptInLog::default())
 }
 
 fn fault(body: &str) -> (String, FaultKind) {
@@ -91,7 +91,7 @@ fn sizes_are_told_from_rules() {
 #[test]
 fn what_is_not_utf8_is_malformed() {
     let fault =
-        read_append(b"{\"events\":\"\xff\"}", Style::Native, KeptTypes::Nothing).unwrap_err();
+        read_append(b"{\"events\":\"\xff\"}", Style::Native, KeptInLog::default()).unwrap_err();
     assert!(matches!(fault.kind, FaultKind::Syntax(_)));
 }
 
@@ -116,7 +116,7 @@ fn missing_clauses_mean_what_the_contract_says() {
 fn dialects_take_one_event_and_digits_and_keep_strings() {
     let body =
         r#"{"events":{"type":"T","tags":["x"],"data":"{\"a\":1}"},"condition":{"after":"12"}}"#;
-    let append = read_append(body.as_bytes(), Style::Dialect, KeptTypes::Nothing).unwrap();
+    let append = read_append(body.as_bytes(), Style::Dialect, KeptInLog::default()).unwrap();
     let event = append.events.iter().next().unwrap();
     assert_eq!((event.data(), event.kind()), (&br#"{"a":1}"#[..], DataKind::Json));
     assert_eq!(append.condition.unwrap().after, Some(12));
@@ -124,7 +124,7 @@ fn dialects_take_one_event_and_digits_and_keep_strings() {
     for text in ["hello", "", " 1", "{\"a\":"] {
         let data = serde_json::to_string(text).unwrap();
         let body = format!(r#"{{"events":[{{"type":"T","tags":[],"data":{data}}}]}}"#);
-        let append = read_append(body.as_bytes(), Style::Dialect, KeptTypes::Nothing).unwrap();
+        let append = read_append(body.as_bytes(), Style::Dialect, KeptInLog::default()).unwrap();
         let event = append.events.iter().next().unwrap();
         assert_eq!((event.data(), event.kind()), (text.as_bytes(), DataKind::Binary));
     }

@@ -2,7 +2,7 @@
 
 use super::chain::{Chain, Scope};
 use crate::http::Request;
-use crate::kept_types::KeptTypes;
+use crate::kept_types::KeptInLog;
 use crate::wire::params::within;
 use crate::wire::problem::{self, Problem};
 use wellspring_types::valid::check_text;
@@ -40,7 +40,7 @@ pub(super) struct Settings {
     /// What came before this body.
     pub(super) start: Chain,
     /// Types that clients may not append to the log.
-    pub(super) kept: KeptTypes,
+    pub(super) kept: KeptInLog,
 }
 
 impl Settings {
@@ -48,7 +48,7 @@ impl Settings {
     ///
     /// # Errors
     /// 422 `invalid`, naming the parameter.
-    pub(super) fn of(request: &Request, kept: KeptTypes) -> Result<Settings, Box<Problem>> {
+    pub(super) fn of(request: &Request, kept: KeptInLog) -> Result<Settings, Box<Problem>> {
         let params = request.params(&["label", "batch", "invalid", "more", "continues"])?;
         let label = params.one("label")?.unwrap_or_default().to_owned();
         if !label.is_empty() {

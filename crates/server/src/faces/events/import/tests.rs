@@ -4,7 +4,7 @@ use super::chain::{Chain, Scope};
 use super::flights::Flights;
 use super::intake::{Intake, Stop};
 use super::settings::{BadLine, Ending, Settings};
-use crate::kept_types::KeptTypes;
+use crate::kept_types::KeptInLog;
 use crate::wire::problem::{self, Problem};
 use proptest::prelude::*;
 use wellspring_log::{Log, Options, ReadOptions};
@@ -48,7 +48,7 @@ impl Bench {
                 bad_line: BadLine::Skipped,
                 ending: if end == lines.len() { Ending::Here } else { Ending::Later },
                 start: chain,
-                kept: KeptTypes::Nothing,
+                kept: KeptInLog::default(),
             };
             let key_of = Box::new(|name: &[u8; 16]| format!("{:x}", u128::from_be_bytes(*name)));
             let mut flights = Flights::new(self.log.clone(), settings.start);
