@@ -1,7 +1,7 @@
 //! Tells the operator when a log gets into trouble, and when it is over, though no request fails of
 //! it: ingest keeps what it accepted, and a subscription that meets damage just ends.
 
-use crate::http::Shell;
+use crate::http::Host;
 use crate::trouble;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,18 +94,18 @@ fn changes<'a>(before: &Standing, now: &'a Standing) -> Vec<Change<'a>> {
 }
 
 /// Begins to watch, and to tell of requests that failed and were only counted.
-pub(crate) fn start(shell: &Arc<Shell>) {
-    tokio::spawn(keep(Arc::clone(shell)));
-    tokio::spawn(tell_passed_over(Arc::clone(shell)));
+pub(crate) fn start(host: &Arc<Host>) {
+    tokio::spawn(keep(Arc::clone(host)));
+    tokio::spawn(tell_passed_over(Arc::clone(host)));
 }
 
 /// Looks at all logs again and again until the server stops.
-async fn keep(shell: Arc<Shell>) {
+async fn keep(host: Arc<Host>) {
     let mut before: BTreeMap<String, Standing> = BTreeMap::new();
-    while !shell.is_stopping() {
+    while !host.is_stopping() {
         let mut now = BTreeMap::new();
-        for (name, log) in shell.node.all() {
-            let ingest_full = shell.node.account(&name).is_some_and(|account| account.full);
+        for (name, log) in host.node.all() {
+            let ingest_full = host.node.account(&name).is_some_and(|account| account.full);
             let standing = Standing::of(&log, ingest_full);
             let known = before.remove(&name).unwrap_or_default();
             changes(&known, &standing).iter().for_each(|change| change.tell(&name));
@@ -117,10 +117,10 @@ async fn keep(shell: Arc<Shell>) {
 }
 
 /// Has the counted failures of requests told that none followed.
-async fn tell_passed_over(shell: Arc<Shell>) {
+async fn tell_passed_over(host: Arc<Host>) {
     loop {
         tokio::time::sleep(trouble::TELL_EVERY).await;
-        shell.stats.troubles.tell_passed_over(shell.clock.monotonic_us());
+        host.stats.troubles.tell_passed_over(host.clock.monotonic_us());
     }
 }
 

@@ -40,14 +40,14 @@ impl Pages {
     /// A sentence about a setting.
     pub(crate) fn of(
         own_hosts: &[String],
-        base_url: Option<&str>,
+        own_urls: &[&str],
         cors: Option<Cors>,
     ) -> Result<Pages, String> {
         let named = own_hosts.iter().filter(|entry| !entry.trim().is_empty()).cloned();
-        let base = base_url.and_then(authority_of);
+        let hosts = own_urls.iter().filter_map(|url| authority_of(url)).map(host_of);
         // An address needs no naming.
-        let base = base.map(host_of).filter(|host| host.parse::<IpAddr>().is_err());
-        let entries: Vec<String> = named.chain(base.map(str::to_owned)).collect();
+        let hosts = hosts.filter(|host| host.parse::<IpAddr>().is_err());
+        let entries: Vec<String> = named.chain(hosts.map(str::to_owned)).collect();
         let own_hosts = HostList::parse(&entries).map_err(|fault| format!("own_hosts: {fault}"))?;
         Ok(Pages { cors, own_hosts })
     }

@@ -85,7 +85,7 @@ fn write(data: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Shell;
+    use crate::serve::open::host_for_tests;
     use wellspring_views::access::{AccountName, Command, Grant, PasswordHash, Role};
 
     #[test]
@@ -101,22 +101,22 @@ mod tests {
     #[test]
     fn a_folder_that_has_lost_its_accounts_is_not_opened_to_everybody() {
         let dir = tempfile::tempdir().unwrap();
-        let shell = Shell::for_tests(dir.path(), &[]);
-        check(dir.path(), &shell.access).unwrap();
+        let host = host_for_tests(dir.path(), &[]);
+        check(dir.path(), &host.access).unwrap();
         assert!(!dir.path().join(FILE).exists());
         let name = AccountName::parse("ann").unwrap();
         let roles = Grant::everywhere(Role::Admin).into();
         let add = Command::AddAccount { name, password: PasswordHash::new("$x"), roles };
-        super::super::offline::execute(shell.access.live(), &[add]).unwrap();
-        seal(dir.path(), &shell.access).unwrap();
-        check(dir.path(), &shell.access).unwrap();
-        drop(shell);
+        super::super::offline::execute(host.access.live(), &[add]).unwrap();
+        seal(dir.path(), &host.access).unwrap();
+        check(dir.path(), &host.access).unwrap();
+        drop(host);
         let lost = tempfile::tempdir().unwrap();
+        let host = host_for_tests(lost.path(), &[]);
         fs::copy(dir.path().join(FILE), lost.path().join(FILE)).unwrap();
-        let shell = Shell::for_tests(lost.path(), &[]);
-        let refused = check(lost.path(), &shell.access).unwrap_err();
+        let refused = check(lost.path(), &host.access).unwrap_err();
         assert!(refused.contains("logs/system") && refused.contains(FILE), "{refused}");
         fs::remove_file(lost.path().join(FILE)).unwrap();
-        assert_eq!(check(lost.path(), &shell.access), Ok(()));
+        assert_eq!(check(lost.path(), &host.access), Ok(()));
     }
 }

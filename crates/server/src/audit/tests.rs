@@ -3,10 +3,11 @@
 use super::*;
 use crate::access::Principal;
 use crate::faces;
-use crate::http::Shell;
+use crate::http::Host;
 use crate::identity::Caller;
 use crate::names::SYSTEM_LOG;
 use crate::record::RouteName;
+use crate::serve::open::host_for_tests;
 use crate::view::all_stored;
 use wellspring_log::ReadOptions;
 use wellspring_types::Query;
@@ -37,12 +38,12 @@ fn name(text: &str) -> AccountName {
 }
 
 /// Type, tags and data of all that is kept.
-fn kept(shell: &Shell) -> Vec<(String, Vec<String>, serde_json::Value)> {
+fn kept(host: &Host) -> Vec<(String, Vec<String>, serde_json::Value)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    if let Some(batcher) = shell.node.started_batcher(SYSTEM_LOG) {
+    if let Some(batcher) = host.node.started_batcher(SYSTEM_LOG) {
         runtime.block_on(all_stored(&batcher, Duration::from_secs(20))).unwrap();
     }
-    let snapshot = shell.node.get(SYSTEM_LOG).unwrap().snapshot();
+    let snapshot = host.node.get(SYSTEM_LOG).unwrap().snapshot();
     let mut events = snapshot.read(&Query::all(), ReadOptions::default());
     let mut found = Vec::new();
     while let Some(event) = events.next().unwrap() {
@@ -56,10 +57,10 @@ fn kept(shell: &Shell) -> Vec<(String, Vec<String>, serde_json::Value)> {
 #[test]
 fn what_was_done_can_be_asked_for_and_read() {
     let dir = tempfile::tempdir().unwrap();
-    let shell = Shell::for_tests(dir.path(), &[]);
-    let open = Principal::anybody(&shell.access.state()).unwrap();
+    let host = host_for_tests(dir.path(), &[]);
+    let open = Principal::anybody(&host.access.state()).unwrap();
     let create = route("PUT", "/v1/logs/{log}");
-    let note = |record: &RequestRecord<'_>| shell.audit.note(&shell.node, record);
+    let note = |record: &RequestRecord<'_>| host.audit.note(&host.node, record);
     note(&record(&open, create, 201));
     let nobody = Principal::nobody();
     let login = route("POST", "/auth/token");
@@ -78,7 +79,7 @@ fn what_was_done_can_be_asked_for_and_read() {
     let read =
         RequestRecord { shows_credentials: true, ..record(&nobody, route("GET", "/v1/head"), 401) };
     note(&read);
-    let kept = kept(&shell);
+    let kept = kept(&host);
     let types: Vec<&str> = kept.iter().map(|(event_type, ..)| event_type.as_str()).collect();
     assert_eq!(types, [ACCESSED, ACCESSED, REFUSED, REFUSED, REFUSED]);
     assert_eq!(kept[0].1, ["log:orders", "client:192.0.2.7"]);
@@ -92,15 +93,15 @@ fn what_was_done_can_be_asked_for_and_read() {
     assert_eq!(kept[2].1, ["claimed:ann", "client:192.0.2.7"]);
     assert_eq!((kept[2].2.get("account"), &kept[2].2["by"]), (None, &"nothing".into()));
     assert_eq!(kept[3].1, ["client:192.0.2.7"]);
-    shell.node.close();
+    host.node.close();
 }
 
 #[test]
 fn the_level_and_the_status_decide() {
     use Verdict::{Accessed, Failed, Ignored, Refused};
     let dir = tempfile::tempdir().unwrap();
-    let shell = Shell::for_tests(dir.path(), &[]);
-    let (open, nobody) = (Principal::anybody(&shell.access.state()).unwrap(), Principal::nobody());
+    let host = host_for_tests(dir.path(), &[]);
+    let (open, nobody) = (Principal::anybody(&host.access.state()).unwrap(), Principal::nobody());
     let [append, head, create, login, redirect, metrics] = [
         ("POST", "/v1/append"),
         ("GET", "/v1/head"),
@@ -152,59 +153,59 @@ fn the_level_and_the_status_decide() {
             assert_eq!(verdict, expected, "{level:?} {:?} {}", record.route, record.status);
         }
     }
-    shell.node.close();
+    host.node.close();
 }
 
 #[test]
 fn a_flood_of_refusals_is_counted_and_told_by_its_number() {
     let dir = tempfile::tempdir().unwrap();
-    let shell = Shell::for_tests(dir.path(), &[]);
+    let host = host_for_tests(dir.path(), &[]);
     let nobody = Principal::nobody();
     let refused =
         RequestRecord { shows_credentials: true, ..record(&nobody, route("GET", "/v1/head"), 401) };
     for now_us in 0..1_000 {
-        shell.audit.note(&shell.node, &RequestRecord { ended_us: now_us, ..refused });
+        host.audit.note(&host.node, &RequestRecord { ended_us: now_us, ..refused });
     }
-    shell.audit.tell_refusals(&shell.node, 2_000_000);
-    shell.audit.tell_refusals(&shell.node, 3_000_000);
-    let kept = kept(&shell);
+    host.audit.tell_refusals(&host.node, 2_000_000);
+    host.audit.tell_refusals(&host.node, 3_000_000);
+    let kept = kept(&host);
     assert_eq!(kept.len(), 21);
     let (event_type, _, data) = &kept[20];
     assert_eq!((event_type.as_str(), &data["count"]), (REFUSED_OFTEN, &980.into()));
-    let text = crate::stats::prometheus::page(&shell.audit.families());
+    let text = crate::stats::prometheus::page(&host.audit.families());
     assert!(text.contains("\nwellspring_audit_events_total 21\n"), "{text}");
     assert!(text.contains("\nwellspring_audit_refusals_not_kept_total 980\n"), "{text}");
-    shell.node.close();
+    host.node.close();
 }
 
 #[test]
 fn who_was_let_in_cannot_fill_the_disk_with_what_fails() {
     let dir = tempfile::tempdir().unwrap();
-    let shell = Shell::for_tests(dir.path(), &[]);
-    let somebody = Principal::anybody(&shell.access.state()).unwrap();
+    let host = host_for_tests(dir.path(), &[]);
+    let somebody = Principal::anybody(&host.access.state()).unwrap();
     let revoke = record(&somebody, route("DELETE", "/v1/keys/{id}"), 404);
     for now_us in 0..1_000 {
-        shell.audit.note(&shell.node, &RequestRecord { ended_us: now_us, ..revoke });
+        host.audit.note(&host.node, &RequestRecord { ended_us: now_us, ..revoke });
     }
-    shell.audit.tell_refusals(&shell.node, 2_000_000);
-    let kept = kept(&shell);
+    host.audit.tell_refusals(&host.node, 2_000_000);
+    let kept = kept(&host);
     assert_eq!(kept.len(), 21);
     let (event_type, _, data) = &kept[20];
     assert_eq!((event_type.as_str(), &data["count"]), (FAILED_OFTEN, &980.into()));
-    shell.node.close();
+    host.node.close();
 }
 
 #[test]
 fn without_room_it_is_counted_and_nobody_waits() {
     let dir = tempfile::tempdir().unwrap();
-    let shell = Shell::for_tests(dir.path(), &[]);
-    let open = Principal::anybody(&shell.access.state()).unwrap();
+    let host = host_for_tests(dir.path(), &[]);
+    let open = Principal::anybody(&host.access.state()).unwrap();
     let create = route("PUT", "/v1/logs/{log}");
-    shell.audit.note(&shell.node, &record(&open, create, 201));
-    shell.node.close();
-    shell.audit.note(&shell.node, &record(&open, create, 201));
-    shell.audit.note(&shell.node, &record(&open, create, 201));
-    let text = crate::stats::prometheus::page(&shell.audit.families());
+    host.audit.note(&host.node, &record(&open, create, 201));
+    host.node.close();
+    host.audit.note(&host.node, &record(&open, create, 201));
+    host.audit.note(&host.node, &record(&open, create, 201));
+    let text = crate::stats::prometheus::page(&host.audit.families());
     assert!(text.contains("\nwellspring_audit_events_total 1\n"), "{text}");
     assert!(text.contains("\nwellspring_audit_shed_total 2\n"), "{text}");
 }
@@ -213,22 +214,22 @@ fn without_room_it_is_counted_and_nobody_waits() {
 #[test]
 fn a_log_that_takes_nothing_costs_no_memory_for_each_event() {
     let dir = tempfile::tempdir().unwrap();
-    let shell = Shell::for_tests(dir.path(), &[]);
-    let open = Principal::anybody(&shell.access.state()).unwrap();
+    let host = host_for_tests(dir.path(), &[]);
+    let open = Principal::anybody(&host.access.state()).unwrap();
     let create = record(&open, route("PUT", "/v1/logs/{log}"), 201);
-    shell.audit.note(&shell.node, &create);
-    shell.node.batcher(SYSTEM_LOG).unwrap().close();
+    host.audit.note(&host.node, &create);
+    host.node.batcher(SYSTEM_LOG).unwrap().close();
     let mapped_pages = || -> u64 {
         let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
         sizes.split(' ').next().unwrap().parse().unwrap()
     };
     let before = mapped_pages();
     for _ in 0..2_000 {
-        shell.audit.note(&shell.node, &create);
+        host.audit.note(&host.node, &create);
     }
     let grown = mapped_pages().saturating_sub(before) * 4096;
     assert!(grown < 4 << 30, "{grown} bytes, for what is lost anyway");
-    shell.node.close();
+    host.node.close();
 }
 
 #[test]

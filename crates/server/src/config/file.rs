@@ -20,6 +20,7 @@ pub(super) fn read(path: &Path, origins: &mut Origins) -> Result<ConfigArgs, Str
 fn of_text(path: &Path, text: &str, origins: &mut Origins) -> Result<ConfigArgs, String> {
     // The output of --print-config is accepted back.
     let table = DeTable::parse(text).map_err(|error| toml_error(&error))?;
+    let known = ConfigArgs::names();
     for key in table.get_ref().keys() {
         let name: &str = key.get_ref();
         let (line, column) = place(text, key.span().start);
@@ -27,8 +28,8 @@ fn of_text(path: &Path, text: &str, origins: &mut Origins) -> Result<ConfigArgs,
         if name == "limits" {
             return wrong("the limits in [limits] cannot be set; remove the table");
         }
-        if !ConfigArgs::NAMES.iter().any(|names| names.contains(&name)) {
-            let known = ConfigArgs::NAMES.iter().copied().flatten().copied();
+        if !known.contains(&name) {
+            let known = known.iter().copied();
             return wrong(&match nearest(&name.replace('-', "_"), known) {
                 Some(near) => format!("there is no setting {name:?}; did you mean {near}?"),
                 None => format!(

@@ -9,11 +9,12 @@ use crate::access::jwks_source::ForeignSettings;
 use crate::access::origins::Cors;
 use crate::access::page::Pages;
 use crate::audit::AuditConfig;
+use crate::faces::FaceSettings;
 use crate::http::config::HttpConfig;
+use crate::http::face::Surroundings;
 use crate::ingest::IngestConfig;
 use crate::kept_types::KeptTypes;
 use crate::limits::LimitConfig;
-use crate::links::settings::{LinkConfig, LinkSettings};
 use crate::log_lines;
 use crate::node::StorageConfig;
 use crate::otlp::{Otlp, OtlpConfig};
@@ -71,11 +72,13 @@ macro_rules! sections {
 
         impl ConfigArgs {
             /// The names of all settings, section by section.
-            const NAMES: &[&[&str]] = &[$(<$section as Section>::NAMES),*];
+            fn names() -> Vec<&'static str> {
+                [$(<$section as Section>::names()),*].concat()
+            }
 
             /// Those of a file's text. Names that are none of ours are passed over.
             fn of_text(text: &str) -> Result<ConfigArgs, toml::de::Error> {
-                Ok(ConfigArgs { $($name: toml::from_str(text)?,)* })
+                Ok(ConfigArgs { $($name: <$section as Section>::read(text)?,)* })
             }
 
             /// These, and where they are silent `other`, and where both are the default.
@@ -95,7 +98,7 @@ sections! {
     audit: AuditConfig,
     limits: LimitConfig,
     ingest: IngestConfig,
-    links: LinkConfig,
+    faces: FaceSettings,
     otlp: OtlpConfig,
 }
 
@@ -116,7 +119,7 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), String> {
-        let Config { process, storage, http, tls, access, ingest, otlp, .. } = self;
+        let Config { process, storage, http, tls, access, ingest, faces, otlp, .. } = self;
         storage.check()?;
         let address = process.address()?;
         let files = Files::of(tls)?;
@@ -132,22 +135,14 @@ impl Config {
         process.check()?;
         log_lines::level(&process.log_level)?;
         http.check()?;
-        ingest.check(&KeptTypes::new(self.links.kept_events()))?;
+        ingest.check(&KeptTypes::new(faces.kept_events()))?;
         access.check()?;
-        self.link_settings()?;
+        faces.check(Surroundings { process, has_tls: tls.is_on() })?;
         otlp.check()?;
         Otlp::open(otlp)?;
         ForeignSettings::of(access)?;
         self.pages()?;
         Ok(())
-    }
-
-    /// The settings of links, read and checked.
-    ///
-    /// # Errors
-    /// A sentence about the first that is wrong.
-    pub(crate) fn link_settings(&self) -> Result<LinkSettings, String> {
-        LinkSettings::of(&self.process, &self.links, self.tls.is_on())
     }
 
     /// The pages that count as the server's own.
@@ -156,7 +151,7 @@ impl Config {
     /// A sentence about `cors_origins` or `own_hosts`.
     pub(crate) fn pages(&self) -> Result<Pages, String> {
         let cors = Cors::of(&self.access.cors_origins)?;
-        Pages::of(&self.process.own_hosts, self.links.link_base_url.as_deref(), cors)
+        Pages::of(&self.process.own_hosts, &self.faces.own_urls(), cors)
     }
 
     /// The output of `--print-config`.

@@ -99,16 +99,13 @@ fn fixed() -> String {
         ("max_query_items", limits::MAX_QUERY_ITEMS),
         ("max_query_types", limits::MAX_QUERY_TYPES),
         ("max_query_terms", limits::MAX_QUERY_TERMS),
-        ("max_subscription_query_bytes", crate::faces::events::subscribe::MAX_QUERY_BYTES),
         ("max_projections", wellspring_views::project::MAX_PROJECTIONS),
-        ("max_page_terms", crate::faces::events::terms::MAX_TERMS as usize),
         ("max_import_batch", limits::MAX_EVENTS),
         ("max_json_depth", crate::wire::json::MAX_DEPTH),
-        ("max_page_events", crate::faces::events::read::MAX_PAGE_EVENTS as usize),
         ("max_wait_ms", crate::wire::params::MAX_WAIT_MS as usize),
-        ("max_lease_ttl_ms", crate::faces::events::leases::MAX_LEASE_TTL_MS as usize),
     ]
-    .iter()
+    .into_iter()
+    .chain(crate::faces::limits())
     .map(|(name, limit)| format!("# {name} = {limit}\n"))
     .collect()
 }
@@ -156,8 +153,8 @@ mod tests {
         }
         std::fs::write(&path, printed).unwrap();
         let config = Config::loaded(&["--config", path.to_str().unwrap()]).unwrap();
-        assert_eq!((config.process.threads, config.links.link_creates_per_minute), (7, None));
-        assert_eq!(config.links.link_base_url.as_deref(), Some("http://a.example"));
+        assert_eq!((config.process.threads, config.faces.links.link_creates_per_minute), (7, None));
+        assert_eq!(config.faces.links.link_base_url.as_deref(), Some("http://a.example"));
     }
 
     #[test]

@@ -7,9 +7,11 @@ use crate::access::gate::LoggedIn;
 use crate::access::{Needs, api_key, password};
 use crate::http::dispatch::dispatch;
 use crate::http::routes::{Route, Scope};
-use crate::http::{Body, Request, Shell, Source};
+use crate::http::server::Server as OpenServer;
+use crate::http::{Body, Host, Request, Source};
 use crate::limits::Payer;
 use crate::names::SYSTEM_LOG;
+use crate::serve::open::for_tests;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -43,7 +45,8 @@ const ACCOUNTS: &[(&str, &str)] = &[
 ];
 
 struct Server {
-    shell: Arc<Shell>,
+    host: Arc<Host>,
+    open: Arc<OpenServer>,
     /// A token of each account.
     tokens: BTreeMap<&'static str, String>,
     /// What gives more of them.
@@ -63,14 +66,15 @@ fn name(text: &str) -> AccountName {
 impl Server {
     async fn start(flags: &[&str]) -> Server {
         let dir = TempDir::new().expect("a folder");
-        let shell = Shell::for_tests(dir.path(), flags);
-        shell.node.create("other").expect("another log");
+        let open = for_tests(dir.path(), flags);
+        let host = Arc::clone(&open.host);
+        host.node.create("other").expect("another log");
         let (tokens, logged_in) = (BTreeMap::new(), BTreeMap::new());
-        let mut server = Server { shell, tokens, logged_in, _dir: dir };
+        let mut server = Server { host, open, tokens, logged_in, _dir: dir };
         let kept = password::hash(PASSWORD).expect("a hash");
         for &(account, roles) in ACCOUNTS {
             server.add(account, grants(roles), kept.clone()).await;
-            let logged_in = server.shell.access.login(account, PASSWORD.to_owned().into(), None);
+            let logged_in = server.host.access.login(account, PASSWORD.to_owned().into(), None);
             let logged_in = logged_in.await.expect("the right password");
             server.logged_in.insert(account, logged_in);
             server.tokens.insert(account, server.fresh(account));
@@ -81,7 +85,7 @@ impl Server {
     /// Another token of an account: routes end them.
     fn fresh(&self, account: &str) -> String {
         let logged_in = &self.logged_in[account];
-        let issued = self.shell.access.issue(logged_in, &logged_in.grants, 600);
+        let issued = self.host.access.issue(logged_in, &logged_in.grants, 600);
         issued.expect("a token").token.to_string()
     }
 
@@ -91,7 +95,7 @@ impl Server {
     }
 
     async fn execute(&self, command: Command) {
-        let live = self.shell.access.live();
+        let live = self.host.access.live();
         let executed =
             live.execute(&[command], None, CommitOn::ThisThread).await.expect("it is executed");
         assert!(executed.refused.is_none(), "{:?}", executed.refused);
@@ -115,13 +119,13 @@ impl Server {
             headers: map,
             peer: None,
             client: None,
-            principal: self.shell.access.nobody(),
-            body: Body::new(Source::Full(Bytes::new()), &self.shell, Version::HTTP_11),
+            principal: self.host.access.nobody(),
+            body: Body::new(Source::Full(Bytes::new()), &self.host, Version::HTTP_11),
             param: String::new(),
             log_name: String::new(),
             log: None,
         };
-        let response = dispatch(Arc::clone(&self.shell), Box::new(request)).await;
+        let response = dispatch(Arc::clone(&self.open), Box::new(request)).await;
         let challenge = response.headers.iter().any(|(name, _)| *name == "www-authenticate");
         let body = match &response.content {
             crate::http::Content::Full(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -260,14 +264,14 @@ async fn nobody_comes_in_without_a_credential_that_counts() {
 /// Name, header and value of credentials that do not count; an empty value is not sent.
 async fn bad_credentials(server: &Server) -> Vec<(&'static str, &'static str, String)> {
     let token = |account: &str| server.tokens[account].clone();
-    let now_s = server.shell.clock.wall_us() / 1_000_000;
+    let now_s = server.host.clock.wall_us() / 1_000_000;
     let claims = |more: &str, exp: u64| {
         format!(r#"{{"sub":"a","roles":["admin"],"iat":{},"exp":{exp}{more}}}"#, now_s - 100)
     };
     let signed = |header: &str, claims: &str| {
         let message =
             format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
-        let tag = server.shell.access.tokens().sign(message.as_bytes());
+        let tag = server.host.access.tokens().sign(message.as_bytes());
         format!("{message}.{}", URL_SAFE_NO_PAD.encode(tag))
     };
     let hs256 = r#"{"alg":"HS256","typ":"JWT"}"#;
@@ -283,8 +287,8 @@ async fn bad_credentials(server: &Server) -> Vec<(&'static str, &'static str, St
     let mut once_good = Vec::new();
     for account in ended {
         server.add(account, grants("admin"), kept.clone()).await;
-        let login = server.shell.access.login(account, PASSWORD.to_owned().into(), None);
-        let issued = server.shell.access.issue(&login.await.expect("in"), &grants("admin"), 600);
+        let login = server.host.access.login(account, PASSWORD.to_owned().into(), None);
+        let issued = server.host.access.issue(&login.await.expect("in"), &grants("admin"), 600);
         once_good.push(issued.expect("a token"));
     }
     let expires_at_us = soon * 1_000_000;
@@ -304,7 +308,7 @@ async fn bad_credentials(server: &Server) -> Vec<(&'static str, &'static str, St
         })
         .await;
     server.execute(Command::Delete { name: name("deleted") }).await;
-    let now_us = server.shell.clock.wall_us();
+    let now_us = server.host.clock.wall_us();
     server.execute(Command::RevokeToken { name: name("out"), id, expires_at_us, now_us }).await;
     let (unknown, revoked) = (api_key::draw().expect("a key"), api_key::draw().expect("a key"));
     let add = Command::AddKey {
@@ -427,8 +431,9 @@ async fn the_system_log_is_read_by_admins_and_written_by_nobody() {
 #[tokio::test]
 async fn without_accounts_everybody_may_everything() {
     let dir = TempDir::new().unwrap();
-    let shell = Shell::for_tests(dir.path(), &["--dev-endpoints"]);
-    let server = Server { shell, tokens: BTreeMap::new(), logged_in: BTreeMap::new(), _dir: dir };
+    let open = for_tests(dir.path(), &["--dev-endpoints"]);
+    let (tokens, logged_in) = (BTreeMap::new(), BTreeMap::new());
+    let server = Server { host: Arc::clone(&open.host), open, tokens, logged_in, _dir: dir };
     for route in every_route() {
         for (path, _) in paths(route) {
             // Whatever is sent: clients that always send credentials work.
@@ -443,8 +448,9 @@ async fn without_accounts_everybody_may_everything() {
 #[tokio::test]
 async fn without_accounts_no_route_answers_under_a_name_that_a_page_can_have() {
     let dir = TempDir::new().unwrap();
-    let shell = Shell::for_tests(dir.path(), &["--dev-endpoints"]);
-    let server = Server { shell, tokens: BTreeMap::new(), logged_in: BTreeMap::new(), _dir: dir };
+    let open = for_tests(dir.path(), &["--dev-endpoints"]);
+    let (tokens, logged_in) = (BTreeMap::new(), BTreeMap::new());
+    let server = Server { host: Arc::clone(&open.host), open, tokens, logged_in, _dir: dir };
     for route in every_route() {
         for (path, _) in paths(route) {
             let host = ("host", "evil.example");

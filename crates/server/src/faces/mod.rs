@@ -7,23 +7,106 @@ pub(crate) mod events;
 pub(crate) mod links;
 pub(crate) mod operations;
 
-use crate::http::face::Face;
+use crate::http::Host;
+use crate::http::face::{Bound, Declaration, Face, Surroundings};
 use crate::http::routes::{Route, Routes};
-use std::sync::OnceLock;
+use crate::kept_types::KeptEvents;
+use crate::settings::Section;
+use std::sync::{Arc, OnceLock};
 
-/// Every face, in the order in which routes are looked through. Links come last, as their codes look
-/// like much else.
-pub(crate) static ALL: &[&Face] =
-    &[&events::FACE, &accounts::FACE, &operations::FACE, &links::FACE];
+/// Lists the faces, in the order in which their routes are looked through.
+macro_rules! faces {
+    ($($name:ident: $face:ty,)*) => {
+        /// Every face as declared, in the order in which routes are looked through.
+        pub(crate) fn declared() -> &'static [Declaration] {
+            static DECLARED: OnceLock<Vec<Declaration>> = OnceLock::new();
+            DECLARED.get_or_init(|| vec![$(Declaration::of::<$face>()),*])
+        }
+
+        /// The settings of all faces as given in one place.
+        #[derive(Debug, Default, clap::Args)]
+        pub(crate) struct FaceArgs {
+            $(#[command(flatten)] $name: <<$face as Face>::Settings as Section>::Args,)*
+        }
+
+        /// The settings of all faces.
+        #[derive(Debug, Clone, serde::Serialize)]
+        pub(crate) struct FaceSettings {
+            $(#[serde(flatten)] pub(crate) $name: <$face as Face>::Settings,)*
+        }
+
+        impl Section for FaceSettings {
+            type Args = FaceArgs;
+
+            fn names() -> Vec<&'static str> {
+                [$(<$face as Face>::Settings::names()),*].concat()
+            }
+
+            fn read(text: &str) -> Result<FaceArgs, toml::de::Error> {
+                Ok(FaceArgs { $($name: <$face as Face>::Settings::read(text)?,)* })
+            }
+
+            fn merge(first: FaceArgs, second: FaceArgs) -> FaceSettings {
+                FaceSettings { $($name: Section::merge(first.$name, second.$name),)* }
+            }
+
+            fn unset(&self) -> Vec<(&'static str, &'static str)> {
+                [$(self.$name.unset()),*].concat()
+            }
+        }
+
+        impl FaceSettings {
+            /// Checks the settings of each face.
+            ///
+            /// # Errors
+            /// A sentence about the first that is wrong.
+            pub(crate) fn check(&self, around: Surroundings<'_>) -> Result<(), String> {
+                $(<$face as Face>::check(&self.$name, around)?;)*
+                Ok(())
+            }
+
+            /// The URLs under which clients know the server because of a face.
+            pub(crate) fn own_urls(&self) -> Vec<&str> {
+                [$(<$face as Face>::own_url(&self.$name)),*].into_iter().flatten().collect()
+            }
+
+            /// The events that clients may not append, because faces write them.
+            pub(crate) fn kept_events(&self) -> impl Iterator<Item = &'static KeptEvents> {
+                [$(<$face as Face>::kept_events(&self.$name)),*].into_iter().flatten()
+            }
+        }
+
+        /// Limits of all faces that cannot be set.
+        pub(crate) fn limits() -> Vec<(&'static str, usize)> {
+            [$(<$face as Face>::LIMITS),*].concat()
+        }
+
+        /// Opens every face on a host.
+        ///
+        /// # Errors
+        /// A sentence about the first that does not open.
+        pub(crate) fn open(settings: FaceSettings, host: &Arc<Host>) -> Result<Vec<Bound>, String> {
+            Ok(vec![$(Bound::new(<$face as Face>::open(settings.$name, host)?)),*])
+        }
+    };
+}
+
+// Links come last, as their codes look like much else.
+faces! {
+    events: events::EventFace,
+    accounts: accounts::AccountFace,
+    operations: operations::OperationFace,
+    links: links::LinkFace,
+}
 
 /// The routes of every face; with `dev` those that change or remove data without asking are served, too.
 pub(crate) fn routes(dev: bool) -> Routes {
-    Routes::new(ALL, is_reserved, dev)
+    Routes::new(declared(), is_reserved, dev)
 }
 
 /// Every route of every face.
 pub(crate) fn every_route() -> impl Iterator<Item = &'static Route> {
-    ALL.iter().flat_map(|face| face.routes)
+    declared().iter().flat_map(|face| face.routes.iter().copied())
 }
 
 /// First segments of routes to come, and words that people expect not to lead away.
@@ -103,7 +186,8 @@ pub(crate) fn is_reserved(word: &str) -> bool {
 /// The words for which [`is_reserved`] says yes, some of them twice.
 pub(crate) fn reserved_words() -> impl Iterator<Item = &'static str> {
     let of_routes = every_route().filter_map(|route| route.path.split('/').nth(1));
-    RESERVED.iter().copied().chain(of_routes)
+    let of_faces = declared().iter().flat_map(|face| face.reserved).copied();
+    RESERVED.iter().copied().chain(of_faces).chain(of_routes)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Figures of logs, and the page as a whole.
 
 use super::*;
-use crate::http::Shell;
 use crate::node::IngestAccount;
 use crate::stats::prometheus;
 use wellspring_log::LogStats;
@@ -35,8 +34,9 @@ fn a_log_is_told_with_its_account() {
 #[test]
 fn names_are_unique_and_say_their_unit_and_kind() {
     let dir = tempfile::tempdir().unwrap();
-    let shell = Shell::for_tests(dir.path(), &[]);
-    let families = shell.figures();
+    let server = crate::serve::open::for_tests(dir.path(), &[]);
+    let host = &server.host;
+    let families = host.figures();
     let mut names = std::collections::BTreeSet::new();
     for family in &families {
         let name = &*family.name;
@@ -51,5 +51,5 @@ fn names_are_unique_and_say_their_unit_and_kind() {
     for name in ["wellspring_build_info", "wellspring_log_barrier_seconds", "process_threads"] {
         assert!(names.contains(name), "{name}");
     }
-    shell.node.close();
+    host.node.close();
 }

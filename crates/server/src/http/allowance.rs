@@ -3,7 +3,7 @@
 
 use super::body_memory;
 use super::routes::{Route, Scope};
-use super::{Answer, Content, Request, Response, Shell};
+use super::{Answer, Content, Host, Request, Response};
 use crate::access::Needs;
 use crate::limits::Payer;
 use crate::wire::problem::Problem;
@@ -16,31 +16,31 @@ use wellspring_views::access::Role;
 ///
 /// # Errors
 /// 429.
-pub(super) fn of_client(shell: &Shell, request: &mut Request) -> Result<(), Box<Problem>> {
-    if !shell.limits.looks_at_requests() {
+pub(super) fn of_client(host: &Host, request: &mut Request) -> Result<(), Box<Problem>> {
+    if !host.limits.looks_at_requests() {
         return Ok(());
     }
-    let purse = shell.limits.purse(request.client);
-    request.pay_by(Payer::new(&shell.limits, purse));
+    let purse = host.limits.purse(request.client);
+    request.pay_by(Payer::new(&host.limits, purse));
     let is_health = matches!(request.uri.path(), "/health" | "/health/live" | "/health/ready");
     if is_health || request.method == Method::OPTIONS {
         return Ok(());
     }
-    let now_us = shell.clock.monotonic_us();
-    shell.limits.admit(request.connection.as_deref(), purse, now_us)
+    let now_us = host.clock.monotonic_us();
+    host.limits.admit(request.connection.as_deref(), purse, now_us)
 }
 
 /// The same for the account, now that it is known.
 ///
 /// # Errors
 /// 429.
-pub(super) fn of_account(shell: &Shell, request: &mut Request) -> Result<(), Box<Problem>> {
+pub(super) fn of_account(host: &Host, request: &mut Request) -> Result<(), Box<Problem>> {
     let (Some(mut purse), Some(name)) = (request.payer.purse(), request.principal.name()) else {
         return Ok(());
     };
-    let now_us = shell.clock.monotonic_us();
-    let admitted = shell.limits.admit_account(&mut purse, name, now_us);
-    request.pay_by(Payer::new(&shell.limits, purse));
+    let now_us = host.clock.monotonic_us();
+    let admitted = host.limits.admit_account(&mut purse, name, now_us);
+    request.pay_by(Payer::new(&host.limits, purse));
     admitted
 }
 
@@ -51,7 +51,7 @@ pub(super) fn of_account(shell: &Shell, request: &mut Request) -> Result<(), Box
 /// # Errors
 /// 503: too much waits to be read.
 pub(super) fn of_memory(
-    shell: &Shell,
+    host: &Host,
     route: &Route,
     (version, payer): (Version, &Payer),
     mut response: Response,
@@ -60,7 +60,7 @@ pub(super) fn of_memory(
     if let Content::Full(bytes) = &mut response.content
         && only_reads
     {
-        *bytes = body_memory::charged(&shell.body_memory, payer, version, std::mem::take(bytes))?;
+        *bytes = body_memory::charged(&host.body_memory, payer, version, std::mem::take(bytes))?;
     }
     Ok(response)
 }

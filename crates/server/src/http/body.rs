@@ -1,7 +1,7 @@
 //! The body of a request: read whole within a limit, or piece by piece, never
 //! slower than the timeout, never with more memory than all bodies may take.
 
-use super::Shell;
+use super::Host;
 use super::body_memory::Charge;
 use crate::access::Standing;
 use crate::limits::Payer;
@@ -48,7 +48,7 @@ fn broken(error: &hyper::Error) -> Box<Problem> {
 /// A body and what it has cost so far.
 pub(crate) struct Body {
     source: Source,
-    shell: Arc<Shell>,
+    host: Arc<Host>,
     charge: Charge,
     payer: Payer,
     /// Whose it is; none before he is let in.
@@ -57,10 +57,10 @@ pub(crate) struct Body {
 
 impl Body {
     /// A body not yet read.
-    pub(crate) fn new(source: Source, shell: &Arc<Shell>, version: Version) -> Body {
+    pub(crate) fn new(source: Source, host: &Arc<Host>, version: Version) -> Body {
         Body {
             source,
-            shell: Arc::clone(shell),
+            host: Arc::clone(host),
             charge: Charge::of_body(version),
             payer: Payer::default(),
             standing: None,
@@ -83,7 +83,7 @@ impl Body {
     }
 
     fn timeout(&self) -> Duration {
-        Duration::from_millis(self.shell.config.body_timeout_ms)
+        Duration::from_millis(self.host.config.body_timeout_ms)
     }
 
     /// The next piece, `None` at the end. Whoever sends for long is slowed down to what he may send.
@@ -190,12 +190,12 @@ impl Body {
 
     /// Counts this body's memory as `bytes` until it is dropped.
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Box<Problem>> {
-        self.charge.raise_for(&self.payer, &self.shell.body_memory, bytes)
+        self.charge.raise_for(&self.payer, &self.host.body_memory, bytes)
     }
 
     fn too_slow(&self) -> Box<Problem> {
-        self.shell.stats.refusals.count(RefusalReason::SlowBody);
-        let ms = self.shell.config.body_timeout_ms;
+        self.host.stats.refusals.count(RefusalReason::SlowBody);
+        let ms = self.host.config.body_timeout_ms;
         problem::BODY_TIMEOUT.because(format!("the body did not come within {ms} ms"))
     }
 

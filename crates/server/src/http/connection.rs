@@ -5,9 +5,10 @@ use super::body_memory::Charge;
 use super::counted::Counted;
 use super::dispatch::dispatch;
 use super::leaving::{LastSecond, Socket};
+use super::server::Server;
 use super::stream::Polled;
 use super::unread::{PIECE_BYTES, Patience, Progress, Unread};
-use super::{Body, Content, Response, Shell, Source};
+use super::{Body, Content, Host, Response, Source};
 use crate::limits::{Payer, SharedBucket};
 use crate::stats::{self, RefusalReason};
 use bytes::Bytes;
@@ -56,12 +57,12 @@ struct InFlight {
 }
 
 impl InFlight {
-    fn new(activity: Arc<Activity>, shell: &Shell) -> InFlight {
+    fn new(activity: Arc<Activity>, host: &Host) -> InFlight {
         activity.begun.fetch_add(1, Relaxed);
         activity.read.store(0, Relaxed);
         activity.waiting.fetch_add(1, Relaxed);
         activity.in_flight.fetch_add(1, Relaxed);
-        InFlight { activity, is_waiting: true, _counted: shell.stats.begin() }
+        InFlight { activity, is_waiting: true, _counted: host.stats.begin() }
     }
 
     /// The answer begins.
@@ -263,22 +264,23 @@ fn leave_content_out(answer: &mut Response) {
 async fn serve_request(
     request: hyper::Request<Incoming>,
     peer: Option<IpAddr>,
-    shell: Arc<Shell>,
+    server: Arc<Server>,
     activity: Arc<Activity>,
     connection: Option<Arc<SharedBucket>>,
 ) -> Result<hyper::Response<Outgoing>, Infallible> {
+    let host = &server.host;
     let version = request.version();
     if version == hyper::Version::HTTP_2 {
         activity.is_http2.store(true, Relaxed);
     }
-    let mut in_flight = InFlight::new(activity, &shell);
+    let mut in_flight = InFlight::new(activity, host);
     let (parts, incoming) = request.into_parts();
     let request = Box::new(super::Request {
-        client: shell.limits.client(peer, || {
+        client: host.limits.client(peer, || {
             let forwarded = parts.headers.get_all("x-forwarded-for");
             forwarded.into_iter().map(|value| value.as_bytes()).collect()
         }),
-        principal: shell.access.nobody(),
+        principal: host.access.nobody(),
         connection,
         payer: Payer::default(),
         method: parts.method,
@@ -286,13 +288,13 @@ async fn serve_request(
         version: parts.version,
         headers: parts.headers,
         peer,
-        body: Body::new(Source::Incoming(incoming), &shell, parts.version),
+        body: Body::new(Source::Incoming(incoming), host, parts.version),
         param: String::new(),
         log_name: String::new(),
         log: None,
     });
     let is_head = request.method == hyper::Method::HEAD;
-    let mut answer = dispatch(shell, request).await;
+    let mut answer = dispatch(server, request).await;
     if is_head && version == hyper::Version::HTTP_2 {
         leave_content_out(&mut answer);
     }
@@ -321,19 +323,20 @@ pub(crate) async fn serve<S: Socket + 'static>(
     stream: S,
     peer: Option<IpAddr>,
     read: Bytes,
-    shell: Arc<Shell>,
+    server: Arc<Server>,
 ) {
+    let host = &server.host;
     let activity = Arc::new(Activity::default());
-    let io = Watched::new(Counted::new(stream, &shell.stats), read, &activity);
-    let rate = shell.limits.of_connection();
+    let io = Watched::new(Counted::new(stream, &host.stats), read, &activity);
+    let rate = host.limits.of_connection();
     let service = service_fn(|request| {
-        serve_request(request, peer, Arc::clone(&shell), Arc::clone(&activity), rate.clone())
+        serve_request(request, peer, Arc::clone(&server), Arc::clone(&activity), rate.clone())
     });
-    let builder = builder(&shell);
+    let builder = builder(host);
     let mut connection = std::pin::pin!(builder.serve_connection(io, service));
-    let is_proxy = shell.limits.proxies().trusts(peer);
-    let mut watch = Watch::new(&shell, if is_proxy { Patience::OfAll } else { Patience::OfEach });
-    let mut stopping = shell.stopping.clone();
+    let is_proxy = host.limits.proxies().trusts(peer);
+    let mut watch = Watch::new(host, if is_proxy { Patience::OfAll } else { Patience::OfEach });
+    let mut stopping = host.stopping.clone();
     let mut told_to_end = false;
     loop {
         tokio::select! {
@@ -345,7 +348,7 @@ pub(crate) async fn serve<S: Socket + 'static>(
                 Verdict::Idle => connection.as_mut().graceful_shutdown(),
                 Verdict::Stuck(refused) => {
                     if let Some(refused) = refused {
-                        shell.stats.refusals.count(refused);
+                        host.stats.refusals.count(refused);
                     }
                     return;
                 }
@@ -362,8 +365,8 @@ pub(crate) async fn serve<S: Socket + 'static>(
 /// content; so it reads as many as cost nothing, and those beyond the setting are counted afterwards.
 const HEADERS_UNALLOCATED: usize = 100;
 
-fn builder(shell: &Shell) -> auto::Builder<TokioExecutor> {
-    let config = &shell.config;
+fn builder(host: &Host) -> auto::Builder<TokioExecutor> {
+    let config = &host.config;
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -407,8 +410,8 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(shell: &Shell, patience: Patience) -> Watch {
-        let config = &shell.config;
+    fn new(host: &Host, patience: Patience) -> Watch {
+        let config = &host.config;
         let [header, idle, write] =
             [config.header_timeout_ms, config.idle_timeout_ms, config.write_timeout_ms]
                 .map(Duration::from_millis);

@@ -7,7 +7,8 @@ use super::exchange::Exchange;
 use super::head_rules::{self, HeadRules, Unsound};
 use super::routes::{Entry, Found, Lookup, Route, Scope};
 use super::security::{self, Transport};
-use super::{Answer, Content, Request, Response, Shell, cors};
+use super::server::Server;
+use super::{Answer, Content, Host, Request, Response, cors};
 use crate::access::credentials;
 use crate::access::{Needs, Standing};
 use crate::names::SYSTEM_LOG;
@@ -21,13 +22,14 @@ use std::sync::Arc;
 use wellspring_views::access::Role;
 
 /// Answers a request, whatever it is.
-pub(crate) async fn dispatch(shell: Arc<Shell>, request: Box<Request>) -> Response {
-    let page = shell.access.cors().map(|_| cors::Asked::of(&request));
-    let mut exchange = Exchange::begin(&shell, &request);
+pub(crate) async fn dispatch(server: Arc<Server>, request: Box<Request>) -> Response {
+    let host = &*server.host;
+    let page = host.access.cors().map(|_| cors::Asked::of(&request));
+    let mut exchange = Exchange::begin(host, &request);
     let version = request.version;
-    let held = Charge::of_head(&shell.body_memory, version, &request.uri, &request.headers);
+    let held = Charge::of_head(&host.body_memory, version, &request.uri, &request.headers);
     let (answer, held) = match held {
-        Ok(held) => (run(&shell, request, &mut exchange).await, held),
+        Ok(held) => (run(&server, request, &mut exchange).await, held),
         Err(problem) => (Err(problem), None),
     };
     let mut response = answer.unwrap_or_else(Response::from);
@@ -40,26 +42,27 @@ pub(crate) async fn dispatch(shell: Arc<Shell>, request: Box<Request>) -> Respon
         response.position = Some(log.head());
     }
     response.pay_by(std::mem::take(&mut exchange.payer));
-    let transport = if shell.tls.is_some() { Transport::Tls } else { Transport::Plain };
+    let transport = if host.tls.is_some() { Transport::Tls } else { Transport::Plain };
     security::put_on(&mut response, transport);
-    if let (Some(allowed), Some(page)) = (shell.access.cors(), &page) {
+    if let (Some(allowed), Some(page)) = (host.access.cors(), &page) {
         cors::put_on(allowed, &mut response, page, exchange.route.path);
     }
-    exchange.end(&shell, response)
+    exchange.end(host, response)
 }
 
 /// Finds the route of a request and has its handler answer, taking down in `exchange` what becomes
 /// known on the way.
-async fn run(shell: &Arc<Shell>, mut request: Box<Request>, exchange: &mut Exchange) -> Answer {
-    let within = allowance::of_client(shell, &mut request);
-    let judged = judge_head(shell, &request);
+async fn run(server: &Server, mut request: Box<Request>, exchange: &mut Exchange) -> Answer {
+    let host = &*server.host;
+    let within = allowance::of_client(host, &mut request);
+    let judged = judge_head(host, &request);
     let ends = matches!(judged, Err(HeadFault::Unsound(_)));
     if request.method == Method::GET {
         // No handler reads it, and the answer may take a minute.
         request.body.discard();
     }
     let within = judged.map_err(Box::<Problem>::from).and(within);
-    let (found, refused) = match (find(shell, &request), within) {
+    let (found, refused) = match (find(host, &request), within) {
         (Ok(found), within) => (found, within.err()),
         (Err(answer), within) => {
             let answer = within.map_or_else(Err, |()| *answer);
@@ -67,13 +70,13 @@ async fn run(shell: &Arc<Shell>, mut request: Box<Request>, exchange: &mut Excha
             return ending(answer, ends);
         }
     };
-    let Entry { face, route } = *shell.routes.at(found.route);
+    let Entry { face, route } = *host.routes.at(found.route);
     let prepared = match (refused, name(&mut request, &found)) {
-        (None, Ok(())) => prepare(shell, &mut request, route).await,
+        (None, Ok(())) => prepare(host, &mut request, route).await,
         (Some(problem), _) | (_, Err(problem)) => Err(problem),
     };
     let is_unknown = matches!(&prepared, Err(problem) if problem.kind.status == 401);
-    exchange.route = shell.routes.name_at(found.route);
+    exchange.route = host.routes.name_at(found.route);
     exchange.log_name = log_of(route, &request).map_or(Cow::Borrowed(""), kept);
     exchange.log = request.log.clone();
     exchange.principal = Some(Arc::clone(&request.principal));
@@ -82,9 +85,9 @@ async fn run(shell: &Arc<Shell>, mut request: Box<Request>, exchange: &mut Excha
     let answer = match prepared {
         Ok(()) => {
             let version = request.version;
-            let answer = (route.handler)(Arc::clone(shell), request).await;
+            let answer = server.handle(found.route, request).await;
             answer.and_then(|response| {
-                allowance::of_memory(shell, route, (version, &exchange.payer), response)
+                allowance::of_memory(host, route, (version, &exchange.payer), response)
             })
         }
         Err(problem) => Err(problem),
@@ -92,7 +95,7 @@ async fn run(shell: &Arc<Shell>, mut request: Box<Request>, exchange: &mut Excha
     let answer = answer.map_err(face.render);
     // The credentials may have come in the headers or in the body.
     if matches!(&answer, Err(problem) if std::ptr::eq(problem.kind, &problem::TOO_MANY_LOGINS)) {
-        shell.stats.refusals.count(RefusalReason::Login);
+        host.stats.refusals.count(RefusalReason::Login);
     }
     ending(answer, ends)
 }
@@ -115,17 +118,17 @@ impl From<HeadFault> for Box<Problem> {
 }
 
 /// Judges a head before anything is routed, as the lean loop does.
-fn judge_head(shell: &Shell, request: &Request) -> Result<(), HeadFault> {
+fn judge_head(host: &Host, request: &Request) -> Result<(), HeadFault> {
     let rules = HeadRules::of(&request.headers);
     if let Some(unsound) = rules.unsound(request.version) {
         return Err(HeadFault::Unsound(unsound));
     }
     // What HTTP/2 sends in many fields, cookies say, may be one header; its bytes are bounded.
-    let most = shell.config.max_headers;
+    let most = host.config.max_headers;
     if request.version < Version::HTTP_2 && request.headers.len() > most {
         return Err(HeadFault::Refused(head_rules::too_many_headers(most)));
     }
-    shell.access.check_host(&request.uri, rules.host()).map_err(HeadFault::Refused)?;
+    host.access.check_host(&request.uri, rules.host()).map_err(HeadFault::Refused)?;
     rules.refusal().map_or(Ok(()), |problem| Err(HeadFault::Refused(problem)))
 }
 
@@ -152,16 +155,16 @@ fn log_of<'a>(route: &Route, request: &'a Request) -> Option<&'a str> {
 }
 
 /// The route of a request, or the answer that needs none.
-fn find(shell: &Shell, request: &Request) -> Result<Found, Box<Answer>> {
+fn find(host: &Host, request: &Request) -> Result<Found, Box<Answer>> {
     let path = request.uri.path();
     let length = request.uri.path_and_query().map_or(0, |p| p.as_str().len());
-    let limit = shell.config.max_url_bytes;
+    let limit = host.config.max_url_bytes;
     if length > limit {
         let detail = format!("the URL is {length} bytes long; POST /v1/query takes long queries");
         let problem = problem::URL_TOO_LONG.because(detail).limit(limit as u64);
         return Err(Box::new(Err(problem)));
     }
-    match shell.routes.find(request.method.as_str(), path) {
+    match host.routes.find(request.method.as_str(), path) {
         Lookup::Found(found) => Ok(found),
         Lookup::WrongMethod { allow, .. } if request.method == Method::OPTIONS => {
             let response = Response { status: 204, content_type: "", ..Response::json(204, "") };
@@ -189,19 +192,19 @@ fn name(request: &mut Request, found: &Found) -> Result<(), Box<Problem>> {
 
 /// Authorizes the request, then finds the log it is about. In this order: a caller without access to a
 /// log must not learn whether it exists.
-async fn prepare(shell: &Shell, request: &mut Request, route: &Route) -> Result<(), Box<Problem>> {
+async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<(), Box<Problem>> {
     let log = log_of(route, request);
-    let moment = shell.access.moment();
+    let moment = host.access.moment();
     let admitted = {
         let Request { uri, headers, client, .. } = &*request;
-        shell.access.admit(uri, headers, *client, route.needs, log).await
+        host.access.admit(uri, headers, *client, route.needs, log).await
     };
     let is_kept = log == Some(SYSTEM_LOG) && route.needs > Needs::Role(Role::Reader);
     let principal = admitted?;
-    let standing = Standing::new(&shell.access, moment, &principal, route.needs, log.map(kept));
+    let standing = Standing::new(&host.access, moment, &principal, route.needs, log.map(kept));
     request.body.stand(standing);
     request.principal = principal;
-    allowance::of_account(shell, request)?;
+    allowance::of_account(host, request)?;
     if is_kept {
         let detail = "the system log keeps accounts and what was done; it can be read, and the \
                       server alone writes it";
@@ -210,7 +213,7 @@ async fn prepare(shell: &Shell, request: &mut Request, route: &Route) -> Result<
     if route.scope != Scope::Node {
         request.log = Some(&request.log_name)
             .filter(|name| is_name(name))
-            .and_then(|name| shell.node.get(name));
+            .and_then(|name| host.node.get(name));
         request.log()?;
     }
     Ok(())

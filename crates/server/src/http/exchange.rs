@@ -1,7 +1,7 @@
 //! A request from its arrival to its answer: what is taken down on the way, and what is recorded of
 //! it at the end.
 
-use super::{Content, Request, Response, Shell};
+use super::{Content, Host, Request, Response};
 use crate::access::Principal;
 use crate::identity;
 use crate::limits::Payer;
@@ -40,16 +40,16 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// A request that has just come.
-    pub(super) fn begin(shell: &Shell, request: &Request) -> Exchange {
-        let started_us = shell.clock.monotonic_us();
+    pub(super) fn begin(host: &Host, request: &Request) -> Exchange {
+        let started_us = host.clock.monotonic_us();
         Exchange {
             method: request.method.clone(),
             uri: request.uri.clone(),
             client: request.client,
-            request_id: request_id(shell, request),
+            request_id: request_id(host, request),
             started_us,
-            trace: shell.otlp.begin(&request.headers),
-            route: shell.routes.no_name(),
+            trace: host.otlp.begin(&request.headers),
+            route: host.routes.no_name(),
             log_name: Cow::Borrowed(""),
             log: None,
             principal: None,
@@ -59,20 +59,20 @@ impl Exchange {
     }
 
     /// Records the answer and gives it the request's id.
-    pub(super) fn end(mut self, shell: &Shell, response: Response) -> Response {
+    pub(super) fn end(mut self, host: &Host, response: Response) -> Response {
         let trace = self.trace.take();
-        let record = self.record(&response, shell.clock.monotonic_us());
-        shell.stats.answered(&record);
+        let record = self.record(&response, host.clock.monotonic_us());
+        host.stats.answered(&record);
         if let Some(cause) = &response.cause {
             let (route, log) = (record.route.path, record.log);
             let request_id = Some(record.request_id);
             let failed = FailedRequest { cause, route, log, request_id };
-            shell.stats.troubles.tell(failed, record.ended_us);
+            host.stats.troubles.tell(failed, record.ended_us);
         }
-        shell.audit.note(&shell.node, &record);
-        record.write_line(shell.config.access_log);
+        host.audit.note(&host.node, &record);
+        record.write_line(host.config.access_log);
         if let Some(trace) = trace {
-            shell.otlp.end(trace, &record, shell.clock.wall_us());
+            host.otlp.end(trace, &record, host.clock.wall_us());
         }
         response.with("x-request-id", self.request_id)
     }
@@ -102,10 +102,10 @@ impl Exchange {
 }
 
 /// The client's own id for the request if it is fit to be logged, else a new one.
-fn request_id(shell: &Shell, request: &Request) -> String {
+fn request_id(host: &Host, request: &Request) -> String {
     let fit = |id: &&str| (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
     match request.header("x-request-id").filter(fit) {
         Some(id) => id.to_owned(),
-        None => format!("{:016x}", shell.request_ids.fetch_add(1, Relaxed)),
+        None => format!("{:016x}", host.request_ids.fetch_add(1, Relaxed)),
     }
 }

@@ -1,15 +1,170 @@
-//! A face: one family of clients, in its own words. `dispatch` and the router know faces, never links
-//! or accounts by name; `faces` lists them.
+//! A face: one family of clients, in its own words. The rooms below know faces as values and none by
+//! name; `faces` lists them.
+//!
+//! ```text
+//! Settings ─► check ─► open(settings, host) ─► handlers of ROUTES, figures, tick
+//!               before anything is opened          │
+//!                                     Host: logs, limits, work, gate, clock, …
+//! ```
 
-use super::routes::Route;
+use super::routes::{Answering, Route};
+use super::{Host, Request};
+use crate::kept_types::KeptEvents;
+use crate::links::RedirectSource;
+use crate::settings::{ProcessConfig, Section};
+use crate::stats::family::Family;
 use crate::wire::problem::Problem;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
-/// What one family of clients is served.
-pub(crate) struct Face {
-    /// Its name, by which the OpenAPI document tells parameters of one name apart.
+/// The settings of the server around a face, before anything is opened.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    /// The settings of the process.
+    pub(crate) process: &'a ProcessConfig,
+    /// Whether the server speaks TLS.
+    pub(crate) has_tls: bool,
+}
+
+/// One family of clients: settings, routes, error words, views, figures and state of its own.
+pub(crate) trait Face: Sized + Send + Sync + 'static {
+    /// The name by which the OpenAPI document tells parameters of one name apart.
+    const NAME: &'static str;
+    /// The settings, [`NoSettings`](crate::settings::NoSettings) for none.
+    type Settings: Section + Clone;
+    /// The routes, in the order in which they are looked through.
+    const ROUTES: &'static [Served<Self>];
+    /// First segments of paths to be kept besides those of the routes.
+    const RESERVED: &'static [&'static str] = &[];
+    /// Limits that cannot be set, for `--print-config`.
+    const LIMITS: &'static [(&'static str, usize)] = &[];
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// A sentence for the operator about the first setting that is wrong.
+    fn check(_settings: &Self::Settings, _around: Surroundings<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A URL under which clients know the server because of this face; its host counts as the server's own.
+    fn own_url(_settings: &Self::Settings) -> Option<&str> {
+        None
+    }
+
+    /// The events that the face alone may write, if any.
+    fn kept_events(_settings: &Self::Settings) -> Option<&'static KeptEvents> {
+        None
+    }
+
+    /// Opens the face on a server that does not serve yet. Views are attached here.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the server cannot start.
+    fn open(settings: Self::Settings, host: &Arc<Host>) -> Result<Self, String>;
+
+    /// Puts an error into the words of the face's clients. Status and `type` stay.
+    fn render(problem: Box<Problem>) -> Box<Problem> {
+        problem
+    }
+
+    /// The figures of the face now. May read files.
+    fn figures(&self) -> Vec<Family> {
+        Vec::new()
+    }
+
+    /// Called once, with the address that is listened on.
+    fn bound_to(&self, _address: SocketAddr) {}
+
+    /// Called about once a second with the time, µs since 1970 UTC, on a thread that may wait for the
+    /// disk.
+    fn tick(&self, _wall_us: u64) {}
+
+    /// What the lean loop needs to redirect by itself, if the face has links.
+    fn redirects(&self) -> Option<RedirectSource> {
+        None
+    }
+}
+
+/// A route and its handler.
+pub(crate) struct Served<F: 'static> {
+    /// The route.
+    pub(crate) route: Route,
+    /// The handler of its requests.
+    pub(crate) handler: fn(Arc<F>, Box<Request>) -> Answering,
+}
+
+/// The part of a face that is known before it is opened.
+pub(crate) struct Declaration {
+    /// See [`Face::NAME`].
     pub(crate) name: &'static str,
-    /// Its routes, in the order in which they are looked through.
-    pub(crate) routes: &'static [Route],
-    /// Puts an error into the words of its clients. Status and `type` stay.
+    /// The routes of [`Face::ROUTES`].
+    pub(crate) routes: Vec<&'static Route>,
+    /// See [`Face::RESERVED`].
+    pub(crate) reserved: &'static [&'static str],
+    /// See [`Face::render`].
     pub(crate) render: fn(Box<Problem>) -> Box<Problem>,
+}
+
+impl Declaration {
+    /// That of a face.
+    pub(crate) fn of<F: Face>() -> Declaration {
+        Declaration {
+            name: F::NAME,
+            routes: F::ROUTES.iter().map(|served| &served.route).collect(),
+            reserved: F::RESERVED,
+            render: F::render,
+        }
+    }
+}
+
+/// An open face, whichever it is.
+pub(crate) trait OpenFace: Send + Sync {
+    /// See [`Face::figures`].
+    fn figures(&self) -> Vec<Family>;
+    /// See [`Face::bound_to`].
+    fn bound_to(&self, address: SocketAddr);
+    /// See [`Face::tick`].
+    fn tick(&self, wall_us: u64);
+    /// See [`Face::redirects`].
+    fn redirects(&self) -> Option<RedirectSource>;
+}
+
+impl<F: Face> OpenFace for F {
+    fn figures(&self) -> Vec<Family> {
+        Face::figures(self)
+    }
+
+    fn bound_to(&self, address: SocketAddr) {
+        Face::bound_to(self, address);
+    }
+
+    fn tick(&self, wall_us: u64) {
+        Face::tick(self, wall_us);
+    }
+
+    fn redirects(&self) -> Option<RedirectSource> {
+        Face::redirects(self)
+    }
+}
+
+/// A handler bound to its open face.
+pub(crate) type Handler = Box<dyn Fn(Box<Request>) -> Answering + Send + Sync>;
+
+/// An open face with the handlers of its routes, in their order.
+pub(crate) struct Bound {
+    pub(super) face: Arc<dyn OpenFace>,
+    pub(super) handlers: Vec<Handler>,
+}
+
+impl Bound {
+    /// Binds the handlers of a face to it.
+    pub(crate) fn new<F: Face>(face: F) -> Bound {
+        let face = Arc::new(face);
+        let bind = |served: &Served<F>| -> Handler {
+            let (face, handler) = (Arc::clone(&face), served.handler);
+            Box::new(move |request| handler(Arc::clone(&face), request))
+        };
+        Bound { handlers: F::ROUTES.iter().map(bind).collect(), face }
+    }
 }

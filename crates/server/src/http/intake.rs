@@ -1,6 +1,6 @@
 //! A serving thread's way of taking events in, on the general stack.
 
-use super::Shell;
+use super::Host;
 use crate::ingest::{Intake, Order};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ thread_local! {
 
 /// Runs `act` on the thread's intake. Nothing is awaited within.
 pub(crate) fn with_intake<T>(
-    shell: &Arc<Shell>,
+    host: &Arc<Host>,
     act: impl FnOnce(&mut Intake) -> T,
 ) -> (T, Arc<Notify>) {
     INTAKE.with_borrow_mut(|slot| {
@@ -21,7 +21,7 @@ pub(crate) fn with_intake<T>(
             let notify = Arc::new(Notify::new());
             let woken = Arc::clone(&notify);
             let wake = Arc::new(move || woken.notify_waiters());
-            (Intake::new(shell.ingest(), Order::Second, wake), notify)
+            (Intake::new(host.ingest(), Order::Second, wake), notify)
         });
         (act(intake), Arc::clone(notify))
     })

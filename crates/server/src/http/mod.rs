@@ -19,6 +19,7 @@ pub(crate) mod intake;
 mod leaving;
 pub(crate) mod routes;
 mod security;
+pub(crate) mod server;
 pub(crate) mod stream;
 mod unread;
 
@@ -33,8 +34,6 @@ use crate::identity::Caller;
 use crate::ingest::{IngestConfig, IngestContext};
 use crate::kept_types::KeptTypes;
 use crate::limits::{Limits, Payer, SharedBucket};
-use crate::links::settings::LinkSettings;
-use crate::links::{Clicks, VisitorKeys};
 use crate::node::{Node, readiness};
 use crate::otlp::Otlp;
 use crate::settings::ProcessConfig;
@@ -42,7 +41,6 @@ use crate::stats::Stats;
 use crate::stats::family::Family;
 use crate::tls::Tls;
 use crate::trouble::Cause;
-use crate::view::ViewSlot;
 use crate::wire::params::Params;
 use crate::wire::problem::{self, Problem};
 use body_memory::{BodyMemory, Charge};
@@ -51,13 +49,13 @@ use config::HttpConfig;
 use hyper::header::HeaderMap;
 use hyper::{Method, Uri, Version};
 use routes::Routes;
+use server::FacesOnHost;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::{Semaphore, watch};
 use wellspring_log::{Clock, CommitOn, Log};
-use wellspring_types::{Invalid, Position};
-use wellspring_views::links::{Folded, Links};
+use wellspring_types::Position;
 use work::WorkRoom;
 
 /// What a client without credentials that count is asked for (RFC 9110, 11.6.1).
@@ -68,8 +66,8 @@ pub(crate) const JSON: &str = "application/json";
 pub(crate) const NDJSON: &str = "application/x-ndjson";
 pub(crate) const SSE: &str = "text/event-stream";
 
-/// What every handler may use.
-pub(crate) struct Shell {
+/// What every face may use: all of a server but the faces.
+pub(crate) struct Host {
     /// The settings of the process.
     pub(crate) process: ProcessConfig,
     /// The settings of requests and answers.
@@ -94,10 +92,6 @@ pub(crate) struct Shell {
     pub(crate) body_memory: BodyMemory,
     /// Types of events that clients may not append.
     pub(crate) kept: Arc<KeptTypes>,
-    /// The settings of links.
-    pub(crate) link_settings: LinkSettings,
-    /// The view of links.
-    pub(crate) links: Arc<ViewSlot<Links>>,
     /// How TLS is spoken, if it is.
     pub(crate) tls: Option<Arc<Tls>>,
     /// The clock.
@@ -108,13 +102,13 @@ pub(crate) struct Shell {
     pub(crate) work: Arc<WorkRoom>,
     /// One permit for each subscription.
     pub(crate) subscriptions: Arc<Semaphore>,
-    /// The keys under which visitors of links are counted.
-    pub(crate) visitor_keys: Arc<VisitorKeys>,
+    /// The faces, for their figures.
+    pub(crate) faces: FacesOnHost,
     /// Source of request ids: a random start, then counting.
     pub(crate) request_ids: AtomicU64,
 }
 
-impl Shell {
+impl Host {
     /// What a thread's way of taking events in needs.
     pub(crate) fn ingest(&self) -> IngestContext {
         IngestContext {
@@ -123,14 +117,6 @@ impl Shell {
             kept: Arc::clone(&self.kept),
             stopping: self.stopping.clone(),
         }
-    }
-
-    /// A thread's clicks.
-    ///
-    /// # Errors
-    /// Those of [`Clicks::new`].
-    pub(crate) fn clicks(&self) -> Result<Clicks, Invalid> {
-        Clicks::new(Arc::clone(&self.visitor_keys), Arc::clone(&self.limits))
     }
 
     /// Where the append of a request is best committed. A client that is alone is answered quickest by
@@ -146,13 +132,6 @@ impl Shell {
         *self.stopping.borrow()
     }
 
-    fn face_families(&self) -> Vec<Family> {
-        let links = self.links.live();
-        let count = links.as_ref().and_then(|links| links.folded()).map(Folded::count);
-        let families = count.map(|n| Family::gauge("wellspring_links", "Links ever made.", n));
-        families.into_iter().collect()
-    }
-
     /// All figures of the server now. Reads the file system, so not for a serving thread.
     pub(crate) fn figures(&self) -> Vec<Family> {
         figures::gather(&Sources {
@@ -163,47 +142,7 @@ impl Shell {
             node: &self.node,
             tls: self.tls.as_deref(),
             clock: &*self.clock,
-            face_families: &self.face_families(),
-        })
-    }
-
-    /// One over this data folder and with these flags, and nobody who listens.
-    #[cfg(test)]
-    pub(crate) fn for_tests(data: &std::path::Path, flags: &[&str]) -> Arc<Shell> {
-        let flags = [&["--data", data.to_str().unwrap()], flags].concat();
-        let config = crate::config::Config::for_tests(&flags);
-        let clock = crate::clock::system();
-        let routes = crate::faces::routes(config.http.dev_endpoints);
-        let stats = Arc::new(Stats::new(1, routes.names(), clock.monotonic_us()));
-        let link_settings = config.link_settings().unwrap();
-        let node = config.node(Arc::clone(&clock));
-        let gate = config.gate(Arc::clone(&clock), &node);
-        let rule = link_settings.targets.rule();
-        let links = crate::links::attach(&node, rule, crate::faces::is_reserved).unwrap();
-        let threads = config.process.threads;
-        let audit = Audit::new(config.audit.audit, routes.concerns());
-        Arc::new(Shell {
-            node: Arc::new(node),
-            access: Arc::new(gate),
-            limits: Arc::new(Limits::of(&config.process, &config.limits, &stats, &clock).unwrap()),
-            kept: Arc::new(KeptTypes::new(config.links.kept_events())),
-            link_settings,
-            links,
-            tls: Tls::open(&config.tls).unwrap(),
-            body_memory: BodyMemory::new(&stats, config.limits.body_memory_bytes),
-            audit,
-            otlp: Otlp::open(&config.otlp).unwrap(),
-            work: Arc::new(WorkRoom::new(&config.http, threads, &stats, &clock)),
-            stats,
-            stopping: watch::channel(false).1,
-            subscriptions: Arc::new(Semaphore::new(1)),
-            visitor_keys: Arc::new(VisitorKeys::open(data, clock.wall_us()).unwrap()),
-            routes,
-            request_ids: Default::default(),
-            clock,
-            process: config.process,
-            config: config.http,
-            ingest_config: Arc::new(config.ingest),
+            face_families: &self.faces.families(),
         })
     }
 }

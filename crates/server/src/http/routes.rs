@@ -1,8 +1,8 @@
 //! The routes of all faces, and who may call each. The router, the check of access, the figures and
 //! the OpenAPI document are made from the same tables, so none can know what another does not.
 
-use super::face::Face;
-use super::{Answer, Request, Shell};
+use super::Answer;
+use super::face::Declaration;
 use crate::access::Needs;
 use crate::audit::Concern;
 use crate::names::MAIN;
@@ -10,12 +10,9 @@ use crate::record::RouteName;
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 
 /// What a handler gives back.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
-/// A handler.
-pub(crate) type Handler = fn(Arc<Shell>, Box<Request>) -> Answering;
 
 /// What a route is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +37,6 @@ pub(crate) struct Route {
     pub(crate) scope: Scope,
     /// Who may call it.
     pub(crate) needs: Needs,
-    /// Who answers.
-    pub(crate) handler: Handler,
     /// What it does, in a sentence.
     pub(crate) what: &'static str,
     /// Its query parameters.
@@ -52,7 +47,8 @@ pub(crate) struct Route {
     pub(crate) gives: &'static str,
 }
 
-/// Declares the routes of a face, in the order in which they are looked through:
+/// Declares the routes of a face, in the order in which they are looked through. The first line tells
+/// what handlers are given of the face besides the request: `|face| face;` or a part of it.
 /// `METHOD "path" Scope Needs handler: "what it does" ? ["query parameter"…] "body" => "answer";`
 macro_rules! routes {
     (@needs Public) => {
@@ -64,18 +60,20 @@ macro_rules! routes {
     (@needs $role:ident) => {
         $crate::access::Needs::Role(wellspring_views::access::Role::$role)
     };
-    ($($method:ident $path:literal $scope:ident $needs:ident $handler:path: $what:literal
+    (|$face:ident| $given:expr; $($method:ident $path:literal $scope:ident $needs:ident $handler:path: $what:literal
         ? [$($param:literal),*] $takes:literal => $gives:literal;)*) => {
-        &[$($crate::http::routes::Route {
-            method: stringify!($method),
-            path: $path,
-            scope: $crate::http::routes::Scope::$scope,
-            needs: $crate::http::routes::routes!(@needs $needs),
-            handler: |shell, request| Box::pin($handler(shell, request)),
-            what: $what,
-            params: &[$($param),*],
-            takes: $takes,
-            gives: $gives,
+        &[$($crate::http::face::Served {
+            route: $crate::http::routes::Route {
+                method: stringify!($method),
+                path: $path,
+                scope: $crate::http::routes::Scope::$scope,
+                needs: $crate::http::routes::routes!(@needs $needs),
+                what: $what,
+                params: &[$($param),*],
+                takes: $takes,
+                gives: $gives,
+            },
+            handler: |$face, request| Box::pin($handler($given, request)),
         },)*]
     };
 }
@@ -100,7 +98,7 @@ pub(crate) enum Lookup {
         /// The methods that are, as `Allow` names them.
         allow: String,
         /// Whose path it is.
-        face: &'static Face,
+        face: &'static Declaration,
     },
     /// The path is not known.
     Nothing,
@@ -113,7 +111,7 @@ type Methods = Vec<(&'static str, usize)>;
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     /// Its face.
-    pub(crate) face: &'static Face,
+    pub(crate) face: &'static Declaration,
     /// The route.
     pub(crate) route: &'static Route,
 }
@@ -131,10 +129,13 @@ pub(crate) struct Routes {
 impl Routes {
     /// Those of these faces, in their order. `dev`: routes that change or remove data without asking
     /// are found, too; they are listed in any case.
-    pub(crate) fn new(faces: &[&'static Face], is_reserved: fn(&str) -> bool, dev: bool) -> Routes {
-        let of = |face: &&'static Face| {
-            let face = *face;
-            face.routes.iter().map(move |route| Entry { face, route })
+    pub(crate) fn new(
+        faces: &'static [Declaration],
+        is_reserved: fn(&str) -> bool,
+        dev: bool,
+    ) -> Routes {
+        let of = |face: &'static Declaration| {
+            face.routes.iter().map(move |&route| Entry { face, route })
         };
         let mut routes = Routes {
             entries: faces.iter().flat_map(of).collect(),

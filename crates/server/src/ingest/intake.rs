@@ -340,7 +340,7 @@ fn no_such_log(log: &str) -> Box<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Shell;
+    use crate::serve::open::host_for_tests;
     use std::sync::atomic::Ordering::Relaxed;
 
     /// Without the look after asking this fails now and then, on two cores in one run of five.
@@ -349,13 +349,13 @@ mod tests {
     fn whoever_waits_for_durability_is_always_woken() {
         use std::time::Duration;
         let dir = tempfile::tempdir().unwrap();
-        let shell = Shell::for_tests(dir.path(), &["--sync", "interval=60000"]);
+        let host = host_for_tests(dir.path(), &["--sync", "interval=60000"]);
         let (wake, woken) = std::sync::mpsc::channel();
         let wake = std::sync::Mutex::new(wake);
         let wake: Wake = Arc::new(move || {
             let _ = wake.lock().unwrap().send(());
         });
-        let mut intake = Intake::new(shell.ingest(), Order::First, wake);
+        let mut intake = Intake::new(host.ingest(), Order::First, wake);
         let target = intake.target("/e?ack=durable").unwrap().unwrap();
         let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
         // So that this thread is interrupted where it may be.
@@ -381,17 +381,17 @@ mod tests {
             }
         }
         ended.store(true, Relaxed);
-        shell.node.close();
+        host.node.close();
     }
 
     #[test]
     fn requests_to_a_log_that_has_closed_cost_no_partition() {
         let dir = tempfile::tempdir().unwrap();
-        let shell = Shell::for_tests(dir.path(), &[]);
-        let mut intake = Intake::new(shell.ingest(), Order::First, Arc::new(|| {}));
+        let host = host_for_tests(dir.path(), &[]);
+        let mut intake = Intake::new(host.ingest(), Order::First, Arc::new(|| {}));
         let target = intake.target("/e").unwrap().unwrap();
         assert!(matches!(intake.take(&target, Media::Unspecified, b"1"), Taken::Accepted));
-        shell.node.get("main").unwrap().close();
+        host.node.get("main").unwrap().close();
         let mut refused = 0;
         while refused < 50 {
             match intake.take(&target, Media::Unspecified, b"1") {
@@ -404,7 +404,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        let account = shell.node.account("main").unwrap();
+        let account = host.node.account("main").unwrap();
         assert!(account.figures.partitions <= 1, "{account:?}");
     }
 }

@@ -32,10 +32,10 @@ mod worker;
 
 pub(crate) use bell::Bell;
 
-use crate::http::Shell;
+use crate::http::server::Server;
 use crate::ingest::{Intake, Order};
 use crate::limits::Connected;
-use crate::links::Redirects;
+use crate::links::{Clicks, Redirects};
 use crate::record::RouteName;
 use answer::FoundEnds;
 use desk::Desk;
@@ -84,8 +84,8 @@ struct Settings {
 }
 
 impl Settings {
-    fn of(shell: &Shell) -> Settings {
-        let config = &shell.config;
+    fn of(host: &crate::http::Host) -> Settings {
+        let config = &host.config;
         let [header_us, body_us, idle_us, write_us, drain_us] = [
             config.header_timeout_ms,
             config.body_timeout_ms,
@@ -96,8 +96,8 @@ impl Settings {
         .map(|ms| ms.saturating_mul(1_000));
         Settings {
             access_log: config.access_log,
-            first_request_id: shell.request_ids.fetch_add(REQUEST_IDS, Relaxed),
-            routes: [shell.routes.name_of("POST", "/e"), shell.routes.name_of("GET", "/{code}")],
+            first_request_id: host.request_ids.fetch_add(REQUEST_IDS, Relaxed),
+            routes: [host.routes.name_of("POST", "/e"), host.routes.name_of("GET", "/{code}")],
             header_us,
             body_us,
             idle_us,
@@ -116,14 +116,14 @@ impl Settings {
 /// # Errors
 /// The loop could not be set up.
 pub(crate) fn run(
-    shell: &Arc<Shell>,
+    server: &Arc<Server>,
     listener: &TcpListener,
     bell: &Arc<Bell>,
     handover: &UnboundedSender<Handover>,
 ) -> io::Result<()> {
     loop {
-        let worker = worker(shell, listener.try_clone()?, Arc::clone(bell), handover.clone())?;
-        if catch_unwind(AssertUnwindSafe(|| worker.run())).is_ok() || shell.is_stopping() {
+        let worker = worker(server, listener.try_clone()?, Arc::clone(bell), handover.clone())?;
+        if catch_unwind(AssertUnwindSafe(|| worker.run())).is_ok() || server.host.is_stopping() {
             return Ok(());
         }
         tracing::error!("a lean loop panicked; its connections are lost, it begins anew");
@@ -131,30 +131,33 @@ pub(crate) fn run(
 }
 
 fn worker(
-    shell: &Arc<Shell>,
+    server: &Arc<Server>,
     listener: TcpListener,
     bell: Arc<Bell>,
     handover: UnboundedSender<Handover>,
 ) -> io::Result<Worker<Serving>> {
-    let config = &shell.config;
+    let host = &server.host;
+    let config = &host.config;
     let limits = Limits {
         headers: config.max_headers,
         head_bytes: config.max_buffer_bytes,
         url_bytes: config.max_url_bytes,
-        traced: shell.otlp.is_on(),
+        traced: host.otlp.is_on(),
     };
     let ringer = Arc::clone(&bell);
-    let intake = Intake::new(shell.ingest(), Order::First, Arc::new(move || ringer.ring()));
+    let intake = Intake::new(host.ingest(), Order::First, Arc::new(move || ringer.ring()));
+    let source = server.redirects().ok_or_else(|| io::Error::other("no face has links"))?;
     let redirects = {
-        let clicks = shell.clicks().map_err(io::Error::other)?;
-        let links = Arc::clone(&shell.links);
-        Redirects::new(links, shell.routes.is_reserved(), Arc::clone(&shell.clock), clicks)
+        let clicks = Clicks::new(source.visitor_keys, Arc::clone(&host.limits));
+        let clicks = clicks.map_err(io::Error::other)?;
+        let clock = Arc::clone(&host.clock);
+        Redirects::new(source.view, host.routes.is_reserved(), clock, clicks)
     };
-    let ends = FoundEnds::new(shell.link_settings.referrer_policy.as_str());
+    let ends = FoundEnds::new(source.referrer_policy);
     let mut desk = Desk::new(
-        Serving { shell: Arc::clone(shell), intake, redirects },
+        Serving { host: Arc::clone(host), intake, redirects },
         limits,
-        shell.body_memory.clone(),
+        host.body_memory.clone(),
         ends,
     );
     desk.tally.logs =
@@ -162,11 +165,11 @@ fn worker(
     let parts = Parts {
         listener: Some(listener),
         bell,
-        settings: Settings::of(shell),
-        stats: Arc::clone(&shell.stats),
-        limits: Arc::clone(&shell.limits),
-        clock: Arc::clone(&shell.clock),
-        stopping: shell.stopping.clone(),
+        settings: Settings::of(host),
+        stats: Arc::clone(&host.stats),
+        limits: Arc::clone(&host.limits),
+        clock: Arc::clone(&host.clock),
+        stopping: host.stopping.clone(),
         handover,
     };
     Worker::new(parts, desk)

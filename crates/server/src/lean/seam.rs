@@ -5,7 +5,7 @@ use super::head::forwarded;
 use super::limited;
 use super::logged::Origin;
 use crate::access::{Pass, credentials};
-use crate::http::Shell;
+use crate::http::Host;
 use crate::ingest::{self, Intake, Media, Settled, Ticket};
 use crate::limits::{Purse, SharedBucket};
 pub(crate) use crate::links::Redirected;
@@ -104,7 +104,7 @@ pub(crate) trait Serves {
 
 /// The intake and the links of one thread.
 pub(crate) struct Serving {
-    pub(crate) shell: Arc<Shell>,
+    pub(crate) host: Arc<Host>,
     pub(crate) intake: Intake,
     pub(crate) redirects: Redirects,
 }
@@ -125,44 +125,44 @@ impl Serves for Serving {
     ) -> Option<Pass> {
         let log = target.map(|target| target.log.as_str());
         // Nobody but the server writes there; and the audit exists once, in the other stack.
-        if log == Some(SYSTEM_LOG) || self.shell.audit.keeps_writes() {
+        if log == Some(SYSTEM_LOG) || self.host.audit.keeps_writes() {
             return None;
         }
         let Credentials { authorization, api_key, of_a_page } = *credentials;
         let by_password = authorization.is_some_and(credentials::is_basic);
         if of_a_page
-            && (by_password || self.shell.access.cors().is_some() || self.shell.access.is_open())
+            && (by_password || self.host.access.cors().is_some() || self.host.access.is_open())
         {
             return None;
         }
-        self.shell.access.pass(authorization, api_key, Role::Writer, log)
+        self.host.access.pass(authorization, api_key, Role::Writer, log)
     }
 
     fn answers_under(&self, host: &[u8]) -> bool {
-        self.shell.access.answers_under(host)
+        self.host.access.answers_under(host)
     }
 
     fn holds(&self, pass: &Pass) -> bool {
-        self.shell.access.holds(pass)
+        self.host.access.holds(pass)
     }
 
     fn counts_requests(&self) -> bool {
-        self.shell.limits.looks_at_requests()
+        self.host.limits.looks_at_requests()
     }
 
     fn count(&self, request: Counted<'_, Pass>) -> (Purse, Result<(), Box<Problem>>) {
         let name = request.pass.and_then(|pass| pass.principal.name());
-        limited::count(&self.shell.limits, &request, name)
+        limited::count(&self.host.limits, &request, name)
     }
 
     fn origin(&self, head: &[u8], peer: Option<IpAddr>, pass: Option<&Pass>) -> Origin {
         let forwarded = forwarded(head).into_iter();
-        let client = self.shell.limits.proxies().client(peer, forwarded);
+        let client = self.host.limits.proxies().client(peer, forwarded);
         Origin { client, principal: pass.map(|pass| Arc::clone(&pass.principal)) }
     }
 
     fn charge(&self, purse: Purse, bytes: usize, now_us: u64) {
-        self.shell.limits.charge_bytes(purse, bytes, now_us);
+        self.host.limits.charge_bytes(purse, bytes, now_us);
     }
 
     fn take(&mut self, target: &Self::Target, media: Media, body: &[u8]) -> Taken<Ticket> {

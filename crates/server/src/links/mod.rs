@@ -13,12 +13,22 @@ pub(crate) use click::Clicks;
 pub(crate) use redirect::{Redirected, Redirects, Visiting};
 pub(crate) use refusal::{deleted, of_lookup, unknown, with_error};
 pub(crate) use visit::{Told, Visit};
-pub(crate) use visitor::{Visitor, VisitorKeys, turn_daily};
+pub(crate) use visitor::{Visitor, VisitorKeys};
 
 use crate::node::Node;
 use crate::view::ViewSlot;
 use std::sync::Arc;
 use wellspring_views::links::{Context, Links, TargetRule};
+
+/// What a thread needs to redirect by itself.
+pub(crate) struct RedirectSource {
+    /// The links.
+    pub(crate) view: Arc<ViewSlot<Links>>,
+    /// The keys under which visitors are counted.
+    pub(crate) visitor_keys: Arc<VisitorKeys>,
+    /// The value of `Referrer-Policy`.
+    pub(crate) referrer_policy: &'static str,
+}
 
 /// Has the links of the log `main` folded, each time that log is opened. `targets` tells where a link
 /// may lead, `reserved` which words no code may be.

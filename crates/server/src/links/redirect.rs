@@ -110,8 +110,9 @@ impl Redirects {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Shell;
+    use crate::http::Host;
     use crate::ingest::Order;
+    use crate::links::RedirectSource;
     use crate::links::Told;
     use crate::names::MAIN;
     use crate::view::all_stored;
@@ -124,7 +125,8 @@ mod tests {
 
     /// A thread that serves, without its loop.
     struct Thread {
-        shell: Arc<Shell>,
+        host: Arc<Host>,
+        source: RedirectSource,
         intake: Intake,
         redirects: Redirects,
         visitor: Visitor,
@@ -133,16 +135,17 @@ mod tests {
 
     impl Thread {
         fn start(data: &std::path::Path, flags: &[&str]) -> Thread {
-            let shell = Shell::for_tests(data, flags);
-            let intake = Intake::new(shell.ingest(), Order::First, Arc::new(|| {}));
+            let server = crate::serve::open::for_tests(data, flags);
+            let (host, source) = (Arc::clone(&server.host), server.redirects().unwrap());
+            let intake = Intake::new(host.ingest(), Order::First, Arc::new(|| {}));
             let redirects = Redirects::new(
-                Arc::clone(&shell.links),
+                Arc::clone(&source.view),
                 crate::faces::is_reserved,
-                Arc::clone(&shell.clock),
-                shell.clicks().unwrap(),
+                Arc::clone(&host.clock),
+                Clicks::new(Arc::clone(&source.visitor_keys), Arc::clone(&host.limits)).unwrap(),
             );
             let visitor = Visitor::at(Some("192.0.2.7".parse().unwrap()));
-            Thread { shell, intake, redirects, visitor, turn_us: 0 }
+            Thread { host, source, intake, redirects, visitor, turn_us: 0 }
         }
 
         fn event(&mut self, event_type: &str, tag: &str, data: &str) {
@@ -173,7 +176,7 @@ mod tests {
 
         /// The data of the clicks of a code, stored so far.
         fn clicks(&self, code: &str) -> Vec<String> {
-            let snapshot = self.shell.node.get(MAIN).unwrap().snapshot();
+            let snapshot = self.host.node.get(MAIN).unwrap().snapshot();
             let query = Query::item(&["LinkClicked"], &[&format!("clicked:{code}")]);
             let mut clicks = snapshot.read(&query, ReadOptions::default());
             let mut seen = Vec::new();
@@ -184,7 +187,7 @@ mod tests {
         }
 
         fn name_of(&self, address: &str) -> String {
-            let key = self.shell.visitor_keys.at(self.shell.clock.wall_us());
+            let key = self.source.visitor_keys.at(self.host.clock.wall_us());
             String::from_utf8(key.name(address.parse().ok()).to_vec()).unwrap()
         }
 
@@ -192,9 +195,9 @@ mod tests {
         fn settle(&self) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async {
-                all_stored(&self.shell.node.batcher(MAIN).unwrap(), SOON).await.unwrap();
-                let head = self.shell.node.get(MAIN).unwrap().head();
-                self.shell.links.live().unwrap().caught_up(head, SOON).await.unwrap();
+                all_stored(&self.host.node.batcher(MAIN).unwrap(), SOON).await.unwrap();
+                let head = self.host.node.get(MAIN).unwrap().head();
+                self.source.view.live().unwrap().caught_up(head, SOON).await.unwrap();
             });
         }
     }
@@ -224,7 +227,7 @@ mod tests {
         let name = thread.name_of("192.0.2.7");
         let expected = format!(r#"{{"visitor":"{name}","agent":"curl"}}"#);
         assert_eq!(thread.clicks("abc"), [&expected[..]; 3]);
-        let head = thread.shell.node.get(MAIN).unwrap().head();
+        let head = thread.host.node.get(MAIN).unwrap().head();
         assert_eq!(head, 4 + 3, "only what led somewhere was recorded");
     }
 
@@ -275,8 +278,8 @@ mod tests {
         let created = r#"{"url":"http://example.com/a","chosen":"alias"}"#;
         thread.event("LinkCreated", "link:abc", created);
         thread.settle();
-        thread.shell.node.get(MAIN).unwrap().close();
-        let shed = |thread: &Thread| thread.shell.node.account(MAIN).unwrap().shed.events;
+        thread.host.node.get(MAIN).unwrap().close();
+        let shed = |thread: &Thread| thread.host.node.account(MAIN).unwrap().shed.events;
         let mut visits = 0;
         // The batcher learns that the log is closed when it next stores something.
         while shed(&thread) < 50 {
@@ -284,7 +287,7 @@ mod tests {
             visits += 1;
             assert!(visits < 10_000_000, "nothing is shed");
         }
-        let account = thread.shell.node.account(MAIN).unwrap();
+        let account = thread.host.node.account(MAIN).unwrap();
         assert_eq!(account.accepted.events + account.shed.events, visits + 1);
     }
 

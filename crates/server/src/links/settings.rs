@@ -185,6 +185,13 @@ fn base_url(text: &str) -> Result<BaseUrl, String> {
     Ok(BaseUrl { text: bare.to_owned(), origin })
 }
 
+/// The settings of links in a configuration.
+#[cfg(test)]
+pub(crate) fn of_config(config: &crate::config::Config) -> LinkSettings {
+    let (process, has_tls) = (&config.process, config.tls.is_on());
+    LinkSettings::of(process, &config.faces.links, has_tls).expect("right settings")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,7 +199,7 @@ mod tests {
     use wellspring_views::links::HostVerdict;
 
     fn settings(flags: &[&str]) -> LinkSettings {
-        Config::for_tests(flags).link_settings().expect("right settings")
+        of_config(&Config::for_tests(flags))
     }
 
     fn is_own(flags: &[&str], host: Option<&str>, target: &str) -> bool {
@@ -213,7 +220,7 @@ mod tests {
         use crate::kept_types::KeptTypes;
         let kept = |flags: &[&str]| {
             let config = Config::for_tests(flags);
-            KeptTypes::new(config.links.kept_events()).in_log(MAIN)
+            KeptTypes::new(config.faces.kept_events()).in_log(MAIN)
         };
         for event_type in TYPES {
             let problem = kept(&[]).check(event_type).expect_err("refused");
@@ -363,8 +370,8 @@ mod tests {
             "a.example, *.b.example",
         ]);
         assert_eq!(config.process.trusted_proxies, ["::1", "10.0.0.0/8"]);
-        assert_eq!(config.links.link_creates_per_minute, Some(7));
-        let targets = config.link_settings().unwrap().targets;
+        assert_eq!(config.faces.links.link_creates_per_minute, Some(7));
+        let targets = of_config(&config).targets;
         for url in ["http://x.b.example/", "http://a.example/"] {
             let verdict = targets.judge_host(&url::check(url).unwrap());
             assert_eq!(verdict, HostVerdict::Denied, "{url}");

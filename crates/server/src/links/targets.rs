@@ -152,7 +152,7 @@ mod tests {
     fn verdict(flags: &[&str], url: &str) -> TargetVerdict {
         let config = Config::for_tests(flags);
         let targets =
-            LinkTargets::of(&config.process, &config.links, None).expect("right settings");
+            LinkTargets::of(&config.process, &config.faces.links, None).expect("right settings");
         targets.verdict(&url::check(url).expect("a URL"))
     }
 

@@ -4,8 +4,8 @@
 //! then on not even we can tell which address a hash was made of. It lies in a file of
 //! the data folder, so that a restart counts nobody twice.
 //!
-//! A click finds the day's key in memory and never touches the disk; [`turn_daily`] looks
-//! after the file, also while nobody visits.
+//! A click finds the day's key in memory and never touches the disk; [`VisitorKeys::turn`]
+//! looks after the file, also while nobody visits.
 
 use crate::{hex, random};
 use sha2::{Digest, Sha256};
@@ -16,13 +16,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use wellspring_log::Clock;
 
 /// Length of a UTC day, µs.
 const DAY_US: u64 = 86_400_000_000;
-/// Longest time without a look at the clock, µs: it may be set, and a machine may sleep.
-const LOOK_US: u64 = 60_000_000;
+/// Time after which a replacement that failed is tried again, µs.
+const RETRY_US: u64 = 60_000_000;
 /// The file, in the data folder.
 const FILE: &str = "links-visitor-key";
 /// Most bytes of a file that is overwritten; the key's is shorter.
@@ -83,8 +81,16 @@ pub(crate) struct VisitorKeys {
     current: Mutex<VisitorKey>,
     /// That of the current key.
     generation: AtomicU32,
-    /// That of the key in the file, if one of this process' is there. Locked before `current`.
-    on_disk: Mutex<Option<u32>>,
+    /// Locked before `current`.
+    on_disk: Mutex<KeyOnDisk>,
+}
+
+/// What is known of the file.
+struct KeyOnDisk {
+    /// The generation of the key in the file, if one of this process' is there.
+    generation: Option<u32>,
+    /// When a replacement that failed is tried again, µs since 1970 UTC.
+    retry_at_us: u64,
 }
 
 impl VisitorKeys {
@@ -111,7 +117,7 @@ impl VisitorKeys {
             }
         };
         let generation = AtomicU32::new(key.generation);
-        let on_disk = Mutex::new(Some(key.generation));
+        let on_disk = Mutex::new(KeyOnDisk { generation: Some(key.generation), retry_at_us: 0 });
         Ok(VisitorKeys { path, current: Mutex::new(key), generation, on_disk })
     }
 
@@ -133,17 +139,20 @@ impl VisitorKeys {
         copy.is_for(now_us) && copy.generation == self.generation.load(Ordering::Acquire)
     }
 
-    /// Makes the file hold the key at this time, µs since 1970 UTC, and no other.
-    fn turn(&self, now_us: u64) {
+    /// Makes the file hold the key at this time, µs since 1970 UTC, and no other. To be called again and
+    /// again: a replacement that fails is tried again after a minute.
+    pub(crate) fn turn(&self, now_us: u64) {
         let mut on_disk = lock(&self.on_disk);
         let key = self.at(now_us);
-        if *on_disk == Some(key.generation) {
+        let is_early = (1..=RETRY_US).contains(&on_disk.retry_at_us.saturating_sub(now_us));
+        if on_disk.generation == Some(key.generation) || is_early {
             return;
         }
-        *on_disk = match replace(&self.path, &key) {
+        on_disk.generation = match replace(&self.path, &key) {
             Ok(()) => Some(key.generation),
             Err(error) => {
                 tracing::warn!(%error, "the key of visitors was not kept: a restart may count them twice");
+                on_disk.retry_at_us = now_us + RETRY_US;
                 // Yesterday's must not stay.
                 for path in [&self.path, &replacement(&self.path)] {
                     if let Err(error) = remove(path) {
@@ -153,17 +162,6 @@ impl VisitorKeys {
                 None
             }
         };
-    }
-}
-
-/// Replaces the key on disk when a UTC day begins, for as long as the server runs. A replacement
-/// that fails is tried again within a minute.
-pub(crate) async fn turn_daily(keys: &VisitorKeys, clock: &dyn Clock) {
-    loop {
-        let now_us = clock.wall_us();
-        keys.turn(now_us);
-        let rest_us = DAY_US - now_us % DAY_US;
-        tokio::time::sleep(Duration::from_micros(rest_us.min(LOOK_US))).await;
     }
 }
 
@@ -322,42 +320,19 @@ mod tests {
         }
     }
 
-    /// A clock that is a little before midnight when it is made.
-    struct LateClock(std::time::Instant);
-
-    impl Clock for LateClock {
-        fn wall_us(&self) -> u64 {
-            20_000 * DAY_US - 50_000 + self.monotonic_us()
-        }
-        fn monotonic_us(&self) -> u64 {
-            self.0.elapsed().as_micros() as u64
-        }
-    }
-
     #[test]
-    #[allow(clippy::disallowed_methods)] // the time that really passes
     fn midnight_replaces_the_key_on_disk_though_nobody_visits() {
         let dir = tempfile::tempdir().unwrap();
-        let clock = LateClock(std::time::Instant::now());
-        let keys = VisitorKeys::open(dir.path(), 20_000 * DAY_US - 50_000).unwrap();
+        let midnight_us = 20_000 * DAY_US;
+        let keys = VisitorKeys::open(dir.path(), midnight_us - 50_000).unwrap();
         let file = dir.path().join(FILE);
         let yesterday = fs::read(&file).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let until = async {
-                while fs::read(&file).unwrap() == yesterday {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-            };
-            tokio::select! {
-                () = turn_daily(&keys, &clock) => {}
-                () = until => {}
-                () = tokio::time::sleep(Duration::from_secs(20)) => panic!("the key stayed"),
-            }
-        });
-        assert!(clock.wall_us() >= 20_000 * DAY_US, "not before midnight");
+        keys.turn(midnight_us - 1);
+        assert_eq!(fs::read(&file).unwrap(), yesterday, "not before midnight");
+        keys.turn(midnight_us);
         let kept = read(&fs::read(&file).unwrap()).unwrap();
-        assert_eq!(kept.secret, keys.at(clock.wall_us()).secret);
+        assert_eq!(kept.secret, keys.at(midnight_us).secret);
+        assert_ne!(fs::read(&file).unwrap(), yesterday);
     }
 
     #[test]
@@ -405,6 +380,8 @@ mod tests {
         assert!(!keys.path.exists());
         fs::remove_dir(&way).unwrap();
         keys.turn(NOON_US + DAY_US + 1);
+        assert!(!keys.path.exists(), "not at once");
+        keys.turn(NOON_US + DAY_US + RETRY_US);
         let kept = read(&fs::read(keys.path.as_path()).unwrap()).unwrap();
         assert_eq!(kept.secret, keys.at(NOON_US + DAY_US).secret);
     }

@@ -1,13 +1,13 @@
 //! `wellspring serve`: threads, listeners, signals, and an orderly end.
 
-mod open;
+pub(crate) mod open;
 
 use crate::access::renewal;
 use crate::audit;
 use crate::config::{Config, ServeArgs};
-use crate::http::{Shell, connection};
+use crate::http::server::Server;
+use crate::http::{Host, connection};
 use crate::limits::Connected;
-use crate::links;
 use crate::log_lines;
 use crate::log_watch;
 use crate::otlp;
@@ -27,6 +27,8 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
+/// Time between two calls of the faces' `tick`.
+const TICK: Duration = Duration::from_secs(1);
 /// Blocking threads of each serving thread, besides one for each long read there may be.
 const BLOCKING_THREADS: usize = 64;
 /// How much nicer they are than a thread that serves: about a third of its share, where a core has to be
@@ -69,31 +71,31 @@ fn serve(config: Config) -> Result<(), String> {
         forbid_core_dumps();
     }
     let sync = config.storage.sync.clone();
-    let Opened { shell, stop, foreign_keys } = open::open(config)?;
+    let Opened { server, stop, foreign_keys } = open::open(config)?;
+    let host = Arc::clone(&server.host);
     let main = runtime("main", BLOCKING_THREADS)?;
-    let Serving { threads, wakes } = start_threads(&shell, &main, &sync)?;
+    let Serving { threads, wakes } = start_threads(&server, &main, &sync)?;
     let gather = {
-        let shell = Arc::clone(&shell);
-        move || shell.figures()
+        let host = Arc::clone(&host);
+        move || host.figures()
     };
-    let exporter = otlp::start(&shell.otlp, &shell.clock, gather)?;
-    let drain = Duration::from_millis(shell.config.drain_timeout_ms);
+    let exporter = otlp::start(&host.otlp, &host.clock, gather)?;
+    let drain = Duration::from_millis(host.config.drain_timeout_ms);
     main.block_on(async {
         let _file_limit = survive_file_limit();
-        let days = Arc::clone(&shell);
-        tokio::spawn(async move { links::turn_daily(&days.visitor_keys, &*days.clock).await });
-        if let Some(tls) = &shell.tls {
-            tokio::spawn(tls::keep_current(Arc::clone(tls), Arc::clone(&shell.clock)));
+        tokio::spawn(tick(Arc::clone(&server)));
+        if let Some(tls) = &host.tls {
+            tokio::spawn(tls::keep_current(Arc::clone(tls), Arc::clone(&host.clock)));
         }
         tokio::spawn(renewal::keep(
-            Arc::clone(&shell.access),
+            Arc::clone(&host.access),
             foreign_keys,
-            shell.process.data.clone(),
-            Arc::clone(&shell.clock),
+            host.process.data.clone(),
+            Arc::clone(&host.clock),
         ));
-        let audited = Arc::clone(&shell);
+        let audited = Arc::clone(&host);
         tokio::spawn(async move { tell_refusals(&audited).await });
-        log_watch::start(&shell);
+        log_watch::start(&host);
         let name = signal().await.map_err(|e| format!("signals cannot be watched: {e}"))?;
         tracing::info!(signal = name, "stopping");
         // A second signal means: now.
@@ -112,7 +114,7 @@ fn serve(config: Config) -> Result<(), String> {
             let stopped = tokio::task::spawn_blocking(|| exporter.stop());
             let _ = tokio::time::timeout(Duration::from_secs(2), stopped).await;
         }
-        let closing = Arc::clone(&shell);
+        let closing = Arc::clone(&host);
         let close = move || {
             closing.audit.tell_refusals(&closing.node, closing.clock.monotonic_us());
             closing.node.close()
@@ -129,11 +131,24 @@ fn serve(config: Config) -> Result<(), String> {
     Ok(())
 }
 
+/// Tells the faces the time, for as long as the server runs.
+async fn tick(server: Arc<Server>) {
+    loop {
+        let ticking = Arc::clone(&server);
+        let ticked =
+            tokio::task::spawn_blocking(move || ticking.tick(ticking.host.clock.wall_us())).await;
+        if let Err(error) = ticked {
+            tracing::error!(%error, "a face failed at what it does from time to time");
+        }
+        tokio::time::sleep(TICK).await;
+    }
+}
+
 /// Has the audit tell of what it did not keep one by one.
-async fn tell_refusals(shell: &Shell) {
+async fn tell_refusals(host: &Host) {
     loop {
         tokio::time::sleep(audit::TELL_EVERY).await;
-        shell.audit.tell_refusals(&shell.node, shell.clock.monotonic_us());
+        host.audit.tell_refusals(&host.node, host.clock.monotonic_us());
     }
 }
 
@@ -194,13 +209,14 @@ enum Arrivals {
 
 /// One listener for each core, and one thread, or two with the lean loop. The
 /// listeners share the port; the kernel spreads connections.
-fn start_threads(shell: &Arc<Shell>, main: &Runtime, sync: &str) -> Result<Serving, String> {
-    let mut address = shell.process.address()?;
+fn start_threads(server: &Arc<Server>, main: &Runtime, sync: &str) -> Result<Serving, String> {
+    let host = &server.host;
+    let mut address = host.process.address()?;
     refuse_shared_port(address)?;
     let mut listeners = Vec::new();
     {
         let _entered = main.enter();
-        for _ in 0..shell.process.threads {
+        for _ in 0..host.process.threads {
             let listener =
                 listen(address).map_err(|e| format!("{address} cannot be listened on: {e}"))?;
             // Port 0 became a real one; the others must take the same.
@@ -208,26 +224,26 @@ fn start_threads(shell: &Arc<Shell>, main: &Runtime, sync: &str) -> Result<Servi
             listeners.push(listener.into_std().map_err(|e| e.to_string())?);
         }
     }
-    shell.link_settings.bound_to(address);
+    server.bound_to(address);
     let mut serving = Serving { threads: Vec::new(), wakes: Vec::new() };
     for (index, listener) in listeners.into_iter().enumerate() {
-        let arrivals = arrivals(shell, index, listener, &mut serving)?;
+        let arrivals = arrivals(server, index, listener, &mut serving)?;
         let name = format!("http-{index}");
-        let runtime = runtime(&name, BLOCKING_THREADS + shell.config.max_long_reads)?;
-        let shell = Arc::clone(shell);
+        let runtime = runtime(&name, BLOCKING_THREADS + host.config.max_long_reads)?;
+        let server = Arc::clone(server);
         serving.threads.push(spawn(name, move || {
             stats::enter_thread(index);
-            runtime.block_on(serve_until_stopped(arrivals, shell));
+            runtime.block_on(serve_until_stopped(arrivals, server));
             runtime.shutdown_timeout(Duration::from_millis(100));
         })?);
     }
     tracing::info!(
         address = %address,
-        data = %shell.process.data.display(),
+        data = %host.process.data.display(),
         sync,
-        threads = shell.process.threads,
+        threads = host.process.threads,
         lean_loop = !serving.wakes.is_empty(),
-        tls = shell.tls.is_some(),
+        tls = host.tls.is_some(),
         "wellspring listens"
     );
     Ok(serving)
@@ -236,14 +252,15 @@ fn start_threads(shell: &Arc<Shell>, main: &Runtime, sync: &str) -> Result<Servi
 /// Starts the lean thread of a core, if there is to be one, and gives it the listener.
 #[cfg(target_os = "linux")]
 fn arrivals(
-    shell: &Arc<Shell>,
+    server: &Arc<Server>,
     index: usize,
     listener: std::net::TcpListener,
     serving: &mut Serving,
 ) -> Result<Arrivals, String> {
     use crate::lean::{self, Bell};
+    let host = &server.host;
     // It does not speak TLS.
-    if !shell.config.lean_loop || shell.tls.is_some() {
+    if !host.config.lean_loop || host.tls.is_some() {
         return Ok(Arrivals::Accepted(listener));
     }
     let bell = Bell::new().map_err(|e| format!("a lean thread cannot be woken: {e}"))?;
@@ -251,10 +268,10 @@ fn arrivals(
     let ringer = Arc::clone(&bell);
     serving.wakes.push(Box::new(move || ringer.ring()));
     let (handover, handed_over) = tokio::sync::mpsc::unbounded_channel();
-    let shell = Arc::clone(shell);
+    let server = Arc::clone(server);
     serving.threads.push(spawn(format!("lean-{index}"), move || {
-        stats::enter_thread(shell.process.threads + index);
-        if let Err(error) = lean::run(&shell, &listener, &bell, &handover) {
+        stats::enter_thread(server.host.process.threads + index);
+        if let Err(error) = lean::run(&server, &listener, &bell, &handover) {
             tracing::error!(%error, "a lean thread cannot start");
         }
     })?);
@@ -263,7 +280,7 @@ fn arrivals(
 
 #[cfg(not(target_os = "linux"))]
 fn arrivals(
-    _: &Arc<Shell>,
+    _: &Arc<Server>,
     _: usize,
     listener: std::net::TcpListener,
     _: &mut Serving,
@@ -293,19 +310,19 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Serves connections until the server stops, then waits for those that are open.
-async fn serve_until_stopped(arrivals: Arrivals, shell: Arc<Shell>) {
+async fn serve_until_stopped(arrivals: Arrivals, server: Arc<Server>) {
     // Every connection holds a sender; when the last is gone, so are the connections.
     let (open, mut all_closed) = tokio::sync::mpsc::channel::<()>(1);
-    let (drain, mut stopping) = (shell.config.drain_timeout_ms, shell.stopping.clone());
+    let (drain, mut stopping) = (server.host.config.drain_timeout_ms, server.host.stopping.clone());
     let ended = async {
         let _ = stopping.wait_for(|&stopping| stopping).await;
         tokio::time::sleep(Duration::from_millis(drain)).await;
     };
     let served = async {
         match arrivals {
-            Arrivals::Accepted(listener) => accept_until_stopped(listener, &shell, open).await,
+            Arrivals::Accepted(listener) => accept_until_stopped(listener, &server, open).await,
             #[cfg(target_os = "linux")]
-            Arrivals::HandedOver(connections) => take_over(connections, &shell, open).await,
+            Arrivals::HandedOver(connections) => take_over(connections, &server, open).await,
         }
         all_closed.recv().await;
     };
@@ -320,14 +337,14 @@ async fn serve_until_stopped(arrivals: Arrivals, shell: Arc<Shell>) {
 #[cfg(target_os = "linux")]
 async fn take_over(
     mut connections: tokio::sync::mpsc::UnboundedReceiver<crate::lean::Handover>,
-    shell: &Arc<Shell>,
+    server: &Arc<Server>,
     open: tokio::sync::mpsc::Sender<()>,
 ) {
     while let Some(connection) = connections.recv().await {
         match TcpStream::from_std(connection.stream) {
             Ok(stream) => {
                 let accepted = Accepted { stream, peer: connection.peer };
-                start(accepted, connection.read.into(), shell, connection.open, &open);
+                start(accepted, connection.read.into(), server, connection.open, &open);
             }
             Err(error) => tracing::warn!(%error, "a connection could not be taken over"),
         }
@@ -343,7 +360,7 @@ struct Accepted {
 /// Accepts connections until the server stops.
 async fn accept_until_stopped(
     listener: std::net::TcpListener,
-    shell: &Arc<Shell>,
+    server: &Arc<Server>,
     open: tokio::sync::mpsc::Sender<()>,
 ) {
     let listener = match TcpListener::from_std(listener) {
@@ -353,12 +370,12 @@ async fn accept_until_stopped(
             return;
         }
     };
-    let mut stopping = shell.stopping.clone();
+    let mut stopping = server.host.stopping.clone();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => {
-                    admit(Accepted { stream, peer: Some(address.ip().to_canonical()) }, shell, &open);
+                    admit(Accepted { stream, peer: Some(address.ip().to_canonical()) }, server, &open);
                 }
                 Err(error) => {
                     // Out of descriptors, most likely: waiting is all that helps.
@@ -371,12 +388,12 @@ async fn accept_until_stopped(
     }
 }
 
-fn admit(accepted: Accepted, shell: &Arc<Shell>, open: &tokio::sync::mpsc::Sender<()>) {
+fn admit(accepted: Accepted, server: &Arc<Server>, open: &tokio::sync::mpsc::Sender<()>) {
     let _ = accepted.stream.set_nodelay(true);
-    match shell.limits.connect(accepted.peer) {
-        Ok(counted) => start(accepted, Bytes::new(), shell, counted, open),
+    match server.host.limits.connect(accepted.peer) {
+        Ok(counted) => start(accepted, Bytes::new(), server, counted, open),
         // A client that waits for a handshake would make nothing of the words.
-        Err(_) if shell.tls.is_some() => {}
+        Err(_) if server.host.tls.is_some() => {}
         Err(told) => {
             let _ = accepted.stream.try_write(&told);
         }
@@ -387,24 +404,24 @@ fn admit(accepted: Accepted, shell: &Arc<Shell>, open: &tokio::sync::mpsc::Sende
 fn start(
     accepted: Accepted,
     read: Bytes,
-    shell: &Arc<Shell>,
+    server: &Arc<Server>,
     counted: Connected,
     open: &tokio::sync::mpsc::Sender<()>,
 ) {
-    let (shell, open) = (Arc::clone(shell), (open.clone(), counted));
+    let (server, open) = (Arc::clone(server), (open.clone(), counted));
     let Accepted { stream, peer } = accepted;
     // Two tasks: one that could be both would have the size of the larger.
-    match shell.tls.clone() {
+    match server.host.tls.clone() {
         None => tokio::spawn(async move {
             let _open = open;
-            connection::serve(stream, peer, read, shell).await;
+            connection::serve(stream, peer, read, server).await;
         }),
         Some(tls) => tokio::spawn(async move {
             let _open = open;
-            let patience = Duration::from_millis(shell.config.header_timeout_ms);
-            let stopping = shell.stopping.clone();
+            let patience = Duration::from_millis(server.host.config.header_timeout_ms);
+            let stopping = server.host.stopping.clone();
             if let Some(stream) = tls::shake_hands(&tls, stream, peer, patience, stopping).await {
-                connection::serve(stream, peer, Bytes::new(), shell).await;
+                connection::serve(stream, peer, Bytes::new(), server).await;
             }
         }),
     };

@@ -4,13 +4,12 @@ use crate::access::jwks_source::{ForeignSettings, Source};
 use crate::access::{self, Gate};
 use crate::audit::Audit;
 use crate::config::Config;
-use crate::faces;
-use crate::http::Shell;
+use crate::http::Host;
 use crate::http::body_memory::BodyMemory;
+use crate::http::server::{FacesOnHost, Server};
 use crate::http::work::WorkRoom;
 use crate::kept_types::KeptTypes;
 use crate::limits::Limits;
-use crate::links::{self, VisitorKeys};
 use crate::node::Node;
 use crate::otlp::Otlp;
 use crate::settings::ProcessConfig;
@@ -32,7 +31,7 @@ const SEGMENT_FDS: u64 = 3;
 
 /// A server that is open and does not serve yet.
 pub(super) struct Opened {
-    pub(super) shell: Arc<Shell>,
+    pub(super) server: Arc<Server>,
     /// Serving ends when it says so.
     pub(super) stop: watch::Sender<bool>,
     /// Where another issuer's keys come from, if there is one.
@@ -49,17 +48,17 @@ pub(super) fn open(mut config: Config) -> Result<Opened, String> {
     }
     let descriptors = raise_descriptor_limit();
     let clock = crate::clock::system();
-    let (pages, link_settings) = (config.pages()?, config.link_settings()?);
-    let kept = KeptTypes::new(config.links.kept_events());
-    let Config { process, storage, http, tls, access, audit, mut limits, ingest, otlp, .. } =
-        config;
+    let pages = config.pages()?;
+    let kept = KeptTypes::new(config.faces.kept_events());
+    let Config {
+        process, storage, http, tls, access, audit, mut limits, ingest, faces, otlp, ..
+    } = config;
     let data = &process.data;
     let tls = Tls::open(&tls)?;
     access::sealed::check_log(data)?;
     keep_private(data)?;
     let node = Node::open(data, &storage, ingest.batcher(), Arc::clone(&clock))
         .map_err(|e| e.to_string())?;
-    let links = links::attach(&node, link_settings.targets.rule(), faces::is_reserved)?;
     limits.max_connections =
         connections_that_fit(limits.max_connections, descriptors, node.segments());
     let accounts = access::attach(&node)?;
@@ -68,20 +67,16 @@ pub(super) fn open(mut config: Config) -> Result<Opened, String> {
     access::first::ensure_admin(&gate)?;
     access::sealed::check(data, &gate)?;
     check_exposure(&process, &gate)?;
-    let visitor_keys = VisitorKeys::open(data, clock.wall_us())
-        .map_err(|e| format!("the key of visitors cannot be kept in {}: {e}", data.display()))?;
-    let routes = faces::routes(http.dev_endpoints);
+    let routes = crate::faces::routes(http.dev_endpoints);
     let (stop, stopping) = watch::channel(false);
     // Each core may have two serving threads.
     let stats = Arc::new(Stats::new(2 * process.threads, routes.names(), clock.monotonic_us()));
     let audit = Audit::new(audit.audit, routes.concerns());
-    let shell = Arc::new(Shell {
+    let host = Arc::new(Host {
         node: Arc::new(node),
         access: gate,
         limits: Arc::new(Limits::of(&process, &limits, &stats, &clock)?),
         kept: Arc::new(kept),
-        link_settings,
-        links,
         tls,
         body_memory: BodyMemory::new(&stats, limits.body_memory_bytes),
         audit,
@@ -90,7 +85,7 @@ pub(super) fn open(mut config: Config) -> Result<Opened, String> {
         stats,
         routes,
         request_ids: AtomicU64::new(first_request_id(clock.wall_us())),
-        visitor_keys: Arc::new(visitor_keys),
+        faces: FacesOnHost::default(),
         clock,
         stopping,
         subscriptions: Arc::new(Semaphore::new(http.max_subscribers)),
@@ -99,7 +94,8 @@ pub(super) fn open(mut config: Config) -> Result<Opened, String> {
         ingest_config: Arc::new(ingest),
     });
     let foreign_keys = ForeignSettings::of(&access)?.map(|settings| settings.source);
-    Ok(Opened { shell, stop, foreign_keys })
+    let bound = crate::faces::open(faces, &host)?;
+    Ok(Opened { server: Server::new(host, bound), stop, foreign_keys })
 }
 
 /// Makes a data folder that does not exist, durably and for its owner alone. Access that others have to one
@@ -172,6 +168,22 @@ fn connections_that_fit(wanted: usize, descriptors: u64, segments: u64) -> usize
         );
     }
     fit
+}
+
+/// An open server over this data folder and with these flags, which nobody reaches. It never stops.
+#[cfg(test)]
+pub(crate) fn for_tests(data: &Path, flags: &[&str]) -> Arc<Server> {
+    let flags = [&["--data", data.to_str().expect("a path"), "--threads", "1"], flags].concat();
+    let Opened { server, stop, .. } = open(Config::for_tests(&flags)).expect("a server that opens");
+    // Without its sender the receivers would see the server stop.
+    std::mem::forget(stop);
+    server
+}
+
+/// The host of such a server, without its faces.
+#[cfg(test)]
+pub(crate) fn host_for_tests(data: &Path, flags: &[&str]) -> Arc<Host> {
+    Arc::clone(&for_tests(data, flags).host)
 }
 
 #[cfg(test)]

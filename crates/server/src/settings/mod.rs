@@ -7,12 +7,42 @@ mod process;
 pub(crate) use origins::Origins;
 pub(crate) use process::{LogFormat, ProcessConfig};
 
+/// The settings of a part that has none.
+#[derive(Debug, Clone, Default, clap::Args, serde::Serialize)]
+#[group(skip)] // several parts have none, and a group has one name
+pub(crate) struct NoSettings {}
+
+impl Section for NoSettings {
+    type Args = NoSettings;
+
+    fn names() -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    fn read(_: &str) -> Result<NoSettings, toml::de::Error> {
+        Ok(NoSettings {})
+    }
+
+    fn merge(_: NoSettings, _: NoSettings) -> NoSettings {
+        NoSettings {}
+    }
+
+    fn unset(&self) -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
+}
+
 /// One room's part of the configuration.
 pub(crate) trait Section: Sized {
     /// The same as given in one place: flags and environment, or the file.
-    type Args: clap::Args + Default + serde::de::DeserializeOwned;
+    type Args: clap::Args + Default;
     /// The names of its settings, as the file has them.
-    const NAMES: &'static [&'static str];
+    fn names() -> Vec<&'static str>;
+    /// Reads its settings in the text of a file, which holds those of other sections, too.
+    ///
+    /// # Errors
+    /// A value that does not fit its setting, with its place.
+    fn read(text: &str) -> Result<Self::Args, toml::de::Error>;
     /// What `first` says; where it is silent what `second` says, and where both are the default.
     fn merge(first: Self::Args, second: Self::Args) -> Self;
     /// The settings without a default that are not set, each with its description.
@@ -47,8 +77,14 @@ macro_rules! section {
 
         impl $crate::settings::Section for $section {
             type Args = $args;
-            const NAMES: &'static [&'static str] =
-                &[$(stringify!($name),)* $(stringify!($maybe),)*];
+
+            fn names() -> Vec<&'static str> {
+                vec![$(stringify!($name),)* $(stringify!($maybe),)*]
+            }
+
+            fn read(text: &str) -> Result<$args, toml::de::Error> {
+                toml::from_str(text)
+            }
 
             fn merge(first: $args, second: $args) -> $section {
                 $section {

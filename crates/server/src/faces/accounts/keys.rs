@@ -5,7 +5,7 @@ use super::register::PAGE;
 use super::{body, body_of, execute, is_admin, json, optional_body_of, own_account, refusal};
 use crate::access::{Principal, api_key};
 use crate::http::content::negotiate;
-use crate::http::{Answer, JSON, Request, Response, Shell};
+use crate::http::{Answer, Host, JSON, Request, Response};
 use crate::wire::json::Fault;
 use crate::wire::params::page_limit;
 use crate::wire::problem::{self, Problem, of_fault};
@@ -16,7 +16,7 @@ use wellspring_views::access::{AccountName, Command, Grant, Key, KeyId, Label};
 pub(crate) const NO_LABEL: &str = "no label";
 
 /// `GET /v1/keys`: one's own, or those of an account, or all.
-pub(crate) async fn list_keys(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn list_keys(host: Arc<Host>, request: Box<Request>) -> Answer {
     let params = request.params(&["account", "revoked", "limit", "after"])?;
     negotiate(&request, &[JSON])?;
     let own = own_account(&request.principal)?;
@@ -33,7 +33,7 @@ pub(crate) async fn list_keys(shell: Arc<Shell>, request: Box<Request>) -> Answe
     };
     let revoked = params.choice("revoked", &[("hide", false), ("show", true)])?.unwrap_or(false);
     let limit = page_limit(params.number("limit")?, PAGE.0, PAGE.1)? as usize;
-    let state = shell.access.state();
+    let state = host.access.state();
     let wanted = |key: &&Arc<Key>| {
         (revoked || !key.is_revoked()) && account.is_none_or(|name| key.owner().as_str() == name)
     };
@@ -42,7 +42,7 @@ pub(crate) async fn list_keys(shell: Arc<Shell>, request: Box<Request>) -> Answe
     let is_last = keys.len() <= limit;
     keys.truncate(limit);
     let next = keys.last().filter(|_| !is_last).map(|key| key.id().as_str());
-    let now_us = shell.clock.wall_us();
+    let now_us = host.clock.wall_us();
     let mut out = Vec::with_capacity(64 + keys.len() * 256);
     json::push_page(&mut out, "keys", &keys, next, |out, key| {
         json::push_key(out, key, now_us, None);
@@ -51,17 +51,17 @@ pub(crate) async fn list_keys(shell: Arc<Shell>, request: Box<Request>) -> Answe
 }
 
 /// `GET /v1/keys/{id}`.
-pub(crate) async fn get_key(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn get_key(host: Arc<Host>, request: Box<Request>) -> Answer {
     request.params(&[])?;
     negotiate(&request, &[JSON])?;
-    let key = key_of(&shell, &request)?;
+    let key = key_of(&host, &request)?;
     let mut out = Vec::with_capacity(256);
-    json::push_key(&mut out, &key, shell.clock.wall_us(), None);
+    json::push_key(&mut out, &key, host.clock.wall_us(), None);
     Ok(Response::json(200, out))
 }
 
 /// `POST /v1/keys`.
-pub(crate) async fn add_key(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn add_key(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     request.params(&[])?;
     negotiate(&request, &[JSON])?;
     let own = own_account(&request.principal)?.cloned();
@@ -77,38 +77,38 @@ pub(crate) async fn add_key(shell: Arc<Shell>, mut request: Box<Request>) -> Ans
         let detail = "an admin of everything makes keys for others; leave account out";
         return Err(problem::FORBIDDEN.because(detail).field("account"));
     }
-    let end_us = end.map(|end| end.at_us(shell.clock.wall_us())).transpose().map_err(faulty)?;
+    let end_us = end.map(|end| end.at_us(host.clock.wall_us())).transpose().map_err(faulty)?;
     let label = match label {
         Some(label) => label,
         None => no_label()?,
     };
     let wanted = Wanted { label, grant, end_us, owner, in_place_of: None };
-    make(&shell, &request, wanted, None).await
+    make(&host, &request, wanted, None).await
 }
 
 /// `DELETE /v1/keys/{id}`. Also one that has ended.
-pub(crate) async fn revoke_key(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn revoke_key(host: Arc<Host>, request: Box<Request>) -> Answer {
     request.params(&[])?;
-    let key = key_of(&shell, &request)?;
+    let key = key_of(&host, &request)?;
     if !request.principal.may_end(key.grant()) {
         let detail = format!("a key that is {} is not ended by credentials for less", key.grant());
         return Err(problem::FORBIDDEN.because(detail));
     }
     let id = key.id().clone();
-    execute(&shell, &request, &[Command::RevokeKey { id }]).await?;
+    execute(&host, &request, &[Command::RevokeKey { id }]).await?;
     Ok(Response { content_type: "", ..Response::json(204, "") })
 }
 
 /// `POST /v1/keys/{id}/rotate`: another takes its place, for the same and after the same life; it ends
 /// at once, or after a while in which both count.
-pub(crate) async fn rotate_key(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn rotate_key(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     request.params(&[])?;
     negotiate(&request, &[JSON])?;
-    let old = key_of(&shell, &request)?;
+    let old = key_of(&host, &request)?;
     let bytes = optional_body_of(&mut request).await?;
     let faulty = |fault: Box<Fault>| of_fault(&fault, &bytes);
     let body::Rotation { overlap_s, end } = body::read_rotation(&bytes).map_err(faulty)?;
-    let now_us = shell.clock.wall_us();
+    let now_us = host.clock.wall_us();
     if old.is_revoked() || old.expires_at_us().is_some_and(|end_us| end_us <= now_us) {
         let detail = format!("the key {} has ended; POST /v1/keys makes a new one", old.id());
         return Err(problem::KEY_ENDED.because(detail));
@@ -127,7 +127,7 @@ pub(crate) async fn rotate_key(shell: Arc<Shell>, mut request: Box<Request>) -> 
     };
     let (label, grant) = (old.label().clone(), old.grant().clone());
     let wanted = Wanted { label, grant, end_us, owner: old.owner().clone(), in_place_of };
-    make(&shell, &request, wanted, ends).await
+    make(&host, &request, wanted, ends).await
 }
 
 /// A key to make.
@@ -142,12 +142,12 @@ struct Wanted {
 }
 
 /// Makes a key and does what goes with it, in one append. The answer alone ever holds its secret.
-async fn make(shell: &Shell, request: &Request, wanted: Wanted, more: Option<Command>) -> Answer {
+async fn make(host: &Host, request: &Request, wanted: Wanted, more: Option<Command>) -> Answer {
     let Wanted { label, grant, end_us, owner, in_place_of } = wanted;
     may_give(&request.principal, &grant)?;
     let api_key::NewKey { id, secret, digest } = api_key::draw()
         .map_err(|error| problem::INTERNAL.because(format!("no key could be drawn: {error}")))?;
-    let (key, now_us) = (id.clone(), shell.clock.wall_us());
+    let (key, now_us) = (id.clone(), host.clock.wall_us());
     let expires_at_us = end_us;
     let add = Command::AddKey {
         id: key,
@@ -160,11 +160,11 @@ async fn make(shell: &Shell, request: &Request, wanted: Wanted, more: Option<Com
         now_us,
     };
     let commands: Vec<Command> = std::iter::once(add).chain(more).collect();
-    execute(shell, request, &commands).await?;
-    let state = shell.access.state();
+    execute(host, request, &commands).await?;
+    let state = host.access.state();
     let key = state.key(id.as_str()).ok_or_else(|| refusal::unknown_key(id.as_str()))?;
     let mut out = Vec::with_capacity(320);
-    json::push_key(&mut out, key, shell.clock.wall_us(), Some(&secret));
+    json::push_key(&mut out, key, host.clock.wall_us(), Some(&secret));
     let response = Response::json(201, out).with("location", format!("/v1/keys/{id}"));
     Ok(response.with("cache-control", "no-store".to_owned()))
 }
@@ -182,9 +182,9 @@ fn may_give(principal: &Principal, grant: &Grant) -> Result<(), Box<Problem>> {
 }
 
 /// The key that the path names, if it is one's own or one is an admin; to others it is not there.
-fn key_of(shell: &Shell, request: &Request) -> Result<Arc<Key>, Box<Problem>> {
+fn key_of(host: &Host, request: &Request) -> Result<Arc<Key>, Box<Problem>> {
     let own = own_account(&request.principal)?;
-    let state = shell.access.state();
+    let state = host.access.state();
     let key = KeyId::parse(&request.param).ok().and_then(|id| state.key(id.as_str()).cloned());
     let visible = |key: &Arc<Key>| Some(key.owner()) == own || is_admin(&request.principal);
     key.filter(visible).ok_or_else(|| refusal::unknown_key(&request.param))

@@ -3,7 +3,7 @@
 
 use super::{body, json, no_accounts};
 use crate::http::content::{content_type, expect_identity, expect_json, negotiate};
-use crate::http::{Answer, JSON, Request, Response, Shell};
+use crate::http::{Answer, Host, JSON, Request, Response};
 use crate::identity::Caller;
 use crate::wire::json::{push_string, push_u64};
 use crate::wire::problem::{self, Problem, of_fault};
@@ -14,11 +14,11 @@ use wellspring_views::access::Grants;
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Gives a token for a name and a password.
-pub(crate) async fn token(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
-    log_in(&shell, &mut request).await.map_err(with_error)
+pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    log_in(&host, &mut request).await.map_err(with_error)
 }
 
-async fn log_in(shell: &Shell, request: &mut Request) -> Answer {
+async fn log_in(host: &Host, request: &mut Request) -> Answer {
     request.params(&[])?;
     negotiate(request, &[JSON])?;
     let is_form = content_type(request) == FORM;
@@ -31,17 +31,17 @@ async fn log_in(shell: &Shell, request: &mut Request) -> Answer {
     let read = if is_form { body::read_login_form } else { body::read_login };
     let body::Login { username, password, life_s, roles } =
         read(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
-    if shell.access.is_open() {
+    if host.access.is_open() {
         return Err(no_accounts("there is nobody to log in as, and no token is needed"));
     }
-    let logged_in = shell.access.login(&username, password, request.client).await?;
+    let logged_in = host.access.login(&username, password, request.client).await?;
     if let Some(roles) = &roles {
         let caller = || Caller::LoggedIn(logged_in.account.clone());
         check_roles(roles, &logged_in.grants).map_err(|problem| problem.told_to(caller()))?;
     }
-    let life_s = life_s.unwrap_or(shell.access.token_life_s());
+    let life_s = life_s.unwrap_or(host.access.token_life_s());
     let grants = roles.as_ref().unwrap_or(&logged_in.grants);
-    let issued = shell
+    let issued = host
         .access
         .issue(&logged_in, grants, life_s)
         .map_err(|error| problem::INTERNAL.because(format!("no token could be made: {error}")))?;

@@ -22,18 +22,25 @@ pub(crate) use session::{logout, me};
 use crate::access::Principal;
 use crate::access::principal::Verdict;
 use crate::http::content::{expect_json, expect_json_of_pages};
-use crate::http::face::Face;
+use crate::http::face::{Face, Served};
 use crate::http::routes::routes;
-use crate::http::{Request, Shell};
+use crate::http::{Host, Request};
 use crate::identity::Method;
+use crate::settings::NoSettings;
 use crate::wire::problem::{self, Problem};
 use bytes::Bytes;
+use std::sync::Arc;
 use wellspring_views::access::{AccountName, Command, Refusal, Role};
 
 /// The face.
-pub(crate) static FACE: Face = Face {
-    name: "accounts",
-    routes: routes! {
+pub(crate) struct AccountFace {
+    host: Arc<Host>,
+}
+
+impl Face for AccountFace {
+    const NAME: &'static str = "accounts";
+    type Settings = NoSettings;
+    const ROUTES: &'static [Served<AccountFace>] = routes! { |face| Arc::clone(&face.host);
         POST "/auth/token" Node Public token:
             "Gives a token for a name and a password. With application/x-www-form-urlencoded: OAuth 2.0's password grant."
             ? [] "Login" => "AccessToken";
@@ -65,17 +72,16 @@ pub(crate) static FACE: Face = Face {
         POST "/v1/keys/{id}/rotate" Node Account rotate_key:
             "Makes an API key for the same, which takes the place of this one; this one ends at once, or after a while in which both count."
             ? [] "KeyRotation" => "KeyWithSecret";
-    },
-    render: |problem| problem,
-};
+    };
+
+    fn open(_: NoSettings, host: &Arc<Host>) -> Result<AccountFace, String> {
+        Ok(AccountFace { host: Arc::clone(host) })
+    }
+}
 
 /// Executes commands, and waits until every request sees what they changed.
-async fn execute(
-    shell: &Shell,
-    request: &Request,
-    commands: &[Command],
-) -> Result<(), Box<Problem>> {
-    match try_execute(shell, request, commands).await? {
+async fn execute(host: &Host, request: &Request, commands: &[Command]) -> Result<(), Box<Problem>> {
+    match try_execute(host, request, commands).await? {
         None => Ok(()),
         Some(refusal) => Err(refusal::of_refusal(refusal)),
     }
@@ -83,14 +89,14 @@ async fn execute(
 
 /// As [`execute`], for callers that answer a refusal themselves.
 async fn try_execute(
-    shell: &Shell,
+    host: &Host,
     request: &Request,
     commands: &[Command],
 ) -> Result<Option<Refusal>, Box<Problem>> {
     // Its body, or the hash of a password, may have been long in coming.
     request.still_may()?;
-    let live = shell.access.live();
-    Ok(live.execute(commands, None, shell.commit_on(request)).await?.refused)
+    let live = host.access.live();
+    Ok(live.execute(commands, None, host.commit_on(request)).await?.refused)
 }
 
 /// The whole body, which must be JSON.

@@ -4,14 +4,14 @@ use super::register::name_of;
 use super::{body, body_of, execute, is_admin, own_account};
 use crate::access::password::{self as rules, Busy};
 use crate::http::content::negotiate;
-use crate::http::{Answer, JSON, Request, Response, Shell};
+use crate::http::{Answer, Host, JSON, Request, Response};
 use crate::wire::problem::{self, Problem, of_fault};
 use std::sync::Arc;
 use wellspring_views::access::{AccountName, Command, PasswordHash};
 use zeroize::Zeroizing;
 
 /// Sets a password. All tokens of the account end.
-pub(crate) async fn set_password(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn set_password(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let name = name_of(&request)?;
     request.params(&[])?;
     negotiate(&request, &[JSON])?;
@@ -25,16 +25,16 @@ pub(crate) async fn set_password(shell: Arc<Shell>, mut request: Box<Request>) -
         return Err(problem::FORBIDDEN.because(detail));
     }
     check(&password)?;
-    prove(&shell, &request, &name, own, current).await?;
-    let password = hash(&shell, password).await?;
-    execute(&shell, &request, &[Command::SetPassword { name, password }]).await?;
+    prove(&host, &request, &name, own, current).await?;
+    let password = hash(&host, password).await?;
+    execute(&host, &request, &[Command::SetPassword { name, password }]).await?;
     Ok(Response { content_type: "", ..Response::json(204, "") })
 }
 
 /// Makes sure that whoever changes his own password knows the one there is: who finds a screen
 /// unlocked shall not keep the account.
 async fn prove(
-    shell: &Shell,
+    host: &Host,
     request: &Request,
     name: &AccountName,
     own: bool,
@@ -44,10 +44,10 @@ async fn prove(
         let account: &wellspring_views::access::Account = account;
         account.password().is_some()
     };
-    let asked = own && shell.access.state().account(name.as_str()).is_some_and(has_password);
+    let asked = own && host.access.state().account(name.as_str()).is_some_and(has_password);
     match (asked, current) {
         (true, Some(current)) => {
-            let login = shell.access.login(name.as_str(), current, request.client).await;
+            let login = host.access.login(name.as_str(), current, request.client).await;
             login.map(|_| ()).map_err(|problem| match problem.kind.status {
                 401 => problem::WRONG_PASSWORD
                     .because("current is not the password of the account")
@@ -81,11 +81,11 @@ fn check(password: &str) -> Result<(), Box<Problem>> {
 /// # Errors
 /// It breaks a rule (422), or too many passwords are being hashed (429).
 pub(super) async fn hash(
-    shell: &Shell,
+    host: &Host,
     password: Zeroizing<String>,
 ) -> Result<PasswordHash, Box<Problem>> {
     check(&password)?;
-    match shell.access.passwords().hash(password).await {
+    match host.access.passwords().hash(password).await {
         Ok(Ok(hash)) => Ok(hash),
         Ok(Err(error)) => {
             Err(problem::INTERNAL.because(format!("the password cannot be kept: {error}")))

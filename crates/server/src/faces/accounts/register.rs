@@ -4,7 +4,7 @@ use super::{body, body_of, execute, json, no_accounts, password, refusal};
 use crate::access::sealed;
 use crate::http::content::negotiate;
 use crate::http::work::elsewhere;
-use crate::http::{Answer, JSON, Request, Response, Shell};
+use crate::http::{Answer, Host, JSON, Request, Response};
 use crate::identity::Method;
 use crate::wire::params::page_limit;
 use crate::wire::problem::{Problem, of_fault};
@@ -15,11 +15,11 @@ use wellspring_views::access::{AccountName, Command, Refusal};
 pub(super) const PAGE: (u64, u64) = (100, 1000);
 
 /// `GET /v1/accounts`.
-pub(crate) async fn list(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
     let params = request.params(&["limit", "after"])?;
     negotiate(&request, &[JSON])?;
     let limit = page_limit(params.number("limit")?, PAGE.0, PAGE.1)? as usize;
-    let state = shell.access.state();
+    let state = host.access.state();
     let after = params.one("after")?.unwrap_or_default();
     let mut accounts: Vec<_> = state.accounts_after(after).take(limit + 1).collect();
     let is_last = accounts.len() <= limit;
@@ -33,21 +33,21 @@ pub(crate) async fn list(shell: Arc<Shell>, request: Box<Request>) -> Answer {
 }
 
 /// `GET /v1/accounts/{name}`.
-pub(crate) async fn get(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn get(host: Arc<Host>, request: Box<Request>) -> Answer {
     request.params(&[])?;
     negotiate(&request, &[JSON])?;
-    shown(&shell, 200, &request.param)
+    shown(&host, 200, &request.param)
 }
 
 /// `POST /v1/accounts`: the first makes an end to everybody being an admin.
-pub(crate) async fn add(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn add(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     request.params(&[])?;
     negotiate(&request, &[JSON])?;
     let bytes = body_of(&mut request).await?;
     let body::NewAccount { name, password, roles } =
         body::read_account(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
     let password = match password {
-        Some(password) => Some(password::hash(&shell, password).await?),
+        Some(password) => Some(password::hash(&host, password).await?),
         None => None,
     };
     let open = *request.principal.method() == Method::Open;
@@ -57,19 +57,19 @@ pub(crate) async fn add(shell: Arc<Shell>, mut request: Box<Request>) -> Answer 
         (true, None) => return Err(refusal::of_refusal(Refusal::FirstHasPassword)),
         (false, password) => Command::AddAccount { name: name.clone(), password, roles },
     };
-    execute(&shell, &request, &[command]).await?;
+    execute(&host, &request, &[command]).await?;
     if open {
-        let shell = Arc::clone(&shell);
-        let sealed = elsewhere(move || sealed::seal(&shell.process.data, &shell.access)).await?;
+        let host = Arc::clone(&host);
+        let sealed = elsewhere(move || sealed::seal(&host.process.data, &host.access)).await?;
         // The account is there all the same, and the next start tries again.
         sealed.unwrap_or_else(|reason| tracing::error!(reason, "accounts are not marked"));
     }
-    let response = shown(&shell, 201, name.as_str())?;
+    let response = shown(&host, 201, name.as_str())?;
     Ok(response.with("location", format!("/v1/accounts/{name}")))
 }
 
 /// `PATCH /v1/accounts/{name}`.
-pub(crate) async fn change(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn change(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let name = name_of(&request)?;
     request.params(&[])?;
     negotiate(&request, &[JSON])?;
@@ -88,19 +88,19 @@ pub(crate) async fn change(shell: Arc<Shell>, mut request: Box<Request>) -> Answ
     let enabled = enabled.map(to);
     let roles = roles.map(|roles| Command::SetRoles { name: name.clone(), roles });
     let commands: Vec<Command> = enabled.into_iter().chain(roles).collect();
-    execute(&shell, &request, &commands).await?;
-    shown(&shell, 200, name.as_str())
+    execute(&host, &request, &commands).await?;
+    shown(&host, 200, name.as_str())
 }
 
 /// `DELETE /v1/accounts/{name}`: with its tokens and keys, for ever. Its name may be given again, to an account
 /// that has nothing of it.
-pub(crate) async fn delete(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
     let name = name_of(&request)?;
     request.params(&[])?;
     if *request.principal.method() == Method::Open {
         return Err(no_accounts("there is none to delete"));
     }
-    execute(&shell, &request, &[Command::Delete { name }]).await?;
+    execute(&host, &request, &[Command::Delete { name }]).await?;
     Ok(Response { content_type: "", ..Response::json(204, "") })
 }
 
@@ -110,8 +110,8 @@ pub(super) fn name_of(request: &Request) -> Result<AccountName, Box<Problem>> {
     AccountName::parse(&request.param).map_err(|_| refusal::unknown_account(&request.param))
 }
 
-fn shown(shell: &Shell, status: u16, name: &str) -> Answer {
-    let state = shell.access.state();
+fn shown(host: &Host, status: u16, name: &str) -> Answer {
+    let state = host.access.state();
     let account = state.account(name).ok_or_else(|| refusal::unknown_account(name))?;
     let mut out = Vec::with_capacity(128);
     json::push_account(&mut out, account);

@@ -3,7 +3,7 @@
 use super::{body, json, no_accounts, optional_body_of, refusal, try_execute};
 use crate::access::Principal;
 use crate::http::content::negotiate;
-use crate::http::{Answer, JSON, Request, Response, Shell};
+use crate::http::{Answer, Host, JSON, Request, Response};
 use crate::identity::Method;
 use crate::wire::json::push_string;
 use crate::wire::problem::{self, Problem, of_fault};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use wellspring_views::access::{Command, Refusal};
 
 /// `GET /auth/me`.
-pub(crate) async fn me(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn me(host: Arc<Host>, request: Box<Request>) -> Answer {
     request.params(&[])?;
     negotiate(&request, &[JSON])?;
     let principal = &request.principal;
@@ -31,7 +31,7 @@ pub(crate) async fn me(shell: Arc<Shell>, request: Box<Request>) -> Answer {
     }
     out.extend_from_slice(b",\"until\":");
     json::push_moment(&mut out, principal.until_us());
-    let accounts: &[u8] = if shell.access.is_open() { b"false" } else { b"true" };
+    let accounts: &[u8] = if host.access.is_open() { b"false" } else { b"true" };
     out.extend_from_slice(b",\"accounts\":");
     out.extend_from_slice(accounts);
     out.push(b'}');
@@ -39,7 +39,7 @@ pub(crate) async fn me(shell: Arc<Shell>, request: Box<Request>) -> Answer {
 }
 
 /// `POST /auth/logout`: the token of the request ends, or all of its account's.
-pub(crate) async fn logout(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     request.params(&[])?;
     negotiate(&request, &[JSON])?;
     let bytes = optional_body_of(&mut request).await?;
@@ -57,7 +57,7 @@ pub(crate) async fn logout(shell: Arc<Shell>, mut request: Box<Request>) -> Answ
             name,
             id: id.clone(),
             expires_at_us: principal.until_us().unwrap_or(0),
-            now_us: shell.clock.wall_us(),
+            now_us: host.clock.wall_us(),
         },
         // A token that nothing names cannot be ended alone.
         Method::Token(_) => all.clone(),
@@ -80,13 +80,13 @@ pub(crate) async fn logout(shell: Arc<Shell>, mut request: Box<Request>) -> Answ
         may_end_all(&principal)?;
     }
     let mut ended = if command == all { "all" } else { "token" };
-    match try_execute(&shell, &request, &[command]).await? {
+    match try_execute(&host, &request, &[command]).await? {
         None => {}
         // Those that are ended one by one are so many that this one can be ended with the others only.
         Some(Refusal::TooManyRevoked(_)) => {
             may_end_all(&principal)?;
             ended = "all";
-            super::execute(&shell, &request, &[all]).await?;
+            super::execute(&host, &request, &[all]).await?;
         }
         Some(other) => return Err(refusal::of_refusal(other)),
     }

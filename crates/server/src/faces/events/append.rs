@@ -5,7 +5,7 @@ use super::event_json::{Style, read_append};
 use crate::http::content::{content_type, expect_identity, expect_json, negotiate};
 use crate::http::idempotency::{KeyUse, digest, idempotency_key};
 use crate::http::work::{Job, Price, short_work};
-use crate::http::{Answer, JSON, NDJSON, Request, Response, Shell};
+use crate::http::{Answer, Host, JSON, NDJSON, Request, Response};
 use crate::kept_types::KeptInLog;
 use crate::limits::{Payer, Reads};
 use crate::wire::json::push_u64;
@@ -20,7 +20,7 @@ use wellspring_log::{
 use wellspring_types::{AppendCondition, limits};
 
 /// Appends a JSON body, or hands over to the bulk append.
-pub(crate) async fn append(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let log = request.log()?.clone();
     request.params(&[])?;
     negotiate(&request, &[JSON])?;
@@ -28,15 +28,15 @@ pub(crate) async fn append(shell: Arc<Shell>, mut request: Box<Request>) -> Answ
         expect_identity(&request)?;
         // Each batch gets a key of its own: this one and a number behind it.
         let key = idempotency_key(&request, KeyUse::Batches)?;
-        return bulk::append(&shell, request, log, key).await;
+        return bulk::append(&host, request, log, key).await;
     }
     let key = idempotency_key(&request, KeyUse::Request)?;
     expect_json(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     let sent = SentAppend { body, style: Style::Native, key };
-    let Submission { gist, outcome } = submit(&shell, &request, sent).await?;
+    let Submission { gist, outcome } = submit(&host, &request, sent).await?;
     let appended = outcome?;
-    let commit_us = gist.begun_us.zip(moment_us(&shell));
+    let commit_us = gist.begun_us.zip(moment_us(&host));
     let mut out = Vec::with_capacity(96);
     if gist.ack == Ack::Accepted {
         out.extend_from_slice(b"{\"accepted\":");
@@ -49,8 +49,8 @@ pub(crate) async fn append(shell: Arc<Shell>, mut request: Box<Request>) -> Answ
 }
 
 /// The moment, looked at only for the trace.
-fn moment_us(shell: &Shell) -> Option<u64> {
-    shell.otlp.is_on().then(|| shell.clock.monotonic_us())
+fn moment_us(host: &Host) -> Option<u64> {
+    host.otlp.is_on().then(|| host.clock.monotonic_us())
 }
 
 fn push_appended(out: &mut Vec<u8>, appended: &Appended) {
@@ -110,13 +110,13 @@ pub(crate) struct Submission {
 /// What is wrong with the body; 429, if the payer's reads and conditions took too much time; 503, if
 /// this condition is dear and as many long reads are under way as may be.
 pub(crate) async fn submit(
-    shell: &Arc<Shell>,
+    host: &Arc<Host>,
     request: &Request,
     sent: SentAppend,
 ) -> Result<Submission, Box<Problem>> {
-    let (log, on) = (request.log()?.clone(), shell.commit_on(request));
-    let kept = shell.kept.in_log(&request.log_name);
-    let stager = Stager { shell: Arc::clone(shell), log, on, kept };
+    let (log, on) = (request.log()?.clone(), host.commit_on(request));
+    let kept = host.kept.in_log(&request.log_name);
+    let stager = Stager { host: Arc::clone(host), log, on, kept };
     let (done, receiver) = completion();
     let gist = match Price::of_bytes(sent.body.len()) {
         Price::Short => {
@@ -124,7 +124,7 @@ pub(crate) async fn submit(
             stager.stage(&request.payer, read).await?
         }
         Price::Dear => {
-            let (here, job) = (stager.clone(), Job::uncharged(shell));
+            let (here, job) = (stager.clone(), Job::uncharged(host));
             let read = job.brief_within(move |work| here.read_and_stage(sent, done, work));
             // On the heap, like all that is rarely done: short requests would move its room along.
             match Box::pin(read).await?? {
@@ -139,7 +139,7 @@ pub(crate) async fn submit(
 /// Where an append goes.
 #[derive(Clone)]
 struct Stager {
-    shell: Arc<Shell>,
+    host: Arc<Host>,
     log: Log,
     on: CommitOn,
     /// Types that clients may not append there.
@@ -161,7 +161,7 @@ enum LongBody {
 
 impl Stager {
     fn gist(&self, append: &Append) -> Gist {
-        Gist { ack: append.ack, events: append.events.len(), begun_us: moment_us(&self.shell) }
+        Gist { ack: append.ack, events: append.events.len(), begun_us: moment_us(&self.host) }
     }
 
     /// Reads a long body, and stages it if it has no condition. Not for a serving thread.
@@ -189,7 +189,7 @@ impl Stager {
         let reads = if terms.is_some() { payer.reads()? } else { Reads::default() };
         let mut dear = read;
         if Price::of_terms(terms.unwrap_or(0)) == Price::Short {
-            let work = short_work(&self.shell.clock);
+            let work = short_work(&self.host.clock);
             let Some(unjudged) = reads.timed(|| self.stage_within(dear, work)) else {
                 return Ok(gist);
             };
@@ -201,7 +201,7 @@ impl Stager {
     }
 
     async fn stage_elsewhere(self, reads: Reads, read: ReadAppend) -> Result<(), Box<Problem>> {
-        let mut job = Job::of(&self.shell, reads);
+        let mut job = Job::of(&self.host, reads);
         let conditional = read.append.condition.is_some();
         let stage = move |work| self.stage_or_refuse(read, work);
         if conditional {

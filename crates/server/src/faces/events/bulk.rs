@@ -5,7 +5,7 @@
 
 use super::append::begin;
 use super::event_json::{EventReader, Style};
-use crate::http::{Answer, Body, Request, Response, Shell};
+use crate::http::{Answer, Body, Host, Request, Response};
 use crate::kept_types::KeptInLog;
 use crate::wire::json::Cursor;
 use crate::wire::problem::{self, Problem, of_line_fault};
@@ -58,13 +58,13 @@ struct Bulk {
 
 /// Appends the lines of a body.
 pub(crate) async fn append(
-    shell: &Shell,
+    host: &Host,
     mut request: Box<Request>,
     log: Log,
     key: Option<String>,
 ) -> Answer {
     let mut bulk = Bulk {
-        kept: shell.kept.in_log(&request.log_name),
+        kept: host.kept.in_log(&request.log_name),
         head: log.head(),
         log,
         key,

@@ -8,7 +8,7 @@ use super::fold::{Folding, fold};
 use super::read::{self, Format, dialect_options, parse, query_of};
 use crate::http::content::expect_json_of_pages;
 use crate::http::work::{Job, Price, elsewhere};
-use crate::http::{Answer, Request, Response, Shell};
+use crate::http::{Answer, Host, Request, Response};
 use crate::wire::json::{Cursor, Fault, push_string, push_u64};
 use crate::wire::json::{document, missing, once, rule, unknown};
 use crate::wire::problem::{Problem, of_fault};
@@ -21,30 +21,30 @@ use wellspring_types::{Position, Query, QueryItem, limits};
 const MAX_PROJECTORS: usize = 256;
 
 /// `POST /append`: a condition that fails is not an HTTP error here.
-pub(crate) async fn append(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
-    let started_us = shell.clock.monotonic_us();
+pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let started_us = host.clock.monotonic_us();
     expect_json_of_pages(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     let sent = SentAppend { body, style: Style::Dialect, key: None };
-    let failed = match submit(&shell, &request, sent).await?.outcome {
+    let failed = match submit(&host, &request, sent).await?.outcome {
         Ok(_) => false,
         Err(AppendError::Conflict(_)) => true,
         Err(error) => return Err(error.into()),
     };
-    let mut out = took(&shell, started_us);
+    let mut out = took(&host, started_us);
     out.extend_from_slice(b",\"appendConditionFailed\":");
     out.extend_from_slice(if failed { b"true}" } else { b"false}" });
     Ok(Response::json(200, out))
 }
 
-fn took(shell: &Shell, started_us: u64) -> Vec<u8> {
+fn took(host: &Host, started_us: u64) -> Vec<u8> {
     let mut out = b"{\"durationInMicroseconds\":".to_vec();
-    push_u64(&mut out, shell.clock.monotonic_us().saturating_sub(started_us));
+    push_u64(&mut out, host.clock.monotonic_us().saturating_sub(started_us));
     out
 }
 
 /// `GET /read?query=&options=`.
-pub(crate) async fn get_read(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn get_read(host: Arc<Host>, request: Box<Request>) -> Answer {
     let params = request.params(&["query", "options"])?;
     let query = match params.one("query")?.filter(|text| !text.is_empty()) {
         Some(text) => query_of(text)?,
@@ -52,7 +52,7 @@ pub(crate) async fn get_read(shell: Arc<Shell>, request: Box<Request>) -> Answer
     };
     let options = params.one("options")?.filter(|text| !text.is_empty()).unwrap_or("{}");
     let wanted = dialect_options(options, query)?;
-    read::read(&shell, &request, wanted, Format::Array).await
+    read::read(&host, &request, wanted, Format::Array).await
 }
 
 /// Counts events and remembers the last.
@@ -70,14 +70,14 @@ impl Folding for Count {
 }
 
 /// `POST /read`: how many events match, and the last of them.
-pub(crate) async fn post_read(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
-    let started_us = shell.clock.monotonic_us();
+pub(crate) async fn post_read(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let started_us = host.clock.monotonic_us();
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
-    let mut job = Job::begin(&shell, &request.payer)?;
+    let mut job = Job::begin(&host, &request.payer)?;
     let (query, after) = parse(&job, body, read_read).await?;
     let nothing = Count { events: 0, last: 0 };
     let (count, head) = fold(&mut job, &request, query, after, nothing).await?;
-    let mut out = took(&shell, started_us);
+    let mut out = took(&host, started_us);
     out.extend_from_slice(b",\"numberOfMatchingEvents\":");
     push_u64(&mut out, count.events);
     if count.events > 0 {
@@ -207,10 +207,10 @@ impl Folding for Projectors {
 }
 
 /// `POST /project`: the function is ignored, as the original does; matches are counted.
-pub(crate) async fn project(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
-    let started_us = shell.clock.monotonic_us();
+pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let started_us = host.clock.monotonic_us();
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
-    let mut job = Job::begin(&shell, &request.payer)?;
+    let mut job = Job::begin(&host, &request.payer)?;
     let price = Price::of_bytes(body.len());
     let read = move || document(&body, read_project).map_err(|fault| of_fault(&fault, &body));
     let (mut projectors, after) = job.brief(price, read).await??;
@@ -220,7 +220,7 @@ pub(crate) async fn project(shell: Arc<Shell>, mut request: Box<Request>) -> Ans
     let union = projectors.union();
     let (folded, head) = fold(&mut job, &request, union, after, projectors).await?;
     let answer = move || {
-        let mut out = took(&shell, started_us);
+        let mut out = took(&host, started_us);
         push_projected(&mut out, &folded, head);
         out
     };
@@ -305,17 +305,17 @@ fn read_projector(cursor: &mut Cursor<'_>, all: &mut Projectors) -> Result<Proje
 }
 
 /// `POST /cleanup`, for development.
-pub(crate) async fn cleanup(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn cleanup(host: Arc<Host>, request: Box<Request>) -> Answer {
     expect_json_of_pages(&request)?;
     let name = request.log_name;
-    elsewhere(move || shell.node.empty(&name)).await??;
+    elsewhere(move || host.node.empty(&name)).await??;
     let body = r#"{"message":"All events were removed; the log begins again at position 1","success":true}"#;
     Ok(Response::json(200, body).at(0))
 }
 
 /// `POST /load-test-data?size=`, for development.
-pub(crate) async fn load_test_data(shell: Arc<Shell>, request: Box<Request>) -> Answer {
-    let started_us = shell.clock.monotonic_us();
+pub(crate) async fn load_test_data(host: Arc<Host>, request: Box<Request>) -> Answer {
+    let started_us = host.clock.monotonic_us();
     expect_json_of_pages(&request)?;
     let params = request.params(&["size"])?;
     let sizes = [("tiny", Size::TINY), ("small", Size::SMALL)];
@@ -335,7 +335,7 @@ pub(crate) async fn load_test_data(shell: Arc<Shell>, request: Box<Request>) -> 
         size.students,
         size.enrollments,
         size.name,
-        shell.clock.monotonic_us().saturating_sub(started_us)
+        host.clock.monotonic_us().saturating_sub(started_us)
     );
     Ok(Response::json(200, body))
 }

@@ -3,7 +3,7 @@
 
 use crate::http::content::{expect_identity, freshen, negotiate};
 use crate::http::intake::with_intake;
-use crate::http::{Answer, JSON, Request, Response, Shell};
+use crate::http::{Answer, Host, JSON, Request, Response};
 use crate::ingest::{
     ACCEPTED, IngestConfig, IngestOverflow, Intake, Media, Settled, Taken, Target, refuse_key,
 };
@@ -20,17 +20,17 @@ fn target(intake: &mut Intake, text: &str) -> Result<Rc<Target>, Box<Problem>> {
 }
 
 /// `POST /e`.
-pub(crate) async fn post(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn post(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     expect_identity(&request)?;
     refuse_key(request.headers.contains_key("idempotency-key"))?;
     let media = Media::of(request.headers.get("content-type").map(|value| value.as_bytes()));
     let text = request.uri.path_and_query().map_or("", |text| text.as_str()).to_owned();
     // Before the body: a wrong parameter need not wait for it.
     let (known, _) =
-        with_intake(&shell, |intake| target(intake, &text).map(|_| intake.largest_body(media)));
+        with_intake(&host, |intake| target(intake, &text).map(|_| intake.largest_body(media)));
     let body = request.body.read(known?).await?;
     let ticket = loop {
-        let (taken, notify) = with_intake(&shell, |intake| {
+        let (taken, notify) = with_intake(&host, |intake| {
             let target = target(intake, &text)?;
             Ok::<_, Box<Problem>>(intake.take(&target, media, &body))
         });
@@ -42,7 +42,7 @@ pub(crate) async fn post(shell: Arc<Shell>, mut request: Box<Request>) -> Answer
         }
     };
     loop {
-        let (settled, notify) = with_intake(&shell, |intake| intake.settled(&ticket));
+        let (settled, notify) = with_intake(&host, |intake| intake.settled(&ticket));
         match settled {
             Settled::Stored => return Ok(Response::json(202, ACCEPTED)),
             Settled::Failed(problem) => return Err(problem),
@@ -58,18 +58,18 @@ async fn woken(notify: &Notify) {
 }
 
 /// `GET /e`.
-pub(crate) async fn up(_shell: Arc<Shell>, _request: Box<Request>) -> Answer {
+pub(crate) async fn up(_host: Arc<Host>, _request: Box<Request>) -> Answer {
     Ok(Response::json(200, &br#"{"status":"UP"}"#[..]))
 }
 
 /// `GET /v1/ingest`.
-pub(crate) async fn account(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn account(host: Arc<Host>, request: Box<Request>) -> Answer {
     let params = request.params(&[])?;
     negotiate(&request, &[JSON])?;
     let log = request.log()?;
     freshen(&request, &params, log).await?;
-    let account = shell.node.account(&request.log_name).unwrap_or_default();
-    Ok(Response::json(200, account_json(&account, &shell.ingest_config)))
+    let account = host.node.account(&request.log_name).unwrap_or_default();
+    Ok(Response::json(200, account_json(&account, &host.ingest_config)))
 }
 
 /// The document of `GET /v1/ingest`.

@@ -2,7 +2,7 @@
 
 use crate::clock::push_rfc3339;
 use crate::http::content::expect_json;
-use crate::http::{Answer, Request, Response, Shell};
+use crate::http::{Answer, Host, Request, Response};
 use crate::wire::json::{Cursor, Fault, FaultKind, push_string, push_u64};
 use crate::wire::json::{document, missing, once, unknown};
 use crate::wire::params::{MAX_WAIT_MS, Params, within};
@@ -29,15 +29,15 @@ struct Fields {
 }
 
 /// `POST /v1/leases/{name}`.
-pub(crate) async fn acquire(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn acquire(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let (_, fields) = read(&mut request, &["ttl_ms", "wait_ms"], "ttl_ms, wait_ms").await?;
     let ttl_ms = ttl(&fields)?;
     let wait_ms = within(fields.wait_ms.unwrap_or(0), MAX_WAIT_MS, "wait_ms")?;
     let leases = request.log()?.leases();
     let wanted =
         LeaseRequest { name: &request.param, holder: holder(&request), ttl_us: ttl_ms * 1000 };
-    let lease = take(&shell, leases, &wanted, wait_ms * 1000).await?;
-    Ok(answer(&shell, 201, &request.param, ttl_ms, &lease))
+    let lease = take(&host, leases, &wanted, wait_ms * 1000).await?;
+    Ok(answer(&host, 201, &request.param, ttl_ms, &lease))
 }
 
 /// To whom a lease is granted: on an open server there are no accounts to tell apart.
@@ -54,21 +54,21 @@ struct LeaseRequest<'a> {
 
 /// Takes the lease as soon as it is free, waiting at most `wait_us`.
 async fn take(
-    shell: &Shell,
+    host: &Host,
     leases: &Leases,
     wanted: &LeaseRequest<'_>,
     wait_us: u64,
 ) -> Result<Lease, Box<Problem>> {
-    let deadline_us = shell.clock.monotonic_us() + wait_us;
-    let mut stopping = shell.stopping.clone();
+    let deadline_us = host.clock.monotonic_us() + wait_us;
+    let mut stopping = host.stopping.clone();
     let mut line = leases.line(wanted.name);
     loop {
         let remaining_us = match leases.acquire(wanted.name, wanted.holder, wanted.ttl_us) {
             Err(LeaseError::Held { remaining_us }) => remaining_us,
             outcome => return Ok(outcome?),
         };
-        let left_us = deadline_us.saturating_sub(shell.clock.monotonic_us());
-        if left_us == 0 || shell.is_stopping() {
+        let left_us = deadline_us.saturating_sub(host.clock.monotonic_us());
+        if left_us == 0 || host.is_stopping() {
             return Err(LeaseError::Held { remaining_us }.into());
         }
         // The first in line alone looks when the holder's time is up.
@@ -85,17 +85,17 @@ async fn take(
 }
 
 /// `PUT /v1/leases/{name}`.
-pub(crate) async fn renew(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn renew(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let (_, fields) = read(&mut request, &["ttl_ms", "token"], "token, ttl_ms").await?;
     let ttl_ms = ttl(&fields)?;
     let token = fields.token.ok_or_else(|| absent("token"))?;
     let lease =
         request.log()?.leases().renew(&request.param, holder(&request), token, ttl_ms * 1000)?;
-    Ok(answer(&shell, 200, &request.param, ttl_ms, &lease))
+    Ok(answer(&host, 200, &request.param, ttl_ms, &lease))
 }
 
 /// `DELETE /v1/leases/{name}`.
-pub(crate) async fn release(_shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn release(_host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let (params, fields) = read(&mut request, &["token"], "token").await?;
     let token = match params.number("token")?.or(fields.token) {
         Some(token) => token,
@@ -161,14 +161,14 @@ fn absent(field: &str) -> Box<Problem> {
     problem::INVALID.because(format!("{field} is missing")).field(field)
 }
 
-fn answer(shell: &Shell, status: u16, name: &str, ttl_ms: u64, lease: &Lease) -> Response {
-    let left_us = lease.expires_us.saturating_sub(shell.clock.monotonic_us());
+fn answer(host: &Host, status: u16, name: &str, ttl_ms: u64, lease: &Lease) -> Response {
+    let left_us = lease.expires_us.saturating_sub(host.clock.monotonic_us());
     let mut out = b"{\"name\":".to_vec();
     push_string(&mut out, name);
     out.extend_from_slice(b",\"token\":");
     push_u64(&mut out, lease.token);
     out.extend_from_slice(b",\"expires_at\":\"");
-    push_rfc3339(&mut out, shell.clock.wall_us() + left_us);
+    push_rfc3339(&mut out, host.clock.wall_us() + left_us);
     out.extend_from_slice(b"\",\"ttl_ms\":");
     push_u64(&mut out, ttl_ms);
     out.push(b'}');

@@ -1,7 +1,7 @@
 //! Making, listing and dropping logs.
 
 use crate::http::work::{Job, elsewhere};
-use crate::http::{Answer, Request, Response, Shell};
+use crate::http::{Answer, Host, Request, Response};
 use crate::names::{NAME_RULE, is_name};
 use crate::node::NodeError;
 use crate::wire::json::{push_string, push_u64};
@@ -26,12 +26,12 @@ impl From<NodeError> for Box<Problem> {
 }
 
 /// `GET /v1/logs`: those that the principal may read.
-pub(crate) async fn list(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
     request.params(&[])?;
-    let mut job = Job::begin(&shell, &request.payer)?;
+    let mut job = Job::begin(&host, &request.payer)?;
     let out = job.long(move |mut work| -> Result<Vec<u8>, ReadError> {
         let mut out = b"{\"logs\":[".to_vec();
-        let all = shell.node.all().into_iter();
+        let all = host.node.all().into_iter();
         let visible = all.filter(|(name, _)| request.principal.may_read(name));
         for (i, (name, log)) in visible.enumerate() {
             if i > 0 {
@@ -46,31 +46,31 @@ pub(crate) async fn list(shell: Arc<Shell>, request: Box<Request>) -> Answer {
 }
 
 /// `GET /v1/logs/{log}`.
-pub(crate) async fn get(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn get(host: Arc<Host>, request: Box<Request>) -> Answer {
     request.params(&[])?;
     let name = checked(&request)?;
-    let log = shell.node.get(&name).ok_or(NodeError::NotFound)?;
-    let job = Job::begin(&shell, &request.payer)?;
+    let log = host.node.get(&name).ok_or(NodeError::NotFound)?;
+    let job = Job::begin(&host, &request.payer)?;
     describe(job, name, log, 200).await
 }
 
 /// `PUT /v1/logs/{log}`.
-pub(crate) async fn create(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn create(host: Arc<Host>, request: Box<Request>) -> Answer {
     request.params(&[])?;
     let name = checked(&request)?;
     let wanted = name.clone();
-    let node = Arc::clone(&shell);
+    let node = Arc::clone(&host);
     let is_new = elsewhere(move || node.node.create(&wanted)).await??;
-    let log = shell.node.get(&name).ok_or(NodeError::NotFound)?;
-    let job = Job::uncharged(&shell);
+    let log = host.node.get(&name).ok_or(NodeError::NotFound)?;
+    let job = Job::uncharged(&host);
     describe(job, name, log, if is_new { 201 } else { 200 }).await
 }
 
 /// `DELETE /v1/logs/{log}?confirm={log}`.
-pub(crate) async fn delete(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
     let params = request.params(&["confirm"])?;
     let name = checked(&request)?;
-    if shell.node.get(&name).is_none() {
+    if host.node.get(&name).is_none() {
         return Err(NodeError::NotFound.into());
     }
     if params.one("confirm")? != Some(&name) {
@@ -83,7 +83,7 @@ pub(crate) async fn delete(shell: Arc<Shell>, request: Box<Request>) -> Answer {
     let mut out = b"{\"dropped\":".to_vec();
     push_string(&mut out, &name);
     out.push(b'}');
-    elsewhere(move || shell.node.drop_log(&name)).await??;
+    elsewhere(move || host.node.drop_log(&name)).await??;
     Ok(Response::json(200, out))
 }
 

@@ -18,13 +18,27 @@ pub(crate) mod read;
 pub(crate) mod subscribe;
 pub(crate) mod terms;
 
-use crate::http::face::Face;
+use crate::http::Host;
+use crate::http::face::{Face, Served};
 use crate::http::routes::routes;
+use crate::settings::NoSettings;
+use std::sync::Arc;
 
 /// The face.
-pub(crate) static FACE: Face = Face {
-    name: "events",
-    routes: routes! {
+pub(crate) struct EventFace {
+    host: Arc<Host>,
+}
+
+impl Face for EventFace {
+    const NAME: &'static str = "events";
+    type Settings = NoSettings;
+    const LIMITS: &'static [(&'static str, usize)] = &[
+        ("max_subscription_query_bytes", subscribe::MAX_QUERY_BYTES),
+        ("max_page_terms", terms::MAX_TERMS as usize),
+        ("max_page_events", read::MAX_PAGE_EVENTS as usize),
+        ("max_lease_ttl_ms", leases::MAX_LEASE_TTL_MS as usize),
+    ];
+    const ROUTES: &'static [Served<EventFace>] = routes! { |face| Arc::clone(&face.host);
         POST "/v1/append" Log Writer append::append:
             "Appends events, all or none, if the condition holds. With application/x-ndjson: bulk, one event a line, streamed, atomic per batch of at most 1000 lines."
             ? [] "Append" => "Appended";
@@ -76,6 +90,9 @@ pub(crate) static FACE: Face = Face {
         POST "/cleanup" Dev Admin dialects::cleanup: "Empties the log main." ? [] "" => "";
         POST "/load-test-data" Dev Admin dialects::load_test_data: "Appends example events."
             ? ["size"] "" => "";
-    },
-    render: |problem| problem,
-};
+    };
+
+    fn open(_: NoSettings, host: &Arc<Host>) -> Result<EventFace, String> {
+        Ok(EventFace { host: Arc::clone(host) })
+    }
+}

@@ -5,7 +5,7 @@ use super::disclosure::Disclosure;
 use super::fold::{Folding, fold};
 use crate::http::content::{expect_json, freshen, negotiate};
 use crate::http::work::{Job, Price};
-use crate::http::{Answer, JSON, Request, Response, Shell};
+use crate::http::{Answer, Host, JSON, Request, Response};
 use crate::wire::problem::{self, Problem};
 use std::sync::Arc;
 use wellspring_log::RecordView;
@@ -13,7 +13,7 @@ use wellspring_types::{DataKind, limits};
 use wellspring_views::project::{FoldEvent, ProjectError, ProjectErrorKind, Projections};
 
 /// Folds what the projections ask for.
-pub(crate) async fn project(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let params = request.params(&[])?;
     negotiate(&request, &[JSON])?;
     expect_json(&request)?;
@@ -22,7 +22,7 @@ pub(crate) async fn project(shell: Arc<Shell>, mut request: Box<Request>) -> Ans
     freshen(&request, &params, request.log()?).await?;
     let price = Price::of_bytes(body.len());
     let parse = move || Projections::parse(&body).map(Arc::new).map_err(of_error);
-    let mut job = Job::begin(&shell, &request.payer)?;
+    let mut job = Job::begin(&host, &request.payer)?;
     let projections = job.brief(price, parse).await??;
     job.hold(2 * projections.memory_bytes())?;
     let price = price.max(Price::of_terms(projections.term_count()));

@@ -11,7 +11,7 @@ use crate::access::Standing;
 use crate::http::content::{expect_json, freshen, negotiate};
 use crate::http::stream::{self, Producer};
 use crate::http::work::{Job, Price, Progress, Task};
-use crate::http::{Answer, JSON, NDJSON, Request, Response, SSE, Shell};
+use crate::http::{Answer, Host, JSON, NDJSON, Request, Response, SSE};
 use crate::wire::json::{Cursor, Fault, FaultKind, push_lossy, push_string, push_tags, push_u64};
 use crate::wire::json::{document, missing, once, rule, unknown};
 use crate::wire::params::{Params, page_limit};
@@ -54,24 +54,24 @@ pub(crate) enum Format {
 }
 
 /// `GET /v1/events`.
-pub(crate) async fn get_events(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn get_events(host: Arc<Host>, request: Box<Request>) -> Answer {
     let params = request.params(&["type", "tag", "query", "after", "limit", "order"])?;
     let wanted = wanted_of_params(&params)?;
-    answer(shell, request, params, wanted).await
+    answer(host, request, params, wanted).await
 }
 
 /// `POST /v1/query`.
-pub(crate) async fn post_query(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn post_query(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let params = request.params(&[])?;
     negotiate(&request, &[JSON, NDJSON, SSE])?;
     expect_json(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     // Waits with the body, which is charged, and not with the query, which takes many times as much.
     freshen(&request, &params, request.log()?).await?;
-    let job = Job::begin(&shell, &request.payer)?;
+    let job = Job::begin(&host, &request.payer)?;
     let wanted = parse(&job, body, read_wanted).await?;
     drop(job);
-    answer(shell, request, params, wanted).await
+    answer(host, request, params, wanted).await
 }
 
 fn wanted_of_params(params: &Params) -> Result<Wanted, Box<Problem>> {
@@ -155,21 +155,16 @@ fn read_wanted(cursor: &mut Cursor<'_>) -> Result<Wanted, Box<Fault>> {
     Ok(Wanted { query, after, limit, order: order.unwrap_or_default() })
 }
 
-async fn answer(
-    shell: Arc<Shell>,
-    request: Box<Request>,
-    params: Params,
-    wanted: Wanted,
-) -> Answer {
+async fn answer(host: Arc<Host>, request: Box<Request>, params: Params, wanted: Wanted) -> Answer {
     let media = negotiate(&request, &[JSON, NDJSON, SSE])?;
     let log = request.log()?;
     freshen(&request, &params, log).await?;
     match media {
-        SSE => subscribe::subscribe(shell, &request, wanted),
-        NDJSON => read(&shell, &request, wanted, Format::Lines).await,
+        SSE => subscribe::subscribe(host, &request, wanted),
+        NDJSON => read(&host, &request, wanted, Format::Lines).await,
         _ => {
             let limit = page_limit(wanted.limit, DEFAULT_LIMIT, MAX_PAGE_EVENTS)?;
-            read(&shell, &request, Wanted { limit: Some(limit), ..wanted }, Format::Page).await
+            read(&host, &request, Wanted { limit: Some(limit), ..wanted }, Format::Page).await
         }
     }
 }
@@ -202,18 +197,18 @@ impl ReadyQuery {
 
 /// Reads what is wanted from the request's log as it is now.
 pub(crate) async fn read(
-    shell: &Arc<Shell>,
+    host: &Arc<Host>,
     request: &Request,
     mut wanted: Wanted,
     format: Format,
 ) -> Answer {
-    let mut job = Job::begin(shell, &request.payer)?;
+    let mut job = Job::begin(host, &request.payer)?;
     let query = std::mem::take(&mut wanted.query);
     let ReadyQuery { query, price } = ReadyQuery::compile(&mut job, query).await?;
     let snapshot = request.log()?.snapshot();
     let head = snapshot.head();
     let shown = (format, Disclosure::of(request));
-    let reading = Reading::new(shell, &snapshot, query, wanted, shown);
+    let reading = Reading::new(host, &snapshot, query, wanted, shown);
     let content_type = if format == Format::Lines { NDJSON } else { JSON };
     let whole = |out| Response { content_type, ..Response::json(200, out) }.at(head);
     if format == Format::Page {
@@ -291,7 +286,7 @@ struct Reading {
 
 impl Reading {
     fn new(
-        shell: &Shell,
+        host: &Host,
         snapshot: &Snapshot,
         query: Arc<CompiledQuery>,
         wanted: Wanted,
@@ -312,7 +307,7 @@ impl Reading {
             head: snapshot.head(),
             out: Vec::with_capacity(4 << 10),
             limit: wanted.limit.unwrap_or(u64::MAX),
-            max_bytes: if page { shell.config.max_page_bytes } else { PIECE_BYTES },
+            max_bytes: if page { host.config.max_page_bytes } else { PIECE_BYTES },
             written: 0,
             last: 0,
             begun: false,
@@ -419,7 +414,7 @@ fn push_line(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) 
 }
 
 /// `GET /v1/events/{position}`.
-pub(crate) async fn get_event(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn get_event(host: Arc<Host>, request: Box<Request>) -> Answer {
     let digits = request.param.bytes().all(|b| b.is_ascii_digit());
     let Ok(position) = request
         .param
@@ -431,16 +426,16 @@ pub(crate) async fn get_event(shell: Arc<Shell>, request: Box<Request>) -> Answe
             .because(format!("a position is an integer from 1, not {:?}", request.param))
             .field("position"));
     };
-    one_event(&shell, &request, Name::Position(position)).await
+    one_event(&host, &request, Name::Position(position)).await
 }
 
 /// `GET /v1/events/by-id/{uuid}`.
-pub(crate) async fn get_event_by_id(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn get_event_by_id(host: Arc<Host>, request: Box<Request>) -> Answer {
     let Some(id) = EventId::parse(&request.param) else {
         let detail = format!("an id is a UUID, not {:?}", request.param);
         return Err(problem::INVALID.because(detail).field("uuid"));
     };
-    one_event(&shell, &request, Name::Id(id)).await
+    one_event(&host, &request, Name::Id(id)).await
 }
 
 /// What names one event.
@@ -483,8 +478,8 @@ impl Task for Search {
     }
 }
 
-async fn one_event(shell: &Shell, request: &Request, name: Name) -> Answer {
-    let mut job = Job::begin(shell, &request.payer)?;
+async fn one_event(host: &Host, request: &Request, name: Name) -> Answer {
+    let mut job = Job::begin(host, &request.payer)?;
     let snapshot = fresh_snapshot(request).await?;
     let head = snapshot.head();
     let disclosure = Disclosure::of(request);

@@ -6,7 +6,7 @@ use super::read::Wanted;
 use crate::access::Standing;
 use crate::http::stream::{self, Gone, Producer};
 use crate::http::work::{Job, Price, Progress, Task};
-use crate::http::{Answer, Request, Response, SSE, Shell};
+use crate::http::{Answer, Host, Request, Response, SSE};
 use crate::limits::{HeldByClient, Payer};
 use crate::stats::{self, RefusalReason};
 use crate::wire::json::push_u64;
@@ -30,7 +30,7 @@ pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
 
 /// What a live subscription holds on to.
 struct Live {
-    shell: Arc<Shell>,
+    host: Arc<Host>,
     _permit: OwnedSemaphorePermit,
     _counted: stats::Subscriber,
     _of_client: HeldByClient,
@@ -38,7 +38,7 @@ struct Live {
 }
 
 /// Begins a subscription. `Last-Event-ID` wins over `after`: it is newer.
-pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) -> Answer {
+pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: Wanted) -> Answer {
     let rule = |field: &str, detail: &str| Err(problem::INVALID.because(detail).field(field));
     if wanted.order == Order::Descending {
         return rule("order", "a subscription goes forward only");
@@ -64,14 +64,14 @@ pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) ->
         },
     };
     let after = last.or(wanted.after).unwrap_or(0);
-    let mut job = Job::begin(&shell, &request.payer)?;
+    let mut job = Job::begin(&host, &request.payer)?;
     // As it was parsed, compiled, and waits.
     job.hold(3 * query_bytes)?;
     let price = Price::of_terms(wanted.query.term_count());
     let of_client = request.payer.subscribe()?;
-    let permit = Arc::clone(&shell.subscriptions).try_acquire_owned().map_err(|_| {
-        let limit = shell.config.max_subscribers;
-        shell.stats.refusals.count(RefusalReason::Subscription);
+    let permit = Arc::clone(&host.subscriptions).try_acquire_owned().map_err(|_| {
+        let limit = host.config.max_subscribers;
+        host.stats.refusals.count(RefusalReason::Subscription);
         problem::OVERLOADED
             .because(format!("there are {limit} subscriptions, the most at a time"))
             .limit(limit as u64)
@@ -79,9 +79,9 @@ pub(crate) fn subscribe(shell: Arc<Shell>, request: &Request, wanted: Wanted) ->
     let log = request.log()?.clone();
     let head = log.head();
     let (producer, chunks) = stream::channel();
-    let counted = shell.stats.subscribe(&request.log_name);
+    let counted = host.stats.subscribe(&request.log_name);
     let standing = request.body.standing().cloned();
-    let live = Live { shell, _permit: permit, _counted: counted, _of_client: of_client, standing };
+    let live = Live { host, _permit: permit, _counted: counted, _of_client: of_client, standing };
     let subscription = log.subscribe(wanted.query, after);
     // The first bytes tell the client that the subscription stands.
     let out = b": wellspring\n\n".to_vec();
@@ -155,8 +155,8 @@ impl Feed {
 }
 
 async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: Producer) {
-    let heartbeat = Duration::from_millis(feed.live.shell.config.heartbeat_ms);
-    let mut stopping = feed.live.shell.stopping.clone();
+    let heartbeat = Duration::from_millis(feed.live.host.config.heartbeat_ms);
+    let mut stopping = feed.live.host.stopping.clone();
     let payer = feed.job.payer().clone();
     loop {
         let piece = tokio::select! {
@@ -187,7 +187,7 @@ async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: Producer) {
         }
         if progress == Progress::More {
             tokio::task::yield_now().await;
-            if feed.live.shell.is_stopping() {
+            if feed.live.host.is_stopping() {
                 return producer.end().await;
             }
             continue;

@@ -2,7 +2,7 @@
 
 use crate::http::content::{freshen, negotiate};
 use crate::http::work::Job;
-use crate::http::{Answer, JSON, Request, Response, Shell};
+use crate::http::{Answer, Host, JSON, Request, Response};
 use crate::wire::json::{push_string, push_u64};
 use crate::wire::params::{Params, page_limit};
 use crate::wire::problem::Problem;
@@ -23,7 +23,7 @@ async fn fresh(request: &Request, known: &[&str]) -> Result<(Params, Snapshot), 
 }
 
 /// `GET /v1/head`.
-pub(crate) async fn head(_shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn head(_host: Arc<Host>, request: Box<Request>) -> Answer {
     let (_, snapshot) = fresh(&request, &[]).await?;
     let mut out = b"{\"head\":".to_vec();
     push_u64(&mut out, snapshot.head());
@@ -32,8 +32,8 @@ pub(crate) async fn head(_shell: Arc<Shell>, request: Box<Request>) -> Answer {
 }
 
 /// `GET /v1/types`.
-pub(crate) async fn types(shell: Arc<Shell>, request: Box<Request>) -> Answer {
-    let mut job = Job::begin(&shell, &request.payer)?;
+pub(crate) async fn types(host: Arc<Host>, request: Box<Request>) -> Answer {
+    let mut job = Job::begin(&host, &request.payer)?;
     let (params, snapshot) = fresh(&request, &["after", "limit"]).await?;
     let limit = page_limit(params.number("limit")?, DEFAULT_TYPES, MAX_TERMS)? as usize;
     let after = params.one("after")?.map(str::to_owned);
@@ -46,8 +46,8 @@ pub(crate) async fn types(shell: Arc<Shell>, request: Box<Request>) -> Answer {
 }
 
 /// `GET /v1/tags`.
-pub(crate) async fn tags(shell: Arc<Shell>, request: Box<Request>) -> Answer {
-    let mut job = Job::begin(&shell, &request.payer)?;
+pub(crate) async fn tags(host: Arc<Host>, request: Box<Request>) -> Answer {
+    let mut job = Job::begin(&host, &request.payer)?;
     let (params, snapshot) = fresh(&request, &["prefix", "after", "limit"]).await?;
     let limit = page_limit(params.number("limit")?, DEFAULT_TAGS, MAX_TERMS)? as usize;
     let prefix = params.one("prefix")?.unwrap_or_default().to_owned();

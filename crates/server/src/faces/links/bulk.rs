@@ -10,10 +10,11 @@
 //! event, and then a batch's events would not tell which of its lines were executed. They
 //! need no key: a retry finds their links there.
 
+use super::LinkFace;
 use super::body::{self, Asked};
 use super::create::{Made, another_request, judge, made, parse, push, seen};
-use super::{Allowance, client_of, host_of, live, refusal};
-use crate::http::{Answer, Body, Request, Response, Shell};
+use super::{Allowance, client_of, host_of, refusal};
+use crate::http::{Answer, Body, Request, Response};
 use crate::limits::Payer;
 use crate::view::Live;
 use crate::wire::problem::{self, Problem};
@@ -83,7 +84,7 @@ fn too_long() -> Stop {
 
 /// A bulk under way.
 struct Bulk<'a> {
-    shell: &'a Shell,
+    links: &'a LinkFace,
     log: Log,
     live: Arc<Live<Links>>,
     /// The `Host` of the request.
@@ -109,18 +110,18 @@ struct Bulk<'a> {
 
 /// Makes the links of a body's lines.
 pub(super) async fn create(
-    shell: Arc<Shell>,
+    links: Arc<LinkFace>,
     mut request: Box<Request>,
     key: Option<String>,
 ) -> Answer {
     let host = host_of(&request)?.map(str::to_owned);
     let mut bulk = Bulk {
         log: request.log()?.clone(),
-        live: live(&shell)?,
-        base: shell.link_settings.base(host.as_deref()),
+        live: links.live()?,
+        base: links.settings.base(host.as_deref()),
         host,
-        allowance: Allowance { shell: &shell, client: client_of(&shell, &request) },
-        shell: &shell,
+        allowance: Allowance { links: &links, client: client_of(&links, &request) },
+        links: &links,
         payer: request.payer.clone(),
         key,
         batch: Vec::new(),
@@ -298,7 +299,7 @@ impl Bulk<'_> {
     fn judged(&self, batch: &[Asked]) -> (Vec<Command>, Option<Box<Problem>>) {
         let mut commands = Vec::with_capacity(batch.len());
         for asked in batch {
-            match judge(self.shell, self.host.as_deref(), asked) {
+            match judge(self.links, self.host.as_deref(), asked) {
                 Ok(create) => commands.push(Command::Create(create)),
                 Err(problem) => return (commands, Some(problem)),
             }

@@ -1,25 +1,26 @@
 //! `POST /api/urls`.
 
+use super::LinkFace;
 use super::body::{self, Asked};
-use super::{Allowance, bulk, client_of, host_of, json, live, refusal, target};
+use super::{Allowance, bulk, client_of, host_of, json, refusal, target};
 use crate::http::content::{content_type, expect_identity, expect_json, negotiate};
 use crate::http::idempotency::digest;
 use crate::http::idempotency::{KeyUse, idempotency_key};
-use crate::http::{Answer, JSON, NDJSON, Request, Response, Shell};
+use crate::http::{Answer, JSON, NDJSON, Request, Response};
 use crate::wire::problem::{self, Problem, of_fault};
 use std::sync::Arc;
 use wellspring_log::{Log, RequestKey};
 use wellspring_views::links::{Code, Command, Create, Folded, Naming, Outcome};
 
 /// Makes a link, or hands over to the bulk.
-pub(crate) async fn create(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> Answer {
     request.params(&[])?;
     negotiate(&request, &[JSON])?;
     if content_type(&request) == NDJSON {
         expect_identity(&request)?;
         // Each batch gets a key of its own: this one and a number behind it.
         let key = idempotency_key(&request, KeyUse::Batches)?;
-        return bulk::create(shell, request, key).await;
+        return bulk::create(links, request, key).await;
     }
     let key = idempotency_key(&request, KeyUse::Request)?;
     let body = request.body.read(body::MAX_BODY_BYTES).await?;
@@ -30,14 +31,14 @@ pub(crate) async fn create(shell: Arc<Shell>, mut request: Box<Request>) -> Answ
     let host = host_of(&request)?;
     let asked = parse(&body)?;
     let key = key.map(|key| RequestKey { key, digest: digest(&body) });
-    let live = live(&shell)?;
-    let allowance = Allowance { shell: &shell, client: client_of(&shell, &request) };
+    let live = links.live()?;
+    let allowance = Allowance { links: &links, client: client_of(&links, &request) };
     let again = seen(request.log()?, key.as_ref())?;
     // What has become of the time or of the settings is nothing to a retry, and it is free.
     let commands = if again {
         Vec::new()
     } else {
-        let create = judge(&shell, host, &asked)?;
+        let create = judge(&links, host, &asked)?;
         if asked.naming() == Naming::Deterministic {
             // Its search is charged, and one that finds its link there counts as no link.
             request.payer.reads()?;
@@ -45,7 +46,7 @@ pub(crate) async fn create(shell: Arc<Shell>, mut request: Box<Request>) -> Answ
         allowance.take(1)?;
         vec![Command::Create(create)]
     };
-    let executed = live.execute(&commands, key, shell.commit_on(&request)).await?;
+    let executed = live.execute(&commands, key, links.host.commit_on(&request)).await?;
     request.payer.work(executed.decided_us);
     if let Some(refused) = executed.refused {
         return Err(refusal::of_refusal(refused));
@@ -61,7 +62,7 @@ pub(crate) async fn create(shell: Arc<Shell>, mut request: Box<Request>) -> Answ
         None => return Err(another_request()),
     };
     let mut out = Vec::with_capacity(256);
-    push(&mut out, live.folded(), code, &shell.link_settings.base(host))?;
+    push(&mut out, live.folded(), code, &links.settings.base(host))?;
     let answer = Response::json(status, out).with("location", format!("/api/urls/{code}"));
     Ok(answer.at(live.position()))
 }
@@ -73,12 +74,12 @@ pub(super) fn parse(body: &[u8]) -> Result<Asked, Box<Problem>> {
 
 /// Judges one link to make by the time and the settings as they are now.
 pub(super) fn judge(
-    shell: &Shell,
+    links: &LinkFace,
     host: Option<&str>,
     asked: &Asked,
 ) -> Result<Create, Box<Problem>> {
-    target::check(&shell.link_settings, host, asked.url())?;
-    asked.at(shell.clock.wall_us())
+    target::check(&links.settings, host, asked.url())?;
+    asked.at(links.host.clock.wall_us())
 }
 
 /// Whether a request with this key has been executed: then this one is a retry.

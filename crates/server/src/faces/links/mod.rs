@@ -20,25 +20,38 @@ pub(crate) use read::{details, list, stats};
 pub(crate) use redirect::{qr, redirect};
 
 use crate::http::content::reach;
-use crate::http::face::Face;
+use crate::http::face::{Face, Served, Surroundings};
 use crate::http::routes::routes;
-use crate::http::{Request, Shell};
-use crate::links::with_error;
+use crate::http::{Host, Request};
+use crate::kept_types::KeptEvents;
+use crate::links::settings::{LinkConfig, LinkSettings};
+use crate::links::{Clicks, RedirectSource, VisitorKeys, attach, with_error};
 use crate::names::MAIN;
 use crate::stats::RefusalReason;
-use crate::view::{self, Live};
+use crate::stats::family::Family;
+use crate::view::{self, Live, ViewSlot};
 use crate::wire::params::Params;
 use crate::wire::problem::{self, Problem};
 use hyper::Version;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use wellspring_types::Position;
+use wellspring_types::{Invalid, Position};
 use wellspring_views::links::{Code, Folded, Links};
 
-/// The face.
-pub(crate) static FACE: Face = Face {
-    name: "links",
-    routes: routes! {
+/// The face: links are made, changed and read under `/api/urls`, and followed at `/CODE`.
+pub(crate) struct LinkFace {
+    host: Arc<Host>,
+    settings: LinkSettings,
+    /// The links of the log `main`.
+    view: Arc<ViewSlot<Links>>,
+    /// The keys under which visitors are counted.
+    visitor_keys: Arc<VisitorKeys>,
+}
+
+impl Face for LinkFace {
+    const NAME: &'static str = "links";
+    type Settings = LinkConfig;
+    const ROUTES: &'static [Served<LinkFace>] = routes! { |links| links;
         POST "/api/urls" Main Writer create:
             "Makes a link. With application/x-ndjson: bulk, one link a line, streamed, atomic per batch of at most 250 lines."
             ? [] "LinkToCreate" => "Link";
@@ -55,13 +68,75 @@ pub(crate) static FACE: Face = Face {
         // Last, as they look like much else.
         GET "/{code}.qr" Main Public qr: "The short URL as a QR code, an SVG." ? ["size"] "" => "";
         GET "/{code}" Main Public redirect: "Leads to a link's target and counts the click." ? [] "" => "";
-    },
-    render: with_error,
-};
+    };
 
-/// The view of links.
-fn live(shell: &Shell) -> Result<Arc<Live<Links>>, Box<Problem>> {
-    shell.links.live().ok_or_else(|| problem::LOG_CLOSED.because("the log main is being emptied"))
+    fn check(settings: &LinkConfig, around: Surroundings<'_>) -> Result<(), String> {
+        LinkSettings::of(around.process, settings, around.has_tls).map(drop)
+    }
+
+    fn own_url(settings: &LinkConfig) -> Option<&str> {
+        settings.link_base_url.as_deref()
+    }
+
+    fn kept_events(settings: &LinkConfig) -> Option<&'static KeptEvents> {
+        settings.kept_events()
+    }
+
+    fn open(settings: LinkConfig, host: &Arc<Host>) -> Result<LinkFace, String> {
+        let settings = LinkSettings::of(&host.process, &settings, host.tls.is_some())?;
+        let data = &host.process.data;
+        let visitor_keys = VisitorKeys::open(data, host.clock.wall_us()).map_err(|e| {
+            format!("the key of visitors cannot be kept in {}: {e}", data.display())
+        })?;
+        Ok(LinkFace {
+            view: attach(&host.node, settings.targets.rule(), host.routes.is_reserved())?,
+            settings,
+            visitor_keys: Arc::new(visitor_keys),
+            host: Arc::clone(host),
+        })
+    }
+
+    fn render(problem: Box<Problem>) -> Box<Problem> {
+        with_error(problem)
+    }
+
+    fn figures(&self) -> Vec<Family> {
+        let links = self.view.live();
+        let count = links.as_ref().and_then(|links| links.folded()).map(Folded::count);
+        let family = |links| Family::gauge("wellspring_links", "Links ever made.", links);
+        count.map(family).into_iter().collect()
+    }
+
+    fn bound_to(&self, address: SocketAddr) {
+        self.settings.bound_to(address);
+    }
+
+    fn tick(&self, wall_us: u64) {
+        self.visitor_keys.turn(wall_us);
+    }
+
+    fn redirects(&self) -> Option<RedirectSource> {
+        Some(RedirectSource {
+            view: Arc::clone(&self.view),
+            visitor_keys: Arc::clone(&self.visitor_keys),
+            referrer_policy: self.settings.referrer_policy.as_str(),
+        })
+    }
+}
+
+impl LinkFace {
+    /// A thread's clicks.
+    ///
+    /// # Errors
+    /// Those of [`Clicks::new`].
+    fn clicks(&self) -> Result<Clicks, Invalid> {
+        Clicks::new(Arc::clone(&self.visitor_keys), Arc::clone(&self.host.limits))
+    }
+
+    /// The view of links.
+    fn live(&self) -> Result<Arc<Live<Links>>, Box<Problem>> {
+        self.view.live().ok_or_else(|| problem::LOG_CLOSED.because("the log main is being emptied"))
+    }
 }
 
 /// The code that the path names.
@@ -91,15 +166,15 @@ fn host_of(request: &Request) -> Result<Option<&str>, Box<Problem>> {
 const DEFAULT_WAIT_MS: u64 = 30_000;
 
 /// Who asks, as far as trusted proxies tell.
-fn client_of(shell: &Shell, request: &Request) -> Option<IpAddr> {
+fn client_of(links: &LinkFace, request: &Request) -> Option<IpAddr> {
     let forwarded = request.headers.get_all("x-forwarded-for");
     let forwarded = forwarded.iter().map(|value| value.as_bytes());
-    shell.limits.proxies().client(request.peer, forwarded)
+    links.host.limits.proxies().client(request.peer, forwarded)
 }
 
 /// What is left of the links that a client may make in a minute.
 struct Allowance<'a> {
-    shell: &'a Shell,
+    links: &'a LinkFace,
     client: Option<IpAddr>,
 }
 
@@ -109,10 +184,10 @@ impl Allowance<'_> {
     /// # Errors
     /// 429 with `Retry-After`: by then there is room for the rest.
     fn take(&self, wanted: u64) -> Result<u64, Box<Problem>> {
-        let Some(limiter) = &self.shell.link_settings.creates else { return Ok(wanted) };
-        let now_us = self.shell.clock.monotonic_us();
+        let Some(limiter) = &self.links.settings.creates else { return Ok(wanted) };
+        let now_us = self.links.host.clock.monotonic_us();
         limiter.take(self.client, wanted, now_us).map_err(|seconds| {
-            self.shell.stats.refusals.count(RefusalReason::Link);
+            self.links.host.stats.refusals.count(RefusalReason::Link);
             let links = match wanted.min(limiter.rate().tokens()) {
                 1 => "another link".to_owned(),
                 links => format!("{links} more links"),
@@ -128,7 +203,7 @@ impl Allowance<'_> {
 
     /// Gives back what came to no new link.
     fn put_back(&self, links: u64) {
-        if let Some(limiter) = &self.shell.link_settings.creates {
+        if let Some(limiter) = &self.links.settings.creates {
             limiter.put_back(self.client, links);
         }
     }
@@ -151,15 +226,19 @@ impl Fresh {
 
 /// Waits until the view shows every click that was accepted before, unless the client asks for
 /// `consistency=cached`, and the position it names, if any.
-async fn fresh(shell: &Shell, request: &Request, params: &Params) -> Result<Fresh, Box<Problem>> {
+async fn fresh(
+    links: &LinkFace,
+    request: &Request,
+    params: &Params,
+) -> Result<Fresh, Box<Problem>> {
     let log = request.log()?;
     let wait = params.wait_or(DEFAULT_WAIT_MS)?;
     let waits = [("local", true), ("linearizable", true), ("cached", false)];
     let waits = params.choice("consistency", &waits)?.unwrap_or(true);
     let mut wanted = reach(request, log, wait).await?.unwrap_or(0);
-    let live = live(shell)?;
+    let live = links.live()?;
     if waits {
-        if let Some(batcher) = shell.node.started_batcher(MAIN) {
+        if let Some(batcher) = links.host.node.started_batcher(MAIN) {
             view::all_stored(&batcher, wait).await?;
         }
         wanted = wanted.max(log.head());

@@ -1,11 +1,12 @@
 //! Links and their clicks as they are: one, a page of them, and the figures of one.
 
+use super::LinkFace;
 use super::{code_of, fresh, host_of, json, refusal};
 use crate::clock::MOMENT_RULE;
 use crate::clock::parse_rfc3339;
 use crate::http::content::negotiate;
 use crate::http::work::Job;
-use crate::http::{Answer, JSON, Request, Response, Shell};
+use crate::http::{Answer, JSON, Request, Response};
 use crate::wire::json::push_u64;
 use crate::wire::params::{Params, page_limit};
 use crate::wire::problem::{self, Problem};
@@ -24,25 +25,25 @@ const SHORT_PAGE: usize = 100;
 const SHORT_CLICKS: u64 = 500;
 
 /// `GET /api/urls/{code}`.
-pub(crate) async fn details(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn details(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
     let code = code_of(&request)?;
     let params = request.params(&[])?;
     negotiate(&request, &[JSON])?;
-    let fresh = fresh(&shell, &request, &params).await?;
+    let fresh = fresh(&links, &request, &params).await?;
     let details = refusal::shown(code, fresh.folded()?.details(code))?;
     let mut out = Vec::with_capacity(320);
-    json::push_details(&mut out, &details, &shell.link_settings.base(host_of(&request)?));
+    json::push_details(&mut out, &details, &links.settings.base(host_of(&request)?));
     Ok(Response::json(200, out).at(fresh.position))
 }
 
 /// `GET /api/urls`.
-pub(crate) async fn list(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn list(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
     let params = request.params(&["limit", "after", "order", "tag", "search"])?;
     negotiate(&request, &[JSON])?;
     let wanted = wanted(&params)?;
-    let mut job = Job::begin(&shell, &request.payer)?;
-    let fresh = fresh(&shell, &request, &params).await?;
-    let base = shell.link_settings.base(host_of(&request)?);
+    let mut job = Job::begin(&links.host, &request.payer)?;
+    let fresh = fresh(&links, &request, &params).await?;
+    let base = links.settings.base(host_of(&request)?);
     let position = fresh.position;
     if wanted.tag.is_none() && wanted.search.is_none() && wanted.limit <= SHORT_PAGE {
         let short = ListRequest { scan_limit: SHORT_SCAN, ..wanted.clone() };
@@ -89,7 +90,7 @@ fn wanted(params: &Params) -> Result<ListRequest, Box<Problem>> {
 }
 
 /// `GET /api/urls/{code}/stats`.
-pub(crate) async fn stats(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn stats(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
     let code = code_of(&request)?;
     let params = request.params(&["bucket", "from", "to"])?;
     negotiate(&request, &[JSON])?;
@@ -97,8 +98,8 @@ pub(crate) async fn stats(shell: Arc<Shell>, request: Box<Request>) -> Answer {
     let bucket = params.choice("bucket", &buckets)?.unwrap_or(Bucket::Day);
     let wanted =
         StatsRequest { bucket, from_us: moment(&params, "from")?, to_us: moment(&params, "to")? };
-    let mut job = Job::begin(&shell, &request.payer)?;
-    let fresh = fresh(&shell, &request, &params).await?;
+    let mut job = Job::begin(&links.host, &request.payer)?;
+    let fresh = fresh(&links, &request, &params).await?;
     let details = refusal::shown(code, fresh.folded()?.details(code))?;
     let (clicks, position) = (details.clicks, fresh.position);
     let answer = move || {

@@ -1,9 +1,10 @@
 //! `GET /{code}` over the general stack (HTTP/2, and connections that the lean loop has handed
 //! over), and `GET /{code}.qr`.
 
+use super::LinkFace;
 use super::click::record_click;
-use super::{code_of, host_of, live, refusal};
-use crate::http::{Answer, Request, Response, Shell};
+use super::{code_of, host_of, refusal};
+use crate::http::{Answer, Request, Response};
 use crate::links::{REDIRECT_CACHING, Told, of_lookup};
 use crate::wire::params::within;
 use crate::wire::problem;
@@ -15,15 +16,15 @@ const MIN_SIZE_PX: u64 = 16;
 const MAX_SIZE_PX: u64 = 4096;
 
 /// `GET /{code}`: the way to the target. A `HEAD` is no click.
-pub(crate) async fn redirect(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn redirect(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
     let code = code_of(&request)?;
     // Nothing is made of it here, but the lean loop asks for it too.
     host_of(&request)?;
-    let live = live(&shell)?;
+    let live = links.live()?;
     // At once: whoever follows a link while there is none to follow is told how far the view is.
     let folded = live.caught_up(0, std::time::Duration::ZERO).await?;
     let mut location = Vec::with_capacity(128);
-    of_lookup(code, folded.lookup(code, shell.clock.wall_us(), &mut location))?;
+    of_lookup(code, folded.lookup(code, links.host.clock.wall_us(), &mut location))?;
     if request.method != Method::HEAD {
         let value = |name: &str| request.headers.get(name).map(|value| value.as_bytes());
         let forwarded = request.headers.get_all("x-forwarded-for").iter();
@@ -32,11 +33,11 @@ pub(crate) async fn redirect(shell: Arc<Shell>, request: Box<Request>) -> Answer
             referrer: value("referer"),
             forwarded: forwarded.map(|value| value.as_bytes()).collect(),
         };
-        record_click(&shell, code, &told, request.peer);
+        record_click(&links, code, &told, request.peer);
     }
     let location = String::from_utf8(location)
         .map_err(|_| problem::INTERNAL.because("a target is not visible ASCII"))?;
-    let policy = shell.link_settings.referrer_policy.as_str();
+    let policy = links.settings.referrer_policy.as_str();
     Ok(Response { content_type: "", ..Response::json(302, "") }
         .with("location", location)
         .with("referrer-policy", policy.to_owned())
@@ -44,7 +45,7 @@ pub(crate) async fn redirect(shell: Arc<Shell>, request: Box<Request>) -> Answer
 }
 
 /// `GET /{code}.qr`: the short URL to be photographed.
-pub(crate) async fn qr(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn qr(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
     let code = code_of(&request)?;
     let host = host_of(&request)?;
     let params = request.params(&["size"])?;
@@ -56,14 +57,14 @@ pub(crate) async fn qr(shell: Arc<Shell>, request: Box<Request>) -> Answer {
         Some(size) => Some(within(size, MAX_SIZE_PX, "size")?),
         None => None,
     };
-    let live = live(&shell)?;
+    let live = links.live()?;
     let folded = live.caught_up(0, params.wait()?).await?;
     refusal::shown(code, folded.details(code))?;
-    let short_url = format!("{}/{code}", shell.link_settings.base(host));
+    let short_url = format!("{}/{code}", links.settings.base(host));
     let svg = super::qr::svg(&short_url, size_px)
         .ok_or_else(|| problem::TOO_LARGE.because("the short URL is too long for a QR code"))?;
     // The picture is the same for as long as the code leads anywhere, but what a client made of
     // its Host is for that client only.
-    let scope = if shell.link_settings.has_base_url() { "public" } else { "private" };
+    let scope = if links.settings.has_base_url() { "public" } else { "private" };
     Ok(Response::text("image/svg+xml", svg).with("cache-control", format!("{scope}, max-age=3600")))
 }

@@ -56,9 +56,10 @@ pub(super) fn url_required() -> Box<Problem> {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::links::settings::of_config;
 
     fn slug(flags: &[&str], host: Option<&str>, url: &str) -> &'static str {
-        let settings = Config::for_tests(flags).link_settings().expect("right settings");
+        let settings = of_config(&Config::for_tests(flags));
         check(&settings, host, url).map_or_else(
             |problem| {
                 assert_eq!((problem.kind.status, problem.field.as_deref()), (400, Some("url")));

@@ -1,7 +1,7 @@
 //! Whether the process lives and takes requests, and its figures.
 
 use crate::http::work::elsewhere;
-use crate::http::{Answer, Request, Response, Shell};
+use crate::http::{Answer, Host, Request, Response};
 use crate::node::readiness::reasons;
 use crate::stats::prometheus;
 use crate::wire::json::push_string;
@@ -9,13 +9,13 @@ use crate::wire::problem::Problem;
 use std::sync::Arc;
 
 /// `GET /health`, `GET /health/live`.
-pub(crate) async fn health(_shell: Arc<Shell>, _request: Box<Request>) -> Answer {
+pub(crate) async fn health(_host: Arc<Host>, _request: Box<Request>) -> Answer {
     Ok(Response::json(200, &b"{\"status\":\"healthy\"}"[..]))
 }
 
 /// `GET /health/ready`.
-pub(crate) async fn ready(shell: Arc<Shell>, _request: Box<Request>) -> Answer {
-    let reasons = reasons(&shell.node, shell.is_stopping());
+pub(crate) async fn ready(host: Arc<Host>, _request: Box<Request>) -> Answer {
+    let reasons = reasons(&host.node, host.is_stopping());
     let listed = listed(&reasons);
     match reasons.into_iter().next() {
         Some(worst) => Err(Box::new(worst).with("reasons", listed)),
@@ -24,8 +24,8 @@ pub(crate) async fn ready(shell: Arc<Shell>, _request: Box<Request>) -> Answer {
 }
 
 /// `GET /metrics`.
-pub(crate) async fn metrics(shell: Arc<Shell>, _request: Box<Request>) -> Answer {
-    let text = elsewhere(move || prometheus::page(&shell.figures()));
+pub(crate) async fn metrics(host: Arc<Host>, _request: Box<Request>) -> Answer {
+    let text = elsewhere(move || prometheus::page(&host.figures()));
     Ok(Response::text("text/plain; version=0.0.4; charset=utf-8", text.await?))
 }
 

@@ -5,13 +5,21 @@ pub(crate) mod openapi;
 pub(crate) mod problem_page;
 pub(crate) mod views;
 
-use crate::http::face::Face;
+use crate::http::Host;
+use crate::http::face::{Face, Served};
 use crate::http::routes::routes;
+use crate::settings::NoSettings;
+use std::sync::Arc;
 
 /// The face.
-pub(crate) static FACE: Face = Face {
-    name: "operations",
-    routes: routes! {
+pub(crate) struct OperationFace {
+    host: Arc<Host>,
+}
+
+impl Face for OperationFace {
+    const NAME: &'static str = "operations";
+    type Settings = NoSettings;
+    const ROUTES: &'static [Served<OperationFace>] = routes! { |face| Arc::clone(&face.host);
         GET "/v1/views" Node Account views::list: "How far each view is: state, position, lag." ? [] "" => "Views";
         GET "/health" Node Public health::health: "Whether the process is healthy." ? [] "" => "Health";
         GET "/health/live" Node Public health::health: "Whether the process lives." ? [] "" => "Health";
@@ -20,6 +28,9 @@ pub(crate) static FACE: Face = Face {
         GET "/openapi.json" Node Public openapi::document: "This document." ? [] "" => "";
         GET "/problems" Node Public problem_page::index: "All problem types, each with its status and title: JSON, text/plain or text/html." ? [] "" => "";
         GET "/problems/{slug}" Node Public problem_page::problem: "What a problem type means, what to do, and whether trying again helps: JSON, text/plain or text/html." ? [] "" => "";
-    },
-    render: |problem| problem,
-};
+    };
+
+    fn open(_: NoSettings, host: &Arc<Host>) -> Result<OperationFace, String> {
+        Ok(OperationFace { host: Arc::clone(host) })
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::access::Needs;
 use crate::http::routes::{Entry, Route, Routes, Scope};
-use crate::http::{Answer, Request, Response, Shell};
+use crate::http::{Answer, Host, Request, Response};
 use crate::wire::problem;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -15,11 +15,11 @@ const SCHEMAS: &str = include_str!("schemas.json");
 const OPTIONAL_BODIES: [&str; 3] = ["Logout", "RotateSecret", "KeyRotation"];
 
 /// `GET /openapi.json`.
-pub(crate) async fn document(shell: Arc<Shell>, _request: Box<Request>) -> Answer {
+pub(crate) async fn document(host: Arc<Host>, _request: Box<Request>) -> Answer {
     static DOCUMENTS: [OnceLock<Bytes>; 2] = [OnceLock::new(), OnceLock::new()];
-    let dev = shell.config.dev_endpoints;
+    let dev = host.config.dev_endpoints;
     let bytes =
-        DOCUMENTS[usize::from(dev)].get_or_init(|| build(&shell.routes, dev).to_string().into());
+        DOCUMENTS[usize::from(dev)].get_or_init(|| build(&host.routes, dev).to_string().into());
     Ok(Response::json(200, bytes.clone()))
 }
 

@@ -3,7 +3,7 @@
 //! all kinds.
 
 use crate::http::content::negotiate;
-use crate::http::{Answer, JSON, Request, Response, Shell};
+use crate::http::{Answer, Host, JSON, Request, Response};
 use crate::wire::json::{push_list, push_string, push_u64};
 use crate::wire::problem::{self, Kind, Retry};
 use std::sync::Arc;
@@ -127,7 +127,7 @@ fn retry_in_words(retry: Retry) -> String {
 }
 
 /// `GET /problems/{slug}`: JSON, or for people plain text or a page.
-pub(crate) async fn problem(_shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn problem(_host: Arc<Host>, request: Box<Request>) -> Answer {
     request.params(&[])?;
     let chosen = negotiate(&request, &[JSON, "text/html", "text/plain"])?;
     let Some(kind) = problem::ALL.iter().find(|kind| kind.slug == request.param) else {
@@ -144,7 +144,7 @@ pub(crate) async fn problem(_shell: Arc<Shell>, request: Box<Request>) -> Answer
 }
 
 /// `GET /problems`: all kinds, by name.
-pub(crate) async fn index(_shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn index(_host: Arc<Host>, request: Box<Request>) -> Answer {
     request.params(&[])?;
     let chosen = negotiate(&request, &[JSON, "text/html", "text/plain"])?;
     let mut kinds = problem::ALL.to_vec();

@@ -1,7 +1,7 @@
 //! `GET /v1/views`: how far each view is.
 
 use crate::http::content::negotiate;
-use crate::http::{Answer, JSON, Request, Response, Shell};
+use crate::http::{Answer, Host, JSON, Request, Response};
 use crate::view::{ExecuteError, NotFresh, State};
 use crate::wire::json::{push_string, push_u64};
 use crate::wire::problem::{self, Problem, Retry};
@@ -36,11 +36,11 @@ impl From<ExecuteError> for Box<Problem> {
 }
 
 /// Every view of a log that the principal may read, with its state, position and lag.
-pub(crate) async fn list(shell: Arc<Shell>, request: Box<Request>) -> Answer {
+pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
     request.params(&[])?;
     negotiate(&request, &[JSON])?;
     let mut out = b"{\"views\":[".to_vec();
-    let views = shell.node.views().into_iter();
+    let views = host.node.views().into_iter();
     let visible = views.filter(|(log, ..)| request.principal.may_read(log));
     for (i, (log, view, progress)) in visible.enumerate() {
         out.extend_from_slice(if i > 0 { b",{\"view\":" } else { b"{\"view\":" });

@@ -2,7 +2,7 @@
 
 use super::lane::{Lane, Turn};
 use super::{Permit, Price, WorkRoom, elsewhere};
-use crate::http::Shell;
+use crate::http::Host;
 use crate::http::body_memory::{BodyMemory, Charge};
 use crate::limits::{Payer, Reads};
 use crate::wire::problem::{self, Problem};
@@ -65,18 +65,18 @@ impl Job {
     ///
     /// # Errors
     /// 429: earlier ones took too much time.
-    pub(crate) fn begin(shell: &Shell, payer: &Payer) -> Result<Job, Box<Problem>> {
-        Ok(Job::of(shell, payer.reads()?))
+    pub(crate) fn begin(host: &Host, payer: &Payer) -> Result<Job, Box<Problem>> {
+        Ok(Job::of(host, payer.reads()?))
     }
 
     /// One that is not charged, such as reading what is appended: bytes are.
-    pub(crate) fn uncharged(shell: &Shell) -> Job {
-        Job::of(shell, Reads::default())
+    pub(crate) fn uncharged(host: &Host) -> Job {
+        Job::of(host, Reads::default())
     }
 
     /// One that goes on with a read that may be made.
-    pub(crate) fn of(shell: &Shell, reads: Reads) -> Job {
-        let (room, memory) = (Arc::clone(&shell.work), shell.body_memory.clone());
+    pub(crate) fn of(host: &Host, reads: Reads) -> Job {
+        let (room, memory) = (Arc::clone(&host.work), host.body_memory.clone());
         let held = Charge::of_work();
         Job { room, reads, memory, held, stop: StopOnDrop::default(), permit: None }
     }

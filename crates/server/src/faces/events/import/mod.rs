@@ -14,7 +14,7 @@ mod tests;
 
 use crate::http::content::{content_type, expect_identity, negotiate};
 use crate::http::idempotency::import_name;
-use crate::http::{Answer, JSON, NDJSON, Request, Response, Shell};
+use crate::http::{Answer, Host, JSON, NDJSON, Request, Response};
 use crate::wire::json::push_string;
 use crate::wire::problem::{self, Problem};
 use blocks::Blocks;
@@ -25,9 +25,9 @@ use std::sync::Arc;
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 
 /// Imports the lines of a body.
-pub(crate) async fn import(shell: Arc<Shell>, mut request: Box<Request>) -> Answer {
+pub(crate) async fn import(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let log = request.log()?.clone();
-    let settings = Settings::of(&request, shell.kept.in_log(&request.log_name))?;
+    let settings = Settings::of(&request, host.kept.in_log(&request.log_name))?;
     negotiate(&request, &[JSON])?;
     if content_type(&request) != NDJSON {
         return Err(problem::UNSUPPORTED_MEDIA
