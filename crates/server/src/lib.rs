@@ -12,6 +12,7 @@ mod client;
 mod clock;
 mod config;
 mod faces;
+mod fast;
 mod figures;
 mod generations;
 mod hangup;

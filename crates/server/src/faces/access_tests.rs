@@ -117,7 +117,6 @@ impl Server {
             uri: path.parse().expect("a path"),
             version: Version::HTTP_11,
             headers: map,
-            peer: None,
             client: None,
             principal: self.host.access.nobody(),
             body: Body::new(Source::Full(Bytes::new()), &self.host, Version::HTTP_11),

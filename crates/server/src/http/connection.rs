@@ -276,10 +276,10 @@ async fn serve_request(
     let mut in_flight = InFlight::new(activity, host);
     let (parts, incoming) = request.into_parts();
     let request = Box::new(super::Request {
-        client: host.limits.client(peer, || {
-            let forwarded = parts.headers.get_all("x-forwarded-for");
-            forwarded.into_iter().map(|value| value.as_bytes()).collect()
-        }),
+        client: {
+            let forwarded = parts.headers.get_all("x-forwarded-for").iter();
+            host.limits.proxies().client(peer, forwarded.map(|value| value.as_bytes()))
+        },
         principal: host.access.nobody(),
         connection,
         payer: Payer::default(),
@@ -287,7 +287,6 @@ async fn serve_request(
         uri: parts.uri,
         version: parts.version,
         headers: parts.headers,
-        peer,
         body: Body::new(Source::Incoming(incoming), host, parts.version),
         param: String::new(),
         log_name: String::new(),

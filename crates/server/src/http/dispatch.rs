@@ -8,7 +8,7 @@ use super::head_rules::{self, HeadRules, Unsound};
 use super::routes::{Entry, Found, Lookup, Route, Scope};
 use super::security::{self, Transport};
 use super::server::Server;
-use super::{Answer, Content, Host, Request, Response, cors};
+use super::{Answer, Content, Host, Reflects, Request, Response, cors};
 use crate::access::credentials;
 use crate::access::{Needs, Standing};
 use crate::names::SYSTEM_LOG;
@@ -38,7 +38,9 @@ pub(crate) async fn dispatch(server: Arc<Server>, request: Box<Request>) -> Resp
         // Without chunked framing a truncated stream looks like a complete one.
         response = problem::NEEDS_HTTP_11.because("ask for this over HTTP/1.1 or HTTP/2").into();
     }
-    if let (None, Some(log)) = (response.position, &exchange.log) {
+    if let (None, Some(log), Reflects::TheLog) =
+        (response.position, &exchange.log, response.reflects)
+    {
         response.position = Some(log.head());
     }
     response.pay_by(std::mem::take(&mut exchange.payer));

@@ -9,8 +9,8 @@
 
 use super::routes::{Answering, Route};
 use super::{Host, Request};
+use crate::fast::Factory;
 use crate::kept_types::KeptEvents;
-use crate::links::RedirectSource;
 use crate::settings::{ProcessConfig, Section};
 use crate::stats::family::Family;
 use crate::wire::problem::Problem;
@@ -80,9 +80,9 @@ pub(crate) trait Face: Sized + Send + Sync + 'static {
     /// disk.
     fn tick(&self, _wall_us: u64) {}
 
-    /// What the lean loop needs to redirect by itself, if the face has links.
-    fn redirects(&self) -> Option<RedirectSource> {
-        None
+    /// What makes those of the face's routes that the lean loop serves too, for each serving thread.
+    fn fast_paths(&self) -> Vec<Factory> {
+        Vec::new()
     }
 }
 
@@ -126,8 +126,8 @@ pub(crate) trait OpenFace: Send + Sync {
     fn bound_to(&self, address: SocketAddr);
     /// See [`Face::tick`].
     fn tick(&self, wall_us: u64);
-    /// See [`Face::redirects`].
-    fn redirects(&self) -> Option<RedirectSource>;
+    /// See [`Face::fast_paths`].
+    fn fast_paths(&self) -> Vec<Factory>;
 }
 
 impl<F: Face> OpenFace for F {
@@ -143,8 +143,8 @@ impl<F: Face> OpenFace for F {
         Face::tick(self, wall_us);
     }
 
-    fn redirects(&self) -> Option<RedirectSource> {
-        Face::redirects(self)
+    fn fast_paths(&self) -> Vec<Factory> {
+        Face::fast_paths(self)
     }
 }
 

@@ -13,9 +13,9 @@ mod counted;
 pub(crate) mod dispatch;
 mod exchange;
 pub(crate) mod face;
+pub(crate) mod fast;
 pub(crate) mod head_rules;
 pub(crate) mod idempotency;
-pub(crate) mod intake;
 mod leaving;
 pub(crate) mod routes;
 mod security;
@@ -102,7 +102,7 @@ pub(crate) struct Host {
     pub(crate) work: Arc<WorkRoom>,
     /// One permit for each subscription.
     pub(crate) subscriptions: Arc<Semaphore>,
-    /// The faces, for their figures.
+    /// The faces, for their figures and fast paths.
     pub(crate) faces: FacesOnHost,
     /// Source of request ids: a random start, then counting.
     pub(crate) request_ids: AtomicU64,
@@ -157,8 +157,6 @@ pub(crate) struct Request {
     pub(crate) version: Version,
     /// Its headers.
     pub(crate) headers: HeaderMap,
-    /// Who is at the other end of the connection, if known. Not necessarily the client: proxies.
-    pub(crate) peer: Option<IpAddr>,
     /// Who the client is when trusted proxies are believed.
     pub(crate) client: Option<IpAddr>,
     /// Whom it is from.
@@ -224,6 +222,15 @@ pub(crate) enum Content {
     Stream(stream::Chunks),
 }
 
+/// What an answer reflects that names no position of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reflects {
+    /// All of the log that its route is about, up to its head; if its route is about one.
+    TheLog,
+    /// Nothing that has a position.
+    Nothing,
+}
+
 /// An answer.
 pub(crate) struct Response {
     /// Its status.
@@ -234,6 +241,8 @@ pub(crate) struct Response {
     pub(crate) headers: Vec<(&'static str, String)>,
     /// The position it reflects, where a log is involved.
     pub(crate) position: Option<Position>,
+    /// What it reflects if it names no position.
+    pub(crate) reflects: Reflects,
     /// Who it is for if the gate did not tell, for the audit alone.
     pub(crate) caller: Option<Caller>,
     /// Why it has a status of 500 or above, for the server's own log alone.
@@ -255,6 +264,7 @@ impl Response {
             content_type: JSON,
             headers: Vec::new(),
             position: None,
+            reflects: Reflects::TheLog,
             caller: None,
             cause: None,
             commit_us: None,

@@ -3,7 +3,7 @@
 use super::face::{Bound, Handler, OpenFace};
 use super::routes::Answering;
 use super::{Host, Request};
-use crate::links::RedirectSource;
+use crate::fast::Factory;
 use crate::stats::family::Family;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock, Weak};
@@ -40,29 +40,34 @@ impl Server {
         self.faces.iter().for_each(|face| face.bound_to(address));
     }
 
-    /// What the lean loop needs to redirect by itself.
-    pub(crate) fn redirects(&self) -> Option<RedirectSource> {
-        self.faces.iter().find_map(|face| face.redirects())
-    }
-
     /// Tells the faces the time, µs since 1970 UTC. May wait for the disk.
     pub(crate) fn tick(&self, wall_us: u64) {
         self.faces.iter().for_each(|face| face.tick(wall_us));
     }
 }
 
-/// The faces on a host, for their figures. They hold the host, so it does not hold them.
+/// The faces on a host, for their figures and fast paths. They hold the host, so it does not hold them.
 #[derive(Default)]
-pub(crate) struct FacesOnHost(OnceLock<Vec<Weak<dyn OpenFace>>>);
+pub(crate) struct FacesOnHost {
+    faces: OnceLock<Vec<Weak<dyn OpenFace>>>,
+    fast: OnceLock<Arc<[Factory]>>,
+}
 
 impl FacesOnHost {
     fn set(&self, faces: &[Arc<dyn OpenFace>]) {
-        let _ = self.0.set(faces.iter().map(Arc::downgrade).collect());
+        let _ = self.faces.set(faces.iter().map(Arc::downgrade).collect());
+        let _ = self.fast.set(faces.iter().flat_map(|face| face.fast_paths()).collect());
+    }
+
+    /// What makes the routes that both stacks serve, for each serving thread. A request is for the first
+    /// that claims it.
+    pub(crate) fn fast_paths(&self) -> &Arc<[Factory]> {
+        self.fast.get_or_init(|| Arc::new([]))
     }
 
     /// The figures of all faces now.
     pub(super) fn families(&self) -> Vec<Family> {
-        let faces = self.0.get().into_iter().flatten().filter_map(Weak::upgrade);
+        let faces = self.faces.get().into_iter().flatten().filter_map(Weak::upgrade);
         faces.flat_map(|face| face.figures()).collect()
     }
 }

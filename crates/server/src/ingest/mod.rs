@@ -1,14 +1,16 @@
 //! Taking events in: what a request to an ingest path asks for, what its body
 //! holds, and the serving thread's way into the logs' batchers. Knows no
-//! sockets; the lean loop and the general stack both stand on it.
+//! sockets; the lean loop and the general stack both serve its fast path.
 
 mod config;
 mod data;
 mod intake;
+mod path;
 mod target;
 
 pub(crate) use config::{IngestConfig, IngestOverflow};
 pub(crate) use intake::{IngestContext, Intake, Order, Settled, Taken, Ticket};
+pub(crate) use path::{fast_path, intake_at};
 pub(crate) use target::Target;
 
 use crate::wire::problem::{self, Problem};
@@ -47,6 +49,17 @@ impl Media {
             Media::Opaque
         }
     }
+}
+
+/// Events are stored as they come. `coding`: how they are encoded, if they are.
+///
+/// # Errors
+/// They are.
+pub(crate) fn expect_identity(coding: Option<&[u8]>) -> Result<(), Box<Problem>> {
+    let Some(coding) = coding else { return Ok(()) };
+    let coding = String::from_utf8_lossy(coding);
+    let detail = format!("the body is encoded as {coding:?}; send it as it is");
+    Err(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Encoding"))
 }
 
 /// Ingest does not recognise a retry; a client that counts on it must be told.

@@ -5,6 +5,7 @@ use crate::kept_types::KeptTypes;
 use crate::names::MAIN;
 use crate::wire::params::{Params, percent_decode};
 use crate::wire::problem::Problem;
+use std::rc::Rc;
 use wellspring_log::Ack;
 use wellspring_log::batcher::EventTemplate;
 
@@ -12,7 +13,7 @@ use wellspring_log::batcher::EventTemplate;
 #[derive(Debug)]
 pub(crate) struct Target {
     /// The log.
-    pub(crate) log: String,
+    pub(crate) log: Rc<str>,
     /// Type and tags of the events.
     pub(crate) template: EventTemplate,
     /// When to answer.
@@ -55,7 +56,7 @@ fn understand(
     kept.in_log(&log).check(event_type)?;
     let acks = [("accepted", Ack::Accepted), ("durable", Ack::Durable)];
     let ack = params.choice("ack", &acks)?.unwrap_or(Ack::Accepted);
-    Ok(Target { log, template, ack, source: 0 })
+    Ok(Target { log: log.into(), template, ack, source: 0 })
 }
 
 #[cfg(test)]

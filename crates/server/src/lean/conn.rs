@@ -1,7 +1,6 @@
 //! A session with its socket: what was not sent yet, what epoll watches for, since
 //! when it has been waiting for what.
 
-use super::seam::Serves;
 use super::session::{Phase, Session, Turn};
 use crate::limits::Connected;
 use rustix::event::epoll::EventFlags;
@@ -49,9 +48,9 @@ pub(super) enum Input {
 }
 
 /// A connection.
-pub(super) struct Conn<I: Serves> {
+pub(super) struct Conn {
     pub(super) stream: TcpStream,
-    pub(super) session: Session<I>,
+    pub(super) session: Session,
     /// What the session wanted last.
     pub(super) turn: Turn,
     pub(super) input: Input,
@@ -73,14 +72,14 @@ pub(super) struct Conn<I: Serves> {
     pub(super) open: Connected,
 }
 
-impl<I: Serves> Conn<I> {
+impl Conn {
     /// A connection that was just accepted and is watched for input.
     pub(super) fn new(
         stream: TcpStream,
         peer: Option<IpAddr>,
         open: Connected,
         now_us: u64,
-    ) -> Conn<I> {
+    ) -> Conn {
         Conn {
             stream,
             session: Session::new(peer),

@@ -1,11 +1,12 @@
-//! What all sessions of one thread share: who serves them, the limits, the
+//! What all sessions of one thread share: what they serve, who may, the limits, the
 //! answers on their way out, buffers to use again, and what is to be counted.
 
-use super::answer::FoundEnds;
 use super::head::Limits;
+use super::lane::Lane;
 use super::logged::Logged;
-use super::repeat::{Repeat, RepeatVisit};
-use super::seam::Serves;
+use super::repeat::Again;
+use super::seam::Guards;
+use crate::fast::{AnyFastPath, AnyOrder};
 use crate::http::body_memory::{BodyMemory, FREE_BYTES};
 use crate::trouble::Cause;
 use crate::wire::problem::Problem;
@@ -16,27 +17,24 @@ const SPARE_BUFFERS: usize = 64;
 const SPARE_BYTES: usize = FREE_BYTES;
 
 /// What all sessions of one thread share.
-pub(crate) struct Desk<I: Serves> {
-    /// Takes events in and knows where links lead.
-    pub(crate) serving: I,
+pub(crate) struct Desk<G: Guards> {
+    /// Knows who may do what, and how much of it.
+    pub(crate) guards: G,
+    /// What is served.
+    pub(crate) lanes: Vec<Lane<G::Pass>>,
     /// Limits of a head.
     pub(crate) limits: Limits,
     /// Memory for bodies being received.
     pub(crate) memory: BodyMemory,
-    /// The last head of an ingest request, likely to come again.
-    pub(crate) repeat: Repeat<I::Pass>,
-    /// The last head of a request for a link.
-    pub(crate) visited: RepeatVisit,
-    /// How redirects end.
-    pub(crate) found_ends: FoundEnds,
     /// Answers of the session at work, not yet handed to its socket.
     pub(crate) out: Vec<u8>,
     /// Answers to be counted.
     pub(crate) tally: Tally,
     /// Buffers to use again.
     pub(crate) spare: Spare,
-    /// Targets that had no room when last tried. Requests for them wait in line.
-    pub(crate) full: Vec<I::Target>,
+    /// What had no room when last tried: lanes by their places, and lines of theirs. Requests for them
+    /// wait in line.
+    pub(crate) full: Vec<(usize, usize)>,
     /// Whether requests and bytes are limited.
     pub(crate) limited: bool,
     /// Whether the server stops.
@@ -45,22 +43,20 @@ pub(crate) struct Desk<I: Serves> {
     pub(crate) now_us: u64,
 }
 
-impl<I: Serves> Desk<I> {
+impl<G: Guards> Desk<G> {
     /// A desk at which nothing has happened yet.
     pub(crate) fn new(
-        serving: I,
+        guards: G,
+        paths: Vec<Box<dyn AnyFastPath>>,
         limits: Limits,
         memory: BodyMemory,
-        found_ends: FoundEnds,
-    ) -> Desk<I> {
+    ) -> Desk<G> {
         Desk {
-            limited: serving.counts_requests(),
-            serving,
+            limited: guards.counts_requests(),
+            guards,
+            lanes: paths.into_iter().map(Lane::new).collect(),
             limits,
             memory,
-            repeat: Repeat::new(),
-            visited: RepeatVisit::new(),
-            found_ends,
             out: Vec::new(),
             tally: Tally::default(),
             spare: Spare(Vec::new()),
@@ -70,45 +66,56 @@ impl<I: Serves> Desk<I> {
         }
     }
 
-    /// Whether requests for `target` wait in line.
-    pub(crate) fn is_full(&self, target: &I::Target) -> bool {
-        self.full.iter().any(|full| I::same(full, target))
+    /// Whether such orders wait in line.
+    pub(crate) fn is_full(&self, lane: usize, order: &AnyOrder) -> bool {
+        !self.full.is_empty() && self.full.contains(&(lane, self.lanes[lane].path.line(order)))
+    }
+
+    /// The lane whose last head `input` begins with, if what was found out about it still holds.
+    #[inline]
+    pub(crate) fn again(&self, input: &[u8]) -> Option<(usize, Again)> {
+        self.lanes.iter().enumerate().find_map(|(at, lane)| {
+            let repeat = lane.repeat.as_ref()?;
+            let again = repeat.find(input)?;
+            let holds = repeat.meaning.pass.as_ref().is_none_or(|pass| self.guards.holds(pass));
+            let word = &input[again.word.clone()];
+            let is_ours = holds && (word.is_empty() || lane.path.accepts(word));
+            is_ours.then_some((at, again))
+        })
+    }
+
+    /// A problem in the words of a lane; what no lane is for has none of its own.
+    pub(crate) fn render(&self, lane: Option<usize>, problem: Box<Problem>) -> Box<Problem> {
+        match lane {
+            Some(lane) => self.lanes[lane].path.render(problem),
+            None => problem,
+        }
     }
 }
 
 /// When a request came, and what is logged of it if requests are.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Came {
     pub(crate) at_us: u64,
     pub(crate) logged: Option<Box<Logged>>,
-}
-
-/// What requests are counted as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Family {
-    /// `POST /e`, and what cannot be understood.
-    Ingest,
-    /// `GET /{code}`.
-    Link,
 }
 
 /// An answer to be counted.
 #[derive(Debug)]
 pub(crate) struct Answered {
-    pub(crate) family: Family,
+    /// Whose; `None`: the request could not be understood.
+    pub(crate) lane: Option<usize>,
     pub(crate) status: u16,
     /// Why, if it is 500 or above.
     pub(crate) cause: Option<Box<Cause>>,
-    pub(crate) asked: Asked,
+    pub(crate) came: Came,
 }
 
 /// Answers to be counted once they are sent.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Requests accepted in the same turn of the loop in which they came.
-    pub(crate) accepted: u32,
-    /// Visitors told where a link leads, always in the same turn.
-    pub(crate) found: u32,
+    /// Answers that are counted with their forms, of all together.
+    pub(crate) prompt: u32,
     /// All others.
     pub(crate) others: Vec<Answered>,
     /// Whether requests are logged, so that more than their number must be kept.
@@ -117,14 +124,14 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Counts an answer.
-    pub(crate) fn answered(&mut self, family: Family, status: u16, asked: Asked) {
-        self.others.push(Answered { family, status, cause: None, asked });
+    pub(crate) fn answered(&mut self, lane: usize, status: u16, came: Came) {
+        self.others.push(Answered { lane: Some(lane), status, cause: None, came });
     }
 
     /// Counts an answer that is a problem.
-    pub(crate) fn refused(&mut self, family: Family, problem: &Problem, asked: Asked) {
+    pub(crate) fn refused(&mut self, lane: Option<usize>, problem: &Problem, came: Came) {
         let (status, cause) = (problem.kind.status, Cause::of(problem));
-        self.others.push(Answered { family, status, cause, asked });
+        self.others.push(Answered { lane, status, cause, came });
     }
 }
 

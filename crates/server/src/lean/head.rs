@@ -1,25 +1,23 @@
-//! The head of a request: whether it is ours (for ingest or for a link), how its body
+//! The head of a request: whether one of our paths claims it, how its body
 //! is framed, and what is wrong with it. Where two readers could see different messages
 //! in the same bytes, it is refused and the connection ends.
 
-use super::seam::{Credentials, Serves};
+use super::desk::Desk;
+use super::repeat::Piece;
+use super::seam::{Credentials, Guards};
+use crate::fast::{AnyOrder, Claim, Head, Headers, Shape, Word};
 use crate::http::body;
 use crate::http::head_rules::{self, HeadRules};
-use crate::ingest::Media;
-use crate::ingest::refuse_key;
-use crate::links::{Told, with_error};
 use crate::wire::problem::{self, Problem};
 use httparse::{EMPTY_HEADER, Error, Header, Status};
 use hyper::Version;
 use std::mem::MaybeUninit;
-use wellspring_views::links::MAX_CODE_CHARS;
+use std::ops::Range;
 
 /// What a request line holds besides its target: `POST  HTTP/1.1` and the line's end.
 const LINE_EXTRA_BYTES: usize = 16;
 /// The first line of HTTP/2. It is no request; the other stack knows what to do.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
-/// Where the code begins in the head of a request for a link: behind `GET /`.
-pub(super) const CODE_AT: usize = 5;
 /// As many headers as are read without an allocation.
 const HEADERS_ON_STACK: usize = 64;
 /// Digits of a length that fits 64 bits whatever they are.
@@ -61,57 +59,54 @@ pub(crate) enum After {
     Close,
 }
 
+/// What a lane's path has made of a head.
+#[derive(Clone)]
+pub(crate) struct Understood {
+    pub(crate) order: AnyOrder,
+    /// The largest content that it may come with, in bytes.
+    pub(crate) largest: usize,
+}
+
 /// What a head that was understood asks for.
-pub(crate) struct Order<T> {
-    /// What is to be done with the body, or why nothing can be.
-    pub(crate) what: Result<T, Box<Problem>>,
-    pub(crate) media: Media,
+pub(crate) struct Order {
+    /// Whose it is, by the lane's place.
+    pub(crate) lane: usize,
+    /// What is to be done, or why nothing can be.
+    pub(crate) what: Result<Understood, Box<Problem>>,
     pub(crate) framing: Framing,
     pub(crate) expects: Expects,
     pub(crate) after: After,
+    /// Where the word is in the head; empty if none varies.
+    pub(crate) word: Range<usize>,
 }
 
 /// What the bytes at the beginning of a request are.
-pub(crate) enum Reading<'a, T, P> {
+pub(crate) enum Reading<P> {
     /// Not a whole head yet. Whether its first line is there and ours.
     Partial { line: bool },
-    /// Neither for ingest nor for a link: for the other stack, untouched.
+    /// Not ours: for the other stack, untouched.
     Foreign,
     /// A whole head.
     Order {
         /// What it asks for.
-        order: Order<T>,
+        order: Order,
         /// Its length in bytes.
         used: usize,
-        /// Where the value of its only Content-Length is.
-        length_at: Option<(usize, usize)>,
-        /// That it may be asked.
-        pass: P,
+        /// What of it may be another when it comes again; `None`: it is not to be remembered.
+        piece: Option<Piece>,
+        /// That it may be asked; `None`: anybody may.
+        pass: Option<P>,
+        /// All values of `X-Forwarded-For` as one.
+        forwarded: Vec<u8>,
     },
-    /// A whole head that asks where a link leads, and has no body.
-    Visit(Visit<'a>),
-    /// Not to be understood: answer and close.
-    Broken(Box<Problem>),
-}
-
-/// The head of a request for a link.
-pub(crate) struct Visit<'a> {
-    /// Where its code ends; where it begins is [`CODE_AT`].
-    pub(crate) code_end: usize,
-    /// Its length in bytes.
-    pub(crate) used: usize,
-    pub(crate) after: After,
-    /// What it tells of the visitor.
-    pub(crate) told: Told<'a>,
+    /// Not to be understood: answer and close. The lane that would have been asked, if that is known.
+    Broken(Box<Problem>, Option<usize>),
 }
 
 /// Reads a head at the beginning of `input`, which is not empty and begins with no line end.
-pub(crate) fn read<'a, I: Serves>(
-    serves: &mut I,
-    limits: &Limits,
-    input: &'a [u8],
-) -> Reading<'a, I::Target, I::Pass> {
-    if let Some(reading) = overlong_line(limits, input) {
+pub(crate) fn read<G: Guards>(desk: &mut Desk<G>, input: &[u8]) -> Reading<G::Pass> {
+    let limits = desk.limits;
+    if let Some(reading) = overlong_line(&limits, input) {
         return reading;
     }
     let mut stack = [const { MaybeUninit::uninit() }; HEADERS_ON_STACK];
@@ -126,30 +121,30 @@ pub(crate) fn read<'a, I: Serves>(
     match request.parse_with_uninit_headers(input, headers) {
         Ok(Status::Complete(used)) => {
             if used > limits.head_bytes {
-                return Reading::Broken(head_too_long(limits));
+                return Reading::Broken(head_too_long(&limits), None);
             }
             if limits.traced && is_traced(request.headers) {
                 return Reading::Foreign;
             }
-            let line = (request.method, request.path, request.version);
-            match asked_of(serves, line) {
-                Some(Asks::Ingest(what)) => judge(serves, what, request.headers, input, used),
-                Some(Asks::Link(code)) => {
-                    let code_end = CODE_AT + code.len();
-                    judge_visit(serves, request.headers, code_end, used)
+            match Line::of(&request).and_then(|line| Some((line, claim(desk, line)?))) {
+                Some((line, (lane, claim))) => {
+                    let parsed = Parsed { line, headers: request.headers, input, used };
+                    judge(desk, lane, claim, parsed)
                 }
                 None => Reading::Foreign,
             }
         }
-        Ok(Status::Partial) => match line_of(serves, input) {
-            Line::Ours if input.len() > limits.head_bytes => Reading::Broken(head_too_long(limits)),
-            Line::Ours => Reading::Partial { line: true },
-            Line::Foreign => Reading::Foreign,
-            Line::Incomplete | Line::Broken => Reading::Partial { line: false },
+        Ok(Status::Partial) => match first_line(desk, input) {
+            FirstLine::Ours if input.len() > limits.head_bytes => {
+                Reading::Broken(head_too_long(&limits), None)
+            }
+            FirstLine::Ours => Reading::Partial { line: true },
+            FirstLine::Foreign => Reading::Foreign,
+            FirstLine::Incomplete | FirstLine::Broken => Reading::Partial { line: false },
         },
-        Err(error) => match line_of(serves, input) {
-            Line::Foreign => Reading::Foreign,
-            _ => Reading::Broken(broken(error, limits)),
+        Err(error) => match first_line(desk, input) {
+            FirstLine::Foreign => Reading::Foreign,
+            _ => Reading::Broken(broken(error, &limits), None),
         },
     }
 }
@@ -160,7 +155,7 @@ fn is_traced(headers: &[Header<'_>]) -> bool {
 }
 
 /// A first line that is longer than any may be: refused if it could be ours, else not our affair.
-fn overlong_line<'a, T, P>(limits: &Limits, input: &'a [u8]) -> Option<Reading<'a, T, P>> {
+fn overlong_line<P>(limits: &Limits, input: &[u8]) -> Option<Reading<P>> {
     let most = limits.url_bytes + LINE_EXTRA_BYTES;
     if input.len() <= most || input[..=most].contains(&b'\n') {
         return None;
@@ -168,71 +163,55 @@ fn overlong_line<'a, T, P>(limits: &Limits, input: &'a [u8]) -> Option<Reading<'
     if !input.starts_with(b"POST ") {
         return Some(Reading::Foreign);
     }
-    Some(Reading::Broken(
-        problem::URL_TOO_LONG
-            .because(format!("the request line is longer than {most} bytes"))
-            .limit(limits.url_bytes as u64),
-    ))
+    let problem = problem::URL_TOO_LONG
+        .because(format!("the request line is longer than {most} bytes"))
+        .limit(limits.url_bytes as u64);
+    Some(Reading::Broken(problem, None))
 }
 
 /// A first line, looked at by itself.
-enum Line {
+enum FirstLine {
     Incomplete,
     Ours,
     Foreign,
     Broken,
 }
 
-fn line_of<I: Serves>(serves: &mut I, input: &[u8]) -> Line {
-    let Some(end) = input.iter().position(|&b| b == b'\n') else { return Line::Incomplete };
+fn first_line<G: Guards>(desk: &mut Desk<G>, input: &[u8]) -> FirstLine {
+    let Some(end) = input.iter().position(|&b| b == b'\n') else { return FirstLine::Incomplete };
     let mut request = httparse::Request::new(&mut []);
     match request.parse(&input[..=end]) {
-        Ok(Status::Partial) => {
-            let line = (request.method, request.path, request.version);
-            match asked_of(serves, line) {
-                Some(_) => Line::Ours,
-                None => Line::Foreign,
-            }
-        }
-        _ => Line::Broken,
+        Ok(Status::Partial) => match Line::of(&request).and_then(|line| claim(desk, line)) {
+            Some(_) => FirstLine::Ours,
+            None => FirstLine::Foreign,
+        },
+        _ => FirstLine::Broken,
     }
 }
 
-type Parts<'a> = (Option<&'a str>, Option<&'a str>, Option<u8>);
-
-/// What a first line that is ours asks for.
-enum Asks<'a, T> {
-    Ingest(Result<T, Box<Problem>>),
-    /// Where the link with this code leads.
-    Link(&'a [u8]),
+/// A first line of HTTP/1.1.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    method: &'a str,
+    target: &'a str,
 }
 
-/// What a first line asks for; `None` if it is not ours, or not over HTTP/1.1.
-fn asked_of<'a, I: Serves>(serves: &mut I, line: Parts<'a>) -> Option<Asks<'a, I::Target>> {
-    match line {
-        (Some("POST"), Some(path), Some(1)) => serves.target(path).map(Asks::Ingest),
-        (Some("GET"), Some(path), Some(1)) => {
-            let code = path.strip_prefix('/')?.as_bytes();
-            let is_code =
-                (1..=MAX_CODE_CHARS).contains(&code.len()) && code_chars(code) == code.len();
-            (is_code && serves.serves_link(code)).then_some(Asks::Link(code))
+impl<'a> Line<'a> {
+    /// That of a request; `None`: it is of another version.
+    fn of(request: &httparse::Request<'_, 'a>) -> Option<Line<'a>> {
+        match (request.method, request.path, request.version) {
+            (Some(method), Some(target), Some(1)) => Some(Line { method, target }),
+            _ => None,
         }
-        _ => None,
     }
 }
 
-/// How many characters of a code `bytes` begin with; one more than a code has if it is more.
-pub(super) fn code_chars(bytes: &[u8]) -> usize {
-    bytes.iter().take(MAX_CODE_CHARS + 1).take_while(|b| b.is_ascii_alphanumeric()).count()
-}
-
-/// The values of `X-Forwarded-For` in a head that has been read, in their order.
-pub(super) fn forwarded(head: &[u8]) -> Vec<&[u8]> {
-    let lines = head.split(|&b| b == b'\n').skip(1);
-    let fields =
-        lines.filter_map(|line| line.split_at_checked(line.iter().position(|&b| b == b':')?));
-    let ours = fields.filter(|(name, _)| name.eq_ignore_ascii_case(b"x-forwarded-for"));
-    ours.map(|(_, value)| value[1..].trim_ascii()).collect()
+/// The lane that a first line is for, and what it has to say beforehand.
+fn claim<G: Guards>(desk: &mut Desk<G>, line: Line<'_>) -> Option<(usize, Claim)> {
+    let lanes = desk.lanes.iter_mut().enumerate();
+    let mut claims =
+        lanes.filter_map(|(at, lane)| Some((at, lane.path.claim(line.method, line.target)?)));
+    claims.next()
 }
 
 /// The headers that mean something here.
@@ -244,14 +223,12 @@ struct Fields<'a> {
     close: bool,
     /// Whether there is an `Expect`.
     expects: bool,
-    media: Option<&'a [u8]>,
-    coding: Option<&'a [u8]>,
-    idempotent: bool,
     upgrade: bool,
     credentials: Credentials<'a>,
     /// Whether credentials stand twice.
     ambiguous: bool,
-    told: Told<'a>,
+    /// All values of `X-Forwarded-For` as one.
+    forwarded: Vec<u8>,
 }
 
 impl<'a> Fields<'a> {
@@ -270,16 +247,13 @@ impl<'a> Fields<'a> {
             6 if is("expect") => self.expects = true,
             6 if is("origin") => self.credentials.of_a_page = true,
             7 if is("upgrade") => self.upgrade = true,
-            7 if is("referer") => self.told.referrer = self.told.referrer.or(Some(value)),
             9 if is("x-api-key") => {
                 self.ambiguous |= self.credentials.api_key.replace(value).is_some();
             }
-            10 if is("user-agent") => self.told.agent = self.told.agent.or(Some(value)),
             10 if is("connection") => {
                 let mut options = value.split(|&b| b == b',');
                 self.close |= options.any(|o| o.trim_ascii().eq_ignore_ascii_case(b"close"));
             }
-            12 if is("content-type") => self.media = self.media.or(Some(value)),
             13 if is("authorization") => {
                 self.ambiguous |= self.credentials.authorization.replace(value).is_some();
             }
@@ -287,10 +261,11 @@ impl<'a> Fields<'a> {
                 self.lengths += 1;
                 self.length = Some(value);
             }
-            15 if is("idempotency-key") => self.idempotent = true,
-            15 if is("x-forwarded-for") => self.told.forwarded.push(value),
-            16 if is("content-encoding") && !value.eq_ignore_ascii_case(b"identity") => {
-                self.coding = Some(value);
+            15 if is("x-forwarded-for") => {
+                if !self.forwarded.is_empty() {
+                    self.forwarded.push(b',');
+                }
+                self.forwarded.extend_from_slice(value);
             }
             _ => {}
         }
@@ -314,19 +289,6 @@ impl<'a> Fields<'a> {
             }
         }
     }
-
-    /// Why a request whose framing is known is refused, whatever its body.
-    fn refusal(&self) -> Option<Box<Problem>> {
-        if let Some(refusal) = self.rules.refusal() {
-            return Some(refusal);
-        }
-        if let Some(coding) = self.coding {
-            let coding = String::from_utf8_lossy(coding);
-            let detail = format!("bodies are taken as they are, not encoded as {coding:?}");
-            return Some(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Encoding"));
-        }
-        refuse_key(self.idempotent).err()
-    }
 }
 
 /// A length as it may stand in Content-Length: digits, nothing else, at most 19.
@@ -348,78 +310,94 @@ fn sound(fields: &Fields<'_>) -> Result<Framing, Box<Problem>> {
 }
 
 /// Whether requests are answered under the name that this one is for. Only of a sound head.
-fn is_answered<I: Serves>(serves: &I, fields: &Fields<'_>) -> bool {
-    fields.rules.host().is_some_and(|host| serves.answers_under(host))
+fn is_answered<G: Guards>(guards: &G, fields: &Fields<'_>) -> bool {
+    fields.rules.host().is_some_and(|host| guards.answers_under(host))
 }
 
-/// A head that asks for a link. The other stack sees to what hardly anybody sends with it.
-fn judge_visit<'a, I: Serves>(
-    serves: &I,
-    headers: &[Header<'a>],
-    code_end: usize,
+/// A whole head at the beginning of `input`.
+struct Parsed<'a> {
+    line: Line<'a>,
+    headers: &'a [Header<'a>],
+    input: &'a [u8],
     used: usize,
-) -> Reading<'a, I::Target, I::Pass> {
-    let fields = Fields::of(headers);
-    let after = fields.after();
-    match sound(&fields) {
-        Err(problem) => Reading::Broken(with_error(problem)),
-        // Before anything else is said: the other stack words it.
-        Ok(_) if !is_answered(serves, &fields) || fields.rules.refusal().is_some() => {
-            Reading::Foreign
-        }
-        Ok(Framing::Length(0)) if !fields.expects && !fields.upgrade => {
-            Reading::Visit(Visit { code_end, used, after, told: fields.told })
-        }
-        Ok(_) => Reading::Foreign,
+}
+
+impl Parsed<'_> {
+    /// Where a part of the input is in it.
+    fn place_of(&self, part: &[u8]) -> Range<usize> {
+        let start = part.as_ptr() as usize - self.input.as_ptr() as usize;
+        start..start + part.len()
+    }
+
+    /// The word of the target, if one varies.
+    fn word(&self, shape: Shape) -> Option<(Range<usize>, usize)> {
+        let Shape::Bare(Some(Word { at, most })) = shape else { return None };
+        let word = self.line.target.as_bytes().get(at..)?;
+        Some((self.place_of(word), most))
     }
 }
 
-fn judge<'a, I: Serves>(
-    serves: &mut I,
-    what: Result<I::Target, Box<Problem>>,
-    headers: &[Header<'a>],
-    input: &[u8],
-    used: usize,
-) -> Reading<'a, I::Target, I::Pass> {
-    let fields = Fields::of(headers);
+/// A whole head that a lane has claimed.
+fn judge<G: Guards>(
+    desk: &mut Desk<G>,
+    lane: usize,
+    claim: Claim,
+    parsed: Parsed<'_>,
+) -> Reading<G::Pass> {
+    let fields = Fields::of(parsed.headers);
     let framing = match sound(&fields) {
         Ok(framing) => framing,
-        Err(problem) => return Reading::Broken(problem),
+        Err(problem) => return Reading::Broken(problem, Some(lane)),
     };
-    if !is_answered(serves, &fields) {
+    let is_bare = claim.shape != Shape::Content;
+    // The other stack sees to what hardly anybody sends with a request that has no content, and
+    // words what comes before anything else is said.
+    let is_rare = || {
+        framing != Framing::Length(0)
+            || fields.expects
+            || fields.upgrade
+            || fields.rules.refusal().is_some()
+    };
+    if !is_answered(&desk.guards, &fields) || (is_bare && is_rare()) {
         return Reading::Foreign;
     }
-    // What asks for nothing that can be is not told so before it is known whom it is from.
-    let target = what.as_ref().ok();
-    let Some(pass) = serves.admit(target, &fields.credentials).filter(|_| !fields.ambiguous) else {
-        return Reading::Foreign;
+    let pass = match claim.role {
+        None => None,
+        Some(role) => {
+            let admitted = desk.guards.admit(role, claim.log.as_deref(), &fields.credentials);
+            let Some(pass) = admitted.filter(|_| !fields.ambiguous) else {
+                return Reading::Foreign;
+            };
+            Some(pass)
+        }
     };
-    let media = Media::of(fields.media);
-    let what = match (what, fields.refusal()) {
-        (Ok(_), Some(refusal)) => Err(refusal),
-        (Ok(target), None) => fits(serves, media, framing).map(|()| target),
-        (Err(problem), _) => Err(fields.rules.refusal().unwrap_or(problem)),
+    let path = &mut *desk.lanes[lane].path;
+    let Line { method, target } = parsed.line;
+    let what = match fields.rules.refusal() {
+        Some(refusal) => Err(refusal),
+        None => path.understand(&Head { method, target, headers: Headers::Parsed(parsed.headers) }),
     };
-    let expects = if fields.expects { Expects::Continue } else { Expects::Nothing };
-    let after = fields.after();
-    // Slices of `input`: the difference of their addresses is an offset in it.
-    let length_at = fields.length.map(|value| {
-        let start = value.as_ptr() as usize - input.as_ptr() as usize;
-        (start, start + value.len())
+    let what = what.and_then(|order| {
+        let largest = path.largest_content(&order);
+        fits(largest, framing).map(|()| Understood { order, largest })
     });
-    let order = Order { what, media, framing, expects, after };
-    Reading::Order { order, used, length_at, pass }
+    let expects = if fields.expects { Expects::Continue } else { Expects::Nothing };
+    let word = parsed.word(claim.shape);
+    let piece = match (&word, fields.length) {
+        (Some((at, most)), _) => Some(Piece::Word(at.clone(), *most)),
+        (None, _) if is_bare => Some(Piece::None),
+        (None, length) => length.map(|length| Piece::Length(parsed.place_of(length))),
+    };
+    let word = word.map_or(0..0, |(at, _)| at);
+    let order = Order { lane, what, framing, expects, after: fields.after(), word };
+    Reading::Order { order, used: parsed.used, piece, pass, forwarded: fields.forwarded }
 }
 
-/// Whether a body of this framing may be taken at all.
-pub(super) fn fits<I: Serves>(
-    serves: &I,
-    media: Media,
-    framing: Framing,
-) -> Result<(), Box<Problem>> {
-    let most = serves.largest_body(media);
+/// Whether a body of this framing may be taken at all, where no more than `largest` bytes may.
+#[inline]
+pub(super) fn fits(largest: usize, framing: Framing) -> Result<(), Box<Problem>> {
     match framing {
-        Framing::Length(length) if length > most as u64 => Err(body::too_large(most)),
+        Framing::Length(length) if length > largest as u64 => Err(body::too_large(largest)),
         _ => Ok(()),
     }
 }

@@ -2,11 +2,11 @@
 //! limited it is a branch.
 
 use super::desk::Desk;
-use super::head;
-use super::seam::{Counted, Serves};
+use super::seam::{Counted, Guards};
 use super::session::Session;
 use crate::limits::{Limits, Purse};
 use crate::wire::problem::Problem;
+use std::net::IpAddr;
 
 /// Takes a request out of what its connection, its address and this account may send; who pays for its
 /// body in any case.
@@ -15,8 +15,8 @@ pub(super) fn count<P>(
     request: &Counted<'_, P>,
     account: Option<&str>,
 ) -> (Purse, Result<(), Box<Problem>>) {
-    let Counted { head, peer, connection, now_us, .. } = *request;
-    let mut purse = limits.purse(limits.client(peer, || head::forwarded(head)));
+    let Counted { client, connection, now_us, .. } = *request;
+    let mut purse = limits.purse(client);
     let mut admitted = limits.admit(Some(connection), purse, now_us);
     if let (Ok(()), Some(account)) = (&admitted, account) {
         admitted = limits.admit_account(&mut purse, account, now_us);
@@ -24,45 +24,40 @@ pub(super) fn count<P>(
     (purse, admitted)
 }
 
-impl<I: Serves> Session<I> {
-    /// Takes a request with this head out of what its connection, its address and its account may
+impl Session {
+    /// Takes a request of this client out of what its connection, its address and its account may
     /// send; what comes of its body is charged to them.
-    pub(super) fn count(
+    pub(super) fn count<G: Guards>(
         &mut self,
-        desk: &Desk<I>,
-        head: &[u8],
-        pass: Option<&I::Pass>,
+        desk: &Desk<G>,
+        client: Option<IpAddr>,
+        pass: Option<&G::Pass>,
     ) -> Result<(), Box<Problem>> {
         if !desk.limited {
             return Ok(());
         }
-        let (purse, admitted) = desk.serving.count(Counted {
-            head,
-            peer: self.visitor.peer(),
-            connection: &self.rate,
-            pass,
-            now_us: desk.now_us,
-        });
+        let connection = &self.rate;
+        let request = Counted { client, connection, pass, now_us: desk.now_us };
+        let (purse, admitted) = desk.guards.count(request);
         self.purse = Some(purse);
         admitted
     }
 
     /// Charges bytes of the body of the request that was counted last.
-    pub(super) fn charge_bytes(&self, desk: &Desk<I>, bytes: usize) {
+    pub(super) fn charge_bytes<G: Guards>(&self, desk: &Desk<G>, bytes: usize) {
         if let Some(purse) = self.purse {
-            desk.serving.charge(purse, bytes, desk.now_us);
+            desk.guards.charge(purse, bytes, desk.now_us);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::replay::{Fake, limited_desk, statuses};
+    use super::super::replay::{FakeGuards, limited_desk, statuses};
     use super::super::session::Turn;
     use super::super::session_tests::LIMITS;
     use super::*;
     use crate::stats::RefusalReason;
-    use std::net::IpAddr;
 
     const PLAIN: &str = "POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";
     const CHUNKED: &str = "POST /e HTTP/1.1\r\nHost: l\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -74,7 +69,7 @@ mod tests {
     }
 
     /// The statuses that a connection from `peer` is answered, sent in pieces so long.
-    fn answered(desk: &mut Desk<Fake>, from: &str, input: &[u8], piece: usize) -> Vec<u16> {
+    fn answered(desk: &mut Desk<FakeGuards>, from: &str, input: &[u8], piece: usize) -> Vec<u16> {
         let mut session = Session::new(peer(from));
         let mut answers = Vec::new();
         for piece in input.chunks(piece) {
@@ -97,7 +92,7 @@ mod tests {
             let mut desk = limited_desk(LIMITS, limits);
             let got = answered(&mut desk, "192.0.2.1", input.as_bytes(), piece);
             assert_eq!(got, [202, 302, 202, 202, 302, 429, 429, 429, 429], "{piece}");
-            assert_eq!(desk.serving.taken.len(), 5);
+            assert_eq!(desk.guards.script.borrow().taken.len(), 5);
             assert_eq!(stats.refusals.of(RefusalReason::RequestOfConnection), 4);
             // Another connection has its own, and time brings it back.
             assert_eq!(answered(&mut desk, "192.0.2.1", VISIT.as_bytes(), piece), [302]);

@@ -1,8 +1,8 @@
-//! The lean loop: HTTP/1.1 for ingest and for links, and nothing else, one epoll loop
-//! a serving thread, without a runtime (decision 0008).
+//! The lean loop: HTTP/1.1 for the fast paths it is given, and nothing else, one epoll loop
+//! a serving thread, without a runtime (decisions 0008 and 0025).
 //!
 //! ```text
-//! socket → worker → session → head, chunked → seam (Serves) → the partition, the links
+//! socket → worker → session → head, chunked → lane (FastPath), seam (Guards)
 //!             ↑        ↓
 //!           send  ←  answers       anything else: the socket and the bytes read → tokio
 //! ```
@@ -15,6 +15,7 @@ mod chunked;
 mod conn;
 mod desk;
 mod head;
+mod lane;
 mod limited;
 mod logged;
 mod outcome;
@@ -27,17 +28,14 @@ mod session;
 mod slab;
 mod state;
 mod sweep;
-mod visit;
 mod worker;
 
 pub(crate) use bell::Bell;
 
+use crate::fast::{FastRoute, Seat, Stack};
 use crate::http::server::Server;
-use crate::ingest::{Intake, Order};
 use crate::limits::Connected;
-use crate::links::{Clicks, Redirects};
 use crate::record::RouteName;
-use answer::FoundEnds;
 use desk::Desk;
 use head::Limits;
 use seam::Serving;
@@ -74,8 +72,10 @@ struct Settings {
     access_log: bool,
     /// Of the ids for logged requests: this one and those after it are the thread's own.
     first_request_id: u64,
-    /// The route that answers are counted for, by [`Family`](desk::Family).
-    routes: [RouteName; 2],
+    /// The route that answers of each lane are counted for.
+    routes: Vec<RouteName>,
+    /// That of requests that could not be understood.
+    no_route: RouteName,
     header_us: u64,
     body_us: u64,
     idle_us: u64,
@@ -84,7 +84,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn of(host: &crate::http::Host) -> Settings {
+    fn of(host: &crate::http::Host, desk: &Desk<Serving>) -> Settings {
         let config = &host.config;
         let [header_us, body_us, idle_us, write_us, drain_us] = [
             config.header_timeout_ms,
@@ -94,10 +94,12 @@ impl Settings {
             config.drain_timeout_ms,
         ]
         .map(|ms| ms.saturating_mul(1_000));
+        let route = |FastRoute { method, path }| host.routes.name_of(method, path);
         Settings {
             access_log: config.access_log,
             first_request_id: host.request_ids.fetch_add(REQUEST_IDS, Relaxed),
-            routes: [host.routes.name_of("POST", "/e"), host.routes.name_of("GET", "/{code}")],
+            routes: desk.lanes.iter().map(|lane| lane.path.route()).map(route).collect(),
+            no_route: host.routes.no_name(),
             header_us,
             body_us,
             idle_us,
@@ -145,27 +147,16 @@ fn worker(
         traced: host.otlp.is_on(),
     };
     let ringer = Arc::clone(&bell);
-    let intake = Intake::new(host.ingest(), Order::First, Arc::new(move || ringer.ring()));
-    let source = server.redirects().ok_or_else(|| io::Error::other("no face has links"))?;
-    let redirects = {
-        let clicks = Clicks::new(source.visitor_keys, Arc::clone(&host.limits));
-        let clicks = clicks.map_err(io::Error::other)?;
-        let clock = Arc::clone(&host.clock);
-        Redirects::new(source.view, host.routes.is_reserved(), clock, clicks)
-    };
-    let ends = FoundEnds::new(source.referrer_policy);
-    let mut desk = Desk::new(
-        Serving { host: Arc::clone(host), intake, redirects },
-        limits,
-        host.body_memory.clone(),
-        ends,
-    );
+    let seat = Seat::new(Stack::Lean, Arc::new(move || ringer.ring()));
+    let paths = host.faces.fast_paths().iter().map(|make| make(&seat)).collect();
+    let serving = Serving { host: Arc::clone(host) };
+    let mut desk = Desk::new(serving, paths, limits, host.body_memory.clone());
     desk.tally.logs =
         config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
     let parts = Parts {
         listener: Some(listener),
         bell,
-        settings: Settings::of(host),
+        settings: Settings::of(host, &desk),
         stats: Arc::clone(&host.stats),
         limits: Arc::clone(&host.limits),
         clock: Arc::clone(&host.clock),
@@ -202,6 +193,9 @@ pub(crate) fn ingest_connection<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> R
 
 #[cfg(test)]
 mod session_tests;
+
+#[cfg(test)]
+mod third_path_tests;
 
 #[cfg(test)]
 mod visit_tests;

@@ -1,92 +1,127 @@
-//! From a whole request to its answer: a session that hands over, keeps or refuses.
+//! From a whole request to its answer: a session that has it done, keeps or refuses it.
 
 use super::answer;
-use super::desk::{Asked, Desk, Family};
+use super::desk::{Came, Desk};
 use super::head::{After, Framing};
-use super::seam::{Serves, Taken};
+use super::replies::Durable;
+use super::seam::Guards;
 use super::session::Session;
 use super::state::{Asking, Kept, Refused, Rest, State};
+use crate::fast::{Asked, Outcome};
 use crate::http::body_memory::Charge;
 use crate::wire::problem::Problem;
 
 /// Rest of a refused body that is read and thrown away so that the connection can go on.
 const SKIP_BYTES: u64 = 2 << 20;
 
-impl<I: Serves> Session<I> {
-    /// Hands a whole request over and answers it. Gives it back if there is no room.
-    /// `follows`: whether bytes behind it have been read.
-    pub(super) fn place(
+/// What became of a whole request.
+pub(super) enum Placed {
+    /// It is answered, or will be.
+    Done,
+    /// There was no room.
+    Full(Asking),
+    /// The other stack knows better; if that cannot be asked any more, this is the answer.
+    Elsewhere(Asking, Box<Problem>),
+}
+
+impl Session {
+    /// Has a whole request done and answers it. `word`: that of its target, if one varies. `follows`:
+    /// whether bytes behind it have been read.
+    pub(super) fn place<G: Guards>(
         &mut self,
-        desk: &mut Desk<I>,
-        asking: Asking<I::Target>,
-        body: &[u8],
+        desk: &mut Desk<G>,
+        asking: Asking,
+        (word, content): (&[u8], &[u8]),
         follows: bool,
-    ) -> Option<Asking<I::Target>> {
+    ) -> Placed {
         // Whoever waits for the same room was here before.
-        if desk.is_full(&asking.target) {
-            return Some(asking);
+        if desk.is_full(asking.lane, &asking.order) {
+            return Placed::Full(asking);
         }
-        let taken = desk.serving.take(&asking.target, asking.media, body);
-        let Asking { target, media, after, asked } = asking;
-        let said = if desk.stopping && !follows { After::Close } else { after };
-        let ends = match taken {
-            Taken::Accepted => {
-                self.replies.next(&mut desk.out).extend_from_slice(answer::accepted(said));
-                if asked.at_us == desk.now_us && asked.logged.is_none() {
-                    desk.tally.accepted += 1;
+        let lane = &mut desk.lanes[asking.lane];
+        lane.varying.clear();
+        let asked = Asked { word, content, client: asking.client, now_us: desk.now_us };
+        let outcome = lane.path.answer(&asking.order, asked, &mut lane.varying);
+        let said = if desk.stopping && !follows { After::Close } else { asking.after };
+        match outcome {
+            Outcome::Reply(form) => {
+                let sheet = &mut lane.sheets[form];
+                sheet.push(self.replies.next(&mut desk.out), &lane.varying, said);
+                if asking.came.at_us == desk.now_us && asking.came.logged.is_none() {
+                    sheet.prompt += 1;
+                    desk.tally.prompt += 1;
                 } else {
-                    desk.tally.answered(Family::Ingest, answer::ACCEPTED_STATUS, asked);
+                    desk.tally.answered(asking.lane, sheet.status, asking.came);
                 }
-                said
+                self.go_on(said);
             }
-            Taken::Pending(ticket) => {
-                self.replies.wait_for(ticket, after, asked);
-                after
+            Outcome::Pending(ticket) => {
+                let Asking { lane, after, came, .. } = asking;
+                self.replies.wait_for(Durable { lane, ticket, after, came });
+                self.go_on(after);
             }
-            Taken::Refused(problem) => {
-                answer::push_problem(self.replies.next(&mut desk.out), &problem, said);
-                desk.tally.refused(Family::Ingest, &problem, asked);
-                said
+            Outcome::Refused(problem) => self.answer_problem(desk, asking, problem, said),
+            Outcome::Full => {
+                desk.full.push((asking.lane, lane.path.line(&asking.order)));
+                return Placed::Full(asking);
             }
-            Taken::Full => {
-                desk.full.push(target.clone());
-                return Some(Asking { target, media, after, asked });
-            }
-        };
-        self.state = if ends == After::Close { State::Ended } else { State::IDLE };
-        None
+            Outcome::Elsewhere(problem) => return Placed::Elsewhere(asking, problem),
+        }
+        Placed::Done
     }
 
-    /// Keeps a request that found no room, of which only `body` is here and `behind` bytes follow.
-    pub(super) fn keep(
+    /// Answers a whole request with a problem.
+    pub(super) fn answer_problem<G: Guards>(
         &mut self,
-        desk: &mut Desk<I>,
-        asking: Asking<I::Target>,
-        body: &[u8],
+        desk: &mut Desk<G>,
+        asking: Asking,
+        problem: Box<Problem>,
+        said: After,
+    ) {
+        let Asking { lane, came, .. } = asking;
+        let problem = desk.render(Some(lane), problem);
+        answer::push_problem(self.replies.next(&mut desk.out), &problem, said);
+        desk.tally.refused(Some(lane), &problem, came);
+        self.go_on(said);
+    }
+
+    /// Between requests again, or at the end.
+    fn go_on(&mut self, after: After) {
+        self.state = if after == After::Close { State::Ended } else { State::IDLE };
+    }
+
+    /// Keeps a request that found no room, of which only word and `content` are here and `behind` bytes
+    /// follow.
+    pub(super) fn keep<G: Guards>(
+        &mut self,
+        desk: &mut Desk<G>,
+        asking: Asking,
+        (word, content): (&[u8], &[u8]),
         behind: usize,
     ) {
         let mut charge = Charge::default();
-        if let Err(problem) = charge.raise(&desk.memory, body.len()) {
-            let Asking { asked, after, .. } = asking;
+        if let Err(problem) = charge.raise(&desk.memory, content.len()) {
+            let Asking { lane, came, after, .. } = asking;
             let framing = Framing::Length(0);
-            let refused = Refused { asked, after, framing, rest: Rest::Length(0) };
-            return self.refuse(desk, &problem, refused, behind);
+            let refused = Refused { lane, came, after, framing, rest: Rest::Length(0) };
+            return self.refuse(desk, problem, refused, behind);
         }
-        let mut kept = desk.spare.take();
-        kept.extend_from_slice(body);
-        self.state = State::Stalled(Box::new(Kept { asking, body: kept, _charge: charge }));
+        let mut body = desk.spare.take();
+        body.extend_from_slice(content);
+        let kept = Kept { asking, word: word.to_vec(), body, _charge: charge };
+        self.state = State::Stalled(Box::new(kept));
     }
 
     /// Answers a request with a problem and sees to the rest of its body, of which
     /// `here` bytes, perhaps with requests behind it, have been read.
-    pub(super) fn refuse(
+    pub(super) fn refuse<G: Guards>(
         &mut self,
-        desk: &mut Desk<I>,
-        problem: &Problem,
+        desk: &mut Desk<G>,
+        problem: Box<Problem>,
         refused: Refused,
         here: usize,
     ) {
-        let Refused { asked, after, framing, rest } = refused;
+        let Refused { lane, came, after, framing, rest } = refused;
         let (skippable, last) = match (framing, &rest) {
             (Framing::Length(length), Rest::Length(left)) => {
                 (length <= SKIP_BYTES, here as u64 <= *left)
@@ -95,8 +130,9 @@ impl<I: Serves> Session<I> {
         };
         let closes = after == After::Close || !skippable || (desk.stopping && last);
         let said = if closes { After::Close } else { After::Keep };
-        answer::push_problem(self.replies.next(&mut desk.out), problem, said);
-        desk.tally.refused(Family::Ingest, problem, asked);
+        let problem = desk.render(Some(lane), problem);
+        answer::push_problem(self.replies.next(&mut desk.out), &problem, said);
+        desk.tally.refused(Some(lane), &problem, came);
         self.state = match (said, rest) {
             (After::Close, _) => State::Ended,
             (After::Keep, Rest::Length(0)) => State::IDLE,
@@ -104,11 +140,18 @@ impl<I: Serves> Session<I> {
         };
     }
 
-    /// Answers with a problem after which nothing can be understood.
-    pub(super) fn give_up(&mut self, desk: &mut Desk<I>, problem: &Problem) {
-        answer::push_problem(self.replies.next(&mut desk.out), problem, After::Close);
-        let asked = Asked { at_us: desk.now_us, logged: None };
-        desk.tally.refused(Family::Ingest, problem, asked);
+    /// Answers with a problem after which nothing can be understood. `lane`: whose the request is, if
+    /// that is known.
+    pub(super) fn give_up<G: Guards>(
+        &mut self,
+        desk: &mut Desk<G>,
+        problem: Box<Problem>,
+        lane: Option<usize>,
+    ) {
+        let problem = desk.render(lane, problem);
+        answer::push_problem(self.replies.next(&mut desk.out), &problem, After::Close);
+        let came = Came { at_us: desk.now_us, logged: None };
+        desk.tally.refused(lane, &problem, came);
         self.state = State::Ended;
     }
 }

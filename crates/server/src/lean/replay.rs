@@ -1,57 +1,53 @@
-//! A session driven by a script instead of a socket, over an intake that remembers
-//! what it was given. For the tests and the fuzz target.
+//! A session driven by a script instead of a socket, over fast paths that remember
+//! what they were given. For the tests and the fuzz target.
 
-use super::answer::FoundEnds;
 use super::desk::Desk;
 use super::head::Limits;
 use super::limited;
-use super::logged::Origin;
-use super::seam::{Counted, Credentials, Redirected, Serves, Taken};
+use super::seam::{Counted, Credentials, Guards};
 use super::session::{Session, Turn};
+use crate::access::Principal;
+use crate::fast::{
+    Asked, Claim, FastPath, FastRoute, Form, Head, Outcome, Settled, Shape, Varies, Word, erase,
+};
 use crate::http::body_memory::BodyMemory;
-use crate::ingest::{Media, Settled};
+use crate::ingest::{ACCEPTED, Media, expect_identity, refuse_key};
 use crate::limits::Purse;
-use crate::links::Visiting;
 use crate::stats::Stats;
 use crate::wire::problem::{self, Problem};
+use std::cell::RefCell;
+use std::convert::Infallible;
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
+use wellspring_views::access::Role;
 
 /// The largest body the fake takes, in bytes.
 pub(crate) const LARGEST_BODY: usize = 600;
 
-/// An intake that remembers. What it does with a request is in the request's target.
+/// What the fakes have seen, and what they are to do.
 #[derive(Default)]
-pub(crate) struct Fake {
+pub(crate) struct Script {
     /// Targets and bodies taken, codes and data of clicks, in order.
     pub(crate) taken: Vec<(String, Vec<u8>)>,
     /// Requests that may still be taken for `/e?full` before the next one finds no room.
     pub(crate) room: usize,
     /// Tickets below this are settled.
     pub(crate) stored: u64,
-    tickets: u64,
+}
+
+/// Lets in who shows no credentials.
+#[derive(Default)]
+pub(crate) struct FakeGuards {
+    pub(crate) script: Rc<RefCell<Script>>,
     /// What is limited, if anything is.
     limited: Option<Arc<crate::limits::Limits>>,
 }
 
-impl Serves for Fake {
-    type Target = String;
-    type Ticket = u64;
+impl Guards for FakeGuards {
     type Pass = ();
 
-    fn target(&mut self, target: &str) -> Option<Result<String, Box<Problem>>> {
-        let path = target.split('?').next().unwrap_or_default();
-        match path {
-            "/e" if target.ends_with("?bad") => {
-                Some(Err(problem::INVALID.because("bad").field("bad")))
-            }
-            "/e" => Some(Ok(target.to_owned())),
-            _ => None,
-        }
-    }
-
-    fn admit(&mut self, _: Option<&Self::Target>, credentials: &Credentials<'_>) -> Option<()> {
-        // The fake knows nobody.
+    fn admit(&mut self, _: Role, _: Option<&str>, credentials: &Credentials<'_>) -> Option<()> {
         credentials.authorization.is_none().then_some(())
     }
 
@@ -63,6 +59,21 @@ impl Serves for Fake {
         true
     }
 
+    fn principal(&self, (): &()) -> Option<Arc<Principal>> {
+        None
+    }
+
+    fn client(&self, peer: Option<IpAddr>, forwarded: &[u8]) -> Option<IpAddr> {
+        match &self.limited {
+            Some(limited) => limited.proxies().client(peer, std::iter::once(forwarded)),
+            // The fake believes everybody.
+            None => {
+                let last = forwarded.rsplit(|&b| b == b',').next().map(String::from_utf8_lossy);
+                last.and_then(|address| address.parse().ok()).or(peer)
+            }
+        }
+    }
+
     fn counts_requests(&self) -> bool {
         self.limited.is_some()
     }
@@ -72,72 +83,156 @@ impl Serves for Fake {
         limited::count(limits, &request, None)
     }
 
-    fn origin(&self, _: &[u8], client: Option<IpAddr>, _: Option<&()>) -> Origin {
-        Origin { client, principal: None }
-    }
-
     fn charge(&self, purse: Purse, bytes: usize, now_us: u64) {
         if let Some(limits) = &self.limited {
             limits.charge_bytes(purse, bytes, now_us);
         }
     }
+}
 
-    fn take(&mut self, target: &String, media: Media, body: &[u8]) -> Taken<u64> {
-        if media == Media::Ndjson {
-            return Taken::Refused(problem::MALFORMED_JSON.because("the fake takes no lines"));
+/// Ingest that remembers. What it does with a request is in the request's target.
+struct FakeIngest {
+    script: Rc<RefCell<Script>>,
+    tickets: u64,
+}
+
+impl FastPath for FakeIngest {
+    type Order = (String, Media);
+    type Ticket = u64;
+
+    fn route(&self) -> FastRoute {
+        FastRoute { method: "POST", path: "/e" }
+    }
+
+    fn forms(&self) -> Vec<Form> {
+        vec![Form {
+            status: 202,
+            content_type: "application/json",
+            headers: Vec::new(),
+            varies: Varies::Nothing(ACCEPTED),
+        }]
+    }
+
+    fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
+        let is_ours = method == "POST" && target.split('?').next() == Some("/e");
+        is_ours.then_some(Claim { role: Some(Role::Writer), log: None, shape: Shape::Content })
+    }
+
+    fn understand(&mut self, head: &Head<'_>) -> Result<Self::Order, Box<Problem>> {
+        if head.target.ends_with("?bad") {
+            return Err(problem::INVALID.because("bad").field("bad"));
         }
-        if body.first() == Some(&b'!') {
-            return Taken::Refused(problem::INVALID.because("refused"));
+        expect_identity(head.headers.other_than("content-encoding", "identity"))?;
+        refuse_key(head.headers.get("idempotency-key").is_some())?;
+        Ok((head.target.to_owned(), Media::of(head.headers.get("content-type"))))
+    }
+
+    fn largest_content(&self, _: &Self::Order) -> usize {
+        LARGEST_BODY
+    }
+
+    fn line(&self, (target, _): &Self::Order) -> usize {
+        target.len()
+    }
+
+    fn answer(
+        &mut self,
+        (target, media): &Self::Order,
+        asked: Asked<'_>,
+        _: &mut Vec<u8>,
+    ) -> Outcome<u64> {
+        let mut script = self.script.borrow_mut();
+        if *media == Media::Ndjson {
+            let problem = problem::MALFORMED_JSON.because("the fake takes no lines");
+            return Outcome::Refused(problem);
+        }
+        if asked.content.first() == Some(&b'!') {
+            return Outcome::Refused(problem::INVALID.because("refused"));
         }
         if target == "/e?full" {
-            let Some(room) = self.room.checked_sub(1) else { return Taken::Full };
-            self.room = room;
+            let Some(room) = script.room.checked_sub(1) else { return Outcome::Full };
+            script.room = room;
         }
-        self.taken.push((target.clone(), body.to_vec()));
+        script.taken.push((target.clone(), asked.content.to_vec()));
         if target == "/e?durable" {
             self.tickets += 1;
-            return Taken::Pending(self.tickets - 1);
+            return Outcome::Pending(self.tickets - 1);
         }
-        Taken::Accepted
+        Outcome::Reply(0)
     }
 
     fn settled(&mut self, ticket: &u64) -> Settled {
         match ticket {
-            _ if *ticket >= self.stored => Settled::Pending,
+            _ if *ticket >= self.script.borrow().stored => Settled::Pending,
             13 => Settled::Failed(problem::STORAGE_FULL.because("the thirteenth")),
-            _ => Settled::Stored,
+            _ => Settled::Reply(0),
         }
     }
+}
 
-    fn largest_body(&self, _: Media) -> usize {
-        LARGEST_BODY
+/// Links that all lead somewhere but for some.
+struct FakeLinks {
+    script: Rc<RefCell<Script>>,
+}
+
+impl FastPath for FakeLinks {
+    type Order = String;
+    type Ticket = Infallible;
+
+    fn route(&self) -> FastRoute {
+        FastRoute { method: "GET", path: "/{code}" }
     }
 
-    fn same(a: &String, b: &String) -> bool {
-        a == b
+    fn forms(&self) -> Vec<Form> {
+        let headers = vec![("cache-control", "private, no-store".to_owned())];
+        vec![Form { status: 302, content_type: "", headers, varies: Varies::Header("location") }]
     }
 
-    fn serves_link(&mut self, code: &[u8]) -> bool {
+    fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
+        let code = target.strip_prefix('/').filter(|_| method == "GET")?.as_bytes();
+        let is_code =
+            (1..=10).contains(&code.len()) && code.iter().all(|b| b.is_ascii_alphanumeric());
+        let shape = Shape::Bare(Some(Word { at: 1, most: 10 }));
+        (is_code && self.accepts(code)).then_some(Claim { role: None, log: None, shape })
+    }
+
+    fn accepts(&self, code: &[u8]) -> bool {
         code != b"health" && code != b"e"
     }
 
-    fn redirect(&mut self, visiting: Visiting<'_>, location: &mut Vec<u8>) -> Redirected {
-        let code = String::from_utf8_lossy(visiting.code).into_owned();
+    fn understand(&mut self, head: &Head<'_>) -> Result<String, Box<Problem>> {
+        let told = ["user-agent", "referer"].map(|name| {
+            let value = head.headers.get(name).unwrap_or_default();
+            String::from_utf8_lossy(value).into_owned()
+        });
+        Ok(told.join(" "))
+    }
+
+    fn answer(
+        &mut self,
+        told: &String,
+        asked: Asked<'_>,
+        location: &mut Vec<u8>,
+    ) -> Outcome<Infallible> {
         location.extend_from_slice(b"https://example.com/");
-        location.extend_from_slice(visiting.code);
-        match code.as_str() {
-            "unknown" => {
-                Redirected::Refused(problem::NOT_FOUND.because("the fake knows no such link"))
+        location.extend_from_slice(asked.word);
+        match asked.word {
+            b"unknown" => {
+                Outcome::Refused(problem::NOT_FOUND.because("the fake knows no such link"))
             }
-            "wait" => Redirected::Foreign,
-            _ => {
-                let mut data = Vec::new();
-                visiting.visit.push_data(b"0123456789abcdef", &mut data);
-                data.extend_from_slice(visiting.visit.forwarded());
-                self.taken.push((code, data));
-                Redirected::Found
+            b"wait" => Outcome::Elsewhere(problem::INTERNAL.because("to be handed over")),
+            code => {
+                let client = asked.client.map(|client| format!(" {client}")).unwrap_or_default();
+                let code = String::from_utf8_lossy(code).into_owned();
+                let click = format!("{told}{client}").into_bytes();
+                self.script.borrow_mut().taken.push((code, click));
+                Outcome::Reply(0)
             }
         }
+    }
+
+    fn settled(&mut self, ticket: &Infallible) -> Settled {
+        match *ticket {}
     }
 }
 
@@ -161,21 +256,26 @@ pub(crate) struct Trace {
     pub(crate) end: End,
 }
 
-/// A desk with the fake at it.
-pub(crate) fn desk(limits: Limits) -> Desk<Fake> {
-    desk_of(limits, Fake::default())
+/// A desk with the fakes at it.
+pub(crate) fn desk(limits: Limits) -> Desk<FakeGuards> {
+    desk_of(limits, FakeGuards::default())
 }
 
 /// The same, where requests are limited.
 #[cfg(test)]
-pub(crate) fn limited_desk(limits: Limits, limited: Arc<crate::limits::Limits>) -> Desk<Fake> {
-    desk_of(limits, Fake { limited: Some(limited), ..Fake::default() })
+pub(crate) fn limited_desk(
+    limits: Limits,
+    limited: Arc<crate::limits::Limits>,
+) -> Desk<FakeGuards> {
+    desk_of(limits, FakeGuards { limited: Some(limited), ..FakeGuards::default() })
 }
 
-fn desk_of(limits: Limits, fake: Fake) -> Desk<Fake> {
+fn desk_of(limits: Limits, guards: FakeGuards) -> Desk<FakeGuards> {
     let stats = Arc::new(Stats::new(1, Vec::new(), 0));
-    let ends = FoundEnds::new("strict-origin-when-cross-origin");
-    Desk::new(fake, limits, BodyMemory::new(&stats, 1 << 20), ends)
+    let ingest = FakeIngest { script: Rc::clone(&guards.script), tickets: 0 };
+    let links = FakeLinks { script: Rc::clone(&guards.script) };
+    let paths = vec![erase(ingest), erase(links)];
+    Desk::new(guards, paths, limits, BodyMemory::new(&stats, 1 << 20))
 }
 
 /// Gives a session the pieces one after another and then the end of input. Makes
@@ -194,12 +294,12 @@ pub(crate) fn replay<'a>(limits: Limits, pieces: impl Iterator<Item = &'a [u8]>)
             },
             Turn::Flush => session.resume(&mut desk),
             Turn::Stalled => {
-                desk.serving.room += 1;
+                desk.guards.script.borrow_mut().room += 1;
                 desk.full.clear();
                 session.retry(&mut desk)
             }
             Turn::Wait => {
-                desk.serving.stored += 1;
+                desk.guards.script.borrow_mut().stored += 1;
                 session.settle(&mut desk)
             }
             Turn::Leave => break End::Left(Vec::new()),
@@ -215,7 +315,7 @@ pub(crate) fn replay<'a>(limits: Limits, pieces: impl Iterator<Item = &'a [u8]>)
             End::Left(rest)
         }
     };
-    Trace { taken: desk.serving.taken, answers, end }
+    Trace { taken: desk.guards.script.take().taken, answers, end }
 }
 
 /// The statuses of answers, interim ones apart; `None` if the bytes are not answers.

@@ -2,10 +2,10 @@
 //! its requests, and a durable one is not ready before its barrier.
 
 use super::answer;
-use super::desk::{Asked, Desk, Family};
+use super::desk::{Came, Desk};
 use super::head::After;
-use super::seam::Serves;
-use crate::ingest::Settled;
+use super::seam::Guards;
+use crate::fast::{AnyTicket, Settled};
 use std::collections::VecDeque;
 
 /// Most answers of one connection that may wait for a barrier.
@@ -13,22 +13,31 @@ const MOST_WAITING: usize = 64;
 /// Once so many bytes of answers are ready but for those before them, nothing more is taken.
 const MOST_READY_BYTES: usize = 32 << 10;
 
-enum Reply<T> {
+enum Reply {
     /// Ready but for those before it.
     Ready(Vec<u8>),
     /// Waits for a barrier.
-    Durable { ticket: T, after: After, asked: Asked },
+    Durable(Durable),
+}
+
+/// A request whose answer waits for a barrier.
+pub(crate) struct Durable {
+    /// Whose it is, by the lane's place.
+    pub(crate) lane: usize,
+    pub(crate) ticket: AnyTicket,
+    pub(crate) after: After,
+    pub(crate) came: Came,
 }
 
 /// The answers that wait, oldest first.
-pub(crate) struct Replies<T> {
-    queue: VecDeque<Reply<T>>,
+pub(crate) struct Replies {
+    queue: VecDeque<Reply>,
     durable: usize,
 }
 
-impl<T> Replies<T> {
+impl Replies {
     /// None wait.
-    pub(crate) fn new() -> Replies<T> {
+    pub(crate) fn new() -> Replies {
         Replies { queue: VecDeque::new(), durable: 0 }
     }
 
@@ -42,7 +51,7 @@ impl<T> Replies<T> {
         let ready = || {
             let bytes = self.queue.iter().map(|reply| match reply {
                 Reply::Ready(bytes) => bytes.len(),
-                Reply::Durable { .. } => 0,
+                Reply::Durable(_) => 0,
             });
             bytes.sum::<usize>() >= MOST_READY_BYTES
         };
@@ -64,35 +73,39 @@ impl<T> Replies<T> {
     }
 
     /// Adds an answer that waits for a barrier.
-    pub(crate) fn wait_for(&mut self, ticket: T, after: After, asked: Asked) {
-        self.queue.push_back(Reply::Durable { ticket, after, asked });
+    pub(crate) fn wait_for(&mut self, durable: Durable) {
+        self.queue.push_back(Reply::Durable(durable));
         self.durable += 1;
     }
 
     /// Hands out what is ready. `last` is what the answer says about the connection if none follows it.
-    pub(crate) fn settle<I: Serves<Ticket = T>>(&mut self, desk: &mut Desk<I>, last: After) {
+    pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>, last: After) {
         while let Some(reply) = self.queue.pop_front() {
-            let (ticket, after, asked) = match reply {
+            let durable = match reply {
                 Reply::Ready(bytes) => {
                     desk.out.extend_from_slice(&bytes);
                     continue;
                 }
-                Reply::Durable { ticket, after, asked } => (ticket, after, asked),
+                Reply::Durable(durable) => durable,
             };
-            let closes = after == After::Close || (self.queue.is_empty() && last == After::Close);
+            let closes =
+                durable.after == After::Close || (self.queue.is_empty() && last == After::Close);
             let said = if closes { After::Close } else { After::Keep };
-            match desk.serving.settled(&ticket) {
+            let lane = &mut desk.lanes[durable.lane];
+            match lane.path.settled(&durable.ticket) {
                 Settled::Pending => {
-                    self.queue.push_front(Reply::Durable { ticket, after, asked });
+                    self.queue.push_front(Reply::Durable(durable));
                     return;
                 }
-                Settled::Stored => {
-                    desk.out.extend_from_slice(answer::accepted(said));
-                    desk.tally.answered(Family::Ingest, answer::ACCEPTED_STATUS, asked);
+                Settled::Reply(form) => {
+                    let sheet = &lane.sheets[form];
+                    sheet.push(&mut desk.out, b"", said);
+                    desk.tally.answered(durable.lane, sheet.status, durable.came);
                 }
                 Settled::Failed(problem) => {
+                    let problem = lane.path.render(problem);
                     answer::push_problem(&mut desk.out, &problem, said);
-                    desk.tally.refused(Family::Ingest, &problem, asked);
+                    desk.tally.refused(Some(durable.lane), &problem, durable.came);
                 }
             }
             self.durable -= 1;

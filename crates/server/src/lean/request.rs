@@ -2,41 +2,49 @@
 
 use super::answer;
 use super::chunked::Broken;
-use super::desk::{Asked, Desk};
-use super::head::{self, After, Expects, Framing, Order, Reading, Visit};
+use super::desk::{Came, Desk};
+use super::head::{self, After, Expects, Framing, Order, Reading, Understood};
 use super::logged::Logged;
-use super::seam::Serves;
+use super::outcome::Placed;
+use super::repeat::{Meaning, Repeat};
+use super::seam::Guards;
 use super::session::Session;
 use super::state::{Asking, Kept, Receiving, Refused, Rest, State};
 use crate::http::body::{self, MALFORMED_CHUNKS};
 use crate::http::body_memory::Charge;
 use crate::wire::problem::{self, Problem};
+use std::net::IpAddr;
 
-impl<I: Serves> Session<I> {
+/// What is known of a request besides its head and its order.
+struct Known {
+    client: Option<IpAddr>,
+    logged: Option<Box<Logged>>,
+}
+
+impl Session {
     /// A head at the beginning of `input`, which is not empty: bytes used with its
     /// body as far as it is there, `None` if more is needed.
-    pub(super) fn head(
+    pub(super) fn head<G: Guards>(
         &mut self,
-        desk: &mut Desk<I>,
+        desk: &mut Desk<G>,
         input: &[u8],
         seen: usize,
         line: bool,
     ) -> Option<usize> {
-        if let Some((used, length)) = desk.repeat.find(input)
-            && desk.repeat.pass.as_ref().is_some_and(|pass| desk.serving.holds(pass))
-            && let Some(mut order) = repeated(desk, length)
+        if let Some((lane, again)) = desk.again(input)
+            && let Some(repeat) = &desk.lanes[lane].repeat
         {
-            if let Err(problem) = self.count(desk, &input[..used], desk.repeat.pass.as_ref()) {
-                order.what = Err(problem);
-            }
-            let logged = self.logged(desk, &input[..used], desk.repeat.pass.as_ref());
-            return Some(used + self.begin(desk, order, logged, &input[used..]));
-        }
-        if let Some((code_end, used)) = desk.visited.find(input)
-            && desk.serving.serves_link(&input[head::CODE_AT..code_end])
-        {
-            let (head, rest) = input.split_at(used);
-            return self.visit(desk, head, code_end, rest.is_empty());
+            let (head, rest) = input.split_at(again.used);
+            let Meaning { what, after, pass, forwarded } = &repeat.meaning;
+            let client = desk.guards.client(self.peer, forwarded);
+            let counted = self.count(desk, client, pass.as_ref());
+            let framing = Framing::Length(again.length);
+            let what =
+                counted.and_then(|()| head::fits(what.largest, framing)).map(|()| what.clone());
+            let logged = desk.logged(head, client, pass.as_ref());
+            let (expects, after) = (Expects::Nothing, *after);
+            let order = Order { lane, what, framing, expects, after, word: again.word };
+            return self.begin(desk, order, Known { client, logged }, head, rest);
         }
         // Line ends before a request mean nothing.
         match input {
@@ -57,7 +65,7 @@ impl<I: Serves> Session<I> {
             self.state = State::Leaving;
             return None;
         }
-        match head::read(&mut desk.serving, &desk.limits, input) {
+        match head::read(desk, input) {
             Reading::Partial { line } => {
                 self.state = State::Head { seen: input.len(), line };
                 None
@@ -66,81 +74,89 @@ impl<I: Serves> Session<I> {
                 self.state = State::Leaving;
                 None
             }
-            Reading::Broken(problem) => {
-                self.give_up(desk, &problem);
+            Reading::Broken(problem, lane) => {
+                self.give_up(desk, problem, lane);
                 None
             }
-            Reading::Visit(Visit { code_end, used, after, told }) => {
+            Reading::Order { mut order, used, piece, pass, forwarded } => {
                 let (head, rest) = input.split_at(used);
-                desk.visited.remember(&head[code_end..], after, &told);
-                self.visit(desk, head, code_end, rest.is_empty())
-            }
-            Reading::Order { mut order, used, length_at, pass } => {
-                let (head, rest) = input.split_at(used);
-                let counted = self.count(desk, head, Some(&pass));
-                let logged = self.logged(desk, head, Some(&pass));
-                if let (Some(at), Ok(_), Expects::Nothing) = (length_at, &order.what, order.expects)
+                let client = desk.guards.client(self.peer, &forwarded);
+                let counted = self.count(desk, client, pass.as_ref());
+                let logged = desk.logged(head, client, pass.as_ref());
+                if let (Some(piece), Ok(what), Expects::Nothing) =
+                    (&piece, &order.what, order.expects)
                 {
-                    desk.repeat.remember(head, at, order.media, order.after, pass);
+                    let (what, after) = (what.clone(), order.after);
+                    let meaning = Meaning { what, after, pass, forwarded };
+                    Repeat::remember(&mut desk.lanes[order.lane].repeat, head, piece, meaning);
                 }
                 if let Err(problem) = counted {
                     order.what = Err(problem);
                 }
-                Some(used + self.begin(desk, order, logged, rest))
+                self.begin(desk, order, Known { client, logged }, head, rest)
             }
         }
     }
 
-    /// Begins a request whose head is understood: bytes used of `rest`.
-    fn begin(
+    /// Begins a request whose head is understood: bytes used of `head` and `rest`. `None`: it is for the
+    /// other stack after all, whole as it is.
+    fn begin<G: Guards>(
         &mut self,
-        desk: &mut Desk<I>,
-        order: Order<I::Target>,
-        logged: Option<Box<Logged>>,
+        desk: &mut Desk<G>,
+        order: Order,
+        known: Known,
+        head: &[u8],
         rest: &[u8],
-    ) -> usize {
+    ) -> Option<usize> {
         self.begun = self.begun.wrapping_add(1);
-        let Order { what, media, framing, expects, after } = order;
-        let asked = Asked { at_us: desk.now_us, logged };
-        let target = match what {
-            Ok(target) => target,
+        let Order { lane, what, framing, expects, after, word } = order;
+        let Known { client, logged } = known;
+        let came = Came { at_us: desk.now_us, logged };
+        let Understood { order, largest } = match what {
+            Ok(understood) => understood,
             Err(problem) => {
                 // Whether a client that asked first sends the body now, nobody can know.
                 let after = if expects == Expects::Continue { After::Close } else { after };
                 let body = Rest::of(framing, desk.limits.head_bytes);
-                let refused = Refused { asked, after, framing, rest: body };
-                self.refuse(desk, &problem, refused, rest.len());
-                return 0;
+                let refused = Refused { lane, came, after, framing, rest: body };
+                self.refuse(desk, problem, refused, rest.len());
+                return Some(head.len());
             }
         };
-        let asking = Asking { target, media, after, asked };
+        let asking = Asking { lane, order, client, after, came };
         if let Framing::Length(length) = framing
             && length <= rest.len() as u64
         {
             let length = length as usize;
-            let (body, behind) = rest.split_at(length);
+            let (content, behind) = rest.split_at(length);
+            let parts = (&head[word], content);
             self.charge_bytes(desk, length);
-            if let Some(asking) = self.place(desk, asking, body, !behind.is_empty()) {
-                self.keep(desk, asking, body, behind.len());
+            match self.place(desk, asking, parts, !behind.is_empty()) {
+                Placed::Done => {}
+                Placed::Full(asking) => self.keep(desk, asking, parts, behind.len()),
+                Placed::Elsewhere(..) => {
+                    self.state = State::Leaving;
+                    return None;
+                }
             }
-            return length;
+            return Some(head.len() + length);
         }
         if expects == Expects::Continue && rest.is_empty() {
             self.replies.next(&mut desk.out).extend_from_slice(answer::CONTINUE);
         }
         self.state = State::Body(Box::new(Receiving {
-            most: desk.serving.largest_body(media),
+            most: largest,
             asking,
             rest: Rest::of(framing, desk.limits.head_bytes),
             body: desk.spare.take(),
             charge: Charge::default(),
             framing,
         }));
-        0
+        Some(head.len())
     }
 
     /// A part of a body: bytes used.
-    pub(super) fn body(&mut self, desk: &mut Desk<I>, input: &[u8]) -> usize {
+    pub(super) fn body<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> usize {
         let State::Body(mut receiving) = std::mem::replace(&mut self.state, State::IDLE) else {
             return 0;
         };
@@ -149,7 +165,8 @@ impl<I: Serves> Session<I> {
             let (used, data, end) = match receiving.rest.next(&input[at..]) {
                 Ok(piece) => piece,
                 Err(broken) => {
-                    self.give_up(desk, &lost(broken, desk.limits.head_bytes));
+                    let problem = lost(broken, desk.limits.head_bytes);
+                    self.give_up(desk, problem, Some(receiving.asking.lane));
                     return input.len();
                 }
             };
@@ -161,21 +178,18 @@ impl<I: Serves> Session<I> {
                 receiving.charge.raise(&desk.memory, receiving.body.len() + data.len())
             };
             if let Err(problem) = room {
-                let Receiving { asking: Asking { asked, after, .. }, rest, framing, body, .. } =
-                    *receiving;
+                let Receiving { asking, rest, framing, body, .. } = *receiving;
+                let Asking { lane, after, came, .. } = asking;
                 desk.spare.give(body);
-                let refused = Refused { asked, after, framing, rest };
-                self.refuse(desk, &problem, refused, input.len() - at);
+                let refused = Refused { lane, came, after, framing, rest };
+                self.refuse(desk, problem, refused, input.len() - at);
                 return at;
             }
             receiving.body.extend_from_slice(data);
             if end {
                 let Receiving { asking, body, charge, .. } = *receiving;
-                if let Some(asking) = self.place(desk, asking, &body, at < input.len()) {
-                    self.state = State::Stalled(Box::new(Kept { asking, body, _charge: charge }));
-                } else {
-                    desk.spare.give(body);
-                }
+                let kept = Kept { asking, word: Vec::new(), body, _charge: charge };
+                self.place_kept(desk, kept, at < input.len());
                 return at;
             }
         }
@@ -183,12 +197,30 @@ impl<I: Serves> Session<I> {
         at
     }
 
+    /// Has a request done of which every byte is kept, and keeps it if there is no room.
+    pub(super) fn place_kept<G: Guards>(&mut self, desk: &mut Desk<G>, kept: Kept, follows: bool) {
+        let Kept { asking, word, body, _charge } = kept;
+        let after = asking.after;
+        match self.place(desk, asking, (&word, &body), follows) {
+            Placed::Done => desk.spare.give(body),
+            Placed::Full(asking) => {
+                self.state = State::Stalled(Box::new(Kept { asking, word, body, _charge }));
+            }
+            // Its bytes are gone: what the other stack would have done better cannot be had.
+            Placed::Elsewhere(asking, problem) => {
+                desk.spare.give(body);
+                let said = if desk.stopping && !follows { After::Close } else { after };
+                self.answer_problem(desk, asking, problem, said);
+            }
+        }
+    }
+
     /// A part of a refused body: bytes used.
-    pub(super) fn skip(&mut self, desk: &Desk<I>, input: &[u8]) -> usize {
+    pub(super) fn skip<G: Guards>(&mut self, desk: &Desk<G>, input: &[u8]) -> usize {
         let State::Skip { rest, allowance } = &mut self.state else { return 0 };
         let next = rest.next(input);
         if let (Ok((used, ..)), Some(purse)) = (&next, self.purse) {
-            desk.serving.charge(purse, *used, desk.now_us);
+            desk.guards.charge(purse, *used, desk.now_us);
         }
         match next {
             Ok((used, _, true)) => {
@@ -206,15 +238,6 @@ impl<I: Serves> Session<I> {
             }
         }
     }
-}
-
-/// The request that a repeated head asks for.
-fn repeated<I: Serves>(desk: &mut Desk<I>, length: u64) -> Option<Order<I::Target>> {
-    let Desk { serving, repeat, .. } = desk;
-    let (media, after, framing) = (repeat.media, repeat.after, Framing::Length(length));
-    let what = serving.target(&repeat.target)?;
-    let what = what.and_then(|target| head::fits(serving, media, framing).map(|()| target));
-    Some(Order { what, media, framing, expects: Expects::Nothing, after })
 }
 
 /// Whether an incomplete head, of which `seen` bytes were read in vain, is worth

@@ -5,12 +5,11 @@
 use super::desk::Desk;
 use super::head::{self, After, Reading};
 use super::replies::Replies;
-use super::seam::Serves;
-use super::state::{Kept, State};
+use super::seam::Guards;
+use super::state::State;
 use crate::http::body::ENDED_EARLY;
 use crate::http::body_memory::Charge;
 use crate::limits::{Purse, SharedBucket};
-use crate::links::Visitor;
 use crate::wire::problem;
 use std::net::IpAddr;
 
@@ -48,39 +47,39 @@ pub(crate) enum Phase {
 }
 
 /// One connection without its socket.
-pub(crate) struct Session<I: Serves> {
-    pub(super) state: State<I>,
+pub(crate) struct Session {
+    pub(super) state: State,
     /// Bytes read and not used: a part of a head, or what follows a request that waits.
     left: Vec<u8>,
     charge: Charge,
-    pub(super) replies: Replies<I::Ticket>,
+    pub(super) replies: Replies,
     /// Requests begun, wrapping: tells a request from the one before it.
     pub(super) begun: u32,
-    /// Who visits links over this connection.
-    pub(super) visitor: Visitor,
+    /// The other end of the connection, if that is known.
+    pub(super) peer: Option<IpAddr>,
     /// What the connection has left of requests.
     pub(super) rate: SharedBucket,
     /// Who pays for the request that came last, if that counts.
     pub(super) purse: Option<Purse>,
 }
 
-impl<I: Serves> Session<I> {
+impl Session {
     /// A connection from `peer`, if that is known, on which nothing has come.
-    pub(crate) fn new(peer: Option<IpAddr>) -> Session<I> {
+    pub(crate) fn new(peer: Option<IpAddr>) -> Session {
         Session {
             state: State::IDLE,
             left: Vec::new(),
             charge: Charge::default(),
             replies: Replies::new(),
             begun: 0,
-            visitor: Visitor::at(peer),
+            peer,
             rate: SharedBucket::default(),
             purse: None,
         }
     }
 
     /// Takes bytes that were read. Only after [`Turn::More`].
-    pub(crate) fn receive(&mut self, desk: &mut Desk<I>, input: &[u8]) -> Turn {
+    pub(crate) fn receive<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> Turn {
         if !self.left.is_empty() {
             self.left.extend_from_slice(input);
             return match self.charge(desk) {
@@ -99,15 +98,15 @@ impl<I: Serves> Session<I> {
 
     /// Charges what is kept like a body: many long heads that do not end take as much. If that is
     /// too much, the connection ends.
-    fn charge(&mut self, desk: &mut Desk<I>) -> Option<Turn> {
+    fn charge<G: Guards>(&mut self, desk: &mut Desk<G>) -> Option<Turn> {
         let problem = self.charge.raise(&desk.memory, self.left.len()).err()?;
         self.left = Vec::new();
-        self.give_up(desk, &problem);
+        self.give_up(desk, problem, None);
         Some(self.turn())
     }
 
     /// Goes on with what was read before.
-    pub(crate) fn resume(&mut self, desk: &mut Desk<I>) -> Turn {
+    pub(crate) fn resume<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
         let mut left = std::mem::take(&mut self.left);
         let (used, turn) = self.advance(desk, &left);
         if used == left.len() {
@@ -121,14 +120,14 @@ impl<I: Serves> Session<I> {
     }
 
     /// The client will send no more. Only after [`Turn::More`].
-    pub(crate) fn end_of_input(&mut self, desk: &mut Desk<I>) -> Turn {
-        if matches!(self.state, State::Body(_)) {
-            let problem = problem::BAD_REQUEST.because(ENDED_EARLY);
-            self.give_up(desk, &problem);
+    pub(crate) fn end_of_input<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
+        if let State::Body(receiving) = &self.state {
+            let lane = receiving.asking.lane;
+            self.give_up(desk, problem::BAD_REQUEST.because(ENDED_EARLY), Some(lane));
         } else if !self.left.is_empty() {
             let left = std::mem::take(&mut self.left);
-            if let Reading::Broken(problem) = head::read(&mut desk.serving, &desk.limits, &left) {
-                self.give_up(desk, &problem);
+            if let Reading::Broken(problem, lane) = head::read(desk, &left) {
+                self.give_up(desk, problem, lane);
             }
         }
         self.state = State::Ended;
@@ -136,23 +135,25 @@ impl<I: Serves> Session<I> {
     }
 
     /// The client took too long: says so if a request has begun, and ends.
-    pub(crate) fn expire(&mut self, desk: &mut Desk<I>) -> Turn {
-        let problem = match self.phase() {
-            Phase::Head => Some(problem::REQUEST_TIMEOUT.because("the head did not come in time")),
-            Phase::Body if matches!(self.state, State::Body(_)) => {
-                Some(problem::BODY_TIMEOUT.because("the body did not come in time"))
+    pub(crate) fn expire<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
+        match (self.phase(), &self.state) {
+            (Phase::Head, _) => {
+                let problem = problem::REQUEST_TIMEOUT.because("the head did not come in time");
+                self.give_up(desk, problem, None);
             }
-            _ => None,
-        };
-        if let Some(problem) = problem {
-            self.give_up(desk, &problem);
+            (Phase::Body, State::Body(receiving)) => {
+                let lane = receiving.asking.lane;
+                let problem = problem::BODY_TIMEOUT.because("the body did not come in time");
+                self.give_up(desk, problem, Some(lane));
+            }
+            _ => {}
         }
         self.state = State::Ended;
         self.turn()
     }
 
     /// Hands out answers that are settled, and goes on.
-    pub(crate) fn settle(&mut self, desk: &mut Desk<I>) -> Turn {
+    pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
         let quiet = matches!(self.state, State::Head { .. }) && self.left.is_empty();
         let last = if desk.stopping && quiet { After::Close } else { After::Keep };
         self.replies.settle(desk, last);
@@ -163,15 +164,14 @@ impl<I: Serves> Session<I> {
     }
 
     /// Tries again to place the request that found no room. What follows it has to wait.
-    pub(crate) fn retry(&mut self, desk: &mut Desk<I>) -> Turn {
+    pub(crate) fn retry<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
         match std::mem::replace(&mut self.state, State::IDLE) {
             State::Stalled(kept) => {
                 let follows = !self.left.is_empty();
-                if let Some(asking) = self.place(desk, kept.asking, &kept.body, follows) {
-                    self.state = State::Stalled(Box::new(Kept { asking, ..*kept }));
+                self.place_kept(desk, *kept, follows);
+                if matches!(self.state, State::Stalled(_)) {
                     return Turn::Stalled;
                 }
-                desk.spare.give(kept.body);
             }
             other => self.state = other,
         }
@@ -216,7 +216,7 @@ impl<I: Serves> Session<I> {
     }
 
     /// Works through `input`: bytes used, and what is wanted next.
-    fn advance(&mut self, desk: &mut Desk<I>, input: &[u8]) -> (usize, Turn) {
+    fn advance<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> (usize, Turn) {
         let mut used = 0;
         loop {
             if self.replies.is_full() {

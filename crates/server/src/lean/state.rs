@@ -1,46 +1,48 @@
 //! Where a session stands.
 
 use super::chunked::{Broken, Chunked};
-use super::desk::Asked;
+use super::desk::Came;
 use super::head::{After, Framing};
-use super::seam::Serves;
+use crate::fast::AnyOrder;
 use crate::http::body_memory::Charge;
-use crate::ingest::Media;
+use std::net::IpAddr;
 
 /// Where a session stands.
-pub(super) enum State<I: Serves> {
+pub(super) enum State {
     /// Between requests or in a head of which `seen` bytes were looked at, in vain.
     Head {
         seen: usize,
         line: bool,
     },
-    Body(Box<Receiving<I>>),
+    Body(Box<Receiving>),
     /// A refused body: so many more bytes of it may come.
     Skip {
         rest: Rest,
         allowance: u64,
     },
     /// A whole request that found no room.
-    Stalled(Box<Kept<I>>),
+    Stalled(Box<Kept>),
     Leaving,
     Ended,
 }
 
-impl<I: Serves> State<I> {
+impl State {
     /// Between requests.
-    pub(super) const IDLE: State<I> = State::Head { seen: 0, line: false };
+    pub(super) const IDLE: State = State::Head { seen: 0, line: false };
 }
 
 /// A request as far as the head tells.
-pub(super) struct Asking<T> {
-    pub(super) target: T,
-    pub(super) media: Media,
+pub(super) struct Asking {
+    /// Whose it is, by the lane's place.
+    pub(super) lane: usize,
+    pub(super) order: AnyOrder,
+    pub(super) client: Option<IpAddr>,
     pub(super) after: After,
-    pub(super) asked: Asked,
+    pub(super) came: Came,
 }
 
-pub(super) struct Receiving<I: Serves> {
-    pub(super) asking: Asking<I::Target>,
+pub(super) struct Receiving {
+    pub(super) asking: Asking,
     pub(super) rest: Rest,
     pub(super) body: Vec<u8>,
     pub(super) charge: Charge,
@@ -49,21 +51,24 @@ pub(super) struct Receiving<I: Serves> {
     pub(super) framing: Framing,
 }
 
-pub(super) struct Kept<I: Serves> {
-    pub(super) asking: Asking<I::Target>,
+pub(super) struct Kept {
+    pub(super) asking: Asking,
+    /// The word of its target, if one varies.
+    pub(super) word: Vec<u8>,
     pub(super) body: Vec<u8>,
     pub(super) _charge: Charge,
 }
 
 /// A request that is not taken, whatever else its body holds.
 pub(super) struct Refused {
-    pub(super) asked: Asked,
+    pub(super) lane: usize,
+    pub(super) came: Came,
     pub(super) after: After,
     pub(super) framing: Framing,
     pub(super) rest: Rest,
 }
 
-/// What of a body has not come.
+/// The part of a body still to be received.
 pub(super) enum Rest {
     Length(u64),
     Chunked(Chunked),

@@ -3,7 +3,7 @@
 
 use super::Settings;
 use super::conn::{Input, Waiting};
-use super::seam::Serves;
+use super::seam::Guards;
 use super::slab::Token;
 use super::worker::Worker;
 use crate::stats::RefusalReason;
@@ -49,7 +49,7 @@ impl Sweep {
     }
 }
 
-impl<I: Serves> Worker<I> {
+impl<G: Guards> Worker<G> {
     /// Looks at the connections whose turn it is, if it is time to.
     pub(super) fn sweep(&mut self) {
         let now_us = self.desk.now_us;
@@ -103,7 +103,7 @@ impl<I: Serves> Worker<I> {
 
     /// Ends a connection on which nothing is asked, after a last look whether that is so.
     pub(super) fn end_if_idle(&mut self, token: Token) {
-        let idle = |worker: &mut Worker<I>| {
+        let idle = |worker: &mut Worker<G>| {
             let conn = worker.conns.get_mut(token);
             conn.is_some_and(|c| c.waiting == Waiting::Idle && c.input == Input::Open)
         };

@@ -1,10 +1,9 @@
 //! The loop of one lean thread: waits, accepts, reads, has sessions work, sends.
 
-use super::answer;
 use super::bell::Bell;
 use super::conn::{Conn, Input, Sent};
-use super::desk::{Answered, Desk, Family};
-use super::seam::Serves;
+use super::desk::{Answered, Desk};
+use super::seam::Guards;
 use super::session::Turn;
 use super::slab::{Slab, Token};
 use super::sweep::Sweep;
@@ -43,10 +42,7 @@ const ACCEPT_PAUSE_US: u64 = 50_000;
 /// client can read its last answer instead of a reset.
 const LINGER_BYTES: usize = 64 << 20;
 
-/// Method of each [`Family`], for the access log.
-const METHODS: [&str; 2] = ["POST", "GET"];
-
-/// What the loop needs besides the intake.
+/// What the loop needs besides its desk.
 pub(super) struct Parts {
     /// Gone once the server stops.
     pub(super) listener: Option<TcpListener>,
@@ -60,10 +56,10 @@ pub(super) struct Parts {
 }
 
 /// One lean thread at work.
-pub(super) struct Worker<I: Serves> {
+pub(super) struct Worker<G: Guards> {
     pub(super) parts: Parts,
-    pub(super) desk: Desk<I>,
-    pub(super) conns: Slab<Conn<I>>,
+    pub(super) desk: Desk<G>,
+    pub(super) conns: Slab<Conn>,
     pub(super) sweep: Sweep,
     /// Whether and since when the server stops.
     pub(super) stopping_since_us: Option<u64>,
@@ -79,12 +75,12 @@ pub(super) struct Worker<I: Serves> {
     request_id: u64,
 }
 
-impl<I: Serves> Worker<I> {
+impl<G: Guards> Worker<G> {
     /// A loop about to begin.
     ///
     /// # Errors
     /// The operating system has no room for another epoll set.
-    pub(super) fn new(parts: Parts, desk: Desk<I>) -> io::Result<Worker<I>> {
+    pub(super) fn new(parts: Parts, desk: Desk<G>) -> io::Result<Worker<G>> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let data = |token: Token| EventData::new_u64(token.to_u64());
         if let Some(listener) = &parts.listener {
@@ -328,39 +324,40 @@ impl<I: Serves> Worker<I> {
 
     /// Counts what was answered. The time is that from when the loop woke for it.
     fn count(&mut self) {
-        let Desk { tally, now_us, .. } = &mut self.desk;
-        if tally.accepted == 0 && tally.found == 0 && tally.others.is_empty() {
+        let Desk { tally, lanes, now_us, .. } = &mut self.desk;
+        if tally.prompt == 0 && tally.others.is_empty() {
             return;
         }
         let sent_us = self.parts.clock.monotonic_us();
-        let (stats, routes) = (&self.parts.stats, self.parts.settings.routes);
-        let prompt = [
-            (Family::Ingest, answer::ACCEPTED_STATUS, std::mem::take(&mut tally.accepted)),
-            (Family::Link, answer::FOUND_STATUS, std::mem::take(&mut tally.found)),
-        ];
-        for (family, status, count) in prompt {
-            if count > 0 {
-                let took_us = sent_us.saturating_sub(*now_us);
-                stats.answered_alike(routes[family as usize], status, took_us, count.into());
+        let (stats, settings) = (&self.parts.stats, &self.parts.settings);
+        if std::mem::take(&mut tally.prompt) > 0 {
+            let took_us = sent_us.saturating_sub(*now_us);
+            for (lane, &route) in lanes.iter_mut().zip(&settings.routes) {
+                for sheet in &mut lane.sheets {
+                    let count = std::mem::take(&mut sheet.prompt);
+                    if count > 0 {
+                        stats.answered_alike(route, sheet.status, took_us, count.into());
+                    }
+                }
             }
         }
-        for Answered { family, status, cause, asked } in tally.others.drain(..) {
-            let logged = asked.logged.as_deref();
-            let principal = logged.and_then(|logged| logged.origin.principal.as_deref());
+        for Answered { lane, status, cause, came } in tally.others.drain(..) {
+            let logged = came.logged.as_deref();
+            let principal = logged.and_then(|logged| logged.principal.as_deref());
             let mut record = RequestRecord {
-                route: routes[family as usize],
-                method: METHODS[family as usize],
+                route: lane.map_or(settings.no_route, |lane| settings.routes[lane]),
+                method: lane.map_or("", |lane| lanes[lane].path.route().method),
                 path: logged.map_or("", |logged| &logged.path),
                 log: "",
                 identity: principal.map_or(&identity::UNKNOWN, Principal::identity),
                 caller: None,
                 shows_credentials: false,
                 status,
-                client: logged.and_then(|logged| logged.origin.client),
+                client: logged.and_then(|logged| logged.client),
                 request_id: "",
                 bytes: None,
                 position: None,
-                started_us: asked.at_us,
+                started_us: came.at_us,
                 ended_us: sent_us,
                 commit_us: None,
             };

@@ -2,18 +2,19 @@
 
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
-use super::answer::{ACCEPTED, ACCEPTED_LAST, FoundEnds};
 use super::bell::Bell;
 use super::desk::Desk;
-use super::head::{After, Limits};
-use super::logged::Origin;
-use super::seam::{Counted, Credentials, Redirected, Serves, Taken};
+use super::head::Limits;
+use super::seam::{Counted, Credentials, Guards};
+use super::session_tests::{ACCEPTED, ACCEPTED_LAST};
 use super::worker::{Parts, Worker};
 use super::{Handover, Settings};
+use crate::access::Principal;
+use crate::fast::{
+    Asked, Claim, FastPath, FastRoute, Form, Head, Outcome, Settled, Shape, Varies, Word, erase,
+};
 use crate::http::body_memory::BodyMemory;
-use crate::ingest::{Media, Settled};
 use crate::limits::Purse;
-use crate::links::Visiting;
 use crate::record::RouteName;
 use crate::stats::{Stats, prometheus};
 use crate::wire::problem::Problem;
@@ -25,6 +26,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
+use wellspring_views::access::Role;
 
 /// What the test sees and commands.
 #[derive(Default)]
@@ -43,26 +45,30 @@ struct Commanded {
     tickets: usize,
 }
 
-impl Serves for Commanded {
-    type Target = String;
-    type Ticket = usize;
+/// Lets everybody in.
+struct Open;
+
+impl Guards for Open {
     type Pass = ();
 
-    fn target(&mut self, target: &str) -> Option<Result<String, Box<Problem>>> {
-        target.starts_with("/e").then(|| Ok(target.to_owned()))
+    fn admit(&mut self, _: Role, _: Option<&str>, _: &Credentials<'_>) -> Option<()> {
+        Some(())
     }
 
-    fn admit(&mut self, _: Option<&Self::Target>, credentials: &Credentials<'_>) -> Option<()> {
-        // The fake knows nobody.
-        credentials.authorization.is_none().then_some(())
-    }
-
-    fn answers_under(&self, host: &[u8]) -> bool {
-        host != b"foreign.example"
+    fn answers_under(&self, _: &[u8]) -> bool {
+        true
     }
 
     fn holds(&self, (): &()) -> bool {
         true
+    }
+
+    fn principal(&self, (): &()) -> Option<Arc<Principal>> {
+        None
+    }
+
+    fn client(&self, peer: Option<IpAddr>, _: &[u8]) -> Option<IpAddr> {
+        peer
     }
 
     fn counts_requests(&self) -> bool {
@@ -73,51 +79,101 @@ impl Serves for Commanded {
         unreachable!("nothing is limited")
     }
 
-    fn origin(&self, _: &[u8], client: Option<IpAddr>, _: Option<&()>) -> Origin {
-        Origin { client, principal: None }
+    fn charge(&self, _: Purse, _: usize, _: u64) {}
+}
+
+impl FastPath for Commanded {
+    type Order = String;
+    type Ticket = usize;
+
+    fn route(&self) -> FastRoute {
+        FastRoute { method: "POST", path: "/e" }
     }
 
-    fn charge(&self, _: Purse, _: usize, _: u64) {}
+    fn forms(&self) -> Vec<Form> {
+        let varies = Varies::Nothing(br#"{"ok":true}"#);
+        let content_type = "application/json";
+        vec![Form { status: 202, content_type, headers: Vec::new(), varies }]
+    }
 
-    fn take(&mut self, target: &String, _: Media, body: &[u8]) -> Taken<usize> {
+    fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
+        let is_ours = method == "POST" && target.starts_with("/e");
+        is_ours.then_some(Claim { role: Some(Role::Writer), log: None, shape: Shape::Content })
+    }
+
+    fn understand(&mut self, head: &Head<'_>) -> Result<String, Box<Problem>> {
+        Ok(head.target.to_owned())
+    }
+
+    fn largest_content(&self, _: &String) -> usize {
+        1 << 20
+    }
+
+    fn line(&self, target: &String) -> usize {
+        target.len()
+    }
+
+    fn answer(&mut self, target: &String, asked: Asked<'_>, _: &mut Vec<u8>) -> Outcome<usize> {
         if target == "/e?full" {
             let room = self.command.room.load(SeqCst);
             if room == 0 {
-                return Taken::Full;
+                return Outcome::Full;
             }
             self.command.room.store(room - 1, SeqCst);
         }
         drop(self.command.goes.lock().unwrap().take());
-        self.command.taken.lock().unwrap().push(String::from_utf8_lossy(body).into_owned());
+        let body = String::from_utf8_lossy(asked.content).into_owned();
+        self.command.taken.lock().unwrap().push(body);
         if target == "/e?durable" {
             self.tickets += 1;
-            return Taken::Pending(self.tickets - 1);
+            return Outcome::Pending(self.tickets - 1);
         }
-        Taken::Accepted
+        Outcome::Reply(0)
     }
 
     fn settled(&mut self, ticket: &usize) -> Settled {
-        if *ticket < self.command.stored.load(SeqCst) { Settled::Stored } else { Settled::Pending }
+        if *ticket < self.command.stored.load(SeqCst) {
+            Settled::Reply(0)
+        } else {
+            Settled::Pending
+        }
+    }
+}
+
+/// Answers with the code, and remembers who asked.
+struct Looked(Arc<Command>);
+
+impl FastPath for Looked {
+    type Order = ();
+    type Ticket = ();
+
+    fn route(&self) -> FastRoute {
+        FastRoute { method: "GET", path: "/{code}" }
     }
 
-    fn largest_body(&self, _: Media) -> usize {
-        1 << 20
+    fn forms(&self) -> Vec<Form> {
+        let varies = Varies::Header("location");
+        vec![Form { status: 302, content_type: "", headers: Vec::new(), varies }]
     }
 
-    fn same(a: &String, b: &String) -> bool {
-        a == b
+    fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
+        let shape = Shape::Bare(Some(Word { at: 1, most: 10 }));
+        let is_ours = method == "GET" && target != "/health";
+        is_ours.then_some(Claim { role: None, log: None, shape })
     }
 
-    fn serves_link(&mut self, code: &[u8]) -> bool {
-        code != b"health"
+    fn understand(&mut self, _: &Head<'_>) -> Result<(), Box<Problem>> {
+        Ok(())
     }
 
-    fn redirect(&mut self, visiting: Visiting<'_>, location: &mut Vec<u8>) -> Redirected {
-        location.extend_from_slice(b"https://example.com/");
-        location.extend_from_slice(visiting.code);
-        let peer = visiting.visitor.peer();
-        self.command.taken.lock().unwrap().push(peer.unwrap().to_string());
-        Redirected::Found
+    fn answer(&mut self, (): &(), asked: Asked<'_>, varying: &mut Vec<u8>) -> Outcome<()> {
+        varying.extend_from_slice(asked.word);
+        self.0.taken.lock().unwrap().push(asked.client.unwrap().to_string());
+        Outcome::Reply(0)
+    }
+
+    fn settled(&mut self, (): &()) -> Settled {
+        Settled::Pending
     }
 }
 
@@ -144,7 +200,9 @@ impl Running {
             access_log: false,
             first_request_id: 0,
             routes: [(0, "/e"), (1, "/{code}")]
-                .map(|(index, path)| RouteName { index, path: Some(path) }),
+                .map(|(index, path)| RouteName { index, path: Some(path) })
+                .into(),
+            no_route: RouteName { index: 2, path: None },
             header_us: 10_000_000,
             body_us: 10_000_000,
             idle_us: 10_000_000,
@@ -163,11 +221,11 @@ impl Running {
         };
         let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
         let memory = BodyMemory::new(&stats, 1 << 20);
-        let intake = Commanded { command: Arc::clone(&command), tickets: 0 };
+        let ours = Arc::clone(&command);
         let thread = std::thread::spawn(move || {
-            Worker::new(parts, Desk::new(intake, limits, memory, FoundEnds::new("origin")))
-                .unwrap()
-                .run();
+            let links = Looked(Arc::clone(&ours));
+            let paths = vec![erase(Commanded { command: ours, tickets: 0 }), erase(links)];
+            Worker::new(parts, Desk::new(Open, paths, limits, memory)).unwrap().run();
         });
         let thread = Some(thread);
         Running { command, address, bell, stop, stats, thread, handed_over }
@@ -341,9 +399,9 @@ fn redirects_are_counted_by_their_route_and_know_the_peer() {
     let mut stream = running.connect();
     let visit = b"GET /abc HTTP/1.1\r\nHost: l\r\n\r\n";
     stream.write_all(&[&visit.repeat(3)[..], &request("/e", "1")].concat()).unwrap();
-    let begin = b"HTTP/1.1 302 Found\r\nLocation: https://example.com/abc".as_slice();
-    let ends = FoundEnds::new("origin");
-    let expected = [[begin, ends.of(After::Keep)].concat().repeat(3), ACCEPTED.to_vec()].concat();
+    let found = b"HTTP/1.1 302 Found\r\nLocation: abc\r\nContent-Length: 0\r\n\
+        Connection: keep-alive\r\n\r\n";
+    let expected = [found.repeat(3), ACCEPTED.to_vec()].concat();
     let mut answers = vec![0; expected.len()];
     stream.read_exact(&mut answers).unwrap();
     assert_eq!(answers, expected);

@@ -121,16 +121,6 @@ impl Limits {
         self.requests.map(|_| Arc::default())
     }
 
-    /// Who a client is when trusted proxies are believed; what they say is asked only if it counts.
-    pub(crate) fn client<'a>(
-        &self,
-        peer: Option<IpAddr>,
-        forwarded: impl FnOnce() -> Vec<&'a [u8]>,
-    ) -> Option<IpAddr> {
-        let forwarded = if self.proxies.trusts(peer) { forwarded() } else { Vec::new() };
-        self.proxies.client(peer, forwarded.into_iter())
-    }
-
     /// Whose a request from this address is, while nothing else is known.
     pub(crate) fn purse(&self, client: Option<IpAddr>) -> Purse {
         Purse { address: self.keys.of_address(client), account: None }

@@ -1,6 +1,5 @@
 //! The shell of links: what the pure view needs from outside and HTTP does not own.
 
-use crate::names::MAIN;
 mod click;
 mod redirect;
 mod refusal;
@@ -9,26 +8,15 @@ mod targets;
 mod visit;
 mod visitor;
 
-pub(crate) use click::Clicks;
-pub(crate) use redirect::{Redirected, Redirects, Visiting};
-pub(crate) use refusal::{deleted, of_lookup, unknown, with_error};
-pub(crate) use visit::{Told, Visit};
-pub(crate) use visitor::{Visitor, VisitorKeys};
+pub(crate) use redirect::{RedirectContext, fast_path};
+pub(crate) use refusal::{deleted, unknown, with_error};
+pub(crate) use visitor::VisitorKeys;
 
+use crate::names::MAIN;
 use crate::node::Node;
 use crate::view::ViewSlot;
 use std::sync::Arc;
 use wellspring_views::links::{Context, Links, TargetRule};
-
-/// What a thread needs to redirect by itself.
-pub(crate) struct RedirectSource {
-    /// The links.
-    pub(crate) view: Arc<ViewSlot<Links>>,
-    /// The keys under which visitors are counted.
-    pub(crate) visitor_keys: Arc<VisitorKeys>,
-    /// The value of `Referrer-Policy`.
-    pub(crate) referrer_policy: &'static str,
-}
 
 /// Has the links of the log `main` folded, each time that log is opened. `targets` tells where a link
 /// may lead, `reserved` which words no code may be.
@@ -50,4 +38,4 @@ pub(crate) fn attach(
 }
 
 /// `Cache-Control` of every redirect: the next visit is another click, and the link may change.
-pub(crate) const REDIRECT_CACHING: &str = "private, no-store";
+const REDIRECT_CACHING: &str = "private, no-store";

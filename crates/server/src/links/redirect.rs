@@ -1,37 +1,64 @@
-//! Where a link leads, for a thread that serves nothing but redirects and ingest.
+//! `GET /{code}` as a fast path: where a link leads, and the click recorded.
 
 use super::click::Clicks;
 use super::refusal::{of_lookup, with_error};
-use super::visit::Visit;
-use super::visitor::Visitor;
-use crate::ingest::Intake;
+use super::visit::{Told, Visit};
+use super::{REDIRECT_CACHING, VisitorKeys};
+use crate::fast::{
+    Asked, Claim, Factory, FastPath, FastRoute, Form, Head, Outcome, Settled, Shape, Varies, Word,
+    erase,
+};
+use crate::ingest::{IngestContext, Intake, intake_at};
 use crate::view::{Live, ViewSlot};
-use crate::wire::problem::Problem;
+use crate::wire::problem::{self, Problem};
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::rc::Rc;
 use std::sync::Arc;
 use wellspring_log::Clock;
-use wellspring_views::links::{Code, Links, Recent};
+use wellspring_types::Invalid;
+use wellspring_views::links::{Code, Links, MAX_CODE_CHARS, Recent};
 
-/// A request for a link.
-pub(crate) struct Visiting<'a> {
-    /// The code, 1 to 10 letters and digits.
-    pub(crate) code: &'a [u8],
-    /// What is recorded of the visit.
-    pub(crate) visit: &'a Visit,
-    /// Who visits.
-    pub(crate) visitor: &'a mut Visitor,
-    /// Monotonic time of this turn of the loop, µs.
-    pub(crate) now_us: u64,
+/// The form of the answer to a visitor whose link leads somewhere, by its place among the forms.
+const FOUND: usize = 0;
+
+/// What redirects need of the server.
+pub(crate) struct RedirectContext {
+    /// The way of taking clicks in.
+    pub(crate) ingest: IngestContext,
+    /// The view of links.
+    pub(crate) view: Arc<ViewSlot<Links>>,
+    /// Which words no code may be.
+    pub(crate) is_reserved: fn(&str) -> bool,
+    /// The clock.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The keys under which visitors are counted.
+    pub(crate) visitor_keys: Arc<VisitorKeys>,
+    /// `Referrer-Policy` of every redirect.
+    pub(crate) referrer_policy: &'static str,
 }
 
-/// What became of a request for a link.
-#[derive(Debug)]
-pub(crate) enum Redirected {
-    /// The click is recorded, and where the link leads is appended.
-    Found,
-    /// It leads nowhere: answer this, go on with the connection.
-    Refused(Box<Problem>),
-    /// For the general stack: the view does not answer yet.
-    Foreign,
+/// What makes the path for a serving thread.
+///
+/// # Errors
+/// Those of [`Clicks::new`].
+pub(crate) fn fast_path(context: RedirectContext) -> Result<Factory, Invalid> {
+    let RedirectContext { ingest, view, is_reserved, clock, visitor_keys, referrer_policy } =
+        context;
+    let clicks = Clicks::new(visitor_keys)?;
+    Ok(Arc::new(move |seat| {
+        erase(Redirects {
+            view: Arc::clone(&view),
+            is_reserved,
+            clock: Arc::clone(&clock),
+            intake: intake_at(seat, &ingest),
+            clicks: clicks.clone(),
+            referrer_policy,
+            turn: Turn { at_us: u64::MAX, wall_us: 0 },
+            live: None,
+            recent: Recent::default(),
+        })
+    }))
 }
 
 /// The time of a turn of the loop.
@@ -44,11 +71,13 @@ struct Turn {
 }
 
 /// A thread's way to links.
-pub(crate) struct Redirects {
-    links: Arc<ViewSlot<Links>>,
+struct Redirects {
+    view: Arc<ViewSlot<Links>>,
     is_reserved: fn(&str) -> bool,
     clock: Arc<dyn Clock>,
+    intake: Rc<RefCell<Intake>>,
     clicks: Clicks,
+    referrer_policy: &'static str,
     turn: Turn,
     /// The view; another once the log has been emptied.
     live: Option<Arc<Live<Links>>>,
@@ -56,121 +85,166 @@ pub(crate) struct Redirects {
     recent: Recent,
 }
 
+/// What a head asks for, whatever the code.
+enum Visiting {
+    /// To be led on; recorded as this.
+    Click(Visit),
+    /// To be told where a link leads: no click.
+    Look,
+}
+
 impl Redirects {
-    /// Nobody redirected yet.
-    pub(crate) fn new(
-        links: Arc<ViewSlot<Links>>,
-        is_reserved: fn(&str) -> bool,
-        clock: Arc<dyn Clock>,
-        clicks: Clicks,
-    ) -> Redirects {
-        let turn = Turn { at_us: u64::MAX, wall_us: 0 };
-        let recent = Recent::default();
-        Redirects { links, is_reserved, clock, clicks, turn, live: None, recent }
+    /// The view of links. It is not there while the log is being emptied.
+    fn renew(&mut self) {
+        if self.live.as_ref().is_none_or(|live| live.is_closed()) {
+            self.live = self.view.live();
+            self.recent = Recent::default();
+        }
     }
 
-    /// Whether a code may be a link's at all.
-    pub(crate) fn serves(&self, code: &[u8]) -> bool {
-        std::str::from_utf8(code).is_ok_and(|code| !(self.is_reserved)(code))
-    }
-
-    /// Appends where a link leads to `location`, and records the click. Only for a code that it
-    /// [`serves`](Self::serves).
-    pub(crate) fn redirect(
-        &mut self,
-        intake: &mut Intake,
-        visiting: Visiting<'_>,
-        location: &mut Vec<u8>,
-    ) -> Redirected {
-        let Visiting { code, visit, visitor, now_us } = visiting;
+    /// The time of this turn, µs since 1970 UTC.
+    fn wall_us(&mut self, now_us: u64) -> u64 {
         if self.turn.at_us != now_us {
             self.turn = Turn { at_us: now_us, wall_us: self.clock.wall_us() };
         }
-        let wall_us = self.turn.wall_us;
-        let Some(code) = Code::parse(code) else {
-            return Redirected::Foreign;
-        };
-        if self.live.as_ref().is_none_or(|live| live.is_closed()) {
-            self.live = self.links.live();
-            self.recent = Recent::default();
+        self.turn.wall_us
+    }
+}
+
+impl FastPath for Redirects {
+    type Order = Visiting;
+    type Ticket = Infallible;
+
+    fn route(&self) -> FastRoute {
+        FastRoute { method: "GET", path: "/{code}" }
+    }
+
+    fn forms(&self) -> Vec<Form> {
+        vec![Form {
+            status: 302,
+            content_type: "",
+            headers: vec![
+                ("referrer-policy", self.referrer_policy.to_owned()),
+                ("cache-control", REDIRECT_CACHING.to_owned()),
+            ],
+            varies: Varies::Header("location"),
+        }]
+    }
+
+    fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
+        let code = target.strip_prefix('/').filter(|_| method == "GET")?.as_bytes();
+        let shape = Shape::Bare(Some(Word { at: 1, most: MAX_CODE_CHARS }));
+        let is_ours = Code::parse(code).is_some() && self.accepts(code);
+        is_ours.then_some(Claim { role: None, log: None, shape })
+    }
+
+    /// Whether a code may be a link's at all.
+    fn accepts(&self, code: &[u8]) -> bool {
+        std::str::from_utf8(code).is_ok_and(|code| !(self.is_reserved)(code))
+    }
+
+    fn understand(&mut self, head: &Head<'_>) -> Result<Visiting, Box<Problem>> {
+        if head.method == "HEAD" {
+            return Ok(Visiting::Look);
         }
+        let (agent, referrer) = (head.headers.get("user-agent"), head.headers.get("referer"));
+        Ok(Visiting::Click(Visit::of(&Told { agent, referrer })))
+    }
+
+    fn answer(
+        &mut self,
+        visiting: &Visiting,
+        asked: Asked<'_>,
+        location: &mut Vec<u8>,
+    ) -> Outcome<Infallible> {
+        let wall_us = self.wall_us(asked.now_us);
+        self.renew();
+        let Some(code) = Code::parse(asked.word) else {
+            return Outcome::Elsewhere(problem::BAD_CODE.because("this is no code"));
+        };
         let Some(folded) = self.live.as_ref().and_then(|live| live.folded()) else {
-            return Redirected::Foreign;
+            let problem = problem::VIEW_NOT_READY.because("the view is being rebuilt");
+            return Outcome::Elsewhere(problem);
         };
-        match of_lookup(code, folded.lookup_near(&mut self.recent, code, wall_us, location)) {
-            Ok(()) => {
-                self.clicks.record(intake, code, visit, visitor, wall_us);
-                Redirected::Found
-            }
-            Err(problem) => Redirected::Refused(with_error(problem)),
+        let lookup = folded.lookup_near(&mut self.recent, code, wall_us, location);
+        if let Err(problem) = of_lookup(code, lookup) {
+            return Outcome::Refused(problem);
         }
+        if let Visiting::Click(visit) = visiting {
+            let mut intake = self.intake.borrow_mut();
+            self.clicks.record(&mut intake, code, visit, asked.client, wall_us);
+        }
+        Outcome::Reply(FOUND)
+    }
+
+    fn settled(&mut self, ticket: &Infallible) -> Settled {
+        match *ticket {}
+    }
+
+    fn render(&self, problem: Box<Problem>) -> Box<Problem> {
+        with_error(problem)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fast::{AnyFastPath, AnyTicket, Headers, Seat, Stack};
     use crate::http::Host;
-    use crate::ingest::Order;
-    use crate::links::RedirectSource;
-    use crate::links::Told;
+    use crate::http::server::Server;
     use crate::names::MAIN;
     use crate::view::all_stored;
     use std::time::Duration;
     use wellspring_log::ReadOptions;
     use wellspring_log::batcher::EventTemplate;
     use wellspring_types::Query;
+    use wellspring_views::view::View as _;
 
     const SOON: Duration = Duration::from_secs(20);
 
     /// A thread that serves, without its loop.
     struct Thread {
         host: Arc<Host>,
-        source: RedirectSource,
-        intake: Intake,
-        redirects: Redirects,
-        visitor: Visitor,
+        /// The host's faces end with it.
+        _server: Arc<Server>,
+        intake: Rc<RefCell<Intake>>,
+        path: Box<dyn AnyFastPath>,
         turn_us: u64,
     }
 
     impl Thread {
         fn start(data: &std::path::Path, flags: &[&str]) -> Thread {
             let server = crate::serve::open::for_tests(data, flags);
-            let (host, source) = (Arc::clone(&server.host), server.redirects().unwrap());
-            let intake = Intake::new(host.ingest(), Order::First, Arc::new(|| {}));
-            let redirects = Redirects::new(
-                Arc::clone(&source.view),
-                crate::faces::is_reserved,
-                Arc::clone(&host.clock),
-                Clicks::new(Arc::clone(&source.visitor_keys), Arc::clone(&host.limits)).unwrap(),
-            );
-            let visitor = Visitor::at(Some("192.0.2.7".parse().unwrap()));
-            Thread { host, source, intake, redirects, visitor, turn_us: 0 }
+            let host = Arc::clone(&server.host);
+            let seat = Seat::new(Stack::Lean, Arc::new(|| {}));
+            let intake = intake_at(&seat, &host.ingest());
+            let paths = host.faces.fast_paths();
+            let mut paths = paths.iter().map(|make| make(&seat));
+            let path = paths.find(|path| path.route().path == "/{code}").unwrap();
+            Thread { host, _server: server, intake, path, turn_us: 0 }
         }
 
         fn event(&mut self, event_type: &str, tag: &str, data: &str) {
             let template = EventTemplate::new(event_type, &[tag]).unwrap();
-            self.intake.offer(&template, data.as_bytes());
+            self.intake.borrow_mut().offer(&template, data.as_bytes());
         }
 
         /// What a visit comes to, and what was appended.
-        fn visit(&mut self, code: &str) -> (Redirected, String) {
-            self.visit_for(code, "")
+        fn visit(&mut self, code: &str) -> (Outcome<AnyTicket>, String) {
+            self.visit_for(code, "192.0.2.7")
         }
 
-        fn visit_for(&mut self, code: &str, forwarded: &str) -> (Redirected, String) {
-            let mut visit = Visit::default();
-            let forwarded = vec![forwarded.as_bytes()];
-            visit.read(&Told { agent: Some(b"curl/8.5.0"), forwarded, ..Told::default() });
-            let visiting = Visiting {
-                code: code.as_bytes(),
-                visit: &visit,
-                visitor: &mut self.visitor,
-                now_us: self.turn_us,
-            };
+        fn visit_for(&mut self, code: &str, client: &str) -> (Outcome<AnyTicket>, String) {
+            let agent = httparse::Header { name: "User-Agent", value: b"curl/8.5.0" };
+            let headers = Headers::Parsed(&[agent]);
+            let target = format!("/{code}");
+            let head = Head { method: "GET", target: &target, headers };
+            let order = self.path.understand(&head).unwrap();
+            let (word, client) = (code.as_bytes(), client.parse().ok());
+            let asked = Asked { word, content: b"", client, now_us: self.turn_us };
             self.turn_us += 1;
             let mut location = Vec::new();
-            let became = self.redirects.redirect(&mut self.intake, visiting, &mut location);
+            let became = self.path.answer(&order, asked, &mut location);
             (became, String::from_utf8(location).unwrap())
         }
 
@@ -187,7 +261,9 @@ mod tests {
         }
 
         fn name_of(&self, address: &str) -> String {
-            let key = self.source.visitor_keys.at(self.host.clock.wall_us());
+            let now_us = self.host.clock.wall_us();
+            let keys = VisitorKeys::open(&self.host.process.data, now_us).unwrap();
+            let key = keys.at(now_us);
             String::from_utf8(key.name(address.parse().ok()).to_vec()).unwrap()
         }
 
@@ -197,7 +273,14 @@ mod tests {
             runtime.unwrap().block_on(async {
                 all_stored(&self.host.node.batcher(MAIN).unwrap(), SOON).await.unwrap();
                 let head = self.host.node.get(MAIN).unwrap().head();
-                self.source.view.live().unwrap().caught_up(head, SOON).await.unwrap();
+                let is_folded = || {
+                    let views = self.host.node.views();
+                    let mut links = views.iter().filter(|(log, ..)| log == MAIN);
+                    links.any(|(_, name, at)| *name == Links::NAME && at.position >= head)
+                };
+                while !is_folded() {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
             });
         }
     }
@@ -214,14 +297,14 @@ mod tests {
         thread.settle();
         for _ in 0..3 {
             let (became, location) = thread.visit("abc");
-            assert!(matches!(became, Redirected::Found), "{became:?}");
+            assert!(matches!(became, Outcome::Reply(FOUND)), "{became:?}");
             assert_eq!(location, "http://example.com/a");
         }
-        assert!(!thread.redirects.serves(b"health"), "a route stays a route");
+        assert!(!thread.path.accepts(b"health"), "a route stays a route");
         for (code, status) in [("other", 404), ("gone", 410)] {
-            let Redirected::Refused(problem) = thread.visit(code).0 else { panic!("{code}") };
+            let Outcome::Refused(problem) = thread.visit(code).0 else { panic!("{code}") };
             assert_eq!(problem.kind.status, status);
-            assert_eq!(problem.more[0].0, "error");
+            assert_eq!(thread.path.render(problem).more[0].0, "error");
         }
         thread.settle();
         let name = thread.name_of("192.0.2.7");
@@ -232,27 +315,21 @@ mod tests {
     }
 
     #[test]
-    fn a_visitor_behind_a_trusted_proxy_is_who_the_proxy_says() {
+    fn visitors_are_named_by_their_addresses() {
         let dir = tempfile::tempdir().unwrap();
-        for (flags, proxies) in [(&["--trusted-proxies", "192.0.2.0/24"][..], true), (&[], false)] {
-            let mut thread = Thread::start(&dir.path().join(proxies.to_string()), flags);
-            let created = r#"{"url":"http://example.com/a","chosen":"alias"}"#;
-            thread.event("LinkCreated", "link:abc", created);
-            thread.settle();
-            for client in ["203.0.113.1", "203.0.113.2", "203.0.113.1"] {
-                thread.visit_for("abc", client);
-            }
-            thread.settle();
-            let data = |address: &str| {
-                format!(r#"{{"visitor":"{}","agent":"curl"}}"#, thread.name_of(address))
-            };
-            let expected = if proxies {
-                ["203.0.113.1", "203.0.113.2", "203.0.113.1"].map(data)
-            } else {
-                ["192.0.2.7"; 3].map(data)
-            };
-            assert_eq!(thread.clicks("abc"), expected);
+        let mut thread = Thread::start(dir.path(), &[]);
+        let created = r#"{"url":"http://example.com/a","chosen":"alias"}"#;
+        thread.event("LinkCreated", "link:abc", created);
+        thread.settle();
+        let clients = ["203.0.113.1", "203.0.113.2", "203.0.113.1"];
+        for client in clients {
+            thread.visit_for("abc", client);
         }
+        thread.settle();
+        let data = |address: &str| {
+            format!(r#"{{"visitor":"{}","agent":"curl"}}"#, thread.name_of(address))
+        };
+        assert_eq!(thread.clicks("abc"), clients.map(data));
     }
 
     #[test]
@@ -283,7 +360,7 @@ mod tests {
         let mut visits = 0;
         // The batcher learns that the log is closed when it next stores something.
         while shed(&thread) < 50 {
-            assert!(matches!(thread.visit("abc").0, Redirected::Found));
+            assert!(matches!(thread.visit("abc").0, Outcome::Reply(FOUND)));
             visits += 1;
             assert!(visits < 10_000_000, "nothing is shed");
         }
@@ -294,16 +371,16 @@ mod tests {
     #[test]
     fn reserved_words_are_no_links_in_any_mix_of_cases() {
         let dir = tempfile::tempdir().unwrap();
-        let redirects = Thread::start(dir.path(), &[]).redirects;
+        let redirects = Thread::start(dir.path(), &[]).path;
         use crate::faces;
         for word in faces::reserved_words().filter(|word| Code::parse(word.as_bytes()).is_some()) {
             let upper = word.to_ascii_uppercase();
-            assert!(!redirects.serves(word.as_bytes()), "{word}");
-            assert!(!redirects.serves(upper.as_bytes()), "{upper}");
+            assert!(!redirects.accepts(word.as_bytes()), "{word}");
+            assert!(!redirects.accepts(upper.as_bytes()), "{upper}");
         }
         for code in ["Yci", "0123456789", "healthy", "h", "HEALTHZ", "zzzzzzzzzz"] {
             assert!(!faces::is_reserved(code), "{code}");
-            assert!(redirects.serves(code.as_bytes()), "{code}");
+            assert!(redirects.accepts(code.as_bytes()), "{code}");
         }
     }
 }

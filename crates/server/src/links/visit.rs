@@ -11,46 +11,31 @@ pub(crate) struct Told<'a> {
     pub(crate) agent: Option<&'a [u8]>,
     /// `Referer`, the first.
     pub(crate) referrer: Option<&'a [u8]>,
-    /// `X-Forwarded-For`, all of them in order.
-    pub(crate) forwarded: Vec<&'a [u8]>,
 }
 
-/// What is recorded of a visit, but for the visitor's name. To be used again: reading another
-/// request into it allocates nothing once it has grown.
-#[derive(Debug, Default)]
+/// What is recorded of a visit, but for the visitor's name.
+#[derive(Debug)]
 pub(crate) struct Visit {
     /// The event's data from behind the visitor's name to the end.
     behind_name: Vec<u8>,
-    /// The values of `X-Forwarded-For` as one.
-    forwarded: Vec<u8>,
 }
 
 impl Visit {
-    /// Takes what a request tells in the place of what another has told.
-    pub(crate) fn read(&mut self, told: &Told<'_>) {
+    /// What is recorded of a visit whose request tells this.
+    pub(crate) fn of(told: &Told<'_>) -> Visit {
         let agent = agent::family(told.agent.unwrap_or_default());
-        let out = &mut self.behind_name;
-        out.clear();
+        let mut out = Vec::with_capacity(96);
         out.extend_from_slice(b"\",\"agent\":");
-        push_string(out, agent.family);
+        push_string(&mut out, agent.family);
         if let Some(host) = told.referrer.and_then(referrer::host) {
             out.extend_from_slice(b",\"referrer\":");
-            push_string(out, &host);
+            push_string(&mut out, &host);
         }
         if agent.bot {
             out.extend_from_slice(b",\"bot\":true");
         }
         out.push(b'}');
-        self.forwarded.clear();
-        for (at, value) in told.forwarded.iter().enumerate() {
-            self.forwarded.extend_from_slice(if at == 0 { b"" } else { b"," });
-            self.forwarded.extend_from_slice(value);
-        }
-    }
-
-    /// What proxies say of where the request came from; empty if none says anything.
-    pub(crate) fn forwarded(&self) -> &[u8] {
-        &self.forwarded
+        Visit { behind_name: out }
     }
 
     /// Appends the data of the event, a JSON object, whatever the headers hold.
@@ -68,27 +53,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn data(told: &Told<'_>) -> String {
-        let mut visit = Visit::default();
-        // What was there before must not shine through.
-        visit.read(&Told {
-            agent: Some(b"curl/8.1"),
-            referrer: Some(b"https://before.example/"),
-            forwarded: vec![b"192.0.2.1"],
-        });
-        visit.read(told);
         let mut out = Vec::new();
-        visit.push_data(b"0123456789abcdef", &mut out);
+        Visit::of(told).push_data(b"0123456789abcdef", &mut out);
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn a_visit_is_recorded_by_family_and_host_and_no_more() {
         let firefox = b"Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
-        let told = Told {
-            agent: Some(firefox),
-            referrer: Some(b"https://News.example/secret?token=1"),
-            forwarded: vec![b"192.0.2.1"],
-        };
+        let told =
+            Told { agent: Some(firefox), referrer: Some(b"https://News.example/secret?token=1") };
         assert_eq!(
             data(&told),
             r#"{"visitor":"0123456789abcdef","agent":"Firefox","referrer":"news.example"}"#
@@ -101,19 +75,6 @@ mod tests {
         };
         let json: serde_json::Value = serde_json::from_str(&data(&bot)).unwrap();
         assert_eq!((&json["bot"], json.get("referrer")), (&true.into(), None));
-        assert!(!data(&told).contains("192.0.2.1"), "never an address");
-    }
-
-    #[test]
-    fn several_forwarding_headers_are_one_list() {
-        let mut visit = Visit::default();
-        visit.read(&Told {
-            forwarded: vec![b"192.0.2.1, 192.0.2.2", b"192.0.2.3"],
-            ..Told::default()
-        });
-        assert_eq!(visit.forwarded(), b"192.0.2.1, 192.0.2.2,192.0.2.3");
-        visit.read(&Told::default());
-        assert_eq!(visit.forwarded(), b"");
     }
 
     proptest! {
@@ -123,8 +84,7 @@ mod tests {
             host in prop::option::of(prop::collection::vec(any::<u8>(), 0..200)),
         ) {
             let referrer = host.map(|host| [b"https://", &host[..]].concat());
-            let told =
-                Told { agent: agent.as_deref(), referrer: referrer.as_deref(), forwarded: vec![] };
+            let told = Told { agent: agent.as_deref(), referrer: referrer.as_deref() };
             let json: serde_json::Value = serde_json::from_str(&data(&told)).unwrap();
             prop_assert_eq!(&json["visitor"], "0123456789abcdef");
             prop_assert!(json["agent"].is_string());

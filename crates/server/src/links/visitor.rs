@@ -220,38 +220,51 @@ fn scrub(path: &Path) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Who visits over one connection: hashed once for each key.
-#[derive(Debug)]
-pub(crate) struct Visitor {
-    peer: Option<IpAddr>,
-    /// Whose name was last asked for, by which generation of keys, and what it was.
-    known: Option<(Option<IpAddr>, u32, VisitorName)>,
+/// Names that a thread remembers. A power of two.
+const NAMES: usize = 256;
+
+/// The names of clients that came lately, hashed once for each key as long as no other client takes
+/// their place. They are forgotten with the first visit under another key.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct VisitorNames {
+    /// The generation of the key that they were made with.
+    generation: u32,
+    /// At the place that [`place_of`] gives. Empty until somebody comes.
+    known: Vec<Option<(Option<IpAddr>, VisitorName)>>,
 }
 
-impl Visitor {
-    /// Whoever is at the other end.
-    pub(crate) fn at(peer: Option<IpAddr>) -> Visitor {
-        Visitor { peer, known: None }
-    }
-
-    /// The other end of the connection.
-    pub(crate) fn peer(&self) -> Option<IpAddr> {
-        self.peer
-    }
-
-    /// The name of the client behind a request, who is at `address`.
-    pub(crate) fn name(&mut self, key: &VisitorKey, address: Option<IpAddr>) -> VisitorName {
-        match self.known {
-            Some((known, generation, name)) if known == address && generation == key.generation => {
-                name
-            }
+impl VisitorNames {
+    /// The name of the client at `address`.
+    pub(crate) fn of(&mut self, key: &VisitorKey, address: Option<IpAddr>) -> VisitorName {
+        if self.generation != key.generation || self.known.is_empty() {
+            self.generation = key.generation;
+            self.known.clear();
+            self.known.resize(NAMES, None);
+        }
+        let slot = &mut self.known[place_of(address)];
+        match *slot {
+            Some((known, name)) if known == address => name,
             _ => {
                 let name = key.name(address);
-                self.known = Some((address, key.generation, name));
+                *slot = Some((address, name));
                 name
             }
         }
     }
+}
+
+/// The place of an address among [`NAMES`]. Clients that fall together only cost a hash each.
+fn place_of(address: Option<IpAddr>) -> usize {
+    let bits = match address {
+        Some(IpAddr::V4(address)) => u64::from(address.to_bits()),
+        Some(IpAddr::V6(address)) => {
+            let bits = address.to_bits();
+            (bits >> 64) as u64 ^ bits as u64
+        }
+        None => 0,
+    };
+    // Of a product with an odd number the upper bits depend on all others.
+    (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize & (NAMES - 1)
 }
 
 #[cfg(test)]
@@ -387,16 +400,22 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_remembers_a_name_only_for_its_key_and_address() {
+    fn a_thread_remembers_a_name_only_for_its_key_and_address() {
         let dir = tempfile::tempdir().unwrap();
         let keys = VisitorKeys::open(dir.path(), NOON_US).unwrap();
-        let (today, mut visitor) = (keys.at(NOON_US), Visitor::at(address("203.0.113.9")));
-        let peer = visitor.peer();
-        assert_eq!(visitor.name(&today, peer), today.name(peer));
-        assert_eq!(visitor.name(&today, peer), today.name(peer));
-        let other = address("198.51.100.1");
-        assert_eq!(visitor.name(&today, other), today.name(other));
-        let tomorrow = keys.at(NOON_US + DAY_US);
-        assert_eq!(visitor.name(&tomorrow, other), tomorrow.name(other));
+        let (today, tomorrow) = (keys.at(NOON_US), keys.at(NOON_US + DAY_US));
+        let mut names = VisitorNames::default();
+        // More than are remembered, so that some take others' places.
+        let mut addresses: Vec<_> =
+            (0..1_000u32).map(|bits| Some(IpAddr::V4((0xcb00_7100 + bits).into()))).collect();
+        addresses.extend([None, address("2001:db8::1"), address("2001:db8::2")]);
+        for key in [&today, &tomorrow, &today] {
+            for &who in addresses.iter().chain(addresses.iter().rev()) {
+                assert_eq!(names.of(key, who), key.name(who), "{who:?}");
+            }
+        }
+        let places: std::collections::HashSet<_> =
+            addresses.iter().map(|&address| place_of(address)).collect();
+        assert!(places.len() > NAMES / 2, "neighbours lie apart: {}", places.len());
     }
 }

@@ -2,6 +2,7 @@
 //! general stack.
 
 use crate::client::{Answer, Client};
+use crate::links::said;
 use crate::server::Server;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -524,6 +525,34 @@ fn a_request_in_the_middle_has_time_when_the_server_stops() {
     assert!(server.terminate().success());
     rest.join().unwrap();
     events(&Server::start_in(&server.dir, &[]), 1);
+}
+
+#[test]
+fn both_ways_to_take_an_event_in_say_the_same() {
+    let [lean, general] = both().map(|server| {
+        let ask = |target: &str, headers: &[(&str, &str)], body: &[u8]| {
+            // A connection of its own each: what one answer does to it must not hide another's.
+            said(&server.client().call("POST", target, headers, body).unwrap())
+        };
+        let json = ("Content-Type", "application/json");
+        [
+            ask("/e", &[], b"1"),
+            ask("/v1/e?ack=durable&type=T", &[json], b"{}"),
+            ask("/v1/logs/main/e", &[], b"\xff"),
+            ask("/e", &[json], b"{"),
+            ask("/e", &[], b""),
+            ask("/e?colour=red", &[], b"1"),
+            ask("/e", &[("Idempotency-Key", "k")], b"1"),
+            ask("/e", &[("Content-Encoding", "gzip")], b"1"),
+            ask("/v1/logs/other/e", &[], b"1"),
+            ask("/e", &[], &vec![b' '; (1 << 20) + 2_000]),
+        ]
+    });
+    let statuses = lean.each_ref().map(|said| said.0);
+    assert_eq!(statuses, [202, 202, 202, 400, 422, 422, 422, 415, 404, 413]);
+    for (lean, general) in lean.iter().zip(&general) {
+        assert_eq!(lean, general);
+    }
 }
 
 #[test]

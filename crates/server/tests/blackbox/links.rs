@@ -227,10 +227,10 @@ fn to_ask_with_head_is_no_click_and_to_ask_by_http_2_is_one() {
 }
 
 /// What an answer says, but for headers that speak of the connection, the request or the moment.
-fn said(answer: &Answer) -> (u16, Vec<(String, String)>, Vec<u8>) {
+pub(crate) fn said(answer: &Answer) -> (u16, Vec<(String, String)>, Vec<u8>) {
     let mut headers = answer.headers.clone();
     headers.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
-    let apart = ["connection", "content-length", "date", "x-request-id", "wellspring-position"];
+    let apart = ["connection", "content-length", "date", "x-request-id"];
     headers.retain(|(name, _)| !apart.contains(&name.as_str()));
     headers.sort();
     (answer.status, headers, answer.body.clone())

@@ -1,60 +1,17 @@
 //! Ingest over the general stack: HTTP/2, and HTTP/1.1 connections that the lean
 //! loop has handed over or that it does not serve.
 
-use crate::http::content::{expect_identity, freshen, negotiate};
-use crate::http::intake::with_intake;
-use crate::http::{Answer, Host, JSON, Request, Response};
-use crate::ingest::{
-    ACCEPTED, IngestConfig, IngestOverflow, Intake, Media, Settled, Taken, Target, refuse_key,
-};
+use crate::http::content::{freshen, negotiate};
+use crate::http::{Answer, Host, JSON, Request, Response, fast};
+use crate::ingest::{IngestConfig, IngestOverflow};
 use crate::node::IngestAccount;
-use crate::wire::problem::{self, Problem};
-use std::rc::Rc;
 use std::sync::Arc;
-use tokio::sync::Notify;
 use wellspring_log::batcher::Amount;
-
-fn target(intake: &mut Intake, text: &str) -> Result<Rc<Target>, Box<Problem>> {
-    let not_here = || Err(problem::NOT_FOUND.because("this path takes no events in"));
-    intake.target(text).unwrap_or_else(not_here)
-}
 
 /// `POST /e`.
 pub(crate) async fn post(host: Arc<Host>, mut request: Box<Request>) -> Answer {
-    expect_identity(&request)?;
-    refuse_key(request.headers.contains_key("idempotency-key"))?;
-    let media = Media::of(request.headers.get("content-type").map(|value| value.as_bytes()));
-    let text = request.uri.path_and_query().map_or("", |text| text.as_str()).to_owned();
-    // Before the body: a wrong parameter need not wait for it.
-    let (known, _) =
-        with_intake(&host, |intake| target(intake, &text).map(|_| intake.largest_body(media)));
-    let body = request.body.read(known?).await?;
-    let ticket = loop {
-        let (taken, notify) = with_intake(&host, |intake| {
-            let target = target(intake, &text)?;
-            Ok::<_, Box<Problem>>(intake.take(&target, media, &body))
-        });
-        match taken? {
-            Taken::Accepted => return Ok(Response::json(202, ACCEPTED)),
-            Taken::Pending(ticket) => break ticket,
-            Taken::Refused(problem) => return Err(problem),
-            Taken::Full => woken(&notify).await,
-        }
-    };
-    loop {
-        let (settled, notify) = with_intake(&host, |intake| intake.settled(&ticket));
-        match settled {
-            Settled::Stored => return Ok(Response::json(202, ACCEPTED)),
-            Settled::Failed(problem) => return Err(problem),
-            Settled::Pending => woken(&notify).await,
-        }
-    }
-}
-
-/// Waits for the flusher. It may have called between the asking and this, so the
-/// wait is short; asking again costs little.
-async fn woken(notify: &Notify) {
-    let _ = tokio::time::timeout(std::time::Duration::from_millis(5), notify.notified()).await;
+    let target = request.uri.path_and_query().map_or("", |text| text.as_str()).to_owned();
+    Ok(fast::serve(&host, &mut request, &target).await)
 }
 
 /// `GET /e`.

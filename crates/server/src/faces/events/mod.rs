@@ -18,9 +18,11 @@ pub(crate) mod read;
 pub(crate) mod subscribe;
 pub(crate) mod terms;
 
+use crate::fast::Factory;
 use crate::http::Host;
 use crate::http::face::{Face, Served};
 use crate::http::routes::routes;
+use crate::ingest::fast_path;
 use crate::settings::NoSettings;
 use std::sync::Arc;
 
@@ -94,5 +96,9 @@ impl Face for EventFace {
 
     fn open(_: NoSettings, host: &Arc<Host>) -> Result<EventFace, String> {
         Ok(EventFace { host: Arc::clone(host) })
+    }
+
+    fn fast_paths(&self) -> Vec<Factory> {
+        vec![fast_path(self.host.ingest())]
     }
 }

@@ -13,7 +13,7 @@
 use super::LinkFace;
 use super::body::{self, Asked};
 use super::create::{Made, another_request, judge, made, parse, push, seen};
-use super::{Allowance, client_of, host_of, refusal};
+use super::{Allowance, host_of, refusal};
 use crate::http::{Answer, Body, Request, Response};
 use crate::limits::Payer;
 use crate::view::Live;
@@ -120,7 +120,7 @@ pub(super) async fn create(
         live: links.live()?,
         base: links.settings.base(host.as_deref()),
         host,
-        allowance: Allowance { links: &links, client: client_of(&links, &request) },
+        allowance: Allowance { links: &links, client: request.client },
         links: &links,
         payer: request.payer.clone(),
         key,

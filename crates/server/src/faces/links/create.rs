@@ -2,7 +2,7 @@
 
 use super::LinkFace;
 use super::body::{self, Asked};
-use super::{Allowance, bulk, client_of, host_of, json, refusal, target};
+use super::{Allowance, bulk, host_of, json, refusal, target};
 use crate::http::content::{content_type, expect_identity, expect_json, negotiate};
 use crate::http::idempotency::digest;
 use crate::http::idempotency::{KeyUse, idempotency_key};
@@ -32,7 +32,7 @@ pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> A
     let asked = parse(&body)?;
     let key = key.map(|key| RequestKey { key, digest: digest(&body) });
     let live = links.live()?;
-    let allowance = Allowance { links: &links, client: client_of(&links, &request) };
+    let allowance = Allowance { links: &links, client: request.client };
     let again = seen(request.log()?, key.as_ref())?;
     // What has become of the time or of the settings is nothing to a retry, and it is free.
     let commands = if again {

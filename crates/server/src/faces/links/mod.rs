@@ -4,7 +4,6 @@
 mod body;
 mod bulk;
 mod change;
-mod click;
 mod create;
 mod json;
 mod qr;
@@ -19,13 +18,14 @@ pub(crate) use create::create;
 pub(crate) use read::{details, list, stats};
 pub(crate) use redirect::{qr, redirect};
 
+use crate::fast::Factory;
 use crate::http::content::reach;
 use crate::http::face::{Face, Served, Surroundings};
 use crate::http::routes::routes;
 use crate::http::{Host, Request};
 use crate::kept_types::KeptEvents;
 use crate::links::settings::{LinkConfig, LinkSettings};
-use crate::links::{Clicks, RedirectSource, VisitorKeys, attach, with_error};
+use crate::links::{RedirectContext, VisitorKeys, attach, fast_path, with_error};
 use crate::names::MAIN;
 use crate::stats::RefusalReason;
 use crate::stats::family::Family;
@@ -35,7 +35,7 @@ use crate::wire::problem::{self, Problem};
 use hyper::Version;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use wellspring_types::{Invalid, Position};
+use wellspring_types::Position;
 use wellspring_views::links::{Code, Folded, Links};
 
 /// The face: links are made, changed and read under `/api/urls`, and followed at `/CODE`.
@@ -46,6 +46,8 @@ pub(crate) struct LinkFace {
     view: Arc<ViewSlot<Links>>,
     /// The keys under which visitors are counted.
     visitor_keys: Arc<VisitorKeys>,
+    /// What makes redirects for a serving thread.
+    redirects: Factory,
 }
 
 impl Face for LinkFace {
@@ -88,12 +90,19 @@ impl Face for LinkFace {
         let visitor_keys = VisitorKeys::open(data, host.clock.wall_us()).map_err(|e| {
             format!("the key of visitors cannot be kept in {}: {e}", data.display())
         })?;
-        Ok(LinkFace {
-            view: attach(&host.node, settings.targets.rule(), host.routes.is_reserved())?,
-            settings,
-            visitor_keys: Arc::new(visitor_keys),
-            host: Arc::clone(host),
-        })
+        let is_reserved = host.routes.is_reserved();
+        let view = attach(&host.node, settings.targets.rule(), is_reserved)?;
+        let visitor_keys = Arc::new(visitor_keys);
+        let redirects = fast_path(RedirectContext {
+            ingest: host.ingest(),
+            view: Arc::clone(&view),
+            is_reserved,
+            clock: Arc::clone(&host.clock),
+            visitor_keys: Arc::clone(&visitor_keys),
+            referrer_policy: settings.referrer_policy.as_str(),
+        });
+        let redirects = redirects.map_err(|invalid| invalid.to_string())?;
+        Ok(LinkFace { host: Arc::clone(host), settings, view, visitor_keys, redirects })
     }
 
     fn render(problem: Box<Problem>) -> Box<Problem> {
@@ -115,24 +124,12 @@ impl Face for LinkFace {
         self.visitor_keys.turn(wall_us);
     }
 
-    fn redirects(&self) -> Option<RedirectSource> {
-        Some(RedirectSource {
-            view: Arc::clone(&self.view),
-            visitor_keys: Arc::clone(&self.visitor_keys),
-            referrer_policy: self.settings.referrer_policy.as_str(),
-        })
+    fn fast_paths(&self) -> Vec<Factory> {
+        vec![Arc::clone(&self.redirects)]
     }
 }
 
 impl LinkFace {
-    /// A thread's clicks.
-    ///
-    /// # Errors
-    /// Those of [`Clicks::new`].
-    fn clicks(&self) -> Result<Clicks, Invalid> {
-        Clicks::new(Arc::clone(&self.visitor_keys), Arc::clone(&self.host.limits))
-    }
-
     /// The view of links.
     fn live(&self) -> Result<Arc<Live<Links>>, Box<Problem>> {
         self.view.live().ok_or_else(|| problem::LOG_CLOSED.because("the log main is being emptied"))
@@ -164,13 +161,6 @@ fn host_of(request: &Request) -> Result<Option<&str>, Box<Problem>> {
 /// Wait for clicks on their way if the client does not say how long, in ms: a device that stalls for
 /// a second is no reason to fail.
 const DEFAULT_WAIT_MS: u64 = 30_000;
-
-/// Who asks, as far as trusted proxies tell.
-fn client_of(links: &LinkFace, request: &Request) -> Option<IpAddr> {
-    let forwarded = request.headers.get_all("x-forwarded-for");
-    let forwarded = forwarded.iter().map(|value| value.as_bytes());
-    links.host.limits.proxies().client(request.peer, forwarded)
-}
 
 /// What is left of the links that a client may make in a minute.
 struct Allowance<'a> {

@@ -2,13 +2,11 @@
 //! over), and `GET /{code}.qr`.
 
 use super::LinkFace;
-use super::click::record_click;
 use super::{code_of, host_of, refusal};
-use crate::http::{Answer, Request, Response};
-use crate::links::{REDIRECT_CACHING, Told, of_lookup};
+use crate::http::{Answer, Request, Response, fast};
+use crate::links::unknown;
 use crate::wire::params::within;
 use crate::wire::problem;
-use hyper::Method;
 use std::sync::Arc;
 
 /// Sides of a QR code that may be asked for, in px.
@@ -16,32 +14,16 @@ const MIN_SIZE_PX: u64 = 16;
 const MAX_SIZE_PX: u64 = 4096;
 
 /// `GET /{code}`: the way to the target. A `HEAD` is no click.
-pub(crate) async fn redirect(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
+pub(crate) async fn redirect(links: Arc<LinkFace>, mut request: Box<Request>) -> Answer {
     let code = code_of(&request)?;
     // Nothing is made of it here, but the lean loop asks for it too.
     host_of(&request)?;
-    let live = links.live()?;
     // At once: whoever follows a link while there is none to follow is told how far the view is.
-    let folded = live.caught_up(0, std::time::Duration::ZERO).await?;
-    let mut location = Vec::with_capacity(128);
-    of_lookup(code, folded.lookup(code, links.host.clock.wall_us(), &mut location))?;
-    if request.method != Method::HEAD {
-        let value = |name: &str| request.headers.get(name).map(|value| value.as_bytes());
-        let forwarded = request.headers.get_all("x-forwarded-for").iter();
-        let told = Told {
-            agent: value("user-agent"),
-            referrer: value("referer"),
-            forwarded: forwarded.map(|value| value.as_bytes()).collect(),
-        };
-        record_click(&links, code, &told, request.peer);
+    links.live()?.caught_up(0, std::time::Duration::ZERO).await?;
+    if (links.host.routes.is_reserved())(&request.param) {
+        return Err(unknown(code));
     }
-    let location = String::from_utf8(location)
-        .map_err(|_| problem::INTERNAL.because("a target is not visible ASCII"))?;
-    let policy = links.settings.referrer_policy.as_str();
-    Ok(Response { content_type: "", ..Response::json(302, "") }
-        .with("location", location)
-        .with("referrer-policy", policy.to_owned())
-        .with("cache-control", REDIRECT_CACHING.to_owned()))
+    Ok(fast::serve(&links.host, &mut request, &format!("/{code}")).await)
 }
 
 /// `GET /{code}.qr`: the short URL to be photographed.

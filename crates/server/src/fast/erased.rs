@@ -1,0 +1,105 @@
+//! Fast paths of any kind in one list: their orders and tickets without their types.
+
+use super::{Asked, Claim, FastPath, FastRoute, Form, Head, Outcome, Seat, Settled};
+use crate::wire::problem::{self, Problem};
+use std::any::Any;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Makes a fast path for a serving thread.
+pub(crate) type Factory = Arc<dyn Fn(&Seat) -> Box<dyn AnyFastPath> + Send + Sync>;
+
+/// An order of some path. Only to be shown to the path that it is from.
+pub(crate) type AnyOrder = Rc<dyn Any>;
+
+/// A ticket of some path. Only to be shown to the path that it is from.
+pub(crate) type AnyTicket = Box<dyn Any + Send>;
+
+/// A [`FastPath`] whatever its orders and tickets are; see there.
+pub(crate) trait AnyFastPath {
+    fn route(&self) -> FastRoute;
+    fn forms(&self) -> Vec<Form>;
+    fn claim(&mut self, method: &str, target: &str) -> Option<Claim>;
+    fn accepts(&self, word: &[u8]) -> bool;
+    /// # Errors
+    /// Those of [`FastPath::understand`].
+    fn understand(&mut self, head: &Head<'_>) -> Result<AnyOrder, Box<Problem>>;
+    fn largest_content(&self, order: &AnyOrder) -> usize;
+    fn line(&self, order: &AnyOrder) -> usize;
+    fn answer(
+        &mut self,
+        order: &AnyOrder,
+        asked: Asked<'_>,
+        varying: &mut Vec<u8>,
+    ) -> Outcome<AnyTicket>;
+    fn settled(&mut self, ticket: &AnyTicket) -> Settled;
+    fn render(&self, problem: Box<Problem>) -> Box<Problem>;
+}
+
+/// A path to be put into a list.
+pub(crate) fn erase(path: impl FastPath) -> Box<dyn AnyFastPath> {
+    Box::new(Erased(path))
+}
+
+struct Erased<P>(P);
+
+impl<P: FastPath> AnyFastPath for Erased<P> {
+    fn route(&self) -> FastRoute {
+        self.0.route()
+    }
+
+    fn forms(&self) -> Vec<Form> {
+        self.0.forms()
+    }
+
+    fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
+        self.0.claim(method, target)
+    }
+
+    fn accepts(&self, word: &[u8]) -> bool {
+        self.0.accepts(word)
+    }
+
+    fn understand(&mut self, head: &Head<'_>) -> Result<AnyOrder, Box<Problem>> {
+        self.0.understand(head).map(|order| Rc::new(order) as AnyOrder)
+    }
+
+    fn largest_content(&self, order: &AnyOrder) -> usize {
+        order.downcast_ref().map_or(0, |order| self.0.largest_content(order))
+    }
+
+    fn line(&self, order: &AnyOrder) -> usize {
+        order.downcast_ref().map_or(0, |order| self.0.line(order))
+    }
+
+    fn answer(
+        &mut self,
+        order: &AnyOrder,
+        asked: Asked<'_>,
+        varying: &mut Vec<u8>,
+    ) -> Outcome<AnyTicket> {
+        let Some(order) = order.downcast_ref() else { return Outcome::Refused(foreign()) };
+        match self.0.answer(order, asked, varying) {
+            Outcome::Reply(form) => Outcome::Reply(form),
+            Outcome::Pending(ticket) => Outcome::Pending(Box::new(ticket)),
+            Outcome::Full => Outcome::Full,
+            Outcome::Refused(problem) => Outcome::Refused(problem),
+            Outcome::Elsewhere(problem) => Outcome::Elsewhere(problem),
+        }
+    }
+
+    fn settled(&mut self, ticket: &AnyTicket) -> Settled {
+        match ticket.downcast_ref() {
+            Some(ticket) => self.0.settled(ticket),
+            None => Settled::Failed(foreign()),
+        }
+    }
+
+    fn render(&self, problem: Box<Problem>) -> Box<Problem> {
+        self.0.render(problem)
+    }
+}
+
+fn foreign() -> Box<Problem> {
+    problem::INTERNAL.because("a request was shown to a fast path that is not its own")
+}

@@ -1,0 +1,75 @@
+//! The head of a request as a fast path sees it, whichever stack has read it.
+
+use hyper::HeaderMap;
+
+/// The head of a request that a path has claimed.
+#[derive(Clone, Copy)]
+pub(crate) struct Head<'a> {
+    /// `HEAD` is claimed as `GET` and says here what it is. The lean loop never has any.
+    pub(crate) method: &'a str,
+    /// Path and query, as they were claimed.
+    pub(crate) target: &'a str,
+    /// The headers.
+    pub(crate) headers: Headers<'a>,
+}
+
+/// The headers of a request.
+#[derive(Clone, Copy)]
+pub(crate) enum Headers<'a> {
+    /// Read by the lean loop.
+    Parsed(&'a [httparse::Header<'a>]),
+    /// Read by hyper.
+    Mapped(&'a HeaderMap),
+}
+
+impl<'a> Headers<'a> {
+    /// The first value of a header, without space around it. `name` in small letters.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a [u8]> {
+        let value = match self {
+            Headers::Parsed(headers) => {
+                let is = |header: &&httparse::Header<'a>| header.name.eq_ignore_ascii_case(name);
+                headers.iter().find(is)?.value
+            }
+            Headers::Mapped(headers) => headers.get(name)?.as_bytes(),
+        };
+        Some(value.trim_ascii())
+    }
+
+    /// The value of the first header of a name that is another than `but`. `name` in small letters.
+    pub(crate) fn other_than(&self, name: &str, but: &str) -> Option<&'a [u8]> {
+        let differs = |value: &&[u8]| !value.eq_ignore_ascii_case(but.as_bytes());
+        match self {
+            Headers::Parsed(headers) => {
+                let these = headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
+                these.map(|header| header.value.trim_ascii()).find(differs)
+            }
+            Headers::Mapped(headers) => {
+                let values = headers.get_all(name).into_iter();
+                values.map(|value| value.as_bytes().trim_ascii()).find(differs)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_readings_of_a_head_say_the_same() {
+        let parsed = [("Accept", " a "), ("X-Two", "1"), ("x-two", "2")]
+            .map(|(name, value)| httparse::Header { name, value: value.as_bytes() });
+        let mut mapped = HeaderMap::new();
+        for header in &parsed {
+            let name = hyper::header::HeaderName::from_bytes(header.name.as_bytes()).unwrap();
+            mapped.append(name, hyper::header::HeaderValue::from_bytes(header.value).unwrap());
+        }
+        for headers in [Headers::Parsed(&parsed), Headers::Mapped(&mapped)] {
+            assert_eq!(headers.get("accept"), Some(&b"a"[..]));
+            assert_eq!(headers.get("x-two"), Some(&b"1"[..]));
+            assert_eq!(headers.get("x-three"), None);
+            assert_eq!(headers.other_than("x-two", "1"), Some(&b"2"[..]));
+            assert_eq!(headers.other_than("accept", "A"), None);
+        }
+    }
+}

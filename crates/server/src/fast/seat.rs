@@ -1,0 +1,69 @@
+//! A serving thread, as the fast paths that work for it see it.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// To be called from any thread.
+pub(super) type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// Whom a thread serves. A connection begins at the lean loop and may be handed over to the general
+/// stack, never the other way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stack {
+    /// The lean loop.
+    Lean,
+    /// The general stack.
+    General,
+}
+
+/// One serving thread and one stack.
+pub(crate) struct Seat {
+    stack: Stack,
+    wake: Wake,
+    shared: RefCell<Vec<Rc<dyn Any>>>,
+}
+
+impl Seat {
+    /// A thread for which nothing works yet. `wake` has it ask again for what waits: for room, or to
+    /// be settled.
+    pub(crate) fn new(stack: Stack, wake: Wake) -> Seat {
+        Seat { stack, wake, shared: RefCell::default() }
+    }
+
+    /// Whom the thread serves.
+    pub(crate) fn stack(&self) -> Stack {
+        self.stack
+    }
+
+    /// What wakes the thread.
+    pub(crate) fn wake(&self) -> Wake {
+        Arc::clone(&self.wake)
+    }
+
+    /// What several paths of this thread use, one of each type: the first to ask makes it.
+    pub(crate) fn shared<T: 'static>(&self, make: impl FnOnce(&Seat) -> T) -> Rc<T> {
+        let known = self.shared.borrow().iter().find_map(|one| Rc::clone(one).downcast().ok());
+        known.unwrap_or_else(|| {
+            let made = Rc::new(make(self));
+            self.shared.borrow_mut().push(Rc::clone(&made) as Rc<dyn Any>);
+            made
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shared_is_made_once_for_each_seat() {
+        let seat = || Seat::new(Stack::Lean, Arc::new(|| {}));
+        let (one, other) = (seat(), seat());
+        let first = one.shared(|seat| (seat.stack(), 1));
+        assert!(Rc::ptr_eq(&first, &one.shared(|_| (Stack::General, 2))));
+        assert!(!Rc::ptr_eq(&first, &other.shared(|_| (Stack::Lean, 1))));
+        assert_eq!(*one.shared(|_| "another type"), "another type");
+    }
+}
