@@ -1,18 +1,17 @@
 //! hyper under the handlers: HTTP/1.1 and HTTP/2 on one port, one watch over each
 //! connection instead of a timer for each request.
 
-use super::body_memory::Charge;
 use super::counted::Counted;
 use super::dispatch::dispatch;
 use super::leaving::{LastSecond, Socket};
+use super::outgoing::Outgoing;
 use super::server::Server;
-use super::stream::Polled;
-use super::unread::{PIECE_BYTES, Patience, Progress, Unread};
+use super::unread::{Patience, Unread};
 use super::{Body, Content, Host, Response, Source};
 use crate::limits::{Payer, SharedBucket};
 use crate::stats::{self, RefusalReason};
 use bytes::Bytes;
-use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::service::service_fn;
@@ -179,77 +178,6 @@ impl<S: Socket> Write for Watched<S> {
     }
 }
 
-/// An answer's content as hyper takes it.
-struct Outgoing {
-    content: Content,
-    /// What has come of a stream and is not given yet.
-    rest: Bytes,
-    /// Over HTTP/2, where it goes in pieces.
-    progress: Option<Arc<Progress>>,
-    _in_flight: InFlight,
-    _held: Option<Charge>,
-}
-
-impl Outgoing {
-    fn new(content: Content, in_flight: InFlight, held: Option<Charge>) -> Outgoing {
-        let is_empty = matches!(&content, Content::Full(bytes) if bytes.is_empty());
-        let activity = &in_flight.activity;
-        let watched = !is_empty && activity.is_http2.load(Relaxed);
-        let progress = watched.then(|| activity.unread.begin());
-        Outgoing { content, rest: Bytes::new(), progress, _in_flight: in_flight, _held: held }
-    }
-
-    /// What there is next, in any size.
-    fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
-        let most = if self.progress.is_some() { PIECE_BYTES } else { usize::MAX };
-        let bytes = match &mut self.content {
-            Content::Full(bytes) => bytes,
-            Content::Stream(chunks) => {
-                if self.rest.is_empty() {
-                    self.rest = match std::task::ready!(chunks.poll(context)) {
-                        Polled::Bytes(bytes) => bytes,
-                        Polled::End => return Poll::Ready(None),
-                        Polled::Cut => {
-                            return Poll::Ready(Some(Err(io::Error::other("the answer was cut"))));
-                        }
-                    };
-                }
-                &mut self.rest
-            }
-        };
-        let piece = bytes.split_to(bytes.len().min(most));
-        Poll::Ready((!piece.is_empty()).then_some(Ok(piece)))
-    }
-}
-
-impl hyper::body::Body for Outgoing {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let polled = self.poll_bytes(context);
-        let Some(progress) = &self.progress else {
-            return polled.map(|next| next.map(|bytes| bytes.map(Frame::data)));
-        };
-        progress.asked(polled.is_pending());
-        polled.map(|next| next.map(|bytes| Ok(Frame::data(progress.piece(bytes?)))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        matches!(&self.content, Content::Full(bytes) if bytes.is_empty())
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.content {
-            Content::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Stream(_) => SizeHint::default(),
-        }
-    }
-}
-
 /// Makes an answer that of `HEAD`: its headers, the length of its content among them, and no content
 /// (RFC 9110, 9.3.2). hyper does so for HTTP/1 alone.
 fn leave_content_out(answer: &mut Response) {
@@ -267,7 +195,7 @@ async fn serve_request(
     server: Arc<Server>,
     activity: Arc<Activity>,
     connection: Option<Arc<SharedBucket>>,
-) -> Result<hyper::Response<Outgoing>, Infallible> {
+) -> Result<hyper::Response<Outgoing<InFlight>>, Infallible> {
     let host = &server.host;
     let version = request.version();
     if version == hyper::Version::HTTP_2 {
@@ -298,7 +226,9 @@ async fn serve_request(
         leave_content_out(&mut answer);
     }
     in_flight.answered();
-    let outgoing = Outgoing::new(answer.content, in_flight, answer.held);
+    let watched = in_flight.activity.is_http2.load(Relaxed).then_some(&in_flight.activity.unread);
+    let outgoing = Outgoing::new(answer.content, answer.trailers, watched);
+    let outgoing = outgoing.holding(in_flight, answer.held);
     let mut response = hyper::Response::new(outgoing);
     *response.status_mut() = hyper::StatusCode::from_u16(answer.status).unwrap_or_default();
     let headers = response.headers_mut();

@@ -8,7 +8,7 @@ use super::head_rules::{self, HeadRules, Unsound};
 use super::routes::{Entry, Found, Lookup, Route, Scope};
 use super::security::{self, Transport};
 use super::server::Server;
-use super::{Answer, Content, Host, Reflects, Request, Response, cors};
+use super::{Content, Host, Reflects, Request, Response, cors};
 use crate::access::credentials;
 use crate::access::{Needs, Standing};
 use crate::names::SYSTEM_LOG;
@@ -28,11 +28,10 @@ pub(crate) async fn dispatch(server: Arc<Server>, request: Box<Request>) -> Resp
     let mut exchange = Exchange::begin(host, &request);
     let version = request.version;
     let held = Charge::of_head(&host.body_memory, version, &request.uri, &request.headers);
-    let (answer, held) = match held {
+    let (mut response, held) = match held {
         Ok(held) => (run(&server, request, &mut exchange).await, held),
-        Err(problem) => (Err(problem), None),
+        Err(problem) => (problem.into(), None),
     };
-    let mut response = answer.unwrap_or_else(Response::from);
     response.held = held;
     if version < Version::HTTP_11 && matches!(response.content, Content::Stream(_)) {
         // Without chunked framing a truncated stream looks like a complete one.
@@ -54,7 +53,7 @@ pub(crate) async fn dispatch(server: Arc<Server>, request: Box<Request>) -> Resp
 
 /// Finds the route of a request and has its handler answer, taking down in `exchange` what becomes
 /// known on the way.
-async fn run(server: &Server, mut request: Box<Request>, exchange: &mut Exchange) -> Answer {
+async fn run(server: &Server, mut request: Box<Request>, exchange: &mut Exchange) -> Response {
     let host = &*server.host;
     let within = allowance::of_client(host, &mut request);
     let judged = judge_head(host, &request);
@@ -66,8 +65,8 @@ async fn run(server: &Server, mut request: Box<Request>, exchange: &mut Exchange
     let within = judged.map_err(Box::<Problem>::from).and(within);
     let (found, refused) = match (find(host, &request), within) {
         (Ok(found), within) => (found, within.err()),
-        (Err(answer), within) => {
-            let answer = within.map_or_else(Err, |()| *answer);
+        (Err(response), within) => {
+            let answer = within.map_or_else(Response::from, |()| *response);
             exchange.payer = request.payer.clone();
             return ending(answer, ends);
         }
@@ -94,12 +93,11 @@ async fn run(server: &Server, mut request: Box<Request>, exchange: &mut Exchange
         }
         Err(problem) => Err(problem),
     };
-    let answer = answer.map_err(face.render);
     // The credentials may have come in the headers or in the body.
     if matches!(&answer, Err(problem) if std::ptr::eq(problem.kind, &problem::TOO_MANY_LOGINS)) {
         host.stats.refusals.count(RefusalReason::Login);
     }
-    ending(answer, ends)
+    ending(answer.unwrap_or_else(face.render), ends)
 }
 
 /// Why the head of a request is refused, whatever it asks for.
@@ -136,10 +134,10 @@ fn judge_head(host: &Host, request: &Request) -> Result<(), HeadFault> {
 
 /// The answer, and with it the end of the connection, if that `ends`: what comes next on it may be a part
 /// of the request.
-fn ending(answer: Answer, ends: bool) -> Answer {
-    match answer {
-        Err(problem) if ends => Ok(Response::from(problem).with("connection", "close".to_owned())),
-        answer => answer,
+fn ending(response: Response, ends: bool) -> Response {
+    match ends {
+        true => response.with("connection", "close".to_owned()),
+        false => response,
     }
 }
 
@@ -157,30 +155,30 @@ fn log_of<'a>(route: &Route, request: &'a Request) -> Option<&'a str> {
 }
 
 /// The route of a request, or the answer that needs none.
-fn find(host: &Host, request: &Request) -> Result<Found, Box<Answer>> {
+fn find(host: &Host, request: &Request) -> Result<Found, Box<Response>> {
     let path = request.uri.path();
     let length = request.uri.path_and_query().map_or(0, |p| p.as_str().len());
     let limit = host.config.max_url_bytes;
     if length > limit {
         let detail = format!("the URL is {length} bytes long; POST /v1/query takes long queries");
         let problem = problem::URL_TOO_LONG.because(detail).limit(limit as u64);
-        return Err(Box::new(Err(problem)));
+        return Err(Box::new(problem.into()));
     }
     match host.routes.find(request.method.as_str(), path) {
         Lookup::Found(found) => Ok(found),
         Lookup::WrongMethod { allow, .. } if request.method == Method::OPTIONS => {
             let response = Response { status: 204, content_type: "", ..Response::json(204, "") };
-            Err(Box::new(Ok(response.with("allow", allow))))
+            Err(Box::new(response.with("allow", allow)))
         }
         Lookup::WrongMethod { allow, face } => {
             let detail = format!("{path} knows {allow}, not {}", request.method);
             let mut problem = problem::METHOD_NOT_ALLOWED.because(detail);
             problem.allow = Some(allow);
-            Err(Box::new(Err((face.render)(problem))))
+            Err(Box::new((face.render)(problem)))
         }
         Lookup::Nothing => {
             let detail = format!("{path} is not a route; GET /openapi.json lists them all");
-            Err(Box::new(Err(problem::NOT_FOUND.because(detail))))
+            Err(Box::new(problem::NOT_FOUND.because(detail).into()))
         }
     }
 }

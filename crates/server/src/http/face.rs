@@ -8,7 +8,7 @@
 //! ```
 
 use super::routes::{Answering, Route};
-use super::{Host, Request};
+use super::{Host, Request, Response};
 use crate::fast::Factory;
 use crate::kept_types::KeptEvents;
 use crate::settings::{ProcessConfig, Section};
@@ -63,9 +63,10 @@ pub(crate) trait Face: Sized + Send + Sync + 'static {
     /// A sentence for the operator: the server cannot start.
     fn open(settings: Self::Settings, host: &Arc<Host>) -> Result<Self, String>;
 
-    /// Puts an error into the words of the face's clients. Status and `type` stay.
-    fn render(problem: Box<Problem>) -> Box<Problem> {
-        problem
+    /// Writes an error as the face's clients expect it: `application/problem+json`, perhaps with a member
+    /// more, or an envelope of their own. The status stays.
+    fn render(problem: Box<Problem>) -> Response {
+        problem.into()
     }
 
     /// The figures of the face now. May read files.
@@ -103,7 +104,7 @@ pub(crate) struct Declaration {
     /// See [`Face::RESERVED`].
     pub(crate) reserved: &'static [&'static str],
     /// See [`Face::render`].
-    pub(crate) render: fn(Box<Problem>) -> Box<Problem>,
+    pub(crate) render: fn(Box<Problem>) -> Response,
 }
 
 impl Declaration {

@@ -17,6 +17,7 @@ pub(crate) mod fast;
 pub(crate) mod head_rules;
 pub(crate) mod idempotency;
 mod leaving;
+mod outgoing;
 pub(crate) mod routes;
 mod security;
 pub(crate) mod server;
@@ -53,6 +54,7 @@ use server::FacesOnHost;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use stream::Trailers;
 use tokio::sync::{Semaphore, watch};
 use wellspring_log::{Clock, CommitOn, Log};
 use wellspring_types::Position;
@@ -252,6 +254,8 @@ pub(crate) struct Response {
     pub(crate) commit_us: Option<(u64, u64)>,
     /// Its content.
     pub(crate) content: Content,
+    /// Fields told behind the content; those of a stream come with its end.
+    pub(crate) trailers: Trailers,
     /// What its request is charged of memory until it has been handed over.
     pub(crate) held: Option<Charge>,
 }
@@ -269,6 +273,7 @@ impl Response {
             cause: None,
             commit_us: None,
             content: Content::Full(document.into()),
+            trailers: Trailers::new(),
             held: None,
         }
     }

@@ -15,14 +15,19 @@ const WAITING_CHUNKS: usize = 2;
 pub(crate) enum Chunk {
     /// Some bytes.
     Bytes(Bytes),
-    /// The end, on purpose.
-    End,
+    /// The end, on purpose, with what is told behind the content.
+    End(Trailers),
 }
+
+/// Fields told behind the content of an answer (RFC 9110, 6.5): its outcome, where that is known only
+/// then. Over HTTP/1.1 a client that does not ask for them (`TE: trailers`) gets none.
+pub(crate) type Trailers = Vec<(&'static str, String)>;
 
 /// The receiving end, polled by the connection.
 pub(crate) struct Chunks {
     receiver: mpsc::Receiver<Chunk>,
     ended: bool,
+    trailers: Trailers,
     payer: Payer,
 }
 
@@ -48,7 +53,8 @@ impl AsRef<[u8]> for Held {
 /// A stream and the end to feed it by.
 pub(crate) fn channel() -> (Producer, Chunks) {
     let (sender, receiver) = mpsc::channel(WAITING_CHUNKS);
-    (Producer { sender, permit: None }, Chunks { receiver, ended: false, payer: Payer::default() })
+    let chunks = Chunks { receiver, ended: false, trailers: Vec::new(), payer: Payer::default() };
+    (Producer { sender, permit: None }, chunks)
 }
 
 impl Producer {
@@ -77,7 +83,12 @@ impl Producer {
 
     /// Ends the stream on purpose.
     pub(crate) async fn end(self) {
-        let _ = self.sender.send(Chunk::End).await;
+        self.end_with(Trailers::new()).await;
+    }
+
+    /// Ends the stream on purpose, and tells this behind it.
+    pub(crate) async fn end_with(self, trailers: Trailers) {
+        let _ = self.sender.send(Chunk::End(trailers)).await;
     }
 
     /// Waits until somebody owes nothing: who reads for long is slowed down to what he may have.
@@ -114,6 +125,11 @@ impl Chunks {
         self.payer = payer;
     }
 
+    /// What is told behind the content; once, when that has ended.
+    pub(crate) fn take_trailers(&mut self) -> Trailers {
+        std::mem::take(&mut self.trailers)
+    }
+
     /// The next piece.
     pub(crate) fn poll(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Polled> {
         if self.ended {
@@ -124,8 +140,8 @@ impl Chunks {
                 self.payer.bytes(bytes.len());
                 Polled::Bytes(bytes)
             }
-            Some(Chunk::End) => {
-                self.ended = true;
+            Some(Chunk::End(trailers)) => {
+                (self.ended, self.trailers) = (true, trailers);
                 Polled::End
             }
             None => Polled::Cut,
@@ -146,7 +162,7 @@ mod tests {
         assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::Cut)));
 
         let (producer, mut chunks) = channel();
-        producer.sender.try_send(Chunk::End).ok().unwrap();
+        producer.sender.try_send(Chunk::End(Trailers::new())).ok().unwrap();
         drop(producer);
         assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::End)));
         assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::End)));

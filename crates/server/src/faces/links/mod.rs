@@ -22,7 +22,7 @@ use crate::fast::Factory;
 use crate::http::content::reach;
 use crate::http::face::{Face, Served, Surroundings};
 use crate::http::routes::routes;
-use crate::http::{Host, Request};
+use crate::http::{Host, Request, Response};
 use crate::kept_types::KeptEvents;
 use crate::links::settings::{LinkConfig, LinkSettings};
 use crate::links::{RedirectContext, VisitorKeys, attach, fast_path, with_error};
@@ -105,8 +105,8 @@ impl Face for LinkFace {
         Ok(LinkFace { host: Arc::clone(host), settings, view, visitor_keys, redirects })
     }
 
-    fn render(problem: Box<Problem>) -> Box<Problem> {
-        with_error(problem)
+    fn render(problem: Box<Problem>) -> Response {
+        with_error(problem).into()
     }
 
     fn figures(&self) -> Vec<Family> {
