@@ -5,15 +5,15 @@ use crate::wire::problem::{self, Problem};
 
 /// Events that one face alone writes.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct KeptEvents {
+pub struct KeptEvents {
     /// The log to which they are written.
-    pub(crate) log: &'static str,
+    pub log: &'static str,
     /// Their types.
-    pub(crate) types: &'static [&'static str],
+    pub types: &'static [&'static str],
     /// The beginning that all the types have in common, which tells most others at once.
-    pub(crate) prefix: &'static str,
+    pub prefix: &'static str,
     /// What a client is told, behind "is LinkCreated, which".
-    pub(crate) advice: &'static str,
+    pub advice: &'static str,
 }
 
 /// The types of events that clients may not append, by log.

@@ -11,6 +11,7 @@ mod cli;
 mod client;
 mod clock;
 mod config;
+pub mod embed;
 mod faces;
 mod fast;
 mod figures;

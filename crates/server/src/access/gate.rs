@@ -42,7 +42,7 @@ const MOST_WAITING: usize = 64;
 
 /// What a route asks of who calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Needs {
+pub enum Needs {
     /// Nothing.
     Public,
     /// Any credential that counts; what it may see is the handler's to say.

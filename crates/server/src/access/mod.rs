@@ -37,7 +37,8 @@ pub(crate) mod throttle;
 pub(crate) mod token;
 pub(crate) mod token_secret;
 
-pub(crate) use gate::{Gate, Needs, Pass};
+pub use gate::Needs;
+pub(crate) use gate::{Gate, Pass};
 pub(crate) use principal::Principal;
 pub(crate) use standing::Standing;
 

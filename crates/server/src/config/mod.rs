@@ -22,7 +22,7 @@ use crate::settings::{Origins, ProcessConfig, Section};
 use crate::tls::{Files, TlsConfig};
 use clap::Args;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What `wellspring serve` takes.
 #[derive(Debug, Args)]
@@ -115,6 +115,18 @@ impl Config {
         };
         let config = settings.over(file, origins);
         config.check().map_err(|what| config.origins.explain(what))?;
+        Ok(config)
+    }
+
+    /// The default of every setting, over a data folder.
+    ///
+    /// # Errors
+    /// As of [`Config::load`].
+    pub(crate) fn with_defaults(data: &Path) -> Result<Config, String> {
+        let none = ConfigArgs::default();
+        let mut config = none.over(ConfigArgs::default(), Origins::default());
+        config.process.data = data.to_owned();
+        config.check()?;
         Ok(config)
     }
 

@@ -3,6 +3,7 @@
 //! that names them.
 
 pub(crate) mod accounts;
+mod embedded;
 pub(crate) mod events;
 pub(crate) mod links;
 pub(crate) mod operations;
@@ -12,6 +13,9 @@ use crate::http::face::{Bound, Declaration, Face, Surroundings};
 use crate::http::routes::{Route, Routes};
 use crate::kept_types::KeptEvents;
 use crate::settings::Section;
+pub use embedded::EmbeddedFace;
+pub(crate) use embedded::embed;
+use embedded::embedded;
 use std::sync::{Arc, OnceLock};
 
 /// Lists the faces, in the order in which their routes are looked through.
@@ -20,7 +24,11 @@ macro_rules! faces {
         /// Every face as declared, in the order in which routes are looked through.
         pub(crate) fn declared() -> &'static [Declaration] {
             static DECLARED: OnceLock<Vec<Declaration>> = OnceLock::new();
-            DECLARED.get_or_init(|| vec![$(Declaration::of::<$face>()),*])
+            DECLARED.get_or_init(|| {
+                let mut declared = vec![$(Declaration::of::<$face>()),*];
+                declared.extend(embedded().iter().map(EmbeddedFace::declare));
+                declared
+            })
         }
 
         /// The settings of all faces as given in one place.
@@ -72,7 +80,8 @@ macro_rules! faces {
 
             /// The events that clients may not append, because faces write them.
             pub(crate) fn kept_events(&self) -> impl Iterator<Item = &'static KeptEvents> {
-                [$(<$face as Face>::kept_events(&self.$name)),*].into_iter().flatten()
+                let ours = [$(<$face as Face>::kept_events(&self.$name)),*].into_iter().flatten();
+                ours.chain(embedded().iter().filter_map(EmbeddedFace::kept_events))
             }
         }
 
@@ -86,7 +95,11 @@ macro_rules! faces {
         /// # Errors
         /// A sentence about the first that does not open.
         pub(crate) fn open(settings: FaceSettings, host: &Arc<Host>) -> Result<Vec<Bound>, String> {
-            Ok(vec![$(Bound::new(<$face as Face>::open(settings.$name, host)?)),*])
+            let mut open = vec![$(Bound::new(<$face as Face>::open(settings.$name, host)?)),*];
+            for face in embedded() {
+                open.push(face.open(host)?);
+            }
+            Ok(open)
         }
     };
 }

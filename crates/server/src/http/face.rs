@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// The settings of the server around a face, before anything is opened.
 #[derive(Clone, Copy)]
-pub(crate) struct Surroundings<'a> {
+pub struct Surroundings<'a> {
     /// The settings of the process.
     pub(crate) process: &'a ProcessConfig,
     /// Whether the server speaks TLS.
@@ -27,7 +27,7 @@ pub(crate) struct Surroundings<'a> {
 }
 
 /// One family of clients: settings, routes, error words, views, figures and state of its own.
-pub(crate) trait Face: Sized + Send + Sync + 'static {
+pub trait Face: Sized + Send + Sync + 'static {
     /// The name by which the OpenAPI document tells parameters of one name apart.
     const NAME: &'static str;
     /// The settings, [`NoSettings`](crate::settings::NoSettings) for none.
@@ -88,11 +88,11 @@ pub(crate) trait Face: Sized + Send + Sync + 'static {
 }
 
 /// A route and its handler.
-pub(crate) struct Served<F: 'static> {
+pub struct Served<F: 'static> {
     /// The route.
-    pub(crate) route: Route,
+    pub route: Route,
     /// The handler of its requests.
-    pub(crate) handler: fn(Arc<F>, Box<Request>) -> Answering,
+    pub handler: fn(Arc<F>, Box<Request>) -> Answering,
 }
 
 /// The part of a face that is known before it is opened.

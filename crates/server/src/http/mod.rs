@@ -42,6 +42,7 @@ use crate::stats::Stats;
 use crate::stats::family::Family;
 use crate::tls::Tls;
 use crate::trouble::Cause;
+use crate::view::ViewSlot;
 use crate::wire::params::Params;
 use crate::wire::problem::{self, Problem};
 use body_memory::{BodyMemory, Charge};
@@ -58,6 +59,7 @@ use stream::Trailers;
 use tokio::sync::{Semaphore, watch};
 use wellspring_log::{Clock, CommitOn, Log};
 use wellspring_types::Position;
+use wellspring_views::view::View;
 use work::WorkRoom;
 
 /// What a client without credentials that count is asked for (RFC 9110, 11.6.1).
@@ -69,7 +71,7 @@ pub(crate) const NDJSON: &str = "application/x-ndjson";
 pub(crate) const SSE: &str = "text/event-stream";
 
 /// What every face may use: all of a server but the faces.
-pub(crate) struct Host {
+pub struct Host {
     /// The settings of the process.
     pub(crate) process: ProcessConfig,
     /// The settings of requests and answers.
@@ -124,9 +126,22 @@ impl Host {
     /// Where the append of a request is best committed. A client that is alone is answered quickest by
     /// its own thread, and no other is kept waiting for the device; with others, a thread that waited
     /// would stop their batch from gathering.
-    pub(crate) fn commit_on(&self, request: &Request) -> CommitOn {
+    pub fn commit_on(&self, request: &Request) -> CommitOn {
         let alone = self.stats.connections.load(Relaxed) <= 1 && request.version < Version::HTTP_2;
         if alone { CommitOn::ThisThread } else { CommitOn::JournalThread }
+    }
+
+    /// Has a view of the log of this name folded, now and each time that log is made anew.
+    ///
+    /// # Errors
+    /// A sentence: the system gives no thread, or what the view begins with could not be had.
+    pub fn attach<V: View>(&self, log: &str, view: &Arc<ViewSlot<V>>) -> Result<(), String> {
+        self.node.attach(log, Arc::clone(view) as _).map_err(|error| error.to_string())
+    }
+
+    /// The time, µs since 1970 UTC.
+    pub fn wall_us(&self) -> u64 {
+        self.clock.wall_us()
     }
 
     /// Whether the server is stopping.
@@ -150,7 +165,7 @@ impl Host {
 }
 
 /// A request as a handler sees it.
-pub(crate) struct Request {
+pub struct Request {
     /// Its method.
     pub(crate) method: Method,
     /// Its path and query.
@@ -178,6 +193,19 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// The decoded variable part of the path.
+    pub fn param(&self) -> &str {
+        &self.param
+    }
+
+    /// All of its content.
+    ///
+    /// # Errors
+    /// 413 beyond so many bytes, 408, 400, 429: as of every body.
+    pub async fn content(&mut self, most_bytes: usize) -> Result<Bytes, Box<Problem>> {
+        self.body.read(most_bytes).await
+    }
+
     /// Charges it to somebody from now on.
     pub(crate) fn pay_by(&mut self, payer: Payer) {
         self.body.pay_by(payer.clone());
@@ -201,7 +229,7 @@ impl Request {
     }
 
     /// A header's value, if it is there and text.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
@@ -234,7 +262,7 @@ pub(crate) enum Reflects {
 }
 
 /// An answer.
-pub(crate) struct Response {
+pub struct Response {
     /// Its status.
     pub(crate) status: u16,
     /// Its content type; empty for none.
@@ -262,7 +290,7 @@ pub(crate) struct Response {
 
 impl Response {
     /// An answer with a JSON document.
-    pub(crate) fn json(status: u16, document: impl Into<Bytes>) -> Response {
+    pub fn json(status: u16, document: impl Into<Bytes>) -> Response {
         Response {
             status,
             content_type: JSON,
@@ -279,7 +307,7 @@ impl Response {
     }
 
     /// An answer with a text.
-    pub(crate) fn text(content_type: &'static str, text: impl Into<Bytes>) -> Response {
+    pub fn text(content_type: &'static str, text: impl Into<Bytes>) -> Response {
         Response { content_type, ..Response::json(200, text) }
     }
 
@@ -299,13 +327,13 @@ impl Response {
     }
 
     /// The same answer, reflecting `position`.
-    pub(crate) fn at(mut self, position: Position) -> Response {
+    pub fn at(mut self, position: Position) -> Response {
         self.position = Some(position);
         self
     }
 
     /// The first value of a header, by its name in small letters.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
@@ -324,7 +352,7 @@ impl Response {
     }
 
     /// The same answer with one more header.
-    pub(crate) fn with(mut self, name: &'static str, value: String) -> Response {
+    pub fn with(mut self, name: &'static str, value: String) -> Response {
         self.headers.push((name, value));
         self
     }
@@ -353,4 +381,4 @@ impl From<Box<Problem>> for Response {
 }
 
 /// What a handler comes to.
-pub(crate) type Answer = Result<Response, Box<Problem>>;
+pub type Answer = Result<Response, Box<Problem>>;

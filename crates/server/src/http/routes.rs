@@ -12,11 +12,11 @@ use std::future::Future;
 use std::pin::Pin;
 
 /// What a handler gives back.
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+pub type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 /// What a route is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub enum Scope {
     /// The whole process.
     Node,
     /// One log: `/v1/x` is also served as `/v1/logs/{log}/x`.
@@ -28,46 +28,48 @@ pub(crate) enum Scope {
 }
 
 /// One route.
-pub(crate) struct Route {
+pub struct Route {
     /// Its method.
-    pub(crate) method: &'static str,
+    pub method: &'static str,
     /// Its path; `{…}` stands for one segment, or for what comes before `.qr` of one.
-    pub(crate) path: &'static str,
+    pub path: &'static str,
     /// What it is about.
-    pub(crate) scope: Scope,
+    pub scope: Scope,
     /// Who may call it.
-    pub(crate) needs: Needs,
+    pub needs: Needs,
     /// What it does, in a sentence.
-    pub(crate) what: &'static str,
+    pub what: &'static str,
     /// Its query parameters.
-    pub(crate) params: &'static [&'static str],
+    pub params: &'static [&'static str],
     /// Schema of its body, or empty.
-    pub(crate) takes: &'static str,
+    pub takes: &'static str,
     /// Schema of its answer, or empty.
-    pub(crate) gives: &'static str,
+    pub gives: &'static str,
 }
 
 /// Declares the routes of a face, in the order in which they are looked through. The first line tells
 /// what handlers are given of the face besides the request: `|face| face;` or a part of it.
 /// `METHOD "path" Scope Needs handler: "what it does" ? ["query parameter"…] "body" => "answer";`
-macro_rules! routes {
+#[macro_export]
+#[doc(hidden)]
+macro_rules! wellspring_routes {
     (@needs Public) => {
-        $crate::access::Needs::Public
+        $crate::embed::Needs::Public
     };
     (@needs Account) => {
-        $crate::access::Needs::Account
+        $crate::embed::Needs::Account
     };
     (@needs $role:ident) => {
-        $crate::access::Needs::Role(wellspring_views::access::Role::$role)
+        $crate::embed::Needs::Role($crate::embed::Role::$role)
     };
     (|$face:ident| $given:expr; $($method:ident $path:literal $scope:ident $needs:ident $handler:path: $what:literal
         ? [$($param:literal),*] $takes:literal => $gives:literal;)*) => {
-        &[$($crate::http::face::Served {
-            route: $crate::http::routes::Route {
+        &[$($crate::embed::Served {
+            route: $crate::embed::Route {
                 method: stringify!($method),
                 path: $path,
-                scope: $crate::http::routes::Scope::$scope,
-                needs: $crate::http::routes::routes!(@needs $needs),
+                scope: $crate::embed::Scope::$scope,
+                needs: $crate::embed::routes!(@needs $needs),
                 what: $what,
                 params: &[$($param),*],
                 takes: $takes,
@@ -77,7 +79,7 @@ macro_rules! routes {
         },)*]
     };
 }
-pub(crate) use routes;
+pub(crate) use wellspring_routes as routes;
 
 /// A route that was found.
 pub(crate) struct Found {

@@ -30,19 +30,19 @@ const RESERVED_FDS: u64 = 512;
 const SEGMENT_FDS: u64 = 3;
 
 /// A server that is open and does not serve yet.
-pub(super) struct Opened {
-    pub(super) server: Arc<Server>,
+pub(crate) struct Opened {
+    pub(crate) server: Arc<Server>,
     /// Serving ends when it says so.
-    pub(super) stop: watch::Sender<bool>,
+    pub(crate) stop: watch::Sender<bool>,
     /// Where another issuer's keys come from, if there is one.
-    pub(super) foreign_keys: Option<Source>,
+    pub(crate) foreign_keys: Option<Source>,
 }
 
 /// Opens everything that a configuration names.
 ///
 /// # Errors
 /// A sentence about what does not open.
-pub(super) fn open(mut config: Config) -> Result<Opened, String> {
+pub(crate) fn open(mut config: Config) -> Result<Opened, String> {
     if config.process.threads == 0 {
         config.process.threads = std::thread::available_parallelism().map_or(1, usize::from);
     }

@@ -10,7 +10,7 @@ pub(crate) use process::{LogFormat, ProcessConfig};
 /// The settings of a part that has none.
 #[derive(Debug, Clone, Default, clap::Args, serde::Serialize)]
 #[group(skip)] // several parts have none, and a group has one name
-pub(crate) struct NoSettings {}
+pub struct NoSettings {}
 
 impl Section for NoSettings {
     type Args = NoSettings;
@@ -33,7 +33,7 @@ impl Section for NoSettings {
 }
 
 /// One room's part of the configuration.
-pub(crate) trait Section: Sized {
+pub trait Section: Sized {
     /// The same as given in one place: flags and environment, or the file.
     type Args: clap::Args + Default;
     /// The names of its settings, as the file has them.

@@ -48,7 +48,7 @@ pub(crate) struct Series {
 
 /// All series of one name.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Family {
+pub struct Family {
     /// Its name, with the base unit as its last word, or as the one before `total`.
     pub(crate) name: Cow<'static, str>,
     /// What it says, in a sentence.

@@ -76,20 +76,20 @@ pub(super) struct Ended {
 }
 
 /// What became of commands.
-pub(crate) struct Executed<V: View> {
+pub struct Executed<V: View> {
     /// Of the first commands, in order; as many as were executed.
-    pub(crate) outcomes: Vec<V::Outcome>,
+    pub outcomes: Vec<V::Outcome>,
     /// Why the next one was refused, if not all were executed. Those after it were not looked at.
-    pub(crate) refused: Option<V::Refusal>,
+    pub refused: Option<V::Refusal>,
     /// The last append, if anything had to be appended.
-    pub(crate) appended: Option<Appended>,
+    pub appended: Option<Appended>,
     /// Time that deciding took of threads, in µs.
-    pub(crate) decided_us: u64,
+    pub decided_us: u64,
 }
 
 /// Why commands were not executed.
 #[derive(Debug)]
-pub(crate) enum ExecuteError {
+pub enum ExecuteError {
     /// The log did not take the events.
     Append(AppendError),
     /// The view is not there.
@@ -153,7 +153,7 @@ impl<V: View> Live<V> {
     ///
     /// # Errors
     /// [`ExecuteError`]. Commands whose append succeeded before it stay executed.
-    pub(crate) async fn execute(
+    pub async fn execute(
         &self,
         commands: &[V::Command],
         key: Option<RequestKey>,

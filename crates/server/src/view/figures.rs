@@ -35,19 +35,19 @@ impl Counters {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figures {
     /// How far it is.
-    pub(crate) progress: Progress,
+    pub progress: Progress,
     /// Turns of folding.
-    pub(crate) folds: u64,
+    pub folds: u64,
     /// Time in them, reading the log included, µs.
-    pub(crate) fold_us: u64,
+    pub fold_us: u64,
     /// Events folded.
-    pub(crate) applied: u64,
+    pub applied: u64,
     /// Snapshots written.
-    pub(crate) snapshots: u64,
+    pub snapshots: u64,
     /// Time in writing them, µs.
-    pub(crate) snapshot_us: u64,
+    pub snapshot_us: u64,
     /// Size of the last one written, in bytes; 0 if none was.
-    pub(crate) snapshot_bytes: u64,
+    pub snapshot_bytes: u64,
 }
 
 impl<V: View> Live<V> {

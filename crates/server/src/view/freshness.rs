@@ -19,7 +19,7 @@ const LONGEST_LOOK: Duration = Duration::from_millis(64);
 
 /// Why a view does not show what it should.
 #[derive(Debug)]
-pub(crate) enum NotFresh {
+pub enum NotFresh {
     /// It is being rebuilt. A retry helps once it is there.
     Rebuilding(Progress),
     /// It did not get there in time. A retry may help.
@@ -56,7 +56,7 @@ impl<V: View> Live<V> {
     ///
     /// # Errors
     /// [`NotFresh`] after `timeout`, or at once if waiting does not help.
-    pub(crate) async fn caught_up(
+    pub async fn caught_up(
         &self,
         position: Position,
         timeout: Duration,

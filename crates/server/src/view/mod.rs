@@ -16,13 +16,16 @@ mod figures;
 mod fold;
 mod freshness;
 mod recorded;
+mod refusal;
 mod slot;
 mod snapshot;
 
-pub(crate) use execute::ExecuteError;
+pub use execute::{ExecuteError, Executed};
 pub(crate) use figures::Figures;
-pub(crate) use freshness::{NotFresh, all_stored};
-pub(crate) use slot::{LiveView, OpenView, ViewSlot};
+pub use freshness::NotFresh;
+pub(crate) use freshness::all_stored;
+pub use slot::ViewSlot;
+pub(crate) use slot::{LiveView, OpenView};
 
 use execute::Deciding;
 use figures::Counters;
@@ -37,7 +40,7 @@ use wellspring_types::Position;
 use wellspring_views::view::View;
 
 /// A view of a log, alive: folded as the log grows.
-pub(crate) struct Live<V: View> {
+pub struct Live<V: View> {
     log: Log,
     context: V::Context,
     clock: Arc<dyn Clock>,
@@ -63,20 +66,20 @@ pub(crate) struct Live<V: View> {
 
 /// How far a view is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub struct Progress {
     /// Everything up to here is folded.
-    pub(crate) position: Position,
+    pub position: Position,
     /// Everything up to here could be.
-    pub(crate) head: Position,
+    pub head: Position,
     /// Up to here a snapshot lies on disk.
-    pub(crate) snapshot: Position,
+    pub snapshot: Position,
     /// Whether it answers.
-    pub(crate) state: State,
+    pub state: State,
 }
 
 /// Whether a view answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
     /// It is being read from its snapshot or rebuilt from the log.
     Rebuilding,
     /// It answers.
@@ -121,7 +124,7 @@ impl<V: View> Live<V> {
     }
 
     /// What is folded, once everything that was in the log at the start is.
-    pub(crate) fn folded(&self) -> Option<&V::Folded> {
+    pub fn folded(&self) -> Option<&V::Folded> {
         self.folded_shared().map(|folded| &**folded)
     }
 
@@ -140,7 +143,7 @@ impl<V: View> Live<V> {
     }
 
     /// Everything up to here is folded.
-    pub(crate) fn position(&self) -> Position {
+    pub fn position(&self) -> Position {
         self.position.head()
     }
 

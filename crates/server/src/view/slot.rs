@@ -61,21 +61,21 @@ pub(crate) trait OpenView: Send + Sync {
 
 /// The current view of a log that may be emptied, dropped and made again: each time it has another
 /// view, and while there is no log it has none.
-pub(crate) struct ViewSlot<V: View> {
+pub struct ViewSlot<V: View> {
     context: Box<dyn Fn() -> Result<V::Context, String> + Send + Sync>,
     live: Mutex<Option<Arc<Live<V>>>>,
 }
 
 impl<V: View> ViewSlot<V> {
     /// A slot without a view yet. Each view begins with what `context` returns.
-    pub(crate) fn new(
+    pub fn new(
         context: impl Fn() -> Result<V::Context, String> + Send + Sync + 'static,
     ) -> Arc<ViewSlot<V>> {
         Arc::new(ViewSlot { context: Box::new(context), live: Mutex::default() })
     }
 
     /// The current view. Ask again once it [`is_closed`](Live::is_closed): the log may have been emptied.
-    pub(crate) fn live(&self) -> Option<Arc<Live<V>>> {
+    pub fn live(&self) -> Option<Arc<Live<V>>> {
         lock(&self.live).clone()
     }
 }

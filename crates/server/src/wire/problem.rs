@@ -21,7 +21,7 @@ pub(crate) enum Retry {
 
 /// A kind of problem: what `type`, `title` and `status` say.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub struct Kind {
     /// Last part of the `type`, `/problems/{slug}`.
     pub(crate) slug: &'static str,
     /// HTTP status.
@@ -125,7 +125,7 @@ kinds! {
 
 /// One occurrence of a problem, on its way to the client.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub struct Problem {
     pub(crate) kind: &'static Kind,
     pub(crate) detail: String,
     pub(crate) field: Option<String>,
@@ -145,7 +145,7 @@ pub(crate) struct Problem {
 
 impl Kind {
     /// An occurrence of this kind.
-    pub(crate) fn because(&'static self, detail: impl Into<String>) -> Box<Problem> {
+    pub fn because(&'static self, detail: impl Into<String>) -> Box<Problem> {
         Box::new(Problem {
             kind: self,
             detail: detail.into(),
@@ -175,13 +175,13 @@ impl Problem {
     }
 
     /// Names the field at fault.
-    pub(crate) fn field(mut self: Box<Problem>, field: impl Into<String>) -> Box<Problem> {
+    pub fn field(mut self: Box<Problem>, field: impl Into<String>) -> Box<Problem> {
         self.field = Some(field.into()).filter(|f| !f.is_empty());
         self
     }
 
     /// Names the limit that was passed.
-    pub(crate) fn limit(mut self: Box<Problem>, limit: u64) -> Box<Problem> {
+    pub fn limit(mut self: Box<Problem>, limit: u64) -> Box<Problem> {
         self.limit = Some(limit);
         self
     }

@@ -2,38 +2,9 @@
 
 use crate::http::content::negotiate;
 use crate::http::{Answer, Host, JSON, Request, Response};
-use crate::view::{ExecuteError, NotFresh, State};
+use crate::view::State;
 use crate::wire::json::{push_string, push_u64};
-use crate::wire::problem::{self, Problem, Retry};
 use std::sync::Arc;
-
-impl From<NotFresh> for Box<Problem> {
-    fn from(error: NotFresh) -> Box<Problem> {
-        let detail = error.to_string();
-        match error {
-            NotFresh::Rebuilding(_) => problem::VIEW_NOT_READY.because(detail),
-            NotFresh::NotYet(_) | NotFresh::NotStored => problem::NOT_YET.because(detail),
-            NotFresh::Closed => problem::LOG_CLOSED.because(detail),
-            NotFresh::Failed(_) => problem::IO.because(detail),
-            NotFresh::TooManyWaiters(refused) => refused.into(),
-        }
-    }
-}
-
-impl From<ExecuteError> for Box<Problem> {
-    fn from(error: ExecuteError) -> Box<Problem> {
-        match error {
-            ExecuteError::Append(error) => error.into(),
-            ExecuteError::NotFresh(error) => error.into(),
-            ExecuteError::DurableNotShown(appended, error) => problem::NOT_YET
-                .because(format!(
-                    "it is done and durable (positions {} to {}), but cannot be shown yet: {error}; do not send it again",
-                    appended.first, appended.last
-                ))
-                .retry(Retry::No),
-        }
-    }
-}
 
 /// Every view of a log that the principal may read, with its state, position and lag.
 pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {

@@ -1,0 +1,50 @@
+//! Faces of one's own: what a program needs that adds routes, views and event types to Wellspring and
+//! is otherwise the whole of it (`docs/faces.md`; `examples/faces/`).
+//!
+//! ```no_run
+//! # use wellspring_server::embed::{EmbeddedFace, Face, NoSettings};
+//! # fn of<Counters: Face<Settings = NoSettings>>() {
+//! wellspring_server::embed::main(vec![EmbeddedFace::of::<Counters>()]);
+//! # }
+//! ```
+
+pub use crate::access::Needs;
+pub use crate::faces::EmbeddedFace;
+pub use crate::http::face::{Face, Served, Surroundings};
+pub use crate::http::routes::{Answering, Route, Scope};
+pub use crate::http::{Answer, Host, Request, Response};
+pub use crate::kept_types::KeptEvents;
+pub use crate::settings::{NoSettings, Section};
+pub use crate::stats::family::Family;
+pub use crate::view::{ExecuteError, Executed, Live, NotFresh, ViewSlot};
+pub use crate::wellspring_routes as routes;
+pub use crate::wire::problem::{Kind, Problem};
+pub use wellspring_log::{CommitOn, RequestKey};
+pub use wellspring_types::{Event, Position, Query, QueryItem};
+pub use wellspring_views::access::Role;
+pub use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};
+
+/// The kinds of problems that any face may answer.
+pub mod problems {
+    use crate::wire::problem::{self, Kind};
+
+    /// 422: a value in the request breaks a rule.
+    pub static INVALID: &Kind = &problem::INVALID;
+    /// 404: no such thing.
+    pub static NOT_FOUND: &Kind = &problem::NOT_FOUND;
+    /// 503: the log takes no appends, or is being emptied.
+    pub static LOG_CLOSED: &Kind = &problem::LOG_CLOSED;
+}
+
+mod in_process;
+
+pub use in_process::InProcess;
+
+use std::process::ExitCode;
+
+/// The program `wellspring` with these faces besides its own, and with all of its tools.
+#[must_use]
+pub fn main(faces: Vec<EmbeddedFace>) -> ExitCode {
+    crate::faces::embed(faces);
+    crate::main()
+}

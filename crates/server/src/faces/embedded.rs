@@ -1,0 +1,53 @@
+//! Faces that a program of its own adds to those here.
+
+use crate::http::Host;
+use crate::http::face::{Bound, Declaration, Face};
+use crate::kept_types::KeptEvents;
+use crate::settings::NoSettings;
+use std::sync::{Arc, OnceLock};
+
+/// A face of an embedding program: it comes behind the faces here. It has no section of settings;
+/// where it needs any it reads them itself.
+#[derive(Clone, Copy)]
+pub struct EmbeddedFace {
+    declare: fn() -> Declaration,
+    kept_events: fn(&NoSettings) -> Option<&'static KeptEvents>,
+    open: fn(&Arc<Host>) -> Result<Bound, String>,
+}
+
+impl EmbeddedFace {
+    /// That of a type.
+    #[must_use]
+    pub fn of<F: Face<Settings = NoSettings>>() -> EmbeddedFace {
+        EmbeddedFace {
+            declare: Declaration::of::<F>,
+            kept_events: F::kept_events,
+            open: |host| F::open(NoSettings {}, host).map(Bound::new),
+        }
+    }
+
+    pub(super) fn declare(&self) -> Declaration {
+        (self.declare)()
+    }
+
+    pub(super) fn kept_events(&self) -> Option<&'static KeptEvents> {
+        (self.kept_events)(&NoSettings {})
+    }
+
+    pub(super) fn open(&self, host: &Arc<Host>) -> Result<Bound, String> {
+        (self.open)(host)
+    }
+}
+
+static EMBEDDED: OnceLock<Vec<EmbeddedFace>> = OnceLock::new();
+
+/// Adds faces to every server of this process. Only the first call counts, and only before anything
+/// has asked for the routes.
+pub(crate) fn embed(faces: Vec<EmbeddedFace>) {
+    let _ = EMBEDDED.set(faces);
+}
+
+/// The faces that were added.
+pub(super) fn embedded() -> &'static [EmbeddedFace] {
+    EMBEDDED.get().map_or(&[], Vec::as_slice)
+}

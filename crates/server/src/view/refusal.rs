@@ -1,0 +1,32 @@
+//! What a client is told when a view does not answer, or a command was not executed.
+
+use super::{ExecuteError, NotFresh};
+use crate::wire::problem::{self, Problem, Retry};
+
+impl From<NotFresh> for Box<Problem> {
+    fn from(error: NotFresh) -> Box<Problem> {
+        let detail = error.to_string();
+        match error {
+            NotFresh::Rebuilding(_) => problem::VIEW_NOT_READY.because(detail),
+            NotFresh::NotYet(_) | NotFresh::NotStored => problem::NOT_YET.because(detail),
+            NotFresh::Closed => problem::LOG_CLOSED.because(detail),
+            NotFresh::Failed(_) => problem::IO.because(detail),
+            NotFresh::TooManyWaiters(refused) => refused.into(),
+        }
+    }
+}
+
+impl From<ExecuteError> for Box<Problem> {
+    fn from(error: ExecuteError) -> Box<Problem> {
+        match error {
+            ExecuteError::Append(error) => error.into(),
+            ExecuteError::NotFresh(error) => error.into(),
+            ExecuteError::DurableNotShown(appended, error) => problem::NOT_YET
+                .because(format!(
+                    "it is done and durable (positions {} to {}), but cannot be shown yet: {error}; do not send it again",
+                    appended.first, appended.last
+                ))
+                .retry(Retry::No),
+        }
+    }
+}
