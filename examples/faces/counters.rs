@@ -191,7 +191,7 @@ async fn show(face: Arc<CounterFace>, request: Box<Request>) -> Answer {
 }
 
 fn main() -> ExitCode {
-    wellspring_server::embed::main(vec![EmbeddedFace::of::<CounterFace>()])
+    wellspring_server::main_with(vec![EmbeddedFace::of::<CounterFace>()])
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The `wellspring` program: the shell around the log, with every effect.
 //!
-//! A library only so that the fuzz targets reach the parsers; `main.rs` calls [`main`].
+//! A library so that other programs can add faces of their own ([`embed`]) and the fuzz targets reach
+//! the parsers; `main.rs` calls [`main`].
 
 #[macro_use] // before all that say something
 mod stderr;
@@ -11,6 +12,8 @@ mod cli;
 mod client;
 mod clock;
 mod config;
+#[doc(hidden)] // what `embed::routes!` expands to
+pub mod declare;
 pub mod embed;
 mod faces;
 mod fast;
@@ -72,6 +75,13 @@ Exit codes: 0 stopped by SIGTERM or Ctrl-C, 1 cannot start or cannot go on, 2 us
     Serve(config::ServeArgs),
     #[command(flatten)]
     Tool(cli::Tool),
+}
+
+/// As [`main`], with these faces besides the program's own.
+#[must_use]
+pub fn main_with(faces: Vec<embed::EmbeddedFace>) -> ExitCode {
+    faces::embed(faces);
+    main()
 }
 
 /// Runs the command line and returns the exit code.

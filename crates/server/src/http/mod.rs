@@ -60,7 +60,7 @@ use tokio::sync::{Semaphore, watch};
 use wellspring_log::{Clock, CommitOn, Log};
 use wellspring_types::Position;
 use wellspring_views::view::View;
-use work::WorkRoom;
+use work::{Job, WorkRoom};
 
 /// What a client without credentials that count is asked for (RFC 9110, 11.6.1).
 const CHALLENGE: &str = r#"Bearer realm="wellspring", Basic realm="wellspring", charset="UTF-8""#;
@@ -137,6 +137,14 @@ impl Host {
     /// A sentence: the system gives no thread, or what the view begins with could not be had.
     pub fn attach<V: View>(&self, log: &str, view: &Arc<ViewSlot<V>>) -> Result<(), String> {
         self.node.attach(log, Arc::clone(view) as _).map_err(|error| error.to_string())
+    }
+
+    /// Bounded work for a request, charged to its client. Dropping it ends the work.
+    ///
+    /// # Errors
+    /// 429: earlier work of this client took too much time.
+    pub fn job(&self, request: &Request) -> Result<Job, Box<Problem>> {
+        Job::begin(self, &request.payer)
     }
 
     /// The time, µs since 1970 UTC.

@@ -47,40 +47,6 @@ pub struct Route {
     pub gives: &'static str,
 }
 
-/// Declares the routes of a face, in the order in which they are looked through. The first line tells
-/// what handlers are given of the face besides the request: `|face| face;` or a part of it.
-/// `METHOD "path" Scope Needs handler: "what it does" ? ["query parameter"…] "body" => "answer";`
-#[macro_export]
-#[doc(hidden)]
-macro_rules! wellspring_routes {
-    (@needs Public) => {
-        $crate::embed::Needs::Public
-    };
-    (@needs Account) => {
-        $crate::embed::Needs::Account
-    };
-    (@needs $role:ident) => {
-        $crate::embed::Needs::Role($crate::embed::Role::$role)
-    };
-    (|$face:ident| $given:expr; $($method:ident $path:literal $scope:ident $needs:ident $handler:path: $what:literal
-        ? [$($param:literal),*] $takes:literal => $gives:literal;)*) => {
-        &[$($crate::embed::Served {
-            route: $crate::embed::Route {
-                method: stringify!($method),
-                path: $path,
-                scope: $crate::embed::Scope::$scope,
-                needs: $crate::embed::routes!(@needs $needs),
-                what: $what,
-                params: &[$($param),*],
-                takes: $takes,
-                gives: $gives,
-            },
-            handler: |$face, request| Box::pin($handler($given, request)),
-        },)*]
-    };
-}
-pub(crate) use wellspring_routes as routes;
-
 /// A route that was found.
 pub(crate) struct Found {
     /// Its place among the routes.

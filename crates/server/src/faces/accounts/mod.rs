@@ -21,9 +21,9 @@ pub(crate) use session::{logout, me};
 
 use crate::access::Principal;
 use crate::access::principal::Verdict;
+use crate::declare::routes;
 use crate::http::content::{expect_json, expect_json_of_pages};
 use crate::http::face::{Face, Served};
-use crate::http::routes::routes;
 use crate::http::{Host, Request};
 use crate::identity::Method;
 use crate::settings::NoSettings;

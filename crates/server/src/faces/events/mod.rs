@@ -18,10 +18,10 @@ pub(crate) mod read;
 pub(crate) mod subscribe;
 pub(crate) mod terms;
 
+use crate::declare::routes;
 use crate::fast::Factory;
 use crate::http::Host;
 use crate::http::face::{Face, Served};
-use crate::http::routes::routes;
 use crate::ingest::fast_path;
 use crate::settings::NoSettings;
 use std::sync::Arc;

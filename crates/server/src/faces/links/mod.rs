@@ -18,10 +18,10 @@ pub(crate) use create::create;
 pub(crate) use read::{details, list, stats};
 pub(crate) use redirect::{qr, redirect};
 
+use crate::declare::routes;
 use crate::fast::Factory;
 use crate::http::content::reach;
 use crate::http::face::{Face, Served, Surroundings};
-use crate::http::routes::routes;
 use crate::http::{Host, Request, Response};
 use crate::kept_types::KeptEvents;
 use crate::links::settings::{LinkConfig, LinkSettings};

@@ -5,9 +5,9 @@ pub(crate) mod openapi;
 pub(crate) mod problem_page;
 pub(crate) mod views;
 
+use crate::declare::routes;
 use crate::http::Host;
 use crate::http::face::{Face, Served};
-use crate::http::routes::routes;
 use crate::settings::NoSettings;
 use std::sync::Arc;
 

@@ -23,7 +23,7 @@ const RESERVED_US: u64 = 20_000;
 
 /// How far a task has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub enum Progress {
     /// There is more to do.
     More,
     /// It is done.
@@ -31,7 +31,7 @@ pub(crate) enum Progress {
 }
 
 /// Work that can stop and go on.
-pub(crate) trait Task: Send + 'static {
+pub trait Task: Send + 'static {
     /// Goes on until it is done or `work` ends, which is no error. Counts what it does as steps.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ pub(crate) trait Task: Send + 'static {
 
 /// See the module. Dropping it ends what goes on elsewhere within about a millisecond: its client has
 /// left.
-pub(crate) struct Job {
+pub struct Job {
     room: Arc<WorkRoom>,
     reads: Reads,
     memory: BodyMemory,
@@ -95,7 +95,7 @@ impl Job {
     }
 
     /// Does short work here.
-    pub(crate) fn timed<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn timed<T>(&self, work: impl FnOnce() -> T) -> T {
         self.reads.timed(work)
     }
 
@@ -142,7 +142,7 @@ impl Job {
     /// # Errors
     /// Those of the task; 429 and 503 if it is long and there may not be more of these;
     /// 503 `too-costly` if it takes longer than it may.
-    pub(crate) async fn run<T: Task>(&mut self, price: Price, task: T) -> Result<T, Box<Problem>> {
+    pub async fn run<T: Task>(&mut self, price: Price, task: T) -> Result<T, Box<Problem>> {
         let task = match self.begin_here(price, task)? {
             (task, Progress::Done) => return Ok(task),
             (task, Progress::More) => task,
@@ -243,7 +243,7 @@ impl Job {
     ///
     /// # Errors
     /// 429 and 503 if there may not be more of it.
-    pub(crate) async fn search<T: Send + 'static>(
+    pub async fn search<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Box<Problem>> {

@@ -17,9 +17,10 @@ mod lane;
 mod permit;
 mod price;
 
-pub(crate) use job::{Job, Progress, Task, short_work};
+pub(crate) use job::short_work;
+pub use job::{Job, Progress, Task};
 pub(crate) use permit::Permit;
-pub(crate) use price::Price;
+pub use price::Price;
 
 use super::config::HttpConfig;
 use crate::stats::Stats;

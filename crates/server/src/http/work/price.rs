@@ -8,7 +8,7 @@ const SHORT_TERMS: usize = 64;
 
 /// Where a piece of work is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Price {
+pub enum Price {
     /// It may be done by a serving thread.
     Short,
     /// It is done elsewhere.

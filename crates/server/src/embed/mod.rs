@@ -4,25 +4,30 @@
 //! ```no_run
 //! # use wellspring_server::embed::{EmbeddedFace, Face, NoSettings};
 //! # fn of<Counters: Face<Settings = NoSettings>>() {
-//! wellspring_server::embed::main(vec![EmbeddedFace::of::<Counters>()]);
+//! wellspring_server::main_with(vec![EmbeddedFace::of::<Counters>()]);
 //! # }
 //! ```
 
-pub use crate::access::Needs;
+pub use crate::declare::{Needs, Role, Route, Scope, Served, routes};
 pub use crate::faces::EmbeddedFace;
-pub use crate::http::face::{Face, Served, Surroundings};
-pub use crate::http::routes::{Answering, Route, Scope};
+pub use crate::http::face::{Face, Surroundings};
+pub use crate::http::routes::Answering;
 pub use crate::http::{Answer, Host, Request, Response};
 pub use crate::kept_types::KeptEvents;
 pub use crate::settings::{NoSettings, Section};
 pub use crate::stats::family::Family;
 pub use crate::view::{ExecuteError, Executed, Live, NotFresh, ViewSlot};
-pub use crate::wellspring_routes as routes;
 pub use crate::wire::problem::{Kind, Problem};
 pub use wellspring_log::{CommitOn, RequestKey};
 pub use wellspring_types::{Event, Position, Query, QueryItem};
-pub use wellspring_views::access::Role;
 pub use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};
+
+/// Work that may take long: in slices off the serving threads, charged to the client, ended when the
+/// client leaves. [`Host::job`] begins it.
+pub mod work {
+    pub use crate::http::work::{Job, Price, Progress, Task};
+    pub use wellspring_log::Work;
+}
 
 /// The kinds of problems that any face may answer.
 pub mod problems {
@@ -39,12 +44,3 @@ pub mod problems {
 mod in_process;
 
 pub use in_process::InProcess;
-
-use std::process::ExitCode;
-
-/// The program `wellspring` with these faces besides its own, and with all of its tools.
-#[must_use]
-pub fn main(faces: Vec<EmbeddedFace>) -> ExitCode {
-    crate::faces::embed(faces);
-    crate::main()
-}
