@@ -20,6 +20,7 @@ pub(crate) mod foreign;
 mod foreign_claims;
 pub(crate) mod fuzzed;
 pub(crate) mod gate;
+pub(crate) mod json;
 pub(crate) mod jwks;
 pub(crate) mod jwks_source;
 pub(crate) mod offline;

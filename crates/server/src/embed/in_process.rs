@@ -62,7 +62,6 @@ impl InProcess {
             uri: target.parse::<Uri>().expect("a target"),
             version: Version::HTTP_11,
             headers,
-            peer: None,
             client: None,
             principal: host.access.nobody(),
             connection: None,

@@ -85,6 +85,23 @@ fn no_face_takes_from_another_or_from_their_list() {
     assert!(taken.is_empty(), "{}\nWhat two faces need lies in a room below.", taken.join("\n"));
 }
 
+/// The rooms that may name faces: those that put a server together, and what is outside of it.
+const NAME_FACES: &[&str] = &["config", "embed", "faces", "parsers", "serve"];
+
+#[test]
+fn only_those_who_put_a_server_together_name_faces() {
+    let mut faults = Vec::new();
+    every_crate(&mut |krate, folder, rooms| {
+        let to_faces = rooms.arrows.iter().filter(|arrow| arrow.to == "faces");
+        let others = to_faces.filter(|arrow| !NAME_FACES.contains(&arrow.from.as_str()));
+        for arrow in others.filter(|_| krate == "server") {
+            let (file, line) = &arrow.place;
+            faults.push(format!("{folder}/{file}:{line} takes {}", arrow.name));
+        }
+    });
+    assert!(faults.is_empty(), "{}\nWhat a face and others need lies below.", faults.join("\n"));
+}
+
 #[test]
 fn no_room_takes_from_the_roof() {
     let mut faults = Vec::new();

@@ -1,12 +1,12 @@
 //! Accounts of a data folder that no server holds.
 
 use super::desk::{AccountRow, Enabled, KeyRow, Show, WantedKey};
+use crate::access::json::{NO_LABEL, push_account, push_key};
 use crate::access::offline::{IfMissing, Offline, OfflineError};
 use crate::access::{api_key, password, sealed};
 use crate::cli::exit::{Code, Failure};
 use crate::cli::span::End;
 use crate::clock::{self, parse_rfc3339};
-use crate::faces::accounts::json::{push_account, push_key};
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -119,7 +119,7 @@ impl Folder {
         };
         let label = match label {
             Some(label) => label,
-            None => Label::parse(crate::faces::accounts::NO_LABEL).map_err(io)?,
+            None => Label::parse(NO_LABEL).map_err(io)?,
         };
         let api_key::NewKey { id, secret, digest } = api_key::draw().map_err(io)?;
         let key = id.clone();

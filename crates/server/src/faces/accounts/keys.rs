@@ -2,7 +2,8 @@
 
 use super::body::End;
 use super::register::PAGE;
-use super::{body, body_of, execute, is_admin, json, optional_body_of, own_account, refusal};
+use super::{body, body_of, execute, is_admin, optional_body_of, own_account, refusal};
+use crate::access::json;
 use crate::access::{Principal, api_key};
 use crate::http::content::negotiate;
 use crate::http::{Answer, Host, JSON, Request, Response};
@@ -11,9 +12,6 @@ use crate::wire::params::page_limit;
 use crate::wire::problem::{self, Problem, of_fault};
 use std::sync::Arc;
 use wellspring_views::access::{AccountName, Command, Grant, Key, KeyId, Label};
-
-/// What a key is called that nobody gave a name.
-pub(crate) const NO_LABEL: &str = "no label";
 
 /// `GET /v1/keys`: one's own, or those of an account, or all.
 pub(crate) async fn list_keys(host: Arc<Host>, request: Box<Request>) -> Answer {
@@ -191,5 +189,5 @@ fn key_of(host: &Host, request: &Request) -> Result<Arc<Key>, Box<Problem>> {
 }
 
 fn no_label() -> Result<Label, Box<Problem>> {
-    Label::parse(NO_LABEL).map_err(|fault| problem::INTERNAL.because(fault.to_string()))
+    Label::parse(json::NO_LABEL).map_err(|fault| problem::INTERNAL.because(fault.to_string()))
 }

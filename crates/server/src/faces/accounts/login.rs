@@ -1,7 +1,8 @@
 //! `POST /auth/token`: a name and a password for a token, as JSON or as OAuth 2.0's password grant
 //! (RFC 6749, 4.3).
 
-use super::{body, json, no_accounts};
+use super::{body, no_accounts};
+use crate::access::json;
 use crate::http::content::{content_type, expect_identity, expect_json, negotiate};
 use crate::http::{Answer, Host, JSON, Request, Response};
 use crate::identity::Caller;

@@ -2,7 +2,6 @@
 //! depends on the owner of an account or key is decided here.
 
 mod body;
-pub(crate) mod json;
 mod keys;
 mod login;
 mod password;
@@ -12,7 +11,7 @@ mod rotate;
 mod session;
 
 pub(crate) use body::reads;
-pub(crate) use keys::{NO_LABEL, add_key, get_key, list_keys, revoke_key, rotate_key};
+pub(crate) use keys::{add_key, get_key, list_keys, revoke_key, rotate_key};
 pub(crate) use login::token;
 pub(crate) use password::set_password;
 pub(crate) use register::{add, change, delete, get, list};

@@ -1,6 +1,7 @@
 //! `/v1/accounts`: who there is and what each may.
 
-use super::{body, body_of, execute, json, no_accounts, password, refusal};
+use super::{body, body_of, execute, no_accounts, password, refusal};
+use crate::access::json;
 use crate::access::sealed;
 use crate::http::content::negotiate;
 use crate::http::work::elsewhere;

@@ -1,7 +1,8 @@
 //! `GET /auth/me` and `POST /auth/logout`: who asks, and that his token ends.
 
-use super::{body, json, no_accounts, optional_body_of, refusal, try_execute};
+use super::{body, no_accounts, optional_body_of, refusal, try_execute};
 use crate::access::Principal;
+use crate::access::json;
 use crate::http::content::negotiate;
 use crate::http::{Answer, Host, JSON, Request, Response};
 use crate::identity::Method;

@@ -4,6 +4,9 @@ use crate::clock::push_rfc3339;
 use crate::wire::json::{push_list, push_string};
 use wellspring_views::access::{Account, Grant, Grants, Key};
 
+/// The label of a key made without one.
+pub(crate) const NO_LABEL: &str = "no label";
+
 /// Appends `{"name","roles","enabled","has_password","added_at"}`.
 pub(crate) fn push_account(out: &mut Vec<u8>, account: &Account) {
     out.extend_from_slice(b"{\"name\":");
@@ -71,18 +74,18 @@ pub(crate) fn push_page<T>(
 }
 
 /// Appends roles as texts: `["reader","writer:orders"]`.
-pub(super) fn push_roles<'a>(out: &mut Vec<u8>, grants: impl Iterator<Item = &'a Grant>) {
+pub(crate) fn push_roles<'a>(out: &mut Vec<u8>, grants: impl Iterator<Item = &'a Grant>) {
     push_list(out, grants, |out, grant| push_string(out, &grant.to_string()));
 }
 
 /// Roles as OAuth writes a scope: `reader writer:orders`.
-pub(super) fn scope_of(grants: &Grants) -> String {
+pub(crate) fn scope_of(grants: &Grants) -> String {
     let words: Vec<String> = grants.iter().map(Grant::to_string).collect();
     words.join(" ")
 }
 
 /// Appends a text or `null`.
-pub(super) fn push_optional(out: &mut Vec<u8>, text: Option<&str>) {
+pub(crate) fn push_optional(out: &mut Vec<u8>, text: Option<&str>) {
     match text {
         Some(text) => push_string(out, text),
         None => out.extend_from_slice(b"null"),
@@ -90,7 +93,7 @@ pub(super) fn push_optional(out: &mut Vec<u8>, text: Option<&str>) {
 }
 
 /// Appends a moment in µs since 1970 UTC, or `null`.
-pub(super) fn push_moment(out: &mut Vec<u8>, moment_us: Option<u64>) {
+pub(crate) fn push_moment(out: &mut Vec<u8>, moment_us: Option<u64>) {
     match moment_us {
         Some(moment_us) => {
             out.push(b'"');
