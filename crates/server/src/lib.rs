@@ -32,6 +32,7 @@ mod links;
 mod log_lines;
 mod log_watch;
 mod names;
+mod nearest;
 mod node;
 mod otlp;
 pub mod parsers;

@@ -1,12 +1,12 @@
 //! Variables of the environment: those that look like ours and mean nothing, most likely mistyped and
 //! otherwise ignored without a word, and those whose value does not fit what it stands for.
 
+use crate::nearest::nearest;
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command, Error};
 use std::env;
 use std::ffi::OsString;
-use wellspring_load::nearest::nearest;
 
 /// What every variable of ours begins with.
 const PREFIX: &str = "WELLSPRING_";

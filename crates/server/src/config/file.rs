@@ -2,10 +2,10 @@
 //! probably meant.
 
 use super::ConfigArgs;
+use crate::nearest::nearest;
 use crate::settings::Origins;
 use std::path::Path;
 use toml::de::DeTable;
-use wellspring_load::nearest::nearest;
 
 /// The settings of a file; where each stands goes into `origins`.
 ///

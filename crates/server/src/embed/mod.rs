@@ -29,6 +29,14 @@ pub mod work {
     pub use wellspring_log::Work;
 }
 
+/// Routes that the lean loop serves, too: [`Face::fast_paths`] gives what makes them.
+pub mod fast {
+    pub use crate::fast::{
+        AnyFastPath, AnyOrder, AnyTicket, Claim, Factory, FastPath, FastRequest, FastRoute, Form,
+        Head, Headers, Outcome, Seat, Shape, Stack, TicketState, Varies, Wake, Word, erase,
+    };
+}
+
 /// The kinds of problems that any face may answer.
 pub mod problems {
     use crate::wire::problem::{self, Kind};

@@ -1,22 +1,23 @@
 //! Fast paths of any kind in one list: their orders and tickets without their types.
 
-use super::{Asked, Claim, FastPath, FastRoute, Form, Head, Outcome, Seat, Settled};
+use super::{Claim, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Seat, TicketState};
 use crate::wire::problem::{self, Problem};
 use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// Makes a fast path for a serving thread.
-pub(crate) type Factory = Arc<dyn Fn(&Seat) -> Box<dyn AnyFastPath> + Send + Sync>;
+pub type Factory = Arc<dyn Fn(&Seat) -> Box<dyn AnyFastPath> + Send + Sync>;
 
 /// An order of some path. Only to be shown to the path that it is from.
-pub(crate) type AnyOrder = Rc<dyn Any>;
+pub type AnyOrder = Rc<dyn Any>;
 
 /// A ticket of some path. Only to be shown to the path that it is from.
-pub(crate) type AnyTicket = Box<dyn Any + Send>;
+pub type AnyTicket = Box<dyn Any + Send>;
 
 /// A [`FastPath`] whatever its orders and tickets are; see there.
-pub(crate) trait AnyFastPath {
+#[allow(missing_docs)] // as there
+pub trait AnyFastPath {
     fn route(&self) -> FastRoute;
     fn forms(&self) -> Vec<Form>;
     fn claim(&mut self, method: &str, target: &str) -> Option<Claim>;
@@ -29,15 +30,15 @@ pub(crate) trait AnyFastPath {
     fn answer(
         &mut self,
         order: &AnyOrder,
-        asked: Asked<'_>,
+        asked: FastRequest<'_>,
         varying: &mut Vec<u8>,
     ) -> Outcome<AnyTicket>;
-    fn settled(&mut self, ticket: &AnyTicket) -> Settled;
+    fn settled(&mut self, ticket: &AnyTicket) -> TicketState;
     fn render(&self, problem: Box<Problem>) -> Box<Problem>;
 }
 
 /// A path to be put into a list.
-pub(crate) fn erase(path: impl FastPath) -> Box<dyn AnyFastPath> {
+pub fn erase(path: impl FastPath) -> Box<dyn AnyFastPath> {
     Box::new(Erased(path))
 }
 
@@ -75,7 +76,7 @@ impl<P: FastPath> AnyFastPath for Erased<P> {
     fn answer(
         &mut self,
         order: &AnyOrder,
-        asked: Asked<'_>,
+        asked: FastRequest<'_>,
         varying: &mut Vec<u8>,
     ) -> Outcome<AnyTicket> {
         let Some(order) = order.downcast_ref() else { return Outcome::Refused(foreign()) };
@@ -88,10 +89,10 @@ impl<P: FastPath> AnyFastPath for Erased<P> {
         }
     }
 
-    fn settled(&mut self, ticket: &AnyTicket) -> Settled {
+    fn settled(&mut self, ticket: &AnyTicket) -> TicketState {
         match ticket.downcast_ref() {
             Some(ticket) => self.0.settled(ticket),
-            None => Settled::Failed(foreign()),
+            None => TicketState::Failed(foreign()),
         }
     }
 

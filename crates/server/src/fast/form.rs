@@ -2,26 +2,25 @@
 
 /// An answer, but for what frames it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Form {
+pub struct Form {
     /// Its status.
-    pub(crate) status: u16,
+    pub status: u16,
     /// Its content type; empty for none.
-    pub(crate) content_type: &'static str,
+    pub content_type: &'static str,
     /// Further headers, their names in small letters, their values visible ASCII.
-    pub(crate) headers: Vec<(&'static str, String)>,
+    pub headers: Vec<(&'static str, String)>,
     /// What varies from answer to answer.
-    pub(crate) varies: Varies,
+    pub varies: Varies,
 }
 
 /// What varies of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Varies {
+pub enum Varies {
     /// Nothing: this is its content.
     Nothing(&'static [u8]),
     /// The value of one more header, the first of all; there is no content. The value is visible
     /// ASCII: whoever appends it sees to that.
     Header(&'static str),
     /// Its content.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no face has such a path yet; the tests do"))]
     Content,
 }

@@ -4,18 +4,18 @@ use hyper::HeaderMap;
 
 /// The head of a request that a path has claimed.
 #[derive(Clone, Copy)]
-pub(crate) struct Head<'a> {
+pub struct Head<'a> {
     /// `HEAD` is claimed as `GET` and says here what it is. The lean loop never has any.
-    pub(crate) method: &'a str,
+    pub method: &'a str,
     /// Path and query, as they were claimed.
-    pub(crate) target: &'a str,
+    pub target: &'a str,
     /// The headers.
-    pub(crate) headers: Headers<'a>,
+    pub headers: Headers<'a>,
 }
 
 /// The headers of a request.
 #[derive(Clone, Copy)]
-pub(crate) enum Headers<'a> {
+pub enum Headers<'a> {
     /// Read by the lean loop.
     Parsed(&'a [httparse::Header<'a>]),
     /// Read by hyper.
@@ -24,7 +24,7 @@ pub(crate) enum Headers<'a> {
 
 impl<'a> Headers<'a> {
     /// The first value of a header, without space around it. `name` in small letters.
-    pub(crate) fn get(&self, name: &str) -> Option<&'a [u8]> {
+    pub fn get(&self, name: &str) -> Option<&'a [u8]> {
         let value = match self {
             Headers::Parsed(headers) => {
                 let is = |header: &&httparse::Header<'a>| header.name.eq_ignore_ascii_case(name);
@@ -36,7 +36,7 @@ impl<'a> Headers<'a> {
     }
 
     /// The value of the first header of a name that is another than `but`. `name` in small letters.
-    pub(crate) fn other_than(&self, name: &str, but: &str) -> Option<&'a [u8]> {
+    pub fn other_than(&self, name: &str, but: &str) -> Option<&'a [u8]> {
         let differs = |value: &&[u8]| !value.eq_ignore_ascii_case(but.as_bytes());
         match self {
             Headers::Parsed(headers) => {

@@ -15,10 +15,10 @@ mod form;
 mod head;
 mod seat;
 
-pub(crate) use erased::{AnyFastPath, AnyOrder, AnyTicket, Factory, erase};
-pub(crate) use form::{Form, Varies};
-pub(crate) use head::{Head, Headers};
-pub(crate) use seat::{Seat, Stack};
+pub use erased::{AnyFastPath, AnyOrder, AnyTicket, Factory, erase};
+pub use form::{Form, Varies};
+pub use head::{Head, Headers};
+pub use seat::{Seat, Stack, Wake};
 
 use crate::wire::problem::Problem;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ use std::rc::Rc;
 use wellspring_views::access::Role;
 
 /// A route that both stacks serve, for one serving thread.
-pub(crate) trait FastPath: 'static {
+pub trait FastPath: 'static {
     /// What a head asks for, understood once and kept while that head comes again.
     type Order: 'static;
     /// Names a request whose answer waits.
@@ -69,13 +69,13 @@ pub(crate) trait FastPath: 'static {
     fn answer(
         &mut self,
         order: &Self::Order,
-        asked: Asked<'_>,
+        asked: FastRequest<'_>,
         varying: &mut Vec<u8>,
     ) -> Outcome<Self::Ticket>;
 
     /// What has become of a request whose answer waits. Whoever is told that it still does is woken
     /// by [`Seat::wake`] when it is worth asking again.
-    fn settled(&mut self, ticket: &Self::Ticket) -> Settled;
+    fn settled(&mut self, ticket: &Self::Ticket) -> TicketState;
 
     /// Puts a problem into the words of its clients, as its face does. Status and `type` stay.
     fn render(&self, problem: Box<Problem>) -> Box<Problem> {
@@ -85,25 +85,27 @@ pub(crate) trait FastPath: 'static {
 
 /// A route by its method and path, as a face declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FastRoute {
-    pub(crate) method: &'static str,
-    pub(crate) path: &'static str,
+pub struct FastRoute {
+    /// The method.
+    pub method: &'static str,
+    /// The path, with `{…}` for a variable segment.
+    pub path: &'static str,
 }
 
 /// What a stack has to know of a request before its head is understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Claim {
+pub struct Claim {
     /// The role it needs; `None`: anybody may ask.
-    pub(crate) role: Option<Role>,
+    pub role: Option<Role>,
     /// The log on which; `None`: on everything.
-    pub(crate) log: Option<Rc<str>>,
+    pub log: Option<Rc<str>>,
     /// What of a request may vary.
-    pub(crate) shape: Shape,
+    pub shape: Shape,
 }
 
 /// What of a request may vary while the rest of its head comes again byte for byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// It has content, of any length.
     Content,
     /// It has none; a word in its target may vary.
@@ -112,29 +114,29 @@ pub(crate) enum Shape {
 
 /// Letters and digits from some place on to the end of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Word {
+pub struct Word {
     /// Where it begins, in bytes.
-    pub(crate) at: usize,
+    pub at: usize,
     /// Most characters that it may have; at least one.
-    pub(crate) most: usize,
+    pub most: usize,
 }
 
 /// A request whose head is understood.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub struct FastRequest<'a> {
     /// The word, if its [`Shape`] has one.
-    pub(crate) word: &'a [u8],
+    pub word: &'a [u8],
     /// All of its content.
-    pub(crate) content: &'a [u8],
+    pub content: &'a [u8],
     /// The client's address when trusted proxies are believed.
-    pub(crate) client: Option<IpAddr>,
+    pub client: Option<IpAddr>,
     /// Monotonic time, µs; the same for all that a thread answers in one go.
-    pub(crate) now_us: u64,
+    pub now_us: u64,
 }
 
 /// What a request came to.
 #[derive(Debug)]
-pub(crate) enum Outcome<Ticket> {
+pub enum Outcome<Ticket> {
     /// It is answered by the form at this place, and with what was appended.
     Reply(usize),
     /// It will be answered when the ticket is settled.
@@ -150,7 +152,7 @@ pub(crate) enum Outcome<Ticket> {
 
 /// What has become of a request whose answer waits.
 #[derive(Debug)]
-pub(crate) enum Settled {
+pub enum TicketState {
     /// Ask again when woken.
     Pending,
     /// It is answered by the form at this place, of which nothing varies.

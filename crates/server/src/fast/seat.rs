@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// To be called from any thread.
-pub(super) type Wake = Arc<dyn Fn() + Send + Sync>;
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// Whom a thread serves. A connection begins at the lean loop and may be handed over to the general
 /// stack, never the other way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stack {
+pub enum Stack {
     /// The lean loop.
     Lean,
     /// The general stack.
@@ -19,7 +19,7 @@ pub(crate) enum Stack {
 }
 
 /// One serving thread and one stack.
-pub(crate) struct Seat {
+pub struct Seat {
     stack: Stack,
     wake: Wake,
     shared: RefCell<Vec<Rc<dyn Any>>>,
@@ -28,22 +28,22 @@ pub(crate) struct Seat {
 impl Seat {
     /// A thread for which nothing works yet. `wake` has it ask again for what waits: for room, or to
     /// be settled.
-    pub(crate) fn new(stack: Stack, wake: Wake) -> Seat {
+    pub fn new(stack: Stack, wake: Wake) -> Seat {
         Seat { stack, wake, shared: RefCell::default() }
     }
 
     /// Whom the thread serves.
-    pub(crate) fn stack(&self) -> Stack {
+    pub fn stack(&self) -> Stack {
         self.stack
     }
 
     /// What wakes the thread.
-    pub(crate) fn wake(&self) -> Wake {
+    pub fn wake(&self) -> Wake {
         Arc::clone(&self.wake)
     }
 
     /// What several paths of this thread use, one of each type: the first to ask makes it.
-    pub(crate) fn shared<T: 'static>(&self, make: impl FnOnce(&Seat) -> T) -> Rc<T> {
+    pub fn shared<T: 'static>(&self, make: impl FnOnce(&Seat) -> T) -> Rc<T> {
         let known = self.shared.borrow().iter().find_map(|one| Rc::clone(one).downcast().ok());
         known.unwrap_or_else(|| {
             let made = Rc::new(make(self));

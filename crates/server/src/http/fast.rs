@@ -3,8 +3,8 @@
 
 use super::{Answer, Host, Reflects, Request, Response};
 use crate::fast::{
-    AnyFastPath, AnyOrder, AnyTicket, Asked, Factory, Form, Head, Headers, Outcome, Seat, Settled,
-    Shape, Stack, Varies,
+    AnyFastPath, AnyOrder, AnyTicket, Factory, FastRequest, Form, Head, Headers, Outcome, Seat,
+    Shape, Stack, TicketState, Varies,
 };
 use crate::wire::problem::{self, Problem};
 use bytes::Bytes;
@@ -86,7 +86,7 @@ impl Seated {
             Shape::Bare(Some(word)) => &target.as_bytes()[word.at..],
             Shape::Bare(None) | Shape::Content => b"",
         };
-        let asked = Asked { word, content, client: request.client, now_us };
+        let asked = FastRequest { word, content, client: request.client, now_us };
         let mut varying = Vec::new();
         let path = &mut self.paths[claimed.at];
         match path.answer(&claimed.order, asked, &mut varying) {
@@ -102,9 +102,9 @@ impl Seated {
     /// What has become of a request whose answer waits.
     fn settled(&mut self, at: usize, ticket: &AnyTicket) -> Option<Answer> {
         match self.paths[at].settled(ticket) {
-            Settled::Pending => None,
-            Settled::Reply(form) => Some(response(&self.forms[at][form], Vec::new())),
-            Settled::Failed(problem) => Some(Err(self.paths[at].render(problem))),
+            TicketState::Pending => None,
+            TicketState::Reply(form) => Some(response(&self.forms[at][form], Vec::new())),
+            TicketState::Failed(problem) => Some(Err(self.paths[at].render(problem))),
         }
     }
 }

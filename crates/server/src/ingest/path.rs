@@ -3,8 +3,8 @@
 use super::{ACCEPTED, IngestContext, Intake, Media, Order, Settled, Taken, Target, Ticket};
 use super::{expect_identity, refuse_key};
 use crate::fast::{
-    self, Asked, Claim, Factory, FastPath, FastRoute, Form, Head, Outcome, Seat, Shape, Stack,
-    Varies, erase,
+    self, Claim, Factory, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Seat, Shape,
+    Stack, Varies, erase,
 };
 use crate::wire::problem::{self, Problem};
 use std::cell::RefCell;
@@ -88,7 +88,7 @@ impl FastPath for IngestPath {
     fn answer(
         &mut self,
         order: &Post,
-        asked: Asked<'_>,
+        asked: FastRequest<'_>,
         _varying: &mut Vec<u8>,
     ) -> Outcome<Ticket> {
         match self.intake.borrow_mut().take(&order.target, order.media, asked.content) {
@@ -99,11 +99,11 @@ impl FastPath for IngestPath {
         }
     }
 
-    fn settled(&mut self, ticket: &Ticket) -> fast::Settled {
+    fn settled(&mut self, ticket: &Ticket) -> fast::TicketState {
         match self.intake.borrow_mut().settled(ticket) {
-            Settled::Pending => fast::Settled::Pending,
-            Settled::Stored => fast::Settled::Reply(TAKEN),
-            Settled::Failed(problem) => fast::Settled::Failed(problem),
+            Settled::Pending => fast::TicketState::Pending,
+            Settled::Stored => fast::TicketState::Reply(TAKEN),
+            Settled::Failed(problem) => fast::TicketState::Failed(problem),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::replies::Durable;
 use super::seam::Guards;
 use super::session::Session;
 use super::state::{Asking, Kept, Refused, Rest, State};
-use crate::fast::{Asked, Outcome};
+use crate::fast::{FastRequest, Outcome};
 use crate::http::body_memory::Charge;
 use crate::wire::problem::Problem;
 
@@ -40,7 +40,7 @@ impl Session {
         }
         let lane = &mut desk.lanes[asking.lane];
         lane.varying.clear();
-        let asked = Asked { word, content, client: asking.client, now_us: desk.now_us };
+        let asked = FastRequest { word, content, client: asking.client, now_us: desk.now_us };
         let outcome = lane.path.answer(&asking.order, asked, &mut lane.varying);
         let said = if desk.stopping && !follows { After::Close } else { asking.after };
         match outcome {

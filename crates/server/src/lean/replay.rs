@@ -8,7 +8,8 @@ use super::seam::{Counted, Credentials, Guards};
 use super::session::{Session, Turn};
 use crate::access::Principal;
 use crate::fast::{
-    Asked, Claim, FastPath, FastRoute, Form, Head, Outcome, Settled, Shape, Varies, Word, erase,
+    Claim, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Shape, TicketState, Varies, Word,
+    erase,
 };
 use crate::http::body_memory::BodyMemory;
 use crate::ingest::{ACCEPTED, Media, expect_identity, refuse_key};
@@ -138,7 +139,7 @@ impl FastPath for FakeIngest {
     fn answer(
         &mut self,
         (target, media): &Self::Order,
-        asked: Asked<'_>,
+        asked: FastRequest<'_>,
         _: &mut Vec<u8>,
     ) -> Outcome<u64> {
         let mut script = self.script.borrow_mut();
@@ -161,11 +162,11 @@ impl FastPath for FakeIngest {
         Outcome::Reply(0)
     }
 
-    fn settled(&mut self, ticket: &u64) -> Settled {
+    fn settled(&mut self, ticket: &u64) -> TicketState {
         match ticket {
-            _ if *ticket >= self.script.borrow().stored => Settled::Pending,
-            13 => Settled::Failed(problem::STORAGE_FULL.because("the thirteenth")),
-            _ => Settled::Reply(0),
+            _ if *ticket >= self.script.borrow().stored => TicketState::Pending,
+            13 => TicketState::Failed(problem::STORAGE_FULL.because("the thirteenth")),
+            _ => TicketState::Reply(0),
         }
     }
 }
@@ -211,7 +212,7 @@ impl FastPath for FakeLinks {
     fn answer(
         &mut self,
         told: &String,
-        asked: Asked<'_>,
+        asked: FastRequest<'_>,
         location: &mut Vec<u8>,
     ) -> Outcome<Infallible> {
         location.extend_from_slice(b"https://example.com/");
@@ -231,7 +232,7 @@ impl FastPath for FakeLinks {
         }
     }
 
-    fn settled(&mut self, ticket: &Infallible) -> Settled {
+    fn settled(&mut self, ticket: &Infallible) -> TicketState {
         match *ticket {}
     }
 }

@@ -5,7 +5,7 @@ use super::answer;
 use super::desk::{Came, Desk};
 use super::head::After;
 use super::seam::Guards;
-use crate::fast::{AnyTicket, Settled};
+use crate::fast::{AnyTicket, TicketState};
 use std::collections::VecDeque;
 
 /// Most answers of one connection that may wait for a barrier.
@@ -93,16 +93,16 @@ impl Replies {
             let said = if closes { After::Close } else { After::Keep };
             let lane = &mut desk.lanes[durable.lane];
             match lane.path.settled(&durable.ticket) {
-                Settled::Pending => {
+                TicketState::Pending => {
                     self.queue.push_front(Reply::Durable(durable));
                     return;
                 }
-                Settled::Reply(form) => {
+                TicketState::Reply(form) => {
                     let sheet = &lane.sheets[form];
                     sheet.push(&mut desk.out, b"", said);
                     desk.tally.answered(durable.lane, sheet.status, durable.came);
                 }
-                Settled::Failed(problem) => {
+                TicketState::Failed(problem) => {
                     let problem = lane.path.render(problem);
                     answer::push_problem(&mut desk.out, &problem, said);
                     desk.tally.refused(Some(durable.lane), &problem, durable.came);

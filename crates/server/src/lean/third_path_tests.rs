@@ -6,8 +6,8 @@ use super::seam::Serving;
 use super::session::{Session, Turn};
 use super::session_tests::LIMITS;
 use crate::fast::{
-    AnyFastPath, Asked, Claim, Factory, FastPath, FastRoute, Form, Head, Outcome, Seat, Settled,
-    Shape, Stack, Varies, Word, erase,
+    AnyFastPath, Claim, Factory, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Seat,
+    Shape, Stack, TicketState, Varies, Word, erase,
 };
 use crate::http::{Body, Content, Host, Request, Response, Source, fast};
 use crate::limits::Payer;
@@ -51,7 +51,7 @@ impl FastPath for Tally {
     fn answer(
         &mut self,
         agent: &String,
-        asked: Asked<'_>,
+        asked: FastRequest<'_>,
         content: &mut Vec<u8>,
     ) -> Outcome<Infallible> {
         if asked.word == b"never" {
@@ -64,7 +64,7 @@ impl FastPath for Tally {
         Outcome::Reply(0)
     }
 
-    fn settled(&mut self, ticket: &Infallible) -> Settled {
+    fn settled(&mut self, ticket: &Infallible) -> TicketState {
         match *ticket {}
     }
 
@@ -204,6 +204,7 @@ fn both_stacks_say_the_same_of_every_fast_path() {
 #[test]
 fn every_fast_path_needs_what_its_route_needs() {
     use crate::access::Needs;
+    use crate::http::Content;
     let dir = tempfile::tempdir().unwrap();
     let server = crate::serve::open::for_tests(dir.path(), &[]);
     let host = &server.host;
@@ -218,6 +219,7 @@ fn every_fast_path_needs_what_its_route_needs() {
         assert_eq!(claim.role.map_or(Needs::Public, Needs::Role), route.needs, "{pattern}");
         let problem = || problem::NOT_FOUND.because("nothing");
         let by_face = (host.routes.at(name.index).face.render)(problem());
-        assert_eq!(path.render(problem()).to_json(), by_face.to_json(), "{pattern}");
+        let Content::Full(by_face) = by_face.content else { panic!("a stream of problems") };
+        assert_eq!(path.render(problem()).to_json(), by_face, "{pattern}");
     }
 }

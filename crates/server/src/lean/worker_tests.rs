@@ -11,7 +11,8 @@ use super::worker::{Parts, Worker};
 use super::{Handover, Settings};
 use crate::access::Principal;
 use crate::fast::{
-    Asked, Claim, FastPath, FastRoute, Form, Head, Outcome, Settled, Shape, Varies, Word, erase,
+    Claim, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Shape, TicketState, Varies, Word,
+    erase,
 };
 use crate::http::body_memory::BodyMemory;
 use crate::limits::Purse;
@@ -113,7 +114,12 @@ impl FastPath for Commanded {
         target.len()
     }
 
-    fn answer(&mut self, target: &String, asked: Asked<'_>, _: &mut Vec<u8>) -> Outcome<usize> {
+    fn answer(
+        &mut self,
+        target: &String,
+        asked: FastRequest<'_>,
+        _: &mut Vec<u8>,
+    ) -> Outcome<usize> {
         if target == "/e?full" {
             let room = self.command.room.load(SeqCst);
             if room == 0 {
@@ -131,11 +137,11 @@ impl FastPath for Commanded {
         Outcome::Reply(0)
     }
 
-    fn settled(&mut self, ticket: &usize) -> Settled {
+    fn settled(&mut self, ticket: &usize) -> TicketState {
         if *ticket < self.command.stored.load(SeqCst) {
-            Settled::Reply(0)
+            TicketState::Reply(0)
         } else {
-            Settled::Pending
+            TicketState::Pending
         }
     }
 }
@@ -166,14 +172,14 @@ impl FastPath for Looked {
         Ok(())
     }
 
-    fn answer(&mut self, (): &(), asked: Asked<'_>, varying: &mut Vec<u8>) -> Outcome<()> {
+    fn answer(&mut self, (): &(), asked: FastRequest<'_>, varying: &mut Vec<u8>) -> Outcome<()> {
         varying.extend_from_slice(asked.word);
         self.0.taken.lock().unwrap().push(asked.client.unwrap().to_string());
         Outcome::Reply(0)
     }
 
-    fn settled(&mut self, (): &()) -> Settled {
-        Settled::Pending
+    fn settled(&mut self, (): &()) -> TicketState {
+        TicketState::Pending
     }
 }
 

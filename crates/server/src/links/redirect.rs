@@ -5,8 +5,8 @@ use super::refusal::{of_lookup, with_error};
 use super::visit::{Told, Visit};
 use super::{REDIRECT_CACHING, VisitorKeys};
 use crate::fast::{
-    Asked, Claim, Factory, FastPath, FastRoute, Form, Head, Outcome, Settled, Shape, Varies, Word,
-    erase,
+    Claim, Factory, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Shape, TicketState,
+    Varies, Word, erase,
 };
 use crate::ingest::{IngestContext, Intake, intake_at};
 use crate::view::{Live, ViewSlot};
@@ -154,7 +154,7 @@ impl FastPath for Redirects {
     fn answer(
         &mut self,
         visiting: &Visiting,
-        asked: Asked<'_>,
+        asked: FastRequest<'_>,
         location: &mut Vec<u8>,
     ) -> Outcome<Infallible> {
         let wall_us = self.wall_us(asked.now_us);
@@ -177,7 +177,7 @@ impl FastPath for Redirects {
         Outcome::Reply(FOUND)
     }
 
-    fn settled(&mut self, ticket: &Infallible) -> Settled {
+    fn settled(&mut self, ticket: &Infallible) -> TicketState {
         match *ticket {}
     }
 
@@ -241,7 +241,7 @@ mod tests {
             let head = Head { method: "GET", target: &target, headers };
             let order = self.path.understand(&head).unwrap();
             let (word, client) = (code.as_bytes(), client.parse().ok());
-            let asked = Asked { word, content: b"", client, now_us: self.turn_us };
+            let asked = FastRequest { word, content: b"", client, now_us: self.turn_us };
             self.turn_us += 1;
             let mut location = Vec::new();
             let became = self.path.answer(&order, asked, &mut location);
