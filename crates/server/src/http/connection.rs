@@ -227,7 +227,8 @@ async fn serve_request(
     }
     in_flight.answered();
     let watched = in_flight.activity.is_http2.load(Relaxed).then_some(&in_flight.activity.unread);
-    let outgoing = Outgoing::new(answer.content, answer.trailers, watched);
+    let outgoing =
+        Outgoing::new(answer.content, answer.trailers.map_or_else(Vec::new, |t| *t), watched);
     let outgoing = outgoing.holding(in_flight, answer.held);
     let mut response = hyper::Response::new(outgoing);
     *response.status_mut() = hyper::StatusCode::from_u16(answer.status).unwrap_or_default();

@@ -110,6 +110,7 @@ impl Seated {
 }
 
 /// What is next with a request.
+#[allow(clippy::large_enum_variant)] // on the stack for a moment, and most are answers
 enum Step {
     /// Nothing.
     Done(Answer),

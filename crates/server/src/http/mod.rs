@@ -291,7 +291,7 @@ pub struct Response {
     /// Its content.
     pub(crate) content: Content,
     /// Fields told behind the content; those of a stream come with its end.
-    pub(crate) trailers: Trailers,
+    pub(crate) trailers: Option<Box<Trailers>>,
     /// What its request is charged of memory until it has been handed over.
     pub(crate) held: Option<Charge>,
 }
@@ -309,7 +309,7 @@ impl Response {
             cause: None,
             commit_us: None,
             content: Content::Full(document.into()),
-            trailers: Trailers::new(),
+            trailers: None,
             held: None,
         }
     }

@@ -138,7 +138,7 @@ impl<V: View> Live<V> {
     }
 
     /// Whether it has ended, because its log was closed or dropped.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.position.is_closed()
     }
 
