@@ -13,6 +13,7 @@ use std::io::{Read, Write};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use wellspring_server::embed::contract::{APPENDING, JSON, Segment, VIEWING, Values};
 use wellspring_server::embed::{
     Answer, Decision, EmbeddedFace, Event, Face, Host, KeptEvents, NoSettings, Position, Query,
     QueryItem, Recorded, Request, Response, Served, SnapshotFault, Ticket, View, ViewSlot,
@@ -138,6 +139,14 @@ impl View for Counters {
     }
 }
 
+/// The name of a counter, as it stands in the path.
+static NAME: Segment<String> = Segment {
+    name: "name",
+    what: "Name of the counter.",
+    values: Values::Text(None),
+    read: |text| Ok(text.to_owned()),
+};
+
 /// The face: two routes on the view.
 struct CounterFace {
     host: Arc<Host>,
@@ -148,8 +157,9 @@ impl Face for CounterFace {
     const NAME: &'static str = "counters";
     type Settings = NoSettings;
     const ROUTES: &'static [Served<CounterFace>] = routes! { |face| face;
-        POST "/counters/{name}" Main Writer add: "Adds to a counter." ? [] "Anything" => "Anything";
-        GET "/counters/{name}" Main Reader show: "A counter." ? [] "" => "Anything";
+        POST "/counters/{name}" Main Writer add: "Adds to a counter."
+            .at(&NAME) .takes[(JSON, "")] .fails[APPENDING, VIEWING] => [200 JSON ""];
+        GET "/counters/{name}" Main Reader show: "A counter." .at(&NAME) .fails[VIEWING] => [200 JSON ""];
     };
 
     fn kept_events(_: &NoSettings) -> Option<&'static KeptEvents> {
@@ -175,7 +185,7 @@ async fn add(face: Arc<CounterFace>, mut request: Box<Request>) -> Answer {
         problems::INVALID.because(format!("send {{\"by\":1}}: {fault}")).field("by")
     })?;
     let live = face.view.live().ok_or_else(|| problems::LOG_CLOSED.because("it is emptied"))?;
-    let command = Add { name: request.param().to_owned(), by };
+    let command = Add { name: request.segment(&NAME)?, by };
     let executed = live.execute(&[command], None, face.host.commit_on(&request)).await?;
     match executed.refused {
         Some(refusal) => Err(problems::INVALID.because(refusal).field("by")),
@@ -186,7 +196,7 @@ async fn add(face: Arc<CounterFace>, mut request: Box<Request>) -> Answer {
 async fn show(face: Arc<CounterFace>, request: Box<Request>) -> Answer {
     let live = face.view.live().ok_or_else(|| problems::LOG_CLOSED.because("it is emptied"))?;
     let folded = live.caught_up(0, Duration::ZERO).await?;
-    let total = total(folded, request.param());
+    let total = total(folded, &request.segment(&NAME)?);
     Ok(Response::json(200, format!(r#"{{"total":{total}}}"#)).at(live.position()))
 }
 

@@ -1,6 +1,7 @@
 //! How a face declares its routes, here and in other programs.
 
 pub use crate::access::Needs;
+pub use crate::http::contract::{AnswerContract, Contract};
 pub use crate::http::face::Served;
 pub use crate::http::routes::{Route, Scope};
 pub use crate::wellspring_routes as routes;
@@ -8,7 +9,14 @@ pub use wellspring_views::access::Role;
 
 /// Declares the routes of a face, in the order in which they are looked through. The first line tells
 /// what handlers are given of the face besides the request: `|face| face;` or a part of it.
-/// `METHOD "path" Scope Needs handler: "what it does" ? ["query parameter"…] "body" => "answer";`
+///
+/// ```text
+/// METHOD "path" Scope Needs handler: "what it does"
+///     .parts of its Contract => [status MEDIA "Schema" … + HEADER …, …];
+/// ```
+///
+/// A part is a method of [`Contract`] with its one argument in parentheses, or
+/// with the elements of its list in brackets.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! wellspring_routes {
@@ -21,8 +29,16 @@ macro_rules! wellspring_routes {
     (@needs $role:ident) => {
         $crate::declare::Needs::Role($crate::declare::Role::$role)
     };
+    // In a block of their own constants may hold references to statics.
+    (@part ($part:expr)) => {
+        const { $part }
+    };
+    (@part [$($element:expr),*]) => {
+        const { &[$($element),*] }
+    };
     (|$face:ident| $given:expr; $($method:ident $path:literal $scope:ident $needs:ident $handler:path: $what:literal
-        ? [$($param:literal),*] $takes:literal => $gives:literal;)*) => {
+        $(.$with:ident $part:tt)*
+        => [$($status:literal $($media:ident $schema:literal)* $(+ $header:ident)*),+];)*) => {
         &[$($crate::declare::Served {
             route: $crate::declare::Route {
                 method: stringify!($method),
@@ -30,9 +46,13 @@ macro_rules! wellspring_routes {
                 scope: $crate::declare::Scope::$scope,
                 needs: $crate::declare::routes!(@needs $needs),
                 what: $what,
-                params: &[$($param),*],
-                takes: $takes,
-                gives: $gives,
+                contract: $crate::declare::Contract::new(const { &[$(
+                    $crate::declare::AnswerContract {
+                        status: $status,
+                        media: &[$(($media, $schema)),*],
+                        headers: &[$(&$header),*],
+                    }
+                ),+] })$(.$with($crate::declare::routes!(@part $part)))*,
             },
             handler: |$face, request| Box::pin($handler($given, request)),
         },)*]

@@ -102,7 +102,7 @@ fn fixed() -> String {
         ("max_projections", wellspring_views::project::MAX_PROJECTIONS),
         ("max_import_batch", limits::MAX_EVENTS),
         ("max_json_depth", crate::wire::json::MAX_DEPTH),
-        ("max_wait_ms", crate::wire::params::MAX_WAIT_MS as usize),
+        ("max_wait_ms", crate::wire::param::MAX_WAIT_MS as usize),
     ]
     .into_iter()
     .chain(crate::faces::limits())

@@ -3,11 +3,13 @@
 use super::EmbeddedFace;
 use crate::config::Config;
 use crate::faces;
+use crate::http::contract::NO_ROUTE;
 use crate::http::dispatch::dispatch;
 use crate::http::server::Server;
 use crate::http::{Body, Content, Host, Request, Source};
 use crate::limits::Payer;
 use crate::serve::open;
+use crate::wire::params::Params;
 use bytes::Bytes;
 use hyper::{HeaderMap, Method, Uri, Version};
 use std::path::Path;
@@ -67,6 +69,9 @@ impl InProcess {
             connection: None,
             payer: Payer::default(),
             body: Body::new(Source::Full(content), host, Version::HTTP_11),
+            contract: &NO_ROUTE,
+            query: Params::default(),
+            wants: "",
             param: String::new(),
             log_name: String::new(),
             log: None,

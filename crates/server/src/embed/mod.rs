@@ -22,6 +22,21 @@ pub use wellspring_log::{CommitOn, RequestKey};
 pub use wellspring_types::{Event, Position, Query, QueryItem};
 pub use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};
 
+/// What a route takes and gives besides its body's form: parameters, segments of paths, headers, media
+/// types, and the problems that many routes have in common.
+pub mod contract {
+    pub use crate::http::contract::{
+        Accept, AnswerContract, BodyContract, CONSISTENCY, Contract, FRESHNESS, Header,
+        IDEMPOTENCY_KEY, LOCATION, Media, Presence, Query, Segment, Variable, WAIT_MS,
+    };
+    pub use crate::http::foreseen::{APPENDING, READING, VIEWING};
+    pub use crate::http::{ANY, FORM, HTML, JSON, NDJSON, SSE, SVG, TEXT};
+    pub use crate::wire::param::{
+        AnyParam, Integer, IntegerOr, Kind as ParamKind, Moment, Param, Text, Texts, Values, Words,
+    };
+    pub use crate::wire::params::{KnownParams, Pairs, Params};
+}
+
 /// Work that may take long: in slices off the serving threads, charged to the client, ended when the
 /// client leaves. [`Host::job`] begins it.
 pub mod work {

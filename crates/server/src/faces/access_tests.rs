@@ -5,6 +5,7 @@
 use super::every_route;
 use crate::access::gate::LoggedIn;
 use crate::access::{Needs, api_key, password};
+use crate::http::contract::NO_ROUTE;
 use crate::http::dispatch::dispatch;
 use crate::http::routes::{Route, Scope};
 use crate::http::server::Server as OpenServer;
@@ -12,6 +13,7 @@ use crate::http::{Body, Host, Request, Source};
 use crate::limits::Payer;
 use crate::names::SYSTEM_LOG;
 use crate::serve::open::for_tests;
+use crate::wire::params::Params;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -103,34 +105,7 @@ impl Server {
 
     /// The answer to a request: status, `WWW-Authenticate`, body.
     async fn ask(&self, method: &str, path: &str, headers: &[(&'static str, &str)]) -> Told {
-        let mut map = HeaderMap::new();
-        if !headers.iter().any(|(name, _)| *name == "host") {
-            map.append("host", "localhost".parse().expect("a header's value"));
-        }
-        for (name, value) in headers {
-            map.append(*name, value.parse().expect("a header's value"));
-        }
-        let request = Request {
-            connection: None,
-            payer: Payer::default(),
-            method: Method::from_bytes(method.as_bytes()).expect("a method"),
-            uri: path.parse().expect("a path"),
-            version: Version::HTTP_11,
-            headers: map,
-            client: None,
-            principal: self.host.access.nobody(),
-            body: Body::new(Source::Full(Bytes::new()), &self.host, Version::HTTP_11),
-            param: String::new(),
-            log_name: String::new(),
-            log: None,
-        };
-        let response = dispatch(Arc::clone(&self.open), Box::new(request)).await;
-        let challenge = response.headers.iter().any(|(name, _)| *name == "www-authenticate");
-        let body = match &response.content {
-            crate::http::Content::Full(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            crate::http::Content::Stream(_) => String::new(),
-        };
-        Told { status: response.status, challenge, body }
+        ask(&self.open, method, path, headers).await
     }
 
     async fn ask_as(&self, route: &Route, path: &str, token: &str) -> Told {
@@ -139,21 +114,61 @@ impl Server {
     }
 }
 
+/// The answer of a server to a request without a body.
+pub(super) async fn ask(
+    open: &Arc<OpenServer>,
+    method: &str,
+    path: &str,
+    headers: &[(&'static str, &str)],
+) -> Told {
+    let mut map = HeaderMap::new();
+    if !headers.iter().any(|(name, _)| *name == "host") {
+        map.append("host", "localhost".parse().expect("a header's value"));
+    }
+    for (name, value) in headers {
+        map.append(*name, value.parse().expect("a header's value"));
+    }
+    let request = Request {
+        connection: None,
+        payer: Payer::default(),
+        method: Method::from_bytes(method.as_bytes()).expect("a method"),
+        uri: path.parse().expect("a path"),
+        version: Version::HTTP_11,
+        headers: map,
+        client: None,
+        principal: open.host.access.nobody(),
+        body: Body::new(Source::Full(Bytes::new()), &open.host, Version::HTTP_11),
+        contract: &NO_ROUTE,
+        query: Params::default(),
+        wants: "",
+        param: String::new(),
+        log_name: String::new(),
+        log: None,
+    };
+    let response = dispatch(Arc::clone(open), Box::new(request)).await;
+    let challenge = response.headers.iter().any(|(name, _)| *name == "www-authenticate");
+    let body = match &response.content {
+        crate::http::Content::Full(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        crate::http::Content::Stream(_) => String::new(),
+    };
+    Told { status: response.status, challenge, body }
+}
+
 #[derive(Debug)]
-struct Told {
-    status: u16,
+pub(super) struct Told {
+    pub(super) status: u16,
     challenge: bool,
-    body: String,
+    pub(super) body: String,
 }
 
 impl Told {
-    fn is_problem(&self, slug: &str) -> bool {
+    pub(super) fn is_problem(&self, slug: &str) -> bool {
         self.body.starts_with(&format!("{{\"type\":\"/problems/{slug}\""))
     }
 }
 
 /// The paths of a route, with the log that each is about (`None`: no log's).
-fn paths(route: &Route) -> Vec<(String, Option<&'static str>)> {
+pub(super) fn paths(route: &Route) -> Vec<(String, Option<&'static str>)> {
     let fill = |path: &str, log: &str| {
         let path =
             path.replace("{log}", log).replace("{uuid}", "00000000-0000-0000-0000-000000000001");

@@ -205,6 +205,8 @@ pub(crate) fn reserved_words() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod access_tests;
+#[cfg(test)]
+mod contract_tests;
 
 #[cfg(test)]
 mod tests {

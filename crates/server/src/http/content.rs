@@ -1,20 +1,21 @@
 //! What stands around a body: `Accept`, `Content-Type`, and how fresh an answer must be.
 
+use super::contract::{CONSISTENCY, WAIT_MS};
 use super::{JSON, Request};
-use crate::wire::params::Params;
 use crate::wire::problem::{self, Problem};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, ORIGIN};
 use std::time::Duration;
 use wellspring_log::{Log, TooManyWaiters};
 use wellspring_types::Position;
 
-/// The representation of `offered` that the client likes best; the first if it does not care.
-pub(crate) fn negotiate(
-    request: &Request,
-    offered: &[&'static str],
-) -> Result<&'static str, Box<Problem>> {
-    let Some(accept) = request.header("accept") else { return Ok(offered[0]) };
-    match best(accept, offered) {
+/// The representation of those that the route offers which the client likes best; the first if it does
+/// not care.
+pub(super) fn negotiate(request: &Request) -> Result<&'static str, Box<Problem>> {
+    let offered = request.contract.offered();
+    // What has no content is acceptable to anybody.
+    let Some(&first) = offered.first() else { return Ok("") };
+    let Some(accept) = request.header("accept") else { return Ok(first) };
+    match best(accept, &offered) {
         Some(chosen) => Ok(chosen),
         None => Err(problem::NOT_ACCEPTABLE
             .because(format!("{accept:?} accepts none of: {}", offered.join(", ")))),
@@ -101,14 +102,9 @@ pub(crate) fn expect_identity(request: &Request) -> Result<(), Box<Problem>> {
 }
 
 /// Makes sure that the log is as fresh as the client asks, waiting for it if need be.
-pub(crate) async fn freshen(
-    request: &Request,
-    params: &Params,
-    log: &Log,
-) -> Result<(), Box<Problem>> {
-    // One node decides alone, so its own state is the linearizable one.
-    params.choice("consistency", &[("local", ()), ("linearizable", ())])?;
-    reach(request, log, params.wait()?).await?;
+pub(crate) async fn freshen(request: &Request, log: &Log) -> Result<(), Box<Problem>> {
+    request.query(&CONSISTENCY)?;
+    reach(request, log, Duration::from_millis(request.query(&WAIT_MS)?)).await?;
     Ok(())
 }
 

@@ -3,12 +3,13 @@
 
 use super::allowance;
 use super::body_memory::Charge;
+use super::contract::{Accept, Contract};
 use super::exchange::Exchange;
 use super::head_rules::{self, HeadRules, Unsound};
 use super::routes::{Entry, Found, Lookup, Route, Scope};
 use super::security::{self, Transport};
 use super::server::Server;
-use super::{Content, Host, Reflects, Request, Response, cors};
+use super::{Content, Host, Reflects, Request, Response, content, cors};
 use crate::access::credentials;
 use crate::access::{Needs, Standing};
 use crate::names::SYSTEM_LOG;
@@ -73,7 +74,10 @@ async fn run(server: &Server, mut request: Box<Request>, exchange: &mut Exchange
     };
     let Entry { face, route } = *host.routes.at(found.route);
     let prepared = match (refused, name(&mut request, &found)) {
-        (None, Ok(())) => prepare(host, &mut request, route).await,
+        (None, Ok(())) => match prepare(host, &mut request, route).await {
+            Ok(()) => hold_against(&route.contract, &mut request),
+            refused => refused,
+        },
         (Some(problem), _) | (_, Err(problem)) => Err(problem),
     };
     let is_unknown = matches!(&prepared, Err(problem) if problem.kind.status == 401);
@@ -93,6 +97,8 @@ async fn run(server: &Server, mut request: Box<Request>, exchange: &mut Exchange
         }
         Err(problem) => Err(problem),
     };
+    debug_assert_eq!(route.undeclared(&answer), None, "what no client was told of");
+    let answer = answer.map_err(route.contract.words);
     // The credentials may have come in the headers or in the body.
     if matches!(&answer, Err(problem) if std::ptr::eq(problem.kind, &problem::TOO_MANY_LOGINS)) {
         host.stats.refusals.count(RefusalReason::Login);
@@ -181,6 +187,16 @@ fn find(host: &Host, request: &Request) -> Result<Found, Box<Response>> {
             Err(Box::new(problem::NOT_FOUND.because(detail).into()))
         }
     }
+}
+
+/// Reads the query and `Accept` of a request as its route declares them, once its sender is let in.
+fn hold_against(contract: &'static Contract, request: &mut Request) -> Result<(), Box<Problem>> {
+    request.contract = contract;
+    request.query = contract.read(request.uri.query())?;
+    if contract.accept == Accept::Obeyed {
+        request.wants = content::negotiate(request)?;
+    }
+    Ok(())
 }
 
 /// Decodes the names in the path.

@@ -28,7 +28,7 @@ pub struct Surroundings<'a> {
 
 /// One family of clients: settings, routes, error words, views, figures and state of its own.
 pub trait Face: Sized + Send + Sync + 'static {
-    /// The name by which the OpenAPI document tells parameters of one name apart.
+    /// Its name, under which the OpenAPI document lists its operations.
     const NAME: &'static str;
     /// The settings, [`NoSettings`](crate::settings::NoSettings) for none.
     type Settings: Section + Clone;

@@ -8,6 +8,7 @@
 //! - otherwise, on an open server, the key is its own name, as it always was.
 
 use crate::http::Request;
+use crate::http::contract::IDEMPOTENCY_KEY;
 use crate::wire::problem::Problem;
 use sha2::{Digest, Sha256};
 use wellspring_types::valid::check_text;
@@ -35,6 +36,7 @@ pub(crate) fn idempotency_key(
     request: &Request,
     key_use: KeyUse,
 ) -> Result<Option<String>, Box<Problem>> {
+    debug_assert!(request.contract.reads(&IDEMPOTENCY_KEY), "the key is not declared");
     let Some(value) = request.headers.get("idempotency-key") else { return Ok(None) };
     let key = String::from_utf8_lossy(value.as_bytes()).into_owned();
     let limit = match key_use {

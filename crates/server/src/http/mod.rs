@@ -8,12 +8,14 @@ pub(crate) mod body_memory;
 pub(crate) mod config;
 pub(crate) mod connection;
 pub(crate) mod content;
+pub(crate) mod contract;
 pub(crate) mod cors;
 mod counted;
 pub(crate) mod dispatch;
 mod exchange;
 pub(crate) mod face;
 pub(crate) mod fast;
+pub(crate) mod foreseen;
 pub(crate) mod head_rules;
 pub(crate) mod idempotency;
 mod leaving;
@@ -43,11 +45,13 @@ use crate::stats::family::Family;
 use crate::tls::Tls;
 use crate::trouble::Cause;
 use crate::view::ViewSlot;
+use crate::wire::param::{Kind, Param};
 use crate::wire::params::Params;
 use crate::wire::problem::{self, Problem};
 use body_memory::{BodyMemory, Charge};
 use bytes::Bytes;
 use config::HttpConfig;
+use contract::{Contract, Segment};
 use hyper::header::HeaderMap;
 use hyper::{Method, Uri, Version};
 use routes::Routes;
@@ -66,9 +70,21 @@ use work::{Job, WorkRoom};
 const CHALLENGE: &str = r#"Bearer realm="wellspring", Basic realm="wellspring", charset="UTF-8""#;
 
 /// Content types spoken here.
-pub(crate) const JSON: &str = "application/json";
-pub(crate) const NDJSON: &str = "application/x-ndjson";
-pub(crate) const SSE: &str = "text/event-stream";
+pub const JSON: &str = "application/json";
+/// A JSON document a line.
+pub const NDJSON: &str = "application/x-ndjson";
+/// Server-sent events.
+pub const SSE: &str = "text/event-stream";
+/// What HTML forms and OAuth send.
+pub const FORM: &str = "application/x-www-form-urlencoded";
+/// Pages.
+pub const HTML: &str = "text/html";
+/// Plain text.
+pub const TEXT: &str = "text/plain";
+/// Pictures.
+pub const SVG: &str = "image/svg+xml";
+/// Any media type.
+pub const ANY: &str = "*/*";
 
 /// What every face may use: all of a server but the faces.
 pub struct Host {
@@ -192,6 +208,12 @@ pub struct Request {
     pub(crate) payer: Payer,
     /// Its body, not yet read.
     pub(crate) body: Body,
+    /// What its route takes and gives.
+    pub(crate) contract: &'static Contract,
+    /// The parameters of its URL.
+    pub(crate) query: Params,
+    /// The representation that its client likes best of those of its route.
+    pub(crate) wants: &'static str,
     /// The decoded variable part of the path that is not the log's name.
     pub(crate) param: String,
     /// Name of the log the route is about.
@@ -228,12 +250,25 @@ impl Request {
         self.body.standing().map_or(Ok(()), |standing| standing.check())
     }
 
-    /// The parameters of its URL; besides `known`, those that every read has.
+    /// The value of a parameter that its route declares.
     ///
     /// # Errors
-    /// As [`Params::parse_read`].
-    pub(crate) fn params(&self, known: &[&str]) -> Result<Params, Box<Problem>> {
-        Params::parse_read(self.uri.query(), known)
+    /// None, for what was checked when the query was read.
+    pub fn query<K: Kind>(&self, param: &Param<K>) -> Result<K::Value<'_>, Box<Problem>> {
+        self.query.get(param)
+    }
+
+    /// What the variable segment of its path names.
+    ///
+    /// # Errors
+    /// Those of the segment.
+    pub fn segment<T>(&self, segment: &Segment<T>) -> Result<T, Box<Problem>> {
+        debug_assert!(
+            self.contract.segment.is_some_and(|known| known.name() == segment.name),
+            "{} is not declared",
+            segment.name
+        );
+        (segment.read)(&self.param)
     }
 
     /// A header's value, if it is there and text.

@@ -2,6 +2,7 @@
 //! the OpenAPI document are made from the same tables, so none can know what another does not.
 
 use super::Answer;
+use super::contract::Contract;
 use super::face::Declaration;
 use crate::access::Needs;
 use crate::audit::Concern;
@@ -39,12 +40,8 @@ pub struct Route {
     pub needs: Needs,
     /// What it does, in a sentence.
     pub what: &'static str,
-    /// Its query parameters.
-    pub params: &'static [&'static str],
-    /// Schema of its body, or empty.
-    pub takes: &'static str,
-    /// Schema of its answer, or empty.
-    pub gives: &'static str,
+    /// What it takes and gives.
+    pub contract: Contract,
 }
 
 /// A route that was found.

@@ -11,7 +11,7 @@ mod target;
 pub(crate) use config::{IngestConfig, IngestOverflow};
 pub(crate) use intake::{IngestContext, Intake, Order, Settled, Taken, Ticket};
 pub(crate) use path::{fast_path, intake_at};
-pub(crate) use target::Target;
+pub(crate) use target::{KNOWN, Target};
 
 use crate::wire::problem::{self, Problem};
 

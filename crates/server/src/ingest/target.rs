@@ -3,11 +3,24 @@
 use super::IngestConfig;
 use crate::kept_types::KeptTypes;
 use crate::names::MAIN;
-use crate::wire::params::{Params, percent_decode};
+use crate::wire::param::{Param, Text, Texts, Words};
+use crate::wire::params::{KnownParams, Params, percent_decode};
 use crate::wire::problem::Problem;
 use std::rc::Rc;
 use wellspring_log::Ack;
 use wellspring_log::batcher::EventTemplate;
+
+static TYPE: Param<Text> =
+    Param::text("type", "Type of the events; --ingest-type if it is not given.");
+static TAG: Param<Texts> = Param::texts("tag", "Tag of the events, at most 64.");
+static ACK: Param<Words<Ack>> = Param::words(
+    "ack",
+    "When to answer: once the events are in memory, or once they are on disk.",
+    &[("accepted", Ack::Accepted), ("durable", Ack::Durable)],
+    "accepted",
+);
+/// The parameters of a target.
+pub(crate) const KNOWN: KnownParams = KnownParams { own: &[&TYPE, &TAG, &ACK], shared: &[] };
 
 /// A target, understood.
 #[derive(Debug)]
@@ -48,14 +61,13 @@ fn understand(
     config: &IngestConfig,
     kept: &KeptTypes,
 ) -> Result<Target, Box<Problem>> {
-    let params = Params::parse_known(query, &["type", "tag", "ack"])?;
-    let event_type = params.one("type")?.unwrap_or(&config.ingest_type);
-    let tags: Vec<&str> = params.all("tag").collect();
+    let params = Params::of(Some(query), KNOWN)?;
+    let event_type = params.get(&TYPE)?.unwrap_or(&config.ingest_type);
+    let tags = params.get(&TAG)?;
     let template = EventTemplate::new(event_type, &tags)?;
     let log = percent_decode(log, false)?;
     kept.in_log(&log).check(event_type)?;
-    let acks = [("accepted", Ack::Accepted), ("durable", Ack::Durable)];
-    let ack = params.choice("ack", &acks)?.unwrap_or(Ack::Accepted);
+    let ack = params.get(&ACK)?;
     Ok(Target { log: log.into(), template, ack, source: 0 })
 }
 

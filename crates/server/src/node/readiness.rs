@@ -8,7 +8,7 @@ use crate::wire::problem::{self, Kind, Problem};
 use wellspring_log::Log;
 
 /// The kinds of reasons, the worst first: the answer is the worst.
-static WORST_FIRST: [&Kind; 6] = [
+pub(crate) const KINDS: &[&Kind] = &[
     &problem::SHUTTING_DOWN,
     &problem::LOG_CLOSED,
     &problem::DAMAGED,
@@ -42,7 +42,7 @@ pub(crate) fn reasons(node: &Node, is_stopping: bool) -> Vec<Problem> {
             reasons.push(*problem::VIEW_NOT_READY.because(detail).about(&log));
         }
     }
-    reasons.sort_by_key(|reason| WORST_FIRST.iter().position(|&kind| kind == reason.kind));
+    reasons.sort_by_key(|reason| KINDS.iter().position(|&kind| kind == reason.kind));
     reasons
 }
 

@@ -3,5 +3,6 @@
 
 pub(crate) mod authority;
 pub(crate) mod json;
+pub(crate) mod param;
 pub(crate) mod params;
 pub(crate) mod problem;

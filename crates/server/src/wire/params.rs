@@ -1,64 +1,85 @@
-//! The query of a URL: parameters by name, decoded and checked.
+//! The query of a URL: decoded, held against what its route declares, and read parameter by parameter.
 
+use super::param::{AnyParam, Kind, Param};
 use super::problem::{self, Problem};
-use std::time::Duration;
 
-/// Longest wait a client may ask for, in ms.
-pub(crate) const MAX_WAIT_MS: u64 = 60_000;
+/// The parameters that a query may hold.
+#[derive(Clone, Copy, Default)]
+pub struct KnownParams {
+    /// Those of a route.
+    pub own: &'static [&'static dyn AnyParam],
+    /// Those that it has in common with others.
+    pub shared: &'static [&'static dyn AnyParam],
+}
 
-/// Wait for a position if the client does not say how long, in ms.
-const DEFAULT_WAIT_MS: u64 = 1_000;
-/// Parameters that every read knows.
-const FRESHNESS: [&str; 2] = ["consistency", "wait_ms"];
+impl KnownParams {
+    /// All of them, in order.
+    pub fn iter(self) -> impl Iterator<Item = &'static dyn AnyParam> {
+        self.own.iter().chain(self.shared).copied()
+    }
 
-/// The parameters of a URL, decoded, in order.
+    /// Whether there is one of this name.
+    pub fn has(self, name: &str) -> bool {
+        self.iter().any(|param| param.name() == name)
+    }
+}
+
+/// Names and values as they stand in a query, decoded, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Params(Vec<(String, String)>);
+pub struct Pairs(Vec<(String, String)>);
+
+/// The parameters of a URL, all of them known and with values that they may have.
+#[derive(Default)]
+pub struct Params {
+    known: KnownParams,
+    given: Pairs,
+}
 
 impl Params {
-    /// Decodes the query of a read, if there is one. Besides `known` it may hold the parameters that
-    /// every read has.
+    /// Decodes and checks a query that may hold these parameters and no others.
     ///
     /// # Errors
-    /// 400 for a malformed escape, 422 for an unknown name. A retry does not help.
-    pub(crate) fn parse_read(query: Option<&str>, known: &[&str]) -> Result<Params, Box<Problem>> {
-        let Some(query) = query else { return Ok(Params::default()) };
-        let known: Vec<&str> = known.iter().chain(&FRESHNESS).copied().collect();
-        Params::parse_known(query, &known)
-    }
-
-    /// Decodes a query that may hold these names and no others.
-    ///
-    /// # Errors
-    /// 400 for a malformed escape, 422 for an unknown name. A retry does not help.
-    pub(crate) fn parse_known(query: &str, known: &[&str]) -> Result<Params, Box<Problem>> {
-        let params = Params::parse(query)?;
-        match params.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-            Some((name, _)) => Err(problem::INVALID
-                .because(format!(
-                    "{name} is not a known parameter; known here: {}",
-                    known.join(", ")
-                ))
-                .field(name.as_str())),
-            None => Ok(params),
+    /// 400 for a malformed escape, 422 for an unknown name or a bad value. A retry does not help.
+    pub fn of(query: Option<&str>, known: KnownParams) -> Result<Params, Box<Problem>> {
+        let Some(query) = query else { return Ok(Params { known, given: Pairs::default() }) };
+        let given = Pairs::parse(query)?;
+        if let Some((name, _)) = given.0.iter().find(|(name, _)| !known.has(name)) {
+            let names: Vec<&str> = known.iter().map(|param| param.name()).collect();
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(problem::INVALID
+                .because(format!("{name} is not a known parameter; known here: {known}"))
+                .field(name.as_str()));
         }
+        known.iter().try_for_each(|param| param.check(&given))?;
+        Ok(Params { known, given })
     }
 
-    fn parse(query: &str) -> Result<Params, Box<Problem>> {
+    /// The value of a parameter, which has to be one of those that are known here.
+    ///
+    /// # Errors
+    /// None, for what was checked when the query was read.
+    pub fn get<K: Kind>(&self, param: &Param<K>) -> Result<K::Value<'_>, Box<Problem>> {
+        debug_assert!(self.known.has(param.name()), "{} is not declared", param.name());
+        param.read(&self.given)
+    }
+}
+
+impl Pairs {
+    fn parse(query: &str) -> Result<Pairs, Box<Problem>> {
         let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             Ok((percent_decode(name, true)?, percent_decode(value, true)?))
         });
-        pairs.collect::<Result<_, Box<Problem>>>().map(Params)
+        pairs.collect::<Result<_, Box<Problem>>>().map(Pairs)
     }
 
     /// Every value of a parameter.
-    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
     /// The value of a parameter that may be given once.
-    pub(crate) fn one(&self, name: &str) -> Result<Option<&str>, Box<Problem>> {
+    pub(super) fn one(&self, name: &str) -> Result<Option<&str>, Box<Problem>> {
         let mut values = self.all(name);
         let first = values.next();
         match values.next() {
@@ -67,47 +88,6 @@ impl Params {
                 .because(format!("{name} stands twice; give it once"))
                 .field(name)),
         }
-    }
-
-    /// The value of a parameter that is a number.
-    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Box<Problem>> {
-        let Some(text) = self.one(name)? else { return Ok(None) };
-        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        match text.parse() {
-            Ok(number) if digits => Ok(Some(number)),
-            _ => Err(problem::INVALID
-                .because(format!("{name} must be an integer of 0 or more, not {text:?}"))
-                .field(name)),
-        }
-    }
-
-    /// What a parameter chooses of at least two `(word, meaning)`; `None` if it is not given.
-    pub(crate) fn choice<T: Copy>(
-        &self,
-        name: &str,
-        choices: &[(&str, T)],
-    ) -> Result<Option<T>, Box<Problem>> {
-        let Some(text) = self.one(name)? else { return Ok(None) };
-        if let Some((_, meaning)) = choices.iter().find(|(word, _)| *word == text) {
-            return Ok(Some(*meaning));
-        }
-        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-        let (last, others) = words.split_last().expect("there is a choice");
-        let others = others.join(", ");
-        Err(problem::INVALID
-            .because(format!("{name} must be {others} or {last}, not {text:?}"))
-            .field(name))
-    }
-
-    /// How long the client is ready to wait.
-    pub(crate) fn wait(&self) -> Result<Duration, Box<Problem>> {
-        self.wait_or(DEFAULT_WAIT_MS)
-    }
-
-    /// How long the client is ready to wait, `default_ms` if it does not say.
-    pub(crate) fn wait_or(&self, default_ms: u64) -> Result<Duration, Box<Problem>> {
-        let wait_ms = self.number("wait_ms")?.unwrap_or(default_ms);
-        within(wait_ms, MAX_WAIT_MS, "wait_ms").map(Duration::from_millis)
     }
 }
 
@@ -120,14 +100,6 @@ pub(crate) fn within(number: u64, limit: u64, field: &str) -> Result<u64, Box<Pr
         .because(format!("{field} is {number}; the limit is {limit}"))
         .field(field)
         .limit(limit))
-}
-
-/// How much a page may hold: what the client asks for, from 1 to `most`.
-pub(crate) fn page_limit(asked: Option<u64>, default: u64, most: u64) -> Result<u64, Box<Problem>> {
-    match within(asked.unwrap_or(default), most, "limit")? {
-        0 => Err(problem::INVALID.because("limit must be at least 1").field("limit")),
-        limit => Ok(limit),
-    }
 }
 
 /// Resolves `%XX`, and `+` as a space where that is its meaning.
@@ -156,17 +128,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_decoded() {
-        let params = Params::parse("tag=a%3A1&tag=b+c&limit=5&x").unwrap();
-        assert_eq!(params.all("tag").collect::<Vec<_>>(), ["a:1", "b c"]);
-        assert_eq!(params.number("limit").unwrap(), Some(5));
-        assert_eq!(params.one("x").unwrap(), Some(""));
-        assert!(params.one("tag").is_err());
+    fn a_query_is_decoded() {
+        let pairs = Pairs::parse("tag=a%3A1&tag=b+c&limit=5&x").unwrap();
+        assert_eq!(pairs.all("tag").collect::<Vec<_>>(), ["a:1", "b c"]);
+        assert_eq!(pairs.one("x").unwrap(), Some(""));
+        assert!(pairs.one("tag").is_err());
         for bad in ["a=%", "a=%2", "a=%zz", "a=%ff"] {
-            assert_eq!(Params::parse(bad).unwrap_err().kind.status, 400, "{bad}");
-        }
-        for bad in ["n=", "n=-1", "n=+1", "n=1.0", "n=99999999999999999999"] {
-            assert!(Params::parse(bad).unwrap().number("n").is_err(), "{bad}");
+            assert_eq!(Pairs::parse(bad).unwrap_err().kind.status, 400, "{bad}");
         }
     }
 }

@@ -1,24 +1,40 @@
 //! `/v1/keys`: API keys. Their secrets are shown once, when they are made.
 
 use super::body::End;
-use super::register::PAGE;
+use super::register::{AFTER, LIMIT};
 use super::{body, body_of, execute, is_admin, optional_body_of, own_account, refusal};
 use crate::access::json;
 use crate::access::{Principal, api_key};
-use crate::http::content::negotiate;
-use crate::http::{Answer, Host, JSON, Request, Response};
+use crate::http::contract::Segment;
+use crate::http::{Answer, Host, Request, Response};
 use crate::wire::json::Fault;
-use crate::wire::params::page_limit;
+use crate::wire::param::{Param, Text, Values, Words};
 use crate::wire::problem::{self, Problem, of_fault};
 use std::sync::Arc;
 use wellspring_views::access::{AccountName, Command, Grant, Key, KeyId, Label};
 
+/// Whose keys are listed.
+pub(super) static ACCOUNT: Param<Text> =
+    Param::text("account", "Whose keys: for an admin those of anybody, otherwise one's own.");
+/// Whether keys that have ended are listed.
+pub(super) static REVOKED: Param<Words<bool>> = Param::words(
+    "revoked",
+    "Whether keys that were revoked are listed, too.",
+    &[("hide", false), ("show", true)],
+    "hide",
+);
+/// The id of a key. What is no id is none of a key.
+pub(super) static ID: Segment<KeyId> = Segment {
+    name: "id",
+    what: "Id of the API key.",
+    values: Values::Text(None),
+    read: |text| KeyId::parse(text).map_err(|_| refusal::unknown_key(text)),
+};
+
 /// `GET /v1/keys`: one's own, or those of an account, or all.
 pub(crate) async fn list_keys(host: Arc<Host>, request: Box<Request>) -> Answer {
-    let params = request.params(&["account", "revoked", "limit", "after"])?;
-    negotiate(&request, &[JSON])?;
     let own = own_account(&request.principal)?;
-    let account = match (params.one("account")?, is_admin(&request.principal)) {
+    let account = match (request.query(&ACCOUNT)?, is_admin(&request.principal)) {
         (Some(account), true) => Some(account),
         (None, true) => None,
         (asked, false) => match own {
@@ -29,13 +45,13 @@ pub(crate) async fn list_keys(host: Arc<Host>, request: Box<Request>) -> Answer 
             }
         },
     };
-    let revoked = params.choice("revoked", &[("hide", false), ("show", true)])?.unwrap_or(false);
-    let limit = page_limit(params.number("limit")?, PAGE.0, PAGE.1)? as usize;
+    let revoked = request.query(&REVOKED)?;
+    let limit = request.query(&LIMIT)? as usize;
     let state = host.access.state();
     let wanted = |key: &&Arc<Key>| {
         (revoked || !key.is_revoked()) && account.is_none_or(|name| key.owner().as_str() == name)
     };
-    let after = params.one("after")?.unwrap_or_default();
+    let after = request.query(&AFTER)?.unwrap_or_default();
     let mut keys: Vec<_> = state.keys_after(after).filter(wanted).take(limit + 1).collect();
     let is_last = keys.len() <= limit;
     keys.truncate(limit);
@@ -50,8 +66,6 @@ pub(crate) async fn list_keys(host: Arc<Host>, request: Box<Request>) -> Answer 
 
 /// `GET /v1/keys/{id}`.
 pub(crate) async fn get_key(host: Arc<Host>, request: Box<Request>) -> Answer {
-    request.params(&[])?;
-    negotiate(&request, &[JSON])?;
     let key = key_of(&host, &request)?;
     let mut out = Vec::with_capacity(256);
     json::push_key(&mut out, &key, host.clock.wall_us(), None);
@@ -60,8 +74,6 @@ pub(crate) async fn get_key(host: Arc<Host>, request: Box<Request>) -> Answer {
 
 /// `POST /v1/keys`.
 pub(crate) async fn add_key(host: Arc<Host>, mut request: Box<Request>) -> Answer {
-    request.params(&[])?;
-    negotiate(&request, &[JSON])?;
     let own = own_account(&request.principal)?.cloned();
     let bytes = body_of(&mut request).await?;
     let faulty = |fault: Box<Fault>| of_fault(&fault, &bytes);
@@ -86,7 +98,6 @@ pub(crate) async fn add_key(host: Arc<Host>, mut request: Box<Request>) -> Answe
 
 /// `DELETE /v1/keys/{id}`. Also one that has ended.
 pub(crate) async fn revoke_key(host: Arc<Host>, request: Box<Request>) -> Answer {
-    request.params(&[])?;
     let key = key_of(&host, &request)?;
     if !request.principal.may_end(key.grant()) {
         let detail = format!("a key that is {} is not ended by credentials for less", key.grant());
@@ -100,8 +111,6 @@ pub(crate) async fn revoke_key(host: Arc<Host>, request: Box<Request>) -> Answer
 /// `POST /v1/keys/{id}/rotate`: another takes its place, for the same and after the same life; it ends
 /// at once, or after a while in which both count.
 pub(crate) async fn rotate_key(host: Arc<Host>, mut request: Box<Request>) -> Answer {
-    request.params(&[])?;
-    negotiate(&request, &[JSON])?;
     let old = key_of(&host, &request)?;
     let bytes = optional_body_of(&mut request).await?;
     let faulty = |fault: Box<Fault>| of_fault(&fault, &bytes);
@@ -183,9 +192,10 @@ fn may_give(principal: &Principal, grant: &Grant) -> Result<(), Box<Problem>> {
 fn key_of(host: &Host, request: &Request) -> Result<Arc<Key>, Box<Problem>> {
     let own = own_account(&request.principal)?;
     let state = host.access.state();
-    let key = KeyId::parse(&request.param).ok().and_then(|id| state.key(id.as_str()).cloned());
+    let id = request.segment(&ID)?;
+    let key = state.key(id.as_str()).cloned();
     let visible = |key: &Arc<Key>| Some(key.owner()) == own || is_admin(&request.principal);
-    key.filter(visible).ok_or_else(|| refusal::unknown_key(&request.param))
+    key.filter(visible).ok_or_else(|| refusal::unknown_key(id.as_str()))
 }
 
 fn no_label() -> Result<Label, Box<Problem>> {

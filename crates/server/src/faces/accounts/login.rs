@@ -3,30 +3,21 @@
 
 use super::{body, no_accounts};
 use crate::access::json;
-use crate::http::content::{content_type, expect_identity, expect_json, negotiate};
-use crate::http::{Answer, Host, JSON, Request, Response};
+use crate::http::content::{content_type, expect_identity, expect_json};
+use crate::http::{Answer, FORM, Host, Request, Response};
 use crate::identity::Caller;
 use crate::wire::json::{push_string, push_u64};
 use crate::wire::problem::{self, Problem, of_fault};
 use std::sync::Arc;
 use wellspring_views::access::Grants;
 
-/// The content type of OAuth's clients.
-const FORM: &str = "application/x-www-form-urlencoded";
-
 /// Gives a token for a name and a password.
 pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer {
-    log_in(&host, &mut request).await.map_err(with_error)
-}
-
-async fn log_in(host: &Host, request: &mut Request) -> Answer {
-    request.params(&[])?;
-    negotiate(request, &[JSON])?;
-    let is_form = content_type(request) == FORM;
+    let is_form = content_type(&request) == FORM;
     if is_form {
-        expect_identity(request)?;
+        expect_identity(&request)?;
     } else {
-        expect_json(request)?;
+        expect_json(&request)?;
     }
     let bytes = request.body.read(body::MAX_BODY_BYTES).await?;
     let read = if is_form { body::read_login_form } else { body::read_login };
@@ -74,7 +65,7 @@ fn check_roles(roles: &Grants, held: &Grants) -> Result<(), Box<Problem>> {
 }
 
 /// Adds the member `error` that OAuth's clients look at (RFC 6749, 5.2).
-fn with_error(problem: Box<Problem>) -> Box<Problem> {
+pub(super) fn with_error(problem: Box<Problem>) -> Box<Problem> {
     let error = match (problem.kind.status, problem.field.as_deref()) {
         (401, _) => r#""invalid_grant""#,
         (422, Some("grant_type")) => r#""unsupported_grant_type""#,

@@ -22,14 +22,25 @@ use crate::access::Principal;
 use crate::access::principal::Verdict;
 use crate::declare::routes;
 use crate::http::content::{expect_json, expect_json_of_pages};
+use crate::http::contract::{FRESHNESS, LOCATION};
 use crate::http::face::{Face, Served};
-use crate::http::{Host, Request};
+use crate::http::foreseen::{APPENDING, VIEWING};
+use crate::http::{FORM, Host, JSON, Request};
 use crate::identity::Method;
 use crate::settings::NoSettings;
-use crate::wire::problem::{self, Problem};
+use crate::wire::problem::{
+    self, ACCOUNT_DISABLED, ACCOUNT_EXISTS, ACCOUNT_NOT_FOUND, FORBIDDEN, IO, KEY_ENDED,
+    KEY_NOT_FOUND, Kind, LAST_ADMIN, NO_ACCOUNTS, NO_TOKEN, Problem, TOO_MANY_ACCOUNTS,
+    TOO_MANY_KEYS, TOO_MANY_LOGINS, UNAUTHENTICATED, WRONG_PASSWORD,
+};
 use bytes::Bytes;
+use keys::{ACCOUNT, ID, REVOKED};
+use register::{AFTER, LIMIT, NAME};
 use std::sync::Arc;
 use wellspring_views::access::{AccountName, Command, Refusal, Role};
+
+/// What whoever asks for keys can be refused for.
+const KEYS: &[&Kind] = &[&FORBIDDEN, &NO_ACCOUNTS];
 
 /// The face.
 pub(crate) struct AccountFace {
@@ -42,35 +53,49 @@ impl Face for AccountFace {
     const ROUTES: &'static [Served<AccountFace>] = routes! { |face| Arc::clone(&face.host);
         POST "/auth/token" Node Public token:
             "Gives a token for a name and a password. With application/x-www-form-urlencoded: OAuth 2.0's password grant."
-            ? [] "Login" => "AccessToken";
-        GET "/auth/me" Node Account me: "The caller: its account, its roles, and when its credential ends." ? [] "" => "Me";
+            .takes[(JSON, "Login"), (FORM, "LoginForm")] .worded(login::with_error)
+            .fails[&[&UNAUTHENTICATED, &TOO_MANY_LOGINS, &NO_ACCOUNTS]] => [200 JSON "AccessToken"];
+        GET "/auth/me" Node Account me: "The caller: its account, its roles, and when its credential ends."
+            .fresh(FRESHNESS) => [200 JSON "Me"];
         POST "/auth/logout" Node Account logout: "Ends the token of the request, or all of its account's."
-            ? [] "Logout" => "LoggedOut";
+            .may_take[(JSON, "Logout")]
+            .fails[APPENDING, VIEWING, &[&FORBIDDEN, &NO_ACCOUNTS, &NO_TOKEN, &ACCOUNT_NOT_FOUND]] => [200 JSON "LoggedOut"];
         POST "/auth/rotate" Node Admin rotate:
             "Draws a new secret that signs tokens; the one before still verifies. With retire: drops that one."
-            ? [] "RotateSecret" => "SecretRotated";
+            .may_take[(JSON, "RotateSecret")] .fails[&[&IO]] => [200 JSON "SecretRotated"];
         GET "/v1/accounts" Node Admin list: "Accounts, by name, page by page."
-            ? ["limit", "after"] "" => "Accounts";
+            .query[&LIMIT, &AFTER] .fresh(FRESHNESS) => [200 JSON "Accounts"];
         POST "/v1/accounts" Node Admin add:
             "Makes an account. The first has to be an admin of everything; from then on everything needs credentials."
-            ? [] "NewAccount" => "Account";
-        GET "/v1/accounts/{name}" Node Admin get: "An account." ? [] "" => "Account";
+            .takes[(JSON, "NewAccount")] .fails[APPENDING, VIEWING, &[&ACCOUNT_EXISTS, &TOO_MANY_ACCOUNTS]]
+            => [201 JSON "Account" + LOCATION];
+        GET "/v1/accounts/{name}" Node Admin get: "An account."
+            .at(&NAME) .fresh(FRESHNESS) .fails[&[&ACCOUNT_NOT_FOUND]] => [200 JSON "Account"];
         PATCH "/v1/accounts/{name}" Node Admin change: "Changes an account's roles, disables or enables it."
-            ? [] "AccountChange" => "Account";
+            .at(&NAME) .takes[(JSON, "AccountChange")]
+            .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &LAST_ADMIN, &NO_ACCOUNTS]] => [200 JSON "Account"];
         DELETE "/v1/accounts/{name}" Node Admin delete:
-            "Deletes an account; its tokens and API keys end for ever. Another may be made under its name." ? [] "" => "";
+            "Deletes an account; its tokens and API keys end for ever. Another may be made under its name."
+            .at(&NAME) .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &LAST_ADMIN, &NO_ACCOUNTS]] => [204];
         PUT "/v1/accounts/{name}/password" Node Account set_password:
             "Sets one's own password, which takes the one there is; an admin sets that of others. All tokens of the account end."
-            ? [] "NewPassword" => "";
+            .at(&NAME) .takes[(JSON, "NewPassword")]
+            .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &FORBIDDEN, &WRONG_PASSWORD, &NO_ACCOUNTS]] => [204];
         GET "/v1/keys" Node Account list_keys: "One's own API keys; for an admin all, or those of an account."
-            ? ["account", "revoked", "limit", "after"] "" => "Keys";
+            .query[&ACCOUNT, &REVOKED, &LIMIT, &AFTER] .fresh(FRESHNESS) .fails[KEYS] => [200 JSON "Keys"];
         POST "/v1/keys" Node Account add_key: "Makes an API key. Its secret is shown in this answer and never again."
-            ? [] "NewKey" => "KeyWithSecret";
-        GET "/v1/keys/{id}" Node Account get_key: "An API key." ? [] "" => "Key";
-        DELETE "/v1/keys/{id}" Node Account revoke_key: "Ends an API key for ever." ? [] "" => "";
+            .takes[(JSON, "NewKey")]
+            .fails[APPENDING, VIEWING, KEYS, &[&TOO_MANY_KEYS, &ACCOUNT_DISABLED, &ACCOUNT_NOT_FOUND]]
+            => [201 JSON "KeyWithSecret" + LOCATION];
+        GET "/v1/keys/{id}" Node Account get_key: "An API key."
+            .at(&ID) .fresh(FRESHNESS) .fails[KEYS, &[&KEY_NOT_FOUND]] => [200 JSON "Key"];
+        DELETE "/v1/keys/{id}" Node Account revoke_key: "Ends an API key for ever."
+            .at(&ID) .fails[APPENDING, VIEWING, KEYS, &[&KEY_NOT_FOUND]] => [204];
         POST "/v1/keys/{id}/rotate" Node Account rotate_key:
             "Makes an API key for the same, which takes the place of this one; this one ends at once, or after a while in which both count."
-            ? [] "KeyRotation" => "KeyWithSecret";
+            .at(&ID) .may_take[(JSON, "KeyRotation")]
+            .fails[APPENDING, VIEWING, KEYS, &[&KEY_NOT_FOUND, &KEY_ENDED, &TOO_MANY_KEYS, &ACCOUNT_DISABLED, &ACCOUNT_NOT_FOUND]]
+            => [201 JSON "KeyWithSecret" + LOCATION];
     };
 
     fn open(_: NoSettings, host: &Arc<Host>) -> Result<AccountFace, String> {

@@ -1,10 +1,9 @@
 //! `PUT /v1/accounts/{name}/password`: one's own with the one there is, anybody's by an admin.
 
-use super::register::name_of;
+use super::register::NAME;
 use super::{body, body_of, execute, is_admin, own_account};
 use crate::access::password::{self as rules, Busy};
-use crate::http::content::negotiate;
-use crate::http::{Answer, Host, JSON, Request, Response};
+use crate::http::{Answer, Host, Request, Response};
 use crate::wire::problem::{self, Problem, of_fault};
 use std::sync::Arc;
 use wellspring_views::access::{AccountName, Command, PasswordHash};
@@ -12,9 +11,7 @@ use zeroize::Zeroizing;
 
 /// Sets a password. All tokens of the account end.
 pub(crate) async fn set_password(host: Arc<Host>, mut request: Box<Request>) -> Answer {
-    let name = name_of(&request)?;
-    request.params(&[])?;
-    negotiate(&request, &[JSON])?;
+    let name = request.segment(&NAME)?;
     let bytes = body_of(&mut request).await?;
     let body::NewPassword { password, current } =
         body::read_password(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;

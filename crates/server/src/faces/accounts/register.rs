@@ -3,25 +3,34 @@
 use super::{body, body_of, execute, no_accounts, password, refusal};
 use crate::access::json;
 use crate::access::sealed;
-use crate::http::content::negotiate;
+use crate::http::contract::Segment;
 use crate::http::work::elsewhere;
-use crate::http::{Answer, Host, JSON, Request, Response};
+use crate::http::{Answer, Host, Request, Response};
 use crate::identity::Method;
-use crate::wire::params::page_limit;
-use crate::wire::problem::{Problem, of_fault};
+use crate::wire::param::{IntegerOr, Param, Text, Values};
+use crate::wire::problem::of_fault;
 use std::sync::Arc;
 use wellspring_views::access::{AccountName, Command, Refusal};
 
-/// Accounts and keys on a page if the client does not say, and at most.
-pub(super) const PAGE: (u64, u64) = (100, 1000);
+/// How many accounts or keys are on a page.
+pub(super) static LIMIT: Param<IntegerOr> =
+    Param::integer("limit", "Most entries of a page.", (1, 1000)).or(100);
+/// Where a page begins.
+pub(super) static AFTER: Param<Text> =
+    Param::text("after", "Where the page begins: next of the page before.");
+/// The name of an account. What is no name is none of an account.
+pub(super) static NAME: Segment<AccountName> = Segment {
+    name: "name",
+    what: "Name of the account.",
+    values: Values::Text(None),
+    read: |text| AccountName::parse(text).map_err(|_| refusal::unknown_account(text)),
+};
 
 /// `GET /v1/accounts`.
 pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
-    let params = request.params(&["limit", "after"])?;
-    negotiate(&request, &[JSON])?;
-    let limit = page_limit(params.number("limit")?, PAGE.0, PAGE.1)? as usize;
+    let limit = request.query(&LIMIT)? as usize;
     let state = host.access.state();
-    let after = params.one("after")?.unwrap_or_default();
+    let after = request.query(&AFTER)?.unwrap_or_default();
     let mut accounts: Vec<_> = state.accounts_after(after).take(limit + 1).collect();
     let is_last = accounts.len() <= limit;
     accounts.truncate(limit);
@@ -35,15 +44,12 @@ pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
 
 /// `GET /v1/accounts/{name}`.
 pub(crate) async fn get(host: Arc<Host>, request: Box<Request>) -> Answer {
-    request.params(&[])?;
-    negotiate(&request, &[JSON])?;
-    shown(&host, 200, &request.param)
+    let name = request.segment(&NAME)?;
+    shown(&host, 200, name.as_str())
 }
 
 /// `POST /v1/accounts`: the first makes an end to everybody being an admin.
 pub(crate) async fn add(host: Arc<Host>, mut request: Box<Request>) -> Answer {
-    request.params(&[])?;
-    negotiate(&request, &[JSON])?;
     let bytes = body_of(&mut request).await?;
     let body::NewAccount { name, password, roles } =
         body::read_account(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
@@ -71,9 +77,7 @@ pub(crate) async fn add(host: Arc<Host>, mut request: Box<Request>) -> Answer {
 
 /// `PATCH /v1/accounts/{name}`.
 pub(crate) async fn change(host: Arc<Host>, mut request: Box<Request>) -> Answer {
-    let name = name_of(&request)?;
-    request.params(&[])?;
-    negotiate(&request, &[JSON])?;
+    let name = request.segment(&NAME)?;
     let bytes = body_of(&mut request).await?;
     let body::AccountChange { roles, enabled } =
         body::read_change(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
@@ -96,19 +100,12 @@ pub(crate) async fn change(host: Arc<Host>, mut request: Box<Request>) -> Answer
 /// `DELETE /v1/accounts/{name}`: with its tokens and keys, for ever. Its name may be given again, to an account
 /// that has nothing of it.
 pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
-    let name = name_of(&request)?;
-    request.params(&[])?;
+    let name = request.segment(&NAME)?;
     if *request.principal.method() == Method::Open {
         return Err(no_accounts("there is none to delete"));
     }
     execute(&host, &request, &[Command::Delete { name }]).await?;
     Ok(Response { content_type: "", ..Response::json(204, "") })
-}
-
-/// The account that the path names.
-pub(super) fn name_of(request: &Request) -> Result<AccountName, Box<Problem>> {
-    // What is no name is none of an account.
-    AccountName::parse(&request.param).map_err(|_| refusal::unknown_account(&request.param))
 }
 
 fn shown(host: &Host, status: u16, name: &str) -> Answer {

@@ -1,17 +1,14 @@
 //! `POST /auth/rotate`: another secret signs tokens.
 
 use super::{body, optional_body_of};
-use crate::http::content::negotiate;
 use crate::http::work::elsewhere;
-use crate::http::{Answer, Host, JSON, Request, Response};
+use crate::http::{Answer, Host, Request, Response};
 use crate::wire::problem::{self, of_fault};
 use std::sync::Arc;
 
 /// Draws a new secret that signs tokens from now on; the one before still verifies, until `retire`
 /// drops it.
 pub(crate) async fn rotate(host: Arc<Host>, mut request: Box<Request>) -> Answer {
-    request.params(&[])?;
-    negotiate(&request, &[JSON])?;
     let bytes = optional_body_of(&mut request).await?;
     let retire = body::read_rotate(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
     // A file is written and synced.

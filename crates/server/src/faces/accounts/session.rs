@@ -3,8 +3,7 @@
 use super::{body, no_accounts, optional_body_of, refusal, try_execute};
 use crate::access::Principal;
 use crate::access::json;
-use crate::http::content::negotiate;
-use crate::http::{Answer, Host, JSON, Request, Response};
+use crate::http::{Answer, Host, Request, Response};
 use crate::identity::Method;
 use crate::wire::json::push_string;
 use crate::wire::problem::{self, Problem, of_fault};
@@ -13,8 +12,6 @@ use wellspring_views::access::{Command, Refusal};
 
 /// `GET /auth/me`.
 pub(crate) async fn me(host: Arc<Host>, request: Box<Request>) -> Answer {
-    request.params(&[])?;
-    negotiate(&request, &[JSON])?;
     let principal = &request.principal;
     let mut out = b"{\"account\":".to_vec();
     json::push_optional(&mut out, principal.account().map(|account| account.as_str()));
@@ -41,8 +38,6 @@ pub(crate) async fn me(host: Arc<Host>, request: Box<Request>) -> Answer {
 
 /// `POST /auth/logout`: the token of the request ends, or all of its account's.
 pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer {
-    request.params(&[])?;
-    negotiate(&request, &[JSON])?;
     let bytes = optional_body_of(&mut request).await?;
     let everywhere = body::read_logout(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
     let principal = Arc::clone(&request.principal);

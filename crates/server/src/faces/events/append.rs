@@ -2,10 +2,10 @@
 
 use super::bulk;
 use super::event_json::{Style, read_append};
-use crate::http::content::{content_type, expect_identity, expect_json, negotiate};
+use crate::http::content::{content_type, expect_identity, expect_json};
 use crate::http::idempotency::{KeyUse, digest, idempotency_key};
 use crate::http::work::{Job, Price, short_work};
-use crate::http::{Answer, Host, JSON, NDJSON, Request, Response};
+use crate::http::{Answer, Host, NDJSON, Request, Response};
 use crate::kept_types::KeptInLog;
 use crate::limits::{Payer, Reads};
 use crate::wire::json::push_u64;
@@ -22,8 +22,6 @@ use wellspring_types::{AppendCondition, limits};
 /// Appends a JSON body, or hands over to the bulk append.
 pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let log = request.log()?.clone();
-    request.params(&[])?;
-    negotiate(&request, &[JSON])?;
     if content_type(&request) == NDJSON {
         expect_identity(&request)?;
         // Each batch gets a key of its own: this one and a number behind it.

@@ -5,18 +5,27 @@ use super::append::{SentAppend, begin, outcome, submit};
 use super::dialect_data::{Size, example_events};
 use super::event_json::{Style, push_query, read_after, read_query};
 use super::fold::{Folding, fold};
+use super::params::{OPTIONS, QUERY};
 use super::read::{self, Format, dialect_options, parse, query_of};
 use crate::http::content::expect_json_of_pages;
 use crate::http::work::{Job, Price, elsewhere};
 use crate::http::{Answer, Host, Request, Response};
 use crate::wire::json::{Cursor, Fault, push_string, push_u64};
 use crate::wire::json::{document, missing, once, rule, unknown};
+use crate::wire::param::{Param, Words};
 use crate::wire::problem::{Problem, of_fault};
 use std::collections::HashMap;
 use std::sync::Arc;
 use wellspring_log::{Ack, Append, AppendError, CommitOn, EncodedEvents, RecordView};
 use wellspring_types::{Position, Query, QueryItem, limits};
 
+/// How many example events are appended.
+pub(super) static SIZE: Param<Words<Size>> = Param::words(
+    "size",
+    "How many events.",
+    &[("tiny", Size::TINY), ("small", Size::SMALL)],
+    "tiny",
+);
 /// Most projectors of one request.
 const MAX_PROJECTORS: usize = 256;
 
@@ -45,12 +54,11 @@ fn took(host: &Host, started_us: u64) -> Vec<u8> {
 
 /// `GET /read?query=&options=`.
 pub(crate) async fn get_read(host: Arc<Host>, request: Box<Request>) -> Answer {
-    let params = request.params(&["query", "options"])?;
-    let query = match params.one("query")?.filter(|text| !text.is_empty()) {
+    let query = match request.query(&QUERY)?.filter(|text| !text.is_empty()) {
         Some(text) => query_of(text)?,
         None => Query::all(),
     };
-    let options = params.one("options")?.filter(|text| !text.is_empty()).unwrap_or("{}");
+    let options = request.query(&OPTIONS)?.filter(|text| !text.is_empty()).unwrap_or("{}");
     let wanted = dialect_options(options, query)?;
     read::read(&host, &request, wanted, Format::Array).await
 }
@@ -317,9 +325,7 @@ pub(crate) async fn cleanup(host: Arc<Host>, request: Box<Request>) -> Answer {
 pub(crate) async fn load_test_data(host: Arc<Host>, request: Box<Request>) -> Answer {
     let started_us = host.clock.monotonic_us();
     expect_json_of_pages(&request)?;
-    let params = request.params(&["size"])?;
-    let sizes = [("tiny", Size::TINY), ("small", Size::SMALL)];
-    let size = params.choice("size", &sizes)?.unwrap_or(Size::TINY);
+    let size = request.query(&SIZE)?;
     let log = request.log()?;
     let mut batch = EncodedEvents::new();
     for event in example_events(size) {

@@ -1,8 +1,8 @@
 //! Ingest over the general stack: HTTP/2, and HTTP/1.1 connections that the lean
 //! loop has handed over or that it does not serve.
 
-use crate::http::content::{freshen, negotiate};
-use crate::http::{Answer, Host, JSON, Request, Response, fast};
+use crate::http::content::freshen;
+use crate::http::{Answer, Host, Request, Response, fast};
 use crate::ingest::{IngestConfig, IngestOverflow};
 use crate::node::IngestAccount;
 use std::sync::Arc;
@@ -21,10 +21,8 @@ pub(crate) async fn up(_host: Arc<Host>, _request: Box<Request>) -> Answer {
 
 /// `GET /v1/ingest`.
 pub(crate) async fn account(host: Arc<Host>, request: Box<Request>) -> Answer {
-    let params = request.params(&[])?;
-    negotiate(&request, &[JSON])?;
     let log = request.log()?;
-    freshen(&request, &params, log).await?;
+    freshen(&request, log).await?;
     let account = host.node.account(&request.log_name).unwrap_or_default();
     Ok(Response::json(200, account_json(&account, &host.ingest_config)))
 }

@@ -1,18 +1,18 @@
 //! Exclusive leases with fencing tokens.
 
+use super::params::{LEASE, TOKEN};
 use crate::clock::push_rfc3339;
 use crate::http::content::expect_json;
 use crate::http::{Answer, Host, Request, Response};
 use crate::wire::json::{Cursor, Fault, FaultKind, push_string, push_u64};
 use crate::wire::json::{document, missing, once, unknown};
-use crate::wire::params::{MAX_WAIT_MS, Params, within};
+use crate::wire::param::MAX_WAIT_MS;
+use crate::wire::params::within;
 use crate::wire::problem::{self, Problem, of_fault};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 use wellspring_log::{Lease, LeaseError, Leases};
-use wellspring_types::valid::check_text;
-use wellspring_types::{Invalid, limits};
 
 /// Longest time to live of a lease, in ms.
 pub(crate) const MAX_LEASE_TTL_MS: u64 = 3_600_000;
@@ -30,14 +30,14 @@ struct Fields {
 
 /// `POST /v1/leases/{name}`.
 pub(crate) async fn acquire(host: Arc<Host>, mut request: Box<Request>) -> Answer {
-    let (_, fields) = read(&mut request, &["ttl_ms", "wait_ms"], "ttl_ms, wait_ms").await?;
+    let name = request.segment(&LEASE)?;
+    let fields = read(&mut request, &["ttl_ms", "wait_ms"], "ttl_ms, wait_ms").await?;
     let ttl_ms = ttl(&fields)?;
     let wait_ms = within(fields.wait_ms.unwrap_or(0), MAX_WAIT_MS, "wait_ms")?;
     let leases = request.log()?.leases();
-    let wanted =
-        LeaseRequest { name: &request.param, holder: holder(&request), ttl_us: ttl_ms * 1000 };
+    let wanted = LeaseRequest { name: &name, holder: holder(&request), ttl_us: ttl_ms * 1000 };
     let lease = take(&host, leases, &wanted, wait_ms * 1000).await?;
-    Ok(answer(&host, 201, &request.param, ttl_ms, &lease))
+    Ok(answer(&host, 201, &name, ttl_ms, &lease))
 }
 
 /// To whom a lease is granted: on an open server there are no accounts to tell apart.
@@ -86,24 +86,25 @@ async fn take(
 
 /// `PUT /v1/leases/{name}`.
 pub(crate) async fn renew(host: Arc<Host>, mut request: Box<Request>) -> Answer {
-    let (_, fields) = read(&mut request, &["ttl_ms", "token"], "token, ttl_ms").await?;
+    let name = request.segment(&LEASE)?;
+    let fields = read(&mut request, &["ttl_ms", "token"], "token, ttl_ms").await?;
     let ttl_ms = ttl(&fields)?;
     let token = fields.token.ok_or_else(|| absent("token"))?;
-    let lease =
-        request.log()?.leases().renew(&request.param, holder(&request), token, ttl_ms * 1000)?;
-    Ok(answer(&host, 200, &request.param, ttl_ms, &lease))
+    let lease = request.log()?.leases().renew(&name, holder(&request), token, ttl_ms * 1000)?;
+    Ok(answer(&host, 200, &name, ttl_ms, &lease))
 }
 
 /// `DELETE /v1/leases/{name}`.
 pub(crate) async fn release(_host: Arc<Host>, mut request: Box<Request>) -> Answer {
-    let (params, fields) = read(&mut request, &["token"], "token").await?;
-    let token = match params.number("token")?.or(fields.token) {
+    let name = request.segment(&LEASE)?;
+    let fields = read(&mut request, &["token"], "token").await?;
+    let token = match request.query(&TOKEN)?.or(fields.token) {
         Some(token) => token,
         None => return Err(absent("token")),
     };
-    request.log()?.leases().release(&request.param, holder(&request), token)?;
+    request.log()?.leases().release(&name, holder(&request), token)?;
     let mut out = b"{\"released\":".to_vec();
-    push_string(&mut out, &request.param);
+    push_string(&mut out, &name);
     out.push(b'}');
     Ok(Response::json(200, out))
 }
@@ -112,19 +113,15 @@ async fn read(
     request: &mut Request,
     allowed: &[&str],
     known: &'static str,
-) -> Result<(Params, Fields), Box<Problem>> {
+) -> Result<Fields, Box<Problem>> {
     let only_token = allowed == ["token"];
-    let params = request.params(if only_token { &["token"] } else { &[] })?;
-    check_text(&request.param, limits::MAX_TAG_BYTES)
-        .map_err(|reason| Invalid { field: "name".into(), reason })?;
     let body = request.body.read(MAX_BODY_BYTES).await?;
     if body.is_empty() && only_token {
-        return Ok((params, Fields::default()));
+        return Ok(Fields::default());
     }
     expect_json(request)?;
-    let fields = document(&body, |cursor| read_fields(cursor, allowed, known))
-        .map_err(|fault| of_fault(&fault, &body))?;
-    Ok((params, fields))
+    document(&body, |cursor| read_fields(cursor, allowed, known))
+        .map_err(|fault| of_fault(&fault, &body))
 }
 
 fn read_fields(

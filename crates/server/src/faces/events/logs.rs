@@ -1,8 +1,8 @@
 //! Making, listing and dropping logs.
 
+use super::params::{CONFIRM, LOG};
 use crate::http::work::{Job, elsewhere};
 use crate::http::{Answer, Host, Request, Response};
-use crate::names::{NAME_RULE, is_name};
 use crate::node::NodeError;
 use crate::wire::json::{push_string, push_u64};
 use crate::wire::problem::{self, Problem};
@@ -27,7 +27,6 @@ impl From<NodeError> for Box<Problem> {
 
 /// `GET /v1/logs`: those that the principal may read.
 pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
-    request.params(&[])?;
     let mut job = Job::begin(&host, &request.payer)?;
     let out = job.long(move |mut work| -> Result<Vec<u8>, ReadError> {
         let mut out = b"{\"logs\":[".to_vec();
@@ -47,8 +46,7 @@ pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
 
 /// `GET /v1/logs/{log}`.
 pub(crate) async fn get(host: Arc<Host>, request: Box<Request>) -> Answer {
-    request.params(&[])?;
-    let name = checked(&request)?;
+    let name = request.segment(&LOG)?;
     let log = host.node.get(&name).ok_or(NodeError::NotFound)?;
     let job = Job::begin(&host, &request.payer)?;
     describe(job, name, log, 200).await
@@ -56,8 +54,7 @@ pub(crate) async fn get(host: Arc<Host>, request: Box<Request>) -> Answer {
 
 /// `PUT /v1/logs/{log}`.
 pub(crate) async fn create(host: Arc<Host>, request: Box<Request>) -> Answer {
-    request.params(&[])?;
-    let name = checked(&request)?;
+    let name = request.segment(&LOG)?;
     let wanted = name.clone();
     let node = Arc::clone(&host);
     let is_new = elsewhere(move || node.node.create(&wanted)).await??;
@@ -68,12 +65,11 @@ pub(crate) async fn create(host: Arc<Host>, request: Box<Request>) -> Answer {
 
 /// `DELETE /v1/logs/{log}?confirm={log}`.
 pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
-    let params = request.params(&["confirm"])?;
-    let name = checked(&request)?;
+    let name = request.segment(&LOG)?;
     if host.node.get(&name).is_none() {
         return Err(NodeError::NotFound.into());
     }
-    if params.one("confirm")? != Some(&name) {
+    if request.query(&CONFIRM)? != Some(&name) {
         return Err(problem::INVALID
             .because(format!(
                 "this removes every event of {name}; add ?confirm={name} if you mean it"
@@ -85,15 +81,6 @@ pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
     out.push(b'}');
     elsewhere(move || host.node.drop_log(&name)).await??;
     Ok(Response::json(200, out))
-}
-
-fn checked(request: &Request) -> Result<String, Box<Problem>> {
-    if is_name(&request.param) {
-        return Ok(request.param.clone());
-    }
-    Err(problem::INVALID
-        .because(format!("{:?} is not a log's name: {NAME_RULE}", request.param))
-        .field("log"))
 }
 
 async fn describe(mut job: Job, name: String, log: Log, status: u16) -> Answer {

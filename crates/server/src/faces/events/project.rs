@@ -3,9 +3,9 @@
 use super::count_only::count;
 use super::disclosure::Disclosure;
 use super::fold::{Folding, fold};
-use crate::http::content::{expect_json, freshen, negotiate};
+use crate::http::content::{expect_json, freshen};
 use crate::http::work::{Job, Price};
-use crate::http::{Answer, Host, JSON, Request, Response};
+use crate::http::{Answer, Host, Request, Response};
 use crate::wire::problem::{self, Problem};
 use std::sync::Arc;
 use wellspring_log::RecordView;
@@ -14,12 +14,10 @@ use wellspring_views::project::{FoldEvent, ProjectError, ProjectErrorKind, Proje
 
 /// Folds what the projections ask for.
 pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answer {
-    let params = request.params(&[])?;
-    negotiate(&request, &[JSON])?;
     expect_json(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     // Waits with the body, which is charged, and not with what it is parsed into.
-    freshen(&request, &params, request.log()?).await?;
+    freshen(&request, request.log()?).await?;
     let price = Price::of_bytes(body.len());
     let parse = move || Projections::parse(&body).map(Arc::new).map_err(of_error);
     let mut job = Job::begin(&host, &request.payer)?;

@@ -6,15 +6,16 @@
 
 use super::disclosure::Disclosure;
 use super::event_json::{Style, push_event, read_after, read_query};
+use super::params::{AFTER, LIMIT, ORDER, POSITION, QUERY, TAG, TYPE, UUID};
 use super::subscribe;
 use crate::access::Standing;
-use crate::http::content::{expect_json, freshen, negotiate};
+use crate::http::content::{expect_json, freshen};
 use crate::http::stream::{self, Producer};
 use crate::http::work::{Job, Price, Progress, Task};
 use crate::http::{Answer, Host, JSON, NDJSON, Request, Response, SSE};
 use crate::wire::json::{Cursor, Fault, FaultKind, push_lossy, push_string, push_tags, push_u64};
 use crate::wire::json::{document, missing, once, rule, unknown};
-use crate::wire::params::{Params, page_limit};
+use crate::wire::params::{Params, within};
 use crate::wire::problem::{self, Problem, of_fault};
 use bytes::Bytes;
 use std::borrow::Borrow;
@@ -55,29 +56,26 @@ pub(crate) enum Format {
 
 /// `GET /v1/events`.
 pub(crate) async fn get_events(host: Arc<Host>, request: Box<Request>) -> Answer {
-    let params = request.params(&["type", "tag", "query", "after", "limit", "order"])?;
-    let wanted = wanted_of_params(&params)?;
-    answer(host, request, params, wanted).await
+    let wanted = wanted_of_query(&request.query)?;
+    answer(host, request, wanted).await
 }
 
 /// `POST /v1/query`.
 pub(crate) async fn post_query(host: Arc<Host>, mut request: Box<Request>) -> Answer {
-    let params = request.params(&[])?;
-    negotiate(&request, &[JSON, NDJSON, SSE])?;
     expect_json(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     // Waits with the body, which is charged, and not with the query, which takes many times as much.
-    freshen(&request, &params, request.log()?).await?;
+    freshen(&request, request.log()?).await?;
     let job = Job::begin(&host, &request.payer)?;
     let wanted = parse(&job, body, read_wanted).await?;
     drop(job);
-    answer(host, request, params, wanted).await
+    answer(host, request, wanted).await
 }
 
-fn wanted_of_params(params: &Params) -> Result<Wanted, Box<Problem>> {
-    let texts = |name| params.all(name).map(str::to_owned).collect::<Vec<_>>();
-    let (types, tags) = (texts("type"), texts("tag"));
-    let query = match params.one("query")? {
+fn wanted_of_query(params: &Params) -> Result<Wanted, Box<Problem>> {
+    let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let (types, tags) = (owned(params.get(&TYPE)?), owned(params.get(&TAG)?));
+    let query = match params.get(&QUERY)? {
         Some(_) if !types.is_empty() || !tags.is_empty() => {
             let detail = "query stands beside type or tag; put them into its items";
             return Err(problem::INVALID.because(detail).field("query"));
@@ -94,10 +92,8 @@ fn wanted_of_params(params: &Params) -> Result<Wanted, Box<Problem>> {
             Query { items: vec![item] }
         }
     };
-    let orders = [("asc", Order::Ascending), ("desc", Order::Descending)];
-    let order = params.choice("order", &orders)?.unwrap_or(Order::Ascending);
-    let (after, limit) = (params.number("after")?, params.number("limit")?);
-    Ok(Wanted { query, after, limit, order })
+    let (after, limit) = (params.get(&AFTER)?, params.get(&LIMIT)?);
+    Ok(Wanted { query, after, limit, order: params.get(&ORDER)? })
 }
 
 /// A query given as the JSON text of a parameter, which is no longer than a URL may be.
@@ -155,17 +151,23 @@ fn read_wanted(cursor: &mut Cursor<'_>) -> Result<Wanted, Box<Fault>> {
     Ok(Wanted { query, after, limit, order: order.unwrap_or_default() })
 }
 
-async fn answer(host: Arc<Host>, request: Box<Request>, params: Params, wanted: Wanted) -> Answer {
-    let media = negotiate(&request, &[JSON, NDJSON, SSE])?;
-    let log = request.log()?;
-    freshen(&request, &params, log).await?;
-    match media {
+async fn answer(host: Arc<Host>, request: Box<Request>, wanted: Wanted) -> Answer {
+    freshen(&request, request.log()?).await?;
+    match request.wants {
         SSE => subscribe::subscribe(host, &request, wanted),
         NDJSON => read(&host, &request, wanted, Format::Lines).await,
         _ => {
-            let limit = page_limit(wanted.limit, DEFAULT_LIMIT, MAX_PAGE_EVENTS)?;
+            let limit = page_limit(wanted.limit)?;
             read(&host, &request, Wanted { limit: Some(limit), ..wanted }, Format::Page).await
         }
+    }
+}
+
+/// How many events a page may hold: what the client asks for, which in other formats may be anything.
+fn page_limit(asked: Option<u64>) -> Result<u64, Box<Problem>> {
+    match within(asked.unwrap_or(DEFAULT_LIMIT), MAX_PAGE_EVENTS, "limit")? {
+        0 => Err(problem::INVALID.because("limit must be at least 1").field("limit")),
+        limit => Ok(limit),
     }
 }
 
@@ -415,26 +417,13 @@ fn push_line(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) 
 
 /// `GET /v1/events/{position}`.
 pub(crate) async fn get_event(host: Arc<Host>, request: Box<Request>) -> Answer {
-    let digits = request.param.bytes().all(|b| b.is_ascii_digit());
-    let Ok(position) = request
-        .param
-        .parse::<Position>()
-        .map_err(drop)
-        .and_then(|p| if digits { Ok(p) } else { Err(()) })
-    else {
-        return Err(problem::INVALID
-            .because(format!("a position is an integer from 1, not {:?}", request.param))
-            .field("position"));
-    };
+    let position = request.segment(&POSITION)?;
     one_event(&host, &request, Name::Position(position)).await
 }
 
 /// `GET /v1/events/by-id/{uuid}`.
 pub(crate) async fn get_event_by_id(host: Arc<Host>, request: Box<Request>) -> Answer {
-    let Some(id) = EventId::parse(&request.param) else {
-        let detail = format!("an id is a UUID, not {:?}", request.param);
-        return Err(problem::INVALID.because(detail).field("uuid"));
-    };
+    let id = request.segment(&UUID)?;
     one_event(&host, &request, Name::Id(id)).await
 }
 
@@ -499,10 +488,8 @@ async fn one_event(host: &Host, request: &Request, name: Name) -> Answer {
 }
 
 async fn fresh_snapshot(request: &Request) -> Result<Snapshot, Box<Problem>> {
-    let params = request.params(&[])?;
-    negotiate(request, &[JSON])?;
     let log = request.log()?;
-    freshen(request, &params, log).await?;
+    freshen(request, log).await?;
     Ok(log.snapshot())
 }
 

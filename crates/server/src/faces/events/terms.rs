@@ -1,30 +1,23 @@
 //! Head, types and tags of a log.
 
-use crate::http::content::{freshen, negotiate};
+use super::params::{PREFIX, TAGS_AFTER, TAGS_LIMIT, TYPES_AFTER, TYPES_LIMIT};
+use crate::http::content::freshen;
 use crate::http::work::Job;
-use crate::http::{Answer, Host, JSON, Request, Response};
+use crate::http::{Answer, Host, Request, Response};
 use crate::wire::json::{push_string, push_u64};
-use crate::wire::params::{Params, page_limit};
 use crate::wire::problem::Problem;
 use std::sync::Arc;
 use wellspring_log::{Snapshot, TermCount};
 
-/// Tags and types in an answer if the client does not say, and at most.
-const DEFAULT_TAGS: u64 = 100;
-const DEFAULT_TYPES: u64 = 1_000;
-pub(crate) const MAX_TERMS: u64 = 10_000;
-
-async fn fresh(request: &Request, known: &[&str]) -> Result<(Params, Snapshot), Box<Problem>> {
-    let params = request.params(known)?;
-    negotiate(request, &[JSON])?;
+async fn fresh(request: &Request) -> Result<Snapshot, Box<Problem>> {
     let log = request.log()?;
-    freshen(request, &params, log).await?;
-    Ok((params, log.snapshot()))
+    freshen(request, log).await?;
+    Ok(log.snapshot())
 }
 
 /// `GET /v1/head`.
 pub(crate) async fn head(_host: Arc<Host>, request: Box<Request>) -> Answer {
-    let (_, snapshot) = fresh(&request, &[]).await?;
+    let snapshot = fresh(&request).await?;
     let mut out = b"{\"head\":".to_vec();
     push_u64(&mut out, snapshot.head());
     out.push(b'}');
@@ -34,9 +27,9 @@ pub(crate) async fn head(_host: Arc<Host>, request: Box<Request>) -> Answer {
 /// `GET /v1/types`.
 pub(crate) async fn types(host: Arc<Host>, request: Box<Request>) -> Answer {
     let mut job = Job::begin(&host, &request.payer)?;
-    let (params, snapshot) = fresh(&request, &["after", "limit"]).await?;
-    let limit = page_limit(params.number("limit")?, DEFAULT_TYPES, MAX_TERMS)? as usize;
-    let after = params.one("after")?.map(str::to_owned);
+    let snapshot = fresh(&request).await?;
+    let limit = request.query(&TYPES_LIMIT)? as usize;
+    let after = request.query(&TYPES_AFTER)?.map(str::to_owned);
     let head = snapshot.head();
     // One more is asked for, so that `next` is null exactly at the end.
     let types =
@@ -48,10 +41,10 @@ pub(crate) async fn types(host: Arc<Host>, request: Box<Request>) -> Answer {
 /// `GET /v1/tags`.
 pub(crate) async fn tags(host: Arc<Host>, request: Box<Request>) -> Answer {
     let mut job = Job::begin(&host, &request.payer)?;
-    let (params, snapshot) = fresh(&request, &["prefix", "after", "limit"]).await?;
-    let limit = page_limit(params.number("limit")?, DEFAULT_TAGS, MAX_TERMS)? as usize;
-    let prefix = params.one("prefix")?.unwrap_or_default().to_owned();
-    let after = params.one("after")?.map(str::to_owned);
+    let snapshot = fresh(&request).await?;
+    let limit = request.query(&TAGS_LIMIT)? as usize;
+    let prefix = request.query(&PREFIX)?.unwrap_or_default().to_owned();
+    let after = request.query(&TAGS_AFTER)?.map(str::to_owned);
     let head = snapshot.head();
     let tags =
         job.long(move |mut work| snapshot.tags(&prefix, after.as_deref(), limit + 1, &mut work));

@@ -1,20 +1,18 @@
 //! `PATCH` and `DELETE` of `/api/urls/{code}`.
 
 use super::LinkFace;
-use super::{body, code_of, host_of, json, refusal, target};
-use crate::http::content::{expect_json, negotiate};
-use crate::http::{Answer, JSON, Request, Response};
+use super::{CODE, body, host_of, json, refusal, target};
+use crate::http::content::expect_json;
+use crate::http::{Answer, Request, Response};
 use crate::wire::problem::of_fault;
 use std::sync::Arc;
 use wellspring_views::links::Command;
 
 /// `PATCH /api/urls/{code}`.
 pub(crate) async fn change(links: Arc<LinkFace>, mut request: Box<Request>) -> Answer {
-    let code = code_of(&request)?;
+    let code = request.segment(&CODE)?;
     let host = host_of(&request)?.map(str::to_owned);
     let host = host.as_deref();
-    request.params(&[])?;
-    negotiate(&request, &[JSON])?;
     expect_json(&request)?;
     let body = request.body.read(body::MAX_BODY_BYTES).await?;
     let change = body::read_change(&body, code).map_err(|fault| of_fault(&fault, &body))?;
@@ -38,8 +36,7 @@ pub(crate) async fn change(links: Arc<LinkFace>, mut request: Box<Request>) -> A
 
 /// `DELETE /api/urls/{code}`.
 pub(crate) async fn delete(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
-    let code = code_of(&request)?;
-    request.params(&[])?;
+    let code = request.segment(&CODE)?;
     let live = links.live()?;
     let commands = [Command::Delete { code }];
     let executed = live.execute(&commands, None, links.host.commit_on(&request)).await?;

@@ -3,10 +3,10 @@
 use super::LinkFace;
 use super::body::{self, Asked};
 use super::{Allowance, bulk, host_of, json, refusal, target};
-use crate::http::content::{content_type, expect_identity, expect_json, negotiate};
+use crate::http::content::{content_type, expect_identity, expect_json};
 use crate::http::idempotency::digest;
 use crate::http::idempotency::{KeyUse, idempotency_key};
-use crate::http::{Answer, JSON, NDJSON, Request, Response};
+use crate::http::{Answer, NDJSON, Request, Response};
 use crate::wire::problem::{self, Problem, of_fault};
 use std::sync::Arc;
 use wellspring_log::{Log, RequestKey};
@@ -14,8 +14,6 @@ use wellspring_views::links::{Code, Command, Create, Folded, Naming, Outcome};
 
 /// Makes a link, or hands over to the bulk.
 pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> Answer {
-    request.params(&[])?;
-    negotiate(&request, &[JSON])?;
     if content_type(&request) == NDJSON {
         expect_identity(&request)?;
         // Each batch gets a key of its own: this one and a number behind it.

@@ -21,8 +21,10 @@ pub(crate) use redirect::{qr, redirect};
 use crate::declare::routes;
 use crate::fast::Factory;
 use crate::http::content::reach;
+use crate::http::contract::{Accept, IDEMPOTENCY_KEY, LOCATION, Query, Segment};
 use crate::http::face::{Face, Served, Surroundings};
-use crate::http::{Host, Request, Response};
+use crate::http::foreseen::{APPENDING, READING, VIEWING};
+use crate::http::{Host, JSON, NDJSON, Request, Response, SVG};
 use crate::kept_types::KeptEvents;
 use crate::links::settings::{LinkConfig, LinkSettings};
 use crate::links::{RedirectContext, VisitorKeys, attach, fast_path, with_error};
@@ -30,13 +32,25 @@ use crate::names::MAIN;
 use crate::stats::RefusalReason;
 use crate::stats::family::Family;
 use crate::view::{self, Live, ViewSlot};
-use crate::wire::params::Params;
-use crate::wire::problem::{self, Problem};
+use crate::wire::param::{AnyParam, IntegerOr, MAX_WAIT_MS, Param, Values, Words};
+use crate::wire::problem::{
+    self, ALIAS_RESERVED, ALIAS_TAKEN, BAD_CODE, BAD_URL, CODES_EXHAUSTED, CODES_TAKEN,
+    HOST_REFUSED, KEY_REUSED, Kind, LINK_DELETED, LINK_DISABLED, LINK_EXPIRED, LINK_NOT_FOUND,
+    LINK_REFUSED, OWN_HOST, Problem, READS_TOO_COSTLY, TOO_LARGE, TOO_MANY_LINKS, URL_REQUIRED,
+};
 use hyper::Version;
+use read::{AFTER, BUCKET, FROM, LIMIT, ORDER, SEARCH, TAG, TO};
+use redirect::{SIZE, WAIT_MS as QR_WAIT_MS};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 use wellspring_types::Position;
 use wellspring_views::links::{Code, Folded, Links};
+
+/// What where a link is to lead can be refused for.
+const TARGET: &[&Kind] = &[&URL_REQUIRED, &BAD_URL, &HOST_REFUSED, &OWN_HOST];
+/// What a code can be refused for.
+const NAMED: &[&Kind] = &[&BAD_CODE, &LINK_NOT_FOUND, &LINK_DELETED];
 
 /// The face: links are made, changed and read under `/api/urls`, and followed at `/CODE`.
 pub(crate) struct LinkFace {
@@ -56,20 +70,26 @@ impl Face for LinkFace {
     const ROUTES: &'static [Served<LinkFace>] = routes! { |links| links;
         POST "/api/urls" Main Writer create:
             "Makes a link. With application/x-ndjson: bulk, one link a line, streamed, atomic per batch of at most 250 lines."
-            ? [] "LinkToCreate" => "Link";
+            .takes[(JSON, "LinkToCreate"), (NDJSON, "LinkToCreate")] .headers[&IDEMPOTENCY_KEY]
+            .fails[APPENDING, VIEWING, TARGET, &[&ALIAS_TAKEN, &ALIAS_RESERVED, &CODES_TAKEN, &CODES_EXHAUSTED, &KEY_REUSED,
+                &TOO_MANY_LINKS, &READS_TOO_COSTLY]]
+            => [201 JSON "Link" + LOCATION, 200 JSON "Link" + LOCATION];
         GET "/api/urls" Main Reader list: "Links, newest first, page by page."
-            ? ["limit", "after", "order", "tag", "search", "consistency", "wait_ms"] "" => "Links";
+            .query[&LIMIT, &AFTER, &ORDER, &TAG, &SEARCH] .fresh(FRESHNESS) .fails[READING, VIEWING] => [200 JSON "Links"];
         GET "/api/urls/{code}" Main Reader details: "A link and its clicks so far."
-            ? ["consistency", "wait_ms"] "" => "LinkDetails";
+            .at(&CODE) .fresh(FRESHNESS) .fails[VIEWING, NAMED] => [200 JSON "LinkDetails"];
         PATCH "/api/urls/{code}" Main Writer change: "Changes a link."
-            ? [] "LinkChange" => "LinkDetails";
+            .at(&CODE) .takes[(JSON, "LinkChange")] .fails[APPENDING, VIEWING, NAMED, TARGET] => [200 JSON "LinkDetails"];
         DELETE "/api/urls/{code}" Main Writer delete: "Deletes a link. Its code is never given again."
-            ? [] "" => "";
+            .at(&CODE) .fails[APPENDING, VIEWING, NAMED] => [204];
         GET "/api/urls/{code}/stats" Main Reader stats: "Clicks over time, referrers and user agents."
-            ? ["bucket", "from", "to", "consistency", "wait_ms"] "" => "LinkStats";
+            .at(&CODE) .query[&BUCKET, &FROM, &TO] .fresh(FRESHNESS) .fails[READING, VIEWING, NAMED] => [200 JSON "LinkStats"];
         // Last, as they look like much else.
-        GET "/{code}.qr" Main Public qr: "The short URL as a QR code, an SVG." ? ["size"] "" => "";
-        GET "/{code}" Main Public redirect: "Leads to a link's target and counts the click." ? [] "" => "";
+        GET "/{code}.qr" Main Public qr: "The short URL as a QR code, an SVG."
+            .at(&CODE) .query[&SIZE, &QR_WAIT_MS] .accept(Accept::Ignored) .fails[VIEWING, NAMED, &[&TOO_LARGE]] => [200 SVG ""];
+        GET "/{code}" Main Public redirect: "Leads to a link's target and counts the click."
+            .at(&CODE) .query_is(Query::Ignored) .accept(Accept::Ignored)
+            .fails[VIEWING, NAMED, &[&LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED]] => [302 + LOCATION];
     };
 
     fn check(settings: &LinkConfig, around: Surroundings<'_>) -> Result<(), String> {
@@ -136,12 +156,34 @@ impl LinkFace {
     }
 }
 
-/// The code that the path names.
-fn code_of(request: &Request) -> Result<Code, Box<Problem>> {
-    Code::check(request.param.as_bytes()).map_err(|fault| {
-        problem::BAD_CODE.because(format!("code {:?} {fault}", request.param)).field("code")
-    })
-}
+/// The code of a link.
+static CODE: Segment<Code> = Segment {
+    name: "code",
+    what: "Code of the link.",
+    values: Values::Matching("^[A-Za-z0-9]{1,10}$"),
+    read: |text| {
+        Code::check(text.as_bytes()).map_err(|fault| {
+            problem::BAD_CODE.because(format!("code {text:?} {fault}")).field("code")
+        })
+    },
+};
+
+/// Whether a read waits for clicks that were accepted before it.
+static CONSISTENCY: Param<Words<bool>> = Param::words(
+    "consistency",
+    "Whether every click accepted before is waited for: not if it may be cached.",
+    &[("local", true), ("linearizable", true), ("cached", false)],
+    "local",
+);
+/// How long a read waits: a device that stalls for a second is no reason to fail.
+static WAIT_MS: Param<IntegerOr> = Param::integer(
+    "wait_ms",
+    "Longest wait for clicks on their way and for the position of Wellspring-Min-Position, in ms.",
+    (0, MAX_WAIT_MS),
+)
+.or(30_000);
+/// What every read of links knows.
+const FRESHNESS: &[&dyn AnyParam] = &[&CONSISTENCY, &WAIT_MS];
 
 /// The host by which the client knows this server, with its port, as the client wrote it.
 ///
@@ -157,10 +199,6 @@ fn host_of(request: &Request) -> Result<Option<&str>, Box<Problem>> {
     let authority = request.uri.authority().map(|authority| authority.as_str());
     Ok(authority.or_else(|| request.header("host")).filter(|host| !host.is_empty()))
 }
-
-/// Wait for clicks on their way if the client does not say how long, in ms: a device that stalls for
-/// a second is no reason to fail.
-const DEFAULT_WAIT_MS: u64 = 30_000;
 
 /// What is left of the links that a client may make in a minute.
 struct Allowance<'a> {
@@ -216,15 +254,10 @@ impl Fresh {
 
 /// Waits until the view shows every click that was accepted before, unless the client asks for
 /// `consistency=cached`, and the position it names, if any.
-async fn fresh(
-    links: &LinkFace,
-    request: &Request,
-    params: &Params,
-) -> Result<Fresh, Box<Problem>> {
+async fn fresh(links: &LinkFace, request: &Request) -> Result<Fresh, Box<Problem>> {
     let log = request.log()?;
-    let wait = params.wait_or(DEFAULT_WAIT_MS)?;
-    let waits = [("local", true), ("linearizable", true), ("cached", false)];
-    let waits = params.choice("consistency", &waits)?.unwrap_or(true);
+    let wait = Duration::from_millis(request.query(&WAIT_MS)?);
+    let waits = request.query(&CONSISTENCY)?;
     let mut wanted = reach(request, log, wait).await?.unwrap_or(0);
     let live = links.live()?;
     if waits {

@@ -1,21 +1,46 @@
 //! Links and their clicks as they are: one, a page of them, and the figures of one.
 
 use super::LinkFace;
-use super::{code_of, fresh, host_of, json, refusal};
-use crate::clock::MOMENT_RULE;
-use crate::clock::parse_rfc3339;
-use crate::http::content::negotiate;
+use super::{CODE, fresh, host_of, json, refusal};
 use crate::http::work::Job;
-use crate::http::{Answer, JSON, Request, Response};
+use crate::http::{Answer, Request, Response};
 use crate::wire::json::push_u64;
-use crate::wire::params::{Params, page_limit};
-use crate::wire::problem::{self, Problem};
+use crate::wire::param::{Integer, IntegerOr, Moment, Param, Text, Words};
+use crate::wire::params::Params;
+use crate::wire::problem::Problem;
 use std::sync::Arc;
 use wellspring_views::links::{Bucket, ListOrder, ListRequest, Page, StatsRequest};
 
-/// Links on a page if the client does not say, and at most.
-const DEFAULT_LINKS: u64 = 100;
-const MAX_LINKS: u64 = 1000;
+/// How many links are on a page.
+pub(super) static LIMIT: Param<IntegerOr> =
+    Param::integer("limit", "Most links of a page.", (1, 1000)).or(100);
+/// Where a page begins.
+pub(super) static AFTER: Param<Integer> =
+    Param::integer("after", "Where the page begins: next of the page before.", (0, u64::MAX));
+/// In which order.
+pub(super) static ORDER: Param<Words<ListOrder>> = Param::words(
+    "order",
+    "The order in which they were made: oldest first, or newest first.",
+    &[("asc", ListOrder::Oldest), ("desc", ListOrder::Newest)],
+    "desc",
+);
+/// The tag of the links.
+pub(super) static TAG: Param<Text> = Param::text("tag", "A tag that the links have.");
+/// What is looked for in the links.
+pub(super) static SEARCH: Param<Text> =
+    Param::text("search", "A text that the code, the URL or a tag holds, in either case.");
+/// The width of a series.
+pub(super) static BUCKET: Param<Words<Bucket>> = Param::words(
+    "bucket",
+    "What the clicks of the series are counted by.",
+    &[("hour", Bucket::Hour), ("day", Bucket::Day)],
+    "day",
+);
+/// Where a series begins.
+pub(super) static FROM: Param<Moment> =
+    Param::moment("from", "Buckets that begin at or after this.");
+/// Where a series ends.
+pub(super) static TO: Param<Moment> = Param::moment("to", "Buckets that begin before this.");
 /// Links that are looked at for a page.
 const MAX_SCANNED: usize = 20_000;
 /// Links that a serving thread looks at for a page, and puts on one.
@@ -26,10 +51,8 @@ const SHORT_CLICKS: u64 = 500;
 
 /// `GET /api/urls/{code}`.
 pub(crate) async fn details(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
-    let code = code_of(&request)?;
-    let params = request.params(&[])?;
-    negotiate(&request, &[JSON])?;
-    let fresh = fresh(&links, &request, &params).await?;
+    let code = request.segment(&CODE)?;
+    let fresh = fresh(&links, &request).await?;
     let details = refusal::shown(code, fresh.folded()?.details(code))?;
     let mut out = Vec::with_capacity(320);
     json::push_details(&mut out, &details, &links.settings.base(host_of(&request)?));
@@ -38,11 +61,9 @@ pub(crate) async fn details(links: Arc<LinkFace>, request: Box<Request>) -> Answ
 
 /// `GET /api/urls`.
 pub(crate) async fn list(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
-    let params = request.params(&["limit", "after", "order", "tag", "search"])?;
-    negotiate(&request, &[JSON])?;
-    let wanted = wanted(&params)?;
+    let wanted = wanted(&request.query)?;
     let mut job = Job::begin(&links.host, &request.payer)?;
-    let fresh = fresh(&links, &request, &params).await?;
+    let fresh = fresh(&links, &request).await?;
     let base = links.settings.base(host_of(&request)?);
     let position = fresh.position;
     if wanted.tag.is_none() && wanted.search.is_none() && wanted.limit <= SHORT_PAGE {
@@ -79,27 +100,21 @@ fn written(page: &Page, base: &str) -> Vec<u8> {
 }
 
 fn wanted(params: &Params) -> Result<ListRequest, Box<Problem>> {
-    let limit = page_limit(params.number("limit")?, DEFAULT_LINKS, MAX_LINKS)?;
-    let orders = [("asc", ListOrder::Oldest), ("desc", ListOrder::Newest)];
-    let order = params.choice("order", &orders)?.unwrap_or(ListOrder::Newest);
-    let text = |name| Ok::<_, Box<Problem>>(params.one(name)?.map(str::to_owned));
-    let search = text("search")?.filter(|text| !text.is_empty());
-    let (after, tag) = (params.number("after")?, text("tag")?);
-    let limit = limit as usize;
+    let search = params.get(&SEARCH)?.filter(|text| !text.is_empty()).map(str::to_owned);
+    let tag = params.get(&TAG)?.map(str::to_owned);
+    let (after, order) = (params.get(&AFTER)?, params.get(&ORDER)?);
+    let limit = params.get(&LIMIT)? as usize;
     Ok(ListRequest { after, order, limit, tag, search, scan_limit: MAX_SCANNED })
 }
 
 /// `GET /api/urls/{code}/stats`.
 pub(crate) async fn stats(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
-    let code = code_of(&request)?;
-    let params = request.params(&["bucket", "from", "to"])?;
-    negotiate(&request, &[JSON])?;
-    let buckets = [("hour", Bucket::Hour), ("day", Bucket::Day)];
-    let bucket = params.choice("bucket", &buckets)?.unwrap_or(Bucket::Day);
-    let wanted =
-        StatsRequest { bucket, from_us: moment(&params, "from")?, to_us: moment(&params, "to")? };
+    let code = request.segment(&CODE)?;
+    let query = &request.query;
+    let bucket = query.get(&BUCKET)?;
+    let wanted = StatsRequest { bucket, from_us: query.get(&FROM)?, to_us: query.get(&TO)? };
     let mut job = Job::begin(&links.host, &request.payer)?;
-    let fresh = fresh(&links, &request, &params).await?;
+    let fresh = fresh(&links, &request).await?;
     let details = refusal::shown(code, fresh.folded()?.details(code))?;
     let (clicks, position) = (details.clicks, fresh.position);
     let answer = move || {
@@ -114,47 +129,26 @@ pub(crate) async fn stats(links: Arc<LinkFace>, request: Box<Request>) -> Answer
     Ok(Response::json(200, out).at(position))
 }
 
-/// A parameter that is a moment, as µs since 1970 UTC.
-fn moment(params: &Params, name: &str) -> Result<Option<u64>, Box<Problem>> {
-    let Some(text) = params.one(name)? else { return Ok(None) };
-    match parse_rfc3339(text) {
-        Some(moment_us) => Ok(Some(moment_us)),
-        // A `+` that was not encoded has become a space.
-        None => Err(problem::INVALID
-            .because(format!("{name} {MOMENT_RULE} (a + is written %2B here), not {text:?}"))
-            .field(name)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::param::AnyParam;
+    use crate::wire::params::KnownParams;
 
-    const KNOWN: [&str; 7] = ["limit", "after", "order", "tag", "search", "from", "to"];
-
-    fn params(query: &str) -> Params {
-        Params::parse_known(query, &KNOWN).expect("known parameters")
+    fn params(query: &str) -> Result<Params, Box<Problem>> {
+        const OWN: &[&dyn AnyParam] = &[&LIMIT, &AFTER, &ORDER, &TAG, &SEARCH];
+        Params::of(Some(query), KnownParams { own: OWN, shared: &[] })
     }
 
     #[test]
     fn a_page_is_asked_for() {
-        let page = wanted(&params("limit=7&after=3&order=asc&tag=a+b&search=")).unwrap();
+        let page = wanted(&params("limit=7&after=3&order=asc&tag=a+b&search=").unwrap()).unwrap();
         assert_eq!((page.limit, page.after, page.order), (7, Some(3), ListOrder::Oldest));
         assert_eq!((page.tag.as_deref(), page.search), (Some("a b"), None));
-        let page = wanted(&params("")).unwrap();
+        let page = wanted(&params("").unwrap()).unwrap();
         assert_eq!((page.limit, page.after, page.order), (100, None, ListOrder::Newest));
         for bad in ["limit=0", "limit=1001", "limit=x", "after=-1", "order=up", "tag=a&tag=b"] {
-            assert_eq!(wanted(&params(bad)).unwrap_err().kind.status, 422, "{bad}");
+            assert_eq!(params(bad).err().unwrap().kind.status, 422, "{bad}");
         }
-    }
-
-    #[test]
-    fn moments_are_dates_or_times() {
-        let of = |query: &str| moment(&params(query), "from").map_err(|problem| problem.detail);
-        assert_eq!(of(""), Ok(None));
-        assert_eq!(of("from=1970-01-02"), Ok(Some(86_400_000_000)));
-        assert_eq!(of("from=1970-01-01T01:00:00%2B01:00"), Ok(Some(0)));
-        assert!(of("from=1970-01-01T01:00:00+01:00").unwrap_err().contains("%2B"));
-        assert!(of("from=now").unwrap_err().starts_with("from must be"));
     }
 }

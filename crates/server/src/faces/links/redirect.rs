@@ -2,20 +2,28 @@
 //! over), and `GET /{code}.qr`.
 
 use super::LinkFace;
-use super::{code_of, host_of, refusal};
+use super::{CODE, host_of, refusal};
 use crate::http::{Answer, Request, Response, fast};
 use crate::links::unknown;
-use crate::wire::params::within;
+use crate::wire::param::{Integer, IntegerOr, MAX_WAIT_MS, Param};
 use crate::wire::problem;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Sides of a QR code that may be asked for, in px.
-const MIN_SIZE_PX: u64 = 16;
-const MAX_SIZE_PX: u64 = 4096;
+/// The side of a QR code, in px.
+pub(super) static SIZE: Param<Integer> =
+    Param::integer("size", "Side of the picture, in px.", (16, 4096));
+/// How long the picture may take to come.
+pub(super) static WAIT_MS: Param<IntegerOr> = Param::integer(
+    "wait_ms",
+    "Longest wait for links that are being rebuilt, in ms.",
+    (0, MAX_WAIT_MS),
+)
+.or(1_000);
 
 /// `GET /{code}`: the way to the target. A `HEAD` is no click.
 pub(crate) async fn redirect(links: Arc<LinkFace>, mut request: Box<Request>) -> Answer {
-    let code = code_of(&request)?;
+    let code = request.segment(&CODE)?;
     // Nothing is made of it here, but the lean loop asks for it too.
     host_of(&request)?;
     // At once: whoever follows a link while there is none to follow is told how far the view is.
@@ -28,19 +36,12 @@ pub(crate) async fn redirect(links: Arc<LinkFace>, mut request: Box<Request>) ->
 
 /// `GET /{code}.qr`: the short URL to be photographed.
 pub(crate) async fn qr(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
-    let code = code_of(&request)?;
+    let code = request.segment(&CODE)?;
     let host = host_of(&request)?;
-    let params = request.params(&["size"])?;
-    let size_px = match params.number("size")? {
-        Some(size) if size < MIN_SIZE_PX => {
-            let detail = format!("size must be at least {MIN_SIZE_PX}");
-            return Err(problem::INVALID.because(detail).field("size"));
-        }
-        Some(size) => Some(within(size, MAX_SIZE_PX, "size")?),
-        None => None,
-    };
+    let size_px = request.query(&SIZE)?;
     let live = links.live()?;
-    let folded = live.caught_up(0, params.wait()?).await?;
+    let wait = Duration::from_millis(request.query(&WAIT_MS)?);
+    let folded = live.caught_up(0, wait).await?;
     refusal::shown(code, folded.details(code))?;
     let short_url = format!("{}/{code}", links.settings.base(host));
     let svg = super::qr::svg(&short_url, size_px)

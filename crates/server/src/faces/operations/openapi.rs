@@ -1,18 +1,17 @@
-//! The OpenAPI 3.1 document, made from the route table.
+//! The OpenAPI 3.1 document, made from the routes and their contracts alone: it knows none by name.
 
 use crate::access::Needs;
+use crate::http::contract::{AnswerContract, MIN_POSITION, Media, Presence};
 use crate::http::routes::{Entry, Route, Routes, Scope};
-use crate::http::{Answer, Host, Request, Response};
-use crate::wire::problem;
+use crate::http::{Answer, Host, Request, Response, SVG};
+use crate::wire::param::Values;
+use crate::wire::problem::{self, Kind, Retry};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 
 /// What the bodies and answers look like, by name.
 const SCHEMAS: &str = include_str!("schemas.json");
-
-/// Schemas of bodies that may be left out.
-const OPTIONAL_BODIES: [&str; 3] = ["Logout", "RotateSecret", "KeyRotation"];
 
 /// `GET /openapi.json`.
 pub(crate) async fn document(host: Arc<Host>, _request: Box<Request>) -> Answer {
@@ -25,11 +24,12 @@ pub(crate) async fn document(host: Arc<Host>, _request: Box<Request>) -> Answer 
 
 fn build(routes: &Routes, dev: bool) -> Value {
     let mut paths: Map<String, Value> = Map::new();
+    let mut problems = Problems::default();
     let served = |entry: &&Entry| dev || entry.route.scope != Scope::Dev;
     for Entry { face, route } in routes.iter().filter(served) {
         let mut add = |path: &str| {
             let methods = paths.entry(path).or_insert_with(|| json!({}));
-            methods[route.method.to_lowercase()] = operation(face.name, route, path);
+            methods[route.method.to_lowercase()] = operation(face.name, route, path, &mut problems);
         };
         add(route.path);
         if route.scope == Scope::Log {
@@ -37,8 +37,10 @@ fn build(routes: &Routes, dev: bool) -> Value {
         }
     }
     let mut schemas: Value = serde_json::from_str(SCHEMAS).unwrap_or_default();
-    let slugs: Vec<String> = problem::ALL.iter().map(|k| format!("/problems/{}", k.slug)).collect();
-    schemas["Problem"]["properties"]["type"]["enum"] = json!(slugs);
+    schemas["Problem"]["properties"]["type"]["enum"] = json!(types(problem::ALL));
+    let components = json!({
+        "schemas": schemas, "responses": problems.responses, "securitySchemes": security_schemes(),
+    });
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -47,50 +49,33 @@ fn build(routes: &Routes, dev: bool) -> Value {
             "description": "An event store with dynamic consistency boundaries. /v1/x is short for /v1/logs/main/x."
         },
         "paths": paths,
-        "components": {"schemas": schemas, "securitySchemes": security_schemes()},
+        "components": components,
     })
 }
 
-fn operation(face: &str, route: &Route, path: &str) -> Value {
+fn operation(face: &str, route: &Route, path: &str, problems: &mut Problems) -> Value {
+    let mut responses = Map::new();
+    for gives in route.contract.gives {
+        responses.insert(gives.status.to_string(), answer(route, gives));
+    }
+    for kinds in route.problems().chunk_by(|a, b| a.status == b.status) {
+        responses.insert(kinds[0].status.to_string(), problems.reference(kinds));
+    }
+    // What is said before a request is read: that it came too slowly, or over too many connections.
+    responses.insert("default".to_owned(), problems.any());
     let mut operation = json!({
+        "tags": [face],
         "summary": route.what,
         "operationId": operation_id(route.method, path),
-        "responses": {
-            success(route): answer(route),
-            "default": {
-                "description": "A problem (RFC 9457)",
-                "content": {"application/problem+json": {"schema": reference("Problem")}}
-            }
-        }
+        "responses": responses,
     });
-    let parameters = parameters(face, route, path);
+    let parameters = parameters(route, path);
     if !parameters.is_empty() {
         operation["parameters"] = Value::Array(parameters);
     }
-    if !route.takes.is_empty() {
-        let mut content = json!({"application/json": {"schema": reference(route.takes)}});
-        match route.path {
-            "/v1/append" => {
-                content["application/x-ndjson"] = json!({"schema": reference("EventToAppend")})
-            }
-            "/v1/import" => {
-                content = json!({"application/x-ndjson": {"schema": reference("EventToAppend")}})
-            }
-            "/auth/token" => {
-                content["application/x-www-form-urlencoded"] =
-                    json!({"schema": reference("LoginForm")})
-            }
-            "/api/urls" => {
-                content["application/x-ndjson"] = json!({"schema": reference("LinkToCreate")})
-            }
-            _ => {}
-        }
-        if route.gives == "Taken" {
-            content["application/x-ndjson"] = json!({"schema": {}});
-            content["application/octet-stream"] = json!({"schema": {}});
-        }
-        let required = !OPTIONAL_BODIES.contains(&route.takes);
-        operation["requestBody"] = json!({"required": required, "content": content});
+    if let Some(takes) = &route.contract.takes {
+        let required = takes.presence == Presence::Required;
+        operation["requestBody"] = json!({"required": required, "content": content(takes.media)});
     }
     if route.needs != Needs::Public {
         // None at all while there are no accounts.
@@ -98,6 +83,60 @@ fn operation(face: &str, route: &Route, path: &str) -> Value {
         operation["x-wellspring-needs"] = json!(route.needs.to_string());
     }
     operation
+}
+
+/// The answers that are problems, each set of kinds once: many routes have the same.
+#[derive(Default)]
+struct Problems {
+    /// By name, as components.
+    responses: Map<String, Value>,
+    /// Which set each is, in the order of appearance.
+    sets: Vec<Vec<&'static str>>,
+}
+
+impl Problems {
+    /// A reference to the answer with these kinds, which have one status.
+    fn reference(&mut self, kinds: &[&'static Kind]) -> Value {
+        let slugs: Vec<&str> = kinds.iter().map(|kind| kind.slug).collect();
+        let known = self.sets.iter().position(|set| *set == slugs);
+        let place = known.unwrap_or(self.sets.len());
+        let name = format!("Problem{}-{place}", kinds[0].status);
+        if known.is_none() {
+            let titles: Vec<&str> = kinds.iter().map(|kind| kind.title).collect();
+            let schema = json!({
+                "$ref": "#/components/schemas/Problem",
+                "properties": {"type": {"enum": types(kinds)}, "status": {"const": kinds[0].status}},
+            });
+            let mut response = problem_response(&titles.join(". "), &schema);
+            let waits = |kind: &&Kind| {
+                matches!(kind.retry, Retry::Seconds(_)) || matches!(kind.status, 429 | 503)
+            };
+            if kinds.iter().any(waits) {
+                response["headers"]["Retry-After"] = json!({
+                    "description": "Seconds after which a retry may help.", "schema": {"type": "integer"}
+                });
+            }
+            self.responses.insert(name.clone(), response);
+            self.sets.push(slugs);
+        }
+        json!({"$ref": format!("#/components/responses/{name}")})
+    }
+
+    /// A reference to the answer with any kind.
+    fn any(&mut self) -> Value {
+        let any = || problem_response("A problem (RFC 9457)", &reference("Problem"));
+        self.responses.entry("Problem").or_insert_with(any);
+        json!({"$ref": "#/components/responses/Problem"})
+    }
+}
+
+fn problem_response(what: &str, schema: &Value) -> Value {
+    json!({"description": what, "content": {"application/problem+json": {"schema": schema}}})
+}
+
+/// The types of kinds, as a problem names them.
+fn types(kinds: &[&Kind]) -> Vec<String> {
+    kinds.iter().map(|kind| format!("/problems/{}", kind.slug)).collect()
 }
 
 /// How credentials are sent.
@@ -109,104 +148,89 @@ fn security_schemes() -> Value {
     })
 }
 
-/// The status of an answer that is not a problem.
-fn success(route: &Route) -> &'static str {
-    match (route.method, route.path) {
-        ("POST", "/api/urls" | "/v1/accounts" | "/v1/keys" | "/v1/keys/{id}/rotate") => "201",
-        ("DELETE", "/api/urls/{code}" | "/v1/keys/{id}" | "/v1/accounts/{name}") => "204",
-        ("PUT", "/v1/accounts/{name}/password") => "204",
-        (_, "/{code}") => "302",
-        _ if route.gives == "Taken" => "202",
-        _ => "200",
-    }
-}
-
 fn operation_id(method: &str, path: &str) -> String {
     let words = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.fold(method.to_lowercase(), |id, word| format!("{id}_{word}"))
 }
 
-fn parameters(face: &str, route: &Route, path: &str) -> Vec<Value> {
-    let in_path =
-        path.split('/').filter_map(|s| s.strip_prefix('{')?.split_once('}')).map(|(name, _)| {
-            let schema = match name {
-                "position" => json!({"type": "integer"}),
-                "code" => json!({"type": "string", "pattern": "^[A-Za-z0-9]{1,10}$"}),
-                _ => json!({"type": "string"}),
-            };
-            json!({"name": name, "in": "path", "required": true, "schema": schema})
-        });
-    let in_query = route.params.iter().map(|&name| {
-        let schema = match name {
-            "tag" if face == "links" => json!({"type": "string"}),
-            "type" | "tag" => json!({"type": "array", "items": {"type": "string"}}),
-            "revoked" => json!({"enum": ["hide", "show"]}),
-            "after"
-                if ["/v1/types", "/v1/tags", "/v1/accounts", "/v1/keys"].contains(&route.path) =>
-            {
-                json!({"type": "string"})
-            }
-            "invalid" => json!({"enum": ["stop", "skip"]}),
-            "more" => json!({"enum": ["false", "true"]}),
-            "batch" => json!({"type": "integer", "minimum": 1, "maximum": 1000}),
-            "after" | "limit" | "wait_ms" | "token" => json!({"type": "integer", "minimum": 0}),
-            "order" => json!({"enum": ["asc", "desc"]}),
-            "bucket" => json!({"enum": ["hour", "day"]}),
-            "from" | "to" => json!({"type": "string", "format": "date-time"}),
-            "size" if face == "links" => {
-                json!({"type": "integer", "minimum": 16, "maximum": 4096})
-            }
-            "consistency" if face == "links" => {
-                json!({"enum": ["local", "linearizable", "cached"]})
-            }
-            "consistency" => json!({"enum": ["local", "linearizable"]}),
-            _ => json!({"type": "string"}),
-        };
-        json!({"name": name, "in": "query", "schema": schema})
-    });
-    let header = |name: &str, what: &str| json!({"name": name, "in": "header", "description": what, "schema": {"type": "string"}});
-    let mut all: Vec<Value> = in_path.chain(in_query).collect();
-    if route.params.contains(&"consistency") {
-        all.push(header(
-            "Wellspring-Min-Position",
-            "Wait until the log has reached this position.",
-        ));
+fn parameters(route: &Route, path: &str) -> Vec<Value> {
+    let contract = &route.contract;
+    let parameter = |name: &str, place: &str, what: &str, schema: Value| json!({"name": name, "in": place, "description": what, "schema": schema});
+    let mut all = Vec::new();
+    let mut in_path = |name: &str, what: &str, schema: Value| {
+        let mut segment = parameter(name, "path", what, schema);
+        segment["required"] = json!(true);
+        all.push(segment);
+    };
+    if path.starts_with("/v1/logs/{log}/") {
+        in_path("log", "Name of the log.", json!({"type": "string"}));
     }
-    match (route.method, route.path) {
-        ("POST", "/v1/append" | "/api/urls") => {
-            all.push(header("Idempotency-Key", "A retry with it gets the first answer."))
-        }
-        (_, "/v1/events") => all.push(header("Last-Event-ID", "Where a subscription resumes.")),
-        _ => {}
+    if let Some(segment) = contract.segment {
+        in_path(segment.name(), segment.what(), schema(segment.values(), &[]));
+    }
+    for param in contract.known().iter() {
+        let schema = schema(param.values(), &param.words());
+        all.push(parameter(param.name(), "query", param.what(), schema));
+    }
+    let waits = !contract.known().shared.is_empty() && route.scope != Scope::Node;
+    for header in contract.headers.iter().copied().chain(waits.then_some(&MIN_POSITION)) {
+        all.push(parameter(header.name, "header", header.what, schema(header.values, &[])));
     }
     all
 }
 
-fn answer(route: &Route) -> Value {
-    let header =
-        json!({"schema": {"type": "integer"}, "description": "The position the answer reflects"});
+/// What values look like in JSON Schema.
+fn schema(values: Values, words: &[&str]) -> Value {
+    match values {
+        Values::Text(None) => json!({"type": "string"}),
+        Values::Text(Some(format)) => json!({"type": "string", "format": format}),
+        Values::Matching(pattern) => json!({"type": "string", "pattern": pattern}),
+        Values::Json => json!({"type": "string", "contentMediaType": "application/json"}),
+        Values::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        Values::Words { default } => json!({"enum": words, "default": default}),
+        Values::Integer { least, most, default } => {
+            let mut schema = json!({"type": "integer", "minimum": least});
+            if most < u64::MAX {
+                schema["maximum"] = json!(most);
+            }
+            if let Some(default) = default {
+                schema["default"] = json!(default);
+            }
+            schema
+        }
+    }
+}
+
+fn answer(route: &Route, gives: &AnswerContract) -> Value {
     let mut answer = json!({"description": route.what});
+    let mut header = |name: &str, what: &str, schema: Value| {
+        answer["headers"][name] = json!({"description": what, "schema": schema});
+    };
     if route.scope != Scope::Node {
-        answer["headers"] = json!({"Wellspring-Position": header});
+        let what = "The position the answer reflects";
+        header("Wellspring-Position", what, json!({"type": "integer"}));
     }
-    match route.path {
-        "/{code}" => {
-            answer["headers"]["Location"] = json!({"schema": {"type": "string", "format": "uri"}})
-        }
-        "/{code}.qr" => {
-            answer["content"] = json!({"image/svg+xml": {"schema": {"type": "string"}}})
-        }
-        _ => {}
+    for given in gives.headers {
+        header(given.name, given.what, schema(given.values, &[]));
     }
-    if route.gives.is_empty() {
-        return answer;
-    }
-    answer["content"] = json!({"application/json": {"schema": reference(route.gives)}});
-    if route.gives == "Events" {
-        answer["content"]["application/x-ndjson"] = json!({"schema": reference("Event")});
-        answer["content"]["text/event-stream"] = json!({"schema": {"type": "string"}});
+    if !gives.media.is_empty() {
+        answer["content"] = content(gives.media);
     }
     answer
+}
+
+/// Media types with their schemas.
+fn content(media: Media) -> Value {
+    let of = |&(media, name): &(&str, &str)| {
+        let is_text = media.starts_with("text/") || media == SVG;
+        let schema = match name {
+            "" if is_text => json!({"type": "string"}),
+            "" => json!({}),
+            name => reference(name),
+        };
+        (media.to_owned(), json!({"schema": schema}))
+    };
+    Value::Object(media.iter().map(of).collect())
 }
 
 fn reference(name: &str) -> Value {
@@ -226,6 +250,10 @@ mod tests {
         for reference in text.split("#/components/schemas/").skip(1) {
             let name = reference.split('"').next().unwrap();
             assert!(schemas.contains_key(name), "{name}");
+        }
+        let answers = document["components"]["responses"].as_object().unwrap();
+        for reference in text.split("#/components/responses/").skip(1) {
+            assert!(answers.contains_key(reference.split('"').next().unwrap()), "{reference:.40}");
         }
         for Entry { route, .. } in routes.iter() {
             let operation = &document["paths"][route.path][route.method.to_lowercase()];

@@ -2,14 +2,27 @@
 //! request may be tried again. One table for JSON, plain text and HTML; and `GET /problems`, the list of
 //! all kinds.
 
-use crate::http::content::negotiate;
-use crate::http::{Answer, Host, JSON, Request, Response};
+use crate::http::contract::Segment;
+use crate::http::{Answer, HTML, Host, Request, Response, TEXT};
 use crate::wire::json::{push_list, push_string, push_u64};
+use crate::wire::param::Values;
 use crate::wire::problem::{self, Kind, Retry};
 use std::sync::Arc;
 
-const TEXT: &str = "text/plain; charset=utf-8";
-const HTML: &str = "text/html; charset=utf-8";
+const TEXT_IN_UTF_8: &str = "text/plain; charset=utf-8";
+const HTML_IN_UTF_8: &str = "text/html; charset=utf-8";
+
+/// The name of a problem.
+pub(super) static SLUG: Segment<&'static Kind> = Segment {
+    name: "slug",
+    what: "Name of the problem: the last part of its type.",
+    values: Values::Text(None),
+    read: |text| {
+        let kind = problem::ALL.iter().find(|kind| kind.slug == text);
+        let absent = || problem::NOT_FOUND.because(format!("{text} is not a problem's name"));
+        kind.copied().ok_or_else(absent)
+    },
+};
 
 /// What is said of a kind besides its title.
 struct Explanation {
@@ -128,16 +141,10 @@ fn retry_in_words(retry: Retry) -> String {
 
 /// `GET /problems/{slug}`: JSON, or for people plain text or a page.
 pub(crate) async fn problem(_host: Arc<Host>, request: Box<Request>) -> Answer {
-    request.params(&[])?;
-    let chosen = negotiate(&request, &[JSON, "text/html", "text/plain"])?;
-    let Some(kind) = problem::ALL.iter().find(|kind| kind.slug == request.param) else {
-        return Err(
-            problem::NOT_FOUND.because(format!("{} is not a problem's name", request.param))
-        );
-    };
-    let response = match chosen {
-        "text/html" => Response::text(HTML, page(kind)),
-        "text/plain" => Response::text(TEXT, plain(kind)),
+    let kind = request.segment(&SLUG)?;
+    let response = match request.wants {
+        HTML => Response::text(HTML_IN_UTF_8, page(kind)),
+        TEXT => Response::text(TEXT_IN_UTF_8, plain(kind)),
         _ => Response::json(200, json(kind)),
     };
     Ok(response.with("vary", "Accept".to_owned()))
@@ -145,13 +152,11 @@ pub(crate) async fn problem(_host: Arc<Host>, request: Box<Request>) -> Answer {
 
 /// `GET /problems`: all kinds, by name.
 pub(crate) async fn index(_host: Arc<Host>, request: Box<Request>) -> Answer {
-    request.params(&[])?;
-    let chosen = negotiate(&request, &[JSON, "text/html", "text/plain"])?;
     let mut kinds = problem::ALL.to_vec();
     kinds.sort_unstable_by_key(|kind| kind.slug);
-    let response = match chosen {
-        "text/html" => Response::text(HTML, index_page(&kinds)),
-        "text/plain" => Response::text(TEXT, index_plain(&kinds)),
+    let response = match request.wants {
+        HTML => Response::text(HTML_IN_UTF_8, index_page(&kinds)),
+        TEXT => Response::text(TEXT_IN_UTF_8, index_plain(&kinds)),
         _ => Response::json(200, index_json(&kinds)),
     };
     Ok(response.with("vary", "Accept".to_owned()))

@@ -12,14 +12,15 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use crate::http::content::{content_type, expect_identity, negotiate};
+use crate::http::content::{content_type, expect_identity};
 use crate::http::idempotency::import_name;
-use crate::http::{Answer, Host, JSON, NDJSON, Request, Response};
+use crate::http::{Answer, Host, NDJSON, Request, Response};
 use crate::wire::json::push_string;
 use crate::wire::problem::{self, Problem};
 use blocks::Blocks;
 use flights::{Flights, Order, Progress};
 use intake::{Intake, Stop};
+pub(super) use settings::PARAMS;
 use settings::Settings;
 use std::sync::Arc;
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
@@ -28,7 +29,6 @@ use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 pub(crate) async fn import(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let log = request.log()?.clone();
     let settings = Settings::of(&request, host.kept.in_log(&request.log_name))?;
-    negotiate(&request, &[JSON])?;
     if content_type(&request) != NDJSON {
         return Err(problem::UNSUPPORTED_MEDIA
             .because("an import is application/x-ndjson: one event a line"));

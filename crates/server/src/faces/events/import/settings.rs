@@ -3,13 +3,44 @@
 use super::chain::{Chain, Scope};
 use crate::http::Request;
 use crate::kept_types::KeptInLog;
-use crate::wire::params::within;
+use crate::wire::param::{AnyParam, IntegerOr, Param, Text, Words};
 use crate::wire::problem::{self, Problem};
 use wellspring_types::valid::check_text;
 use wellspring_types::{Invalid, limits};
 
 /// Longest label, in bytes.
 const MAX_LABEL_BYTES: usize = 255;
+
+/// What makes the same content something new.
+static LABEL: Param<Text> =
+    Param::text("label", "Makes the same content something new, once for each label.");
+/// How many events an append has.
+static BATCH: Param<IntegerOr> = Param::integer(
+    "batch",
+    "Most events of one append; the first two are always in one.",
+    (1, limits::MAX_EVENTS as u64),
+)
+.or(limits::MAX_EVENTS as u64);
+/// What becomes of bad lines.
+static INVALID: Param<Words<BadLine>> = Param::words(
+    "invalid",
+    "What becomes of a line that is not an event: it ends the import, or is passed over and counted.",
+    &[("stop", BadLine::Stops), ("skip", BadLine::Skipped)],
+    "stop",
+);
+/// Whether another body continues the content.
+static MORE: Param<Words<Ending>> = Param::words(
+    "more",
+    "Whether another request continues this content.",
+    &[("false", Ending::Here), ("true", Ending::Later)],
+    "false",
+);
+/// What came before.
+static CONTINUES: Param<Text> =
+    Param::text("continues", "next of the answer before: what this body continues.");
+
+/// The parameters of an import.
+pub(crate) const PARAMS: &[&dyn AnyParam] = &[&LABEL, &BATCH, &INVALID, &MORE, &CONTINUES];
 
 /// What becomes of a line that is not an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,20 +80,13 @@ impl Settings {
     /// # Errors
     /// 422 `invalid`, naming the parameter.
     pub(super) fn of(request: &Request, kept: KeptInLog) -> Result<Settings, Box<Problem>> {
-        let params = request.params(&["label", "batch", "invalid", "more", "continues"])?;
-        let label = params.one("label")?.unwrap_or_default().to_owned();
+        let query = &request.query;
+        let label = query.get(&LABEL)?.unwrap_or_default().to_owned();
         if !label.is_empty() {
             check_text(&label, MAX_LABEL_BYTES)
                 .map_err(|reason| Invalid { field: "label".into(), reason })?;
         }
-        let most = limits::MAX_EVENTS as u64;
-        let batch = within(params.number("batch")?.unwrap_or(most), most, "batch")?;
-        if batch == 0 {
-            return Err(problem::INVALID.because("batch must be at least 1").field("batch"));
-        }
-        let bad_lines = [("stop", BadLine::Stops), ("skip", BadLine::Skipped)];
-        let endings = [("false", Ending::Here), ("true", Ending::Later)];
-        let start = match params.one("continues")? {
+        let start = match query.get(&CONTINUES)? {
             None => Chain::START,
             Some(text) => Chain::of_token(text).ok_or_else(|| {
                 problem::INVALID
@@ -72,9 +96,9 @@ impl Settings {
         };
         Ok(Settings {
             scope: Scope { label },
-            batch: batch as usize,
-            bad_line: params.choice("invalid", &bad_lines)?.unwrap_or(BadLine::Stops),
-            ending: params.choice("more", &endings)?.unwrap_or(Ending::Here),
+            batch: query.get(&BATCH)? as usize,
+            bad_line: query.get(&INVALID)?,
+            ending: query.get(&MORE)?,
             start,
             kept,
         })
