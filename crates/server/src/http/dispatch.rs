@@ -1,5 +1,21 @@
 //! From a request to its answer: finds the route and the log, calls the handler,
-//! and puts on every answer what every answer carries.
+//! and puts on every answer what every answer carries. The stages, in their order; a refusal at one
+//! skips those before the handler and passes all those behind it:
+//!
+//! | stage | refuses with | what it leaves |
+//! |---|---|---|
+//! | `Exchange::begin` | | request id, start, trace |
+//! | `Charge::of_head` | 429, 503 | memory of the head |
+//! | `allowance::of_client` | 429 | who pays: connection, address |
+//! | `judge_head` | 400, 403, 431 | sound framing, a host that is ours |
+//! | `find`, `name` | 400, 404, 405, 414 | route, names in the path |
+//! | `prepare` | 401, 403, 404, 429 | principal, its allowance, the log |
+//! | `hold_against` | 406, 422 | parameters and media type as declared |
+//! | the handler | its own | an answer or a problem |
+//! | `allowance::of_memory` | 429, 503 | memory of the answer |
+//! | `Face::render` | | a problem as the face's clients expect it |
+//! | position, `pay_by`, `security`, `cors` | | headers of every answer, its bytes charged |
+//! | `Exchange::end` | | figures, log lines, audit, trace; the request id |
 
 use super::allowance;
 use super::body_memory::Charge;
