@@ -7,6 +7,7 @@ use super::{Media, Target};
 use crate::kept_types::KeptTypes;
 use crate::names::MAIN;
 use crate::node::{NoBatcher, Node};
+use crate::wire::params::percent_decode;
 use crate::wire::problem::{self, Problem};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -131,14 +132,23 @@ impl Intake {
             self.last = Some((text.into(), Rc::clone(&target)));
             return Some(Ok(target));
         }
-        let parsed = target::parse(text, &self.context.config, &self.context.kept)?;
-        Some(parsed.and_then(|target| self.remember(text, target)))
+        let (log, query) = target::split(text)?;
+        Some(self.understand(text, log, query))
     }
 
-    fn remember(&mut self, text: &str, mut target: Target) -> Result<Rc<Target>, Box<Problem>> {
-        if self.context.node.get(&target.log).is_none() {
-            return Err(no_such_log(&target.log));
+    /// The log is looked for before the query is read, as for all other routes.
+    fn understand(
+        &mut self,
+        text: &str,
+        log: &str,
+        query: &str,
+    ) -> Result<Rc<Target>, Box<Problem>> {
+        let log = percent_decode(log, false)?;
+        if self.context.node.get(&log).is_none() {
+            return Err(no_such_log(&log));
         }
+        let IngestContext { config, kept, .. } = &self.context;
+        let mut target = target::understand(log, query, config, kept)?;
         target.source = self.source(&target.log);
         let target = Rc::new(target);
         if self.targets.len() >= TARGETS {

@@ -1,5 +1,6 @@
 //! `POST /e` as a fast path: what both stacks serve.
 
+use super::target::log_name;
 use super::{ACCEPTED, IngestContext, Intake, Media, Order, Settled, Taken, Target, Ticket};
 use super::{expect_identity, refuse_key};
 use crate::fast::{
@@ -63,9 +64,11 @@ impl FastPath for IngestPath {
         if method != "POST" {
             return None;
         }
-        // What asks for nothing that can be is not told so before it is known whom it is from.
-        let log =
-            self.intake.borrow_mut().target(target)?.ok().map(|target| Rc::clone(&target.log));
+        // A wrong target is told to nobody who may not write to the log that it names.
+        let log = match self.intake.borrow_mut().target(target)? {
+            Ok(target) => Some(Rc::clone(&target.log)),
+            Err(_) => log_name(target).map(Rc::from),
+        };
         Some(Claim { role: Some(Role::Writer), log, shape: Shape::Content })
     }
 

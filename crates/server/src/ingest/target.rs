@@ -36,7 +36,7 @@ pub(crate) struct Target {
 }
 
 /// The log's name, not decoded, and the query, if this is an ingest target.
-fn split(target: &str) -> Option<(&str, &str)> {
+pub(super) fn split(target: &str) -> Option<(&str, &str)> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     if path == "/e" || path == "/v1/e" {
         return Some((MAIN, query));
@@ -45,18 +45,17 @@ fn split(target: &str) -> Option<(&str, &str)> {
     (!log.is_empty() && !log.contains('/')).then_some((log, query))
 }
 
-/// What a target asks for; `None` if it is not one for ingest.
-pub(super) fn parse(
-    target: &str,
-    config: &IngestConfig,
-    kept: &KeptTypes,
-) -> Option<Result<Target, Box<Problem>>> {
-    let (log, query) = split(target)?;
-    Some(understand(log, query, config, kept))
+/// The name of the log that a target is about, if it is one for ingest and the name can be decoded.
+pub(super) fn log_name(target: &str) -> Option<String> {
+    percent_decode(split(target)?.0, false).ok()
 }
 
-fn understand(
-    log: &str,
+/// What a query asks for, of the log of this name.
+///
+/// # Errors
+/// 400, 422: a parameter is wrong.
+pub(super) fn understand(
+    log: String,
     query: &str,
     config: &IngestConfig,
     kept: &KeptTypes,
@@ -65,7 +64,6 @@ fn understand(
     let event_type = params.get(&TYPE)?.unwrap_or(&config.ingest_type);
     let tags = params.get(&TAG)?;
     let template = EventTemplate::new(event_type, &tags)?;
-    let log = percent_decode(log, false)?;
     kept.in_log(&log).check(event_type)?;
     let ack = params.get(&ACK)?;
     Ok(Target { log: log.into(), template, ack, source: 0 })
@@ -90,7 +88,11 @@ mod tests {
     #[test]
     fn parameters_override_and_mistakes_are_named() {
         let config = Config::for_tests(&[]);
-        let read = |target: &str| parse(target, &config.ingest, &KeptTypes::default()).unwrap();
+        let read = |target: &str| {
+            let (log, query) = split(target).unwrap();
+            let log = percent_decode(log, false).unwrap();
+            understand(log, query, &config.ingest, &KeptTypes::default())
+        };
         let target = read("/e?type=Clicked&tag=a%3A1&tag=b&ack=durable").unwrap();
         assert_eq!(target.ack, Ack::Durable);
         assert_eq!(target.template, EventTemplate::new("Clicked", &["a:1", "b"]).unwrap());

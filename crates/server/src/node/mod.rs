@@ -9,7 +9,7 @@ pub(crate) use config::StorageConfig;
 
 use crate::names::{MAIN, SYSTEM_LOG, is_name};
 use crate::private_folder::keep_private;
-use crate::view::{Figures, LiveView, OpenView, Progress};
+use crate::view::{Figures, LiveView, OpenView, OpenedView, Progress};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
@@ -130,6 +130,14 @@ struct Changes {
     views: Vec<AttachedView>,
 }
 
+impl Changes {
+    /// The views to be opened with the log of this name.
+    fn views_of(&self, name: &str) -> impl Iterator<Item = &Arc<dyn OpenView>> {
+        let attached = self.views.iter().filter(move |attached| attached.log == name);
+        attached.map(|attached| &attached.view)
+    }
+}
+
 /// A view that is opened whenever the log of this name is.
 struct AttachedView {
     log: String,
@@ -220,10 +228,11 @@ impl Node {
     pub(crate) fn attach(&self, log: &str, view: Arc<dyn OpenView>) -> Result<(), NodeError> {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = self.entry(log) {
-            let live = view.open(&entry.log, &self.dir.join(log), &self.options.clock);
-            let live = live.map_err(NodeError::View)?;
+            let opened = view.open(&entry.log, &self.dir.join(log), &self.options.clock);
+            let OpenedView { live, show } = opened.map_err(NodeError::View)?;
             let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);
             logs.entry(log.to_owned()).and_modify(|entry| entry.views.push(live));
+            show();
         }
         changes.views.push(AttachedView { log: log.to_owned(), view });
         Ok(())
@@ -334,7 +343,9 @@ impl Node {
     pub(crate) fn drop_log(&self, name: &str) -> Result<(), NodeError> {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = self.logs.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        self.discard(name, &entry.ok_or(NodeError::NotFound)?, &mut changes)
+        let entry = entry.ok_or(NodeError::NotFound)?;
+        changes.views_of(name).for_each(|view| view.forget());
+        self.discard(name, &entry, &mut changes)
     }
 
     /// Puts an empty log in the place of one. Appends on their way to the old one are refused as closed.
@@ -369,13 +380,24 @@ impl Node {
         })?;
         // The folder's own entry must survive a power loss, or acknowledged events would go with it.
         sync_dir(&self.dir)?;
-        let attached = changes.views.iter().filter(|attached| attached.log == name);
-        let views = attached
-            .map(|attached| attached.view.open(&log, &path, &self.options.clock))
-            .collect::<Result<_, _>>()
-            .map_err(NodeError::View)?;
+        let mut views: Vec<Arc<dyn LiveView>> = Vec::new();
+        let mut shows = Vec::new();
+        for view in changes.views_of(name) {
+            match view.open(&log, &path, &self.options.clock) {
+                Ok(OpenedView { live, show }) => {
+                    views.push(live);
+                    shows.push(show);
+                }
+                Err(reason) => {
+                    // Their threads hold the log, which nobody will have.
+                    views.iter().for_each(|view| view.discard());
+                    return Err(NodeError::View(reason));
+                }
+            }
+        }
         let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);
         logs.insert(name.to_owned(), Entry { log, batching: Arc::default(), views });
+        shows.into_iter().for_each(|show| show());
         Ok(())
     }
 
@@ -383,8 +405,6 @@ impl Node {
     fn discard(&self, name: &str, entry: &Entry, changes: &mut Changes) -> Result<(), NodeError> {
         entry.views.iter().for_each(|view| view.forbid_snapshots());
         entry.close(name);
-        let attached = changes.views.iter().filter(|attached| attached.log == name);
-        attached.for_each(|attached| attached.view.forget());
         changes.dropped += 1;
         let count = changes.dropped;
         let (from, to) = (self.dir.join(name), self.dir.join(format!("{DROPPED}{count}-{name}")));
@@ -444,3 +464,6 @@ fn io(path: &Path, doing: &str) -> impl FnOnce(std::io::Error) -> NodeError {
     let doing = format!("{doing} {}", path.display());
     move |error| NodeError::Io { doing, error }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,7 +25,7 @@ pub(crate) use figures::Figures;
 pub use freshness::NotFresh;
 pub(crate) use freshness::all_stored;
 pub use slot::ViewSlot;
-pub(crate) use slot::{LiveView, OpenView};
+pub(crate) use slot::{LiveView, OpenView, OpenedView};
 
 use execute::Deciding;
 use figures::Counters;

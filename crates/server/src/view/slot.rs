@@ -42,18 +42,21 @@ impl<V: View> LiveView for Live<V> {
     }
 }
 
+/// A view that is open and not shown yet.
+pub(crate) struct OpenedView {
+    /// The view.
+    pub(crate) live: Arc<dyn LiveView>,
+    /// Puts it into its slot, in the place of the one before.
+    pub(crate) show: Box<dyn FnOnce() + Send>,
+}
+
 /// Opens a view on a log each time the log is opened.
 pub(crate) trait OpenView: Send + Sync {
-    /// Opens the view of a log whose files are in `dir`.
+    /// Opens the view of a log whose files are in `dir`. It is to be shown once the log is.
     ///
     /// # Errors
     /// A sentence: the system gives no thread, or what the view begins with could not be had.
-    fn open(
-        &self,
-        log: &Log,
-        dir: &Path,
-        clock: &Arc<dyn Clock>,
-    ) -> Result<Arc<dyn LiveView>, String>;
+    fn open(&self, log: &Log, dir: &Path, clock: &Arc<dyn Clock>) -> Result<OpenedView, String>;
 
     /// Forgets the view: its log has been dropped.
     fn forget(&self);
@@ -63,7 +66,7 @@ pub(crate) trait OpenView: Send + Sync {
 /// view, and while there is no log it has none.
 pub struct ViewSlot<V: View> {
     context: Box<dyn Fn() -> Result<V::Context, String> + Send + Sync>,
-    live: Mutex<Option<Arc<Live<V>>>>,
+    live: Arc<Mutex<Option<Arc<Live<V>>>>>,
 }
 
 impl<V: View> ViewSlot<V> {
@@ -71,7 +74,7 @@ impl<V: View> ViewSlot<V> {
     pub fn new(
         context: impl Fn() -> Result<V::Context, String> + Send + Sync + 'static,
     ) -> Arc<ViewSlot<V>> {
-        Arc::new(ViewSlot { context: Box::new(context), live: Mutex::default() })
+        Arc::new(ViewSlot { context: Box::new(context), live: Arc::default() })
     }
 
     /// The current view. Ask again once it [`is_closed`](Live::is_closed): the log may have been emptied.
@@ -81,15 +84,10 @@ impl<V: View> ViewSlot<V> {
 }
 
 impl<V: View> OpenView for ViewSlot<V> {
-    fn open(
-        &self,
-        log: &Log,
-        dir: &Path,
-        clock: &Arc<dyn Clock>,
-    ) -> Result<Arc<dyn LiveView>, String> {
+    fn open(&self, log: &Log, dir: &Path, clock: &Arc<dyn Clock>) -> Result<OpenedView, String> {
         let live = Live::open(log.clone(), dir, (self.context)()?, Arc::clone(clock))?;
-        *lock(&self.live) = Some(Arc::clone(&live));
-        Ok(live)
+        let (slot, shown) = (Arc::clone(&self.live), Arc::clone(&live));
+        Ok(OpenedView { live, show: Box::new(move || *lock(&slot) = Some(shown)) })
     }
 
     fn forget(&self) {

@@ -545,11 +545,15 @@ fn both_ways_to_take_an_event_in_say_the_same() {
             ask("/e", &[("Idempotency-Key", "k")], b"1"),
             ask("/e", &[("Content-Encoding", "gzip")], b"1"),
             ask("/v1/logs/other/e", &[], b"1"),
+            ask("/v1/logs/other/e?ack=durable&ack=durable", &[], b"1"),
+            ask("/v1/logs/system/e?bogus=1", &[], b"1"),
+            ask("/v1/logs/a%62/e?type=%zz", &[], b"1"),
+            ask("/v1/logs/a%zz/e?bogus=1", &[], b"1"),
             ask("/e", &[], &vec![b' '; (1 << 20) + 2_000]),
         ]
     });
     let statuses = lean.each_ref().map(|said| said.0);
-    assert_eq!(statuses, [202, 202, 202, 400, 422, 422, 422, 415, 404, 413]);
+    assert_eq!(statuses, [202, 202, 202, 400, 422, 422, 422, 415, 404, 404, 403, 404, 400, 413]);
     for (lean, general) in lean.iter().zip(&general) {
         assert_eq!(lean, general);
     }
