@@ -9,11 +9,13 @@ use crate::http::server::Server;
 use crate::http::{Body, Content, Host, Request, Source};
 use crate::limits::Payer;
 use crate::serve::open;
+use crate::view::State;
 use crate::wire::params::Params;
 use bytes::Bytes;
 use hyper::{HeaderMap, Method, Uri, Version};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
@@ -27,8 +29,8 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// A server over a data folder with these faces besides those here, and with default settings. All
-    /// servers of a process have the faces of the first.
+    /// A server over a data folder with these faces besides those here, and with default settings, once
+    /// its views answer. All servers of a process have the faces of the first.
     ///
     /// # Errors
     /// A sentence about what does not open.
@@ -37,6 +39,13 @@ impl InProcess {
         let opened = open::open(Config::with_defaults(data)?)?;
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+        let host = Arc::clone(&opened.server.host);
+        runtime.block_on(async {
+            let waits = |state| state == State::Rebuilding;
+            while host.node.views().iter().any(|(.., progress)| waits(progress.state)) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
         Ok(InProcess { server: opened.server, runtime, _stop: opened.stop })
     }
 

@@ -17,7 +17,7 @@ pub use crate::kept_types::KeptEvents;
 pub use crate::settings::{NoSettings, Section};
 pub use crate::stats::family::Family;
 pub use crate::view::{ExecuteError, Executed, Live, NotFresh, ViewSlot};
-pub use crate::wire::problem::{Kind, Problem};
+pub use crate::wire::problem::{Kind, Problem, Retry};
 pub use wellspring_log::{CommitOn, RequestKey};
 pub use wellspring_types::{Event, Position, Query, QueryItem};
 pub use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};

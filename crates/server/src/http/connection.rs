@@ -243,8 +243,9 @@ async fn serve_request(
         headers.insert(HeaderName::from_static("wellspring-position"), position.into());
     }
     for (name, value) in answer.headers {
-        if let Ok(value) = HeaderValue::try_from(value) {
-            headers.insert(HeaderName::from_static(name), value);
+        // A face of another program may write names as people do.
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            headers.insert(name, value);
         }
     }
     Ok(response)

@@ -396,6 +396,7 @@ impl Response {
 
     /// The same answer with one more header.
     pub fn with(mut self, name: &'static str, value: String) -> Response {
+        debug_assert!(!name.bytes().any(|b| b.is_ascii_uppercase()), "{name}: in small letters");
         self.headers.push((name, value));
         self
     }

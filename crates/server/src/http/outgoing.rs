@@ -70,7 +70,7 @@ impl<K> Outgoing<K> {
     fn last_frame(&mut self) -> Option<io::Result<Frame<Bytes>>> {
         let trailers =
             std::mem::take(&mut self.trailers).into_iter().filter_map(|(name, value)| {
-                Some((HeaderName::from_static(name), HeaderValue::try_from(value).ok()?))
+                Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
             });
         let trailers: HeaderMap = trailers.collect();
         (!trailers.is_empty()).then(|| Ok(Frame::trailers(trailers)))

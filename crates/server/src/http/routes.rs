@@ -108,6 +108,7 @@ impl Routes {
             patterns: Vec::new(),
             is_reserved,
         };
+        routes.check();
         for index in 0..routes.entries.len() {
             let route = routes.entries[index].route;
             if route.scope == Scope::Dev && !dev {
@@ -120,6 +121,25 @@ impl Routes {
             }
         }
         routes
+    }
+
+    /// Asserts what no test of a face alone can find: a route that another hides, and a row whose path
+    /// and segment differ.
+    fn check(&self) {
+        for (at, Entry { face, route }) in self.entries.iter().enumerate() {
+            let (method, path) = (route.method, route.path);
+            let is_same = |other: &&Entry| other.route.method == method && other.route.path == path;
+            if let Some(other) = self.entries[..at].iter().find(is_same) {
+                panic!(
+                    "{method} {path} of {} is a route of {} already",
+                    face.name, other.face.name
+                );
+            }
+            if let Some(segment) = route.contract.segment {
+                let name = format!("{{{}}}", segment.name());
+                assert!(path.contains(&name), "{method} {path} has no {name}");
+            }
+        }
     }
 
     fn add(&mut self, path: &str, method: &'static str, route: usize) {

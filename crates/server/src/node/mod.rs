@@ -230,6 +230,12 @@ impl Node {
         if let Some(entry) = self.entry(log) {
             let opened = view.open(&entry.log, &self.dir.join(log), &self.options.clock);
             let OpenedView { live, show } = opened.map_err(NodeError::View)?;
+            if entry.views.iter().any(|view| view.name() == live.name()) {
+                live.discard();
+                let name = live.name();
+                let what = format!("{log} has a view {name} already; its name is its snapshot's");
+                return Err(NodeError::View(what));
+            }
             let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);
             logs.entry(log.to_owned()).and_modify(|entry| entry.views.push(live));
             show();

@@ -58,3 +58,15 @@ fn a_dropped_log_has_no_view_until_it_is_made_again() {
     assert!(!shown(&slot).is_closed());
     assert_eq!(node.views().iter().filter(|(log, ..)| log == MAIN).count(), 1);
 }
+
+#[test]
+fn a_log_has_no_two_views_of_one_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (node, _slot) = open(dir.path());
+    let second = ViewSlot::<Access>::new(|| Ok(()));
+    let refused = node.attach(MAIN, Arc::clone(&second) as _).expect_err("their snapshots are one");
+    assert!(refused.to_string().contains("access already"), "{refused}");
+    assert!(second.live().is_none());
+    node.create("other").expect("another log");
+    node.attach("other", second).expect("another log, another snapshot");
+}

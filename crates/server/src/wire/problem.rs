@@ -8,7 +8,7 @@ use wellspring_types::{Conflict, Invalid, Position, Reason};
 
 /// Whether trying again helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Retry {
+pub enum Retry {
     /// It does not.
     No,
     /// The same request may succeed later.
@@ -23,13 +23,13 @@ pub(crate) enum Retry {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
     /// Last part of the `type`, `/problems/{slug}`.
-    pub(crate) slug: &'static str,
+    pub slug: &'static str,
     /// HTTP status.
-    pub(crate) status: u16,
+    pub status: u16,
     /// Same for every occurrence.
-    pub(crate) title: &'static str,
+    pub title: &'static str,
     /// What a client may do unless the occurrence knows better.
-    pub(crate) retry: Retry,
+    pub retry: Retry,
 }
 
 macro_rules! kinds {
