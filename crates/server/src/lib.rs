@@ -21,6 +21,7 @@ mod figures;
 mod generations;
 mod hangup;
 mod hex;
+mod host_config;
 mod http;
 mod identity;
 mod ingest;
@@ -28,7 +29,6 @@ mod kept_types;
 #[cfg(target_os = "linux")]
 mod lean;
 mod limits;
-mod links;
 mod log_lines;
 mod log_watch;
 mod names;
@@ -44,7 +44,10 @@ mod record;
 mod serve;
 mod settings;
 mod stamp;
+mod start;
 mod stats;
+#[cfg(test)]
+mod testing;
 mod threads;
 mod tls;
 mod trouble;
@@ -101,7 +104,7 @@ pub fn main() -> ExitCode {
         variables::unknown(&Line::command(), set)
     };
     match line.command {
-        Command::Serve(args) => serve::run(args.with_origins(origins), &unknown()),
+        Command::Serve(args) => start::run(args.with_origins(origins), &unknown()),
         Command::Tool(tool) => {
             if tool.reads_variables() {
                 unknown().iter().for_each(|warning| eprintln!("wellspring: {warning}"));

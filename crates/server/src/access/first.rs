@@ -63,7 +63,7 @@ fn text(variable: &str) -> Result<Option<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::open::host_for_tests;
+    use crate::testing;
 
     fn secret(text: &str) -> Option<Zeroizing<String>> {
         Some(Zeroizing::new(text.to_owned()))
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn the_first_admin_is_made_once() {
         let dir = tempfile::tempdir().unwrap();
-        let host = host_for_tests(dir.path(), &[]);
+        let host = testing::host(dir.path(), &[]);
         let gate = &*host.access;
         assert_eq!(ensure(gate, None, Some("ann".to_owned())), Ok(()));
         assert!(gate.is_open(), "a name alone makes none");

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::access::password;
-use crate::config::Config;
+use crate::host_config::HostConfig;
 use crate::node::Node;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -36,7 +36,7 @@ struct Closed {
 /// A gate with two admins, `ann` and `bob`.
 async fn closed() -> Closed {
     let dir = TempDir::new().unwrap();
-    let config = Config::for_tests(&["--data", dir.path().to_str().unwrap(), "--threads", "2"]);
+    let config = HostConfig::for_tests(&["--data", dir.path().to_str().unwrap(), "--threads", "2"]);
     let clock = Arc::new(Hand::default());
     let node = config.node(clock.clone());
     let gate = config.gate(clock.clone(), &node);
@@ -186,7 +186,7 @@ async fn a_password_gives_no_pass_until_it_has_been_verified() {
 #[tokio::test]
 async fn a_pass_from_before_there_were_accounts_does_not_hold() {
     let dir = TempDir::new().unwrap();
-    let config = Config::for_tests(&["--data", dir.path().to_str().unwrap()]);
+    let config = HostConfig::for_tests(&["--data", dir.path().to_str().unwrap()]);
     let clock: Arc<dyn Clock> = Arc::new(Hand::default());
     let node = config.node(clock.clone());
     let gate = config.gate(clock, &node);

@@ -225,12 +225,12 @@ mod tests {
     use super::*;
     use crate::client::test_server::{Reply, TestServer};
     use crate::clock;
-    use crate::config::Config;
+    use crate::host_config::HostConfig;
 
     const ISSUER: [&str; 4] = ["--jwt-issuer", "https://i.example", "--jwt-audience", "w"];
 
     fn settings(flags: &[&str]) -> Result<Option<ForeignSettings>, String> {
-        Config::loaded(flags).map(|config| ForeignSettings::of(&config.access).unwrap())
+        HostConfig::loaded(flags).map(|config| ForeignSettings::of(&config.access).unwrap())
     }
 
     fn source(keys: &str) -> Result<Source, String> {
@@ -292,7 +292,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("keys.json");
         let open = |keys: &str| {
-            let config = Config::for_tests(&[&ISSUER[..], &["--jwt-keys", keys]].concat());
+            let config = HostConfig::for_tests(&[&ISSUER[..], &["--jwt-keys", keys]].concat());
             open(&config.access, &*clock::system()).map(|foreign| foreign.unwrap().has_keys())
         };
         let file = path.to_str().unwrap();

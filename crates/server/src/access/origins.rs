@@ -65,7 +65,7 @@ fn is_origin(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::host_config::HostConfig;
 
     fn cors(origins: &str) -> Cors {
         let origins: Vec<String> = origins.split(',').map(str::to_owned).collect();
@@ -92,7 +92,7 @@ mod tests {
             "tauri://localhost",
             "chrome-extension://abcdefgh",
         ] {
-            assert!(Config::loaded(&["--cors-origins", origin]).is_ok(), "{origin}");
+            assert!(HostConfig::loaded(&["--cors-origins", origin]).is_ok(), "{origin}");
         }
         for wrong in [
             "a.example",
@@ -111,7 +111,7 @@ mod tests {
             "https://a.example,*",
             "https://a b",
         ] {
-            let message = Config::loaded(&["--cors-origins", wrong]).unwrap_err();
+            let message = HostConfig::loaded(&["--cors-origins", wrong]).unwrap_err();
             assert!(message.contains("cors_origins"), "{wrong}: {message}");
         }
     }

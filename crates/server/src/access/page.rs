@@ -183,10 +183,16 @@ fn is_this_machine(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::host_config::{FaceTerms, HostConfig};
 
+    /// The pages that these flags give, with what is behind `url` as the URL of a face.
     fn pages(flags: &[&str]) -> Pages {
-        Config::for_tests(flags).pages().unwrap()
+        let (flags, own_urls) = match flags {
+            ["url", url, rest @ ..] => (rest, vec![(*url).to_owned()]),
+            flags => (flags, Vec::new()),
+        };
+        let terms = FaceTerms { own_urls, ..FaceTerms::default() };
+        HostConfig::for_tests(flags).pages(&terms).unwrap()
     }
 
     fn may(flags: &[&str], trust: Trust, origin: &str, host: &str) -> bool {
@@ -222,7 +228,7 @@ mod tests {
         let own =
             |flags: &[&str]| may(flags, Trust::ThisMachine, "https://go.example", "go.example");
         assert!(!own(&[]));
-        assert!(own(&["--link-base-url", "https://go.example"]));
+        assert!(own(&["url", "https://go.example"]));
         assert!(own(&["--own-hosts", "go.example"]));
     }
 
@@ -281,10 +287,10 @@ mod tests {
             assert!(own(&named, host) && !own(&[], host), "{host}");
         }
         assert!(!own(&["--own-hosts", "server.lan"], "a.server.lan"));
-        assert!(own(&["--link-base-url", "http://go.example:81"], "go.example"));
+        assert!(own(&["url", "http://go.example:81"], "go.example"));
         assert!(!pages(&[]).is_own_host(b"evil\xff"));
         for wrong in ["http://a.example", "a.example:80", "*"] {
-            let message = Config::loaded(&["--own-hosts", wrong]).unwrap_err();
+            let message = HostConfig::loaded(&["--own-hosts", wrong]).unwrap_err();
             assert!(message.contains("own_hosts"), "{wrong}: {message}");
         }
     }

@@ -85,7 +85,7 @@ fn write(data: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::open::host_for_tests;
+    use crate::testing;
     use wellspring_views::access::{AccountName, Command, Grant, PasswordHash, Role};
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_folder_that_has_lost_its_accounts_is_not_opened_to_everybody() {
         let dir = tempfile::tempdir().unwrap();
-        let host = host_for_tests(dir.path(), &[]);
+        let host = testing::host(dir.path(), &[]);
         check(dir.path(), &host.access).unwrap();
         assert!(!dir.path().join(FILE).exists());
         let name = AccountName::parse("ann").unwrap();
@@ -112,7 +112,7 @@ mod tests {
         check(dir.path(), &host.access).unwrap();
         drop(host);
         let lost = tempfile::tempdir().unwrap();
-        let host = host_for_tests(lost.path(), &[]);
+        let host = testing::host(lost.path(), &[]);
         fs::copy(dir.path().join(FILE), lost.path().join(FILE)).unwrap();
         let refused = check(lost.path(), &host.access).unwrap_err();
         assert!(refused.contains("logs/system") && refused.contains(FILE), "{refused}");

@@ -76,41 +76,6 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::faces::every_route;
-
-    fn concern(method: &str, path: &str) -> Concern {
-        let route = every_route().find(|route| (route.method, route.path) == (method, path));
-        let route = route.unwrap_or_else(|| panic!("no {method} {path}"));
-        Concern::of(route.method, route.needs)
-    }
-
-    #[test]
-    fn each_route_concerns_the_audit_as_it_should() {
-        for (method, path, expected) in [
-            ("GET", "/{code}", Concern::Never),
-            ("GET", "/health", Concern::Never),
-            ("POST", "/auth/token", Concern::Login),
-            ("POST", "/auth/logout", Concern::Change),
-            ("GET", "/auth/me", Concern::Read),
-            ("GET", "/v1/accounts", Concern::Change),
-            ("PUT", "/v1/accounts/{name}/password", Concern::Change),
-            ("DELETE", "/v1/accounts/{name}", Concern::Change),
-            ("POST", "/v1/keys", Concern::Change),
-            ("GET", "/v1/keys", Concern::Read),
-            ("DELETE", "/v1/logs/{log}", Concern::Change),
-            ("GET", "/metrics", Concern::Read),
-            ("POST", "/e", Concern::Write),
-            ("POST", "/v1/append", Concern::Write),
-            ("POST", "/api/urls", Concern::Write),
-            ("POST", "/v1/query", Concern::Read),
-        ] {
-            assert_eq!(concern(method, path), expected, "{method} {path}");
-        }
-        // A public route that changes something is a login.
-        let logins =
-            every_route().filter(|route| Concern::of(route.method, route.needs) == Concern::Login);
-        assert!(logins.map(|route| route.path).eq(["/auth/token"]));
-    }
 
     #[test]
     fn levels_contain_each_other() {

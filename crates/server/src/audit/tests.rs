@@ -1,20 +1,42 @@
 //! What is kept of which request, and that nothing waits for it.
 
 use super::*;
+use crate::access::Needs;
 use crate::access::Principal;
-use crate::faces;
 use crate::http::Host;
+use crate::http::routes::Routes;
 use crate::identity::Caller;
 use crate::names::SYSTEM_LOG;
 use crate::record::RouteName;
-use crate::serve::open::host_for_tests;
+use crate::testing;
 use crate::view::all_stored;
+use std::path::Path;
+use std::sync::Arc;
 use wellspring_log::ReadOptions;
 use wellspring_types::Query;
 use wellspring_views::access::AccountName;
+use wellspring_views::access::Role;
+
+/// Routes of all concerns.
+fn routes() -> Routes {
+    let [reader, writer, admin] = [Role::Reader, Role::Writer, Role::Admin].map(Needs::Role);
+    testing::routes(&[
+        ("POST", "/v1/append", writer),
+        ("GET", "/v1/head", reader),
+        ("PUT", "/v1/logs/{log}", admin),
+        ("POST", "/auth/token", Needs::Public),
+        ("GET", "/{code}", Needs::Public),
+        ("GET", "/metrics", reader),
+        ("DELETE", "/v1/keys/{id}", Needs::Account),
+    ])
+}
+
+fn host(data: &Path, flags: &[&str]) -> Arc<Host> {
+    testing::host_with(data, flags, routes())
+}
 
 fn route(method: &str, path: &str) -> RouteName {
-    let route = faces::routes(true).name_of(method, path);
+    let route = routes().name_of(method, path);
     assert!(route.path.is_some(), "no {method} {path}");
     route
 }
@@ -57,7 +79,7 @@ fn kept(host: &Host) -> Vec<(String, Vec<String>, serde_json::Value)> {
 #[test]
 fn what_was_done_can_be_asked_for_and_read() {
     let dir = tempfile::tempdir().unwrap();
-    let host = host_for_tests(dir.path(), &[]);
+    let host = host(dir.path(), &[]);
     let open = Principal::anybody(&host.access.state()).unwrap();
     let create = route("PUT", "/v1/logs/{log}");
     let note = |record: &RequestRecord<'_>| host.audit.note(&host.node, record);
@@ -100,7 +122,7 @@ fn what_was_done_can_be_asked_for_and_read() {
 fn the_level_and_the_status_decide() {
     use Verdict::{Accessed, Failed, Ignored, Refused};
     let dir = tempfile::tempdir().unwrap();
-    let host = host_for_tests(dir.path(), &[]);
+    let host = host(dir.path(), &[]);
     let (open, nobody) = (Principal::anybody(&host.access.state()).unwrap(), Principal::nobody());
     let [append, head, create, login, redirect, metrics] = [
         ("POST", "/v1/append"),
@@ -130,7 +152,7 @@ fn the_level_and_the_status_decide() {
         ([Ignored, Ignored, Ignored, Accessed], who(head, 200)),
         ([Ignored, Ignored, Ignored, Accessed], who(metrics, 200)),
         ([Ignored; 4], not(redirect, 302)),
-        ([Ignored; 4], not(faces::routes(true).no_name(), 404)),
+        ([Ignored; 4], not(routes().no_name(), 404)),
         // Denied callers.
         ([Ignored, Refused, Refused, Refused], shown(not(head, 401))),
         ([Ignored, Refused, Refused, Refused], by(&known, shown(not(head, 403)))),
@@ -149,7 +171,7 @@ fn the_level_and_the_status_decide() {
         for (level, expected) in
             [Level::Off, Level::Changes, Level::Writes, Level::All].into_iter().zip(expected)
         {
-            let verdict = Audit::new(level, faces::routes(true).concerns()).verdict(&record);
+            let verdict = Audit::new(level, routes().concerns()).verdict(&record);
             assert_eq!(verdict, expected, "{level:?} {:?} {}", record.route, record.status);
         }
     }
@@ -159,7 +181,7 @@ fn the_level_and_the_status_decide() {
 #[test]
 fn a_flood_of_refusals_is_counted_and_told_by_its_number() {
     let dir = tempfile::tempdir().unwrap();
-    let host = host_for_tests(dir.path(), &[]);
+    let host = host(dir.path(), &[]);
     let nobody = Principal::nobody();
     let refused =
         RequestRecord { shows_credentials: true, ..record(&nobody, route("GET", "/v1/head"), 401) };
@@ -181,7 +203,7 @@ fn a_flood_of_refusals_is_counted_and_told_by_its_number() {
 #[test]
 fn who_was_let_in_cannot_fill_the_disk_with_what_fails() {
     let dir = tempfile::tempdir().unwrap();
-    let host = host_for_tests(dir.path(), &[]);
+    let host = host(dir.path(), &[]);
     let somebody = Principal::anybody(&host.access.state()).unwrap();
     let revoke = record(&somebody, route("DELETE", "/v1/keys/{id}"), 404);
     for now_us in 0..1_000 {
@@ -198,7 +220,7 @@ fn who_was_let_in_cannot_fill_the_disk_with_what_fails() {
 #[test]
 fn without_room_it_is_counted_and_nobody_waits() {
     let dir = tempfile::tempdir().unwrap();
-    let host = host_for_tests(dir.path(), &[]);
+    let host = host(dir.path(), &[]);
     let open = Principal::anybody(&host.access.state()).unwrap();
     let create = route("PUT", "/v1/logs/{log}");
     host.audit.note(&host.node, &record(&open, create, 201));
@@ -214,7 +236,7 @@ fn without_room_it_is_counted_and_nobody_waits() {
 #[test]
 fn a_log_that_takes_nothing_costs_no_memory_for_each_event() {
     let dir = tempfile::tempdir().unwrap();
-    let host = host_for_tests(dir.path(), &[]);
+    let host = host(dir.path(), &[]);
     let open = Principal::anybody(&host.access.state()).unwrap();
     let create = record(&open, route("PUT", "/v1/logs/{log}"), 201);
     host.audit.note(&host.node, &create);
@@ -237,7 +259,7 @@ fn what_a_client_chose_can_break_nothing() {
     let open = Principal::nobody();
     let long = format!("/v1/logs/{}", "ä".repeat(5_000));
     let log = "x\u{1}\"".repeat(200);
-    let route = faces::routes(true).name_at(0);
+    let route = routes().name_at(0);
     let record = RequestRecord { path: &long, log: &log, ..record(&open, route, 403) };
     let data: serde_json::Value = serde_json::from_slice(&entry::data(&record)).unwrap();
     let path = data["path"].as_str().unwrap();

@@ -1,9 +1,9 @@
 //! The file of settings: read whole, each value with its line, and an unknown name with the one that was
 //! probably meant.
 
-use super::ConfigArgs;
+use super::{SettingArgs, Settings};
 use crate::nearest::nearest;
-use crate::settings::Origins;
+use crate::settings::{Origins, Section as _};
 use std::path::Path;
 use toml::de::DeTable;
 
@@ -11,16 +11,16 @@ use toml::de::DeTable;
 ///
 /// # Errors
 /// A sentence that names the file, and for what is in it line and column.
-pub(super) fn read(path: &Path, origins: &mut Origins) -> Result<ConfigArgs, String> {
+pub(super) fn read(path: &Path, origins: &mut Origins) -> Result<SettingArgs, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| origins.explain(format!("--config {} cannot be read: {e}", path.display())))?;
     of_text(path, &text, origins).map_err(|what| format!("{}: {what}", path.display()))
 }
 
-fn of_text(path: &Path, text: &str, origins: &mut Origins) -> Result<ConfigArgs, String> {
+fn of_text(path: &Path, text: &str, origins: &mut Origins) -> Result<SettingArgs, String> {
     // The output of --print-config is accepted back.
     let table = DeTable::parse(text).map_err(|error| toml_error(&error))?;
-    let known = ConfigArgs::names();
+    let known = Settings::names();
     for key in table.get_ref().keys() {
         let name: &str = key.get_ref();
         let (line, column) = place(text, key.span().start);
@@ -39,7 +39,7 @@ fn of_text(path: &Path, text: &str, origins: &mut Origins) -> Result<ConfigArgs,
         }
         origins.add(name, path, line);
     }
-    ConfigArgs::of_text(text).map_err(|error| toml_error(&error))
+    Settings::read(text).map_err(|error| toml_error(&error))
 }
 
 /// What the toml crate says, which is a drawing of several lines, without the end of the last.

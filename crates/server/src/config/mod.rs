@@ -1,27 +1,14 @@
-//! What can be set: flags first, then `WELLSPRING_*`, then a TOML file, then the default. Each room
-//! declares its own section; here they are put together.
+//! What can be set: flags first, then `WELLSPRING_*`, then a TOML file, then the default. The host and
+//! each face declare their own; here they are put together.
 
 mod file;
 mod printed_limits;
 
-use crate::access::config::AccessConfig;
-use crate::access::jwks_source::ForeignSettings;
-use crate::access::origins::Cors;
-use crate::access::page::Pages;
-use crate::audit::AuditConfig;
 use crate::faces::FaceSettings;
-use crate::http::config::HttpConfig;
-use crate::http::face::Surroundings;
-use crate::ingest::IngestConfig;
+use crate::host_config::{FaceTerms, HostConfig};
 use crate::kept_types::KeptTypes;
-use crate::limits::LimitConfig;
-use crate::log_lines;
-use crate::node::StorageConfig;
-use crate::otlp::{Otlp, OtlpConfig};
-use crate::settings::{Origins, ProcessConfig, Section};
-use crate::tls::{Files, TlsConfig};
+use crate::settings::{Origins, Section, sections};
 use clap::Args;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// What `wellspring serve` takes.
@@ -34,7 +21,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) print_config: bool,
     #[command(flatten)]
-    settings: ConfigArgs,
+    settings: SettingArgs,
     #[arg(skip)]
     origins: Origins,
 }
@@ -46,60 +33,20 @@ impl ServeArgs {
     }
 }
 
-macro_rules! sections {
-    ($($name:ident: $section:ty,)*) => {
-        /// Settings as given in one place: flags and environment, or the file.
-        #[derive(Debug, Default, Args)]
-        struct ConfigArgs {
-            $(#[command(flatten)] $name: <$section as Section>::Args,)*
-        }
-
-        /// The effective configuration.
-        #[derive(Debug, Clone, Serialize)]
-        pub(crate) struct Config {
-            $(#[serde(flatten)] pub(crate) $name: $section,)*
-            /// For what is found to be wrong later, when files and addresses are opened.
-            #[serde(skip)]
-            pub(crate) origins: Origins,
-        }
-
-        impl Config {
-            /// The settings without a default that are not set, each with its description.
-            fn unset(&self) -> Vec<(&'static str, &'static str)> {
-                [$(self.$name.unset()),*].concat()
-            }
-        }
-
-        impl ConfigArgs {
-            /// The names of all settings, section by section.
-            fn names() -> Vec<&'static str> {
-                [$(<$section as Section>::names()),*].concat()
-            }
-
-            /// Those of a file's text. Names that are none of ours are passed over.
-            fn of_text(text: &str) -> Result<ConfigArgs, toml::de::Error> {
-                Ok(ConfigArgs { $($name: <$section as Section>::read(text)?,)* })
-            }
-
-            /// These, and where they are silent `other`, and where both are the default.
-            fn over(self, other: ConfigArgs, origins: Origins) -> Config {
-                Config { $($name: Section::merge(self.$name, other.$name),)* origins }
-            }
-        }
-    };
+sections! {
+    /// All settings.
+    Settings from SettingArgs:
+    host: HostConfig,
+    faces: FaceSettings,
 }
 
-sections! {
-    process: ProcessConfig,
-    storage: StorageConfig,
-    http: HttpConfig,
-    tls: TlsConfig,
-    access: AccessConfig,
-    audit: AuditConfig,
-    limits: LimitConfig,
-    ingest: IngestConfig,
-    faces: FaceSettings,
-    otlp: OtlpConfig,
+/// The effective configuration.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    /// All settings.
+    pub(crate) settings: Settings,
+    /// For what is found to be wrong later, when files and addresses are opened.
+    pub(crate) origins: Origins,
 }
 
 impl Config {
@@ -111,9 +58,9 @@ impl Config {
         let ServeArgs { config, settings, mut origins, .. } = args;
         let file = match &config {
             Some(path) => file::read(path, &mut origins)?,
-            None => ConfigArgs::default(),
+            None => SettingArgs::default(),
         };
-        let config = settings.over(file, origins);
+        let config = Config { settings: Section::merge(settings, file), origins };
         config.check().map_err(|what| config.origins.explain(what))?;
         Ok(config)
     }
@@ -123,47 +70,26 @@ impl Config {
     /// # Errors
     /// As of [`Config::load`].
     pub(crate) fn with_defaults(data: &Path) -> Result<Config, String> {
-        let none = ConfigArgs::default();
-        let mut config = none.over(ConfigArgs::default(), Origins::default());
-        config.process.data = data.to_owned();
+        let mut settings = Settings::merge(SettingArgs::default(), SettingArgs::default());
+        settings.host.process.data = data.to_owned();
+        let config = Config { settings, origins: Origins::default() };
         config.check()?;
         Ok(config)
     }
 
     fn check(&self) -> Result<(), String> {
-        let Config { process, storage, http, tls, access, ingest, faces, otlp, .. } = self;
-        storage.check()?;
-        let address = process.address()?;
-        let files = Files::of(tls)?;
-        if !address.ip().is_loopback() && files.is_none() && !process.insecure {
-            return Err(format!(
-                "--listen {address} can be reached from other machines, and without TLS others could \
-                 read and change what goes to and fro; give --tls-cert and --tls-key (and make an \
-                 account: `wellspring user add NAME --role admin --data {}`), or listen on 127.0.0.1, \
-                 or say --insecure if the network is private",
-                process.data.display()
-            ));
-        }
-        process.check()?;
-        log_lines::level(&process.log_level)?;
-        http.check()?;
-        ingest.check(&KeptTypes::new(faces.kept_events()))?;
-        access.check()?;
-        faces.check(Surroundings { process, has_tls: tls.is_on() })?;
-        otlp.check()?;
-        Otlp::open(otlp)?;
-        ForeignSettings::of(access)?;
-        self.pages()?;
-        Ok(())
+        let Settings { host, faces } = &self.settings;
+        host.check(&self.face_terms())?;
+        faces.check(host.surroundings())
     }
 
-    /// The pages that count as the server's own.
-    ///
-    /// # Errors
-    /// A sentence about `cors_origins` or `own_hosts`.
-    pub(crate) fn pages(&self) -> Result<Pages, String> {
-        let cors = Cors::of(&self.access.cors_origins)?;
-        Pages::of(&self.process.own_hosts, &self.faces.own_urls(), cors)
+    /// What the host has to know of the faces.
+    pub(crate) fn face_terms(&self) -> FaceTerms {
+        let faces = &self.settings.faces;
+        FaceTerms {
+            kept: KeptTypes::new(faces.kept_events()),
+            own_urls: faces.own_urls().into_iter().map(str::to_owned).collect(),
+        }
     }
 
     /// The output of `--print-config`.
@@ -173,26 +99,10 @@ impl Config {
 }
 
 #[cfg(test)]
-use {crate::access::Gate, crate::node::Node, std::sync::Arc, wellspring_log::Clock};
-
-#[cfg(test)]
 impl Config {
     /// The configuration that these flags give.
     pub(crate) fn for_tests(flags: &[&str]) -> Config {
         tests::load(flags).expect("flags that are right")
-    }
-
-    /// Its logs.
-    pub(crate) fn node(&self, clock: Arc<dyn Clock>) -> Node {
-        Node::open(&self.process.data, &self.storage, self.ingest.batcher(), clock)
-            .expect("logs that open")
-    }
-
-    /// Its gate.
-    pub(crate) fn gate(&self, clock: Arc<dyn Clock>, node: &Node) -> Gate {
-        let pages = self.pages().expect("right settings");
-        let accounts = crate::access::attach(node).expect("accounts");
-        Gate::open(&self.process, &self.access, pages, clock, accounts).expect("a gate")
     }
 
     /// The configuration that these flags give, or what is wrong with them.
@@ -222,10 +132,10 @@ mod tests {
     #[test]
     fn defaults_are_safe() {
         let config = load(&[]).unwrap();
-        assert_eq!(config.process.listen, "127.0.0.1:4000");
-        assert!(config.process.address().unwrap().ip().is_loopback());
-        assert!(!config.http.dev_endpoints);
-        assert_eq!(config.storage.sync(), Ok(wellspring_log::Sync::Always));
+        assert_eq!(config.settings.host.process.listen, "127.0.0.1:4000");
+        assert!(config.settings.host.process.address().unwrap().ip().is_loopback());
+        assert!(!config.settings.host.http.dev_endpoints);
+        assert_eq!(config.settings.host.storage.sync(), Ok(wellspring_log::Sync::Always));
     }
 
     #[test]
@@ -244,7 +154,10 @@ mod tests {
         std::fs::write(&path, "threads = 3\nsync = \"interval=20\"\n").unwrap();
         let file = path.to_str().unwrap();
         let config = load(&["--config", file, "--threads", "5"]).unwrap();
-        assert_eq!((config.process.threads, config.storage.sync.as_str()), (5, "interval=20"));
+        assert_eq!(
+            (config.settings.host.process.threads, config.settings.host.storage.sync.as_str()),
+            (5, "interval=20")
+        );
         std::fs::write(&path, "thread = 3\n").unwrap();
         let refused = load(&["--config", file]).unwrap_err();
         assert!(refused.contains("w.toml: line 1, column 1: "), "{refused}");
@@ -271,6 +184,20 @@ mod tests {
             let name = flag.trim_start_matches('-').replace('-', "_");
             assert!(refused.starts_with(&name) && refused.contains(value), "{refused}");
         }
+    }
+
+    #[test]
+    fn lists_come_from_flags_with_commas_and_from_arrays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("w.toml");
+        let text = "trusted_proxies = [\"::1\", \"10.0.0.0/8\"]\nlink_creates_per_minute = 7\n";
+        std::fs::write(&path, text).unwrap();
+        let file = path.to_str().unwrap();
+        let config = load(&["--config", file, "--link-deny-hosts", "a.example, *.b.example"]);
+        let Settings { host, faces } = config.unwrap().settings;
+        assert_eq!(host.process.trusted_proxies, ["::1", "10.0.0.0/8"]);
+        assert_eq!(faces.links.link_creates_per_minute, Some(7));
+        assert_eq!(faces.links.link_deny_hosts, ["a.example", " *.b.example"]);
     }
 
     #[test]

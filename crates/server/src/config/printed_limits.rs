@@ -1,7 +1,8 @@
 //! The output of `--print-config`: the settings, the limits that cannot be set, and the memory that
 //! all of them bound.
 
-use super::Config;
+use super::{Config, Settings};
+use crate::settings::Section as _;
 use wellspring_types::limits;
 
 const KIB: usize = 1 << 10;
@@ -25,10 +26,11 @@ const LOGS: usize = 2;
 /// The effective configuration as TOML. Limits that cannot be set are comments, so that a file made
 /// of this is accepted back.
 pub(crate) fn page(config: &Config) -> String {
-    let settings = toml::to_string(config).unwrap_or_else(|e| format!("# {e}\n"));
-    let is_alone = config.process.address().is_ok_and(|address| address.ip().is_loopback());
+    let settings = toml::to_string(&config.settings).unwrap_or_else(|e| format!("# {e}\n"));
+    let Settings { host, .. } = &config.settings;
+    let is_alone = host.process.address().is_ok_and(|address| address.ip().is_loopback());
     let unset: String =
-        config.unset().into_iter().map(|(name, doc)| unset(name, doc, is_alone)).collect();
+        config.settings.unset().into_iter().map(|(name, doc)| unset(name, doc, is_alone)).collect();
     format!(
         "{settings}{unset}\n# Limits that follow from the settings or cannot be set.\n\
          # What clients can make the server hold, with two logs, main and system:\n\
@@ -42,22 +44,23 @@ pub(crate) fn page(config: &Config) -> String {
 /// Most resident memory that clients can make a server of this configuration take, in bytes: the table
 /// in docs/operations.md, "Memory". Views and links grow with what they hold and are not in it.
 fn memory_bound_bytes(config: &Config) -> usize {
-    let threads = match config.process.threads {
+    let host = &config.settings.host;
+    let threads = match host.process.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         set => set,
     };
-    let of_log = 2 * threads * config.ingest.ingest_partition_bytes
-        + 2 * config.storage.staged_bytes
-        + 4 * config.storage.active_index_bytes
+    let of_log = 2 * threads * host.ingest.ingest_partition_bytes
+        + 2 * host.storage.staged_bytes
+        + 4 * host.storage.active_index_bytes
         + MERGE_BYTES
         + WAITERS_BYTES;
     BASE_BYTES
         + REMEMBERED_BYTES
-        + config.limits.max_connections * (CONNECTION_BYTES + config.http.max_buffer_bytes)
-        + config.limits.body_memory_bytes
-        + config.http.max_long_reads * (LONG_READ_BYTES + 2 * config.http.max_page_bytes)
-        + config.http.max_subscribers * SUBSCRIPTION_BYTES
-        + config.storage.sealed_index_bytes
+        + host.limits.max_connections * (CONNECTION_BYTES + host.http.max_buffer_bytes)
+        + host.limits.body_memory_bytes
+        + host.http.max_long_reads * (LONG_READ_BYTES + 2 * host.http.max_page_bytes)
+        + host.http.max_subscribers * SUBSCRIPTION_BYTES
+        + host.storage.sealed_index_bytes
         + LOGS * of_log
 }
 
@@ -153,8 +156,14 @@ mod tests {
         }
         std::fs::write(&path, printed).unwrap();
         let config = Config::loaded(&["--config", path.to_str().unwrap()]).unwrap();
-        assert_eq!((config.process.threads, config.faces.links.link_creates_per_minute), (7, None));
-        assert_eq!(config.faces.links.link_base_url.as_deref(), Some("http://a.example"));
+        assert_eq!(
+            (
+                config.settings.host.process.threads,
+                config.settings.faces.links.link_creates_per_minute
+            ),
+            (7, None)
+        );
+        assert_eq!(config.settings.faces.links.link_base_url.as_deref(), Some("http://a.example"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::http::dispatch::dispatch;
 use crate::http::server::Server;
 use crate::http::{Body, Content, Host, Request, Source};
 use crate::limits::Payer;
-use crate::serve::open;
+use crate::start;
 use crate::view::State;
 use crate::wire::params::Params;
 use bytes::Bytes;
@@ -36,7 +36,7 @@ impl InProcess {
     /// A sentence about what does not open.
     pub fn open(data: &Path, faces: Vec<EmbeddedFace>) -> Result<InProcess, String> {
         faces::embed(faces);
-        let opened = open::open(Config::with_defaults(data)?)?;
+        let opened = start::open(Config::with_defaults(data)?)?;
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
         let host = Arc::clone(&opened.server.host);

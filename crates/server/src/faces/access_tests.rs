@@ -12,7 +12,7 @@ use crate::http::server::Server as OpenServer;
 use crate::http::{Body, Host, Request, Source};
 use crate::limits::Payer;
 use crate::names::SYSTEM_LOG;
-use crate::serve::open::for_tests;
+use crate::start::for_tests;
 use crate::wire::params::Params;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};

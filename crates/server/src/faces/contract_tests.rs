@@ -7,7 +7,7 @@ use crate::http::ANY;
 use crate::http::contract::{Accept, Presence, Query};
 use crate::http::routes::{Route, Scope};
 use crate::http::server::Server;
-use crate::serve::open::for_tests;
+use crate::start::for_tests;
 use crate::wire::param::{AnyParam, Values};
 use std::collections::BTreeSet;
 use std::fmt::Write;

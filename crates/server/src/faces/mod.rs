@@ -12,7 +12,6 @@ use crate::http::Host;
 use crate::http::face::{Bound, Declaration, Face, Surroundings};
 use crate::http::routes::{Route, Routes};
 use crate::kept_types::KeptEvents;
-use crate::settings::Section;
 pub use embedded::EmbeddedFace;
 pub(crate) use embedded::embed;
 use embedded::embedded;
@@ -31,36 +30,10 @@ macro_rules! faces {
             })
         }
 
-        /// The settings of all faces as given in one place.
-        #[derive(Debug, Default, clap::Args)]
-        pub(crate) struct FaceArgs {
-            $(#[command(flatten)] $name: <<$face as Face>::Settings as Section>::Args,)*
-        }
-
-        /// The settings of all faces.
-        #[derive(Debug, Clone, serde::Serialize)]
-        pub(crate) struct FaceSettings {
-            $(#[serde(flatten)] pub(crate) $name: <$face as Face>::Settings,)*
-        }
-
-        impl Section for FaceSettings {
-            type Args = FaceArgs;
-
-            fn names() -> Vec<&'static str> {
-                [$(<$face as Face>::Settings::names()),*].concat()
-            }
-
-            fn read(text: &str) -> Result<FaceArgs, toml::de::Error> {
-                Ok(FaceArgs { $($name: <$face as Face>::Settings::read(text)?,)* })
-            }
-
-            fn merge(first: FaceArgs, second: FaceArgs) -> FaceSettings {
-                FaceSettings { $($name: Section::merge(first.$name, second.$name),)* }
-            }
-
-            fn unset(&self) -> Vec<(&'static str, &'static str)> {
-                [$(self.$name.unset()),*].concat()
-            }
+        crate::settings::sections! {
+            /// The settings of all faces.
+            FaceSettings from FaceArgs:
+            $($name: <$face as Face>::Settings,)*
         }
 
         impl FaceSettings {
@@ -207,10 +180,16 @@ pub(crate) fn reserved_words() -> impl Iterator<Item = &'static str> {
 mod access_tests;
 #[cfg(test)]
 mod contract_tests;
+#[cfg(all(test, target_os = "linux"))]
+mod fast_tests;
+#[cfg(test)]
+mod figures_tests;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::Concern;
+    use crate::http::cors::REDIRECTS;
     use crate::http::routes::Lookup;
 
     fn find(method: &str, path: &str) -> Option<(String, String, String)> {
@@ -299,6 +278,11 @@ mod tests {
     }
 
     #[test]
+    fn redirects_are_known_by_their_path() {
+        assert!(routes(false).name_of("GET", REDIRECTS).path.is_some());
+    }
+
+    #[test]
     fn no_code_shadows_a_route() {
         for route in every_route() {
             let first = route.path.split('/').nth(1).unwrap();
@@ -320,5 +304,39 @@ mod tests {
                 .iter()
                 .all(|word| wellspring_views::links::Code::parse(word.as_bytes()).is_some())
         );
+    }
+
+    fn concern(method: &str, path: &str) -> Concern {
+        let route = every_route().find(|route| (route.method, route.path) == (method, path));
+        let route = route.unwrap_or_else(|| panic!("no {method} {path}"));
+        Concern::of(route.method, route.needs)
+    }
+
+    #[test]
+    fn each_route_concerns_the_audit_as_it_should() {
+        for (method, path, expected) in [
+            ("GET", "/{code}", Concern::Never),
+            ("GET", "/health", Concern::Never),
+            ("POST", "/auth/token", Concern::Login),
+            ("POST", "/auth/logout", Concern::Change),
+            ("GET", "/auth/me", Concern::Read),
+            ("GET", "/v1/accounts", Concern::Change),
+            ("PUT", "/v1/accounts/{name}/password", Concern::Change),
+            ("DELETE", "/v1/accounts/{name}", Concern::Change),
+            ("POST", "/v1/keys", Concern::Change),
+            ("GET", "/v1/keys", Concern::Read),
+            ("DELETE", "/v1/logs/{log}", Concern::Change),
+            ("GET", "/metrics", Concern::Read),
+            ("POST", "/e", Concern::Write),
+            ("POST", "/v1/append", Concern::Write),
+            ("POST", "/api/urls", Concern::Write),
+            ("POST", "/v1/query", Concern::Read),
+        ] {
+            assert_eq!(concern(method, path), expected, "{method} {path}");
+        }
+        // A public route that changes something is a login.
+        let logins =
+            every_route().filter(|route| Concern::of(route.method, route.needs) == Concern::Login);
+        assert!(logins.map(|route| route.path).eq(["/auth/token"]));
     }
 }

@@ -30,26 +30,3 @@ fn a_log_is_told_with_its_account() {
     }
     assert!(!text.contains(r#"age_seconds{log="new"}"#), "{text}");
 }
-
-#[test]
-fn names_are_unique_and_say_their_unit_and_kind() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = crate::serve::open::for_tests(dir.path(), &[]);
-    let host = &server.host;
-    let families = host.figures();
-    let mut names = std::collections::BTreeSet::new();
-    for family in &families {
-        let name = &*family.name;
-        assert!(names.insert(name), "{name} comes twice");
-        assert!(name.starts_with("wellspring_") || name.starts_with("process_"), "{name}");
-        assert_eq!(name.ends_with("_total"), family.kind == Kind::Counter, "{name}");
-        assert!(family.help.ends_with('.'), "{name}: {}", family.help);
-        for word in ["microseconds", "milliseconds", "_us", "_ms", "kilobytes"] {
-            assert!(!name.contains(word), "{name} is not in a base unit");
-        }
-    }
-    for name in ["wellspring_build_info", "wellspring_log_barrier_seconds", "process_threads"] {
-        assert!(names.contains(name), "{name}");
-    }
-    host.node.close();
-}

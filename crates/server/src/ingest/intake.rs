@@ -350,7 +350,7 @@ fn no_such_log(log: &str) -> Box<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::open::host_for_tests;
+    use crate::testing;
     use std::sync::atomic::Ordering::Relaxed;
 
     /// Without the look after asking this fails now and then, on two cores in one run of five.
@@ -359,7 +359,7 @@ mod tests {
     fn whoever_waits_for_durability_is_always_woken() {
         use std::time::Duration;
         let dir = tempfile::tempdir().unwrap();
-        let host = host_for_tests(dir.path(), &["--sync", "interval=60000"]);
+        let host = testing::host(dir.path(), &["--sync", "interval=60000"]);
         let (wake, woken) = std::sync::mpsc::channel();
         let wake = std::sync::Mutex::new(wake);
         let wake: Wake = Arc::new(move || {
@@ -397,7 +397,7 @@ mod tests {
     #[test]
     fn requests_to_a_log_that_has_closed_cost_no_partition() {
         let dir = tempfile::tempdir().unwrap();
-        let host = host_for_tests(dir.path(), &[]);
+        let host = testing::host(dir.path(), &[]);
         let mut intake = Intake::new(host.ingest(), Order::First, Arc::new(|| {}));
         let target = intake.target("/e").unwrap().unwrap();
         assert!(matches!(intake.take(&target, Media::Unspecified, b"1"), Taken::Accepted));

@@ -72,7 +72,7 @@ pub(super) fn understand(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::host_config::HostConfig;
 
     #[test]
     fn only_ingest_paths_are_targets() {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn parameters_override_and_mistakes_are_named() {
-        let config = Config::for_tests(&[]);
+        let config = HostConfig::for_tests(&[]);
         let read = |target: &str| {
             let (log, query) = split(target).unwrap();
             let log = percent_decode(log, false).unwrap();

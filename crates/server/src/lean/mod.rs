@@ -11,6 +11,8 @@
 
 mod answer;
 mod bell;
+#[cfg(test)]
+pub(crate) mod both_stacks;
 mod chunked;
 mod conn;
 mod desk;

@@ -80,7 +80,7 @@ impl Limits {
     pub(crate) fn for_tests(flags: &[&str]) -> (Arc<Limits>, Arc<Stats>) {
         let routes = ["POST /e", "GET /{code}"].map(str::to_owned).to_vec();
         let (stats, clock) = (Arc::new(Stats::new(1, routes, 0)), crate::clock::system());
-        let config = crate::config::Config::for_tests(flags);
+        let config = crate::host_config::HostConfig::for_tests(flags);
         let limits = Limits::of(&config.process, &config.limits, &stats, &clock);
         (Arc::new(limits.expect("right settings")), stats)
     }

@@ -183,10 +183,10 @@ fn per_second(amount: u64) -> Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::host_config::HostConfig;
 
     fn settings(flags: &[&str]) -> LimitSettings {
-        let config = Config::for_tests(flags);
+        let config = HostConfig::for_tests(flags);
         LimitSettings::of(&config.limits, config.process.address().expect("an address"))
     }
 

@@ -1,7 +1,7 @@
 //! All limits together, under a clock that the test turns.
 
 use super::*;
-use crate::config::Config;
+use crate::host_config::HostConfig;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Stands until it is turned.
@@ -28,7 +28,7 @@ impl Server {
     fn with(flags: &[&str]) -> Server {
         let (stats, clock) = (Arc::new(Stats::new(1, Vec::new(), 0)), Arc::new(Turned::default()));
         let any: Arc<dyn Clock> = Arc::<Turned>::clone(&clock);
-        let config = Config::for_tests(flags);
+        let config = HostConfig::for_tests(flags);
         let limits =
             Limits::of(&config.process, &config.limits, &stats, &any).expect("right settings");
         Server { limits: Arc::new(limits), stats, clock }

@@ -1,13 +1,13 @@
 //! Views attached to logs that are emptied, dropped and made again.
 
 use super::*;
-use crate::config::Config;
+use crate::host_config::HostConfig;
 use crate::view::{Live, ViewSlot};
 use wellspring_views::access::Access;
 
 /// A node over this folder, with a view of `main`.
 fn open(data: &Path) -> (Node, Arc<ViewSlot<Access>>) {
-    let config = Config::for_tests(&["--data", data.to_str().expect("a path")]);
+    let config = HostConfig::for_tests(&["--data", data.to_str().expect("a path")]);
     let node = config.node(crate::clock::system());
     let slot = ViewSlot::new(|| Ok(()));
     node.attach(MAIN, Arc::clone(&slot) as _).expect("a view");

@@ -168,13 +168,13 @@ fn span(trace: Trace, record: &RequestRecord<'_>, wall_us: u64) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::host_config::HostConfig;
 
     const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     fn otlp(share: &str) -> Otlp {
         let flags = ["--otlp-endpoint", "http://127.0.0.1:4318", "--otlp-sample", share];
-        Otlp::open(&Config::for_tests(&flags).otlp).unwrap()
+        Otlp::open(&HostConfig::for_tests(&flags).otlp).unwrap()
     }
 
     fn headers(traceparent: &str) -> HeaderMap {
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn who_asks_decides_and_else_chance() {
         let none = HeaderMap::new();
-        let off = Config::for_tests(&[]).otlp;
+        let off = HostConfig::for_tests(&[]).otlp;
         assert!(Otlp::open(&off).unwrap().begin(&headers(PARENT)).is_none());
         let (never, always, half) = (otlp("0"), otlp("1"), otlp("0.5"));
         let trace = never.begin(&headers(PARENT)).unwrap();
@@ -231,7 +231,7 @@ mod tests {
             (["--otlp-sample", "1.5"], "otlp_sample"),
             (["--otlp-sample", "NaN"], "otlp_sample"),
         ] {
-            let message = Config::loaded(&flags).unwrap_err();
+            let message = HostConfig::loaded(&flags).unwrap_err();
             assert!(message.contains(word), "{message}");
         }
     }

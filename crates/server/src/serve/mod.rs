@@ -4,11 +4,9 @@ pub(crate) mod open;
 
 use crate::access::renewal;
 use crate::audit;
-use crate::config::{Config, ServeArgs};
 use crate::http::server::Server;
 use crate::http::{Host, connection};
 use crate::limits::Connected;
-use crate::log_lines;
 use crate::log_watch;
 use crate::otlp;
 use crate::stats;
@@ -18,7 +16,6 @@ use bytes::Bytes;
 use open::Opened;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -36,45 +33,18 @@ const BLOCKING_THREADS: usize = 64;
 #[cfg(target_os = "linux")]
 const NICER_BY: i32 = 5;
 
-/// Runs the server until a signal ends it. `warnings` are about how it was started.
-pub(crate) fn run(args: ServeArgs, warnings: &[String]) -> ExitCode {
-    let print = args.print_config;
-    let config = match Config::load(args) {
-        Ok(config) => config,
-        Err(message) => return refuse(&message),
-    };
-    if print {
-        warnings.iter().for_each(|warning| eprintln!("wellspring: {warning}"));
-        return match crate::cli::say(config.to_toml().trim_end()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => failure.report(),
-        };
-    }
-    if let Err(message) = log_lines::begin(&config.process) {
-        return refuse(&message);
-    }
-    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    let origins = config.origins.clone();
-    match serve(config) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => refuse(&origins.explain(message)),
-    }
-}
-
-fn refuse(message: &str) -> ExitCode {
-    eprintln!("wellspring: {message}");
-    ExitCode::FAILURE
-}
-
-fn serve(config: Config) -> Result<(), String> {
-    if !config.process.core_dumps {
+/// Serves until a signal ends it. `listened_with` names the durability for the line that says so.
+///
+/// # Errors
+/// A sentence: the server cannot begin to serve, or could not store all that it had accepted.
+pub(crate) fn serve(opened: Opened, sync: &str) -> Result<(), String> {
+    let Opened { server, stop, foreign_keys } = opened;
+    if !server.host.process.core_dumps {
         forbid_core_dumps();
     }
-    let sync = config.storage.sync.clone();
-    let Opened { server, stop, foreign_keys } = open::open(config)?;
     let host = Arc::clone(&server.host);
     let main = runtime("main", BLOCKING_THREADS)?;
-    let Serving { threads, wakes } = start_threads(&server, &main, &sync)?;
+    let Serving { threads, wakes } = start_threads(&server, &main, sync)?;
     let gather = {
         let host = Arc::clone(&host);
         move || host.figures()

@@ -3,12 +3,13 @@
 use crate::access::jwks_source::{ForeignSettings, Source};
 use crate::access::{self, Gate};
 use crate::audit::Audit;
-use crate::config::Config;
+use crate::host_config::{FaceTerms, HostConfig};
 use crate::http::Host;
 use crate::http::body_memory::BodyMemory;
+use crate::http::face::Bound;
+use crate::http::routes::Routes;
 use crate::http::server::{FacesOnHost, Server};
 use crate::http::work::WorkRoom;
-use crate::kept_types::KeptTypes;
 use crate::limits::Limits;
 use crate::node::Node;
 use crate::otlp::Otlp;
@@ -29,30 +30,60 @@ const RESERVED_FDS: u64 = 512;
 /// segments to come until the next start.
 const SEGMENT_FDS: u64 = 3;
 
+/// A host that is open and has no faces yet.
+pub(crate) struct OpenHost {
+    pub(crate) host: Arc<Host>,
+    ending: Ending,
+}
+
+/// What ends a server, and what has to be kept current until then.
+pub(crate) struct Ending {
+    /// Serving ends when it says so.
+    stop: watch::Sender<bool>,
+    /// Where another issuer's keys come from, if there is one.
+    foreign_keys: Option<Source>,
+}
+
 /// A server that is open and does not serve yet.
 pub(crate) struct Opened {
     pub(crate) server: Arc<Server>,
     /// Serving ends when it says so.
     pub(crate) stop: watch::Sender<bool>,
     /// Where another issuer's keys come from, if there is one.
-    pub(crate) foreign_keys: Option<Source>,
+    pub(super) foreign_keys: Option<Source>,
 }
 
-/// Opens everything that a configuration names.
+impl OpenHost {
+    /// The host, and what must not be dropped while it is to go on.
+    #[cfg(test)]
+    pub(crate) fn apart(self) -> (Arc<Host>, Ending) {
+        (self.host, self.ending)
+    }
+
+    /// The server of this host and of the faces whose routes it has, in their order.
+    pub(crate) fn with(self, faces: Vec<Bound>) -> Opened {
+        let Ending { stop, foreign_keys } = self.ending;
+        Opened { server: Server::new(self.host, faces), stop, foreign_keys }
+    }
+}
+
+/// Opens everything that a configuration names. `routes` are those of all faces.
 ///
 /// # Errors
 /// A sentence about what does not open.
-pub(crate) fn open(mut config: Config) -> Result<Opened, String> {
+pub(crate) fn open(
+    mut config: HostConfig,
+    faces: FaceTerms,
+    routes: Routes,
+) -> Result<OpenHost, String> {
     if config.process.threads == 0 {
         config.process.threads = std::thread::available_parallelism().map_or(1, usize::from);
     }
     let descriptors = raise_descriptor_limit();
     let clock = crate::clock::system();
-    let pages = config.pages()?;
-    let kept = KeptTypes::new(config.faces.kept_events());
-    let Config {
-        process, storage, http, tls, access, audit, mut limits, ingest, faces, otlp, ..
-    } = config;
+    let pages = config.pages(&faces)?;
+    let HostConfig { process, storage, http, tls, access, audit, mut limits, ingest, otlp } =
+        config;
     let data = &process.data;
     let tls = Tls::open(&tls)?;
     access::sealed::check_log(data)?;
@@ -67,7 +98,6 @@ pub(crate) fn open(mut config: Config) -> Result<Opened, String> {
     access::first::ensure_admin(&gate)?;
     access::sealed::check(data, &gate)?;
     check_exposure(&process, &gate)?;
-    let routes = crate::faces::routes(http.dev_endpoints);
     let (stop, stopping) = watch::channel(false);
     // Each core may have two serving threads.
     let stats = Arc::new(Stats::new(2 * process.threads, routes.names(), clock.monotonic_us()));
@@ -76,7 +106,7 @@ pub(crate) fn open(mut config: Config) -> Result<Opened, String> {
         node: Arc::new(node),
         access: gate,
         limits: Arc::new(Limits::of(&process, &limits, &stats, &clock)?),
-        kept: Arc::new(kept),
+        kept: Arc::new(faces.kept),
         tls,
         body_memory: BodyMemory::new(&stats, limits.body_memory_bytes),
         audit,
@@ -94,8 +124,7 @@ pub(crate) fn open(mut config: Config) -> Result<Opened, String> {
         ingest_config: Arc::new(ingest),
     });
     let foreign_keys = ForeignSettings::of(&access)?.map(|settings| settings.source);
-    let bound = crate::faces::open(faces, &host)?;
-    Ok(Opened { server: Server::new(host, bound), stop, foreign_keys })
+    Ok(OpenHost { host, ending: Ending { stop, foreign_keys } })
 }
 
 /// Makes a data folder that does not exist, durably and for its owner alone. Access that others have to one
@@ -168,22 +197,6 @@ fn connections_that_fit(wanted: usize, descriptors: u64, segments: u64) -> usize
         );
     }
     fit
-}
-
-/// An open server over this data folder and with these flags, which nobody reaches. It never stops.
-#[cfg(test)]
-pub(crate) fn for_tests(data: &Path, flags: &[&str]) -> Arc<Server> {
-    let flags = [&["--data", data.to_str().expect("a path"), "--threads", "1"], flags].concat();
-    let Opened { server, stop, .. } = open(Config::for_tests(&flags)).expect("a server that opens");
-    // Without its sender the receivers would see the server stop.
-    std::mem::forget(stop);
-    server
-}
-
-/// The host of such a server, without its faces.
-#[cfg(test)]
-pub(crate) fn host_for_tests(data: &Path, flags: &[&str]) -> Arc<Host> {
-    Arc::clone(&for_tests(data, flags).host)
 }
 
 #[cfg(test)]

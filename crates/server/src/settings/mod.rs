@@ -1,5 +1,5 @@
-//! Settings: each room declares its own in a [`section!`]; `config` puts the sections together from
-//! flags, `WELLSPRING_*`, a TOML file and defaults.
+//! Settings: each room declares its own in a [`section!`], and [`sections!`] puts them together. A
+//! program reads the whole from flags, `WELLSPRING_*` and a TOML file.
 
 mod origins;
 mod process;
@@ -104,3 +104,46 @@ macro_rules! section {
     };
 }
 pub(crate) use section;
+
+/// Declares a section that is made of others, one after the other.
+macro_rules! sections {
+    ($(#[doc = $about:literal])+ $whole:ident from $args:ident: $($name:ident: $section:ty,)*) => {
+        /// The sections as given in one place.
+        #[derive(Debug, Default, clap::Args)]
+        #[group(skip)]
+        pub(crate) struct $args {
+            $(#[command(flatten)] $name: <$section as $crate::settings::Section>::Args,)*
+        }
+
+        $(#[doc = $about])+
+        #[derive(Debug, Clone, serde::Serialize)]
+        pub(crate) struct $whole {
+            $(
+                /// One section.
+                #[serde(flatten)]
+                pub(crate) $name: $section,
+            )*
+        }
+
+        impl $crate::settings::Section for $whole {
+            type Args = $args;
+
+            fn names() -> Vec<&'static str> {
+                [$(<$section as $crate::settings::Section>::names()),*].concat()
+            }
+
+            fn read(text: &str) -> Result<$args, toml::de::Error> {
+                Ok($args { $($name: <$section as $crate::settings::Section>::read(text)?,)* })
+            }
+
+            fn merge(first: $args, second: $args) -> $whole {
+                $whole { $($name: $crate::settings::Section::merge(first.$name, second.$name),)* }
+            }
+
+            fn unset(&self) -> Vec<(&'static str, &'static str)> {
+                [$($crate::settings::Section::unset(&self.$name)),*].concat()
+            }
+        }
+    };
+}
+pub(crate) use sections;

@@ -150,18 +150,18 @@ fn verifier(path: &Path, auth: ClientAuth) -> Result<Arc<dyn ClientCertVerifier>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::host_config::HostConfig;
     use crate::pem::tests::Authority;
 
     #[test]
     fn files_that_belong_together_are_named_together() {
-        let refused = |flags: &[&str]| Config::loaded(flags).unwrap_err();
+        let refused = |flags: &[&str]| HostConfig::loaded(flags).unwrap_err();
         assert!(refused(&["--tls-cert", "c"]).contains("--tls-key"));
         assert!(refused(&["--tls-key", "k"]).contains("--tls-cert"));
         assert!(refused(&["--tls-client-ca", "a"]).contains("--tls-cert"));
         assert!(refused(&["--tls-client-auth", "optional"]).contains("--tls-cert"));
         let pair = ["--tls-cert", "c", "--tls-key", "k"];
-        let with = |more: &[&str]| Config::loaded(&[&pair[..], more].concat());
+        let with = |more: &[&str]| HostConfig::loaded(&[&pair[..], more].concat());
         assert!(with(&["--tls-client-auth", "optional"]).unwrap_err().contains("--tls-client-ca"));
         assert!(with(&["--tls-client-auth", "perhaps"]).unwrap_err().contains("required"));
         let clients = |more: &[&str]| Files::of(&with(more).unwrap().tls).unwrap().unwrap().clients;
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(clients(&ca), Some(("a".into(), ClientAuth::Required)));
         let optional = [&ca[..], &["--tls-client-auth", "optional"]].concat();
         assert_eq!(clients(&optional), Some(("a".into(), ClientAuth::Optional)));
-        assert_eq!(Files::of(&Config::for_tests(&[]).tls), Ok(None));
+        assert_eq!(Files::of(&HostConfig::for_tests(&[]).tls), Ok(None));
     }
 
     #[test]

@@ -85,7 +85,7 @@ fn written(moment_s: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::host_config::HostConfig;
     use crate::pem::tests::{Authority, written as write};
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt as _;
@@ -93,7 +93,7 @@ mod tests {
 
     fn tls(certificate: &Path, key: &Path) -> Arc<Tls> {
         let [certificate, key] = [certificate, key].map(|path| path.to_str().unwrap());
-        let config = Config::for_tests(&["--tls-cert", certificate, "--tls-key", key]);
+        let config = HostConfig::for_tests(&["--tls-cert", certificate, "--tls-key", key]);
         Tls::open(&config.tls).unwrap().unwrap()
     }
 

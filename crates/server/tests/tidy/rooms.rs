@@ -86,7 +86,7 @@ fn no_face_takes_from_another_or_from_their_list() {
 }
 
 /// The rooms that may name faces: those that put a server together, and what is outside of it.
-const NAME_FACES: &[&str] = &["config", "embed", "faces", "parsers", "serve"];
+const NAME_FACES: &[&str] = &["config", "embed", "faces", "parsers", "start"];
 
 #[test]
 fn only_those_who_put_a_server_together_name_faces() {

@@ -69,7 +69,7 @@ mod tests {
             dropped: amount(1),
             ..IngestAccount::default()
         };
-        let json = account_json(&account, &crate::config::Config::for_tests(&[]).ingest);
+        let json = account_json(&account, &crate::host_config::HostConfig::for_tests(&[]).ingest);
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         let events = |name: &str| json[name]["events"].as_u64().unwrap();
         assert_eq!((events("accepted"), events("stored"), events("dropped")), (29, 23, 1));

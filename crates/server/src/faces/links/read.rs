@@ -119,7 +119,7 @@ pub(crate) async fn stats(links: Arc<LinkFace>, request: Box<Request>) -> Answer
     let (clicks, position) = (details.clicks, fresh.position);
     let answer = move || {
         let stats =
-            fresh.folded()?.stats(code, &wanted).ok_or_else(|| crate::links::unknown(code))?;
+            fresh.folded()?.stats(code, &wanted).ok_or_else(|| super::redirects::unknown(code))?;
         let mut out = Vec::with_capacity(256 + stats.series.len() * 64);
         json::push_stats(&mut out, code, bucket, &stats);
         Ok::<_, Box<Problem>>(out)

@@ -2,9 +2,9 @@
 //! over), and `GET /{code}.qr`.
 
 use super::LinkFace;
+use super::redirects::unknown;
 use super::{CODE, host_of, refusal};
 use crate::http::{Answer, Request, Response, fast};
-use crate::links::unknown;
 use crate::wire::param::{Integer, IntegerOr, MAX_WAIT_MS, Param};
 use crate::wire::problem;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Refusals of links as answers.
 
+use super::redirects::{deleted, unknown};
 use super::target;
-use crate::links::{deleted, unknown};
 use crate::wire::problem::{self, Problem};
 use wellspring_views::links::{Code, Details, Refusal, Status};
 
@@ -32,8 +32,8 @@ pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::redirects::with_error;
     use super::*;
-    use crate::links::with_error;
 
     fn error_of(problem: Box<Problem>) -> (u64, String) {
         let json: serde_json::Value =

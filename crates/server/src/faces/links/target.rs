@@ -1,6 +1,6 @@
 //! Whether a link may lead where a client wants it to.
 
-use crate::links::settings::LinkSettings;
+use super::settings::LinkSettings;
 use crate::wire::problem::{self, Problem};
 use wellspring_views::links::{HostVerdict, UrlFault, url};
 
@@ -54,12 +54,11 @@ pub(super) fn url_required() -> Box<Problem> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::settings::of_flags;
     use super::*;
-    use crate::config::Config;
-    use crate::links::settings::of_config;
 
     fn slug(flags: &[&str], host: Option<&str>, url: &str) -> &'static str {
-        let settings = of_config(&Config::for_tests(flags));
+        let settings = of_flags(flags);
         check(&settings, host, url).map_or_else(
             |problem| {
                 assert_eq!((problem.kind.status, problem.field.as_deref()), (400, Some("url")));

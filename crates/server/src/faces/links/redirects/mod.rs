@@ -1,14 +1,13 @@
-//! The shell of links: what the pure view needs from outside and HTTP does not own.
+//! Redirects as a fast path: the target of a code, the refusal of one that leads nowhere, and the click that is
+//! counted beside it.
 
 mod click;
-mod redirect;
+mod path;
 mod refusal;
-pub(crate) mod settings;
-mod targets;
 mod visit;
 mod visitor;
 
-pub(crate) use redirect::{RedirectContext, fast_path};
+pub(crate) use path::{RedirectContext, fast_path};
 pub(crate) use refusal::{deleted, unknown, with_error};
 pub(crate) use visitor::VisitorKeys;
 

@@ -214,7 +214,7 @@ mod tests {
 
     impl Thread {
         fn start(data: &std::path::Path, flags: &[&str]) -> Thread {
-            let server = crate::serve::open::for_tests(data, flags);
+            let server = crate::testing::server::<crate::faces::links::LinkFace>(data, flags);
             let host = Arc::clone(&server.host);
             let seat = Seat::new(Stack::Lean, Arc::new(|| {}));
             let intake = intake_at(&seat, &host.ingest());
@@ -290,7 +290,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut thread = Thread::start(dir.path(), &[]);
         let created = r#"{"url":"http://example.com/a","chosen":"alias"}"#;
-        for tag in ["link:abc", "link:health", "link:gone"] {
+        for tag in ["link:abc", "link:api", "link:gone"] {
             thread.event("LinkCreated", tag, created);
         }
         thread.event("LinkDeleted", "link:gone", "{}");
@@ -300,7 +300,7 @@ mod tests {
             assert!(matches!(became, Outcome::Reply(FOUND)), "{became:?}");
             assert_eq!(location, "http://example.com/a");
         }
-        assert!(!thread.path.accepts(b"health"), "a route stays a route");
+        assert!(!thread.path.accepts(b"api"), "a route stays a route");
         for (code, status) in [("other", 404), ("gone", 410)] {
             let Outcome::Refused(problem) = thread.visit(code).0 else { panic!("{code}") };
             assert_eq!(problem.kind.status, status);
@@ -366,21 +366,5 @@ mod tests {
         }
         let account = thread.host.node.account(MAIN).unwrap();
         assert_eq!(account.accepted.events + account.shed.events, visits + 1);
-    }
-
-    #[test]
-    fn reserved_words_are_no_links_in_any_mix_of_cases() {
-        let dir = tempfile::tempdir().unwrap();
-        let redirects = Thread::start(dir.path(), &[]).path;
-        use crate::faces;
-        for word in faces::reserved_words().filter(|word| Code::parse(word.as_bytes()).is_some()) {
-            let upper = word.to_ascii_uppercase();
-            assert!(!redirects.accepts(word.as_bytes()), "{word}");
-            assert!(!redirects.accepts(upper.as_bytes()), "{upper}");
-        }
-        for code in ["Yci", "0123456789", "healthy", "h", "HEALTHZ", "zzzzzzzzzz"] {
-            assert!(!faces::is_reserved(code), "{code}");
-            assert!(redirects.accepts(code.as_bytes()), "{code}");
-        }
     }
 }

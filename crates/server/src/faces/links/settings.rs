@@ -185,21 +185,23 @@ fn base_url(text: &str) -> Result<BaseUrl, String> {
     Ok(BaseUrl { text: bare.to_owned(), origin })
 }
 
-/// The settings of links in a configuration.
 #[cfg(test)]
-pub(crate) fn of_config(config: &crate::config::Config) -> LinkSettings {
-    let (process, has_tls) = (&config.process, config.tls.is_on());
-    LinkSettings::of(process, &config.faces.links, has_tls).expect("right settings")
+use {super::LinkFace, crate::testing::settings_of};
+
+/// The settings of links that these flags give.
+#[cfg(test)]
+pub(super) fn of_flags(flags: &[&str]) -> LinkSettings {
+    let (host, links) = settings_of::<LinkFace>(flags).expect("right settings");
+    LinkSettings::of(&host.process, &links, host.tls.is_on()).expect("right settings")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
     use wellspring_views::links::HostVerdict;
 
     fn settings(flags: &[&str]) -> LinkSettings {
-        of_config(&Config::for_tests(flags))
+        of_flags(flags)
     }
 
     fn is_own(flags: &[&str], host: Option<&str>, target: &str) -> bool {
@@ -219,8 +221,8 @@ mod tests {
     fn the_events_of_links_are_kept_unless_a_setting_says_otherwise() {
         use crate::kept_types::KeptTypes;
         let kept = |flags: &[&str]| {
-            let config = Config::for_tests(flags);
-            KeptTypes::new(config.faces.kept_events()).in_log(MAIN)
+            let (_, links) = settings_of::<LinkFace>(flags).expect("right settings");
+            KeptTypes::new(links.kept_events().into_iter()).in_log(MAIN)
         };
         for event_type in TYPES {
             let problem = kept(&[]).check(event_type).expect_err("refused");
@@ -342,7 +344,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let message = |flags: &[&str]| Config::loaded(flags).expect_err("wrong settings");
+        let message = |flags: &[&str]| settings_of::<LinkFace>(flags).expect_err("wrong settings");
         assert!(message(&["--trusted-proxies", "10.0.0.0/8,x"]).contains("\"x\""));
         assert!(
             message(&["--link-allow-hosts", "a.example,http://b"]).contains("link_allow_hosts")
@@ -355,23 +357,8 @@ mod tests {
     }
 
     #[test]
-    fn lists_come_from_flags_with_commas_and_from_arrays() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("w.toml");
-        std::fs::write(
-            &path,
-            "trusted_proxies = [\"::1\", \"10.0.0.0/8\"]\nlink_creates_per_minute = 7\n",
-        )
-        .unwrap();
-        let config = Config::for_tests(&[
-            "--config",
-            path.to_str().unwrap(),
-            "--link-deny-hosts",
-            "a.example, *.b.example",
-        ]);
-        assert_eq!(config.process.trusted_proxies, ["::1", "10.0.0.0/8"]);
-        assert_eq!(config.faces.links.link_creates_per_minute, Some(7));
-        let targets = of_config(&config).targets;
+    fn lists_come_with_commas() {
+        let targets = of_flags(&["--link-deny-hosts", "a.example, *.b.example"]).targets;
         for url in ["http://x.b.example/", "http://a.example/"] {
             let verdict = targets.judge_host(&url::check(url).unwrap());
             assert_eq!(verdict, HostVerdict::Denied, "{url}");

@@ -146,13 +146,13 @@ impl LinkTargets {
 
 #[cfg(test)]
 mod tests {
+    use super::super::LinkFace;
     use super::*;
-    use crate::config::Config;
+    use crate::testing::settings_of;
 
     fn verdict(flags: &[&str], url: &str) -> TargetVerdict {
-        let config = Config::for_tests(flags);
-        let targets =
-            LinkTargets::of(&config.process, &config.faces.links, None).expect("right settings");
+        let (host, links) = settings_of::<LinkFace>(flags).expect("right settings");
+        let targets = LinkTargets::of(&host.process, &links, None).expect("right settings");
         targets.verdict(&url::check(url).expect("a URL"))
     }
 

@@ -1,0 +1,64 @@
+//! `wellspring serve`: settings, faces, and the host that serves them.
+
+use crate::config::{Config, ServeArgs, Settings};
+use crate::faces;
+use crate::log_lines;
+use crate::serve;
+use crate::serve::open::{Opened, open as open_host};
+use std::process::ExitCode;
+
+/// Runs the server until a signal ends it. `warnings` are about how it was started.
+pub(crate) fn run(args: ServeArgs, warnings: &[String]) -> ExitCode {
+    let print = args.print_config;
+    let config = match Config::load(args) {
+        Ok(config) => config,
+        Err(message) => return refuse(&message),
+    };
+    if print {
+        warnings.iter().for_each(|warning| eprintln!("wellspring: {warning}"));
+        return match crate::cli::say(config.to_toml().trim_end()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failure.report(),
+        };
+    }
+    if let Err(message) = log_lines::begin(&config.settings.host.process) {
+        return refuse(&message);
+    }
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    let (origins, sync) = (config.origins.clone(), config.settings.host.storage.sync.clone());
+    match open(config).and_then(|opened| serve::serve(opened, &sync)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => refuse(&origins.explain(message)),
+    }
+}
+
+fn refuse(message: &str) -> ExitCode {
+    eprintln!("wellspring: {message}");
+    ExitCode::FAILURE
+}
+
+/// Opens everything that a configuration names: the host, and every face on it.
+///
+/// # Errors
+/// A sentence about what does not open.
+pub(crate) fn open(config: Config) -> Result<Opened, String> {
+    let terms = config.face_terms();
+    let Settings { host, faces } = config.settings;
+    let routes = faces::routes(host.http.dev_endpoints);
+    let host = open_host(host, terms, routes)?;
+    let bound = faces::open(faces, &host.host)?;
+    Ok(host.with(bound))
+}
+
+/// An open server over this data folder and with these flags, which nobody reaches. It never stops.
+#[cfg(test)]
+pub(crate) fn for_tests(
+    data: &std::path::Path,
+    flags: &[&str],
+) -> std::sync::Arc<crate::http::server::Server> {
+    let flags = [&["--data", data.to_str().expect("a path"), "--threads", "1"], flags].concat();
+    let Opened { server, stop, .. } = open(Config::for_tests(&flags)).expect("a server that opens");
+    // Without its sender the receivers would see the server stop.
+    std::mem::forget(stop);
+    server
+}
