@@ -3,57 +3,16 @@
 //! A library so that other programs can add faces of their own ([`embed`]) and the fuzz targets reach
 //! the parsers; `main.rs` calls [`main`].
 
-#[macro_use] // before all that say something
-mod stderr;
+#[macro_use] // its eprintln, which no closed standard error can make panic
+extern crate wellspring_host;
 
-mod access;
-mod audit;
-mod cli;
-mod client;
-mod clock;
 mod config;
-#[doc(hidden)] // what `embed::routes!` expands to
-pub mod declare;
 pub mod embed;
 mod faces;
-mod fast;
-mod figures;
-mod generations;
-mod hangup;
-mod hex;
-mod host_config;
-mod http;
-mod identity;
-mod ingest;
-mod kept_types;
-#[cfg(target_os = "linux")]
-mod lean;
-mod limits;
-mod log_lines;
-mod log_watch;
-mod names;
 mod nearest;
-mod node;
-mod otlp;
 pub mod parsers;
-mod pem;
-mod private_folder;
-mod proxies;
-mod random;
-mod record;
-mod serve;
-mod settings;
-mod stamp;
 mod start;
-mod stats;
-#[cfg(test)]
-mod testing;
-mod threads;
-mod tls;
-mod trouble;
 mod variables;
-mod view;
-mod wire;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::process::ExitCode;
@@ -78,7 +37,7 @@ default. --print-config shows what comes of it. A variable that begins with WELL
 Exit codes: 0 stopped by SIGTERM or Ctrl-C, 1 cannot start or cannot go on, 2 usage.")]
     Serve(config::ServeArgs),
     #[command(flatten)]
-    Tool(cli::Tool),
+    Tool(wellspring_cli::Tool),
 }
 
 /// As [`main`], with these faces besides the program's own.
@@ -98,7 +57,7 @@ pub fn main() -> ExitCode {
     let line = Line::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let mut command = command_line();
     command.build();
-    let origins = settings::Origins::of(&command, &matches);
+    let origins = wellspring_host::settings::Origins::of(&command, &matches);
     let unknown = || {
         let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         variables::unknown(&Line::command(), set)
@@ -109,13 +68,13 @@ pub fn main() -> ExitCode {
             if tool.reads_variables() {
                 unknown().iter().for_each(|warning| eprintln!("wellspring: {warning}"));
             }
-            cli::run(tool, &origins)
+            wellspring_cli::run(tool, &origins)
         }
     }
 }
 
 fn command_line() -> clap::Command {
-    cli::help::with_exit_codes(Line::command())
+    wellspring_cli::help::with_exit_codes(Line::command())
 }
 
 #[cfg(test)]

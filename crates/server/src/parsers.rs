@@ -1,11 +1,11 @@
 //! The parsers of what clients send, for the fuzz targets under `fuzz/`.
 
-pub use crate::access::fuzzed::{PresentedCredential, TokenContent};
+pub use wellspring_host::access::fuzzed::{PresentedCredential, TokenContent};
 #[cfg(target_os = "linux")]
-pub use crate::lean::ReplayedConnection;
+pub use wellspring_host::lean::ReplayedConnection;
 
-use crate::faces::events::event_json::{Style, read_append};
-use crate::kept_types::KeptInLog;
+use wellspring_face_events::event_json::{Style, read_append};
+use wellspring_host::kept_types::KeptInLog;
 
 /// Reads the body of an append, in the native style and in the dialects';
 /// returns how many events each accepted.
@@ -19,7 +19,7 @@ pub fn append_body(body: &[u8]) -> [Option<usize>; 2] {
 /// Reads a body as what makes a link and as what changes one; tells which of the two it is.
 #[must_use]
 pub fn link_body(body: &[u8]) -> [bool; 2] {
-    crate::faces::links::reads(body)
+    wellspring_face_links::reads(body)
 }
 
 /// Reads a body as everything that access takes: a login as JSON and as a form, a logout, another
@@ -27,45 +27,45 @@ pub fn link_body(body: &[u8]) -> [bool; 2] {
 /// it can be.
 #[must_use]
 pub fn access_body(body: &[u8]) -> [bool; 9] {
-    crate::faces::accounts::reads(body)
+    wellspring_face_accounts::reads(body)
 }
 
 /// Whether a text is taken for a `Host` of short URLs.
 #[must_use]
 pub fn is_authority(text: &str) -> bool {
-    crate::wire::authority::is_authority(text)
+    wellspring_host::wire::authority::is_authority(text)
 }
 
 /// Reads all values of `Authorization` and of `X-API-Key`.
 #[must_use]
 pub fn credentials(authorization: &[&[u8]], api_key: &[&[u8]]) -> PresentedCredential {
-    crate::access::fuzzed::credentials(authorization, api_key)
+    wellspring_host::access::fuzzed::credentials(authorization, api_key)
 }
 
 /// Reads two tokens with this header and these claims: one that we have signed and one that an issuer
 /// `i` has signed for the audience `a` with its key `k`. `now_s` in seconds since 1970 UTC.
 #[must_use]
 pub fn signed_tokens(header: &[u8], claims: &[u8], now_s: u64) -> [Option<TokenContent>; 2] {
-    crate::access::fuzzed::signed(header, claims, now_s)
+    wellspring_host::access::fuzzed::signed(header, claims, now_s)
 }
 
 /// Reads a token as it comes.
 #[must_use]
 pub fn token(token: &[u8], now_s: u64) -> Option<TokenContent> {
-    crate::access::fuzzed::presented(token, now_s)
+    wellspring_host::access::fuzzed::presented(token, now_s)
 }
 
 /// Reads a JWK Set; gives how many of its keys can be used.
 #[must_use]
 pub fn key_set(document: &[u8]) -> Option<usize> {
-    crate::access::fuzzed::keys(document)
+    wellspring_host::access::fuzzed::keys(document)
 }
 
 /// Whether a text is taken for a server's `/metrics` by `wellspring top`.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn metrics_page(text: &str) -> bool {
-    crate::cli::top::reads(text)
+    wellspring_cli::top::reads(text)
 }
 
 /// Serves `input` as a connection of the lean loop that sends it in pieces, as long in
@@ -81,5 +81,5 @@ pub fn ingest_connection(input: &[u8], lengths: &[u8]) -> ReplayedConnection {
         rest = behind;
         (!piece.is_empty()).then_some(piece)
     });
-    crate::lean::ingest_connection(pieces)
+    wellspring_host::lean::ingest_connection(pieces)
 }

@@ -2,10 +2,10 @@
 
 use crate::config::{Config, ServeArgs, Settings};
 use crate::faces;
-use crate::log_lines;
-use crate::serve;
-use crate::serve::open::{Opened, open as open_host};
 use std::process::ExitCode;
+use wellspring_host::log_lines;
+use wellspring_host::serve;
+use wellspring_host::serve::open::{Opened, open as open_host};
 
 /// Runs the server until a signal ends it. `warnings` are about how it was started.
 pub(crate) fn run(args: ServeArgs, warnings: &[String]) -> ExitCode {
@@ -16,7 +16,7 @@ pub(crate) fn run(args: ServeArgs, warnings: &[String]) -> ExitCode {
     };
     if print {
         warnings.iter().for_each(|warning| eprintln!("wellspring: {warning}"));
-        return match crate::cli::say(config.to_toml().trim_end()) {
+        return match wellspring_cli::say(config.to_toml().trim_end()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => failure.report(),
         };
@@ -55,7 +55,7 @@ pub(crate) fn open(config: Config) -> Result<Opened, String> {
 pub(crate) fn for_tests(
     data: &std::path::Path,
     flags: &[&str],
-) -> std::sync::Arc<crate::http::server::Server> {
+) -> std::sync::Arc<wellspring_host::http::server::Server> {
     let flags = [&["--data", data.to_str().expect("a path"), "--threads", "1"], flags].concat();
     let Opened { server, stop, .. } = open(Config::for_tests(&flags)).expect("a server that opens");
     // Without its sender the receivers would see the server stop.

@@ -3,9 +3,9 @@
 
 use super::{SettingArgs, Settings};
 use crate::nearest::nearest;
-use crate::settings::{Origins, Section as _};
 use std::path::Path;
 use toml::de::DeTable;
+use wellspring_host::settings::{Origins, Section as _};
 
 /// The settings of a file; where each stands goes into `origins`.
 ///

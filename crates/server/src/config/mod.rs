@@ -5,11 +5,11 @@ mod file;
 mod printed_limits;
 
 use crate::faces::FaceSettings;
-use crate::host_config::{FaceTerms, HostConfig};
-use crate::kept_types::KeptTypes;
-use crate::settings::{Origins, Section, sections};
 use clap::Args;
 use std::path::{Path, PathBuf};
+use wellspring_host::config::{FaceTerms, HostConfig};
+use wellspring_host::kept_types::KeptTypes;
+use wellspring_host::settings::{Origins, Section, sections};
 
 /// What `wellspring serve` takes.
 #[derive(Debug, Args)]

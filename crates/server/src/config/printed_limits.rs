@@ -2,7 +2,7 @@
 //! all of them bound.
 
 use super::{Config, Settings};
-use crate::settings::Section as _;
+use wellspring_host::settings::Section as _;
 use wellspring_types::limits;
 
 const KIB: usize = 1 << 10;
@@ -104,8 +104,8 @@ fn fixed() -> String {
         ("max_query_terms", limits::MAX_QUERY_TERMS),
         ("max_projections", wellspring_views::project::MAX_PROJECTIONS),
         ("max_import_batch", limits::MAX_EVENTS),
-        ("max_json_depth", crate::wire::json::MAX_DEPTH),
-        ("max_wait_ms", crate::wire::param::MAX_WAIT_MS as usize),
+        ("max_json_depth", wellspring_host::wire::json::MAX_DEPTH),
+        ("max_wait_ms", wellspring_host::wire::param::MAX_WAIT_MS as usize),
     ]
     .into_iter()
     .chain(crate::faces::limits())

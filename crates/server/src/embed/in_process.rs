@@ -3,14 +3,7 @@
 use super::EmbeddedFace;
 use crate::config::Config;
 use crate::faces;
-use crate::http::contract::NO_ROUTE;
-use crate::http::dispatch::dispatch;
-use crate::http::server::Server;
-use crate::http::{Body, Content, Host, Request, Source};
-use crate::limits::Payer;
 use crate::start;
-use crate::view::State;
-use crate::wire::params::Params;
 use bytes::Bytes;
 use hyper::{HeaderMap, Method, Uri, Version};
 use std::path::Path;
@@ -18,6 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
+use wellspring_host::http::contract::NO_ROUTE;
+use wellspring_host::http::dispatch::dispatch;
+use wellspring_host::http::server::Server;
+use wellspring_host::http::{Body, Content, Host, Request, Source};
+use wellspring_host::limits::Payer;
+use wellspring_host::view::State;
+use wellspring_host::wire::params::Params;
 
 /// A server over a data folder, reached by calls instead of connections. Everything else is as in
 /// `wellspring serve`: access, limits, logs, views.

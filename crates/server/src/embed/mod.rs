@@ -8,16 +8,16 @@
 //! # }
 //! ```
 
-pub use crate::declare::{Needs, Role, Route, Scope, Served, routes};
 pub use crate::faces::EmbeddedFace;
-pub use crate::http::face::{Face, Surroundings};
-pub use crate::http::routes::Answering;
-pub use crate::http::{Answer, Host, Request, Response};
-pub use crate::kept_types::KeptEvents;
-pub use crate::settings::{NoSettings, Section};
-pub use crate::stats::family::Family;
-pub use crate::view::{ExecuteError, Executed, Live, NotFresh, ViewSlot};
-pub use crate::wire::problem::{Kind, Problem, Retry};
+pub use wellspring_host::declare::{Needs, Role, Route, Scope, Served, routes};
+pub use wellspring_host::http::face::{Face, Surroundings};
+pub use wellspring_host::http::routes::Answering;
+pub use wellspring_host::http::{Answer, Host, Request, Response};
+pub use wellspring_host::kept_types::KeptEvents;
+pub use wellspring_host::settings::{NoSettings, Section};
+pub use wellspring_host::stats::family::Family;
+pub use wellspring_host::view::{ExecuteError, Executed, Live, NotFresh, ViewSlot};
+pub use wellspring_host::wire::problem::{Kind, Problem, Retry};
 pub use wellspring_log::{CommitOn, RequestKey};
 pub use wellspring_types::{Event, Position, Query, QueryItem};
 pub use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};
@@ -25,28 +25,28 @@ pub use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View
 /// What a route takes and gives besides its body's form: parameters, segments of paths, headers, media
 /// types, and the problems that many routes have in common.
 pub mod contract {
-    pub use crate::http::contract::{
+    pub use wellspring_host::http::contract::{
         Accept, AnswerContract, BodyContract, CONSISTENCY, Contract, FRESHNESS, Header,
         IDEMPOTENCY_KEY, LOCATION, Media, Presence, Query, Segment, Variable, WAIT_MS,
     };
-    pub use crate::http::foreseen::{APPENDING, READING, VIEWING};
-    pub use crate::http::{ANY, FORM, HTML, JSON, NDJSON, SSE, SVG, TEXT};
-    pub use crate::wire::param::{
+    pub use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
+    pub use wellspring_host::http::{ANY, FORM, HTML, JSON, NDJSON, SSE, SVG, TEXT};
+    pub use wellspring_host::wire::param::{
         AnyParam, Integer, IntegerOr, Kind as ParamKind, Moment, Param, Text, Texts, Values, Words,
     };
-    pub use crate::wire::params::{KnownParams, Pairs, Params};
+    pub use wellspring_host::wire::params::{KnownParams, Pairs, Params};
 }
 
 /// Work that may take long: in slices off the serving threads, charged to the client, ended when the
 /// client leaves. [`Host::job`] begins it.
 pub mod work {
-    pub use crate::http::work::{Job, Price, Progress, Task};
+    pub use wellspring_host::http::work::{Job, Price, Progress, Task};
     pub use wellspring_log::Work;
 }
 
 /// Routes that the lean loop serves, too: [`Face::fast_paths`] gives what makes them.
 pub mod fast {
-    pub use crate::fast::{
+    pub use wellspring_host::fast::{
         AnyFastPath, AnyOrder, AnyTicket, Claim, Factory, FastPath, FastRequest, FastRoute, Form,
         Head, Headers, Outcome, Seat, Shape, Stack, TicketState, Varies, Wake, Word, erase,
     };
@@ -54,7 +54,7 @@ pub mod fast {
 
 /// The kinds of problems that any face may answer.
 pub mod problems {
-    use crate::wire::problem::{self, Kind};
+    use wellspring_host::wire::problem::{self, Kind};
 
     /// 422: a value in the request breaks a rule.
     pub static INVALID: &Kind = &problem::INVALID;

@@ -3,23 +3,23 @@
 #![allow(clippy::disallowed_methods)]
 
 use super::every_route;
-use crate::access::gate::LoggedIn;
-use crate::access::{Needs, api_key, password};
-use crate::http::contract::NO_ROUTE;
-use crate::http::dispatch::dispatch;
-use crate::http::routes::{Route, Scope};
-use crate::http::server::Server as OpenServer;
-use crate::http::{Body, Host, Request, Source};
-use crate::limits::Payer;
-use crate::names::SYSTEM_LOG;
 use crate::start::for_tests;
-use crate::wire::params::Params;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use hyper::{HeaderMap, Method, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use wellspring_host::access::gate::LoggedIn;
+use wellspring_host::access::{Needs, api_key, password};
+use wellspring_host::http::contract::NO_ROUTE;
+use wellspring_host::http::dispatch::dispatch;
+use wellspring_host::http::routes::{Route, Scope};
+use wellspring_host::http::server::Server as OpenServer;
+use wellspring_host::http::{Body, Host, Request, Source};
+use wellspring_host::limits::Payer;
+use wellspring_host::names::SYSTEM_LOG;
+use wellspring_host::wire::params::Params;
 
 use tempfile::TempDir;
 use wellspring_log::CommitOn;
@@ -148,8 +148,8 @@ pub(super) async fn ask(
     let response = dispatch(Arc::clone(open), Box::new(request)).await;
     let challenge = response.headers.iter().any(|(name, _)| *name == "www-authenticate");
     let body = match &response.content {
-        crate::http::Content::Full(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        crate::http::Content::Stream(_) => String::new(),
+        wellspring_host::http::Content::Full(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        wellspring_host::http::Content::Stream(_) => String::new(),
     };
     Told { status: response.status, challenge, body }
 }

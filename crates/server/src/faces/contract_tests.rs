@@ -2,17 +2,17 @@
 
 use super::access_tests::{ask, paths};
 use super::{declared, every_route};
-use crate::access::Needs;
-use crate::http::ANY;
-use crate::http::contract::{Accept, Presence, Query};
-use crate::http::routes::{Route, Scope};
-use crate::http::server::Server;
 use crate::start::for_tests;
-use crate::wire::param::{AnyParam, Values};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 use tempfile::TempDir;
+use wellspring_host::access::Needs;
+use wellspring_host::http::ANY;
+use wellspring_host::http::contract::{Accept, Presence, Query};
+use wellspring_host::http::routes::{Route, Scope};
+use wellspring_host::http::server::Server;
+use wellspring_host::wire::param::{AnyParam, Values};
 
 /// A server without accounts, and what keeps its folder.
 fn open() -> (TempDir, Arc<Server>) {

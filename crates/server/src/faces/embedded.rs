@@ -1,10 +1,10 @@
 //! Faces that a program of its own adds to those here.
 
-use crate::http::Host;
-use crate::http::face::{Bound, Declaration, Face};
-use crate::kept_types::KeptEvents;
-use crate::settings::NoSettings;
 use std::sync::{Arc, OnceLock};
+use wellspring_host::http::Host;
+use wellspring_host::http::face::{Bound, Declaration, Face};
+use wellspring_host::kept_types::KeptEvents;
+use wellspring_host::settings::NoSettings;
 
 /// A face of an embedding program: it comes behind the faces here. It has no section of settings;
 /// where it needs any it reads them itself.

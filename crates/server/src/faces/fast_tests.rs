@@ -1,13 +1,13 @@
 //! The fast paths of all faces: what they need, and that both stacks say the same of them.
 
-use crate::access::Needs;
-use crate::fast::{FastRoute, Seat, Stack};
-use crate::http::Content;
-use crate::lean::both_stacks::{BothStacks, Sent};
 use crate::start;
-use crate::view::State;
-use crate::wire::problem;
 use std::sync::Arc;
+use wellspring_host::access::Needs;
+use wellspring_host::fast::{FastRoute, Seat, Stack};
+use wellspring_host::http::Content;
+use wellspring_host::lean::both_stacks::{BothStacks, Sent};
+use wellspring_host::view::State;
+use wellspring_host::wire::problem;
 use wellspring_views::links::Code;
 
 #[test]

@@ -1,7 +1,7 @@
 //! The names of all figures of a server.
 
 use crate::start;
-use crate::stats::family::Kind;
+use wellspring_host::stats::family::Kind;
 
 #[test]
 fn names_are_unique_and_say_their_unit_and_kind() {

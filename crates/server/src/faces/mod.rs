@@ -1,21 +1,17 @@
-//! All that clients are served, a folder for each family of clients: its routes, and the handlers that
-//! answer. A face takes from the rooms below, never from another face. This list is the only place
-//! that names them.
+//! All that clients are served: the list of the faces of the program, the only place that names them, and those
+//! that an embedding program adds. Each is a crate under `crates/faces` and takes from the host, never from another
+//! face.
 
-pub(crate) mod accounts;
 mod embedded;
-pub(crate) mod events;
-pub(crate) mod links;
-pub(crate) mod operations;
 
-use crate::http::Host;
-use crate::http::face::{Bound, Declaration, Face, Surroundings};
-use crate::http::routes::{Route, Routes};
-use crate::kept_types::KeptEvents;
 pub use embedded::EmbeddedFace;
 pub(crate) use embedded::embed;
 use embedded::embedded;
 use std::sync::{Arc, OnceLock};
+use wellspring_host::http::Host;
+use wellspring_host::http::face::{Bound, Declaration, Face, Surroundings};
+use wellspring_host::http::routes::{Route, Routes};
+use wellspring_host::kept_types::KeptEvents;
 
 /// Lists the faces, in the order in which their routes are looked through.
 macro_rules! faces {
@@ -30,7 +26,7 @@ macro_rules! faces {
             })
         }
 
-        crate::settings::sections! {
+        wellspring_host::settings::sections! {
             /// The settings of all faces.
             FaceSettings from FaceArgs:
             $($name: <$face as Face>::Settings,)*
@@ -79,10 +75,10 @@ macro_rules! faces {
 
 // Links come last, as their codes look like much else.
 faces! {
-    events: events::EventFace,
-    accounts: accounts::AccountFace,
-    operations: operations::OperationFace,
-    links: links::LinkFace,
+    events: wellspring_face_events::EventFace,
+    accounts: wellspring_face_accounts::AccountFace,
+    operations: wellspring_face_operations::OperationFace,
+    links: wellspring_face_links::LinkFace,
 }
 
 /// The routes of every face; with `dev` those that change or remove data without asking are served, too.
@@ -184,13 +180,15 @@ mod contract_tests;
 mod fast_tests;
 #[cfg(test)]
 mod figures_tests;
+#[cfg(test)]
+mod openapi_tests;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::Concern;
-    use crate::http::cors::REDIRECTS;
-    use crate::http::routes::Lookup;
+    use wellspring_host::audit::Concern;
+    use wellspring_host::http::cors::REDIRECTS;
+    use wellspring_host::http::routes::Lookup;
 
     fn find(method: &str, path: &str) -> Option<(String, String, String)> {
         let routes = routes(false);

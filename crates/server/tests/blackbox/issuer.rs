@@ -10,7 +10,7 @@ use ring::signature::{
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-const RSA: &[u8] = include_bytes!("../keys/rsa-2048-TEST-KEY-not-a-secret.pk8");
+const RSA: &[u8] = include_bytes!("../../../host/tests/keys/rsa-2048-TEST-KEY-not-a-secret.pk8");
 pub const NAME: &str = "https://issuer.example";
 pub const AUDIENCE: &str = "wellspring-test";
 

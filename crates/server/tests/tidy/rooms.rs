@@ -3,7 +3,7 @@
 
 use crate::circles::{circle, in_circles, report};
 use crate::modules::{Files, Rooms, rooms_of};
-use crate::{collect, folders, relative, root};
+use crate::{collect, crates, relative};
 use std::collections::BTreeSet;
 
 /// Rooms that are in a circle today, of each crate. The list may only shrink: a room that is out
@@ -13,10 +13,12 @@ const KNOWN_CIRCLES: &[(&str, &[&str])] = &[];
 /// What rooms take from the roof itself today, by the first name of its path. May only shrink:
 /// what several rooms need lies in a room below them, from where the roof may re-export it.
 /// A macro that other crates use lies in the roof by the rules of the language.
-const KNOWN_FROM_THE_ROOF: &[(&str, &[&str])] = &[("server", &["wellspring_routes"])];
+const KNOWN_FROM_THE_ROOF: &[(&str, &[&str])] =
+    &[("host", &["section", "sections", "wellspring_routes"])];
 
+/// A face is one room: its routes name its handlers, and these are given the face.
 fn every_crate(visit: &mut dyn FnMut(&str, &str, &Rooms)) {
-    for krate in folders(&root().join("crates")) {
+    for (name, krate) in crates().into_iter().filter(|(name, _)| !name.starts_with("faces/")) {
         let source = krate.join("src");
         let mut files = Files::new();
         collect(&source, &mut |path, text| {
@@ -29,8 +31,7 @@ fn every_crate(visit: &mut dyn FnMut(&str, &str, &Rooms)) {
         }
         let rooms = rooms_of(&files);
         assert_eq!(rooms.unreached, Vec::<String>::new(), "{}: no module", krate.display());
-        let name = krate.file_name().and_then(|name| name.to_str()).expect("a name");
-        visit(name, &relative(&source), &rooms);
+        visit(&name, &relative(&source), &rooms);
     }
 }
 
@@ -60,46 +61,52 @@ fn the_rooms_of_a_crate_form_no_circle() {
     assert!(faults.is_empty(), "{}\n{advice}", faults.join("\n"));
 }
 
-/// A face is a folder under `faces`. The rooms below know none, as that would close a circle.
-#[test]
-fn no_face_takes_from_another_or_from_their_list() {
-    let folder = root().join("crates/server/src/faces");
-    let mut files = Files::new();
-    collect(&folder, &mut |path, text| {
-        let below = path.strip_prefix(&folder).expect("below the folder");
-        let parts = below.iter().map(|part| part.to_str().expect("UTF-8"));
-        // As if it were a crate of its own, whose rooms are the faces.
-        let name = parts.collect::<Vec<_>>().join("/");
-        let name = if name == "mod.rs" { "lib.rs".to_owned() } else { name };
-        let text = text.replace("crate::faces", "faces").replace("crate::", "below::");
-        files.insert(name, text.replace("faces::", "crate::"));
-    });
-    let rooms = rooms_of(&files);
-    assert!(rooms.names.len() >= 4, "faces are found: {:?}", rooms.names);
-    let taken = rooms.arrows.iter().chain(&rooms.from_the_roof);
-    let taken = taken.map(|arrow| {
-        let (file, line) = &arrow.place;
-        format!("faces/{file}:{line}: {} takes {} from {}", arrow.from, arrow.name, arrow.to)
-    });
-    let taken: Vec<String> = taken.collect();
-    assert!(taken.is_empty(), "{}\nWhat two faces need lies in a room below.", taken.join("\n"));
+/// The floors of the workspace, from the bottom: a crate takes from floors below its own alone. So no face knows
+/// another, and nothing but the program knows any.
+const FLOORS: &[&[&str]] = &[
+    &["types", "load"],
+    &["log"],
+    &["views"],
+    &["host"],
+    &["cli", "faces/accounts", "faces/events", "faces/links", "faces/operations"],
+    &["server"],
+];
+
+/// The crates of this workspace that a manifest names as dependencies, for tests or not.
+fn taken_by(manifest: &str) -> BTreeSet<String> {
+    let lines = manifest.lines().filter_map(|line| line.strip_prefix("wellspring-"));
+    let names = lines.filter_map(|rest| rest.split(['.', ' ', '=']).next());
+    names.map(|name| name.replacen("face-", "faces/", 1)).collect()
 }
 
-/// The rooms that may name faces: those that put a server together, and what is outside of it.
-const NAME_FACES: &[&str] = &["config", "embed", "faces", "parsers", "start"];
-
 #[test]
-fn only_those_who_put_a_server_together_name_faces() {
+fn crates_take_from_floors_below_their_own() {
+    let floor = |name: &str| {
+        let found = FLOORS.iter().position(|floor| floor.contains(&name));
+        found.unwrap_or_else(|| panic!("{name} is on no floor: put it into FLOORS"))
+    };
     let mut faults = Vec::new();
-    every_crate(&mut |krate, folder, rooms| {
-        let to_faces = rooms.arrows.iter().filter(|arrow| arrow.to == "faces");
-        let others = to_faces.filter(|arrow| !NAME_FACES.contains(&arrow.from.as_str()));
-        for arrow in others.filter(|_| krate == "server") {
-            let (file, line) = &arrow.place;
-            faults.push(format!("{folder}/{file}:{line} takes {}", arrow.name));
+    for (name, krate) in crates() {
+        let manifest = std::fs::read_to_string(krate.join("Cargo.toml")).expect("a manifest");
+        for taken in taken_by(&manifest) {
+            if floor(&taken) >= floor(&name) {
+                faults.push(format!("crates/{name} takes from {taken}"));
+            }
         }
-    });
-    assert!(faults.is_empty(), "{}\nWhat a face and others need lies below.", faults.join("\n"));
+    }
+    assert!(faults.is_empty(), "{}\nWhat both need lies on a floor below.", faults.join("\n"));
+    let planted = "[dependencies]\nwellspring-face-links.workspace = true\n";
+    assert!(taken_by(planted).contains("faces/links"));
+}
+
+/// Nor does anything below name a face's crate in words, as an address in a comment or a text would.
+#[test]
+fn only_the_program_names_faces() {
+    for (name, krate) in crates().iter().filter(|(name, _)| name != "server") {
+        collect(&krate.join("src"), &mut |path, text| {
+            assert!(!text.contains("wellspring_face_"), "{} ({name}) names a face", path.display());
+        });
+    }
 }
 
 #[test]

@@ -1,0 +1,334 @@
+//! `wellspring bench compare`: two result files, or two URLs measured in turns.
+
+use super::finish::{FinishOptions, Session, write_file};
+use super::options::{
+    ConnectionOptions, ContextOptions, LengthOptions, Offer, RequestOptions, plan, rate,
+};
+use super::quantity::crowd;
+use super::typed::Typed;
+use crate::exit::{Code, Failure};
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use wellspring_load::compare::{
+    Color, Comparison, Options, Side, Unlike, abba, compare_reports, render_markdown, render_text,
+};
+use wellspring_load::driver::PlannedStep;
+use wellspring_load::plan::{Arrivals, Plan};
+use wellspring_load::result::{Report, Step, Verdict as Trust};
+
+/// Length of one run when two URLs take turns, in milliseconds.
+const TURN_MS: u64 = 2_000;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Two files: runs of both are compared; a file with a single run gives no interval. Two URLs: both are measured \
+in turns (A B B A …), which is the only way to tell a small difference from a machine that drifts.
+
+  wellspring bench compare before.json after.json
+  wellspring bench compare http://127.0.0.1:4000/health http://127.0.0.1:4001/health --pairs 20
+
+Exit codes: 0 compared, 1 with --fail-if-slower and B is slower, 64 or 2 usage, 65 not comparable or not a result \
+file, 66 no such file, 69 not reachable, 74 a file could not be written, 75 the machine or the client was too busy for \
+an answer (a side is NOT MEASURABLE): measure again.")]
+pub(super) struct CompareArgs {
+    /// The baseline: a result file or a URL.
+    a: String,
+    /// What is compared with it.
+    b: String,
+    /// URLs: how many pairs of runs.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pairs: u32,
+    /// URLs: connections.
+    #[arg(short = 'c', long, value_name = "N", value_parser = crowd)]
+    connections: Option<u32>,
+    /// URLs: requests a second (open loop).
+    #[arg(short = 'r', long, value_name = "RATE", value_parser = rate)]
+    rate: Option<f64>,
+    /// Compares even where settings differ; the report says so.
+    #[arg(long)]
+    force: bool,
+    /// Exits with 1 if B is slower in any metric, or fails more.
+    #[arg(long)]
+    fail_if_slower: bool,
+    #[command(flatten)]
+    request: RequestOptions,
+    #[command(flatten)]
+    connection: ConnectionOptions,
+    #[command(flatten)]
+    length: LengthOptions,
+    #[command(flatten)]
+    context: ContextOptions,
+    /// Writes the comparison as JSON; - for standard output.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Writes the comparison as Markdown.
+    #[arg(long, value_name = "FILE")]
+    md: Option<PathBuf>,
+    /// Two URLs: writes A's result file here.
+    #[arg(long, value_name = "FILE")]
+    save_a: Option<PathBuf>,
+    /// Two URLs: writes B's result file here.
+    #[arg(long, value_name = "FILE")]
+    save_b: Option<PathBuf>,
+    /// Shows no progress.
+    #[arg(short = 'q', long)]
+    quiet: bool,
+}
+
+/// Flags that say something about two files, long names. The others are about measuring.
+const OF_FILES: [&str; 6] = ["force", "fail-if-slower", "seed", "json", "md", "quiet"];
+
+/// Refuses flags that would change nothing: whoever types one believes that it does.
+fn refuse_unused(typed: &Typed<CompareArgs>, is_live: bool) -> Result<(), Failure> {
+    if is_live {
+        return match typed.flags.iter().any(|flag| flag == "repeat") {
+            true => Err(Failure::usage(
+                "--repeat is not used when two URLs are compared: they take turns, and --pairs says how \
+                 often; give --pairs, or leave --repeat out",
+            )),
+            false => Ok(()),
+        };
+    }
+    match typed.others(&OF_FILES) {
+        unused if unused.is_empty() => Ok(()),
+        unused => Err(Failure::usage(format!(
+            "{} not used when two files are compared: what they hold was measured before. Leave it out, \
+             or compare two URLs",
+            match unused.as_slice() {
+                [one] => format!("{one} is"),
+                several => format!("{} are", several.join(", ")),
+            }
+        ))),
+    }
+}
+
+pub(super) fn run(typed: &Typed<CompareArgs>) -> Result<ExitCode, Failure> {
+    let args = &typed.args;
+    let is_url = |text: &str| text.contains("://");
+    let comparison = match (is_url(&args.a), is_url(&args.b)) {
+        (true, true) => {
+            refuse_unused(typed, true)?;
+            live(args)?
+        }
+        (false, false) => {
+            refuse_unused(typed, false)?;
+            let (a, b) = (read_report(Path::new(&args.a))?, read_report(Path::new(&args.b))?);
+            let (mut a, mut b) = (a, b);
+            if a.title == b.title {
+                // Two files of one target are told apart by their names.
+                a.title.clone_from(&args.a);
+                b.title.clone_from(&args.b);
+            }
+            compare_reports(&a, &b, &options(args))
+        }
+        _ => {
+            return Err(Failure::usage(
+                "compare takes two result files or two URLs, not one of each",
+            ));
+        }
+    };
+    conclude(args, &comparison)
+}
+
+fn options(args: &CompareArgs) -> Options {
+    let unlike = if args.force { Unlike::Compare } else { Unlike::Refuse };
+    Options { seed: args.length.seed, unlike, ..Options::default() }
+}
+
+/// Reads one result file.
+pub(super) fn read_report(path: &Path) -> Result<Report, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(Code::NoInput, format!("{}: {error}", path.display())))?;
+    Report::from_json(&text).map_err(|error| Failure::data(format!("{}: {error}", path.display())))
+}
+
+/// One of two live targets.
+struct Target {
+    plan: Plan,
+    session: Session,
+    step: Option<Step>,
+}
+
+fn live(args: &CompareArgs) -> Result<Comparison, Failure> {
+    let mut targets = Vec::new();
+    for url in [&args.a, &args.b] {
+        let target = args.connection.target(url)?;
+        let source = args.request.source(&target, &args.connection)?;
+        let offer = Offer {
+            connections: args.connections,
+            rate_per_s: args.rate,
+            arrivals: Arrivals::Constant,
+            think_us: (0, 0),
+        };
+        let mut plan = plan(&target, source, offer, &args.connection, &args.length)?;
+        if args.length.duration.is_none() && plan.settings.stop.requests.is_none() {
+            plan.settings.stop.duration_ms = Some(TURN_MS);
+            plan.settings.warmup_ms = plan.settings.warmup_ms.min(TURN_MS / 10);
+        }
+        let finish = FinishOptions::silent(args.quiet);
+        let session = Session::begin(&plan, &args.context, &finish)?;
+        targets.push(Target { plan, session, step: None });
+    }
+    let order = abba(args.pairs as usize);
+    let turns = order.len();
+    let mut made = [0u32; 2];
+    for (turn, side) in order.iter().enumerate() {
+        let at = usize::from(*side == Side::B);
+        if targets.iter().any(|target| target.session.stop.load(Ordering::Relaxed)) {
+            break;
+        }
+        made[at] += 1;
+        let target = &mut targets[at];
+        let letter = if at == 0 { "A" } else { "B" };
+        let name = format!("{letter}, run {} of {turns}", turn + 1);
+        let planned = PlannedStep { name, plan: target.plan.clone() };
+        // Only the first repeat asks what this client can reach: it does not change from turn to turn.
+        let measured = target.session.steps(&[planned], made[at]..=made[at])?;
+        for mut step in measured {
+            for run in &mut step.runs {
+                run.order = u32::try_from(turn).unwrap_or(u32::MAX).saturating_add(1);
+            }
+            match &mut target.step {
+                Some(there) => there.runs.append(&mut step.runs),
+                None => {
+                    "run".clone_into(&mut step.name);
+                    target.step = Some(step);
+                }
+            }
+        }
+    }
+    let reports: Vec<Report> = targets
+        .into_iter()
+        .map(|target| target.session.into_report(target.step.into_iter().collect()))
+        .collect();
+    for (path, report) in [&args.save_a, &args.save_b].into_iter().zip(&reports) {
+        if let Some(path) = path {
+            write_file(path, &report.to_json())?;
+        }
+    }
+    // Two URLs on one command line, with everything else the same: that they ask for
+    // different things is what the user wants to know about.
+    let options = Options { unlike: Unlike::Compare, ..options(args) };
+    Ok(compare_reports(&reports[0], &reports[1], &options))
+}
+
+fn conclude(args: &CompareArgs, comparison: &Comparison) -> Result<ExitCode, Failure> {
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(comparison)
+            .map_err(|error| Failure::data(error.to_string()))?;
+        write_file(path, &(text + "\n"))?;
+    }
+    if let Some(path) = &args.md {
+        write_file(path, &render_markdown(comparison))?;
+    }
+    let dash = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str() == "-");
+    if !dash(&args.json) && !dash(&args.md) {
+        let terminal = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let color = if terminal { Color::Ansi } else { Color::Plain };
+        write_file(Path::new("-"), &render_text(comparison, color))?;
+    }
+    if let Trust::NotMeasurable(_) = comparison.trust {
+        let code = not_measurable(comparison);
+        let why = match code {
+            Code::Unsettled => {
+                "nothing was concluded: the machine or the client was too busy while a side was measured. \
+                 Measure again when nothing else runs"
+            }
+            _ => "nothing was concluded: the two cannot be compared",
+        };
+        eprintln!("wellspring: {why}");
+        return Ok(ExitCode::from(code as u8));
+    }
+    use wellspring_load::compare::Verdict::{MoreFailures, Slower};
+    let worse = comparison
+        .steps
+        .iter()
+        .flat_map(|step| &step.metrics)
+        .any(|metric| matches!(metric.verdict, Slower | MoreFailures));
+    Ok(if args.fail_if_slower && worse {
+        ExitCode::from(Code::Refused as u8)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// What a comparison from which nothing follows exits with: steps that do not belong together stay so; a
+/// side whose own report says that it could not be measured may do better another time.
+fn not_measurable(comparison: &Comparison) -> Code {
+    let compared = !comparison.steps.is_empty();
+    if compared && comparison.steps.iter().all(|step| step.refused.is_none()) {
+        Code::Unsettled
+    } else {
+        Code::Data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        typed: Typed<CompareArgs>,
+    }
+
+    fn refused(words: &[&str]) -> Option<String> {
+        let line = Line::try_parse_from([&["x"], words].concat()).unwrap();
+        match run(&line.typed) {
+            Err(failure) if failure.code == Code::Usage => Some(failure.message),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_flag_that_would_change_nothing_is_refused() {
+        let urls = ["http://127.0.0.1:1/a", "http://127.0.0.1:1/b"];
+        let repeat = refused(&[&urls[..], &["--repeat", "3"]].concat()).unwrap();
+        assert!(repeat.contains("give --pairs"), "{repeat}");
+        // Refused already by the first connection, not by its flags.
+        assert_eq!(refused(&[&urls[..], &["-z", "1s", "--seed", "3", "-q"]].concat()), None);
+        let files = ["/none/a.json", "/none/b.json"];
+        let pairs = refused(&[&files[..], &["--pairs", "3"]].concat()).unwrap();
+        assert!(pairs.starts_with("--pairs is not used when two files"), "{pairs}");
+        let several = refused(&[&files[..], &["--repeat", "3", "-c", "4"]].concat()).unwrap();
+        assert!(several.contains("--connections") && several.contains("are not used"), "{several}");
+        let fine = ["--force", "--fail-if-slower", "--seed", "3", "--md", "-", "-q"];
+        assert_eq!(refused(&[&files[..], &fine].concat()), None);
+    }
+
+    #[test]
+    fn what_may_do_better_another_time_is_told_from_what_cannot_be_compared() {
+        let sample = || wellspring_load::compare::Comparison {
+            format: String::new(),
+            a: String::new(),
+            b: String::new(),
+            confidence: 0.95,
+            seed: 1,
+            steps: Vec::new(),
+            only_in_a: Vec::new(),
+            only_in_b: Vec::new(),
+            mismatches: Vec::new(),
+            findings: Vec::new(),
+            trust: Trust::NotMeasurable(Vec::new()),
+        };
+        let step = |refused: Option<&str>| wellspring_load::compare::StepComparison {
+            step: "c=1".to_owned(),
+            design: wellspring_load::compare::Design::Paired,
+            runs_a: 2,
+            runs_b: 2,
+            left_out: 0,
+            open_loop: false,
+            metrics: Vec::new(),
+            refused: refused.map(str::to_owned),
+        };
+        assert_eq!(not_measurable(&sample()), Code::Data);
+        let differs = Comparison { steps: vec![step(Some("the settings differ"))], ..sample() };
+        assert_eq!(not_measurable(&differs), Code::Data);
+        let noisy = Comparison { steps: vec![step(None)], ..sample() };
+        assert_eq!(not_measurable(&noisy), Code::Unsettled);
+    }
+}

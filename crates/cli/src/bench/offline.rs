@@ -1,0 +1,285 @@
+//! The forms of `bench` that send nothing to a server of yours: history, report, import, self-test, audit.
+
+use super::finish::{terminal_options, write_file};
+use crate::exit::{Code, Failure};
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use wellspring_load::audit;
+use wellspring_load::compare::Color;
+use wellspring_load::history;
+use wellspring_load::import::{self, MicroReport};
+use wellspring_load::report;
+use wellspring_load::result::Report;
+use wellspring_load::scenario::{self, import::HarOptions};
+use wellspring_load::selftest::{self, Extent};
+
+fn color() -> Color {
+    let terminal = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    if terminal { Color::Ansi } else { Color::Plain }
+}
+
+fn standard_output(text: &str) -> Result<(), Failure> {
+    write_file(Path::new("-"), text)
+}
+
+fn read_text(path: &Path) -> Result<String, Failure> {
+    if path.as_os_str() == "-" {
+        return std::io::read_to_string(std::io::stdin())
+            .map_err(|error| Failure::new(Code::Io, format!("standard input: {error}")));
+    }
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(Code::NoInput, format!("{}: {error}", path.display())))
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct HistoryArgs {
+    /// The folder with result files (*.json).
+    folder: PathBuf,
+    /// Keeps results of different targets apart.
+    #[arg(long)]
+    by_target: bool,
+    /// Writes Markdown.
+    #[arg(long)]
+    md: bool,
+}
+
+pub(super) fn history(args: &HistoryArgs) -> Result<ExitCode, Failure> {
+    let mut options = history::Options::default();
+    if args.by_target {
+        options.grouping = history::Grouping::WorkloadAndTarget;
+    }
+    let read = history::read_folder(&args.folder, &options)
+        .map_err(|error| Failure::new(Code::NoInput, error.to_string()))?;
+    let text = if args.md {
+        history::render_markdown(&read)
+    } else {
+        history::render_text(&read, color())
+    };
+    standard_output(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum As {
+    /// For people at a terminal.
+    Text,
+    /// Markdown.
+    Md,
+    /// One page with plots.
+    Html,
+    /// A row for each step, endpoint and repeat.
+    Csv,
+    /// ApacheBench's block.
+    Ab,
+    /// Prometheus text.
+    Prometheus,
+    /// The result file itself.
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The five forms: 1 metrics and spreads, two levels side by side · 2 ladder by users, several builds, best marked · \
+3 phases, throughput by connections, sweeps, variance · 4 ab-style block per endpoint · 5 environment, library \
+micro-benchmarks, thresholds, ranking. They take one or several result files.")]
+pub(super) struct ReportArgs {
+    /// Result files (and, for form 5, files made by `bench import`).
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// One of the five report forms, as Markdown.
+    #[arg(long, value_name = "1..5", conflicts_with = "format", value_parser = clap::value_parser!(u8).range(1..=5))]
+    form: Option<u8>,
+    /// How it is written.
+    #[arg(long = "as", value_enum, default_value_t = As::Text)]
+    format: As,
+    /// Lists the checks that passed, too.
+    #[arg(long)]
+    all_checks: bool,
+    /// Writes here instead of standard output.
+    #[arg(short = 'o', long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+}
+
+pub(super) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    let mut reports: Vec<Report> = Vec::new();
+    let mut micro: Vec<report::MicroRow> = Vec::new();
+    for path in &args.files {
+        let text = read_text(path)?;
+        match MicroReport::from_json(&text) {
+            Ok(imported) => micro.extend(imported.benchmarks.iter().filter_map(micro_row)),
+            Err(_) => reports.push(
+                Report::from_json(&text)
+                    .map_err(|error| Failure::data(format!("{}: {error}", path.display())))?,
+            ),
+        }
+    }
+    let text = if let Some(form) = args.form {
+        report::form(form, &reports, &micro).map_err(|error| Failure::data(error.to_string()))?
+    } else {
+        if !micro.is_empty() {
+            return Err(Failure::usage("imported micro-benchmarks are part of --form 5"));
+        }
+        let render = |report: &Report| match args.format {
+            As::Text => report::terminal(report, &terminal_options(args.all_checks)),
+            As::Md => report::markdown(report),
+            As::Html => report::html(report),
+            As::Csv => report::csv(report),
+            As::Ab => report::ab(report),
+            As::Prometheus => report::prometheus(report),
+            As::Json => report.to_json(),
+        };
+        if args.format == As::Html && reports.len() > 1 {
+            return Err(Failure::usage("a page shows one result file; run it once for each"));
+        }
+        reports.iter().map(render).collect::<Vec<_>>().join("\n")
+    };
+    write_file(&args.output, &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A row of form 5; `None` for benchmarks that report no time, which cannot be ranked.
+fn micro_row(benchmark: &import::MicroBenchmark) -> Option<report::MicroRow> {
+    let time_ns = benchmark.time_ns?;
+    let ops_per_s = benchmark.ops_per_s.unwrap_or(1e9 / time_ns);
+    Some(report::MicroRow {
+        name: benchmark.full_name(),
+        ops_per_s,
+        time_ns,
+        bytes: benchmark.bytes_per_op,
+        allocs: benchmark.allocs_per_op,
+    })
+}
+
+/// What is imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum From {
+    /// Output of `go test -bench`.
+    GoBench,
+    /// Criterion's folder, target/criterion.
+    Criterion,
+    /// A curl command line, as browsers copy it: becomes a scenario.
+    Curl,
+    /// A HAR file, as browsers save it: becomes a scenario.
+    Har,
+    /// An OpenAPI 3 description in JSON: becomes a scenario.
+    Openapi,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+  wellspring bench import curl \"curl 'http://127.0.0.1:4000/health' -H 'Accept: */*'\" -o health.toml
+  wellspring bench import go-bench bench.txt -o micro.json
+  curl -s http://127.0.0.1:4000/openapi.json | wellspring bench import openapi - -o api.toml")]
+pub(super) struct ImportArgs {
+    /// What it is.
+    #[arg(value_enum)]
+    from: From,
+    /// The file or folder, - for standard input; for curl the command line itself, or a file with it.
+    input: String,
+    /// Writes here instead of standard output.
+    #[arg(short = 'o', long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Micro-benchmarks: shows a table instead of the file that `bench report --form 5` reads.
+    #[arg(long)]
+    table: bool,
+    /// HAR: takes scripts, styles and pictures over, too.
+    #[arg(long)]
+    static_assets: bool,
+}
+
+fn read_bytes(path: &str) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| error.to_string())
+}
+
+pub(super) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
+    let path = Path::new(&args.input);
+    let named = |error: String| Failure::data(format!("{}: {error}", args.input));
+    let micro = |read: MicroReport| {
+        if args.table { import::render_text(&read, color()) } else { read.to_json() }
+    };
+    let text = match args.from {
+        From::GoBench if args.input == "-" => {
+            micro(import::parse_go_bench(&read_text(path)?).map_err(|e| named(e.to_string()))?)
+        }
+        From::GoBench => micro(import::read_go_bench(path).map_err(|e| named(e.to_string()))?),
+        From::Criterion => micro(import::read_criterion(path).map_err(|e| named(e.to_string()))?),
+        From::Curl => {
+            let line = if args.input == "-" || path.is_file() {
+                read_text(path)?
+            } else {
+                args.input.clone()
+            };
+            scenario::import::curl(&line, &read_bytes)
+                .map_err(|error| Failure::data(error.to_string()))?
+        }
+        From::Har => {
+            let options = HarOptions { static_assets: args.static_assets };
+            scenario::import::har(&read_text(path)?, &options)
+                .map_err(|error| named(error.to_string()))?
+        }
+        From::Openapi => scenario::import::openapi(&read_text(path)?)
+            .map_err(|error| named(error.to_string()))?,
+    };
+    write_file(&args.output, &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SelfTestArgs {
+    /// The long form: the full stall test of 20 s, more requests.
+    #[arg(long)]
+    long: bool,
+    /// Only cases whose name contains this.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Seed of everything random.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+pub(super) fn self_test(args: &SelfTestArgs) -> Result<ExitCode, Failure> {
+    let extent = if args.long { Extent::Long } else { Extent::Short };
+    let only = args.only.clone().unwrap_or_default();
+    if !selftest::list().iter().any(|(name, _)| name.contains(&only)) {
+        let names: Vec<&str> = selftest::list().iter().map(|(name, _)| *name).collect();
+        return Err(Failure::usage(format!(
+            "no case has {only:?} in its name; there are: {}",
+            names.join(", ")
+        )));
+    }
+    let options = selftest::Options { extent, seed: args.seed, only };
+    let outcomes = selftest::run_all(&options, &mut |outcome| {
+        eprintln!("{}: {} ms", outcome.name, outcome.took_ms);
+    });
+    standard_output(&selftest::render_text(&outcomes))?;
+    Ok(ExitCode::from(selftest::Verdict::of(&outcomes).exit_code()))
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct AuditArgs {
+    /// The tables (TOML), see docs/bench/published.md.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Writes Markdown.
+    #[arg(long)]
+    md: bool,
+}
+
+pub(super) fn audit(args: &AuditArgs) -> Result<ExitCode, Failure> {
+    let mut texts = Vec::new();
+    for file in &args.files {
+        let published = audit::Published::parse(&read_text(file)?)
+            .map_err(|error| Failure::data(format!("{}: {error}", file.display())))?;
+        let report = audit::audit(published);
+        texts.push(if args.md {
+            audit::render_markdown(&report)
+        } else {
+            audit::render_text(&report)
+        });
+    }
+    let text = texts.join("\n");
+    standard_output(&text)?;
+    Ok(ExitCode::SUCCESS)
+}

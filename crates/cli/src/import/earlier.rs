@@ -1,0 +1,196 @@
+//! What was imported from here before: the same content under other options is other events, which the
+//! server cannot know again, so it is noticed on this side.
+//!
+//! A note holds a digest of how the content begins, the options, and where one of its events lies in the
+//! log. A note counts only as long as that event is there, so a log that was made anew has none.
+
+use crate::exit::{Code, Failure};
+use crate::state_folder;
+use crate::target::Target;
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use wellspring_host::client::endpoint::percent_encode;
+use wellspring_host::client::{Client, Request};
+use wellspring_host::hex;
+
+/// Folder of the notes.
+const IMPORTS: &str = "imports";
+/// Most notes that are kept for a log: the newest.
+const MAX_NOTES: usize = 256;
+/// Largest file of notes that is read, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// An import of some content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Note {
+    /// So many bytes of the content, from its beginning, …
+    start_bytes: usize,
+    /// … have this SHA-256, in hexadecimal.
+    start_sha256: String,
+    /// The options that make events of it, as they are written on a command line.
+    options: String,
+    /// Position of one of its events, …
+    position: u64,
+    /// … and when that was recorded.
+    recorded_at: String,
+}
+
+/// The imports into one log that this machine remembers, and the one that is under way.
+#[derive(Debug)]
+pub(crate) struct EarlierImports {
+    /// Where notes are kept; `None`: nowhere, or the one under way is noted already.
+    path: Option<PathBuf>,
+    target: Target,
+    start: Vec<u8>,
+    options: String,
+}
+
+impl EarlierImports {
+    /// Of content that begins like this, to be made events of by these options.
+    ///
+    /// # Errors
+    /// Usage, if the address of the server is none.
+    pub(crate) fn of(
+        target: &Target,
+        start: Vec<u8>,
+        options: String,
+    ) -> Result<EarlierImports, Failure> {
+        let endpoint = crate::server::endpoint(&target.server.url)?;
+        let name = format!("{} {}.json", endpoint.origin(), target.log);
+        let folder = state_folder::of(IMPORTS).filter(|_| !start.is_empty());
+        let path = folder.map(|folder| folder.join(percent_encode(&name)));
+        Ok(EarlierImports { path, target: target.clone(), start, options })
+    }
+
+    /// Refuses content that lies in the log already as other options have it.
+    ///
+    /// # Errors
+    /// [`Code::Refused`], and what to do. It is the same the next time.
+    pub(crate) fn refuse_other_options(
+        &mut self,
+        client: &mut Client,
+        file: &str,
+    ) -> Result<(), Failure> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let matching = read(path).into_iter().filter(|note| note.is_of(&self.start));
+        let present: Vec<Note> =
+            matching.filter(|note| is_present(client, &self.target, note)).collect();
+        if present.iter().any(|note| note.options == self.options) {
+            // The server knows it again.
+            self.path = None;
+            return Ok(());
+        }
+        let Some(note) = present.last() else { return Ok(()) };
+        Err(Failure::new(
+            Code::Refused,
+            format!(
+                "{file}: this content is in the log {} already, imported with other options (its event at \
+                 position {} was recorded at {}); other options make other events of it, so all of it would \
+                 be added a second time.\n  then: {}\n  now:  {}\nNothing was added. To bring in what is \
+                 new, give the options of then; to have both, give --again LABEL",
+                self.target.log, note.position, note.recorded_at, note.options, self.options,
+            ),
+        ))
+    }
+
+    /// Remembers the import under way, once: an event of it lies at this position. That nothing can be
+    /// kept is no reason to stop an import.
+    pub(crate) fn note(&mut self, client: &mut Client, position: u64) {
+        let Some(path) = self.path.take() else { return };
+        let Some(recorded_at) = recorded_at(client, &self.target, position) else { return };
+        let mut notes = read(&path);
+        notes.retain(|note| !(note.is_of(&self.start) && note.options == self.options));
+        let excess = (notes.len() + 1).saturating_sub(MAX_NOTES);
+        notes.drain(..excess);
+        notes.push(Note {
+            start_bytes: self.start.len(),
+            start_sha256: sha256(&self.start),
+            options: self.options.clone(),
+            position,
+            recorded_at,
+        });
+        let _ = write(&path, &notes);
+    }
+}
+
+impl Note {
+    /// Whether content that begins like this is what was imported, or has grown from it.
+    fn is_of(&self, start: &[u8]) -> bool {
+        start.get(..self.start_bytes).is_some_and(|start| sha256(start) == self.start_sha256)
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let mut digits = String::with_capacity(64);
+    hex::push(&mut digits, digest(&SHA256, bytes).as_ref());
+    digits
+}
+
+/// Whether the event of a note is in the log as it was.
+fn is_present(client: &mut Client, target: &Target, note: &Note) -> bool {
+    recorded_at(client, target, note.position).as_ref() == Some(&note.recorded_at)
+}
+
+/// When the event at a position was recorded; `None` if there is none, or it is not told.
+fn recorded_at(client: &mut Client, target: &Target, position: u64) -> Option<String> {
+    let path = target.path(&format!("events/{position}"));
+    let answer = client.call(&Request::get(&path, &[])).ok()?;
+    let event: serde_json::Value = serde_json::from_slice(&answer.body).ok()?;
+    event["recorded_at"].as_str().map(str::to_owned)
+}
+
+/// The notes there are, oldest first; none if they cannot be read.
+fn read(path: &Path) -> Vec<Note> {
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut text));
+    read.ok().and_then(|_| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}
+
+fn write(path: &Path, notes: &[Note]) -> io::Result<()> {
+    path.parent().map_or(Ok(()), state_folder::make)?;
+    state_folder::replace(path, &serde_json::to_vec(notes)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn content_that_has_grown_is_the_same_and_other_content_is_not() {
+        let note = Note {
+            start_bytes: 4,
+            start_sha256: sha256(b"a\n1\n"),
+            options: String::new(),
+            position: 1,
+            recorded_at: String::new(),
+        };
+        assert!(note.is_of(b"a\n1\n"));
+        assert!(note.is_of(b"a\n1\n2\n"));
+        assert!(!note.is_of(b"a\n2\n"));
+        assert!(!note.is_of(b"a\n"));
+    }
+
+    #[test]
+    fn notes_are_kept_for_their_owner_and_rubbish_is_none() {
+        use std::os::unix::fs::MetadataExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("imports").join("x.json");
+        assert_eq!(read(&path), []);
+        let note = Note {
+            start_bytes: 1,
+            start_sha256: sha256(b"a"),
+            options: "--type T".to_owned(),
+            position: 3,
+            recorded_at: "t".to_owned(),
+        };
+        write(&path, std::slice::from_ref(&note)).unwrap();
+        assert_eq!(read(&path), [note]);
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        fs::write(&path, "[{").unwrap();
+        assert_eq!(read(&path), []);
+    }
+}

@@ -1,0 +1,332 @@
+//! The course of an import: one thread reads, this one sends, and whatever stops one stops both.
+
+use crate::exit::{Code, Failure};
+use crate::import::ImportArgs;
+use crate::import::earlier::EarlierImports;
+use crate::import::event_ids::EventIds;
+use crate::import::parts::{Bad, Next, Part, Parts, Skip};
+use crate::import::rows::Rows;
+use crate::import::send::{Refusal, Sender, Settled, Terms, bad_line};
+use crate::import::source::Source;
+use crate::import::standing::Standing;
+use crate::interrupt::on_interrupt;
+use crate::problem::Problem;
+use crate::progress::{Progress, counted, grouped, megabytes};
+use crate::wire::push_event;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use wellspring_host::client::Request;
+
+/// Bad lines that are shown with --skip-invalid.
+const SHOWN_FAULTS: usize = 20;
+
+/// Figures of the end.
+#[derive(Debug, Default)]
+struct Tally {
+    added: u64,
+    known: u64,
+    skipped: u64,
+    folded: u64,
+    taken_bytes: u64,
+    /// The last line of the file that is settled.
+    line: u64,
+    /// The position of the last event of it.
+    position: Option<u64>,
+    faults: Vec<(u64, String)>,
+}
+
+/// Bad lines that this side has passed over: how many, and the first ones.
+type Skipped = Arc<Mutex<(u64, Vec<(u64, String)>)>>;
+
+/// Runs an import to its end.
+pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
+    run_to(args, &mut io::stdout())
+}
+
+/// Runs an import to its end; a dry run shows its sample on `out`.
+pub(super) fn run_to(args: &ImportArgs, out: &mut dyn Write) -> Result<(), Failure> {
+    let format = args.format()?;
+    let mapping = args.mapping(format)?;
+    let source = Source::open(&args.file)?;
+    if args.connections.is_some() {
+        eprintln!("--connections has no effect any more: one connection keeps the file's order");
+    }
+    let label = args.again.clone().unwrap_or_default();
+    let ids = args.ids.map(|_| EventIds::new(&label));
+    if args.dry_run {
+        return dry_run(args, Rows::new(format, source.reader, &mapping)?, ids, out);
+    }
+    let options = args.shaping_options(format, &mapping);
+    let mut earlier = EarlierImports::of(&args.target, source.start, options.clone())?;
+    let skipped = Skipped::default();
+    let skip = args.skip_invalid.then(|| note_skipped(&skipped));
+    let parts = Parts::new(format, source.reader, &mapping, ids, skip)?;
+    greet(args)?;
+    if args.again.is_none() {
+        earlier.refuse_other_options(&mut args.target.client()?, &args.file)?;
+    }
+    let terms =
+        Terms { batch: args.batch, skips: args.skip_invalid, label, file: args.file.clone() };
+    let sender = Sender::new(&args.target, terms)?;
+    let mut progress = Progress::start("import", source.total_bytes);
+    let (mut tally, failure) =
+        transfer(sender, parts, &source.taken, &args.file, &mut earlier, &mut progress);
+    progress.end();
+    let local = skipped.lock().unwrap_or_else(PoisonError::into_inner);
+    tally.skipped += local.0;
+    tally.faults.extend_from_slice(&local.1);
+    tally.faults.sort_unstable();
+    for (line, what) in tally.faults.iter().take(SHOWN_FAULTS) {
+        eprintln!("skipped line {line}: {what}");
+    }
+    let summary = summary(&tally, progress.seconds());
+    let Some(failure) = failure else {
+        if tally.added + tally.known + tally.skipped == 0 {
+            let bytes = megabytes(tally.taken_bytes);
+            eprintln!("imported nothing: {} holds no events ({bytes} read)", args.file);
+            return Ok(());
+        }
+        eprintln!("imported {summary}");
+        if tally.added > 0 && args.shapes_events() {
+            eprintln!("this content is known again under the same options: {options}");
+        }
+        return Ok(());
+    };
+    eprintln!("stopped after {summary}");
+    if failure.code == Code::Unavailable && tally.line > 0 {
+        let position = tally.position.map(|at| format!(" (position {at})")).unwrap_or_default();
+        eprintln!(
+            "everything up to line {}{position} is in the log; the same command goes on from there",
+            tally.line
+        );
+    }
+    Err(failure)
+}
+
+fn note_skipped(skipped: &Skipped) -> Skip {
+    let skipped = Arc::clone(skipped);
+    Box::new(move |line, what| {
+        let mut skipped = skipped.lock().unwrap_or_else(PoisonError::into_inner);
+        skipped.0 += 1;
+        if skipped.1.len() < SHOWN_FAULTS {
+            skipped.1.push((line, what));
+        }
+    })
+}
+
+/// Asks for the head first: a wrong address or log name should not look like bad data.
+fn greet(args: &ImportArgs) -> Result<(), Failure> {
+    let answer = args.target.client()?.call(&Request::get(&args.target.path("head"), &[]))?;
+    match answer.head.status {
+        200 => Ok(()),
+        404 => Err(args.target.no_log()),
+        _ => {
+            let problem = Problem::of(&answer);
+            Err(Failure::new(problem.code(Code::Usage), problem.sentence()))
+        }
+    }
+}
+
+/// What the reading thread hands over.
+enum Read {
+    Part(Part),
+    /// Reading has ended, with the tags that were given twice.
+    End(u64, Option<Failure>),
+}
+
+fn transfer(
+    sender: Sender,
+    parts: Parts,
+    taken: &AtomicU64,
+    file: &str,
+    earlier: &mut EarlierImports,
+    progress: &mut Progress,
+) -> (Tally, Option<Failure>) {
+    // One part waits while one is under way: reading overlaps sending.
+    let (parts_in, parts_out) = sync_channel::<Read>(1);
+    let standing = Standing::default();
+    let interrupted = standing.clone();
+    on_interrupt(move || eprintln!("\n{}", interrupted.last_words()));
+    std::thread::scope(|scope| {
+        scope.spawn(move || read_all(parts, taken, file, &parts_in));
+        send_all(sender, parts_out, &standing, earlier, progress)
+    })
+}
+
+fn read_all(mut parts: Parts, taken: &AtomicU64, file: &str, out: &SyncSender<Read>) {
+    let taken = || taken.load(Ordering::Relaxed);
+    let failure = loop {
+        match parts.next(&taken) {
+            Next::Part(part) => {
+                let is_last = part.is_last;
+                if out.send(Read::Part(part)).is_err() {
+                    return;
+                }
+                if is_last {
+                    break None;
+                }
+            }
+            Next::Bad(part, bad) => {
+                if out.send(Read::Part(part)).is_err() {
+                    return;
+                }
+                break Some(match bad {
+                    Bad::Row(line, what) => bad_line(file, line, &what),
+                    Bad::Rest(broken) => {
+                        Failure::data(format!("{file}, line {}: {}", broken.line, broken.what))
+                    }
+                });
+            }
+        }
+    };
+    let _ = out.send(Read::End(parts.folded(), failure));
+}
+
+fn send_all(
+    mut sender: Sender,
+    parts: Receiver<Read>,
+    standing: &Standing,
+    earlier: &mut EarlierImports,
+    progress: &mut Progress,
+) -> (Tally, Option<Failure>) {
+    let mut tally = Tally::default();
+    let mut continues = String::new();
+    let mut rest: Option<Part> = None;
+    for read in parts {
+        let next = match read {
+            Read::Part(part) => part,
+            Read::End(folded, failure) => {
+                tally.folded += folded;
+                return (tally, failure);
+            }
+        };
+        let part = match rest.take() {
+            Some(rest) => rest.followed_by(next),
+            None => next,
+        };
+        if part.body.is_empty() {
+            continue;
+        }
+        standing.sends(part.lines);
+        match sender.send(&part, &continues, &mut |text| progress.note(&text)) {
+            Ok(settled) => {
+                tally.count(&part, &settled);
+                standing.settles(tally.added + tally.known);
+                tally.note(earlier, &mut sender);
+                progress.update(tally.taken_bytes, tally.added + tally.known);
+                continues.clone_from(&settled.next);
+                rest = Some(part.without_first(settled.lines)).filter(|rest| rest.lines > 0);
+            }
+            Err(refusal) => {
+                let Refusal { settled, failure } = *refusal;
+                tally.count(&part, &settled);
+                tally.note(earlier, &mut sender);
+                return (tally, Some(failure));
+            }
+        }
+    }
+    (tally, Some(Failure::new(Code::Io, "the reading thread failed")))
+}
+
+impl Tally {
+    /// Remembers the import as soon as one of its events is in the log.
+    fn note(&self, earlier: &mut EarlierImports, sender: &mut Sender) {
+        if let Some(position) = self.position {
+            earlier.note(sender.client(), position);
+        }
+    }
+
+    fn count(&mut self, part: &Part, settled: &Settled) {
+        self.added += settled.added;
+        self.known += settled.known;
+        self.skipped += settled.skipped;
+        self.folded += settled.folded;
+        self.taken_bytes = self.taken_bytes.max(part.taken_bytes);
+        if settled.lines > 0 {
+            self.line = part.number(settled.lines);
+        }
+        self.position = settled.last.or(self.position);
+        let room = SHOWN_FAULTS.saturating_sub(self.faults.len());
+        let faults = settled.faults.iter().take(room);
+        self.faults.extend(faults.map(|fault| (part.number(fault.line), fault.detail.clone())));
+    }
+}
+
+/// What came of the events; only what is not zero, besides what was added.
+fn summary(tally: &Tally, seconds: f64) -> String {
+    let events = tally.added + tally.known;
+    let mut text =
+        format!("{}: {} added", counted(events, "event", "events"), grouped(tally.added));
+    if tally.known > 0 {
+        text.push_str(&format!(", {} known (in the log already)", grouped(tally.known)));
+    }
+    if tally.folded > 0 {
+        text.push_str(&format!(
+            ", {} folded",
+            counted(tally.folded, "repeated tag", "repeated tags")
+        ));
+    }
+    if tally.skipped > 0 {
+        text.push_str(&format!(", {} skipped", counted(tally.skipped, "bad line", "bad lines")));
+    }
+    let rate = grouped((events as f64 / seconds) as u64);
+    let bytes = megabytes(tally.taken_bytes);
+    text.push_str(&format!("; {bytes} read in {seconds:.1} s: {rate} events/s"));
+    if let Some(position) = tally.position {
+        text.push_str(&format!("; last position {position}"));
+    }
+    if tally.skipped > 0 {
+        text.push_str("; what was skipped goes, once corrected, into a file of its own");
+    }
+    text
+}
+
+fn dry_run(
+    args: &ImportArgs,
+    mut rows: Rows,
+    mut ids: Option<EventIds>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let (mut events, mut skipped) = (0u64, 0u64);
+    loop {
+        match rows.next() {
+            Ok(None) => break,
+            Ok(Some((_, Ok(mut event)))) => {
+                if let Some(ids) = &mut ids {
+                    ids.name(&mut event);
+                }
+                if events == 0 {
+                    let mut first = Vec::new();
+                    push_event(&mut first, &event);
+                    // A dry run goes on without its sample if no one reads it.
+                    first.push(b'\n');
+                    let _ = out.write_all(&first).and_then(|()| out.flush());
+                }
+                events += 1;
+            }
+            Ok(Some((line, Err(fault)))) if args.skip_invalid => {
+                skipped += 1;
+                if skipped <= SHOWN_FAULTS as u64 {
+                    eprintln!("would skip line {line}: {fault}");
+                }
+            }
+            Ok(Some((line, Err(fault)))) => {
+                return Err(bad_line(&args.file, line, &fault.to_string()));
+            }
+            Err(broken) => {
+                let message = format!("{}, line {}: {}", args.file, broken.line, broken.what);
+                return Err(Failure::data(message));
+            }
+        }
+    }
+    eprintln!(
+        "dry run: {}, {}, {}{}",
+        counted(events, "event", "events"),
+        counted(rows.folded(), "repeated tag", "repeated tags"),
+        counted(skipped, "bad line", "bad lines"),
+        if events > 0 { "; the first event is above" } else { "" }
+    );
+    Ok(())
+}

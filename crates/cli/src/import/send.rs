@@ -1,0 +1,249 @@
+//! Parts on their way to the server: until each is durable, or for good refused.
+
+use crate::exit::{Code, Failure};
+use crate::import::parts::Part;
+use crate::problem::Problem;
+use crate::progress::grouped;
+use crate::query::add_parameter;
+use crate::target::Target;
+use serde::Deserialize;
+use std::time::Duration;
+use wellspring_host::client::{Answer, Client, Request};
+
+/// Tries per part after the first.
+const MAX_RETRIES: u32 = 10;
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// What the server says of a part.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Settled {
+    /// Lines of it that are settled; the rest is to be sent again with the next part.
+    pub(crate) lines: u64,
+    /// Events appended.
+    pub(crate) added: u64,
+    /// Events that an earlier import, or an earlier try, had appended.
+    pub(crate) known: u64,
+    /// Bad lines that were passed over.
+    pub(crate) skipped: u64,
+    /// Tags given twice in one event.
+    pub(crate) folded: u64,
+    /// Position of the last event of either kind.
+    pub(crate) last: Option<u64>,
+    /// What the next part continues.
+    pub(crate) next: String,
+    /// The first bad lines.
+    pub(crate) faults: Vec<LineFault>,
+}
+
+/// A bad line.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct LineFault {
+    /// Its number in the body, from 1.
+    pub(crate) line: u64,
+    /// What is wrong with it.
+    pub(crate) detail: String,
+}
+
+/// What a part was refused with, and what of it is in the log nevertheless.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) settled: Settled,
+    pub(crate) failure: Failure,
+}
+
+/// How an import is to be taken, in every one of its requests.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Terms {
+    /// Most events that become durable as one.
+    pub(crate) batch: u16,
+    /// Whether the server passes over bad lines.
+    pub(crate) skips: bool,
+    /// Empty, or what makes the same content something new.
+    pub(crate) label: String,
+    /// Name of the file, for messages.
+    pub(crate) file: String,
+}
+
+/// Sends parts over one connection.
+pub(crate) struct Sender {
+    client: Client,
+    target: Target,
+    terms: Terms,
+}
+
+enum Verdict {
+    Done(Settled),
+    /// Try again, at the earliest after this; and why.
+    Later(Option<Duration>, String),
+    Refused(Box<Refusal>),
+}
+
+impl Sender {
+    /// A sender for one log.
+    pub(crate) fn new(target: &Target, terms: Terms) -> Result<Sender, Failure> {
+        Ok(Sender { client: target.client()?, target: target.clone(), terms })
+    }
+
+    /// The connection, for what else is to be asked.
+    pub(crate) fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    fn path(&self, part: &Part, continues: &str) -> String {
+        let mut path = self.target.path("import");
+        add_parameter(&mut path, "batch", &self.terms.batch.to_string());
+        if self.terms.skips {
+            add_parameter(&mut path, "invalid", "skip");
+        }
+        if !self.terms.label.is_empty() {
+            add_parameter(&mut path, "label", &self.terms.label);
+        }
+        if !part.is_last {
+            add_parameter(&mut path, "more", "true");
+        }
+        if !continues.is_empty() {
+            add_parameter(&mut path, "continues", continues);
+        }
+        path
+    }
+
+    /// Sends a part, again if need be: what is in the log already is not added again. `note` is
+    /// told why it waits.
+    pub(crate) fn send(
+        &mut self,
+        part: &Part,
+        continues: &str,
+        note: &mut dyn FnMut(String),
+    ) -> Result<Settled, Box<Refusal>> {
+        let path = self.path(part, continues);
+        let headers = [("Content-Type", "application/x-ndjson")];
+        let request =
+            Request { method: "POST", path: &path, headers: &headers, body: Some(&part.body) };
+        let mut pause = FIRST_PAUSE;
+        for retry in 0.. {
+            let verdict = match self.client.call(&request) {
+                Ok(answer) => self.judge(&answer, part),
+                Err(error) => Verdict::Later(None, error.to_string()),
+            };
+            let (wanted, why) = match verdict {
+                Verdict::Done(settled) => return Ok(settled),
+                Verdict::Refused(refusal) => return Err(refusal),
+                Verdict::Later(wanted, why) => (wanted, why),
+            };
+            if retry == MAX_RETRIES {
+                let message = format!(
+                    "{why}; gave up after {MAX_RETRIES} retries. Run the same command again to go on"
+                );
+                let failure = Failure::new(Code::Unavailable, message);
+                return Err(Box::new(Refusal { settled: Settled::default(), failure }));
+            }
+            let wait = wanted.unwrap_or(pause).min(LONGEST_PAUSE);
+            if retry > 0 {
+                note(format!("{why}; trying again in {:.1} s", wait.as_secs_f64()));
+            }
+            std::thread::sleep(wait);
+            pause = (pause * 2).min(Duration::from_secs(10));
+        }
+        unreachable!("the loop ends by returning")
+    }
+
+    fn judge(&self, answer: &Answer, part: &Part) -> Verdict {
+        let refused = |settled, failure| Verdict::Refused(Box::new(Refusal { settled, failure }));
+        if answer.head.status == 200 {
+            return match serde_json::from_slice::<Settled>(&answer.body) {
+                Ok(settled) if settled.lines <= part.lines => Verdict::Done(settled),
+                _ => refused(
+                    Settled::default(),
+                    Failure::new(
+                        Code::Unavailable,
+                        "the server's answer to an import is not understood; is it of this version?",
+                    ),
+                ),
+            };
+        }
+        let problem = Problem::of(answer);
+        // A full disk is nothing that passes while one waits for it.
+        if problem.is_passing() && problem.slug() != "storage-full" {
+            let seconds = answer.head.header("retry-after").and_then(|s| s.parse().ok());
+            return Verdict::Later(seconds.map(Duration::from_secs), problem.sentence());
+        }
+        let settled = Settled {
+            lines: problem.durable_lines.min(part.lines),
+            added: problem.added,
+            known: problem.known,
+            last: problem.durable_last,
+            ..Settled::default()
+        };
+        refused(settled, self.failure(&problem, part))
+    }
+
+    /// A refusal in terms of the file's lines.
+    fn failure(&self, problem: &Problem, part: &Part) -> Failure {
+        let Terms { file, .. } = &self.terms;
+        match (problem.slug(), problem.line) {
+            ("log-not-found", _) => self.target.no_log(),
+            ("storage-full", _) => {
+                Failure::new(Code::Unavailable, "the server has no room left on its device")
+            }
+            ("import-changed", line) => Failure::data(format!(
+                "{file}, line {}: {}. Nothing from there on was added. Import what is new from a file \
+                 of its own, or all of this one as something new with --again LABEL. A line that was \
+                 passed over by --skip-invalid and corrected since is such a change, too",
+                grouped(part.number(line.unwrap_or(1))),
+                problem.detail_of_line(),
+            )),
+            ("event-id-reused", _) => {
+                let what = "its id is taken by an event that is in the log and was not imported as part of \
+                            this content";
+                let at = problem.position.map(|at| format!(" (position {at})")).unwrap_or_default();
+                let place = match line_of_event(part, problem) {
+                    Some(line) => format!("{file}, line {}", grouped(part.number(line))),
+                    None => format!("{file}, after line {}", part.number(problem.durable_lines)),
+                };
+                Failure::new(
+                    Code::Refused,
+                    format!(
+                        "{place}: {what}{at}. Nothing from there on was added; put what is new into a \
+                             file of its own"
+                    ),
+                )
+            }
+            (_, Some(line)) => bad_line(file, part.number(line), problem.detail_of_line()),
+            _ => {
+                let (first, last) = (part.number(1), part.number(part.lines));
+                let message = format!(
+                    "lines {first}–{last}: the server refused them: {}",
+                    problem.sentence()
+                );
+                Failure::new(problem.code(Code::Data), message)
+            }
+        }
+    }
+}
+
+/// The line of the part that holds the event at fault, from 1; `None` if it cannot be told.
+fn line_of_event(part: &Part, problem: &Problem) -> Option<u64> {
+    let field = problem.field.as_deref()?.strip_prefix("events[")?;
+    let event: usize = field.split_once(']')?.0.parse().ok()?;
+    let settled = usize::try_from(problem.durable_lines).ok()?;
+    let lines = part.body.split(|&byte| byte == b'\n').enumerate().skip(settled);
+    let mut events = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
+    let (index, line) = events.nth(event)?;
+    // Bad lines that the server passed over are no events: then it is another.
+    let has_id = line.windows(4).any(|word| word == b"\"id\"");
+    has_id.then_some(index as u64 + 1)
+}
+
+/// What is said of a line that is not passed over.
+pub(crate) fn bad_line(file: &str, line: u64, what: &str) -> Failure {
+    Failure::data(format!(
+        "{file}, line {line}: {what}. Correct the line and run the same command again, or pass \
+         over bad lines with --skip-invalid"
+    ))
+}
+
+#[cfg(test)]
+#[path = "send_tests.rs"]
+mod tests;

@@ -1,0 +1,166 @@
+//! Where an import reads from: a file or standard input, compressed or not,
+//! always as a stream.
+
+use crate::exit::{Code, Failure};
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const BUFFER_BYTES: usize = 128 << 10;
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// So much of the content's beginning tells which content it is.
+const START_BYTES: u64 = 64 << 10;
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// An input, opened.
+pub(crate) struct Source {
+    /// Its bytes, decompressed, without a byte-order mark.
+    pub(crate) reader: Box<dyn BufRead + Send>,
+    /// How they begin, for at most 64 KiB.
+    pub(crate) start: Vec<u8>,
+    /// Bytes taken from the file so far, as they lie there.
+    pub(crate) taken: Arc<AtomicU64>,
+    /// Size of the file, if it is one.
+    pub(crate) total_bytes: Option<u64>,
+}
+
+impl Source {
+    /// Opens a file, or standard input for `-`.
+    pub(crate) fn open(path: &str) -> Result<Source, Failure> {
+        if path == "-" {
+            return Source::over(Box::new(io::stdin()), "-", None);
+        }
+        let failed =
+            |error: &io::Error| Failure::new(Code::NoInput, format!("cannot read {path}: {error}"));
+        let file = File::open(path).map_err(|error| failed(&error))?;
+        let about = file.metadata().map_err(|error| failed(&error))?;
+        if about.is_dir() {
+            return Err(failed(&io::Error::other("it is a folder")));
+        }
+        let total = about.is_file().then_some(about.len());
+        Source::over(Box::new(file), path, total)
+    }
+
+    /// Reads from anything.
+    pub(crate) fn over(
+        raw: Box<dyn Read + Send>,
+        name: &str,
+        total_bytes: Option<u64>,
+    ) -> Result<Source, Failure> {
+        let taken = Arc::new(AtomicU64::new(0));
+        let counted = Counted { raw, taken: Arc::clone(&taken) };
+        let mut raw = BufReader::with_capacity(BUFFER_BYTES, counted);
+        let failed = |error: io::Error| match error.kind() {
+            // What gzip cannot make sense of.
+            ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => {
+                Failure::data(format!("{name} is no whole gzip file: {error}"))
+            }
+            _ => Failure::new(Code::NoInput, format!("cannot read {name}: {error}")),
+        };
+        let magic = take_start(&mut raw, GZIP_MAGIC.len() as u64).map_err(failed)?;
+        let is_gzip = magic == GZIP_MAGIC;
+        if magic.is_empty() && name.to_ascii_lowercase().ends_with(".gz") {
+            return Err(Failure::data(format!(
+                "{name} is empty (0 bytes); a gzip file, even of nothing, is not: it was cut off, or never \
+                 written. Make it anew"
+            )));
+        }
+        if !is_gzip && name.to_ascii_lowercase().ends_with(".gz") {
+            return Err(Failure::data(format!(
+                "{name} is no gzip file, though its name ends in .gz: its first bytes are {magic:02x?}, not \
+                 [1f, 8b]; is it cut off, or not compressed? Compress it, or take .gz off its name"
+            )));
+        }
+        let whole = Cursor::new(magic).chain(raw);
+        let mut plain: Box<dyn BufRead + Send> = if is_gzip {
+            Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(whole)))
+        } else {
+            Box::new(whole)
+        };
+        let mut start = take_start(&mut plain, START_BYTES).map_err(failed)?;
+        if start.starts_with(BOM) {
+            start.drain(..BOM.len());
+        }
+        let reader = Box::new(Cursor::new(start.clone()).chain(plain));
+        Ok(Source { reader, start, taken, total_bytes })
+    }
+}
+
+/// The first `count` bytes, or fewer if there are no more.
+fn take_start(reader: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    reader.by_ref().take(count).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+struct Counted {
+    raw: Box<dyn Read + Send>,
+    taken: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.raw.read(into)?;
+        self.taken.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
+
+    fn all(bytes: Vec<u8>) -> io::Result<String> {
+        let mut source = Source::over(Box::new(Cursor::new(bytes)), "x", None)
+            .map_err(|failure| io::Error::other(failure.message))?;
+        let mut text = String::new();
+        source.reader.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    fn gz(text: &str) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn compressed_or_not_with_mark_or_without() {
+        let long = "a,b\n".repeat(5000);
+        assert_eq!(all(long.clone().into_bytes()).unwrap(), long);
+        assert_eq!(all(gz(&format!("\u{feff}{long}"))).unwrap(), long);
+        assert_eq!(all([gz("one "), gz("two")].concat()).unwrap(), "one two");
+        assert_eq!(all("\u{feff}x".into()).unwrap(), "x");
+        assert_eq!(all(Vec::new()).unwrap(), "");
+    }
+
+    #[test]
+    fn a_name_that_promises_gzip_is_held_to_it() {
+        let open = |name: &str, bytes: Vec<u8>| {
+            Source::over(Box::new(Cursor::new(bytes)), name, None).map(drop)
+        };
+        for name in ["a.ndjson.gz", "A.CSV.GZ"] {
+            assert_eq!(open(name, gz("x")), Ok(()));
+            let empty = open(name, Vec::new()).unwrap_err();
+            assert_eq!(empty.code, Code::Data, "{empty:?}");
+            assert!(empty.message.starts_with(&format!("{name} is empty (0 bytes)")), "{empty:?}");
+            for bytes in [&b"{}"[..], b"\x1f"] {
+                let failure = open(name, bytes.to_vec()).unwrap_err();
+                assert_eq!(failure.code, Code::Data, "{failure:?}");
+                assert!(failure.message.contains("[1f, 8b]"), "{failure:?}");
+            }
+        }
+        assert_eq!(open("-", b"{}".to_vec()), Ok(()));
+    }
+
+    #[test]
+    fn a_compressed_file_that_is_cut_short_is_an_error() {
+        let whole = gz(&(0..5000).map(|i| format!("{i}\n")).collect::<String>());
+        assert!(all(whole[..whole.len() / 2].to_vec()).is_err());
+        assert!(all(whole[..whole.len() - 4].to_vec()).is_err());
+    }
+}

@@ -1,0 +1,354 @@
+//! `wellspring inspect` and `wellspring verify`: a data folder looked at
+//! without a server, and without writing to it.
+
+use crate::exit::{Code, Failure};
+use crate::progress::{Progress, counted, megabytes};
+use crate::wire::push_event;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use wellspring_log::inspect::{self, IndexFile, Report, SegmentFile};
+use wellspring_log::storage::{DiskStorage, Storage};
+use wellspring_log::{Corruption, OpenError, RecordView, recover};
+use wellspring_types::{DataKind, Event, Position};
+
+/// Most times that `verify` reads a log in which it finds damage, each time at another place.
+const MAX_LOOKS: usize = 8;
+
+/// Which log, in which folder.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Place {
+    /// The server's data folder.
+    #[arg(long, env = "WELLSPRING_DATA", default_value = "./data")]
+    data: PathBuf,
+    /// Name of the log.
+    #[arg(long, default_value = "main")]
+    log: String,
+}
+
+/// What `wellspring inspect` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Reads files and never writes; the server may go on running. What it is just writing may then look cut short or \
+damaged: look again, or ask `wellspring verify`.
+
+Exit codes: 0 done, 1 damaged, or no event at one of the positions, 64 or 2 usage, 66 no such log.")]
+pub struct InspectArgs {
+    #[command(flatten)]
+    place: Place,
+    /// Shows the events at these positions.
+    #[arg(value_name = "POSITION")]
+    positions: Vec<Position>,
+    /// Lists segment files (also if nothing else is asked for).
+    #[arg(long)]
+    segments: bool,
+    /// Lists batches, that is, what became durable together.
+    #[arg(long)]
+    batches: bool,
+}
+
+/// What `wellspring verify` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Reads files and never writes; the server may go on running. Damage is reported when two looks find it at the same place, so \
+what a server is writing is not taken for it, and a damaged log is read twice.
+
+Exit codes: 0 sound, 1 damaged, 64 or 2 usage, 66 no such log, 74 a file cannot be read.")]
+pub struct VerifyArgs {
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Place {
+    fn dir(&self) -> Result<PathBuf, Failure> {
+        let dir = self.data.join("logs").join(&self.log);
+        if self.log.is_empty() || self.log.contains(['/', '\\']) || self.log.starts_with('.') {
+            return Err(Failure::usage(format!("--log {}: not a name of a log", self.log)));
+        }
+        if !dir.is_dir() {
+            let message = format!(
+                "there is no log {} in {} (no folder {}); name the data folder with --data",
+                self.log,
+                self.data.display(),
+                dir.display()
+            );
+            return Err(Failure::new(Code::NoInput, message));
+        }
+        Ok(dir)
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Failure {
+        let code = match error {
+            OpenError::Corrupt(_) => Code::Refused,
+            _ => Code::Io,
+        };
+        Failure::new(code, error.to_string())
+    }
+}
+
+type Out = BufWriter<io::Stdout>;
+
+fn say(out: &mut Out, line: &str) -> Result<(), Failure> {
+    writeln!(out, "{line}").map_err(|error| Failure::output("standard output", &error))
+}
+
+/// Shows what was asked for.
+pub(crate) fn run(args: &InspectArgs) -> Result<(), Failure> {
+    let dir = args.place.dir()?;
+    let segments = inspect::segments(&dir)?;
+    let mut out = BufWriter::new(io::stdout());
+    for &position in &args.positions {
+        let line = event_at(&dir, &segments, position)?;
+        say(&mut out, &line)?;
+    }
+    if args.segments || (args.positions.is_empty() && !args.batches) {
+        show_segments(&segments, &mut out)?;
+    }
+    if args.batches {
+        show_batches(&dir, &segments, &mut out)?;
+    }
+    out.flush().map_err(|error| Failure::output("standard output", &error))
+}
+
+fn show_segments(segments: &[SegmentFile], out: &mut Out) -> Result<(), Failure> {
+    say(out, "segment\tfirst\tepoch\tbytes\tindex")?;
+    for segment in segments {
+        let index = match segment.index {
+            IndexFile::Present { events } => format!("{events} events"),
+            IndexFile::Shared => "shared".to_owned(),
+            IndexFile::Missing => "none".to_owned(),
+        };
+        let SegmentFile { name, base, epoch, file_bytes, .. } = segment;
+        say(out, &format!("{name}\t{base}\t{epoch}\t{file_bytes}\t{index}"))?;
+    }
+    Ok(())
+}
+
+fn show_batches(dir: &Path, segments: &[SegmentFile], out: &mut Out) -> Result<(), Failure> {
+    say(out, "segment\toffset\tbytes\tfirst\tlast\tepoch\trecorded_at_us")?;
+    for segment in segments {
+        let mut written = Ok(());
+        let scanned = inspect::batches(dir, segment.base, &mut |batch| {
+            if written.is_ok() {
+                written = say(
+                    out,
+                    &format!(
+                        "{}\t{}\t{}\t{}\t{}\t{}\t{}",
+                        segment.name,
+                        batch.offset,
+                        batch.bytes,
+                        batch.first,
+                        batch.last,
+                        batch.epoch,
+                        batch.recorded_at_us
+                    ),
+                );
+            }
+        })?;
+        written?;
+        if scanned.tail == recover::Tail::Torn {
+            let what = "ends with a write that was cut short (never acknowledged)";
+            say(out, &format!("{} {what}", segment.name))?;
+        }
+    }
+    Ok(())
+}
+
+/// One event as JSON; its segment is scanned from its beginning, indexes are not trusted here.
+fn event_at(dir: &Path, segments: &[SegmentFile], position: Position) -> Result<String, Failure> {
+    let missing = || Failure::new(Code::Refused, format!("there is no event at {position}"));
+    let segment = segments.iter().rfind(|segment| segment.base <= position).ok_or_else(missing)?;
+    let failed =
+        |error| Failure::from(OpenError::Io { doing: format!("opening {}", segment.name), error });
+    let storage = DiskStorage::existing(dir).map_err(failed)?;
+    let file = storage.open(&segment.name).map_err(failed)?;
+    let mut found = None;
+    recover::scan(&*file, &segment.name, &mut |batch| {
+        if (batch.header.first..=batch.header.last()).contains(&position) {
+            for record in recover::records(&segment.name, batch) {
+                let (offset, record) = record.map_err(OpenError::Corrupt)?;
+                if record.position() == position {
+                    found = Some(describe(&record, &segment.name, offset));
+                }
+            }
+        }
+        Ok(())
+    })?;
+    found.ok_or_else(missing)
+}
+
+fn describe(record: &RecordView<'_>, file: &str, offset: u64) -> String {
+    let event = Event {
+        event_type: record.event_type().to_owned(),
+        tags: record.tags().map(str::to_owned).collect(),
+        data: record.data().to_vec(),
+        kind: record.kind(),
+        id: record.id(),
+        metadata: record.metadata().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+    };
+    let mut json = format!(
+        "{{\"position\":{},\"recorded_at_us\":{},\"file\":\"{file}\",\"offset\":{offset},\"record_bytes\":{},",
+        record.position(),
+        record.recorded_at_us(),
+        record.byte_len()
+    );
+    let mut rest = Vec::new();
+    push_event(&mut rest, &event);
+    debug_assert!(matches!(event.kind, DataKind::Json | DataKind::Binary));
+    json.push_str(&String::from_utf8_lossy(&rest[1..]));
+    json
+}
+
+/// Checks everything and says what was found.
+pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
+    let dir = args.place.dir()?;
+    let mut progress = Progress::start("verify", None);
+    let report = confirmed(|| inspect::verify(&dir, &mut |read, _| progress.update(read, 0)))?;
+    progress.end();
+    for line in lines(&report) {
+        super::say(&line)?;
+    }
+    if report.is_sound() {
+        return Ok(());
+    }
+    let message = format!(
+        "{} is damaged in {}, listed above; keep the folder as it is and restore a backup beside it",
+        dir.display(),
+        counted(report.damage.len() as u64, "place", "places")
+    );
+    Err(Failure::new(Code::Refused, message))
+}
+
+/// What was found, with the damage that two looks at the same place agree on. A server may be writing
+/// meanwhile: then one look can see the end of what is being written and not its beginning. What is
+/// damaged is damaged at the next look, too.
+fn confirmed(mut look: impl FnMut() -> Result<Report, OpenError>) -> Result<Report, OpenError> {
+    let mut report = look()?;
+    for _ in 1..MAX_LOOKS {
+        if report.is_sound() {
+            break;
+        }
+        let mut again = look()?;
+        let is_confirmed = |damage: &Corruption| {
+            let mut before = report.damage.iter();
+            before.any(|other| (&other.file, other.offset) == (&damage.file, damage.offset))
+        };
+        if again.damage.iter().any(is_confirmed) {
+            again.damage.retain(is_confirmed);
+            return Ok(again);
+        }
+        report = again;
+    }
+    Ok(report)
+}
+
+fn lines(report: &Report) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{} in {} and {}, {}; {} compared",
+        counted(report.events, "event", "events"),
+        counted(report.batches, "batch", "batches"),
+        counted(report.segments, "segment", "segments"),
+        megabytes(report.bytes),
+        counted(report.indexes, "index", "indexes")
+    )];
+    for index in &report.stale_indexes {
+        lines.push(format!("index {index} is missing or stale: harmless, it is made anew"));
+    }
+    if report.torn_end {
+        lines.push(
+            "the end is cut short, by a crash or because a server is writing it: harmless, it was never \
+             acknowledged"
+                .to_owned(),
+        );
+    }
+    for damage in &report.damage {
+        lines.push(format!("DAMAGED: {damage}"));
+    }
+    let verdict =
+        if report.is_sound() { "sound: every event is there and unchanged" } else { "NOT SOUND" };
+    lines.push(verdict.to_owned());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellspring_log::{Append, EncodedEvents, Log, Options};
+
+    fn log_with_events(data: &Path) {
+        let dir = data.join("logs").join("main");
+        std::fs::create_dir_all(&dir).unwrap();
+        let log = Log::open(&dir, Options::default()).unwrap();
+        for i in 0..3 {
+            let mut events = EncodedEvents::new();
+            events.push(&Event::json("T", &["a:1"], &i.to_string()).as_ref()).unwrap();
+            log.append(Append { events, ..Append::default() }).unwrap();
+        }
+    }
+
+    fn place(data: &Path) -> Place {
+        Place { data: data.to_owned(), log: "main".to_owned() }
+    }
+
+    #[test]
+    fn what_is_being_written_is_no_damage_and_what_stays_is() {
+        let at = |offset: u64, looks_so_far: usize| Corruption {
+            file: "1.seg".to_owned(),
+            offset,
+            // Told otherwise at every look: it names what was written behind it.
+            what: looks_so_far.to_string(),
+        };
+        let found = |looks: &[&[u64]]| {
+            let mut looks = looks.iter().enumerate();
+            let report = confirmed(|| {
+                let (look, offsets) = looks.next().unwrap();
+                let damage = offsets.iter().map(|&offset| at(offset, look)).collect();
+                Ok(Report { damage, ..Report::default() })
+            });
+            report.unwrap().damage.iter().map(|damage| damage.offset).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&[&[]]), [0; 0]);
+        assert_eq!(found(&[&[10], &[20], &[]]), [0; 0]);
+        assert_eq!(found(&[&[5], &[5]]), [5]);
+        assert_eq!(found(&[&[5, 10], &[5, 20]]), [5]);
+        assert_eq!(found(&[&[1], &[2], &[3], &[3]]), [3]);
+    }
+
+    #[test]
+    fn an_event_is_found_by_its_position() {
+        let data = tempfile::tempdir().unwrap();
+        log_with_events(data.path());
+        let dir = place(data.path()).dir().unwrap();
+        let segments = inspect::segments(&dir).unwrap();
+        let json = event_at(&dir, &segments, 2).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!((json["position"].as_u64(), json["data"].as_u64()), (Some(2), Some(1)));
+        for absent in [0, 4] {
+            assert_eq!(event_at(&dir, &segments, absent).unwrap_err().code, Code::Refused);
+        }
+    }
+
+    #[test]
+    fn damage_is_exit_code_1_and_a_wrong_folder_66() {
+        let data = tempfile::tempdir().unwrap();
+        log_with_events(data.path());
+        let args = VerifyArgs { place: place(data.path()) };
+        assert_eq!(verify(&args), Ok(()));
+        let dir = args.place.dir().unwrap();
+        let segment = dir.join(&inspect::segments(&dir).unwrap()[0].name);
+        let mut bytes = std::fs::read(&segment).unwrap();
+        let mut offset = 0;
+        inspect::batches(&dir, 1, &mut |batch| {
+            if batch.first == 2 {
+                offset = batch.offset;
+            }
+        })
+        .unwrap();
+        bytes[offset as usize + 70] ^= 1;
+        std::fs::write(&segment, bytes).unwrap();
+        assert_eq!(verify(&args).unwrap_err().code, Code::Refused);
+        let wrong = VerifyArgs { place: place(Path::new("/does/not/exist")) };
+        assert_eq!(verify(&wrong).unwrap_err().code, Code::NoInput);
+    }
+}

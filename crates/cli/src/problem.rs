@@ -1,0 +1,202 @@
+//! Errors of the server (RFC 9457), as the tools show them.
+
+use crate::credentials::hint;
+use crate::exit::Code;
+use serde::Deserialize;
+use wellspring_host::client::Answer;
+use wellspring_host::client::message::Head;
+
+/// What a problem document says. Everything may be missing: a proxy's error page has none of it.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Problem {
+    /// `/problems/{slug}`
+    #[serde(rename = "type")]
+    pub kind: String,
+    title: String,
+    pub detail: String,
+    /// Path of the field at fault.
+    pub field: Option<String>,
+    /// The line of the body at fault, from 1.
+    pub(crate) line: Option<u64>,
+    /// Of an import that stopped: lines that are settled, …
+    pub(crate) durable_lines: u64,
+    /// … the position of the last event they hold, …
+    pub(crate) durable_last: Option<u64>,
+    /// … events appended, …
+    pub(crate) added: u64,
+    /// … and events that were in the log already.
+    pub(crate) known: u64,
+    /// Position of the event that is in the way.
+    pub position: Option<u64>,
+    /// What offends an append condition.
+    pub(crate) conflict: Option<Conflict>,
+    /// `"no"`, `"same"`, `"after-reread"` or seconds.
+    retry: serde_json::Value,
+    /// Whether the field at fault is set by a flag: then the command is wrong, not the data.
+    #[serde(skip)]
+    is_of_flag: bool,
+    #[serde(skip)]
+    status: u16,
+    /// Seconds after which it may be tried again, if the server says so.
+    #[serde(skip)]
+    pub(crate) retry_after_s: Option<u64>,
+}
+
+/// What offends an append condition.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Conflict {
+    /// Position of the newest event that does.
+    pub(crate) position: u64,
+}
+
+impl Problem {
+    /// Reads the problem of an answer that is not a success.
+    pub(crate) fn of(answer: &Answer) -> Problem {
+        Problem::of_head(&answer.head, &answer.body)
+    }
+
+    /// Reads the problem that comes with this head.
+    pub(crate) fn of_head(head: &Head, body: &[u8]) -> Problem {
+        let mut problem = Problem::read(head.status, body);
+        let header = head.header("retry-after").and_then(|seconds| seconds.parse().ok());
+        problem.retry_after_s = header.or(problem.retry_after_s);
+        problem
+    }
+
+    /// Reads a problem document.
+    pub(crate) fn read(status: u16, body: &[u8]) -> Problem {
+        let mut problem: Problem = serde_json::from_slice(body).unwrap_or_default();
+        problem.status = status;
+        problem.retry_after_s = problem.retry.as_u64();
+        problem
+    }
+
+    /// The last part of its type, e.g. `log-not-found`; empty if there is none.
+    pub(crate) fn slug(&self) -> &str {
+        self.kind.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// What is wrong, without the number of the line that a bulk's problem begins with.
+    pub(crate) fn detail_of_line(&self) -> &str {
+        let detail = self.detail.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
+        match detail {
+            Some((number, rest)) if number.bytes().all(|b| b.is_ascii_digit()) => rest,
+            _ => &self.detail,
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(self.status, 429 | 502 | 503 | 504)
+            || self.retry.is_number()
+            || self.retry.as_str() == Some("same")
+    }
+
+    /// What a tool exits with that was told this; `of_rule` if what was sent breaks a rule, which is wrong
+    /// data or a wrong command.
+    pub(crate) fn code(&self, of_rule: Code) -> Code {
+        match self.status {
+            401 | 403 => Code::Denied,
+            404 => Code::Usage,
+            400 if self.slug() == "tls-required" => Code::Usage,
+            409 => Code::Refused,
+            408 | 429 => Code::Unavailable,
+            422 if self.is_of_flag => Code::Usage,
+            400..=499 => of_rule,
+            _ => Code::Unavailable,
+        }
+    }
+
+    /// The same in terms of the command line: flags stand where the server names members of the body that
+    /// they set.
+    pub(crate) fn in_flags(mut self) -> Problem {
+        const FLAGS: [(&str, &str); 3] = [
+            ("expires_in_s", "--expires (in seconds)"),
+            ("expires_at", "--expires"),
+            ("overlap_s", "--overlap (in seconds)"),
+        ];
+        if self.field.as_deref().is_some_and(|field| FLAGS.iter().any(|(name, _)| *name == field)) {
+            self.is_of_flag = true;
+        }
+        for (member, flag) in FLAGS {
+            self.detail = self.detail.replace(member, flag);
+        }
+        self
+    }
+
+    /// One sentence for people.
+    pub(crate) fn sentence(&self) -> String {
+        format!("{}{}", self.without_hint(), hint(self.status, self.slug()))
+    }
+
+    /// The same without what to do about credentials.
+    pub(crate) fn without_hint(&self) -> String {
+        let what = [&self.detail, &self.title].into_iter().find(|text| !text.is_empty());
+        let told = match what {
+            Some(what) => format!("{what} (HTTP {})", self.status),
+            None => format!("the server answered HTTP {}", self.status),
+        };
+        match self.retry_after_s {
+            Some(seconds @ 1..) if self.status == 429 && !told.contains("try again in") => {
+                format!("{told}; try again in {seconds} s")
+            }
+            _ => told,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_is_named_as_it_was_typed() {
+        let told = |detail: &str| {
+            let body = serde_json::json!({"detail": detail}).to_string();
+            Problem::read(422, body.as_bytes()).in_flags().without_hint()
+        };
+        assert_eq!(
+            told("overlap_s must be from 0 to 2592000"),
+            "--overlap (in seconds) must be from 0 to 2592000 (HTTP 422)"
+        );
+        assert_eq!(told("expires_at lies in the past"), "--expires lies in the past (HTTP 422)");
+    }
+
+    #[test]
+    fn a_status_has_one_exit_code() {
+        for (status, code) in [
+            (401, Code::Denied),
+            (403, Code::Denied),
+            (404, Code::Usage),
+            (409, Code::Refused),
+            (422, Code::Data),
+            (429, Code::Unavailable),
+            (503, Code::Unavailable),
+        ] {
+            assert_eq!(Problem::read(status, b"{}").code(Code::Data), code, "{status}");
+        }
+        let flag = Problem::read(422, br#"{"field":"expires_in_s"}"#);
+        assert_eq!(flag.clone().code(Code::Data), Code::Data, "a member of a body");
+        assert_eq!(flag.in_flags().code(Code::Data), Code::Usage, "--expires");
+        let tls = Problem::read(400, br#"{"type":"/problems/tls-required"}"#);
+        assert_eq!(tls.code(Code::Data), Code::Usage);
+    }
+
+    #[test]
+    fn problems_and_pages_of_proxies_are_read() {
+        let body = br#"{"type":"/problems/overloaded","title":"t","status":503,"detail":"busy","retry":1,"x":[]}"#;
+        let problem = Problem::read(503, body);
+        assert_eq!((problem.slug(), problem.is_passing()), ("overloaded", true));
+        assert_eq!(problem.sentence(), "busy (HTTP 503)");
+        let page = Problem::read(404, b"<html>");
+        assert_eq!(
+            (page.sentence(), page.is_passing()),
+            ("the server answered HTTP 404".to_owned(), false)
+        );
+        let full = Problem::read(429, br#"{"detail":"too many","retry":7}"#);
+        assert_eq!(full.sentence(), "too many (HTTP 429); try again in 7 s");
+        assert!(Problem::read(500, br#"{"retry":"same"}"#).is_passing());
+        assert!(!Problem::read(422, br#"{"retry":"no"}"#).is_passing());
+    }
+}

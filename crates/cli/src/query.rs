@@ -1,0 +1,57 @@
+//! Which events: the options that `export` and `tail` share.
+
+use wellspring_host::client::endpoint::percent_encode;
+
+/// Which events.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct QueryArgs {
+    /// Only events of this type; given several times: of any of them.
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// Only events with this tag; given several times: with all of them.
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// A whole query as JSON: {"items":[{"types":[…],"tags":[…]},…]}.
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["types", "tags"])]
+    query: Option<String>,
+}
+
+impl QueryArgs {
+    /// Appends the parameters to a path.
+    pub(crate) fn add_to(&self, path: &mut String) {
+        for event_type in &self.types {
+            add_parameter(path, "type", event_type);
+        }
+        for tag in &self.tags {
+            add_parameter(path, "tag", tag);
+        }
+        if let Some(query) = &self.query {
+            add_parameter(path, "query", query);
+        }
+    }
+}
+
+/// Appends one parameter to a path.
+pub(crate) fn add_parameter(path: &mut String, name: &str, value: &str) {
+    path.push(if path.contains('?') { '&' } else { '?' });
+    path.push_str(name);
+    path.push('=');
+    path.push_str(&percent_encode(value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_repeat() {
+        let args = QueryArgs {
+            types: vec!["A".into(), "B&C".into()],
+            tags: vec!["x:1".into()],
+            query: None,
+        };
+        let mut path = "/v1/events".to_owned();
+        args.add_to(&mut path);
+        assert_eq!(path, "/v1/events?type=A&type=B%26C&tag=x%3A1");
+    }
+}

@@ -1,0 +1,323 @@
+//! `wellspring tail`: events as lines, and those to come as they come.
+
+use crate::exit::{Code, Failure};
+use crate::export::{EventLines, events_stream, refused};
+use crate::interrupt::on_interrupt;
+use crate::problem::Problem;
+use crate::query::{QueryArgs, add_parameter};
+use crate::sse::Messages;
+use crate::target::Target;
+use crate::wire::Recorded;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::io::{self, Write};
+use std::time::Duration;
+use wellspring_host::client::{Client, ClientError, Request};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// Longest time that a server is left alone because it says so.
+const LONGEST_REST: Duration = Duration::from_secs(3_600);
+
+/// Newest events that are shown if nothing is said.
+const DEFAULT_LINES: u64 = 10;
+/// Most of them: a page.
+const MAX_LINES: u64 = 1_000;
+
+/// What `wellspring tail` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 done, 64 or 2 usage or no such log, 69 server not reachable (with -f: before it ever was), \
+77 credentials missing or not enough, 130 interrupted, 141 the reader of the output has gone.")]
+pub struct TailArgs {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    query: QueryArgs,
+    /// Shows what comes, too, until Ctrl-C; connects again by itself and misses nothing.
+    #[arg(short, long)]
+    follow: bool,
+    /// Begins with so many of the newest events, at most 1000 [default: 10]. With --after or --from-start: ends after so many, of any number.
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    lines: Option<u64>,
+    /// Begins after this position instead.
+    #[arg(long, value_name = "POSITION")]
+    after: Option<u64>,
+    /// Begins with the first event instead.
+    #[arg(long, conflicts_with = "after")]
+    from_start: bool,
+    /// Prints events as the JSON the server sends.
+    #[arg(long)]
+    json: bool,
+}
+
+impl TailArgs {
+    /// The position from which on events are shown, if one is given.
+    fn start(&self) -> Option<u64> {
+        if self.from_start { Some(0) } else { self.after }
+    }
+
+    /// # Errors
+    /// Usage, about `-n`.
+    fn check(&self) -> Result<(), Failure> {
+        match (self.lines, self.start()) {
+            (Some(_), Some(_)) if self.follow => Err(Failure::usage(
+                "-n with -f says how many of the newest events come first, --after and --from-start say \
+                 where to begin instead: give one of them. Without -f, -n goes with both and ends after so \
+                 many events",
+            )),
+            (Some(lines), None) if lines > MAX_LINES => Err(Failure::usage(format!(
+                "-n {lines}: shows at most {MAX_LINES} of the newest events; from a position on (--after, \
+                 --from-start) it may be any number"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Shows events.
+pub(crate) fn run(args: &TailArgs) -> Result<(), Failure> {
+    args.check()?;
+    // Lines are written whole and flushed: there is nothing left to say at Ctrl-C.
+    on_interrupt(|| ());
+    let mut client = args.target.client()?;
+    let mut printer = Printer { out: io::stdout(), json: args.json };
+    let after = match args.start() {
+        Some(after) => after,
+        None => newest(args, &mut client, &mut printer)?,
+    };
+    if args.follow {
+        return follow(args, &mut client, &mut printer, after);
+    }
+    match args.start() {
+        Some(after) => from(args, &mut client, &mut printer, after),
+        None => Ok(()),
+    }
+}
+
+/// Prints what there is after a position, up to as many events as are asked for.
+fn from(
+    args: &TailArgs,
+    client: &mut Client,
+    printer: &mut Printer<impl Write>,
+    after: u64,
+) -> Result<(), Failure> {
+    let mut path = path(args, after);
+    match args.lines {
+        Some(0) => return Ok(()),
+        Some(most) => add_parameter(&mut path, "limit", &most.to_string()),
+        None => {}
+    }
+    let mut lines = EventLines::new(events_stream(&args.target, client, &path)?);
+    while let Some((line, event)) = lines.next()? {
+        printer.print(line, &event)?;
+    }
+    Ok(())
+}
+
+fn path(args: &TailArgs, after: u64) -> String {
+    let mut path = args.target.path("events");
+    args.query.add_to(&mut path);
+    add_parameter(&mut path, "after", &after.to_string());
+    path
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(borrow)]
+    events: Vec<&'a RawValue>,
+    head: u64,
+}
+
+/// Prints the newest events and returns the head they were read at, where following goes on.
+fn newest(
+    args: &TailArgs,
+    client: &mut Client,
+    printer: &mut Printer<impl Write>,
+) -> Result<u64, Failure> {
+    let mut path = args.target.path("events");
+    args.query.add_to(&mut path);
+    add_parameter(&mut path, "order", "desc");
+    let most = args.lines.unwrap_or(DEFAULT_LINES);
+    add_parameter(&mut path, "limit", &most.max(1).to_string());
+    let request = Request::get(&path, &[("Accept", "application/json")]);
+    let answer = loop {
+        let answer = client.call(&request)?;
+        if answer.head.status == 200 {
+            break answer;
+        }
+        let problem = Problem::of(&answer);
+        match (answer.head.status, problem.retry_after_s) {
+            // Who follows has time.
+            (429, Some(seconds)) if args.follow => {
+                eprintln!("wellspring: {}", problem.sentence());
+                std::thread::sleep(Duration::from_secs(seconds.max(1)).min(LONGEST_REST));
+            }
+            _ => return Err(args.target.refusal(&problem, Code::Usage)),
+        }
+    };
+    let page: Page<'_> = serde_json::from_slice(&answer.body).map_err(|error| {
+        Failure::new(Code::Unavailable, format!("the server sent no page of events ({error})"))
+    })?;
+    let wanted = usize::try_from(most).unwrap_or(usize::MAX);
+    for raw in page.events.iter().take(wanted).rev() {
+        printer.print_text(raw.get())?;
+    }
+    Ok(page.head)
+}
+
+/// Why a subscription ended.
+enum End {
+    /// Connect again.
+    Again(Break),
+    /// Connecting again would not help.
+    Final(Failure),
+}
+
+/// A subscription that may be taken up again.
+struct Break {
+    /// Whether it had delivered something.
+    delivered: bool,
+    why: String,
+    /// How long the server wants to be left alone.
+    rest: Option<Duration>,
+}
+
+impl Break {
+    fn end(delivered: bool, why: impl Into<String>) -> End {
+        End::Again(Break { delivered, why: why.into(), rest: None })
+    }
+}
+
+fn follow(
+    args: &TailArgs,
+    client: &mut Client,
+    printer: &mut Printer<impl Write>,
+    after: u64,
+) -> Result<(), Failure> {
+    let mut cursor = after;
+    let mut pause = FIRST_PAUSE;
+    let mut ever_connected = false;
+    let mut quiet = false;
+    loop {
+        match subscription(args, client, printer, &mut cursor, &mut ever_connected) {
+            End::Final(failure) => return Err(failure),
+            // Who says when to come again is there.
+            End::Again(Break { why, rest: None, .. }) if !ever_connected => {
+                return Err(Failure::new(Code::Unavailable, why));
+            }
+            End::Again(Break { delivered, why, rest }) => {
+                if delivered {
+                    (pause, quiet) = (FIRST_PAUSE, false);
+                }
+                // Once is enough for an outage.
+                if !quiet {
+                    eprintln!("wellspring: {why}; connecting again from position {cursor}");
+                    quiet = true;
+                }
+                std::thread::sleep(rest.map_or(pause, |rest| rest.min(LONGEST_REST)).max(pause));
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+/// One connection's worth of events.
+fn subscription(
+    args: &TailArgs,
+    client: &mut Client,
+    printer: &mut Printer<impl Write>,
+    cursor: &mut u64,
+    ever_connected: &mut bool,
+) -> End {
+    let path = path(args, *cursor);
+    let last = cursor.to_string();
+    let headers = [("Accept", "text/event-stream"), ("Last-Event-ID", last.as_str())];
+    let (head, body) = match client.open(&Request::get(&path, &headers)) {
+        Ok(opened) => opened,
+        Err(error @ (ClientError::TooLarge | ClientError::Tls { .. })) => {
+            return End::Final(error.into());
+        }
+        Err(error) => return Break::end(false, error.to_string()),
+    };
+    if head.status != 200 || !head.is_type("text/event-stream") {
+        let (failure, rest_s) = refused(&args.target, &head, body);
+        if matches!(head.status, 429 | 500..=599) {
+            let rest = rest_s.filter(|_| head.status == 429).map(Duration::from_secs);
+            return End::Again(Break { delivered: false, why: failure.message, rest });
+        }
+        return End::Final(failure);
+    }
+    *ever_connected = true;
+    let mut messages = Messages::new(body);
+    let mut delivered = false;
+    loop {
+        let message = match messages.next() {
+            Ok(Some(message)) => message,
+            Ok(None) => return Break::end(delivered, "the server ended the stream"),
+            Err(error) => return Break::end(delivered, error.to_string()),
+        };
+        // Named messages are no events, but may tell how far the server has looked.
+        if !matches!(message.event.as_str(), "" | "message") {
+            *cursor = message.id.parse().map_or(*cursor, |id: u64| id.max(*cursor));
+            continue;
+        }
+        let printed = Recorded::parse(&message.data)
+            .map_err(|what| Failure::new(Code::Unavailable, what))
+            .and_then(|event| {
+                // After a reconnection a server may repeat what it is not sure we have.
+                if event.position > *cursor {
+                    printer.print(&message.data, &event)?;
+                    *cursor = event.position;
+                }
+                Ok(())
+            });
+        if let Err(failure) = printed {
+            return End::Final(failure);
+        }
+        delivered = true;
+    }
+}
+
+struct Printer<W> {
+    out: W,
+    json: bool,
+}
+
+impl<W: Write> Printer<W> {
+    fn print_text(&mut self, text: &str) -> Result<(), Failure> {
+        let event = Recorded::parse(text).map_err(|what| Failure::new(Code::Unavailable, what))?;
+        self.print(text, &event)
+    }
+
+    fn print(&mut self, text: &str, event: &Recorded<'_>) -> Result<(), Failure> {
+        let line = if self.json {
+            // Line ends in JSON are only ever white space.
+            text.replace(['\r', '\n'], " ")
+        } else {
+            readable(event)
+        };
+        writeln!(self.out, "{line}")
+            .and_then(|()| self.out.flush())
+            .map_err(|error| Failure::output("standard output", &error))
+    }
+}
+
+/// An event for people: position, time, type, tags, payload.
+fn readable(event: &Recorded<'_>) -> String {
+    let time = event.recorded_at.as_ref().map_or("-", |time| &*time.0);
+    let tags: Vec<&str> = event.tags.iter().map(|tag| &*tag.0).collect();
+    let data = match (event.data, &event.data_base64) {
+        (Some(data), _) => data.get().to_owned(),
+        (None, Some(bytes)) => format!("base64 {}", bytes.0),
+        (None, None) => String::new(),
+    };
+    let line =
+        format!("{}  {time}  {}  [{}]  {data}", event.position, event.event_type, tags.join(" "));
+    // A payload must not be able to move the cursor of the terminal it is shown on.
+    line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+#[path = "tail_tests.rs"]
+mod tests;

@@ -1,0 +1,72 @@
+//! The server and the log that a tool talks to.
+
+use crate::exit::{Code, Failure};
+use crate::problem::Problem;
+use crate::server::Server;
+use crate::shell;
+use wellspring_host::client::Client;
+use wellspring_host::client::endpoint::percent_encode;
+use wellspring_host::names::{NAME_RULE, is_name};
+
+/// The log that is meant if none is named.
+const DEFAULT_LOG: &str = "main";
+
+/// Which server and which log a tool talks to.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Target {
+    #[command(flatten)]
+    pub(crate) server: Server,
+    /// Name of the log.
+    #[arg(long, default_value = DEFAULT_LOG)]
+    pub(crate) log: String,
+}
+
+impl Target {
+    /// A client for the server; nothing is sent yet.
+    ///
+    /// # Errors
+    /// Usage, if the address is not one, or TLS cannot be spoken as asked for; whatever the
+    /// credentials bring.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        self.server.client()
+    }
+
+    /// The flags that name the same server and log, with the same credentials, on another command line:
+    /// ready to be pasted into a shell, with a space before each; empty if all is the default.
+    pub(crate) fn flags(&self) -> String {
+        let mut flags = self.server.flags();
+        if self.log != DEFAULT_LOG {
+            let at = flags.iter().take_while(|(flag, _)| *flag == "--url").count();
+            flags.insert(at, ("--log", self.log.clone()));
+        }
+        shell::flags(&flags)
+    }
+
+    /// A refusal of a request about the log. `of_rule` is for what was sent, if that breaks a rule.
+    pub(crate) fn refusal(&self, problem: &Problem, of_rule: Code) -> Failure {
+        match problem.slug() {
+            "log-not-found" => self.no_log(),
+            _ => Failure::new(problem.code(of_rule), problem.sentence()),
+        }
+    }
+
+    /// The server has no such log: how to make it, if a log can have this name.
+    pub(crate) fn no_log(&self) -> Failure {
+        let Target { server, log } = self;
+        if !is_name(log) {
+            return Failure::usage(format!(
+                "--log {log:?}: no log can have this name: {NAME_RULE}"
+            ));
+        }
+        let flags = shell::flags(&server.flags());
+        Failure::usage(format!(
+            "there is no log {log}; make it (as an admin, if there are accounts) with: \
+             wellspring log create {log}{flags}"
+        ))
+    }
+
+    /// The path of a resource of the log, e.g. `events`.
+    pub(crate) fn path(&self, resource: &str) -> String {
+        format!("/v1/logs/{}/{resource}", percent_encode(&self.log))
+    }
+}

@@ -1,0 +1,424 @@
+//! What the bodies of access hold. Passwords are overwritten in memory once they are read.
+
+use wellspring_host::access::token;
+use wellspring_host::clock::parse_rfc3339;
+use wellspring_host::wire::json::{Cursor, Fault, FaultKind};
+use wellspring_host::wire::json::{document, missing, once, rule, unknown};
+use wellspring_host::wire::params::percent_decode;
+use wellspring_views::access::{AccountName, Grant, Grants, Label, Role};
+use zeroize::Zeroizing;
+
+type Outcome<T> = Result<T, Box<Fault>>;
+
+/// Largest body, in bytes: room for the longest password with every character escaped, and for the most roles.
+pub(super) const MAX_BODY_BYTES: usize = 16 << 10;
+/// Longest life of a key that may be asked for as a number of seconds: a hundred years.
+const MAX_KEY_LIFE_S: u64 = 3_155_760_000;
+/// Longest time that a key and the one in its place may count both, in s: 30 days.
+const MAX_OVERLAP_S: u64 = 30 * 86_400;
+
+/// Who wants a token.
+pub(super) struct Login {
+    /// As it was sent: it may be no account's name.
+    pub(super) username: String,
+    pub(super) password: Zeroizing<String>,
+    /// How long the token is to live, in s.
+    pub(super) life_s: Option<u64>,
+    /// What it is to be good for, if for less than the account.
+    pub(super) roles: Option<Grants>,
+}
+
+/// Reads what `POST /auth/token` takes as JSON.
+pub(super) fn read_login(body: &[u8]) -> Outcome<Login> {
+    const KNOWN: &str = "username, password, grant_type, expires_in_s, roles";
+    document(body, |cursor| {
+        let start = cursor.at();
+        let (mut username, mut password, mut grant_type) = (None, None, None);
+        let (mut life_s, mut roles) = (None, None);
+        cursor.object(|key, value| {
+            let at = value.at();
+            match key {
+                "username" => once(&mut username, at, value.string()?.into_owned()),
+                "password" => once(&mut password, at, read_secret(value)?),
+                "grant_type" => once(&mut grant_type, at, read_grant_type(value)?),
+                "expires_in_s" => once(&mut life_s, at, read_seconds(value, 1, token::MAX_LIFE_S)?),
+                "roles" => once(&mut roles, at, read_roles(value)?),
+                _ => unknown(at, KNOWN),
+            }
+        })?;
+        let Some(username) = username else { return missing("username", start) };
+        let Some(password) = password else { return missing("password", start) };
+        Ok(Login { username, password, life_s, roles })
+    })
+}
+
+fn read_grant_type(value: &mut Cursor<'_>) -> Outcome<()> {
+    let at = value.at();
+    if value.string()? == "password" { Ok(()) } else { rule(at, "must be \"password\"") }
+}
+
+/// Reads the same as a form (RFC 6749, 4.3.2). Parameters that mean nothing here are passed over, as
+/// that asks for.
+///
+/// # Errors
+/// The field at fault.
+pub(super) fn read_login_form(body: &[u8]) -> Outcome<Login> {
+    let (mut username, mut password, mut grant_type) = (None, None, None);
+    let (mut life_s, mut roles) = (None, None);
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    if text.trim_start().starts_with('{') {
+        return rule(0, "looks like JSON; send it with the header Content-Type: application/json");
+    }
+    for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let decoded = |text| {
+            let decoded = percent_decode(text, true).map(Zeroizing::new);
+            decoded.or_else(|_| rule(0, "is not encoded UTF-8"))
+        };
+        let name = decoded(name)?;
+        let value = decoded(value).map_err(|fault| fault.within(&name))?;
+        let read = match name.as_str() {
+            "username" => once(&mut username, 0, value.as_str().to_owned()),
+            "password" => once(&mut password, 0, value),
+            "grant_type" => once(&mut grant_type, 0, value.as_str().to_owned()),
+            "expires_in_s" => parse_life(&value).and_then(|seconds| once(&mut life_s, 0, seconds)),
+            "scope" => parse_scope(&value).and_then(|scope| once(&mut roles, 0, scope)),
+            _ => Ok(()),
+        };
+        read.map_err(|fault| fault.within(&name))?;
+    }
+    match grant_type.as_deref() {
+        Some("password") => {}
+        Some(_) => {
+            return rule(0, "must be password").map_err(|fault| fault.within("grant_type"));
+        }
+        None => return missing("grant_type", 0),
+    }
+    let Some(username) = username else { return missing("username", 0) };
+    let Some(password) = password else { return missing("password", 0) };
+    Ok(Login { username, password, life_s, roles: roles.flatten() })
+}
+
+fn parse_life(text: &str) -> Outcome<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(seconds @ 1..=token::MAX_LIFE_S) if digits => Ok(seconds),
+        _ => rule(0, format!("must be from 1 to {}", token::MAX_LIFE_S)),
+    }
+}
+
+/// A scope is nothing, `default`, or roles with spaces between them.
+fn parse_scope(text: &str) -> Outcome<Option<Grants>> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    if words.is_empty() || words == ["default"] {
+        return Ok(None);
+    }
+    let grants: Option<Vec<Grant>> = words.into_iter().map(Grant::parse).collect();
+    let Some(grants) = grants else { return rule(0, ROLE_RULE) };
+    Grants::new(grants).map(Some).or_else(|fault| rule(0, format!("breaks a rule: {fault}")))
+}
+
+/// Reads `{"everywhere"?}`.
+pub(super) fn read_logout(body: &[u8]) -> Outcome<bool> {
+    read_one_flag(body, "everywhere")
+}
+
+/// Reads `{"retire"?}`.
+pub(super) fn read_rotate(body: &[u8]) -> Outcome<bool> {
+    read_one_flag(body, "retire")
+}
+
+fn read_one_flag(body: &[u8], name: &'static str) -> Outcome<bool> {
+    document(body, |cursor| {
+        let mut flag = None;
+        cursor.object(|key, value| {
+            let at = value.at();
+            if key == name { once(&mut flag, at, read_flag(value)?) } else { unknown(at, name) }
+        })?;
+        Ok(flag.unwrap_or(false))
+    })
+}
+
+/// An account to make.
+pub(super) struct NewAccount {
+    pub(super) name: AccountName,
+    pub(super) password: Option<Zeroizing<String>>,
+    pub(super) roles: Grants,
+}
+
+/// Reads what `POST /v1/accounts` takes.
+pub(super) fn read_account(body: &[u8]) -> Outcome<NewAccount> {
+    const KNOWN: &str = "name, password, roles";
+    document(body, |cursor| {
+        let start = cursor.at();
+        let (mut name, mut password, mut roles) = (None, None, None);
+        cursor.object(|key, value| {
+            let at = value.at();
+            match key {
+                "name" => once(&mut name, at, read_name(value)?),
+                "password" if value.null()? => Ok(()),
+                "password" => once(&mut password, at, read_secret(value)?),
+                "roles" => once(&mut roles, at, read_roles(value)?),
+                _ => unknown(at, KNOWN),
+            }
+        })?;
+        let Some(name) = name else { return missing("name", start) };
+        let Some(roles) = roles else { return missing("roles", start) };
+        Ok(NewAccount { name, password, roles })
+    })
+}
+
+/// What is to change of an account.
+pub(super) struct AccountChange {
+    pub(super) roles: Option<Grants>,
+    pub(super) enabled: Option<bool>,
+}
+
+/// Reads what `PATCH /v1/accounts/{name}` takes.
+pub(super) fn read_change(body: &[u8]) -> Outcome<AccountChange> {
+    const KNOWN: &str = "roles, enabled";
+    document(body, |cursor| {
+        let start = cursor.at();
+        let (mut roles, mut enabled) = (None, None);
+        cursor.object(|key, value| {
+            let at = value.at();
+            match key {
+                "roles" => once(&mut roles, at, read_roles(value)?),
+                "enabled" => once(&mut enabled, at, read_flag(value)?),
+                _ => unknown(at, KNOWN),
+            }
+        })?;
+        if roles.is_none() && enabled.is_none() {
+            return rule(start, format!("names nothing to change; known here: {KNOWN}"));
+        }
+        Ok(AccountChange { roles, enabled })
+    })
+}
+
+/// A password to set.
+pub(super) struct NewPassword {
+    pub(super) password: Zeroizing<String>,
+    /// The one there is, to change one's own.
+    pub(super) current: Option<Zeroizing<String>>,
+}
+
+/// Reads what `PUT /v1/accounts/{name}/password` takes.
+pub(super) fn read_password(body: &[u8]) -> Outcome<NewPassword> {
+    const KNOWN: &str = "password, current";
+    document(body, |cursor| {
+        let start = cursor.at();
+        let (mut password, mut current) = (None, None);
+        cursor.object(|key, value| {
+            let at = value.at();
+            match key {
+                "password" => once(&mut password, at, read_secret(value)?),
+                "current" => once(&mut current, at, read_secret(value)?),
+                _ => unknown(at, KNOWN),
+            }
+        })?;
+        let Some(password) = password else { return missing("password", start) };
+        Ok(NewPassword { password, current })
+    })
+}
+
+/// When a key is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// At a moment, µs since 1970 UTC.
+    At(u64),
+    /// So many seconds from now.
+    In(u64),
+}
+
+impl End {
+    /// The moment, if it is asked for at `now_us`; both µs since 1970 UTC.
+    ///
+    /// # Errors
+    /// It lies in the past.
+    pub(super) fn at_us(self, now_us: u64) -> Outcome<u64> {
+        match self {
+            End::In(seconds) => Ok(now_us.saturating_add(seconds * 1_000_000)),
+            End::At(moment_us) if moment_us > now_us => Ok(moment_us),
+            End::At(_) => {
+                Err(Fault::of("expires_at", 0, FaultKind::Rule("lies in the past".into())))
+            }
+        }
+    }
+}
+
+/// A key to make.
+pub(super) struct NewKey {
+    pub(super) label: Option<Label>,
+    pub(super) grant: Grant,
+    pub(super) end: Option<End>,
+    /// Whose it is to be, if not of who asks.
+    pub(super) account: Option<AccountName>,
+}
+
+/// Reads what `POST /v1/keys` takes.
+pub(super) fn read_key(body: &[u8]) -> Outcome<NewKey> {
+    const KNOWN: &str = "label, role, log, expires_at, expires_in_s, account";
+    document(body, |cursor| {
+        let start = cursor.at();
+        let (mut label, mut role, mut log, mut account) = (None, None, None, None);
+        let mut end = Ends::default();
+        cursor.object(|key, value| {
+            let at = value.at();
+            match key {
+                "label" | "log" | "account" | "expires_at" | "expires_in_s" if value.null()? => {
+                    Ok(())
+                }
+                "label" => once(&mut label, at, read_label(value)?),
+                "role" => once(&mut role, at, read_role(value)?),
+                "log" => once(&mut log, at, read_log(value)?),
+                "account" => once(&mut account, at, read_name(value)?),
+                "expires_at" | "expires_in_s" => end.read(key, value),
+                _ => unknown(at, KNOWN),
+            }
+        })?;
+        let Some(role) = role else { return missing("role", start) };
+        Ok(NewKey { label, grant: Grant { role, log }, end: end.one(start)?, account })
+    })
+}
+
+/// A key that is to take another's place.
+pub(super) struct Rotation {
+    /// How long the other still counts, in s.
+    pub(super) overlap_s: u64,
+    /// When the new one is to end, if not after the same life.
+    pub(super) end: Option<End>,
+}
+
+/// Reads what `POST /v1/keys/{id}/rotate` takes.
+pub(super) fn read_rotation(body: &[u8]) -> Outcome<Rotation> {
+    const KNOWN: &str = "overlap_s, expires_at, expires_in_s";
+    document(body, |cursor| {
+        let start = cursor.at();
+        let (mut overlap_s, mut end) = (None, Ends::default());
+        cursor.object(|key, value| {
+            let at = value.at();
+            match key {
+                "overlap_s" | "expires_at" | "expires_in_s" if value.null()? => Ok(()),
+                "overlap_s" => once(&mut overlap_s, at, read_seconds(value, 0, MAX_OVERLAP_S)?),
+                "expires_at" | "expires_in_s" => end.read(key, value),
+                _ => unknown(at, KNOWN),
+            }
+        })?;
+        Ok(Rotation { overlap_s: overlap_s.unwrap_or(0), end: end.one(start)? })
+    })
+}
+
+/// Both ways to say when a key is to end; one may be used.
+#[derive(Default)]
+struct Ends {
+    at_us: Option<u64>,
+    in_s: Option<u64>,
+}
+
+impl Ends {
+    fn read(&mut self, key: &str, value: &mut Cursor<'_>) -> Outcome<()> {
+        let at = value.at();
+        if key == "expires_in_s" {
+            return once(&mut self.in_s, at, read_seconds(value, 1, MAX_KEY_LIFE_S)?);
+        }
+        match parse_rfc3339(&value.string()?) {
+            Some(moment_us) => once(&mut self.at_us, at, moment_us),
+            None => rule(at, wellspring_host::clock::MOMENT_RULE),
+        }
+    }
+
+    fn one(&self, start: usize) -> Outcome<Option<End>> {
+        match (self.at_us, self.in_s) {
+            (Some(_), Some(_)) => {
+                let rule = "stands beside expires_at; give one of them".to_owned();
+                Err(Fault::of("expires_in_s", start, FaultKind::Rule(rule)))
+            }
+            (Some(at_us), None) => Ok(Some(End::At(at_us))),
+            (None, Some(in_s)) => Ok(Some(End::In(in_s))),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// Reads a body in every way there is here; tells which of them it can be. For the fuzz targets.
+pub fn reads(body: &[u8]) -> [bool; 9] {
+    [
+        read_login(body).is_ok(),
+        read_login_form(body).is_ok(),
+        read_logout(body).is_ok(),
+        read_rotate(body).is_ok(),
+        read_account(body).is_ok(),
+        read_change(body).is_ok(),
+        read_password(body).is_ok(),
+        read_key(body).is_ok(),
+        read_rotation(body).is_ok(),
+    ]
+}
+
+fn read_secret(value: &mut Cursor<'_>) -> Outcome<Zeroizing<String>> {
+    value.string().map(|text| Zeroizing::new(text.into_owned()))
+}
+
+fn read_name(value: &mut Cursor<'_>) -> Outcome<AccountName> {
+    let at = value.at();
+    AccountName::parse(&value.string()?).or_else(|fault| rule(at, format!("is none: {fault}")))
+}
+
+fn read_label(value: &mut Cursor<'_>) -> Outcome<Label> {
+    let at = value.at();
+    Label::parse(&value.string()?).or_else(|fault| rule(at, format!("is none: {fault}")))
+}
+
+fn read_flag(value: &mut Cursor<'_>) -> Outcome<bool> {
+    if value.next_is(b't') || value.next_is(b'f') {
+        return Ok(value.raw()? == b"true");
+    }
+    value.wrong("true or false")
+}
+
+fn read_seconds(value: &mut Cursor<'_>, least: u64, most: u64) -> Outcome<u64> {
+    let at = value.at();
+    match value.u64()? {
+        seconds if (least..=most).contains(&seconds) => Ok(seconds),
+        _ => rule(at, format!("must be from {least} to {most}")),
+    }
+}
+
+/// What a role must be, in words.
+const ROLE_RULE: &str =
+    "must be reader, writer, operator or admin, for one log with its name behind it: writer:orders";
+
+fn read_roles(value: &mut Cursor<'_>) -> Outcome<Grants> {
+    let at = value.at();
+    let mut grants = Vec::new();
+    value.array(|_, value| {
+        let at = value.at();
+        match Grant::parse(&value.string()?) {
+            Some(grant) => grants.push(grant),
+            None => return rule(at, ROLE_RULE),
+        }
+        Ok(())
+    })?;
+    Grants::new(grants).or_else(|fault| rule(at, format!("break a rule: {fault}")))
+}
+
+fn read_role(value: &mut Cursor<'_>) -> Outcome<Role> {
+    let at = value.at();
+    match Role::parse(&value.string()?) {
+        Some(role) => Ok(role),
+        None => rule(at, "must be reader, writer, operator or admin; the log goes into log"),
+    }
+}
+
+fn read_log(value: &mut Cursor<'_>) -> Outcome<String> {
+    let at = value.at();
+    let log = value.string()?;
+    if wellspring_host::names::is_name(&log) {
+        return Ok(log.into_owned());
+    }
+    rule(at, format!("must be a log's name: {}", wellspring_host::names::NAME_RULE))
+}
+
+#[cfg(test)]
+#[path = "body_tests.rs"]
+mod tests;

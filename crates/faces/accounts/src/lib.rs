@@ -1,0 +1,165 @@
+//! Access over HTTP: logging in and out, accounts and API keys. Each route states the role it needs; what
+//! depends on the owner of an account or key is decided here.
+
+mod body;
+mod keys;
+mod login;
+mod password;
+mod refusal;
+mod register;
+mod rotate;
+mod session;
+
+pub use body::reads;
+pub(crate) use keys::{add_key, get_key, list_keys, revoke_key, rotate_key};
+pub(crate) use login::token;
+pub(crate) use password::set_password;
+pub(crate) use register::{add, change, delete, get, list};
+pub(crate) use rotate::rotate;
+pub(crate) use session::{logout, me};
+
+use bytes::Bytes;
+use keys::{ACCOUNT, ID, REVOKED};
+use register::{AFTER, LIMIT, NAME};
+use std::sync::Arc;
+use wellspring_host::access::Principal;
+use wellspring_host::access::principal::Verdict;
+use wellspring_host::declare::routes;
+use wellspring_host::http::content::{expect_json, expect_json_of_pages};
+use wellspring_host::http::contract::{FRESHNESS, LOCATION};
+use wellspring_host::http::face::{Face, Served};
+use wellspring_host::http::foreseen::{APPENDING, VIEWING};
+use wellspring_host::http::{FORM, Host, JSON, Request};
+use wellspring_host::identity::Method;
+use wellspring_host::settings::NoSettings;
+use wellspring_host::wire::problem::{
+    self, ACCOUNT_DISABLED, ACCOUNT_EXISTS, ACCOUNT_NOT_FOUND, FORBIDDEN, IO, KEY_ENDED,
+    KEY_NOT_FOUND, Kind, LAST_ADMIN, NO_ACCOUNTS, NO_TOKEN, Problem, TOO_MANY_ACCOUNTS,
+    TOO_MANY_KEYS, TOO_MANY_LOGINS, UNAUTHENTICATED, WRONG_PASSWORD,
+};
+use wellspring_views::access::{AccountName, Command, Refusal, Role};
+
+/// What whoever asks for keys can be refused for.
+const KEYS: &[&Kind] = &[&FORBIDDEN, &NO_ACCOUNTS];
+
+/// The face.
+pub struct AccountFace {
+    host: Arc<Host>,
+}
+
+impl Face for AccountFace {
+    const NAME: &'static str = "accounts";
+    type Settings = NoSettings;
+    const ROUTES: &'static [Served<AccountFace>] = routes! { |face| Arc::clone(&face.host);
+        POST "/auth/token" Node Public token:
+            "Gives a token for a name and a password. With application/x-www-form-urlencoded: OAuth 2.0's password grant."
+            .takes[(JSON, "Login"), (FORM, "LoginForm")] .worded(login::with_error)
+            .fails[&[&UNAUTHENTICATED, &TOO_MANY_LOGINS, &NO_ACCOUNTS]] => [200 JSON "AccessToken"];
+        GET "/auth/me" Node Account me: "The caller: its account, its roles, and when its credential ends."
+            .fresh(FRESHNESS) => [200 JSON "Me"];
+        POST "/auth/logout" Node Account logout: "Ends the token of the request, or all of its account's."
+            .may_take[(JSON, "Logout")]
+            .fails[APPENDING, VIEWING, &[&FORBIDDEN, &NO_ACCOUNTS, &NO_TOKEN, &ACCOUNT_NOT_FOUND]] => [200 JSON "LoggedOut"];
+        POST "/auth/rotate" Node Admin rotate:
+            "Draws a new secret that signs tokens; the one before still verifies. With retire: drops that one."
+            .may_take[(JSON, "RotateSecret")] .fails[&[&IO]] => [200 JSON "SecretRotated"];
+        GET "/v1/accounts" Node Admin list: "Accounts, by name, page by page."
+            .query[&LIMIT, &AFTER] .fresh(FRESHNESS) => [200 JSON "Accounts"];
+        POST "/v1/accounts" Node Admin add:
+            "Makes an account. The first has to be an admin of everything; from then on everything needs credentials."
+            .takes[(JSON, "NewAccount")] .fails[APPENDING, VIEWING, &[&ACCOUNT_EXISTS, &TOO_MANY_ACCOUNTS]]
+            => [201 JSON "Account" + LOCATION];
+        GET "/v1/accounts/{name}" Node Admin get: "An account."
+            .at(&NAME) .fresh(FRESHNESS) .fails[&[&ACCOUNT_NOT_FOUND]] => [200 JSON "Account"];
+        PATCH "/v1/accounts/{name}" Node Admin change: "Changes an account's roles, disables or enables it."
+            .at(&NAME) .takes[(JSON, "AccountChange")]
+            .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &LAST_ADMIN, &NO_ACCOUNTS]] => [200 JSON "Account"];
+        DELETE "/v1/accounts/{name}" Node Admin delete:
+            "Deletes an account; its tokens and API keys end for ever. Another may be made under its name."
+            .at(&NAME) .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &LAST_ADMIN, &NO_ACCOUNTS]] => [204];
+        PUT "/v1/accounts/{name}/password" Node Account set_password:
+            "Sets one's own password, which takes the one there is; an admin sets that of others. All tokens of the account end."
+            .at(&NAME) .takes[(JSON, "NewPassword")]
+            .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &FORBIDDEN, &WRONG_PASSWORD, &NO_ACCOUNTS]] => [204];
+        GET "/v1/keys" Node Account list_keys: "One's own API keys; for an admin all, or those of an account."
+            .query[&ACCOUNT, &REVOKED, &LIMIT, &AFTER] .fresh(FRESHNESS) .fails[KEYS] => [200 JSON "Keys"];
+        POST "/v1/keys" Node Account add_key: "Makes an API key. Its secret is shown in this answer and never again."
+            .takes[(JSON, "NewKey")]
+            .fails[APPENDING, VIEWING, KEYS, &[&TOO_MANY_KEYS, &ACCOUNT_DISABLED, &ACCOUNT_NOT_FOUND]]
+            => [201 JSON "KeyWithSecret" + LOCATION];
+        GET "/v1/keys/{id}" Node Account get_key: "An API key."
+            .at(&ID) .fresh(FRESHNESS) .fails[KEYS, &[&KEY_NOT_FOUND]] => [200 JSON "Key"];
+        DELETE "/v1/keys/{id}" Node Account revoke_key: "Ends an API key for ever."
+            .at(&ID) .fails[APPENDING, VIEWING, KEYS, &[&KEY_NOT_FOUND]] => [204];
+        POST "/v1/keys/{id}/rotate" Node Account rotate_key:
+            "Makes an API key for the same, which takes the place of this one; this one ends at once, or after a while in which both count."
+            .at(&ID) .may_take[(JSON, "KeyRotation")]
+            .fails[APPENDING, VIEWING, KEYS, &[&KEY_NOT_FOUND, &KEY_ENDED, &TOO_MANY_KEYS, &ACCOUNT_DISABLED, &ACCOUNT_NOT_FOUND]]
+            => [201 JSON "KeyWithSecret" + LOCATION];
+    };
+
+    fn open(_: NoSettings, host: &Arc<Host>) -> Result<AccountFace, String> {
+        Ok(AccountFace { host: Arc::clone(host) })
+    }
+}
+
+/// Executes commands, and waits until every request sees what they changed.
+async fn execute(host: &Host, request: &Request, commands: &[Command]) -> Result<(), Box<Problem>> {
+    match try_execute(host, request, commands).await? {
+        None => Ok(()),
+        Some(refusal) => Err(refusal::of_refusal(refusal)),
+    }
+}
+
+/// As [`execute`], for callers that answer a refusal themselves.
+async fn try_execute(
+    host: &Host,
+    request: &Request,
+    commands: &[Command],
+) -> Result<Option<Refusal>, Box<Problem>> {
+    // Its body, or the hash of a password, may have been long in coming.
+    request.still_may()?;
+    let live = host.access.live();
+    Ok(live.execute(commands, None, host.commit_on(request)).await?.refused)
+}
+
+/// The whole body, which must be JSON.
+async fn body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
+    expect_json(request)?;
+    request.body.read(body::MAX_BODY_BYTES).await
+}
+
+/// The same, where nothing at all is as good as `{}`. Not for a page in a browser (`Origin`): what it
+/// sends without saying that it is JSON, a browser sends for any page without asking first, with
+/// the password its user once typed.
+async fn optional_body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
+    let body = request.body.read(body::MAX_BODY_BYTES).await?;
+    let is_nothing = body.iter().all(u8::is_ascii_whitespace);
+    if is_nothing { expect_json_of_pages(request) } else { expect_json(request) }?;
+    Ok(if is_nothing { Bytes::from_static(b"{}") } else { body })
+}
+
+/// Whether the caller is an admin of everything.
+fn is_admin(principal: &Principal) -> bool {
+    principal.may(Role::Admin, None) == Verdict::Allowed
+}
+
+/// The answer where accounts are needed and there are none.
+fn no_accounts(what: &str) -> Box<Problem> {
+    problem::NO_ACCOUNTS.because(format!(
+        "there are no accounts, so {what}; POST /v1/accounts or `wellspring user add` makes the first"
+    ))
+}
+
+/// The account whose password and keys the caller may change; `None`: there is none, as another issuer
+/// vouches for the caller. A key that was found must make no other keys and must not lock its owner out.
+fn own_account(principal: &Principal) -> Result<Option<&AccountName>, Box<Problem>> {
+    match principal.method() {
+        Method::Key(_) if !is_admin(principal) => Err(problem::FORBIDDEN.because(
+            "an API key manages neither keys nor passwords nor accounts, unless it is one of an admin \
+             of everything; use a token (POST /auth/token) or the password",
+        )),
+        Method::None | Method::Open => Err(no_accounts("there are no keys and no passwords")),
+        _ => Ok(principal.account()),
+    }
+}

@@ -1,0 +1,77 @@
+//! `POST /auth/token`: a name and a password for a token, as JSON or as OAuth 2.0's password grant
+//! (RFC 6749, 4.3).
+
+use super::{body, no_accounts};
+use std::sync::Arc;
+use wellspring_host::access::json;
+use wellspring_host::http::content::{content_type, expect_identity, expect_json};
+use wellspring_host::http::{Answer, FORM, Host, Request, Response};
+use wellspring_host::identity::Caller;
+use wellspring_host::wire::json::{push_string, push_u64};
+use wellspring_host::wire::problem::{self, Problem, of_fault};
+use wellspring_views::access::Grants;
+
+/// Gives a token for a name and a password.
+pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let is_form = content_type(&request) == FORM;
+    if is_form {
+        expect_identity(&request)?;
+    } else {
+        expect_json(&request)?;
+    }
+    let bytes = request.body.read(body::MAX_BODY_BYTES).await?;
+    let read = if is_form { body::read_login_form } else { body::read_login };
+    let body::Login { username, password, life_s, roles } =
+        read(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
+    if host.access.is_open() {
+        return Err(no_accounts("there is nobody to log in as, and no token is needed"));
+    }
+    let logged_in = host.access.login(&username, password, request.client).await?;
+    if let Some(roles) = &roles {
+        let caller = || Caller::LoggedIn(logged_in.account.clone());
+        check_roles(roles, &logged_in.grants).map_err(|problem| problem.told_to(caller()))?;
+    }
+    let life_s = life_s.unwrap_or(host.access.token_life_s());
+    let grants = roles.as_ref().unwrap_or(&logged_in.grants);
+    let issued = host
+        .access
+        .issue(&logged_in, grants, life_s)
+        .map_err(|error| problem::INTERNAL.because(format!("no token could be made: {error}")))?;
+    let mut out = Vec::with_capacity(issued.token.len() + 128);
+    out.extend_from_slice(b"{\"access_token\":");
+    push_string(&mut out, &issued.token);
+    out.extend_from_slice(b",\"token_type\":\"Bearer\",\"scope\":");
+    let scope = roles.as_ref().map_or("default".to_owned(), json::scope_of);
+    push_string(&mut out, &scope);
+    out.extend_from_slice(b",\"expires_in\":");
+    push_u64(&mut out, issued.expires_in_s);
+    out.push(b'}');
+    let response = Response::json(200, out).with("cache-control", "no-store".to_owned());
+    let response = response.with("pragma", "no-cache".to_owned());
+    Ok(response.told_to(Caller::LoggedIn(logged_in.account)))
+}
+
+/// A token is for what the account may, or for less.
+fn check_roles(roles: &Grants, held: &Grants) -> Result<(), Box<Problem>> {
+    let over = |(_, grant): &(usize, &wellspring_views::access::Grant)| {
+        held.role_on(grant.log.as_deref()) < Some(grant.role)
+    };
+    match roles.iter().enumerate().find(over) {
+        None => Ok(()),
+        Some((_, grant)) => Err(problem::INVALID
+            .because(format!("the account is not {grant}, so no token of it can be"))
+            .field("roles")),
+    }
+}
+
+/// Adds the member `error` that OAuth's clients look at (RFC 6749, 5.2).
+pub(crate) fn with_error(problem: Box<Problem>) -> Box<Problem> {
+    let error = match (problem.kind.status, problem.field.as_deref()) {
+        (401, _) => r#""invalid_grant""#,
+        (422, Some("grant_type")) => r#""unsupported_grant_type""#,
+        (422, Some("scope" | "roles")) => r#""invalid_scope""#,
+        (400..=499, _) => r#""invalid_request""#,
+        _ => return problem,
+    };
+    problem.with("error", error.to_owned())
+}

@@ -1,0 +1,93 @@
+//! `PUT /v1/accounts/{name}/password`: one's own with the one there is, anybody's by an admin.
+
+use super::register::NAME;
+use super::{body, body_of, execute, is_admin, own_account};
+use std::sync::Arc;
+use wellspring_host::access::password::{self as rules, Busy};
+use wellspring_host::http::{Answer, Host, Request, Response};
+use wellspring_host::wire::problem::{self, Problem, of_fault};
+use wellspring_views::access::{AccountName, Command, PasswordHash};
+use zeroize::Zeroizing;
+
+/// Sets a password. All tokens of the account end.
+pub(crate) async fn set_password(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let name = request.segment(&NAME)?;
+    let bytes = body_of(&mut request).await?;
+    let body::NewPassword { password, current } =
+        body::read_password(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
+    let own = own_account(&request.principal)? == Some(&name);
+    if !own && !is_admin(&request.principal) {
+        let detail =
+            "one's own password can be set, and an admin of everything sets that of others";
+        return Err(problem::FORBIDDEN.because(detail));
+    }
+    check(&password)?;
+    prove(&host, &request, &name, own, current).await?;
+    let password = hash(&host, password).await?;
+    execute(&host, &request, &[Command::SetPassword { name, password }]).await?;
+    Ok(Response::empty(204))
+}
+
+/// Requires the current password for a change of one's own: an unlocked screen shall not be enough to keep
+/// the account.
+async fn prove(
+    host: &Host,
+    request: &Request,
+    name: &AccountName,
+    own: bool,
+    current: Option<Zeroizing<String>>,
+) -> Result<(), Box<Problem>> {
+    let has_password = |account: &std::sync::Arc<_>| {
+        let account: &wellspring_views::access::Account = account;
+        account.password().is_some()
+    };
+    let asked = own && host.access.state().account(name.as_str()).is_some_and(has_password);
+    match (asked, current) {
+        (true, Some(current)) => {
+            let login = host.access.login(name.as_str(), current, request.client).await;
+            login.map(|_| ()).map_err(|problem| match problem.kind.status {
+                401 => problem::WRONG_PASSWORD
+                    .because("current is not the password of the account")
+                    .field("current"),
+                _ => problem,
+            })
+        }
+        (true, None) => Err(problem::INVALID
+            .because("current is missing: to change one's own password takes the one there is")
+            .field("current")),
+        (false, None) => match own && !is_admin(&request.principal) {
+            // An account of keys only: whoever has a token of it, has it from an admin.
+            true => Err(problem::FORBIDDEN
+                .because("the account has no password; an admin of everything sets the first")),
+            false => Ok(()),
+        },
+        (false, Some(_)) => Err(problem::INVALID
+            .because("current stands for one's own password; leave it out")
+            .field("current")),
+    }
+}
+
+/// Whether a text may be a password, as an answer.
+fn check(password: &str) -> Result<(), Box<Problem>> {
+    rules::check(password)
+        .map_err(|fault| problem::INVALID.because(fault.to_string()).field("password"))
+}
+
+/// What is kept of a new password.
+///
+/// # Errors
+/// It breaks a rule (422), or too many passwords are being hashed (429).
+pub(super) async fn hash(
+    host: &Host,
+    password: Zeroizing<String>,
+) -> Result<PasswordHash, Box<Problem>> {
+    check(&password)?;
+    match host.access.passwords().hash(password).await {
+        Ok(Ok(hash)) => Ok(hash),
+        Ok(Err(error)) => {
+            Err(problem::INTERNAL.because(format!("the password cannot be kept: {error}")))
+        }
+        Err(Busy) => Err(problem::TOO_MANY_LOGINS
+            .because("too many passwords are being hashed or verified; try again")),
+    }
+}

@@ -1,0 +1,117 @@
+//! `/v1/accounts`: who there is and what each may.
+
+use super::{body, body_of, execute, no_accounts, password, refusal};
+use std::sync::Arc;
+use wellspring_host::access::json;
+use wellspring_host::access::sealed;
+use wellspring_host::http::contract::Segment;
+use wellspring_host::http::work::elsewhere;
+use wellspring_host::http::{Answer, Host, Request, Response};
+use wellspring_host::identity::Method;
+use wellspring_host::wire::param::{IntegerOr, Param, Text, Values};
+use wellspring_host::wire::problem::of_fault;
+use wellspring_views::access::{AccountName, Command, Refusal};
+
+/// How many accounts or keys are on a page.
+pub(super) static LIMIT: Param<IntegerOr> =
+    Param::integer("limit", "Most entries of a page.", (1, 1000)).or(100);
+/// Where a page begins.
+pub(super) static AFTER: Param<Text> =
+    Param::text("after", "Where the page begins: next of the page before.");
+/// The name of an account. What is no name is none of an account.
+pub(super) static NAME: Segment<AccountName> = Segment {
+    name: "name",
+    what: "Name of the account.",
+    values: Values::Text(None),
+    read: |text| AccountName::parse(text).map_err(|_| refusal::unknown_account(text)),
+};
+
+/// `GET /v1/accounts`.
+pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
+    let limit = request.query(&LIMIT)? as usize;
+    let state = host.access.state();
+    let after = request.query(&AFTER)?.unwrap_or_default();
+    let mut accounts: Vec<_> = state.accounts_after(after).take(limit + 1).collect();
+    let is_last = accounts.len() <= limit;
+    accounts.truncate(limit);
+    let next = accounts.last().filter(|_| !is_last).map(|account| account.name().as_str());
+    let mut out = Vec::with_capacity(64 + accounts.len() * 128);
+    json::push_page(&mut out, "accounts", &accounts, next, |out, account| {
+        json::push_account(out, account);
+    });
+    Ok(Response::json(200, out))
+}
+
+/// `GET /v1/accounts/{name}`.
+pub(crate) async fn get(host: Arc<Host>, request: Box<Request>) -> Answer {
+    let name = request.segment(&NAME)?;
+    shown(&host, 200, name.as_str())
+}
+
+/// `POST /v1/accounts`: the first makes an end to everybody being an admin.
+pub(crate) async fn add(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let bytes = body_of(&mut request).await?;
+    let body::NewAccount { name, password, roles } =
+        body::read_account(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
+    let password = match password {
+        Some(password) => Some(password::hash(&host, password).await?),
+        None => None,
+    };
+    let open = *request.principal.method() == Method::Open;
+    let command = match (open, password) {
+        // Whoever is let in because there are no accounts may make the first, and no other.
+        (true, Some(password)) => Command::AddFirstAccount { name: name.clone(), password, roles },
+        (true, None) => return Err(refusal::of_refusal(Refusal::FirstHasPassword)),
+        (false, password) => Command::AddAccount { name: name.clone(), password, roles },
+    };
+    execute(&host, &request, &[command]).await?;
+    if open {
+        let host = Arc::clone(&host);
+        let sealed = elsewhere(move || sealed::seal(&host.process.data, &host.access)).await?;
+        // The account is there all the same, and the next start tries again.
+        sealed.unwrap_or_else(|reason| tracing::error!(reason, "accounts are not marked"));
+    }
+    let response = shown(&host, 201, name.as_str())?;
+    Ok(response.with("location", format!("/v1/accounts/{name}")))
+}
+
+/// `PATCH /v1/accounts/{name}`.
+pub(crate) async fn change(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let name = request.segment(&NAME)?;
+    let bytes = body_of(&mut request).await?;
+    let body::AccountChange { roles, enabled } =
+        body::read_change(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
+    if *request.principal.method() == Method::Open {
+        return Err(no_accounts("there is none to change"));
+    }
+    let to = |enabled| match enabled {
+        true => Command::Enable { name: name.clone() },
+        false => Command::Disable { name: name.clone() },
+    };
+    // In this order nothing is left half done: if the first is refused so is the second, and if the first
+    // changes anything the second is not refused.
+    let enabled = enabled.map(to);
+    let roles = roles.map(|roles| Command::SetRoles { name: name.clone(), roles });
+    let commands: Vec<Command> = enabled.into_iter().chain(roles).collect();
+    execute(&host, &request, &commands).await?;
+    shown(&host, 200, name.as_str())
+}
+
+/// `DELETE /v1/accounts/{name}`: with its tokens and keys, for ever. Its name may be given again, to an account
+/// that has nothing of it.
+pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
+    let name = request.segment(&NAME)?;
+    if *request.principal.method() == Method::Open {
+        return Err(no_accounts("there is none to delete"));
+    }
+    execute(&host, &request, &[Command::Delete { name }]).await?;
+    Ok(Response::empty(204))
+}
+
+fn shown(host: &Host, status: u16, name: &str) -> Answer {
+    let state = host.access.state();
+    let account = state.account(name).ok_or_else(|| refusal::unknown_account(name))?;
+    let mut out = Vec::with_capacity(128);
+    json::push_account(&mut out, account);
+    Ok(Response::json(status, out))
+}

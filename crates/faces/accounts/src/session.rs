@@ -1,0 +1,100 @@
+//! `GET /auth/me` and `POST /auth/logout`: the caller's identity, and the end of its token.
+
+use super::{body, no_accounts, optional_body_of, refusal, try_execute};
+use std::sync::Arc;
+use wellspring_host::access::Principal;
+use wellspring_host::access::json;
+use wellspring_host::http::{Answer, Host, Request, Response};
+use wellspring_host::identity::Method;
+use wellspring_host::wire::json::push_string;
+use wellspring_host::wire::problem::{self, Problem, of_fault};
+use wellspring_views::access::{Command, Refusal};
+
+/// `GET /auth/me`.
+pub(crate) async fn me(host: Arc<Host>, request: Box<Request>) -> Answer {
+    let principal = &request.principal;
+    let mut out = b"{\"account\":".to_vec();
+    json::push_optional(&mut out, principal.account().map(|account| account.as_str()));
+    if let (None, Some(subject)) = (principal.account(), principal.name()) {
+        out.extend_from_slice(b",\"subject\":");
+        push_string(&mut out, subject);
+    }
+    out.extend_from_slice(b",\"roles\":");
+    json::push_roles(&mut out, principal.roles().iter());
+    out.extend_from_slice(b",\"by\":");
+    push_string(&mut out, principal.method().as_str());
+    if let Method::Key(id) = principal.method() {
+        out.extend_from_slice(b",\"key\":");
+        push_string(&mut out, id.as_str());
+    }
+    out.extend_from_slice(b",\"until\":");
+    json::push_moment(&mut out, principal.until_us());
+    let accounts: &[u8] = if host.access.is_open() { b"false" } else { b"true" };
+    out.extend_from_slice(b",\"accounts\":");
+    out.extend_from_slice(accounts);
+    out.push(b'}');
+    Ok(Response::json(200, out).with("cache-control", "no-store".to_owned()))
+}
+
+/// `POST /auth/logout`: the token of the request ends, or all of its account's.
+pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let bytes = optional_body_of(&mut request).await?;
+    let everywhere = body::read_logout(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
+    let principal = Arc::clone(&request.principal);
+    let Some(name) = principal.account().cloned() else {
+        return Err(match principal.method() {
+            Method::None | Method::Open => no_accounts("there are no tokens to end"),
+            _ => problem::NO_TOKEN.because("the token is another issuer's, and ends there"),
+        });
+    };
+    let all = Command::RevokeAllTokens { name: name.clone() };
+    let command = match principal.method() {
+        Method::Token(Some(id)) if !everywhere => Command::RevokeToken {
+            name,
+            id: id.clone(),
+            expires_at_us: principal.until_us().unwrap_or(0),
+            now_us: host.clock.wall_us(),
+        },
+        // A token that nothing names cannot be ended alone.
+        Method::Token(_) => all.clone(),
+        Method::Password if everywhere => all.clone(),
+        Method::Password => {
+            return Err(problem::NO_TOKEN.because(
+                "the request shows a password, and a password does not end; show the token, or say \
+                 {\"everywhere\":true} to end all tokens of the account",
+            ));
+        }
+        Method::Key(id) => {
+            return Err(problem::NO_TOKEN.because(format!(
+                "the request shows the API key {id}; DELETE /v1/keys/{id} ends a key, with a token or a \
+                 password"
+            )));
+        }
+        _ => return Err(no_accounts("there are no tokens to end")),
+    };
+    if command == all {
+        may_end_all(&principal)?;
+    }
+    let mut ended = if command == all { "all" } else { "token" };
+    match try_execute(&host, &request, &[command]).await? {
+        None => {}
+        // Those that are ended one by one are so many that this one can be ended with the others only.
+        Some(Refusal::TooManyRevoked(_)) => {
+            may_end_all(&principal)?;
+            ended = "all";
+            super::execute(&host, &request, &[all]).await?;
+        }
+        Some(other) => return Err(refusal::of_refusal(other)),
+    }
+    Ok(Response::json(200, format!("{{\"ended\":\"{ended}\"}}")))
+}
+
+/// A token for less, given to a program, ends itself and not those of others: the rule of keys.
+fn may_end_all(principal: &Principal) -> Result<(), Box<Problem>> {
+    if principal.may_end_all() {
+        return Ok(());
+    }
+    let detail = "the token is for less than its account may, and does not end the account's others; log \
+                  out everywhere with the password or with a token for all of it";
+    Err(problem::FORBIDDEN.because(detail))
+}

@@ -1,0 +1,262 @@
+//! `POST /v1/append`.
+
+use super::bulk;
+use super::event_json::{Style, read_append};
+use bytes::Bytes;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use wellspring_host::http::content::{content_type, expect_identity, expect_json};
+use wellspring_host::http::idempotency::{KeyUse, digest, idempotency_key};
+use wellspring_host::http::work::{Job, Price, short_work};
+use wellspring_host::http::{Answer, Host, NDJSON, Request, Response};
+use wellspring_host::kept_types::KeptInLog;
+use wellspring_host::limits::{Payer, Reads};
+use wellspring_host::wire::json::push_u64;
+use wellspring_host::wire::problem::{Problem, of_fault};
+use wellspring_log::{
+    Ack, Append, AppendError, Appended, CommitOn, Completion, Log, RequestKey, Staged, Unjudged,
+    Work,
+};
+use wellspring_types::{AppendCondition, limits};
+
+/// Appends a JSON body, or hands over to the bulk append.
+pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let log = request.log()?.clone();
+    if content_type(&request) == NDJSON {
+        expect_identity(&request)?;
+        // Each batch gets a key of its own: this one and a number behind it.
+        let key = idempotency_key(&request, KeyUse::Batches)?;
+        return bulk::append(&host, request, log, key).await;
+    }
+    let key = idempotency_key(&request, KeyUse::Request)?;
+    expect_json(&request)?;
+    let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
+    let sent = SentAppend { body, style: Style::Native, key };
+    let Submission { gist, outcome } = submit(&host, &request, sent).await?;
+    let appended = outcome?;
+    let commit_us = gist.begun_us.zip(moment_us(&host));
+    let mut out = Vec::with_capacity(96);
+    if gist.ack == Ack::Accepted {
+        out.extend_from_slice(b"{\"accepted\":");
+        push_u64(&mut out, gist.events as u64);
+        out.push(b'}');
+        return Ok(Response::json(202, out).at(appended.head));
+    }
+    push_appended(&mut out, &appended);
+    Ok(Response::json(200, out).after_commit(commit_us).at(appended.head))
+}
+
+/// The moment, looked at only for the trace.
+fn moment_us(host: &Host) -> Option<u64> {
+    host.otlp.is_on().then(|| host.clock.monotonic_us())
+}
+
+fn push_appended(out: &mut Vec<u8>, appended: &Appended) {
+    let fields: [(&[u8], u64); 3] = [
+        (b"{\"first\":", appended.first),
+        (b",\"last\":", appended.last),
+        (b",\"head\":", appended.head),
+    ];
+    for (name, number) in fields {
+        out.extend_from_slice(name);
+        push_u64(out, number);
+    }
+    let replayed: &[u8] = if appended.replayed { b"true" } else { b"false" };
+    out.extend_from_slice(b",\"replayed\":");
+    out.extend_from_slice(replayed);
+    out.push(b'}');
+}
+
+/// An append as its client sent it.
+pub(crate) struct SentAppend {
+    pub(crate) body: Bytes,
+    pub(crate) style: Style,
+    /// The name of its idempotency key.
+    pub(crate) key: Option<String>,
+}
+
+impl SentAppend {
+    fn read(self, kept: KeptInLog) -> Result<Append, Box<Problem>> {
+        let body = &self.body;
+        let append = read_append(body, self.style, kept);
+        let mut append = append.map_err(|fault| of_fault(&fault, body))?;
+        append.key = self.key.map(|key| RequestKey { key, digest: digest(body) });
+        Ok(append)
+    }
+}
+
+/// What an answer tells of the append itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Gist {
+    ack: Ack,
+    events: usize,
+    /// When it was submitted, for the trace.
+    begun_us: Option<u64>,
+}
+
+/// What became of an append that could be read.
+pub(crate) struct Submission {
+    gist: Gist,
+    pub(crate) outcome: Result<Appended, AppendError>,
+}
+
+/// Submits an append and waits for its outcome without holding a serving thread for it: what is dear
+/// of it is done elsewhere. Judging a condition is charged to the payer like reading, and ends when
+/// the client leaves.
+///
+/// # Errors
+/// What is wrong with the body; 429, if the payer's reads and conditions took too much time; 503, if
+/// this condition is dear and as many long reads are under way as may be.
+pub(crate) async fn submit(
+    host: &Arc<Host>,
+    request: &Request,
+    sent: SentAppend,
+) -> Result<Submission, Box<Problem>> {
+    let (log, on) = (request.log()?.clone(), host.commit_on(request));
+    let kept = host.kept.in_log(&request.log_name);
+    let stager = Stager { host: Arc::clone(host), log, on, kept };
+    let (done, receiver) = completion();
+    let gist = match Price::of_bytes(sent.body.len()) {
+        Price::Short => {
+            let read = ReadAppend { append: sent.read(stager.kept)?, done };
+            stager.stage(&request.payer, read).await?
+        }
+        Price::Dear => {
+            let (here, job) = (stager.clone(), Job::uncharged(host));
+            let read = job.brief_within(move |work| here.read_and_stage(sent, done, work));
+            // On the heap, like all that is rarely done: short requests would move its room along.
+            match Box::pin(read).await?? {
+                LongBody::Staged(gist) => gist,
+                LongBody::Conditional(read) => stager.stage(&request.payer, read).await?,
+            }
+        }
+    };
+    Ok(Submission { gist, outcome: outcome(receiver).await })
+}
+
+/// Where an append goes.
+#[derive(Clone)]
+struct Stager {
+    host: Arc<Host>,
+    log: Log,
+    on: CommitOn,
+    /// Types that clients may not append there.
+    kept: KeptInLog,
+}
+
+/// An append that has been read.
+struct ReadAppend {
+    append: Append,
+    done: Completion,
+}
+
+/// What a long body has come to, elsewhere.
+enum LongBody {
+    Staged(Gist),
+    /// It has a condition, which may be dear.
+    Conditional(ReadAppend),
+}
+
+impl Stager {
+    fn gist(&self, append: &Append) -> Gist {
+        Gist { ack: append.ack, events: append.events.len(), begun_us: moment_us(&self.host) }
+    }
+
+    /// Reads a long body, and stages it if it has no condition. Not for a serving thread.
+    fn read_and_stage(
+        &self,
+        sent: SentAppend,
+        done: Completion,
+        work: Work,
+    ) -> Result<LongBody, Box<Problem>> {
+        let read = ReadAppend { append: sent.read(self.kept)?, done };
+        if read.append.condition.is_some() {
+            return Ok(LongBody::Conditional(read));
+        }
+        let gist = self.gist(&read.append);
+        self.stage_or_refuse(read, work);
+        Ok(LongBody::Staged(gist))
+    }
+
+    /// Judges and stages an append: here if that is short, else elsewhere. Its client's leaving ends it.
+    async fn stage(self, payer: &Payer, read: ReadAppend) -> Result<Gist, Box<Problem>> {
+        let gist = self.gist(&read.append);
+        let terms = read.append.condition.as_ref().map(AppendCondition::term_count);
+        // Reading and staging are charged by bytes: a client in debt may still append, but for what
+        // has to be judged.
+        let reads = if terms.is_some() { payer.reads()? } else { Reads::default() };
+        let mut dear = read;
+        if Price::of_terms(terms.unwrap_or(0)) == Price::Short {
+            let work = short_work(&self.host.clock);
+            let Some(unjudged) = reads.timed(|| self.stage_within(dear, work)) else {
+                return Ok(gist);
+            };
+            let Unjudged { append, done, .. } = *unjudged;
+            dear = ReadAppend { append, done };
+        }
+        Box::pin(self.stage_elsewhere(reads, dear)).await?;
+        Ok(gist)
+    }
+
+    async fn stage_elsewhere(self, reads: Reads, read: ReadAppend) -> Result<(), Box<Problem>> {
+        let mut job = Job::of(&self.host, reads);
+        let conditional = read.append.condition.is_some();
+        let stage = move |work| self.stage_or_refuse(read, work);
+        if conditional {
+            job.long(stage).await
+        } else {
+            // Its size bounds it: its ids and its key are looked up.
+            job.brief_within(stage).await
+        }
+    }
+
+    fn stage_or_refuse(&self, read: ReadAppend, work: Work) {
+        if let Some(unjudged) = self.stage_within(read, work) {
+            unjudged.refuse();
+        }
+    }
+
+    /// Stages an append and sees to its commit; gives it back if the work ended first.
+    fn stage_within(&self, read: ReadAppend, mut work: Work) -> Option<Box<Unjudged>> {
+        let ReadAppend { append, done } = read;
+        match self.log.stage_within(append, &mut work, done) {
+            Ok(staged) => {
+                self.commit(staged);
+                None
+            }
+            Err(unjudged) => Some(unjudged),
+        }
+    }
+
+    fn commit(&self, staged: Staged) {
+        if staged != Staged::Answered {
+            self.log.commit(self.on);
+        }
+    }
+}
+
+/// Submits an append without a condition; the receiver gets its outcome. When this returns, its
+/// place in the order is decided.
+pub(crate) fn begin(log: &Log, append: Append, on: CommitOn) -> Receiver {
+    debug_assert!(append.condition.is_none(), "a condition may be dear to judge");
+    let (done, receiver) = completion();
+    if log.stage(append, done) != Staged::Answered {
+        log.commit(on);
+    }
+    receiver
+}
+
+/// Gets the outcome of an append.
+pub(crate) type Receiver = oneshot::Receiver<Result<Appended, AppendError>>;
+
+/// What is to be called with the outcome of an append, and what then gets it.
+pub(crate) fn completion() -> (Completion, Receiver) {
+    let (sender, receiver) = oneshot::channel();
+    (Box::new(move |outcome| drop(sender.send(outcome))), receiver)
+}
+
+/// The outcome once it is there. If the thread dies, so does the sender, and the receiver says so.
+pub(crate) async fn outcome(receiver: Receiver) -> Result<Appended, AppendError> {
+    let no_answer = |_| Err(AppendError::Unknown { reason: "the log gave no answer".into() });
+    receiver.await.unwrap_or_else(no_answer)
+}

@@ -1,0 +1,243 @@
+//! Bulk append: one event a line, a body of any length, atomic per batch.
+//!
+//! Batches are cut by what the lines hold, never by when they arrive, so that a
+//! retry of the same body cuts the same batches and its ids or key find them.
+
+use super::append::begin;
+use super::event_json::{EventReader, Style};
+use sha2::{Digest, Sha256};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use wellspring_host::http::{Answer, Body, Host, Request, Response};
+use wellspring_host::kept_types::KeptInLog;
+use wellspring_host::wire::json::Cursor;
+use wellspring_host::wire::problem::{self, Problem, of_line_fault};
+use wellspring_log::{
+    Ack, Append, AppendError, Appended, CommitOn, EncodedEvents, Log, RequestKey,
+};
+use wellspring_types::{Position, limits};
+
+/// Most lines of a batch.
+const BATCH_LINES: usize = limits::MAX_EVENTS;
+/// A batch is closed when its events take this much, in bytes.
+const BATCH_BYTES: usize = 1 << 20;
+/// Longest line: the largest payload as base64, and room for the rest of the event.
+const MAX_LINE_BYTES: usize = limits::MAX_DATA_BYTES / 3 * 4 + (512 << 10);
+/// A log with this much staged and not durable yet is given time, in bytes.
+const ROOM_BYTES: usize = 32 << 20;
+/// How often an overloaded log is asked again, and how long between.
+const RETRIES: u32 = 100;
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
+
+type Outcome = oneshot::Receiver<Result<Appended, AppendError>>;
+
+/// A bulk append under way.
+struct Bulk {
+    log: Log,
+    /// Types that clients may not append there.
+    kept: KeptInLog,
+    key: Option<String>,
+    batch: EncodedEvents,
+    /// Lines of the batch being read, empty ones included.
+    batch_lines: u64,
+    batch_digest: Sha256,
+    batches: u64,
+    /// Lines read so far.
+    lines: u64,
+    /// The batch on its way, and its lines. Never two: a batch refused late must not
+    /// leave a later one durable behind a gap. The next is read meanwhile.
+    under_way: Option<(Outcome, u64)>,
+    durable_lines: u64,
+    events: u64,
+    first: Option<Position>,
+    last: Option<Position>,
+    head: Position,
+    /// Batches that an earlier attempt under the same key has appended.
+    replayed: u64,
+}
+
+/// Appends the lines of a body.
+pub(crate) async fn append(
+    host: &Host,
+    mut request: Box<Request>,
+    log: Log,
+    key: Option<String>,
+) -> Answer {
+    let mut bulk = Bulk {
+        kept: host.kept.in_log(&request.log_name),
+        head: log.head(),
+        log,
+        key,
+        batch: EncodedEvents::new(),
+        batch_lines: 0,
+        batch_digest: Sha256::new(),
+        batches: 0,
+        lines: 0,
+        under_way: None,
+        durable_lines: 0,
+        events: 0,
+        first: None,
+        last: None,
+        replayed: 0,
+    };
+    let read = bulk.read_lines(&mut request.body).await;
+    // Whatever stopped the reading, the complete lines before it count.
+    let settled = match &read {
+        Ok(()) | Err(Stop::Input(_)) => bulk.finish().await,
+        Err(Stop::Log(_)) => bulk.settle().await,
+    };
+    let problem = match (read, settled) {
+        (Ok(()), Ok(())) => return Ok(bulk.answer()),
+        (Err(Stop::Input(problem) | Stop::Log(problem)), Ok(())) => problem,
+        (_, Err(problem)) => problem,
+    };
+    let mut problem = problem
+        .with("durable_lines", bulk.durable_lines.to_string())
+        .with("durable_events", bulk.events.to_string());
+    problem.position = Some(bulk.log.head());
+    Err(problem)
+}
+
+/// Why reading stopped.
+enum Stop {
+    /// The client's doing: what was complete before is still appended.
+    Input(Box<Problem>),
+    /// The log's doing: nothing further is appended.
+    Log(Box<Problem>),
+}
+
+impl Bulk {
+    async fn read_lines(&mut self, body: &mut Body) -> Result<(), Stop> {
+        let mut rest: Vec<u8> = Vec::new();
+        while let Some(chunk) = body.piece().await.map_err(Stop::Input)? {
+            let mut chunk = &chunk[..];
+            while let Some(end) = chunk.iter().position(|&b| b == b'\n') {
+                let (line, after) = (&chunk[..end], &chunk[end + 1..]);
+                chunk = after;
+                if rest.is_empty() {
+                    self.line(line).await?;
+                } else {
+                    rest.extend_from_slice(line);
+                    self.line(&rest).await?;
+                    rest.clear();
+                }
+            }
+            rest.extend_from_slice(chunk);
+            if rest.len() > MAX_LINE_BYTES {
+                return self.line(&rest).await;
+            }
+            // A long line holds memory like a body does.
+            body.charge(rest.len()).map_err(Stop::Input)?;
+        }
+        if rest.is_empty() { Ok(()) } else { self.line(&rest).await }
+    }
+
+    async fn line(&mut self, line: &[u8]) -> Result<(), Stop> {
+        self.lines += 1;
+        self.batch_lines += 1;
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Ok(());
+        }
+        if let Err(problem) = self.parse(line) {
+            let number = self.lines;
+            let mut problem = problem.with("line", number.to_string());
+            problem.detail = format!("line {number}: {}", problem.detail);
+            self.lines -= 1;
+            self.batch_lines -= 1;
+            return Err(Stop::Input(problem));
+        }
+        if self.key.is_some() {
+            self.batch_digest.update(line);
+            self.batch_digest.update(b"\n");
+        }
+        if self.batch.len() == BATCH_LINES || self.batch.byte_len() >= BATCH_BYTES {
+            self.submit().await.map_err(Stop::Log)?;
+        }
+        Ok(())
+    }
+
+    fn parse(&mut self, line: &[u8]) -> Result<(), Box<Problem>> {
+        if line.len() > MAX_LINE_BYTES {
+            let detail = format!("it is longer than {MAX_LINE_BYTES} bytes");
+            return Err(problem::TOO_LARGE.because(detail).limit(MAX_LINE_BYTES as u64));
+        }
+        let before = self.batch.savepoint();
+        let read = Cursor::new(line).and_then(|mut cursor| {
+            EventReader::keeping(self.kept).read(&mut cursor, Style::Native, &mut self.batch)?;
+            cursor.end()
+        });
+        read.map_err(|fault| {
+            // An event with something behind it on its line is none.
+            self.batch.rewind(before);
+            of_line_fault(&fault, line)
+        })
+    }
+
+    /// Sends the batch on its way.
+    async fn submit(&mut self) -> Result<(), Box<Problem>> {
+        self.settle().await?;
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let digest = std::mem::take(&mut self.batch_digest).finalize();
+        let key = self.key.as_ref().map(|key| RequestKey {
+            key: format!("{key}#{}", self.batches),
+            digest: digest[..16].try_into().unwrap_or_default(),
+        });
+        let events = std::mem::take(&mut self.batch);
+        let lines = std::mem::take(&mut self.batch_lines);
+        self.batches += 1;
+        self.wait_for_room(events.byte_len()).await;
+        let append = Append { events, condition: None, ack: Ack::Durable, key, fence: None };
+        self.under_way = Some((begin(&self.log, append, CommitOn::JournalThread), lines));
+        Ok(())
+    }
+
+    /// A log with much to make durable already is given time before it has to refuse:
+    /// a refusal in the middle of a bulk costs the client a retry.
+    async fn wait_for_room(&self, bytes: usize) {
+        for _ in 0..RETRIES {
+            let staged_bytes = self.log.staged_bytes();
+            if staged_bytes == 0 || staged_bytes + bytes < ROOM_BYTES {
+                return;
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// Waits for the batch under way.
+    async fn settle(&mut self) -> Result<(), Box<Problem>> {
+        let Some((outcome, lines)) = self.under_way.take() else { return Ok(()) };
+        let no_answer = |_| Err(AppendError::Unknown { reason: "the log gave no answer".into() });
+        let appended = outcome.await.unwrap_or_else(no_answer)?;
+        self.durable_lines += lines;
+        self.events += appended.last - appended.first + 1;
+        self.first = self.first.or(Some(appended.first));
+        self.last = Some(appended.last);
+        self.head = appended.head;
+        self.replayed += u64::from(appended.replayed);
+        Ok(())
+    }
+
+    async fn finish(&mut self) -> Result<(), Box<Problem>> {
+        self.submit().await?;
+        self.settle().await?;
+        // Empty lines at the end belong to no batch.
+        self.durable_lines = self.lines;
+        Ok(())
+    }
+
+    fn answer(&self) -> Response {
+        let number = |n: Option<u64>| n.map_or("null".to_owned(), |n| n.to_string());
+        let body = format!(
+            r#"{{"lines":{},"events":{},"first":{},"last":{},"head":{},"replayed":{}}}"#,
+            self.lines,
+            self.events,
+            number(self.first),
+            number(self.last),
+            self.head,
+            self.batches > 0 && self.replayed == self.batches
+        );
+        Response::json(200, body).at(self.head)
+    }
+}

@@ -1,0 +1,116 @@
+//! Projections that only count, answered from the indexes of the log: no event is read. Bounded in
+//! time like a fold; what counting cannot answer exactly is left to the fold.
+
+use std::sync::Arc;
+use wellspring_host::http::Request;
+use wellspring_host::http::work::{Job, Price, Progress, Task};
+use wellspring_host::wire::problem::Problem;
+use wellspring_log::{
+    CountStep, EventCount, GroupCountStep, GroupedCount, ReadError, Snapshot, Work,
+};
+use wellspring_types::{Position, Query};
+use wellspring_views::project::{CountRequest, Counted, Grouping, MAX_GROUPS, Projections};
+
+/// The answer of projections that only count, and the position that it reflects; `None` if they
+/// have to be folded.
+pub(super) async fn count(
+    job: &mut Job,
+    request: &Request,
+    projections: &Arc<Projections>,
+    price: Price,
+) -> Result<Option<(String, Position)>, Box<Problem>> {
+    let snapshot = request.log()?.snapshot();
+    let head = snapshot.head();
+    if price == Price::Dear {
+        job.admit()?;
+    }
+    let counted = Arc::clone(projections);
+    let begin = move || Counting::new(&snapshot, &counted);
+    let Some(counting) = job.brief(price, begin).await? else { return Ok(None) };
+    let counting = job.run(price, counting).await?;
+    if counting.needs_fold {
+        return Ok(None);
+    }
+    let projections = Arc::clone(projections);
+    let answer = move || {
+        let mut answered = Projections::clone(&projections);
+        answered.take_counts(counting.done).ok()?;
+        Some(answered.finish(head).map_err(super::project::of_error))
+    };
+    let answer = job.brief(price, answer).await?.transpose()?;
+    Ok(answer.map(|answer| (answer, head)))
+}
+
+/// What a step of one projection came to.
+enum Step {
+    More,
+    Done(Counted),
+    NeedsFold,
+}
+
+/// One projection being counted.
+enum Count {
+    Together(EventCount),
+    ByTag(GroupedCount),
+}
+
+/// All projections of a request, counted one after the other.
+struct Counting {
+    /// The last is under way.
+    rest: Vec<Count>,
+    done: Vec<Counted>,
+    /// One of them cannot be answered by counting.
+    needs_fold: bool,
+}
+
+impl Counting {
+    /// `None` if the projections look at more than the number of events.
+    fn new(snapshot: &Snapshot, projections: &Projections) -> Option<Counting> {
+        let requests = projections.count_requests()?;
+        let after = projections.after().unwrap_or(0);
+        let begin = |request: &CountRequest<'_>| {
+            let query: Query = request.query.clone();
+            match request.grouping {
+                Grouping::Together => Count::Together(snapshot.count(query, after)),
+                Grouping::ByTagKey(key) => {
+                    let prefix = format!("{key}:");
+                    Count::ByTag(snapshot.count_by_tag(query, &prefix, after, MAX_GROUPS))
+                }
+            }
+        };
+        let rest = requests.iter().rev().map(begin).collect();
+        Some(Counting { rest, done: Vec::new(), needs_fold: false })
+    }
+}
+
+impl Task for Counting {
+    fn proceed(&mut self, mut work: Work) -> Result<Progress, Box<Problem>> {
+        while let Some(count) = self.rest.last_mut() {
+            let counted = match count {
+                Count::Together(count) => count.step(&mut work).map(|step| match step {
+                    CountStep::More => Step::More,
+                    CountStep::Done(counted) => Step::Done(Counted::Together(counted)),
+                }),
+                Count::ByTag(count) => count.step(&mut work).map(|step| match step {
+                    GroupCountStep::More => Step::More,
+                    GroupCountStep::Done(groups) => Step::Done(Counted::ByTag(groups)),
+                    GroupCountStep::TooMany => Step::NeedsFold,
+                }),
+            };
+            match counted {
+                Ok(Step::More) => {}
+                Ok(Step::Done(counted)) => {
+                    self.done.push(counted);
+                    self.rest.pop();
+                }
+                Ok(Step::NeedsFold) => {
+                    self.needs_fold = true;
+                    return Ok(Progress::Done);
+                }
+                Err(ReadError::Stopped(_)) => return Ok(Progress::More),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Progress::Done)
+    }
+}

@@ -1,0 +1,359 @@
+//! The dialects of two other projects: the DCB project's own HTTP interface and
+//! go-crablet's. Same log, same promises, their shapes.
+
+use super::append::{SentAppend, begin, outcome, submit};
+use super::dialect_data::{Size, example_events};
+use super::event_json::{Style, push_query, read_after, read_query};
+use super::fold::{Folding, fold};
+use super::params::{OPTIONS, QUERY};
+use super::read::{self, Format, dialect_options, parse, query_of};
+use std::collections::HashMap;
+use std::sync::Arc;
+use wellspring_host::http::content::expect_json_of_pages;
+use wellspring_host::http::work::{Job, Price, elsewhere};
+use wellspring_host::http::{Answer, Host, Request, Response};
+use wellspring_host::wire::json::{Cursor, Fault, push_string, push_u64};
+use wellspring_host::wire::json::{document, missing, once, rule, unknown};
+use wellspring_host::wire::param::{Param, Words};
+use wellspring_host::wire::problem::{Problem, of_fault};
+use wellspring_log::{Ack, Append, AppendError, CommitOn, EncodedEvents, RecordView};
+use wellspring_types::{Position, Query, QueryItem, limits};
+
+/// How many example events are appended.
+pub(super) static SIZE: Param<Words<Size>> = Param::words(
+    "size",
+    "How many events.",
+    &[("tiny", Size::TINY), ("small", Size::SMALL)],
+    "tiny",
+);
+/// Most projectors of one request.
+const MAX_PROJECTORS: usize = 256;
+
+/// `POST /append`: a condition that fails is not an HTTP error here.
+pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let started_us = host.clock.monotonic_us();
+    expect_json_of_pages(&request)?;
+    let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
+    let sent = SentAppend { body, style: Style::Dialect, key: None };
+    let failed = match submit(&host, &request, sent).await?.outcome {
+        Ok(_) => false,
+        Err(AppendError::Conflict(_)) => true,
+        Err(error) => return Err(error.into()),
+    };
+    let mut out = took(&host, started_us);
+    out.extend_from_slice(b",\"appendConditionFailed\":");
+    out.extend_from_slice(if failed { b"true}" } else { b"false}" });
+    Ok(Response::json(200, out))
+}
+
+fn took(host: &Host, started_us: u64) -> Vec<u8> {
+    let mut out = b"{\"durationInMicroseconds\":".to_vec();
+    push_u64(&mut out, host.clock.monotonic_us().saturating_sub(started_us));
+    out
+}
+
+/// `GET /read?query=&options=`.
+pub(crate) async fn get_read(host: Arc<Host>, request: Box<Request>) -> Answer {
+    let query = match request.query(&QUERY)?.filter(|text| !text.is_empty()) {
+        Some(text) => query_of(text)?,
+        None => Query::all(),
+    };
+    let options = request.query(&OPTIONS)?.filter(|text| !text.is_empty()).unwrap_or("{}");
+    let wanted = dialect_options(options, query)?;
+    read::read(&host, &request, wanted, Format::Array).await
+}
+
+/// Counts events and remembers the last.
+struct Count {
+    events: u64,
+    last: Position,
+}
+
+impl Folding for Count {
+    fn fold(&mut self, event: &RecordView<'_>) -> u64 {
+        self.events += 1;
+        self.last = event.position();
+        0
+    }
+}
+
+/// `POST /read`: how many events match, and the last of them.
+pub(crate) async fn post_read(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let started_us = host.clock.monotonic_us();
+    let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
+    let mut job = Job::begin(&host, &request.payer)?;
+    let (query, after) = parse(&job, body, read_read).await?;
+    let nothing = Count { events: 0, last: 0 };
+    let (count, head) = fold(&mut job, &request, query, after, nothing).await?;
+    let mut out = took(&host, started_us);
+    out.extend_from_slice(b",\"numberOfMatchingEvents\":");
+    push_u64(&mut out, count.events);
+    if count.events > 0 {
+        out.extend_from_slice(b",\"checkpointEventId\":\"");
+        push_u64(&mut out, count.last);
+        out.push(b'"');
+    }
+    out.push(b'}');
+    Ok(Response::json(200, out).at(head))
+}
+
+fn read_read(cursor: &mut Cursor<'_>) -> Result<(Query, Option<Position>), Box<Fault>> {
+    let (mut query, mut after) = (None, None);
+    cursor.object(|key, value| {
+        let at = value.at();
+        match key {
+            "query" if value.null()? => Ok(()),
+            "query" => once(&mut query, at, read_query(value)?),
+            "after" if value.null()? => Ok(()),
+            "after" => once(&mut after, at, read_after(value, Style::Dialect)?),
+            // Their options concern their way of reading; a count has none.
+            "options" => value.raw().map(drop),
+            _ => unknown(at, "query, after, options"),
+        }
+    })?;
+    Ok((query.unwrap_or_default(), after))
+}
+
+/// One projector: its name, what it counts, what it is before anything matched.
+struct Projector {
+    id: String,
+    items: ItemSet,
+    initial: Vec<u8>,
+    count: u64,
+}
+
+/// Which items of the union of all queries belong to a projector.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ItemSet {
+    /// Its query asks for everything.
+    Everything,
+    Of([u64; limits::MAX_QUERY_ITEMS / 64]),
+}
+
+impl ItemSet {
+    const NONE: ItemSet = ItemSet::Of([0; limits::MAX_QUERY_ITEMS / 64]);
+
+    fn insert(&mut self, item: usize) {
+        if let ItemSet::Of(bits) = self {
+            bits[item / 64] |= 1 << (item % 64);
+        }
+    }
+
+    fn meets(&self, other: &ItemSet) -> bool {
+        match (self, other) {
+            (ItemSet::Of(a), ItemSet::Of(b)) => a.iter().zip(b).any(|(a, b)| a & b != 0),
+            _ => true,
+        }
+    }
+}
+
+/// All projectors of a request, and the union of their queries: each item once, however many ask for
+/// it, so that an event is compared with 256 items at most.
+#[derive(Default)]
+struct Projectors {
+    list: Vec<Projector>,
+    /// The different items in order of first appearance, and where they are while they are parsed.
+    items: Arc<Query>,
+    places: HashMap<QueryItem, usize>,
+}
+
+impl Projectors {
+    /// Adds the items of a projector's query; tells which those of the union are.
+    ///
+    /// # Errors
+    /// There would be more than a query may hold. Said while they are parsed: before it costs much.
+    fn unite(&mut self, query: Query) -> Result<ItemSet, String> {
+        if query.is_all() {
+            return Ok(ItemSet::Everything);
+        }
+        let mut set = ItemSet::NONE;
+        for item in query.items {
+            let next = self.places.len();
+            let place = *self.places.entry(item).or_insert(next);
+            if place >= limits::MAX_QUERY_ITEMS {
+                let most = limits::MAX_QUERY_ITEMS;
+                return Err(format!("brings the different query items to more than {most} in all"));
+            }
+            set.insert(place);
+        }
+        Ok(set)
+    }
+
+    /// Puts the union together.
+    fn finish(&mut self) -> Result<(), Box<Problem>> {
+        let places = std::mem::take(&mut self.places);
+        let mut items: Vec<(QueryItem, usize)> = places.into_iter().collect();
+        items.sort_unstable_by_key(|(_, place)| *place);
+        let items = Query { items: items.into_iter().map(|(item, _)| item).collect() };
+        items.check().map_err(|invalid| invalid.within("projectors"))?;
+        self.items = Arc::new(items);
+        Ok(())
+    }
+
+    /// What to read, and what an append may be conditional on.
+    fn union(&self) -> Arc<Query> {
+        match self.list.iter().any(|projector| projector.items == ItemSet::Everything) {
+            true => Arc::default(),
+            false => Arc::clone(&self.items),
+        }
+    }
+}
+
+impl Folding for Projectors {
+    fn fold(&mut self, event: &RecordView<'_>) -> u64 {
+        let mut matched = ItemSet::NONE;
+        for (place, item) in self.items.items.iter().enumerate() {
+            if item.matches(event.event_type(), event.tags()) {
+                matched.insert(place);
+            }
+        }
+        for projector in &mut self.list {
+            projector.count += u64::from(projector.items.meets(&matched));
+        }
+        (self.items.items.len() + self.list.len() / 16) as u64
+    }
+}
+
+/// `POST /project`: the function is ignored, as the original does; matches are counted.
+pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let started_us = host.clock.monotonic_us();
+    let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
+    let mut job = Job::begin(&host, &request.payer)?;
+    let price = Price::of_bytes(body.len());
+    let read = move || document(&body, read_project).map_err(|fault| of_fault(&fault, &body));
+    let (mut projectors, after) = job.brief(price, read).await??;
+    projectors.finish()?;
+    job.hold(2 * projectors.items.memory_bytes())?;
+    let price = price.max(Price::of_terms(projectors.items.term_count()));
+    let union = projectors.union();
+    let (folded, head) = fold(&mut job, &request, union, after, projectors).await?;
+    let answer = move || {
+        let mut out = took(&host, started_us);
+        push_projected(&mut out, &folded, head);
+        out
+    };
+    Ok(Response::json(200, job.brief(price, answer).await?).at(head))
+}
+
+fn push_projected(out: &mut Vec<u8>, projectors: &Projectors, head: Position) {
+    out.extend_from_slice(b",\"states\":{");
+    for (i, projector) in projectors.list.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        push_string(out, &projector.id);
+        out.push(b':');
+        match projector.count {
+            0 => out.extend_from_slice(&projector.initial),
+            count => push_u64(out, count),
+        }
+    }
+    out.extend_from_slice(b"},\"appendCondition\":{\"failIfEventsMatch\":");
+    push_query(out, &projectors.union());
+    // The original leaves this out, and with it the use of the condition.
+    out.extend_from_slice(b",\"after\":\"");
+    push_u64(out, head);
+    out.extend_from_slice(b"\"}}");
+}
+
+type Project = (Projectors, Option<Position>);
+
+fn read_project(cursor: &mut Cursor<'_>) -> Result<Project, Box<Fault>> {
+    let start = cursor.at();
+    let (mut projectors, mut after) = (None, None);
+    cursor.object(|key, value| {
+        let at = value.at();
+        match key {
+            "projectors" => {
+                let mut all = Projectors::default();
+                value.array(|_, value| {
+                    if all.list.len() == MAX_PROJECTORS {
+                        return rule(at, format!("is more than the {MAX_PROJECTORS} allowed"));
+                    }
+                    let projector = read_projector(value, &mut all)?;
+                    all.list.push(projector);
+                    Ok(())
+                })?;
+                once(&mut projectors, at, all)
+            }
+            "after" if value.null()? => Ok(()),
+            "after" => once(&mut after, at, read_after(value, Style::Dialect)?),
+            _ => unknown(at, "projectors, after"),
+        }
+    })?;
+    match projectors {
+        Some(all) if all.list.is_empty() => rule(start, "must hold at least one projector")
+            .map_err(|fault: Box<Fault>| fault.within("projectors")),
+        Some(all) => Ok((all, after)),
+        None => missing("projectors", start),
+    }
+}
+
+fn read_projector(cursor: &mut Cursor<'_>, all: &mut Projectors) -> Result<Projector, Box<Fault>> {
+    let start = cursor.at();
+    let (mut id, mut items, mut initial) = (None, None, None);
+    cursor.object(|key, value| {
+        let at = value.at();
+        match key {
+            "id" => once(&mut id, at, value.string()?.into_owned()),
+            "query" if value.null()? => Ok(()),
+            "query" => {
+                let query = read_query(value)?;
+                let united = all.unite(query).or_else(|detail| rule(at, detail))?;
+                once(&mut items, at, united)
+            }
+            "initialState" => once(&mut initial, at, value.raw()?.to_vec()),
+            "transitionFunction" => value.raw().map(drop),
+            _ => unknown(at, "id, query, initialState, transitionFunction"),
+        }
+    })?;
+    let Some(id) = id else { return missing("id", start) };
+    let initial = initial.unwrap_or_else(|| b"null".to_vec());
+    Ok(Projector { id, items: items.unwrap_or(ItemSet::Everything), initial, count: 0 })
+}
+
+/// `POST /cleanup`, for development.
+pub(crate) async fn cleanup(host: Arc<Host>, request: Box<Request>) -> Answer {
+    expect_json_of_pages(&request)?;
+    let name = request.log_name;
+    elsewhere(move || host.node.empty(&name)).await??;
+    let body = r#"{"message":"All events were removed; the log begins again at position 1","success":true}"#;
+    Ok(Response::json(200, body).at(0))
+}
+
+/// `POST /load-test-data?size=`, for development.
+pub(crate) async fn load_test_data(host: Arc<Host>, request: Box<Request>) -> Answer {
+    let started_us = host.clock.monotonic_us();
+    expect_json_of_pages(&request)?;
+    let size = request.query(&SIZE)?;
+    let log = request.log()?;
+    let mut batch = EncodedEvents::new();
+    for event in example_events(size) {
+        batch.push(&event.as_ref())?;
+        if batch.len() == limits::MAX_EVENTS {
+            append_batch(log, std::mem::take(&mut batch)).await?;
+        }
+    }
+    append_batch(log, batch).await?;
+    let body = format!(
+        r#"{{"success":true,"message":"loaded","courses":{},"students":{},"enrollments":{},"dataset_size":"{}","durationInMicroseconds":{}}}"#,
+        size.courses,
+        size.students,
+        size.enrollments,
+        size.name,
+        host.clock.monotonic_us().saturating_sub(started_us)
+    );
+    Ok(Response::json(200, body))
+}
+
+async fn append_batch(
+    log: &wellspring_log::Log,
+    events: EncodedEvents,
+) -> Result<(), Box<Problem>> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let append = Append { events, condition: None, ack: Ack::Durable, key: None, fence: None };
+    outcome(begin(log, append, CommitOn::JournalThread)).await?;
+    Ok(())
+}

@@ -1,0 +1,458 @@
+//! The words of the API as JSON: events, queries, conditions and appends are read
+//! here and nowhere else, events are written here and nowhere else.
+
+use super::disclosure::Disclosure;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use std::borrow::Cow;
+use wellspring_host::clock::push_rfc3339;
+use wellspring_host::kept_types::KeptInLog;
+use wellspring_host::wire::json::{
+    Cursor, Fault, FaultKind, Outcome, document, missing, once, push_list, push_string, push_tags,
+    push_u64, rule, unknown,
+};
+use wellspring_host::wire::problem::fault_of;
+use wellspring_log::{Ack, Append, EncodedEvents, Fence, RecordView};
+use wellspring_types::{
+    AppendCondition, DataKind, EventId, EventRef, Position, Query, QueryItem, limits,
+};
+
+/// Whose rules a body follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// `/v1`.
+    Native,
+    /// `/v1/import`: as native, and events as `/v1/events` gives them. Tags given twice count once;
+    /// a position is passed over; the time at which an event was recorded is kept as metadata.
+    Import,
+    /// The DCB project's and go-crablet's: `data` is a string, `events` may be one
+    /// object, `after` may be a string of digits.
+    Dialect,
+}
+
+impl Style {
+    fn is_dialect(self) -> bool {
+        self == Style::Dialect
+    }
+}
+
+/// The fault of a field beside another that says the same.
+fn beside<T>(at: usize, other: &'static str) -> Outcome<T> {
+    Err(Fault::new(at, FaultKind::Beside(other)))
+}
+
+/// A body of `POST …/append`.
+pub fn read_append(body: &[u8], style: Style, kept: KeptInLog) -> Outcome<Append> {
+    const KNOWN: &str = "events, condition, ack, fence";
+    document(body, |cursor| {
+        let start = cursor.at();
+        let mut events = None;
+        let (mut condition, mut ack, mut fence) = (None, None, None);
+        let room = body.len() + body.len() / 4 + 64;
+        cursor.object(|key, value| {
+            let at = value.at();
+            match key {
+                "events" => once(&mut events, at, read_events(value, (style, kept), room)?),
+                "condition" if !value.null()? => {
+                    once(&mut condition, at, read_condition(value, style)?)
+                }
+                "ack" if style == Style::Native && !value.null()? => {
+                    once(&mut ack, at, read_ack(value)?)
+                }
+                "fence" if style == Style::Native && !value.null()? => {
+                    once(&mut fence, at, read_fence(value)?)
+                }
+                "condition" => Ok(()),
+                "ack" | "fence" if style == Style::Native => Ok(()),
+                _ => unknown(at, KNOWN),
+            }
+        })?;
+        let Some(events) = events else { return missing("events", start) };
+        Ok(Append { events, condition, ack: ack.unwrap_or_default(), key: None, fence })
+    })
+}
+
+fn read_ack(value: &mut Cursor<'_>) -> Outcome<Ack> {
+    let at = value.at();
+    match &*value.string()? {
+        "durable" => Ok(Ack::Durable),
+        "accepted" => Ok(Ack::Accepted),
+        _ => rule(at, "must be \"durable\" or \"accepted\""),
+    }
+}
+
+fn read_fence(value: &mut Cursor<'_>) -> Outcome<Fence> {
+    let start = value.at();
+    let (mut lease, mut token) = (None, None);
+    value.object(|key, value| {
+        let at = value.at();
+        match key {
+            "lease" => once(&mut lease, at, value.string()?.into_owned()),
+            "token" => once(&mut token, at, value.u64()?),
+            _ => unknown(at, "lease, token"),
+        }
+    })?;
+    match (lease, token) {
+        (Some(lease), Some(token)) => Ok(Fence { lease, token }),
+        (None, _) => missing("lease", start),
+        (_, None) => missing("token", start),
+    }
+}
+
+fn read_events<'a>(
+    value: &mut Cursor<'a>,
+    (style, kept): (Style, KeptInLog),
+    room: usize,
+) -> Outcome<EncodedEvents> {
+    let at = value.at();
+    let mut encoded = EncodedEvents::with_capacity(room);
+    let mut reader = EventReader::keeping(kept);
+    if style == Style::Dialect && value.next_is(b'{') {
+        reader.read(value, style, &mut encoded)?;
+        return Ok(encoded);
+    }
+    let mut too_many = false;
+    let read = value.array(|i, value| {
+        too_many = i == limits::MAX_EVENTS;
+        if too_many {
+            let detail = format!("holds more than {} events", limits::MAX_EVENTS);
+            let kind = FaultKind::TooLarge { detail, limit: limits::MAX_EVENTS as u64 };
+            return Err(Fault::new(at, kind));
+        }
+        reader.read(value, style, &mut encoded)
+    });
+    read.map_err(|mut fault| {
+        if too_many {
+            fault.field.clear();
+        }
+        fault
+    })?;
+    if encoded.is_empty() { rule(at, "must hold at least one event") } else { Ok(encoded) }
+}
+
+/// Reads events one after the other, keeping its lists so that they are made once.
+#[derive(Default)]
+pub(crate) struct EventReader<'a> {
+    tags: Vec<Cow<'a, str>>,
+    metadata: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// Tags that were given before in the same event, and passed over ([`Style::Import`]).
+    pub(crate) folded: u64,
+    /// Types that are refused.
+    kept: KeptInLog,
+}
+
+impl<'a> EventReader<'a> {
+    /// A reader that refuses events of these types.
+    pub(crate) fn keeping(kept: KeptInLog) -> EventReader<'a> {
+        EventReader { kept, ..EventReader::default() }
+    }
+
+    /// Reads one event and adds it to `out`.
+    pub(crate) fn read(
+        &mut self,
+        value: &mut Cursor<'a>,
+        style: Style,
+        out: &mut EncodedEvents,
+    ) -> Outcome<()> {
+        const KNOWN: &str = "type, tags, data, data_base64, id, metadata";
+        let (start, kept) = (value.at(), self.kept);
+        self.tags.clear();
+        self.metadata.clear();
+        let (mut event_type, mut data, mut id) = (None, None, None);
+        let (mut tags, mut metadata) = (None, None);
+        let mut recorded_at = None;
+        value.object(|key, value| {
+            let at = value.at();
+            match key {
+                "type" => {
+                    let text = value.string()?;
+                    match kept.fault(&text) {
+                        None => once(&mut event_type, at, text),
+                        Some(fault) => rule(at, fault),
+                    }
+                }
+                "tags" => {
+                    once(&mut tags, at, ())?;
+                    let (list, folded) = (&mut self.tags, &mut self.folded);
+                    value.array(|_, tag| {
+                        let tag = tag.string()?;
+                        if style == Style::Import && list.contains(&tag) {
+                            *folded += 1;
+                        } else if list.len() <= limits::MAX_TAGS {
+                            list.push(tag);
+                        }
+                        Ok(())
+                    })
+                }
+                "data" | "data_base64" if !style.is_dialect() => read_data(key, value, &mut data),
+                "data" if value.next_is(b'"') => once(&mut data, at, read_text_data(value)?),
+                "data" => once(&mut data, at, (Cow::Borrowed(value.raw()?), DataKind::Json)),
+                "id" if !style.is_dialect() => {
+                    if value.null()? {
+                        Ok(())
+                    } else {
+                        once(&mut id, at, read_id(value)?)
+                    }
+                }
+                "metadata" if !style.is_dialect() => {
+                    once(&mut metadata, at, ())?;
+                    self.read_metadata(value)
+                }
+                "position" if style == Style::Import => value.raw().map(drop),
+                "recorded_at" if style == Style::Import => {
+                    once(&mut recorded_at, at, value.string()?)
+                }
+                _ => unknown(at, KNOWN),
+            }
+        })?;
+        if let Some(time) = recorded_at
+            && !self.metadata.iter().any(|(name, _)| name == "recorded_at")
+        {
+            self.metadata.push((Cow::Borrowed("recorded_at"), time));
+        }
+        let Some(event_type) = event_type else { return missing("type", start) };
+        let (data, kind) = match data {
+            Some(data) => data,
+            None if style == Style::Dialect => (Cow::Borrowed(&b""[..]), DataKind::Binary),
+            None => return missing("data", start),
+        };
+        let event = EventRef {
+            event_type: &event_type,
+            tags: &self.tags,
+            data: &data,
+            kind,
+            id,
+            metadata: &self.metadata,
+        };
+        out.push(&event).map_err(|invalid| fault_of(invalid, start))
+    }
+
+    fn read_metadata(&mut self, value: &mut Cursor<'a>) -> Outcome<()> {
+        if value.null()? {
+            return Ok(());
+        }
+        let list = &mut self.metadata;
+        value.object(|key, value| {
+            // One more than allowed is kept, so that the check of the event finds it.
+            let text = value.string()?;
+            if list.len() <= limits::MAX_METADATA_ENTRIES {
+                list.push((Cow::Owned(key.to_owned()), text));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A payload as JSON or as base64, whichever the field is called by; not both.
+fn read_data<'a>(
+    field: &str,
+    value: &mut Cursor<'a>,
+    data: &mut Option<(Cow<'a, [u8]>, DataKind)>,
+) -> Outcome<()> {
+    let at = value.at();
+    let was = data.as_ref().map(|(_, kind)| *kind);
+    match (field, was) {
+        ("data", Some(DataKind::Binary)) => return beside(at, "data_base64"),
+        ("data_base64", Some(DataKind::Json)) => return beside(at, "data"),
+        _ => {}
+    }
+    let read = match field {
+        "data_base64" => read_base64(value)?,
+        _ => (Cow::Borrowed(value.raw()?), DataKind::Json),
+    };
+    once(data, at, read)
+}
+
+/// A payload given as a string: its bytes are kept, and whether they are JSON.
+fn read_text_data<'a>(value: &mut Cursor<'a>) -> Outcome<(Cow<'a, [u8]>, DataKind)> {
+    let bytes = match value.string()? {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    };
+    // Surrounding space would pass as JSON but is not part of the one value.
+    let exact = |cursor: &mut Cursor<'_>| cursor.raw().map(<[u8]>::len);
+    let is_json = document(&bytes, exact) == Ok(bytes.len());
+    Ok((bytes, if is_json { DataKind::Json } else { DataKind::Binary }))
+}
+
+fn read_base64<'a>(value: &mut Cursor<'a>) -> Outcome<(Cow<'a, [u8]>, DataKind)> {
+    let at = value.at();
+    match BASE64.decode(value.string()?.as_bytes()) {
+        Ok(bytes) => Ok((Cow::Owned(bytes), DataKind::Binary)),
+        Err(error) => rule(at, format!("is not base64 with padding: {error}")),
+    }
+}
+
+fn read_id(value: &mut Cursor<'_>) -> Outcome<EventId> {
+    let at = value.at();
+    match EventId::parse(&value.string()?) {
+        Some(id) => Ok(id),
+        None => rule(at, "must be a UUID, e.g. \"018f5c3e-9b2a-7c11-8d3e-0123456789ab\""),
+    }
+}
+
+/// A condition. Without any clause the whole log must not match; with only
+/// `failIfExists` only that is judged, unless `after` asks for more.
+pub(crate) fn read_condition(value: &mut Cursor<'_>, style: Style) -> Outcome<AppendCondition> {
+    let (mut matching, mut after, mut existing) = (None, None, None);
+    value.object(|key, value| {
+        let at = value.at();
+        match key {
+            "failIfEventsMatch" => {
+                if value.null()? {
+                    Ok(())
+                } else {
+                    once(&mut matching, at, read_query(value)?)
+                }
+            }
+            "after" => {
+                if value.null()? {
+                    Ok(())
+                } else {
+                    once(&mut after, at, read_after(value, style)?)
+                }
+            }
+            "failIfExists" => {
+                if value.null()? {
+                    Ok(())
+                } else {
+                    once(&mut existing, at, read_query(value)?)
+                }
+            }
+            _ => unknown(at, "failIfEventsMatch, after, failIfExists"),
+        }
+    })?;
+    if matching.is_none() && (existing.is_none() || after.is_some()) {
+        matching = Some(Query::all());
+    }
+    // The limits of each query were checked when it was read.
+    Ok(AppendCondition { fail_if_events_match: matching, after, fail_if_exists: existing })
+}
+
+/// A position; in the dialects it may be a string of digits.
+pub(crate) fn read_after(value: &mut Cursor<'_>, style: Style) -> Outcome<Position> {
+    if style == Style::Native || !value.next_is(b'"') {
+        return value.u64();
+    }
+    let at = value.at();
+    match value.string()?.parse() {
+        Ok(position) => Ok(position),
+        Err(_) => rule(at, "must be a position"),
+    }
+}
+
+/// `{"items":[{"types":[…],"tags":[…]}]}`. Its limits are checked.
+pub(crate) fn read_query(value: &mut Cursor<'_>) -> Outcome<Query> {
+    let start = value.at();
+    let mut items = None;
+    value.object(|key, value| {
+        let at = value.at();
+        match key {
+            "items" if value.null()? => Ok(()),
+            "items" => once(&mut items, at, read_items(value)?),
+            _ => unknown(at, "items"),
+        }
+    })?;
+    let query = Query { items: items.unwrap_or_default() };
+    query.check().map_err(|invalid| fault_of(invalid, start))?;
+    Ok(query)
+}
+
+fn read_items(value: &mut Cursor<'_>) -> Outcome<Vec<QueryItem>> {
+    let mut items = Vec::new();
+    value.array(|_, value| {
+        let (mut types, mut tags) = (None, None);
+        value.object(|key, value| {
+            let at = value.at();
+            match key {
+                "types" => once(&mut types, at, read_texts(value, limits::MAX_QUERY_TYPES)?),
+                "tags" => once(&mut tags, at, read_texts(value, limits::MAX_TAGS)?),
+                _ => unknown(at, "types, tags"),
+            }
+        })?;
+        // One more than allowed is kept, so that the check of the query finds it.
+        if items.len() <= limits::MAX_QUERY_ITEMS {
+            let (types, tags) = (types.unwrap_or_default(), tags.unwrap_or_default());
+            items.push(QueryItem { types, tags });
+        }
+        Ok(())
+    })?;
+    Ok(items)
+}
+
+fn read_texts(value: &mut Cursor<'_>, most: usize) -> Outcome<Vec<String>> {
+    let mut texts = Vec::new();
+    if value.null()? {
+        return Ok(texts);
+    }
+    value.array(|_, value| {
+        let text = value.string()?;
+        if texts.len() <= most {
+            texts.push(text.into_owned());
+        }
+        Ok(())
+    })?;
+    Ok(texts)
+}
+
+/// Appends an event as one JSON object. A JSON payload is copied as it was sent, but for what is not
+/// disclosed of it.
+pub(super) fn push_event(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) {
+    out.extend_from_slice(b"{\"position\":");
+    push_u64(out, event.position());
+    out.extend_from_slice(b",\"type\":");
+    push_string(out, event.event_type());
+    push_tags(out, event.tags());
+    match event.kind() {
+        DataKind::Json => {
+            out.extend_from_slice(b",\"data\":");
+            out.extend_from_slice(&disclosure.data(event));
+        }
+        DataKind::Binary => {
+            out.extend_from_slice(b",\"data_base64\":\"");
+            out.extend_from_slice(BASE64.encode(disclosure.data(event)).as_bytes());
+            out.push(b'"');
+        }
+    }
+    if let Some(id) = event.id() {
+        out.extend_from_slice(b",\"id\":\"");
+        out.extend_from_slice(id.to_string().as_bytes());
+        out.push(b'"');
+    }
+    let mut separator: &[u8] = b",\"metadata\":{";
+    for (key, value) in event.metadata() {
+        out.extend_from_slice(separator);
+        separator = b",";
+        push_string(out, key);
+        out.push(b':');
+        push_string(out, value);
+    }
+    if separator == b"," {
+        out.push(b'}');
+    }
+    out.extend_from_slice(b",\"recorded_at\":\"");
+    push_rfc3339(out, event.recorded_at_us());
+    out.extend_from_slice(b"\"}");
+}
+
+/// Appends a query as `{"items":[…]}`.
+pub(crate) fn push_query(out: &mut Vec<u8>, query: &Query) {
+    let push_texts = |out: &mut Vec<u8>, name: &str, texts: &[String]| {
+        push_string(out, name);
+        out.push(b':');
+        push_list(out, texts, |out, text| push_string(out, text));
+    };
+    out.extend_from_slice(b"{\"items\":[");
+    for (i, item) in query.items.iter().enumerate() {
+        out.extend_from_slice(if i > 0 { b",{" } else { b"{" });
+        push_texts(out, "types", &item.types);
+        out.push(b',');
+        push_texts(out, "tags", &item.tags);
+        out.push(b'}');
+    }
+    out.extend_from_slice(b"]}");
+}
+
+#[cfg(test)]
+#[path = "event_json_tests.rs"]
+mod tests;

@@ -1,0 +1,63 @@
+//! Folding a whole read into something small, bounded in time.
+
+use super::read::ReadyQuery;
+use std::borrow::Borrow;
+use wellspring_host::http::Request;
+use wellspring_host::http::work::{Job, Progress, Task};
+use wellspring_host::wire::problem::Problem;
+use wellspring_log::{Events, ReadError, ReadOptions, RecordView, Work};
+use wellspring_types::{Position, Query};
+
+/// Something events are folded into.
+pub(crate) trait Folding: Send + 'static {
+    /// Takes the next event. Tells how many steps of work that was: about one for each query item that
+    /// was compared with the event.
+    fn fold(&mut self, event: &RecordView<'_>) -> u64;
+
+    /// Whether further events can change nothing.
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+/// Folds all events of the request's log that match after a position; gives also the position the
+/// result reflects.
+///
+/// # Errors
+/// Those of [`Job::run`]: over its time, a problem and not a part of the answer.
+pub(crate) async fn fold<F: Folding>(
+    job: &mut Job,
+    request: &Request,
+    query: impl Borrow<Query> + Send + 'static,
+    after: Option<Position>,
+    into: F,
+) -> Result<(F, Position), Box<Problem>> {
+    let ReadyQuery { query, price } = ReadyQuery::compile(job, query).await?;
+    let snapshot = request.log()?.snapshot();
+    let head = snapshot.head();
+    let events = snapshot.read_compiled(query, ReadOptions { after, ..ReadOptions::default() });
+    let folded = job.run(price, Fold { events, into }).await?;
+    Ok((folded.into, head))
+}
+
+/// A fold under way.
+struct Fold<F> {
+    events: Events,
+    into: F,
+}
+
+impl<F: Folding> Task for Fold<F> {
+    fn proceed(&mut self, work: Work) -> Result<Progress, Box<Problem>> {
+        self.events.bound(work);
+        while !self.into.is_done() {
+            let steps = match self.events.next() {
+                Ok(Some(event)) => self.into.fold(&event),
+                Ok(None) => break,
+                Err(ReadError::Stopped(_)) => return Ok(Progress::More),
+                Err(error) => return Err(error.into()),
+            };
+            self.events.spend(steps);
+        }
+        Ok(Progress::Done)
+    }
+}

@@ -1,0 +1,173 @@
+//! Chunks on their way to the disk, in order.
+//!
+//! Several are under way at a time, and none of them can become durable behind a gap: each is
+//! staged on the basis of the one before, so a setback takes along all that came after it.
+
+use super::super::append::{Receiver, completion};
+use super::chain::Chain;
+use std::collections::VecDeque;
+use wellspring_host::wire::problem::{self, Problem};
+use wellspring_log::{Append, AppendError, Basis, CommitOn, Log, Staged};
+use wellspring_types::Position;
+
+/// Most chunks under way: enough that the device is never waited for while lines are read.
+const MAX_UNDER_WAY: usize = 8;
+/// A log with this much staged is given time before more is staged, in bytes.
+const ROOM_BYTES: usize = 32 << 20;
+
+/// What is to become of a chunk, in the order of the content.
+pub(super) enum Order {
+    /// It is new. Its key is not in the log up to this position.
+    Stage(Append, Position, Waypoint),
+    /// An earlier import appended it: so many events from this position on.
+    Pass(Position, u64, Waypoint),
+    /// So many lines of the body hold nothing further.
+    Lines(u64),
+}
+
+/// A chunk under way.
+struct Flight {
+    outcome: Receiver,
+    through: Waypoint,
+}
+
+/// The end of a chunk in the body and in the content.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waypoint {
+    /// Lines of the body up to here.
+    pub(super) lines: u64,
+    /// The content up to here.
+    pub(super) chain: Chain,
+}
+
+/// What has become of chunks so far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Progress {
+    /// Everything up to here is durable.
+    pub(super) through: Waypoint,
+    /// Events appended by this request.
+    pub(super) added: u64,
+    /// Events that an earlier one had appended.
+    pub(super) known: u64,
+    /// Position of the first and the last event, of either kind.
+    pub(super) positions: Option<(Position, Position)>,
+}
+
+/// Chunks under way, and what became of those before.
+pub(super) struct Flights {
+    log: Log,
+    under_way: VecDeque<Flight>,
+    /// The number of setbacks at which the newest was placed.
+    setbacks: Option<u64>,
+    pub(super) progress: Progress,
+}
+
+impl Flights {
+    /// None yet.
+    pub(super) fn new(log: Log, start: Chain) -> Flights {
+        let through = Waypoint { lines: 0, chain: start };
+        let progress = Progress { through, added: 0, known: 0, positions: None };
+        Flights { log, under_way: VecDeque::new(), setbacks: None, progress }
+    }
+
+    /// Carries out orders, in their order. Does not wait for what is under way then.
+    ///
+    /// # Errors
+    /// Whatever a chunk came to; nothing more may be ordered then.
+    pub(super) fn carry_out(&mut self, orders: Vec<Order>) -> Result<(), Box<Problem>> {
+        for order in orders {
+            match order {
+                Order::Stage(append, absent, through) => self.stage(append, absent, through)?,
+                Order::Pass(first, events, through) => self.pass(first, events, through)?,
+                Order::Lines(lines) => {
+                    self.settle()?;
+                    self.progress.through.lines = lines;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stage(
+        &mut self,
+        append: Append,
+        absent_through: Position,
+        through: Waypoint,
+    ) -> Result<(), Box<Problem>> {
+        let bytes = append.events.byte_len();
+        while self.under_way.len() >= MAX_UNDER_WAY
+            || (!self.under_way.is_empty() && self.log.staged_bytes() + bytes > ROOM_BYTES)
+        {
+            self.settle_one()?;
+        }
+        let setbacks = self.setbacks.filter(|_| !self.under_way.is_empty());
+        let basis = Basis { setbacks, key_absent_through: absent_through };
+        let (done, outcome) = completion();
+        let staged = self.log.stage_on(basis, append, done);
+        self.under_way.push_back(Flight { outcome, through });
+        match staged {
+            Staged::Placed { setbacks, .. } => {
+                self.setbacks = Some(setbacks);
+                self.log.commit(CommitOn::JournalThread);
+                Ok(())
+            }
+            Staged::WaitsFor { .. } => {
+                self.log.commit(CommitOn::JournalThread);
+                self.settle()
+            }
+            Staged::Answered => self.settle(),
+        }
+    }
+
+    fn pass(
+        &mut self,
+        first: Position,
+        events: u64,
+        through: Waypoint,
+    ) -> Result<(), Box<Problem>> {
+        self.settle()?;
+        self.progress.known += events;
+        self.progress.count(first, first + events - 1, through);
+        Ok(())
+    }
+
+    /// Waits for all that is under way.
+    ///
+    /// # Errors
+    /// Why the first that failed did.
+    pub(super) fn settle(&mut self) -> Result<(), Box<Problem>> {
+        while !self.under_way.is_empty() {
+            self.settle_one()?;
+        }
+        Ok(())
+    }
+
+    fn settle_one(&mut self) -> Result<(), Box<Problem>> {
+        let Some(flight) = self.under_way.pop_front() else { return Ok(()) };
+        let no_answer = |_| Err(AppendError::Unknown { reason: "the log gave no answer".into() });
+        let outcome = flight.outcome.blocking_recv().unwrap_or_else(no_answer);
+        let appended = outcome.map_err(|error| {
+            // What is under way behind it has fallen with it.
+            self.under_way.clear();
+            match error {
+                AppendError::KeyReused { .. } => problem::OVERLOADED
+                    .because("another import of the same content is under way; try again"),
+                error => error.into(),
+            }
+        })?;
+        let events = appended.last - appended.first + 1;
+        *(if appended.replayed { &mut self.progress.known } else { &mut self.progress.added }) +=
+            events;
+        self.progress.count(appended.first, appended.last, flight.through);
+        Ok(())
+    }
+}
+
+impl Progress {
+    fn count(&mut self, first: Position, last: Position, through: Waypoint) {
+        assert!(through.lines >= self.through.lines, "chunks settle in order");
+        self.through = through;
+        let start = self.positions.map_or(first, |(start, _)| start);
+        self.positions = Some((start, last));
+    }
+}

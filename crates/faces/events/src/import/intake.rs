@@ -1,0 +1,357 @@
+//! Lines become chunks, and each chunk is either appended or known.
+
+use super::super::event_json::{EventReader, Style};
+use super::chain::{Anchor, Chain, Digest, OPENING_EVENTS, event_digest};
+use super::flights::{Order, Waypoint};
+use super::settings::{BadLine, Ending, Settings};
+use std::io::BufRead as _;
+use wellspring_host::wire::json::Cursor;
+use wellspring_host::wire::problem::{self, Problem, of_line_fault};
+use wellspring_log::{Ack, Append, EncodedEvents, Log, RecordView, RequestKey, StoredRequest};
+use wellspring_types::{Position, limits};
+
+/// A chunk is closed when its events take this much, in bytes.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Longest line: the largest payload as base64, and room for the rest of the event.
+pub(super) const MAX_LINE_BYTES: usize = limits::MAX_DATA_BYTES / 3 * 4 + (512 << 10);
+/// Bad lines that an answer describes.
+const SHOWN_FAULTS: usize = 20;
+
+/// Under which request key the log keeps a chunk of this name.
+pub(super) type KeyOf = Box<dyn Fn(&Digest) -> String + Send>;
+
+/// What is known of the chunk being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It has no event yet.
+    Unasked,
+    /// No import has appended it, up to this position.
+    New(Position),
+    /// An import has appended one that begins here; or other content has taken its place.
+    Known(StoredRequest),
+}
+
+/// Why an import takes nothing more.
+pub(super) enum Stop {
+    /// A line of the body: what was complete before it is still appended.
+    Line(Box<Problem>),
+    /// The log, or what stands in it: nothing further is appended.
+    Log(Box<Problem>),
+}
+
+impl From<Box<Problem>> for Stop {
+    fn from(problem: Box<Problem>) -> Stop {
+        Stop::Log(problem)
+    }
+}
+
+/// A line that was passed over.
+pub(super) struct SkippedLine {
+    /// Its number in the body, from 1.
+    pub(super) line: u64,
+    /// What is wrong with it.
+    pub(super) detail: String,
+}
+
+/// An import under way: one body of it.
+pub(super) struct Intake {
+    log: Log,
+    key_of: KeyOf,
+    settings: Settings,
+    /// Up to where the chunk begins.
+    chain: Chain,
+    chunk: EncodedEvents,
+    fate: Fate,
+    /// Digests of the content's first two events, as far as they stand in the chunk.
+    opening: Vec<Digest>,
+    lines: u64,
+    /// The line of each event of the chunk, from 1.
+    event_lines: Vec<u64>,
+    /// The end of the last chunk that was closed.
+    closed: Waypoint,
+    /// What is to be done about closed chunks.
+    pub(super) orders: Vec<Order>,
+    pub(super) oddities: Oddities,
+    /// The oddities of the lines before the chunk.
+    settled: Oddities,
+    pub(super) faults: Vec<SkippedLine>,
+}
+
+/// What was not as it should be, in lines that were taken nevertheless.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Oddities {
+    /// Bad lines passed over.
+    pub(super) skipped: u64,
+    /// Tags given twice in one event.
+    pub(super) folded: u64,
+}
+
+impl Intake {
+    /// Nothing read yet.
+    pub(super) fn new(log: Log, key_of: KeyOf, settings: Settings) -> Intake {
+        Intake {
+            closed: Waypoint { lines: 0, chain: settings.start },
+            orders: Vec::new(),
+            chain: settings.start,
+            log,
+            key_of,
+            settings,
+            chunk: EncodedEvents::new(),
+            fate: Fate::Unasked,
+            opening: Vec::new(),
+            lines: 0,
+            event_lines: Vec::new(),
+            oddities: Oddities::default(),
+            settled: Oddities::default(),
+            faults: Vec::new(),
+        }
+    }
+
+    /// Takes whole lines; the last may lack its end.
+    ///
+    /// # Errors
+    /// Why nothing more may be taken. What is complete before that stands.
+    pub(super) fn take(&mut self, block: &[u8]) -> Result<(), Stop> {
+        let mut reader = EventReader::keeping(self.settings.kept);
+        // Checked as a whole, which is faster than line by line; if it fails, lines are told apart.
+        let text = std::str::from_utf8(block);
+        let mut taken = Ok(());
+        let mut rest = block;
+        while !rest.is_empty() && taken.is_ok() {
+            let at = block.len() - rest.len();
+            let line_bytes = rest.skip_until(b'\n').unwrap_or(rest.len());
+            let line = &block[at..at + line_bytes];
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            self.lines += 1;
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            let checked = text.ok().map(|text| &text[at..at + line.len()]);
+            taken = self.line(&mut reader, line, checked);
+        }
+        taken
+    }
+
+    fn line<'a>(
+        &mut self,
+        reader: &mut EventReader<'a>,
+        line: &'a [u8],
+        checked: Option<&'a str>,
+    ) -> Result<(), Stop> {
+        let start = self.chunk.byte_len();
+        reader.folded = 0;
+        match parse(reader, line, checked, &mut self.chunk) {
+            Ok(()) => {
+                self.oddities.folded += reader.folded;
+                self.event_lines.push(self.lines);
+                Ok(self.grown(start)?)
+            }
+            Err(problem) => {
+                let number = self.lines;
+                if self.settings.bad_line == BadLine::Skipped {
+                    self.oddities.skipped += 1;
+                    if self.faults.len() < SHOWN_FAULTS {
+                        self.faults.push(SkippedLine { line: number, detail: problem.detail });
+                    }
+                    return Ok(());
+                }
+                self.lines -= 1;
+                let mut problem = problem.with("line", number.to_string());
+                problem.detail = format!("line {number}: {}", problem.detail);
+                Err(Stop::Line(problem))
+            }
+        }
+    }
+
+    /// Goes on after an event was added to the chunk, encoded from `start`.
+    fn grown(&mut self, start: usize) -> Result<(), Box<Problem>> {
+        let events = self.chunk.len() as u64;
+        if self.chain.events == 0 && events <= OPENING_EVENTS {
+            self.opening.push(event_digest(&self.chunk.bytes()[start..]));
+        }
+        if self.fate == Fate::Unasked {
+            self.fate = self.ask()?;
+        }
+        match self.fate {
+            Fate::Known(stored) if events == stored.events => self.compare(stored),
+            Fate::New(_) if self.chain.events == 0 && events < OPENING_EVENTS => Ok(()),
+            Fate::New(absent_through) if self.chain.events == 0 => {
+                self.look_around()?;
+                self.append(absent_through);
+                Ok(())
+            }
+            Fate::New(absent_through)
+                if self.chunk.len() >= self.settings.batch
+                    || self.chunk.byte_len() >= CHUNK_BYTES =>
+            {
+                self.append(absent_through);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn key(&self, anchor: Anchor) -> String {
+        (self.key_of)(&self.settings.scope.name(anchor))
+    }
+
+    fn anchor(&self) -> Anchor {
+        self.chain.anchor(|| self.opening[0])
+    }
+
+    /// Looks for the chunk that begins with the event just read.
+    fn ask(&self) -> Result<Fate, Box<Problem>> {
+        let head = self.log.head();
+        let stored = self.log.request_with_key(&self.key(self.anchor()))?;
+        Ok(stored.map_or(Fate::New(head), Fate::Known))
+    }
+
+    /// A content of which the first event is new, but one that began like this is in the log: it
+    /// is a file whose beginning was changed.
+    fn look_around(&self) -> Result<(), Box<Problem>> {
+        let &[first, second] = &self.opening[..] else { return Ok(()) };
+        for (anchor, what) in [
+            (Anchor::Second(second), "its first event is another"),
+            (Anchor::First(second), "an event stands before what was its first"),
+            (Anchor::Second(first), "the event that was its first is missing"),
+        ] {
+            let Some(stored) = self.log.request_with_key(&self.key(anchor))? else { continue };
+            return Err(changed(what, self.event_lines[0], stored.first, stored));
+        }
+        Ok(())
+    }
+
+    /// Compares the chunk with the one that was appended in its place.
+    fn compare(&mut self, stored: StoredRequest) -> Result<(), Box<Problem>> {
+        let digest = self.chain.digest(self.chunk.bytes());
+        if digest != stored.digest {
+            let (line, position) = self.first_difference(stored)?;
+            return Err(changed("this event is another", line, position, stored));
+        }
+        self.chunk = EncodedEvents::new();
+        let through = self.close(digest, stored.events);
+        self.orders.push(Order::Pass(stored.first, stored.events, through));
+        Ok(())
+    }
+
+    /// The line and the position of the first event of the chunk that differs from the one that was
+    /// appended in its place.
+    fn first_difference(&self, stored: StoredRequest) -> Result<(u64, Position), Box<Problem>> {
+        assert_eq!(self.event_lines.len(), self.chunk.len(), "an event stands on a line");
+        let snapshot = self.log.snapshot();
+        for ((mine, &line), position) in
+            self.chunk.iter().zip(&self.event_lines).zip(stored.first..)
+        {
+            if snapshot.at(position, |theirs| is_same_event(&mine, theirs))? != Some(true) {
+                return Ok((line, position));
+            }
+        }
+        Ok((self.event_lines[0], stored.first))
+    }
+
+    fn append(&mut self, absent_through: Position) {
+        let digest = self.chain.digest(self.chunk.bytes());
+        let key = Some(RequestKey { key: self.key(self.anchor()), digest });
+        let room = self.chunk.byte_len() + self.chunk.byte_len() / 8;
+        let events = std::mem::replace(&mut self.chunk, EncodedEvents::with_capacity(room));
+        let through = self.close(digest, events.len() as u64);
+        let append = Append { events, condition: None, ack: Ack::Durable, key, fence: None };
+        self.orders.push(Order::Stage(append, absent_through, through));
+    }
+
+    /// Begins the next chunk.
+    fn close(&mut self, digest: Digest, events: u64) -> Waypoint {
+        self.chain = self.chain.behind(digest, events, self.opening.get(1).copied());
+        self.opening.clear();
+        self.event_lines.clear();
+        self.fate = Fate::Unasked;
+        self.settled = self.oddities;
+        self.closed = Waypoint { lines: self.lines, chain: self.chain };
+        self.closed
+    }
+
+    /// Closes the last chunk: the body has ended.
+    ///
+    /// # Errors
+    /// It is one that an import appended, and not all of it.
+    pub(super) fn finish(&mut self) -> Result<(), Box<Problem>> {
+        match self.fate {
+            Fate::New(absent_through) if !self.is_half_an_opening() => self.append(absent_through),
+            Fate::Known(stored) if self.settings.ending == Ending::Here => {
+                let next = stored.first + self.chunk.len() as u64;
+                return Err(changed("it ends earlier", self.lines, next, stored));
+            }
+            // The rest of the chunk comes in the next request, with these lines once more.
+            Fate::New(_) | Fate::Known(_) => {
+                self.oddities = self.settled;
+                self.faults.retain(|fault| fault.line <= self.closed.lines);
+                return Ok(());
+            }
+            Fate::Unasked => {}
+        }
+        // Lines at the end that are no events belong to no chunk.
+        self.orders.push(Order::Lines(self.lines));
+        Ok(())
+    }
+
+    /// Whether the chunk is the opening and its second event is still to come: both become durable
+    /// as one, or a change of the first could not be noticed.
+    fn is_half_an_opening(&self) -> bool {
+        let events = self.chain.events + self.chunk.len() as u64;
+        self.settings.ending == Ending::Later && events < OPENING_EVENTS
+    }
+
+    /// Closes the chunk before a bad line, or before the body broke off: what is complete is
+    /// appended (a first event only with the second), the rest of a known chunk is not asked for.
+    pub(super) fn stop(&mut self) {
+        self.settings.ending = Ending::Later;
+        let stopped = self.finish();
+        assert!(stopped.is_ok(), "what goes on later is not compared");
+    }
+}
+
+fn parse<'a>(
+    reader: &mut EventReader<'a>,
+    line: &'a [u8],
+    checked: Option<&'a str>,
+    out: &mut EncodedEvents,
+) -> Result<(), Box<Problem>> {
+    if line.len() > MAX_LINE_BYTES {
+        let detail = format!("it is longer than {MAX_LINE_BYTES} bytes");
+        return Err(problem::TOO_LARGE.because(detail).limit(MAX_LINE_BYTES as u64));
+    }
+    let before = out.savepoint();
+    let cursor = checked.map_or_else(|| Cursor::new(line), |text| Ok(Cursor::of_text(text)));
+    let read = cursor.and_then(|mut cursor| {
+        reader.read(&mut cursor, Style::Import, out)?;
+        cursor.end()
+    });
+    read.map_err(|fault| {
+        // An event with something behind it on its line is none.
+        out.rewind(before);
+        of_line_fault(&fault, line)
+    })
+}
+
+fn is_same_event(one: &RecordView<'_>, other: &RecordView<'_>) -> bool {
+    one.event_type() == other.event_type()
+        && one.id() == other.id()
+        && one.kind() == other.kind()
+        && one.data() == other.data()
+        && one.tags().eq(other.tags())
+        && one.metadata().eq(other.metadata())
+}
+
+/// `line` is the first that differs, `position` that of what the log holds in its place.
+fn changed(what: &str, line: u64, position: Position, stored: StoredRequest) -> Box<Problem> {
+    let (first, last) = (stored.first, stored.first + stored.events - 1);
+    problem::IMPORT_CHANGED
+        .because(format!(
+            "line {line}: this content was imported before and has changed since: {what}, where the \
+             log holds position {position} (positions {first} to {last} were imported as one). Give \
+             a label to import it as something new"
+        ))
+        .with("line", line.to_string())
+        .with("first", first.to_string())
+        .with("last", last.to_string())
+}

@@ -1,0 +1,171 @@
+//! `POST /v1/import`: appends the lines of a body that no earlier import has appended.
+//!
+//! An import has no key of its own: the events are the key (decision 0017). `blocks` cuts the body
+//! into whole lines, `intake` makes chunks of them and looks each up, `flights` makes new ones
+//! durable in order; the three work at the same time.
+
+mod blocks;
+mod chain;
+mod flights;
+mod intake;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use blocks::Blocks;
+use flights::{Flights, Order, Progress};
+use intake::{Intake, Stop};
+pub(super) use settings::PARAMS;
+use settings::Settings;
+use std::sync::Arc;
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
+use wellspring_host::http::content::{content_type, expect_identity};
+use wellspring_host::http::idempotency::import_name;
+use wellspring_host::http::{Answer, Host, NDJSON, Request, Response};
+use wellspring_host::wire::json::push_string;
+use wellspring_host::wire::problem::{self, Problem};
+
+/// Imports the lines of a body.
+pub(crate) async fn import(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let log = request.log()?.clone();
+    let settings = Settings::of(&request, host.kept.in_log(&request.log_name))?;
+    if content_type(&request) != NDJSON {
+        return Err(problem::UNSUPPORTED_MEDIA
+            .because("an import is application/x-ndjson: one event a line"));
+    }
+    expect_identity(&request)?;
+    if request.headers.contains_key("idempotency-key") {
+        let detail = "an import is known again by its content, not by a key; label=… imports the same \
+                      content once more";
+        return Err(problem::INVALID.because(detail).field("Idempotency-Key"));
+    }
+    let key_of = Box::new(import_name(&request));
+    let flights = Flights::new(log.clone(), settings.start);
+    let intake = Intake::new(log.clone(), key_of, settings);
+    let (intake, flights, outcome) = Workers::read(&mut request, intake, flights).await?;
+    let progress = &flights.progress;
+    outcome.map_err(|problem| {
+        let mut problem = problem
+            .with("durable_lines", progress.through.lines.to_string())
+            .with("durable_events", (progress.added + progress.known).to_string())
+            .with("added", progress.added.to_string())
+            .with("known", progress.known.to_string());
+        if let Some((_, last)) = progress.positions {
+            problem = problem.with("durable_last", last.to_string());
+        }
+        problem.position = Some(log.head());
+        problem
+    })?;
+    Ok(Response::json(200, answer(&intake, progress, log.head())).at(log.head()))
+}
+
+/// What has been read and what is under way, with what stopped it.
+type Ended = (Box<Intake>, Flights, Result<(), Box<Problem>>);
+/// A part of the work on a thread kept for such, which gives back what it worked on.
+type Working<T, E> = JoinHandle<(T, Result<(), E>)>;
+
+/// Three things at a time: a block is read, the one before is parsed, and the chunks of the one
+/// before that are staged. No thread waits for the client.
+struct Workers {
+    parsing: Working<Box<Intake>, Stop>,
+    staging: Working<Flights, Box<Problem>>,
+}
+
+impl Workers {
+    /// Reads the body to its end, or to what stops it.
+    async fn read(
+        request: &mut Request,
+        intake: Intake,
+        flights: Flights,
+    ) -> Result<Ended, Box<Problem>> {
+        let mut blocks = Blocks::default();
+        let mut workers = Workers::begin(intake, flights);
+        loop {
+            let next = blocks.next(&mut request.body).await;
+            let (mut intake, parsed) = workers.parsing.await.map_err(died)?;
+            let (flights, staged) = workers.staging.await.map_err(died)?;
+            if staged.is_err() {
+                return Ok((intake, flights, staged));
+            }
+            let orders = std::mem::take(&mut intake.orders);
+            let stopped = match (parsed, next) {
+                (Ok(()), Ok(Some(block))) => {
+                    workers =
+                        Workers { parsing: parse(intake, block), staging: stage(flights, orders) };
+                    continue;
+                }
+                (Ok(()), Ok(None)) => intake.finish(),
+                (Ok(()), Err(problem)) | (Err(Stop::Line(problem)), _) => {
+                    intake.stop();
+                    Err(problem)
+                }
+                (Err(Stop::Log(problem)), _) => Err(problem),
+            };
+            let mut orders = orders;
+            orders.append(&mut intake.orders);
+            let (flights, settled) = settle(flights, orders).await.map_err(died)?;
+            return Ok((intake, flights, settled.and(stopped)));
+        }
+    }
+
+    fn begin(intake: Intake, flights: Flights) -> Workers {
+        Workers {
+            parsing: parse(Box::new(intake), Vec::new()),
+            staging: stage(flights, Vec::new()),
+        }
+    }
+}
+
+fn parse(mut intake: Box<Intake>, block: Vec<u8>) -> Working<Box<Intake>, Stop> {
+    spawn_blocking(move || {
+        let parsed = intake.take(&block);
+        (intake, parsed)
+    })
+}
+
+fn stage(mut flights: Flights, orders: Vec<Order>) -> Working<Flights, Box<Problem>> {
+    spawn_blocking(move || {
+        let staged = flights.carry_out(orders);
+        (flights, staged)
+    })
+}
+
+/// Carries out the last orders and waits for all that is under way.
+fn settle(mut flights: Flights, orders: Vec<Order>) -> Working<Flights, Box<Problem>> {
+    spawn_blocking(move || {
+        let settled = flights.carry_out(orders).and_then(|()| flights.settle());
+        (flights, settled)
+    })
+}
+
+fn died(error: JoinError) -> Box<Problem> {
+    tracing::error!(%error, "an import died");
+    problem::INTERNAL.because("the import died; the server's log says more")
+}
+
+fn answer(intake: &Intake, progress: &Progress, head: u64) -> Vec<u8> {
+    let number = |n: Option<u64>| n.map_or("null".to_owned(), |n| n.to_string());
+    let mut out = format!(
+        r#"{{"lines":{},"events":{},"added":{},"known":{},"skipped":{},"folded":{},"first":{},"last":{},"head":{head},"next":"{}","faults":["#,
+        progress.through.lines,
+        progress.added + progress.known,
+        progress.added,
+        progress.known,
+        intake.oddities.skipped,
+        intake.oddities.folded,
+        number(progress.positions.map(|(first, _)| first)),
+        number(progress.positions.map(|(_, last)| last)),
+        progress.through.chain.token(),
+    )
+    .into_bytes();
+    for (i, fault) in intake.faults.iter().enumerate() {
+        let separator = if i == 0 { "" } else { "," };
+        out.extend_from_slice(
+            format!("{separator}{{\"line\":{},\"detail\":", fault.line).as_bytes(),
+        );
+        push_string(&mut out, &fault.detail);
+        out.push(b'}');
+    }
+    out.extend_from_slice(b"]}");
+    out
+}

@@ -1,0 +1,106 @@
+//! What a client says about an import: the parameters of its URL.
+
+use super::chain::{Chain, Scope};
+use wellspring_host::http::Request;
+use wellspring_host::kept_types::KeptInLog;
+use wellspring_host::wire::param::{AnyParam, IntegerOr, Param, Text, Words};
+use wellspring_host::wire::problem::{self, Problem};
+use wellspring_types::valid::check_text;
+use wellspring_types::{Invalid, limits};
+
+/// Longest label, in bytes.
+const MAX_LABEL_BYTES: usize = 255;
+
+/// What makes the same content something new.
+static LABEL: Param<Text> =
+    Param::text("label", "Makes the same content something new, once for each label.");
+/// How many events an append has.
+static BATCH: Param<IntegerOr> = Param::integer(
+    "batch",
+    "Most events of one append; the first two are always in one.",
+    (1, limits::MAX_EVENTS as u64),
+)
+.or(limits::MAX_EVENTS as u64);
+/// What becomes of bad lines.
+static INVALID: Param<Words<BadLine>> = Param::words(
+    "invalid",
+    "What becomes of a line that is not an event: it ends the import, or is passed over and counted.",
+    &[("stop", BadLine::Stops), ("skip", BadLine::Skipped)],
+    "stop",
+);
+/// Whether another body continues the content.
+static MORE: Param<Words<Ending>> = Param::words(
+    "more",
+    "Whether another request continues this content.",
+    &[("false", Ending::Here), ("true", Ending::Later)],
+    "false",
+);
+/// What came before.
+static CONTINUES: Param<Text> =
+    Param::text("continues", "next of the answer before: what this body continues.");
+
+/// The parameters of an import.
+pub(crate) const PARAMS: &[&dyn AnyParam] = &[&LABEL, &BATCH, &INVALID, &MORE, &CONTINUES];
+
+/// What becomes of a line that is not an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BadLine {
+    /// The import stops there.
+    Stops,
+    /// It is passed over and counted.
+    Skipped,
+}
+
+/// Whether the content ends with this body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It does.
+    Here,
+    /// Another request continues it.
+    Later,
+}
+
+/// The parameters, read.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) scope: Scope,
+    /// Most events of one append; the first two are always in one.
+    pub(super) batch: usize,
+    pub(super) bad_line: BadLine,
+    pub(super) ending: Ending,
+    /// What came before this body.
+    pub(super) start: Chain,
+    /// Types that clients may not append to the log.
+    pub(super) kept: KeptInLog,
+}
+
+impl Settings {
+    /// Reads them. Events of the types `kept` are refused.
+    ///
+    /// # Errors
+    /// 422 `invalid`, naming the parameter.
+    pub(crate) fn of(request: &Request, kept: KeptInLog) -> Result<Settings, Box<Problem>> {
+        let query = &request.query;
+        let label = query.get(&LABEL)?.unwrap_or_default().to_owned();
+        if !label.is_empty() {
+            check_text(&label, MAX_LABEL_BYTES)
+                .map_err(|reason| Invalid { field: "label".into(), reason })?;
+        }
+        let start = match query.get(&CONTINUES)? {
+            None => Chain::START,
+            Some(text) => Chain::of_token(text).ok_or_else(|| {
+                problem::INVALID
+                    .because("continues must be the next of an answer to the part before")
+                    .field("continues")
+            })?,
+        };
+        Ok(Settings {
+            scope: Scope { label },
+            batch: query.get(&BATCH)? as usize,
+            bad_line: query.get(&INVALID)?,
+            ending: query.get(&MORE)?,
+            start,
+            kept,
+        })
+    }
+}

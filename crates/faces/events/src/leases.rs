@@ -1,0 +1,173 @@
+//! Exclusive leases with fencing tokens.
+
+use super::params::{LEASE, TOKEN};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+use wellspring_host::clock::push_rfc3339;
+use wellspring_host::http::content::expect_json;
+use wellspring_host::http::{Answer, Host, Request, Response};
+use wellspring_host::wire::json::{Cursor, Fault, FaultKind, push_string, push_u64};
+use wellspring_host::wire::json::{document, missing, once, unknown};
+use wellspring_host::wire::param::MAX_WAIT_MS;
+use wellspring_host::wire::params::within;
+use wellspring_host::wire::problem::{self, Problem, of_fault};
+use wellspring_log::{Lease, LeaseError, Leases};
+
+/// Longest time to live of a lease, in ms.
+pub(crate) const MAX_LEASE_TTL_MS: u64 = 3_600_000;
+
+/// Largest body of a lease request, in bytes.
+const MAX_BODY_BYTES: usize = 4_096;
+
+/// What the bodies may hold.
+#[derive(Default)]
+struct Fields {
+    ttl_ms: Option<u64>,
+    wait_ms: Option<u64>,
+    token: Option<u64>,
+}
+
+/// `POST /v1/leases/{name}`.
+pub(crate) async fn acquire(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let name = request.segment(&LEASE)?;
+    let fields = read(&mut request, &["ttl_ms", "wait_ms"], "ttl_ms, wait_ms").await?;
+    let ttl_ms = ttl(&fields)?;
+    let wait_ms = within(fields.wait_ms.unwrap_or(0), MAX_WAIT_MS, "wait_ms")?;
+    let leases = request.log()?.leases();
+    let wanted = LeaseRequest { name: &name, holder: holder(&request), ttl_us: ttl_ms * 1000 };
+    let lease = take(&host, leases, &wanted, wait_ms * 1000).await?;
+    Ok(answer(&host, 201, &name, ttl_ms, &lease))
+}
+
+/// To whom a lease is granted: on an open server there are no accounts to tell apart.
+fn holder(request: &Request) -> &str {
+    request.principal.account().map_or("", |account| account.as_str())
+}
+
+/// A lease that is asked for.
+struct LeaseRequest<'a> {
+    name: &'a str,
+    holder: &'a str,
+    ttl_us: u64,
+}
+
+/// Takes the lease as soon as it is free, waiting at most `wait_us`.
+async fn take(
+    host: &Host,
+    leases: &Leases,
+    wanted: &LeaseRequest<'_>,
+    wait_us: u64,
+) -> Result<Lease, Box<Problem>> {
+    let deadline_us = host.clock.monotonic_us() + wait_us;
+    let mut stopping = host.stopping.clone();
+    let mut line = leases.line(wanted.name);
+    loop {
+        let remaining_us = match leases.acquire(wanted.name, wanted.holder, wanted.ttl_us) {
+            Err(LeaseError::Held { remaining_us }) => remaining_us,
+            outcome => return Ok(outcome?),
+        };
+        let left_us = deadline_us.saturating_sub(host.clock.monotonic_us());
+        if left_us == 0 || host.is_stopping() {
+            return Err(LeaseError::Held { remaining_us }.into());
+        }
+        // The first in line alone looks when the holder's time is up.
+        let patience_us = if line.is_first() { remaining_us.min(left_us) } else { left_us };
+        let turn = poll_fn(|context| line.poll_turn(context));
+        tokio::select! {
+            turn = tokio::time::timeout(Duration::from_micros(patience_us + 1), turn) => {
+                // Out of time is told by the clock above.
+                turn.unwrap_or(Ok(()))?;
+            }
+            _ = stopping.wait_for(|&stopping| stopping) => {}
+        }
+    }
+}
+
+/// `PUT /v1/leases/{name}`.
+pub(crate) async fn renew(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let name = request.segment(&LEASE)?;
+    let fields = read(&mut request, &["ttl_ms", "token"], "token, ttl_ms").await?;
+    let ttl_ms = ttl(&fields)?;
+    let token = fields.token.ok_or_else(|| absent("token"))?;
+    let lease = request.log()?.leases().renew(&name, holder(&request), token, ttl_ms * 1000)?;
+    Ok(answer(&host, 200, &name, ttl_ms, &lease))
+}
+
+/// `DELETE /v1/leases/{name}`.
+pub(crate) async fn release(_host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    let name = request.segment(&LEASE)?;
+    let fields = read(&mut request, &["token"], "token").await?;
+    let token = match request.query(&TOKEN)?.or(fields.token) {
+        Some(token) => token,
+        None => return Err(absent("token")),
+    };
+    request.log()?.leases().release(&name, holder(&request), token)?;
+    let mut out = b"{\"released\":".to_vec();
+    push_string(&mut out, &name);
+    out.push(b'}');
+    Ok(Response::json(200, out))
+}
+
+async fn read(
+    request: &mut Request,
+    allowed: &[&str],
+    known: &'static str,
+) -> Result<Fields, Box<Problem>> {
+    let only_token = allowed == ["token"];
+    let body = request.body.read(MAX_BODY_BYTES).await?;
+    if body.is_empty() && only_token {
+        return Ok(Fields::default());
+    }
+    expect_json(request)?;
+    document(&body, |cursor| read_fields(cursor, allowed, known))
+        .map_err(|fault| of_fault(&fault, &body))
+}
+
+fn read_fields(
+    cursor: &mut Cursor<'_>,
+    allowed: &[&str],
+    known: &'static str,
+) -> Result<Fields, Box<Fault>> {
+    let mut fields = Fields::default();
+    let start = cursor.at();
+    cursor.object(|key, value| {
+        let at = value.at();
+        let slot = match key {
+            _ if !allowed.contains(&key) => return unknown(at, known),
+            "ttl_ms" => &mut fields.ttl_ms,
+            "wait_ms" => &mut fields.wait_ms,
+            _ => &mut fields.token,
+        };
+        once(slot, at, value.u64()?)
+    })?;
+    if allowed.contains(&"ttl_ms") && fields.ttl_ms.is_none() {
+        return missing("ttl_ms", start);
+    }
+    if fields.ttl_ms == Some(0) {
+        return Err(Fault::of("ttl_ms", start, FaultKind::Rule("must be at least 1".into())));
+    }
+    Ok(fields)
+}
+
+fn ttl(fields: &Fields) -> Result<u64, Box<Problem>> {
+    within(fields.ttl_ms.unwrap_or(0), MAX_LEASE_TTL_MS, "ttl_ms")
+}
+
+fn absent(field: &str) -> Box<Problem> {
+    problem::INVALID.because(format!("{field} is missing")).field(field)
+}
+
+fn answer(host: &Host, status: u16, name: &str, ttl_ms: u64, lease: &Lease) -> Response {
+    let left_us = lease.expires_us.saturating_sub(host.clock.monotonic_us());
+    let mut out = b"{\"name\":".to_vec();
+    push_string(&mut out, name);
+    out.extend_from_slice(b",\"token\":");
+    push_u64(&mut out, lease.token);
+    out.extend_from_slice(b",\"expires_at\":\"");
+    push_rfc3339(&mut out, host.clock.wall_us() + left_us);
+    out.extend_from_slice(b"\",\"ttl_ms\":");
+    push_u64(&mut out, ttl_ms);
+    out.push(b'}');
+    Response::json(status, out)
+}

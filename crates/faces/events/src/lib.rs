@@ -1,0 +1,144 @@
+//! Events: append, read, query, project, subscribe, leases, logs, import, ingest, and the dialects of
+//! others' servers.
+
+pub(crate) mod append;
+pub(crate) mod bulk;
+pub(crate) mod count_only;
+pub(crate) mod dialect_data;
+pub(crate) mod dialects;
+pub(crate) mod disclosure;
+pub mod event_json;
+pub(crate) mod fold;
+pub(crate) mod import;
+pub(crate) mod ingest;
+pub(crate) mod leases;
+pub(crate) mod logs;
+pub(crate) mod params;
+pub(crate) mod project;
+pub(crate) mod read;
+pub(crate) mod subscribe;
+pub(crate) mod terms;
+
+use dialects::SIZE;
+use params::{
+    AFTER, CONFIRM, LEASE, LIMIT, LOG, OPTIONS, ORDER, POSITION, PREFIX, QUERY, TAG, TAGS_AFTER,
+    TAGS_LIMIT, TOKEN, TYPE, TYPES_AFTER, TYPES_LIMIT, UUID,
+};
+use std::sync::Arc;
+use wellspring_host::declare::routes;
+use wellspring_host::fast::Factory;
+use wellspring_host::http::contract::{
+    Accept, FRESHNESS, IDEMPOTENCY_KEY, LAST_EVENT_ID, Media, Query,
+};
+use wellspring_host::http::face::{Face, Served};
+use wellspring_host::http::foreseen::{APPENDING, READING};
+use wellspring_host::http::{ANY, Host, JSON, NDJSON, SSE};
+use wellspring_host::ingest::{KNOWN as TARGET, fast_path};
+use wellspring_host::settings::NoSettings;
+use wellspring_host::wire::problem::{
+    CONDITION_FAILED, ID_REUSED, IMPORT_CHANGED, INGEST_FULL, IO, KEY_REUSED, Kind, LEASE_HELD,
+    LEASE_LOST, NOT_FOUND, SHUTTING_DOWN, TOO_LARGE, TOO_MANY_LEASES, TOO_MANY_SUBSCRIPTIONS,
+    TOO_MANY_WAITERS,
+};
+
+/// What an append can be refused for besides what all appends meet.
+const APPEND: &[&Kind] = &[&CONDITION_FAILED, &LEASE_LOST, &ID_REUSED, &KEY_REUSED];
+
+/// What ingest takes: whatever is JSON or is said to be, lines of it, and any bytes.
+const INGEST: Media = &[(JSON, "Anything"), (NDJSON, ""), (ANY, "")];
+
+/// The face.
+pub struct EventFace {
+    host: Arc<Host>,
+}
+
+impl Face for EventFace {
+    const NAME: &'static str = "events";
+    type Settings = NoSettings;
+    const LIMITS: &'static [(&'static str, usize)] = &[
+        ("max_subscription_query_bytes", subscribe::MAX_QUERY_BYTES),
+        ("max_page_terms", params::MAX_TERMS as usize),
+        ("max_page_events", read::MAX_PAGE_EVENTS as usize),
+        ("max_lease_ttl_ms", leases::MAX_LEASE_TTL_MS as usize),
+    ];
+    const ROUTES: &'static [Served<EventFace>] = routes! { |face| Arc::clone(&face.host);
+        POST "/v1/append" Log Writer append::append:
+            "Appends events, all or none, if the condition holds. With application/x-ndjson: bulk, one event a line, streamed, atomic per batch of at most 1000 lines."
+            .takes[(JSON, "Append"), (NDJSON, "EventToAppend")] .headers[&IDEMPOTENCY_KEY]
+            .fails[APPENDING, READING, APPEND] => [200 JSON "Appended", 202 JSON "Accepted"];
+        POST "/v1/import" Log Writer import::import:
+            "Appends the lines of a body that no earlier import has appended: the events themselves are the key. Streamed, atomic per batch."
+            .query(import::PARAMS) .takes[(NDJSON, "EventToAppend")]
+            .fails[APPENDING, READING, &[&IMPORT_CHANGED, &ID_REUSED]] => [200 JSON "Imported"];
+        POST "/e" Main Writer ingest::post:
+            "Takes an event in: the body is its data, one JSON value or any bytes; with application/x-ndjson the data of an event a line, all or none. Answers 202 when it is in memory; with ack=durable when it is on disk."
+            .query_is(Query::OfFastPath(TARGET)) .takes(INGEST) .accept(Accept::Ignored)
+            .fails[APPENDING, &[&INGEST_FULL, &SHUTTING_DOWN]] => [202 JSON "Taken"];
+        GET "/e" Main Public ingest::up: "Whether events are taken in."
+            .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 JSON "Up"];
+        POST "/v1/e" Log Writer ingest::post: "As POST /e."
+            .query_is(Query::OfFastPath(TARGET)) .takes(INGEST) .accept(Accept::Ignored)
+            .fails[APPENDING, &[&INGEST_FULL, &SHUTTING_DOWN]] => [202 JSON "Taken"];
+        GET "/v1/ingest" Log Reader ingest::account:
+            "What was accepted before it was durable, and what became of it."
+            .fresh(FRESHNESS) => [200 JSON "IngestAccount"];
+        GET "/v1/events" Log Reader read::get_events:
+            "Reads events in order: a JSON page, an NDJSON stream without limit, or a subscription as server-sent events."
+            .query[&TYPE, &TAG, &QUERY, &AFTER, &LIMIT, &ORDER] .fresh(FRESHNESS) .headers[&LAST_EVENT_ID]
+            .fails[READING, &[&TOO_MANY_SUBSCRIPTIONS, &TOO_LARGE]] => [200 JSON "Events" NDJSON "Event" SSE ""];
+        POST "/v1/query" Log Reader read::post_query: "As GET events, with the query in the body."
+            .fresh(FRESHNESS) .takes[(JSON, "Read")] .headers[&LAST_EVENT_ID]
+            .fails[READING, &[&TOO_MANY_SUBSCRIPTIONS]] => [200 JSON "Events" NDJSON "Event" SSE ""];
+        GET "/v1/events/{position}" Log Reader read::get_event: "One event by position."
+            .at(&POSITION) .fresh(FRESHNESS) .fails[READING, &[&NOT_FOUND]] => [200 JSON "Event"];
+        GET "/v1/events/by-id/{uuid}" Log Reader read::get_event_by_id: "One event by its id."
+            .at(&UUID) .fresh(FRESHNESS) .fails[READING, &[&NOT_FOUND]] => [200 JSON "Event"];
+        GET "/v1/head" Log Reader terms::head: "The last position." .fresh(FRESHNESS) => [200 JSON "Head"];
+        GET "/v1/types" Log Reader terms::types: "Types with their counts, in byte order."
+            .query[&TYPES_AFTER, &TYPES_LIMIT] .fresh(FRESHNESS) .fails[READING] => [200 JSON "Types"];
+        GET "/v1/tags" Log Reader terms::tags: "Tags with their counts, in byte order."
+            .query[&PREFIX, &TAGS_AFTER, &TAGS_LIMIT] .fresh(FRESHNESS) .fails[READING] => [200 JSON "Tags"];
+        POST "/v1/project" Log Reader project::project:
+            "Folds events into states in one read and gives the append condition that protects the decision."
+            .fresh(FRESHNESS) .takes[(JSON, "Project")] .fails[READING] => [200 JSON "Projected"];
+        POST "/v1/leases/{name}" Log Writer leases::acquire: "Takes an exclusive lease with a fencing token."
+            .at(&LEASE) .takes[(JSON, "Acquire")] .accept(Accept::Ignored)
+            .fails[&[&LEASE_HELD, &TOO_MANY_LEASES, &TOO_MANY_WAITERS]] => [201 JSON "Lease"];
+        PUT "/v1/leases/{name}" Log Writer leases::renew: "Renews a lease."
+            .at(&LEASE) .takes[(JSON, "Renew")] .accept(Accept::Ignored) .fails[&[&LEASE_LOST]] => [200 JSON "Lease"];
+        DELETE "/v1/leases/{name}" Log Writer leases::release: "Ends a lease; token in the body or the URL."
+            .at(&LEASE) .query[&TOKEN] .may_take[(JSON, "Release")] .accept(Accept::Ignored)
+            .fails[&[&LEASE_LOST]] => [200 JSON "Released"];
+        GET "/v1/logs" Node Account logs::list: "All logs with size, head and term counts."
+            .fresh(FRESHNESS) .accept(Accept::Ignored) .fails[READING] => [200 JSON "Logs"];
+        PUT "/v1/logs/{log}" Node Admin logs::create: "Makes a log, if there is none of the name."
+            .at(&LOG) .accept(Accept::Ignored) .fails[READING] => [201 JSON "Log", 200 JSON "Log"];
+        GET "/v1/logs/{log}" Node Reader logs::get: "One log with size, head and term counts."
+            .at(&LOG) .fresh(FRESHNESS) .accept(Accept::Ignored) .fails[READING] => [200 JSON "Log"];
+        DELETE "/v1/logs/{log}" Node Admin logs::delete: "Drops a log with everything in it."
+            .at(&LOG) .query[&CONFIRM] .accept(Accept::Ignored) .fails[&[&IO]] => [200 JSON "Dropped"];
+        POST "/append" Main Writer dialects::append: "Append, DCB dialect: always 200."
+            .query_is(Query::Ignored) .takes[(JSON, "DialectAppend"), (ANY, "DialectAppend")] .accept(Accept::Ignored)
+            .fails[APPENDING, READING, APPEND] => [200 JSON "DialectAppended"];
+        GET "/read" Main Reader dialects::get_read: "Read, DCB dialect."
+            .query[&QUERY, &OPTIONS] .accept(Accept::Ignored) .fails[READING] => [200 JSON "DialectEvents"];
+        POST "/read" Main Reader dialects::post_read: "Count and last position, go-crablet dialect."
+            .query_is(Query::Ignored) .takes[(JSON, "DialectRead"), (ANY, "DialectRead")] .accept(Accept::Ignored)
+            .fails[READING] => [200 JSON "DialectCount"];
+        POST "/project" Main Reader dialects::project: "Counts per projector, go-crablet dialect."
+            .query_is(Query::Ignored) .takes[(JSON, "DialectProject"), (ANY, "DialectProject")] .accept(Accept::Ignored)
+            .fails[READING] => [200 JSON "DialectProjected"];
+        POST "/cleanup" Dev Admin dialects::cleanup: "Empties the log main."
+            .query_is(Query::Ignored) .accept(Accept::Ignored) .fails[&[&IO]] => [200 JSON ""];
+        POST "/load-test-data" Dev Admin dialects::load_test_data: "Appends example events."
+            .query[&SIZE] .accept(Accept::Ignored) .fails[APPENDING, APPEND] => [200 JSON ""];
+    };
+
+    fn open(_: NoSettings, host: &Arc<Host>) -> Result<EventFace, String> {
+        Ok(EventFace { host: Arc::clone(host) })
+    }
+
+    fn fast_paths(&self) -> Vec<Factory> {
+        vec![fast_path(self.host.ingest())]
+    }
+}

@@ -1,0 +1,116 @@
+//! The parameters and path segments of routes about events and logs.
+
+use wellspring_host::http::contract::Segment;
+use wellspring_host::names::{NAME_RULE, is_name};
+use wellspring_host::wire::param::{Integer, IntegerOr, Param, Text, Texts, Values, Words};
+use wellspring_host::wire::problem;
+use wellspring_log::Order;
+use wellspring_types::valid::check_text;
+use wellspring_types::{EventId, Invalid, Position, limits};
+
+/// The types that an event may have: any, if none is given.
+pub(super) static TYPE: Param<Texts> =
+    Param::texts("type", "Type of the events; several are alternatives.");
+/// The tags that an event must have.
+pub(super) static TAG: Param<Texts> =
+    Param::texts("tag", "Tag of the events; of several, an event has all.");
+/// More than types and tags can say.
+pub(super) static QUERY: Param<Text> =
+    Param::json("query", "A query as JSON, in place of type and tag.");
+/// Where a read begins.
+pub(super) static AFTER: Param<Integer> = Param::integer(
+    "after",
+    "The position after which the read begins; with order=desc, before which.",
+    (0, u64::MAX),
+);
+/// How many events are read.
+pub(super) static LIMIT: Param<Integer> = Param::integer(
+    "limit",
+    "Most events: in a JSON page 1 to 1000, 100 by default; in a stream as many as there are.",
+    (0, u64::MAX),
+);
+/// In which order.
+pub(super) static ORDER: Param<Words<Order>> = Param::words(
+    "order",
+    "The order of positions.",
+    &[("asc", Order::Ascending), ("desc", Order::Descending)],
+    "asc",
+);
+/// The options of the DCB dialect.
+pub(super) static OPTIONS: Param<Text> =
+    Param::json("options", "An object of from, limit and backwards.");
+
+/// The types after which a page of types begins.
+pub(super) static TYPES_AFTER: Param<Text> =
+    Param::text("after", "The type after which the page begins: next of the page before.");
+/// How many types are on a page.
+pub(super) static TYPES_LIMIT: Param<IntegerOr> =
+    Param::integer("limit", "Most types on a page.", (1, MAX_TERMS)).or(1_000);
+/// What the tags of a page begin with.
+pub(super) static PREFIX: Param<Text> = Param::text("prefix", "What the tags have to begin with.");
+/// The tag after which a page of tags begins.
+pub(super) static TAGS_AFTER: Param<Text> =
+    Param::text("after", "The tag after which the page begins: next of the page before.");
+/// How many tags are on a page.
+pub(super) static TAGS_LIMIT: Param<IntegerOr> =
+    Param::integer("limit", "Most tags on a page.", (1, MAX_TERMS)).or(100);
+/// The fencing token of a lease that is to end.
+pub(super) static TOKEN: Param<Integer> =
+    Param::integer("token", "The token of the lease, if no body has it.", (0, u64::MAX));
+/// The name of a log that is to be dropped.
+pub(super) static CONFIRM: Param<Text> =
+    Param::text("confirm", "The name of the log once more: every event of it is removed.");
+
+/// Most types or tags on a page.
+pub(crate) const MAX_TERMS: u64 = 10_000;
+
+/// A position.
+pub(super) static POSITION: Segment<Position> = Segment {
+    name: "position",
+    what: "Position of the event, from 1.",
+    values: Values::Integer { least: 0, most: u64::MAX, default: None },
+    read: |text| {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|_| is_number).ok_or_else(|| {
+            problem::INVALID
+                .because(format!("a position is an integer from 1, not {text:?}"))
+                .field("position")
+        })
+    },
+};
+/// The id of an event.
+pub(super) static UUID: Segment<EventId> = Segment {
+    name: "uuid",
+    what: "Id of the event.",
+    values: Values::Text(Some("uuid")),
+    read: |text| {
+        EventId::parse(text).ok_or_else(|| {
+            problem::INVALID.because(format!("an id is a UUID, not {text:?}")).field("uuid")
+        })
+    },
+};
+/// The name of a lease.
+pub(super) static LEASE: Segment<String> = Segment {
+    name: "name",
+    what: "Name of the lease, 1 to 255 bytes.",
+    values: Values::Text(None),
+    read: |text| {
+        check_text(text, limits::MAX_TAG_BYTES)
+            .map_err(|reason| Invalid { field: "name".into(), reason })?;
+        Ok(text.to_owned())
+    },
+};
+/// The name of a log that may be there or not.
+pub(super) static LOG: Segment<String> = Segment {
+    name: "log",
+    what: "Name of the log.",
+    values: Values::Matching("^[a-z0-9][a-z0-9_-]{0,62}$"),
+    read: |text| {
+        if is_name(text) {
+            return Ok(text.to_owned());
+        }
+        Err(problem::INVALID
+            .because(format!("{text:?} is not a log's name: {NAME_RULE}"))
+            .field("log"))
+    },
+};

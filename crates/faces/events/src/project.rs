@@ -1,0 +1,85 @@
+//! `POST /v1/project`: one read for all projections of a request.
+
+use super::count_only::count;
+use super::disclosure::Disclosure;
+use super::fold::{Folding, fold};
+use std::sync::Arc;
+use wellspring_host::http::content::{expect_json, freshen};
+use wellspring_host::http::work::{Job, Price};
+use wellspring_host::http::{Answer, Host, Request, Response};
+use wellspring_host::wire::problem::{self, Problem};
+use wellspring_log::RecordView;
+use wellspring_types::{DataKind, limits};
+use wellspring_views::project::{FoldEvent, ProjectError, ProjectErrorKind, Projections};
+
+/// Folds what the projections ask for.
+pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    expect_json(&request)?;
+    let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
+    // Waits with the body, which is charged, and not with what it is parsed into.
+    freshen(&request, request.log()?).await?;
+    let price = Price::of_bytes(body.len());
+    let parse = move || Projections::parse(&body).map(Arc::new).map_err(of_error);
+    let mut job = Job::begin(&host, &request.payer)?;
+    let projections = job.brief(price, parse).await??;
+    job.hold(2 * projections.memory_bytes())?;
+    let price = price.max(Price::of_terms(projections.term_count()));
+    if let Some((answer, head)) = count(&mut job, &request, &projections, price).await? {
+        // It may be thousands of texts.
+        job.brief(price, move || drop(projections)).await?;
+        return Ok(Response::json(200, answer).at(head));
+    }
+    let parts = move || (projections.union_query(), projections.after(), projections);
+    let (query, after, projections) = job.brief(price, parts).await?;
+    // The count has let go of its share.
+    let running = Running(Arc::unwrap_or_clone(projections), Disclosure::of(&request));
+    let (folded, head) = fold(&mut job, &request, query, after, running).await?;
+    let answer = job.brief(price, move || folded.0.finish(head).map_err(of_error)).await??;
+    Ok(Response::json(200, answer).at(head))
+}
+
+/// The projections while they are folded.
+struct Running(Projections, Disclosure);
+
+impl Folding for Running {
+    fn fold(&mut self, event: &RecordView<'_>) -> u64 {
+        let mut tags = [""; limits::MAX_TAGS];
+        let mut count = 0;
+        for (slot, tag) in tags.iter_mut().zip(event.tags()) {
+            *slot = tag;
+            count += 1;
+        }
+        self.0.fold(&FoldEvent {
+            position: event.position(),
+            event_type: event.event_type(),
+            tags: &tags[..count],
+            data: &self.1.data(event),
+            is_json: event.kind() == DataKind::Json,
+            recorded_at_us: event.recorded_at_us(),
+        });
+        self.0.item_count() as u64
+    }
+
+    fn is_done(&self) -> bool {
+        self.0.failure().is_some()
+    }
+}
+
+pub(super) fn of_error(error: ProjectError) -> Box<Problem> {
+    let detail = error.to_string();
+    let problem = match error.kind {
+        ProjectErrorKind::MalformedJson { line, column } => problem::MALFORMED_JSON
+            .because(detail)
+            .with("line", line.to_string())
+            .with("column", column.to_string()),
+        ProjectErrorKind::Limit { limit } => problem::TOO_LARGE.because(detail).limit(limit as u64),
+        ProjectErrorKind::QueryLimit { limit } => {
+            problem::INVALID.because(detail).limit(limit as u64)
+        }
+        ProjectErrorKind::WrongType
+        | ProjectErrorKind::UnknownField
+        | ProjectErrorKind::Missing
+        | ProjectErrorKind::Rule => problem::INVALID.because(detail),
+    };
+    problem.field(error.field)
+}

@@ -1,0 +1,556 @@
+//! Reading events: as a page, as a stream, one by one.
+//!
+//! A read begins on the serving thread, because most are short. One that turns
+//! out long goes on elsewhere; a stream piece by piece, each piece only when the
+//! client has room for it: no slow client holds a thread or more than a few buffers.
+
+use super::disclosure::Disclosure;
+use super::event_json::{Style, push_event, read_after, read_query};
+use super::params::{AFTER, LIMIT, ORDER, POSITION, QUERY, TAG, TYPE, UUID};
+use super::subscribe;
+use bytes::Bytes;
+use std::borrow::Borrow;
+use std::sync::Arc;
+use wellspring_host::access::Standing;
+use wellspring_host::http::content::{expect_json, freshen};
+use wellspring_host::http::stream::{self, Producer};
+use wellspring_host::http::work::{Job, Price, Progress, Task};
+use wellspring_host::http::{Answer, Host, JSON, NDJSON, Request, Response, SSE};
+use wellspring_host::wire::json::{
+    Cursor, Fault, FaultKind, push_lossy, push_string, push_tags, push_u64,
+};
+use wellspring_host::wire::json::{document, missing, once, rule, unknown};
+use wellspring_host::wire::params::{Params, within};
+use wellspring_host::wire::problem::{self, Problem, of_fault};
+use wellspring_log::{
+    CompiledQuery, Events, Order, ReadError, ReadOptions, RecordView, Snapshot, Work,
+};
+use wellspring_types::{EventId, Invalid, Position, Query, QueryItem, limits};
+
+/// Most events in one JSON page.
+pub(crate) const MAX_PAGE_EVENTS: u64 = 1000;
+/// Events in a page if the client does not say.
+const DEFAULT_LIMIT: u64 = 100;
+/// Bytes of one piece of a stream.
+const PIECE_BYTES: usize = 256 << 10;
+/// Bytes of an answer whose writing counts as a step of work, as a power of two.
+const STEP_BYTES_LOG2: u32 = 8;
+
+/// What a client wants to read.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    pub(crate) query: Query,
+    pub(crate) after: Option<Position>,
+    pub(crate) limit: Option<u64>,
+    pub(crate) order: Order,
+}
+
+/// How events are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// `{"events":[…],"head":n,"next":n}`.
+    Page,
+    /// One event a line.
+    Lines,
+    /// `[{"type","tags","data":string,"position"}]`, the DCB dialect.
+    Array,
+}
+
+/// `GET /v1/events`.
+pub(crate) async fn get_events(host: Arc<Host>, request: Box<Request>) -> Answer {
+    let wanted = wanted_of_query(&request.query)?;
+    answer(host, request, wanted).await
+}
+
+/// `POST /v1/query`.
+pub(crate) async fn post_query(host: Arc<Host>, mut request: Box<Request>) -> Answer {
+    expect_json(&request)?;
+    let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
+    // Waits with the body, which is charged, and not with the query, which takes many times as much.
+    freshen(&request, request.log()?).await?;
+    let job = Job::begin(&host, &request.payer)?;
+    let wanted = parse(&job, body, read_wanted).await?;
+    drop(job);
+    answer(host, request, wanted).await
+}
+
+fn wanted_of_query(params: &Params) -> Result<Wanted, Box<Problem>> {
+    let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let (types, tags) = (owned(params.get(&TYPE)?), owned(params.get(&TAG)?));
+    let query = match params.get(&QUERY)? {
+        Some(_) if !types.is_empty() || !tags.is_empty() => {
+            let detail = "query stands beside type or tag; put them into its items";
+            return Err(problem::INVALID.because(detail).field("query"));
+        }
+        Some(text) => query_of(text)?,
+        None if types.is_empty() && tags.is_empty() => Query::all(),
+        None => {
+            let item = QueryItem { types, tags };
+            item.check().map_err(|mut invalid: Invalid| {
+                // `tags[1]` of the item is a `tag` of the URL.
+                invalid.field.truncate(invalid.field.find('s').unwrap_or(0));
+                invalid
+            })?;
+            Query { items: vec![item] }
+        }
+    };
+    let (after, limit) = (params.get(&AFTER)?, params.get(&LIMIT)?);
+    Ok(Wanted { query, after, limit, order: params.get(&ORDER)? })
+}
+
+/// A query given as the JSON text of a parameter, which is no longer than a URL may be.
+pub(crate) fn query_of(text: &str) -> Result<Query, Box<Problem>> {
+    document(text.as_bytes(), read_query).map_err(|fault| of_parameter(fault, "query", text))
+}
+
+/// Parses a body that is one JSON document.
+///
+/// # Errors
+/// The problem of what is wrong with it.
+pub(super) async fn parse<T: Send + 'static>(
+    job: &Job,
+    body: Bytes,
+    read: fn(&mut Cursor<'_>) -> Result<T, Box<Fault>>,
+) -> Result<T, Box<Problem>> {
+    let price = Price::of_bytes(body.len());
+    let parse = move || document(&body, read).map_err(|fault| of_fault(&fault, &body));
+    job.brief(price, parse).await?
+}
+
+/// A fault in a parameter that holds JSON.
+fn of_parameter(fault: Box<Fault>, name: &str, text: &str) -> Box<Problem> {
+    let fault = fault.within(name);
+    let mut problem = of_fault(&fault, text.as_bytes());
+    if matches!(fault.kind, FaultKind::Syntax(_)) {
+        problem.detail = format!("{name} is not JSON: {}", problem.detail);
+        return problem.field(name);
+    }
+    problem
+}
+
+fn read_wanted(cursor: &mut Cursor<'_>) -> Result<Wanted, Box<Fault>> {
+    let start = cursor.at();
+    let (mut query, mut after, mut limit, mut order) = (None, None, None, None);
+    cursor.object(|key, value| {
+        let at = value.at();
+        match key {
+            "query" => once(&mut query, at, read_query(value)?),
+            "after" if !value.null()? => once(&mut after, at, value.u64()?),
+            "limit" if !value.null()? => once(&mut limit, at, value.u64()?),
+            "order" if !value.null()? => {
+                let chosen = match &*value.string()? {
+                    "asc" => Order::Ascending,
+                    "desc" => Order::Descending,
+                    _ => return rule(at, "must be \"asc\" or \"desc\""),
+                };
+                once(&mut order, at, chosen)
+            }
+            "after" | "limit" | "order" => Ok(()),
+            _ => unknown(at, "query, after, limit, order"),
+        }
+    })?;
+    let Some(query) = query else { return missing("query", start) };
+    Ok(Wanted { query, after, limit, order: order.unwrap_or_default() })
+}
+
+async fn answer(host: Arc<Host>, request: Box<Request>, wanted: Wanted) -> Answer {
+    freshen(&request, request.log()?).await?;
+    match request.wants {
+        SSE => subscribe::subscribe(host, &request, wanted),
+        NDJSON => read(&host, &request, wanted, Format::Lines).await,
+        _ => {
+            let limit = page_limit(wanted.limit)?;
+            read(&host, &request, Wanted { limit: Some(limit), ..wanted }, Format::Page).await
+        }
+    }
+}
+
+/// How many events a page may hold: what the client asks for, which in other formats may be anything.
+fn page_limit(asked: Option<u64>) -> Result<u64, Box<Problem>> {
+    match within(asked.unwrap_or(DEFAULT_LIMIT), MAX_PAGE_EVENTS, "limit")? {
+        0 => Err(problem::INVALID.because("limit must be at least 1").field("limit")),
+        limit => Ok(limit),
+    }
+}
+
+/// A query made ready to be asked by a job, which is charged for what it takes of memory.
+pub(super) struct ReadyQuery {
+    pub(super) query: Arc<CompiledQuery>,
+    pub(super) price: Price,
+}
+
+impl ReadyQuery {
+    /// Compiles a query, and lets go of it.
+    ///
+    /// # Errors
+    /// 429, 503: it is dear, and there may be no more long work; 503: no memory is left for it.
+    pub(super) async fn compile(
+        job: &mut Job,
+        query: impl Borrow<Query> + Send + 'static,
+    ) -> Result<ReadyQuery, Box<Problem>> {
+        let price = Price::of_terms(query.borrow().term_count());
+        if price == Price::Dear {
+            job.admit()?;
+        }
+        // As it was parsed, and compiled.
+        job.hold(2 * query.borrow().memory_bytes())?;
+        let query = job.brief(price, move || CompiledQuery::shared(query.borrow())).await?;
+        Ok(ReadyQuery { query, price })
+    }
+}
+
+/// Reads what is wanted from the request's log as it is now.
+pub(crate) async fn read(
+    host: &Arc<Host>,
+    request: &Request,
+    mut wanted: Wanted,
+    format: Format,
+) -> Answer {
+    let mut job = Job::begin(host, &request.payer)?;
+    let query = std::mem::take(&mut wanted.query);
+    let ReadyQuery { query, price } = ReadyQuery::compile(&mut job, query).await?;
+    let snapshot = request.log()?.snapshot();
+    let head = snapshot.head();
+    let shown = (format, Disclosure::of(request));
+    let reading = Reading::new(host, &snapshot, query, wanted, shown);
+    let content_type = if format == Format::Lines { NDJSON } else { JSON };
+    let whole = |out| Response::json(200, out).of_type(content_type).at(head);
+    if format == Format::Page {
+        let mut out = job.run(price, reading).await?.out;
+        // Its client may take its time to read it.
+        out.shrink_to_fit();
+        return Ok(whole(out));
+    }
+    let reading = match job.begin_here(price, reading)? {
+        (reading, Progress::Done) => return Ok(whole(reading.out)),
+        (reading, Progress::More) => reading,
+    };
+    let (producer, chunks) = stream::channel();
+    let producer = producer.holding(job.admit()?);
+    let standing = request.body.standing().cloned();
+    tokio::spawn(pump(job, reading, producer, standing));
+    Ok(Response::stream(content_type, chunks).at(head))
+}
+
+async fn pump(
+    mut job: Job,
+    mut reading: Reading,
+    producer: Producer,
+    standing: Option<Arc<Standing>>,
+) {
+    if producer.send(std::mem::take(&mut reading.out)).await.is_err() {
+        return;
+    }
+    let payer = job.payer().clone();
+    // Room is waited for before a buffer is filled, not after.
+    while producer.ready().await.is_ok() && producer.paid(&payer).await.is_ok() {
+        reading.out.reserve(PIECE_BYTES + (16 << 10));
+        let piece = tokio::select! {
+            biased;
+            piece = job.piece(reading) => piece,
+            () = producer.gone() => return,
+        };
+        let progress;
+        (reading, progress) = match piece {
+            Ok(piece) => piece,
+            Err(problem) => {
+                tracing::error!(problem = problem.detail, "a stream was cut");
+                return;
+            }
+        };
+        if standing.as_ref().is_some_and(|standing| !standing.holds()) {
+            // Cut, not ended: it is not all there is.
+            return;
+        }
+        if producer.send(std::mem::take(&mut reading.out)).await.is_err() {
+            return;
+        }
+        if progress == Progress::Done {
+            return producer.end().await;
+        }
+    }
+}
+
+/// A read under way.
+struct Reading {
+    events: Events,
+    format: Format,
+    disclosure: Disclosure,
+    head: Position,
+    /// What has been written and not sent.
+    out: Vec<u8>,
+    /// Most events to write; more may be looked at to know whether there are more.
+    limit: u64,
+    /// Bytes after which the answer ends, or a piece of it.
+    max_bytes: usize,
+    written: u64,
+    last: Position,
+    begun: bool,
+}
+
+impl Reading {
+    fn new(
+        host: &Host,
+        snapshot: &Snapshot,
+        query: Arc<CompiledQuery>,
+        wanted: Wanted,
+        (format, disclosure): (Format, Disclosure),
+    ) -> Reading {
+        // A page looks one event further, so that `next` is null exactly at the end.
+        let ahead = u64::from(format == Format::Page);
+        let options = ReadOptions {
+            after: wanted.after,
+            order: wanted.order,
+            limit: wanted.limit.map(|limit| limit.saturating_add(ahead)),
+        };
+        let page = format == Format::Page;
+        Reading {
+            events: snapshot.read_compiled(query, options),
+            format,
+            disclosure,
+            head: snapshot.head(),
+            out: Vec::with_capacity(4 << 10),
+            limit: wanted.limit.unwrap_or(u64::MAX),
+            max_bytes: if page { host.config.max_page_bytes } else { PIECE_BYTES },
+            written: 0,
+            last: 0,
+            begun: false,
+        }
+    }
+
+    fn finish(&mut self, more: bool) {
+        let out = &mut self.out;
+        match self.format {
+            Format::Lines => {}
+            Format::Array => out.push(b']'),
+            Format::Page => {
+                out.extend_from_slice(b"],\"head\":");
+                push_u64(out, self.head);
+                out.extend_from_slice(b",\"next\":");
+                if more && self.written > 0 {
+                    push_u64(out, self.last);
+                } else {
+                    out.extend_from_slice(b"null");
+                }
+                out.push(b'}');
+            }
+        }
+    }
+}
+
+impl Task for Reading {
+    /// Writes events until they, the work or the room for a piece end.
+    fn proceed(&mut self, work: Work) -> Result<Progress, Box<Problem>> {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.out.extend_from_slice(match self.format {
+                Format::Page => b"{\"events\":[",
+                Format::Lines => b"",
+                Format::Array => b"[",
+            });
+        }
+        self.events.bound(work);
+        loop {
+            let full = self.out.len() > self.max_bytes;
+            if full && self.format != Format::Page {
+                return Ok(Progress::More);
+            }
+            let event = match self.events.next() {
+                Ok(Some(event)) => event,
+                Ok(None) => {
+                    self.finish(false);
+                    return Ok(Progress::Done);
+                }
+                Err(ReadError::Stopped(_)) => return Ok(Progress::More),
+                Err(error) => return Err(error.into()),
+            };
+            if self.written == self.limit || full {
+                self.finish(true);
+                return Ok(Progress::Done);
+            }
+            self.last = event.position();
+            let before = self.out.len();
+            let shown = (self.format, self.disclosure);
+            push(&mut self.out, shown, self.written == 0, &event);
+            self.written += 1;
+            self.events.spend(((self.out.len() - before) >> STEP_BYTES_LOG2) as u64);
+        }
+    }
+}
+
+fn push(
+    out: &mut Vec<u8>,
+    (format, disclosure): (Format, Disclosure),
+    first: bool,
+    event: &RecordView<'_>,
+) {
+    match format {
+        Format::Page => {
+            if !first {
+                out.push(b',');
+            }
+            push_event(out, event, disclosure);
+        }
+        Format::Lines => push_line(out, event, disclosure),
+        Format::Array => {
+            out.extend_from_slice(if first { b"{\"type\":" } else { b",{\"type\":" });
+            push_string(out, event.event_type());
+            push_tags(out, event.tags());
+            out.extend_from_slice(b",\"data\":");
+            push_lossy(out, &disclosure.data(event));
+            out.extend_from_slice(b",\"position\":");
+            push_u64(out, event.position());
+            out.push(b'}');
+        }
+    }
+}
+
+/// One event, one line: a payload that was sent over several lines is the one thing that is not
+/// copied as it is; the line breaks in it can only be white space between tokens.
+fn push_line(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) {
+    let start = out.len();
+    push_event(out, event, disclosure);
+    for byte in &mut out[start..] {
+        if matches!(*byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    out.push(b'\n');
+}
+
+/// `GET /v1/events/{position}`.
+pub(crate) async fn get_event(host: Arc<Host>, request: Box<Request>) -> Answer {
+    let position = request.segment(&POSITION)?;
+    one_event(&host, &request, Name::Position(position)).await
+}
+
+/// `GET /v1/events/by-id/{uuid}`.
+pub(crate) async fn get_event_by_id(host: Arc<Host>, request: Box<Request>) -> Answer {
+    let id = request.segment(&UUID)?;
+    one_event(&host, &request, Name::Id(id)).await
+}
+
+/// What names one event.
+enum Name {
+    Position(Position),
+    Id(EventId),
+}
+
+/// Looks for one event.
+struct Search {
+    snapshot: Snapshot,
+    name: Name,
+    disclosure: Disclosure,
+    /// What it writes, once it has found the event.
+    found: Option<Vec<u8>>,
+}
+
+impl Task for Search {
+    /// Begins again each time: it takes few steps, unless an index has to be made anew.
+    fn proceed(&mut self, mut work: Work) -> Result<Progress, Box<Problem>> {
+        let snapshot = &self.snapshot;
+        let position = match self.name {
+            Name::Position(position) => Ok(Some(position)),
+            Name::Id(id) => snapshot.find_id_within(id, &mut work),
+        };
+        let mut out = Vec::new();
+        // 0 never names an event.
+        let found = position.and_then(|position| {
+            let write = |event: &RecordView<'_>| push_event(&mut out, event, self.disclosure);
+            snapshot.at_within(position.unwrap_or(0), work, write)
+        });
+        match found {
+            Ok(found) => {
+                self.found = found.map(|()| out);
+                Ok(Progress::Done)
+            }
+            Err(ReadError::Stopped(_)) => Ok(Progress::More),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+async fn one_event(host: &Host, request: &Request, name: Name) -> Answer {
+    let mut job = Job::begin(host, &request.payer)?;
+    let snapshot = fresh_snapshot(request).await?;
+    let head = snapshot.head();
+    let disclosure = Disclosure::of(request);
+    let search = Search { snapshot, name, disclosure, found: None };
+    let search = job.run(Price::Short, search).await?;
+    match search.found {
+        Some(event) => Ok(Response::json(200, event).at(head)),
+        None => {
+            let name = match search.name {
+                Name::Position(position) => format!("position {position}"),
+                Name::Id(id) => format!("id {id}"),
+            };
+            let detail = format!("there is no event with {name}; the head is {head}");
+            Err(problem::NOT_FOUND.because(detail))
+        }
+    }
+}
+
+async fn fresh_snapshot(request: &Request) -> Result<Snapshot, Box<Problem>> {
+    let log = request.log()?;
+    freshen(request, log).await?;
+    Ok(log.snapshot())
+}
+
+/// The `options` of the DCB dialect: `{"from","limit","backwards"}`, `from` inclusive.
+pub(crate) fn dialect_options(text: &str, query: Query) -> Result<Wanted, Box<Problem>> {
+    let read = |cursor: &mut Cursor<'_>| {
+        let (mut from, mut limit, mut backwards) = (None, None, None);
+        cursor.object(|key, value| {
+            let at = value.at();
+            match key {
+                "from" if !value.null()? => once(&mut from, at, read_after(value, Style::Dialect)?),
+                "limit" if !value.null()? => once(&mut limit, at, value.u64()?),
+                "backwards" if !value.null()? => match value.raw()? {
+                    b"true" => once(&mut backwards, at, true),
+                    b"false" => once(&mut backwards, at, false),
+                    _ => {
+                        let (expected, found) = ("a boolean", "something else");
+                        Err(Fault::new(at, FaultKind::WrongType { expected, found }))
+                    }
+                },
+                "from" | "limit" | "backwards" => Ok(()),
+                _ => unknown(at, "from, limit, backwards"),
+            }
+        })?;
+        Ok((from, limit, backwards.unwrap_or(false)))
+    };
+    let (from, limit, backwards) =
+        document(text.as_bytes(), read).map_err(|fault| of_parameter(fault, "options", text))?;
+    let (order, after) = if backwards {
+        (Order::Descending, from.map(|from| from.saturating_add(1)))
+    } else {
+        (Order::Ascending, from.map(|from| from.saturating_sub(1)))
+    };
+    Ok(Wanted { query, after, limit, order })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn from_is_inclusive_both_ways() {
+        let options = |text| dialect_options(text, Query::all()).unwrap();
+        assert_eq!(options(r#"{"from":0}"#).after, Some(0));
+        assert_eq!(options(r#"{"from":5}"#).after, Some(4));
+        let back = options(r#"{"from":5,"backwards":true,"limit":2}"#);
+        assert_eq!((back.after, back.order, back.limit), (Some(6), Order::Descending, Some(2)));
+        assert!(dialect_options(r#"{"backwards":1}"#, Query::all()).is_err());
+    }
+
+    #[test]
+    fn a_body_may_say_all_that_a_url_can() {
+        let text = br#"{"query":{"items":[]},"after":7,"limit":3,"order":"desc"}"#;
+        let wanted = document(text, read_wanted).unwrap();
+        assert_eq!(
+            (wanted.after, wanted.limit, wanted.order),
+            (Some(7), Some(3), Order::Descending)
+        );
+        let fault = document(br#"{"query":{"items":[{"tag":[]}]}}"#, read_wanted).err().unwrap();
+        assert_eq!(fault.field, "query.items[0].tag");
+    }
+}

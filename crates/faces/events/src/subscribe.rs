@@ -1,0 +1,305 @@
+//! Subscriptions as server-sent events: what is there, then what comes, one path.
+
+use super::disclosure::Disclosure;
+use super::event_json::push_event;
+use super::read::Wanted;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use wellspring_host::access::Standing;
+use wellspring_host::http::stream::{self, Gone, Producer};
+use wellspring_host::http::work::{Job, Price, Progress, Task};
+use wellspring_host::http::{Answer, Host, Request, Response, SSE};
+use wellspring_host::limits::{HeldByClient, Payer};
+use wellspring_host::stats::{self, RefusalReason};
+use wellspring_host::wire::json::push_u64;
+use wellspring_host::wire::problem::{self, Problem};
+use wellspring_log::{Log, Order, ReadError, RecordView, Subscription, Work};
+use wellspring_types::Position;
+
+/// A subscriber further behind than this catches up elsewhere.
+const FAR_BEHIND: u64 = 1_000;
+/// Events and bytes of one piece.
+const PIECE_EVENTS: usize = 256;
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Most memory that the query of a subscription may take, in bytes: it is held as long as the
+/// subscription stands, and looked up again whenever an event may match it.
+pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
+
+/// What a live subscription holds on to.
+struct Live {
+    host: Arc<Host>,
+    _permit: OwnedSemaphorePermit,
+    _counted: stats::Subscriber,
+    _of_client: HeldByClient,
+    standing: Option<Arc<Standing>>,
+}
+
+/// Begins a subscription. `Last-Event-ID` wins over `after`: it is newer.
+pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: Wanted) -> Answer {
+    let rule = |field: &str, detail: &str| Err(problem::INVALID.because(detail).field(field));
+    if wanted.order == Order::Descending {
+        return rule("order", "a subscription goes forward only");
+    }
+    if wanted.limit.is_some() {
+        return rule("limit", "a subscription has no limit; end it by closing the connection");
+    }
+    let query_bytes = wanted.query.memory_bytes();
+    if query_bytes > MAX_QUERY_BYTES {
+        return Err(problem::TOO_LARGE
+            .because(format!(
+                "the query takes {query_bytes} bytes; that of a subscription may take \
+                 {MAX_QUERY_BYTES}: use several subscriptions"
+            ))
+            .field("query")
+            .limit(MAX_QUERY_BYTES as u64));
+    }
+    let last = match request.header("last-event-id").filter(|id| !id.is_empty()) {
+        None => None,
+        Some(id) => match id.parse::<Position>() {
+            Ok(position) => Some(position),
+            Err(_) => return rule("Last-Event-ID", "Last-Event-ID must be a position"),
+        },
+    };
+    let after = last.or(wanted.after).unwrap_or(0);
+    let mut job = Job::begin(&host, &request.payer)?;
+    // As it was parsed, compiled, and waits.
+    job.hold(3 * query_bytes)?;
+    let price = Price::of_terms(wanted.query.term_count());
+    let of_client = request.payer.subscribe()?;
+    let permit = Arc::clone(&host.subscriptions).try_acquire_owned().map_err(|_| {
+        let limit = host.config.max_subscribers;
+        host.stats.refusals.count(RefusalReason::Subscription);
+        problem::OVERLOADED
+            .because(format!("there are {limit} subscriptions, the most at a time"))
+            .limit(limit as u64)
+    })?;
+    let log = request.log()?.clone();
+    let head = log.head();
+    let (producer, chunks) = stream::channel();
+    let counted = host.stats.subscribe(&request.log_name);
+    let standing = request.body.standing().cloned();
+    let live = Live { host, _permit: permit, _counted: counted, _of_client: of_client, standing };
+    let subscription = log.subscribe(wanted.query, after);
+    // The first bytes tell the client that the subscription stands.
+    let out = b": wellspring\n\n".to_vec();
+    let disclosure = Disclosure::of(request);
+    let subscriber = Subscriber { subscription, log, told: after, disclosure, out };
+    tokio::spawn(feed(Feed { job, price, live }, subscriber, producer));
+    Ok(Response::stream(SSE, chunks).with("x-accel-buffering", "no".to_owned()).at(head))
+}
+
+/// One subscriber.
+struct Subscriber {
+    subscription: Subscription,
+    log: Log,
+    /// The last id the client was told.
+    told: Position,
+    disclosure: Disclosure,
+    /// What has been written and not sent.
+    out: Vec<u8>,
+}
+
+impl Subscriber {
+    fn is_behind(&self, by: u64) -> bool {
+        self.log.head().saturating_sub(self.subscription.position()) > by
+    }
+}
+
+impl Task for Subscriber {
+    /// Writes what is there, until everything up to the head has been looked at, the work ends or a
+    /// piece is full.
+    fn proceed(&mut self, work: Work) -> Result<Progress, Box<Problem>> {
+        self.subscription.bound(work);
+        for _ in 0..PIECE_EVENTS {
+            let event = match self.subscription.next(Duration::ZERO) {
+                Ok(Some(event)) => event,
+                Ok(None) => return Ok(Progress::Done),
+                Err(ReadError::Stopped(_)) => break,
+                Err(error) => return Err(error.into()),
+            };
+            self.told = event.position();
+            push_message(&mut self.out, &event, self.disclosure);
+            if self.out.len() >= PIECE_BYTES {
+                break;
+            }
+        }
+        Ok(Progress::More)
+    }
+}
+
+/// What feeds one subscriber.
+struct Feed {
+    job: Job,
+    price: Price,
+    live: Live,
+}
+
+impl Feed {
+    /// Writes a piece, elsewhere if the subscriber is far behind or the serving thread has not got to
+    /// any event.
+    async fn piece(
+        &mut self,
+        subscriber: Subscriber,
+    ) -> Result<(Subscriber, Progress), Box<Problem>> {
+        let far = subscriber.is_behind(FAR_BEHIND);
+        let price = if far { Price::Dear } else { self.price };
+        let (subscriber, progress) = self.job.begin_here(price, subscriber)?;
+        if progress == Progress::Done || !subscriber.out.is_empty() && !far {
+            return Ok((subscriber, progress));
+        }
+        self.job.patient_piece(subscriber).await
+    }
+}
+
+async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: Producer) {
+    let heartbeat = Duration::from_millis(feed.live.host.config.heartbeat_ms);
+    let mut stopping = feed.live.host.stopping.clone();
+    let payer = feed.job.payer().clone();
+    loop {
+        let piece = tokio::select! {
+            biased;
+            piece = feed.piece(subscriber) => piece,
+            () = producer.gone() => return,
+        };
+        let progress;
+        (subscriber, progress) = match piece {
+            Ok(piece) => piece,
+            Err(problem) => {
+                tracing::error!(problem = problem.detail, "a subscription was cut");
+                return;
+            }
+        };
+        // Whoever asks again is told why it ended.
+        if feed.live.standing.as_ref().is_some_and(|standing| !standing.holds()) {
+            return producer.end().await;
+        }
+        let sent = producer.send(std::mem::take(&mut subscriber.out)).await;
+        if sent.is_err() || producer.ready().await.is_err() {
+            return;
+        }
+        match paid(&producer, &payer, heartbeat, &mut stopping).await {
+            Ok(Debt::Paid) => {}
+            Ok(Debt::Stopped) => return producer.end().await,
+            Err(Gone) => return,
+        }
+        if progress == Progress::More {
+            tokio::task::yield_now().await;
+            if feed.live.host.is_stopping() {
+                return producer.end().await;
+            }
+            continue;
+        }
+        if subscriber.log.feed().is_closed() {
+            return producer.end().await;
+        }
+        let ready = poll_fn(|context| subscriber.subscription.poll_ready(context));
+        tokio::select! {
+            ready = ready => {
+                // Whoever asks again is told that too many wait.
+                if ready.is_err() {
+                    return producer.end().await;
+                }
+            }
+            () = tokio::time::sleep(heartbeat) => {
+                let position = subscriber.subscription.position();
+                push_heartbeat(&mut subscriber.out, &mut subscriber.told, position);
+            }
+            () = stopped(&mut stopping) => return producer.end().await,
+            () = producer.gone() => return,
+        }
+    }
+}
+
+/// How waiting for a debt to be paid ended.
+enum Debt {
+    Paid,
+    /// Nobody waits for it when the server stops.
+    Stopped,
+}
+
+/// Waits until nothing is owed; with signs of life, as that may take long.
+async fn paid(
+    producer: &Producer,
+    payer: &Payer,
+    heartbeat: Duration,
+    stopping: &mut watch::Receiver<bool>,
+) -> Result<Debt, Gone> {
+    loop {
+        tokio::select! {
+            biased;
+            paid = producer.paid(payer) => return paid.map(|()| Debt::Paid),
+            () = stopped(stopping) => return Ok(Debt::Stopped),
+            () = tokio::time::sleep(heartbeat) => {
+                producer.send(b": heartbeat\n\n".to_vec()).await?;
+            }
+        }
+    }
+}
+
+/// Waits until the server stops.
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|&stopping| stopping).await;
+}
+
+/// One event as a message. A payload sent over several lines becomes several `data:` lines.
+fn push_message(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) {
+    let mut json = Vec::with_capacity(256 + event.data().len());
+    push_event(&mut json, event, disclosure);
+    out.extend_from_slice(b"id: ");
+    push_u64(out, event.position());
+    for line in json.split(|&b| b == b'\n' || b == b'\r') {
+        out.extend_from_slice(b"\ndata: ");
+        out.extend_from_slice(line);
+    }
+    out.extend_from_slice(b"\n\n");
+}
+
+/// A sign of life. If events were passed over, it carries how far the subscription has come,
+/// so that a resumed one need not look at them again.
+fn push_heartbeat(out: &mut Vec<u8>, told: &mut Position, position: Position) {
+    if position <= *told {
+        out.extend_from_slice(b": heartbeat\n\n");
+        return;
+    }
+    *told = position;
+    out.extend_from_slice(b"event: position\nid: ");
+    push_u64(out, position);
+    out.extend_from_slice(b"\ndata: {\"position\":");
+    push_u64(out, position);
+    out.extend_from_slice(b"}\n\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellspring_log::EncodedEvents;
+    use wellspring_types::Event;
+
+    #[test]
+    fn line_breaks_in_a_payload_become_data_lines() {
+        let mut events = EncodedEvents::new();
+        events.push(&Event::json("T", &[], "{\n\"a\": \"x\\n\"\r\n}").as_ref()).unwrap();
+        let mut out = Vec::new();
+        push_message(&mut out, &events.iter().next().unwrap(), Disclosure::Whole);
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.starts_with("id: 0\ndata: {\"position\":0,"), "{text}");
+        assert!(text.ends_with("\n\n") && !text.trim_end().contains("\n\n"), "{text}");
+        let json: String =
+            text.lines().filter_map(|l| l.strip_prefix("data: ")).collect::<Vec<_>>().join("\n");
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["data"]["a"], "x\n");
+    }
+
+    #[test]
+    fn progress_is_told_once() {
+        let (mut out, mut told) = (Vec::new(), 3);
+        push_heartbeat(&mut out, &mut told, 9);
+        assert_eq!(out, b"event: position\nid: 9\ndata: {\"position\":9}\n\n");
+        out.clear();
+        push_heartbeat(&mut out, &mut told, 9);
+        assert_eq!(out, b": heartbeat\n\n");
+    }
+}

@@ -1,0 +1,364 @@
+//! Bulk: a link to make on each line, appended in batches.
+//!
+//! Batches are cut by what the lines hold, never by when they arrive, so that a retry
+//! of the same body cuts the same batches and its key finds them. A body that breaks off
+//! leaves a batch that no retry would cut: under a key that one is not executed. What a
+//! client has left of its links a minute may end a batch early; then the rest of it is
+//! executed under a key of its own, and a retry finds piece after piece.
+//!
+//! Under a key, lines with `deterministic` are in batches of their own: they may come to no
+//! event, and then a batch's events would not tell which of its lines were executed. They
+//! need no key: a retry finds their links there.
+
+use super::LinkFace;
+use super::body::{self, Asked};
+use super::create::{Made, another_request, judge, made, parse, push, seen};
+use super::{Allowance, host_of, refusal};
+use bytes::{Bytes, BytesMut};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use wellspring_host::http::{Answer, Body, Request, Response};
+use wellspring_host::limits::Payer;
+use wellspring_host::view::Live;
+use wellspring_host::wire::problem::{self, Problem};
+use wellspring_log::{CommitOn, Log, RequestKey};
+use wellspring_types::limits;
+use wellspring_views::links::{Command, Links, Naming, Outcome};
+
+/// Most lines of a batch: each brings an item of the append's condition, the first link of a log
+/// one more, and all must fit into one.
+const BATCH_LINES: usize = 250;
+const _: () = assert!(BATCH_LINES < limits::MAX_QUERY_ITEMS && BATCH_LINES < limits::MAX_EVENTS);
+/// Most lines of a body: the answer lists their links.
+const MAX_LINES: u64 = 100_000;
+
+/// The lines of a body as they arrive.
+#[derive(Default)]
+struct Lines {
+    buffer: BytesMut,
+    /// So many bytes of the buffer hold no end of a line.
+    searched: usize,
+}
+
+impl Lines {
+    /// The next line, without its end; `None` after the last.
+    async fn next(&mut self, body: &mut Body) -> Result<Option<Bytes>, Stop> {
+        loop {
+            if let Some(end) = self.buffer[self.searched..].iter().position(|&b| b == b'\n') {
+                let line = self.buffer.split_to(self.searched + end).freeze();
+                let _ = self.buffer.split_to(1);
+                self.searched = 0;
+                return within(line).map(Some);
+            }
+            self.searched = self.buffer.len();
+            if self.searched > body::MAX_BODY_BYTES {
+                return Err(too_long());
+            }
+            let Some(chunk) = body.piece().await.map_err(Stop::Body)? else {
+                let line = std::mem::take(&mut self.buffer).freeze();
+                self.searched = 0;
+                return if line.is_empty() { Ok(None) } else { within(line).map(Some) };
+            };
+            self.buffer.extend_from_slice(&chunk);
+        }
+    }
+}
+
+/// Why no more lines are read.
+enum Stop {
+    /// A line is at fault, whenever it is sent.
+    Line(Box<Problem>),
+    /// The body broke off, or there is no room for it now: next time it may be whole.
+    Body(Box<Problem>),
+}
+
+fn within(line: Bytes) -> Result<Bytes, Stop> {
+    if line.len() > body::MAX_BODY_BYTES { Err(too_long()) } else { Ok(line) }
+}
+
+fn too_long() -> Stop {
+    let limit = body::MAX_BODY_BYTES;
+    let problem = problem::TOO_LARGE.because(format!("the line is longer than {limit} bytes"));
+    Stop::Line(problem.limit(limit as u64))
+}
+
+/// A bulk under way.
+struct Bulk<'a> {
+    links: &'a LinkFace,
+    log: Log,
+    live: Arc<Live<Links>>,
+    /// The `Host` of the request.
+    host: Option<String>,
+    base: String,
+    allowance: Allowance<'a>,
+    payer: Payer,
+    key: Option<String>,
+    /// What is read and not executed yet, with its lines' numbers.
+    batch: Vec<Asked>,
+    numbers: Vec<u64>,
+    digest: Sha256,
+    /// Length of the batch's lines.
+    batch_bytes: usize,
+    batches: u64,
+    /// Lines read so far, all in order.
+    lines: u64,
+    durable_lines: u64,
+    made: u64,
+    /// The links of the answer.
+    out: Vec<u8>,
+}
+
+/// Makes the links of a body's lines.
+pub(super) async fn create(
+    links: Arc<LinkFace>,
+    mut request: Box<Request>,
+    key: Option<String>,
+) -> Answer {
+    let host = host_of(&request)?.map(str::to_owned);
+    let mut bulk = Bulk {
+        log: request.log()?.clone(),
+        live: links.live()?,
+        base: links.settings.base(host.as_deref()),
+        host,
+        allowance: Allowance { links: &links, client: request.client },
+        links: &links,
+        payer: request.payer.clone(),
+        key,
+        batch: Vec::new(),
+        numbers: Vec::new(),
+        digest: Sha256::new(),
+        batch_bytes: 0,
+        batches: 0,
+        lines: 0,
+        durable_lines: 0,
+        made: 0,
+        out: Vec::new(),
+    };
+    let problem = match bulk.run(&mut request.body).await {
+        Ok(()) => return Ok(bulk.answer()),
+        Err(problem) => problem,
+    };
+    // Their codes cannot be learned otherwise.
+    let links = format!("[{}]", String::from_utf8_lossy(&bulk.out));
+    let problem = problem.with("durable_lines", bulk.durable_lines.to_string());
+    let mut problem = problem.with("links", links);
+    problem.position = Some(bulk.live.position());
+    Err(problem)
+}
+
+impl Bulk<'_> {
+    async fn run(&mut self, body: &mut Body) -> Result<(), Box<Problem>> {
+        let mut lines = Lines::default();
+        loop {
+            let line = match lines.next(body).await {
+                Ok(Some(line)) => line,
+                Ok(None) => return self.submit().await,
+                Err(Stop::Line(problem)) => return self.stop_at_line(problem).await,
+                Err(Stop::Body(problem)) => return self.break_off(problem).await,
+            };
+            match self.read(&line) {
+                Ok(None) => self.lines += 1,
+                Ok(Some(asked)) => self.add(asked, &line).await?,
+                Err(problem) => return self.stop_at_line(problem).await,
+            }
+            // The answer, the batch and a long line hold memory like a body does.
+            let held = self.out.len() + self.batch_bytes + lines.buffer.len();
+            if let Err(problem) = body.charge(held) {
+                return self.break_off(problem).await;
+            }
+        }
+    }
+
+    /// Reads a line; an empty one holds nothing.
+    fn read(&self, line: &[u8]) -> Result<Option<Asked>, Box<Problem>> {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Ok(None);
+        }
+        if self.lines == MAX_LINES {
+            let detail = format!("there are more than {MAX_LINES} lines; send several requests");
+            return Err(problem::TOO_LARGE.because(detail).limit(MAX_LINES));
+        }
+        parse(line).map(Some).map_err(|mut problem| {
+            // Whether it is JSON or not, it is the line that is at fault.
+            if problem.kind == &problem::MALFORMED_JSON {
+                problem.more.clear();
+                problem.kind = &problem::INVALID;
+            }
+            problem
+        })
+    }
+
+    async fn add(&mut self, asked: Asked, line: &[u8]) -> Result<(), Box<Problem>> {
+        let full = self.batch.len() == BATCH_LINES;
+        let apart = self.key.is_some()
+            && self.batch.last().is_some_and(|last| repeats(last) != repeats(&asked));
+        if full || apart {
+            self.submit().await?;
+        }
+        self.lines += 1;
+        self.batch.push(asked);
+        self.numbers.push(self.lines);
+        self.batch_bytes += line.len();
+        self.digest.update(line);
+        self.digest.update(b"\n");
+        Ok(())
+    }
+
+    /// Executes what stands before the line just read, then stops with its problem.
+    async fn stop_at_line(&mut self, problem: Box<Problem>) -> Result<(), Box<Problem>> {
+        let line = self.lines + 1;
+        self.submit().await?;
+        Err(of_line(line, problem))
+    }
+
+    /// Stops where the body came to an end before its time.
+    async fn break_off(&mut self, mut problem: Box<Problem>) -> Result<(), Box<Problem>> {
+        if self.key.is_none() {
+            return self.stop_at_line(problem).await;
+        }
+        problem.detail.push_str(&format!(
+            "; the links of the first {} lines are made, and the same body under the same \
+             Idempotency-Key makes the others",
+            self.durable_lines
+        ));
+        Err(problem)
+    }
+
+    /// Executes the batch, in one piece if nothing stops it.
+    async fn submit(&mut self) -> Result<(), Box<Problem>> {
+        let batch = std::mem::take(&mut self.batch);
+        let numbers = std::mem::take(&mut self.numbers);
+        let digest = std::mem::take(&mut self.digest).finalize();
+        let number = self.batches;
+        self.batches += 1;
+        self.batch_bytes = 0;
+        let keyed = batch.first().is_some_and(|asked| !repeats(asked));
+        let mut done = 0;
+        while done < batch.len() {
+            // Each piece has a name that follows from how long those before it were.
+            let piece = if done == 0 { String::new() } else { format!("+{done}") };
+            let key = self.key.as_ref().filter(|_| keyed).map(|key| RequestKey {
+                key: format!("{key}#{number}{piece}"),
+                digest: digest[..16].try_into().unwrap_or_default(),
+            });
+            done += self.piece(&batch[done..], &numbers[done..], key).await?;
+            self.durable_lines = numbers.get(done).map_or(self.lines, |line| line - 1);
+        }
+        self.durable_lines = self.lines;
+        Ok(())
+    }
+
+    /// Executes as many lines of a batch as may be executed now, or finds those that an earlier
+    /// attempt has executed, and adds their links to the answer; tells how many, at least one.
+    async fn piece(
+        &mut self,
+        batch: &[Asked],
+        numbers: &[u64],
+        key: Option<RequestKey>,
+    ) -> Result<usize, Box<Problem>> {
+        let mut commands = Vec::new();
+        let mut taken = 0;
+        if !seen(&self.log, key.as_ref())? {
+            let (fit, wrong) = self.judged(batch);
+            commands = fit;
+            match wrong {
+                Some(problem) if commands.is_empty() => return Err(of_line(numbers[0], problem)),
+                _ => {}
+            }
+            let wanted = commands.len() as u64;
+            taken = self.allowance.take(wanted).map_err(|problem| of_line(numbers[0], problem))?;
+            commands.truncate(taken as usize);
+        }
+        // Lines that find their links there come to no append and count as no link: what is charged
+        // for them is the time they take.
+        self.payer.solvent().await;
+        let executed = self.live.execute(&commands, key, CommitOn::JournalThread).await?;
+        self.payer.work(executed.decided_us);
+        let replayed = executed.appended.is_some_and(|appended| appended.replayed);
+        let is_new = |outcome: &&Outcome| !replayed && matches!(outcome, Outcome::Created(_));
+        let new = executed.outcomes.iter().filter(is_new).count() as u64;
+        // A line that is refused has had its turn.
+        let used = new + u64::from(executed.refused.is_some());
+        self.allowance.put_back(taken.saturating_sub(used));
+        for outcome in &executed.outcomes {
+            self.note(made(*outcome).ok_or_else(another_request)?)?;
+        }
+        let done = executed.outcomes.len();
+        match executed.refused {
+            Some(refused) => {
+                self.durable_lines = numbers[done] - 1;
+                Err(of_line(numbers[done], refusal::of_refusal(refused)))
+            }
+            None if done == 0 => Err(another_request()),
+            None => Ok(done),
+        }
+    }
+
+    /// The lines up to the first that is wrong by the time and the settings as they are now,
+    /// and what is wrong with that.
+    fn judged(&self, batch: &[Asked]) -> (Vec<Command>, Option<Box<Problem>>) {
+        let mut commands = Vec::with_capacity(batch.len());
+        for asked in batch {
+            match judge(self.links, self.host.as_deref(), asked) {
+                Ok(create) => commands.push(Command::Create(create)),
+                Err(problem) => return (commands, Some(problem)),
+            }
+        }
+        (commands, None)
+    }
+
+    fn note(&mut self, made: Made) -> Result<(), Box<Problem>> {
+        let code = match made {
+            Made::Now(code) => {
+                self.made += 1;
+                code
+            }
+            Made::Before(code) => code,
+        };
+        if !self.out.is_empty() {
+            self.out.push(b',');
+        }
+        push(&mut self.out, self.live.folded(), code, &self.base)
+    }
+
+    fn answer(&mut self) -> Response {
+        let head = format!(r#"{{"lines":{},"created":{},"links":["#, self.lines, self.made);
+        let mut out = head.into_bytes();
+        out.append(&mut self.out);
+        out.extend_from_slice(b"]}");
+        let status = if self.made > 0 { 201 } else { 200 };
+        Response::json(status, out).at(self.live.position())
+    }
+}
+
+/// Whether a line may be executed again without harm.
+fn repeats(asked: &Asked) -> bool {
+    asked.naming() == Naming::Deterministic
+}
+
+fn of_line(line: u64, problem: Box<Problem>) -> Box<Problem> {
+    let mut problem = problem.with("line", line.to_string());
+    problem.detail = format!("line {line}: {}", problem.detail);
+    problem
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deterministic_links_alone_may_be_repeated() {
+        let asked = |body: &[u8]| body::read_create(body).expect("a body");
+        assert!(repeats(&asked(br#"{"url":"u","deterministic":true}"#)));
+        assert!(!repeats(&asked(br#"{"url":"u"}"#)));
+        assert!(!repeats(&asked(br#"{"url":"u","alias":"a"}"#)));
+    }
+
+    #[test]
+    fn a_problem_says_its_line_and_stays_itself() {
+        let problem = of_line(7, problem::ALIAS_TAKEN.because("taken"));
+        let json: serde_json::Value = serde_json::from_slice(&problem.to_json()).unwrap();
+        assert_eq!((json["line"].as_u64(), json["status"].as_u64()), (Some(7), Some(409)));
+        assert_eq!(json["detail"], "line 7: taken");
+    }
+}

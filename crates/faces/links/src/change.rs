@@ -1,0 +1,48 @@
+//! `PATCH` and `DELETE` of `/api/urls/{code}`.
+
+use super::LinkFace;
+use super::{CODE, body, host_of, json, refusal, target};
+use std::sync::Arc;
+use wellspring_host::http::content::expect_json;
+use wellspring_host::http::{Answer, Request, Response};
+use wellspring_host::wire::problem::of_fault;
+use wellspring_views::links::Command;
+
+/// `PATCH /api/urls/{code}`.
+pub(crate) async fn change(links: Arc<LinkFace>, mut request: Box<Request>) -> Answer {
+    let code = request.segment(&CODE)?;
+    let host = host_of(&request)?.map(str::to_owned);
+    let host = host.as_deref();
+    expect_json(&request)?;
+    let body = request.body.read(body::MAX_BODY_BYTES).await?;
+    let change = body::read_change(&body, code).map_err(|fault| of_fault(&fault, &body))?;
+    if let Some(url) = &change.url {
+        target::check(&links.settings, host, url)?;
+    }
+    let live = links.live()?;
+    let commands = [Command::Change(change)];
+    let executed = live.execute(&commands, None, links.host.commit_on(&request)).await?;
+    if let Some(refused) = executed.refused {
+        return Err(refusal::of_refusal(refused));
+    }
+    let position = live.position();
+    // Another client may have deleted it meanwhile: then this says so.
+    let details = live.folded().and_then(|folded| folded.details(code));
+    let details = refusal::shown(code, details)?;
+    let mut out = Vec::with_capacity(320);
+    json::push_details(&mut out, &details, &links.settings.base(host));
+    Ok(Response::json(200, out).at(position))
+}
+
+/// `DELETE /api/urls/{code}`.
+pub(crate) async fn delete(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
+    let code = request.segment(&CODE)?;
+    let live = links.live()?;
+    let commands = [Command::Delete { code }];
+    let executed = live.execute(&commands, None, links.host.commit_on(&request)).await?;
+    if let Some(refused) = executed.refused {
+        return Err(refusal::of_refusal(refused));
+    }
+    let response = Response::empty(204);
+    Ok(response.at(live.position()))
+}

@@ -1,0 +1,125 @@
+//! `POST /api/urls`.
+
+use super::LinkFace;
+use super::body::{self, Asked};
+use super::{Allowance, bulk, host_of, json, refusal, target};
+use std::sync::Arc;
+use wellspring_host::http::content::{content_type, expect_identity, expect_json};
+use wellspring_host::http::idempotency::digest;
+use wellspring_host::http::idempotency::{KeyUse, idempotency_key};
+use wellspring_host::http::{Answer, NDJSON, Request, Response};
+use wellspring_host::wire::problem::{self, Problem, of_fault};
+use wellspring_log::{Log, RequestKey};
+use wellspring_views::links::{Code, Command, Create, Folded, Naming, Outcome};
+
+/// Makes a link, or hands over to the bulk.
+pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> Answer {
+    if content_type(&request) == NDJSON {
+        expect_identity(&request)?;
+        // Each batch gets a key of its own: this one and a number behind it.
+        let key = idempotency_key(&request, KeyUse::Batches)?;
+        return bulk::create(links, request, key).await;
+    }
+    let key = idempotency_key(&request, KeyUse::Request)?;
+    let body = request.body.read(body::MAX_BODY_BYTES).await?;
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Err(target::url_required());
+    }
+    expect_json(&request)?;
+    let host = host_of(&request)?;
+    let asked = parse(&body)?;
+    let key = key.map(|key| RequestKey { key, digest: digest(&body) });
+    let live = links.live()?;
+    let allowance = Allowance { links: &links, client: request.client };
+    let again = seen(request.log()?, key.as_ref())?;
+    // What has become of the time or of the settings is nothing to a retry, and it is free.
+    let commands = if again {
+        Vec::new()
+    } else {
+        let create = judge(&links, host, &asked)?;
+        if asked.naming() == Naming::Deterministic {
+            // Its search is charged, and one that finds its link there counts as no link.
+            request.payer.reads()?;
+        }
+        allowance.take(1)?;
+        vec![Command::Create(create)]
+    };
+    let executed = live.execute(&commands, key, links.host.commit_on(&request)).await?;
+    request.payer.work(executed.decided_us);
+    if let Some(refused) = executed.refused {
+        return Err(refusal::of_refusal(refused));
+    }
+    let replayed = executed.appended.is_some_and(|appended| appended.replayed);
+    let made = executed.outcomes.last().and_then(|outcome| made(*outcome));
+    if !again && (replayed || matches!(made, Some(Made::Before(_)))) {
+        allowance.put_back(1);
+    }
+    let (status, code) = match made {
+        Some(Made::Now(code)) => (201, code),
+        Some(Made::Before(code)) => (200, code),
+        None => return Err(another_request()),
+    };
+    let mut out = Vec::with_capacity(256);
+    push(&mut out, live.folded(), code, &links.settings.base(host))?;
+    let answer = Response::json(status, out).with("location", format!("/api/urls/{code}"));
+    Ok(answer.at(live.position()))
+}
+
+/// Reads one link to make.
+pub(super) fn parse(body: &[u8]) -> Result<Asked, Box<Problem>> {
+    body::read_create(body).map_err(|fault| of_fault(&fault, body))
+}
+
+/// Judges one link to make by the time and the settings as they are now.
+pub(super) fn judge(
+    links: &LinkFace,
+    host: Option<&str>,
+    asked: &Asked,
+) -> Result<Create, Box<Problem>> {
+    target::check(&links.settings, host, asked.url())?;
+    asked.at(links.host.clock.wall_us())
+}
+
+/// Whether a request with this key has been executed: then this one is a retry.
+pub(super) fn seen(log: &Log, key: Option<&RequestKey>) -> Result<bool, Box<Problem>> {
+    Ok(match key {
+        Some(key) => log.find_request(key)?.is_some(),
+        None => false,
+    })
+}
+
+/// A link that a create came to.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Made {
+    /// It is new.
+    Now(Code),
+    /// It was there.
+    Before(Code),
+}
+
+/// The link of a create's outcome; `None` if it is the outcome of something else.
+pub(super) fn made(outcome: Outcome) -> Option<Made> {
+    match outcome {
+        Outcome::Created(code) => Some(Made::Now(code)),
+        Outcome::Existing(code) => Some(Made::Before(code)),
+        Outcome::Changed(_) | Outcome::Deleted(_) => None,
+    }
+}
+
+/// The answer to a key under which something else than links was appended.
+pub(super) fn another_request() -> Box<Problem> {
+    problem::KEY_REUSED.because("the key was used with a request that made no link")
+}
+
+/// Appends a link that has just been made.
+pub(super) fn push(
+    out: &mut Vec<u8>,
+    folded: Option<&Folded>,
+    code: Code,
+    base: &str,
+) -> Result<(), Box<Problem>> {
+    let details = folded.and_then(|folded| folded.details(code));
+    let details = details.ok_or_else(|| problem::INTERNAL.because("the link is not folded"))?;
+    json::push_link(out, &details, base);
+    Ok(())
+}

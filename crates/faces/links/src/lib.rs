@@ -1,0 +1,275 @@
+//! Links over HTTP: making, changing and reading them, and the redirects of connections
+//! that the lean loop does not serve.
+
+mod body;
+mod bulk;
+mod change;
+mod create;
+mod json;
+mod qr;
+mod read;
+mod redirect;
+mod redirects;
+mod refusal;
+mod settings;
+mod target;
+mod targets;
+
+pub use body::reads;
+pub(crate) use change::{change, delete};
+pub(crate) use create::create;
+pub(crate) use read::{details, list, stats};
+pub(crate) use redirect::{qr, redirect};
+
+use hyper::Version;
+use read::{AFTER, BUCKET, FROM, LIMIT, ORDER, SEARCH, TAG, TO};
+use redirect::{SIZE, WAIT_MS as QR_WAIT_MS};
+use redirects::{RedirectContext, VisitorKeys, attach, fast_path, with_error};
+use settings::{LinkConfig, LinkSettings};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use wellspring_host::declare::routes;
+use wellspring_host::fast::Factory;
+use wellspring_host::http::content::reach;
+use wellspring_host::http::contract::{Accept, IDEMPOTENCY_KEY, LOCATION, Query, Segment};
+use wellspring_host::http::face::{Face, Served, Surroundings};
+use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
+use wellspring_host::http::{Host, JSON, NDJSON, Request, Response, SVG};
+use wellspring_host::kept_types::KeptEvents;
+use wellspring_host::names::MAIN;
+use wellspring_host::stats::RefusalReason;
+use wellspring_host::stats::family::Family;
+use wellspring_host::view::{self, Live, ViewSlot};
+use wellspring_host::wire::param::{AnyParam, IntegerOr, MAX_WAIT_MS, Param, Values, Words};
+use wellspring_host::wire::problem::{
+    self, ALIAS_RESERVED, ALIAS_TAKEN, BAD_CODE, BAD_URL, CODES_EXHAUSTED, CODES_TAKEN,
+    HOST_REFUSED, KEY_REUSED, Kind, LINK_DELETED, LINK_DISABLED, LINK_EXPIRED, LINK_NOT_FOUND,
+    LINK_REFUSED, OWN_HOST, Problem, READS_TOO_COSTLY, TOO_LARGE, TOO_MANY_LINKS, URL_REQUIRED,
+};
+use wellspring_types::Position;
+use wellspring_views::links::{Code, Folded, Links};
+
+/// What where a link is to lead can be refused for.
+const TARGET: &[&Kind] = &[&URL_REQUIRED, &BAD_URL, &HOST_REFUSED, &OWN_HOST];
+/// What a code can be refused for.
+const NAMED: &[&Kind] = &[&BAD_CODE, &LINK_NOT_FOUND, &LINK_DELETED];
+
+/// The face: links are made, changed and read under `/api/urls`, and followed at `/CODE`.
+pub struct LinkFace {
+    host: Arc<Host>,
+    settings: LinkSettings,
+    /// The links of the log `main`.
+    view: Arc<ViewSlot<Links>>,
+    /// The keys under which visitors are counted.
+    visitor_keys: Arc<VisitorKeys>,
+    /// What makes redirects for a serving thread.
+    redirects: Factory,
+}
+
+impl Face for LinkFace {
+    const NAME: &'static str = "links";
+    type Settings = LinkConfig;
+    const ROUTES: &'static [Served<LinkFace>] = routes! { |links| links;
+        POST "/api/urls" Main Writer create:
+            "Makes a link. With application/x-ndjson: bulk, one link a line, streamed, atomic per batch of at most 250 lines."
+            .takes[(JSON, "LinkToCreate"), (NDJSON, "LinkToCreate")] .headers[&IDEMPOTENCY_KEY]
+            .fails[APPENDING, VIEWING, TARGET, &[&ALIAS_TAKEN, &ALIAS_RESERVED, &CODES_TAKEN, &CODES_EXHAUSTED, &KEY_REUSED,
+                &TOO_MANY_LINKS, &READS_TOO_COSTLY]]
+            => [201 JSON "Link" + LOCATION, 200 JSON "Link" + LOCATION];
+        GET "/api/urls" Main Reader list: "Links, newest first, page by page."
+            .query[&LIMIT, &AFTER, &ORDER, &TAG, &SEARCH] .fresh(FRESHNESS) .fails[READING, VIEWING] => [200 JSON "Links"];
+        GET "/api/urls/{code}" Main Reader details: "A link and its clicks so far."
+            .at(&CODE) .fresh(FRESHNESS) .fails[VIEWING, NAMED] => [200 JSON "LinkDetails"];
+        PATCH "/api/urls/{code}" Main Writer change: "Changes a link."
+            .at(&CODE) .takes[(JSON, "LinkChange")] .fails[APPENDING, VIEWING, NAMED, TARGET] => [200 JSON "LinkDetails"];
+        DELETE "/api/urls/{code}" Main Writer delete: "Deletes a link. Its code is never given again."
+            .at(&CODE) .fails[APPENDING, VIEWING, NAMED] => [204];
+        GET "/api/urls/{code}/stats" Main Reader stats: "Clicks over time, referrers and user agents."
+            .at(&CODE) .query[&BUCKET, &FROM, &TO] .fresh(FRESHNESS) .fails[READING, VIEWING, NAMED] => [200 JSON "LinkStats"];
+        // Last, as they look like much else.
+        GET "/{code}.qr" Main Public qr: "The short URL as a QR code, an SVG."
+            .at(&CODE) .query[&SIZE, &QR_WAIT_MS] .accept(Accept::Ignored) .fails[VIEWING, NAMED, &[&TOO_LARGE]] => [200 SVG ""];
+        GET "/{code}" Main Public redirect: "Leads to a link's target and counts the click."
+            .at(&CODE) .query_is(Query::Ignored) .accept(Accept::Ignored)
+            .fails[VIEWING, NAMED, &[&LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED]] => [302 + LOCATION];
+    };
+
+    fn check(settings: &LinkConfig, around: Surroundings<'_>) -> Result<(), String> {
+        LinkSettings::of(around.process, settings, around.has_tls).map(drop)
+    }
+
+    fn own_url(settings: &LinkConfig) -> Option<&str> {
+        settings.link_base_url.as_deref()
+    }
+
+    fn kept_events(settings: &LinkConfig) -> Option<&'static KeptEvents> {
+        settings.kept_events()
+    }
+
+    fn open(settings: LinkConfig, host: &Arc<Host>) -> Result<LinkFace, String> {
+        let settings = LinkSettings::of(&host.process, &settings, host.tls.is_some())?;
+        let data = &host.process.data;
+        let visitor_keys = VisitorKeys::open(data, host.clock.wall_us()).map_err(|e| {
+            format!("the key of visitors cannot be kept in {}: {e}", data.display())
+        })?;
+        let is_reserved = host.routes.is_reserved();
+        let view = attach(&host.node, settings.targets.rule(), is_reserved)?;
+        let visitor_keys = Arc::new(visitor_keys);
+        let redirects = fast_path(RedirectContext {
+            ingest: host.ingest(),
+            view: Arc::clone(&view),
+            is_reserved,
+            clock: Arc::clone(&host.clock),
+            visitor_keys: Arc::clone(&visitor_keys),
+            referrer_policy: settings.referrer_policy.as_str(),
+        });
+        let redirects = redirects.map_err(|invalid| invalid.to_string())?;
+        Ok(LinkFace { host: Arc::clone(host), settings, view, visitor_keys, redirects })
+    }
+
+    fn render(problem: Box<Problem>) -> Response {
+        with_error(problem).into()
+    }
+
+    fn figures(&self) -> Vec<Family> {
+        let links = self.view.live();
+        let count = links.as_ref().and_then(|links| links.folded()).map(Folded::count);
+        let family = |links| Family::gauge("wellspring_links", "Links ever made.", links);
+        count.map(family).into_iter().collect()
+    }
+
+    fn bound_to(&self, address: SocketAddr) {
+        self.settings.bound_to(address);
+    }
+
+    fn tick(&self, wall_us: u64) {
+        self.visitor_keys.turn(wall_us);
+    }
+
+    fn fast_paths(&self) -> Vec<Factory> {
+        vec![Arc::clone(&self.redirects)]
+    }
+}
+
+impl LinkFace {
+    /// The view of links.
+    fn live(&self) -> Result<Arc<Live<Links>>, Box<Problem>> {
+        self.view.live().ok_or_else(|| problem::LOG_CLOSED.because("the log main is being emptied"))
+    }
+}
+
+/// The code of a link.
+static CODE: Segment<Code> = Segment {
+    name: "code",
+    what: "Code of the link.",
+    values: Values::Matching("^[A-Za-z0-9]{1,10}$"),
+    read: |text| {
+        Code::check(text.as_bytes()).map_err(|fault| {
+            problem::BAD_CODE.because(format!("code {text:?} {fault}")).field("code")
+        })
+    },
+};
+
+/// Whether a read waits for clicks that were accepted before it.
+static CONSISTENCY: Param<Words<bool>> = Param::words(
+    "consistency",
+    "Whether every click accepted before is waited for: not if it may be cached.",
+    &[("local", true), ("linearizable", true), ("cached", false)],
+    "local",
+);
+/// How long a read waits: a device that stalls for a second is no reason to fail.
+static WAIT_MS: Param<IntegerOr> = Param::integer(
+    "wait_ms",
+    "Longest wait for clicks on their way and for the position of Wellspring-Min-Position, in ms.",
+    (0, MAX_WAIT_MS),
+)
+.or(30_000);
+/// What every read of links knows.
+const FRESHNESS: &[&dyn AnyParam] = &[&CONSISTENCY, &WAIT_MS];
+
+/// The host by which the client knows this server, with its port, as the client wrote it.
+///
+/// # Errors
+/// An HTTP/1.1 request without exactly one `Host` (RFC 9112, section 3.2).
+fn host_of(request: &Request) -> Result<Option<&str>, Box<Problem>> {
+    let hosts = request.headers.get_all("host").iter().count();
+    if request.version == Version::HTTP_11 && hosts != 1 {
+        let detail = "HTTP/1.1 asks for exactly one Host header";
+        return Err(problem::BAD_REQUEST.because(detail).field("Host"));
+    }
+    // What the target of the request names stands before the header (section 3.2.2).
+    let authority = request.uri.authority().map(|authority| authority.as_str());
+    Ok(authority.or_else(|| request.header("host")).filter(|host| !host.is_empty()))
+}
+
+/// What is left of the links that a client may make in a minute.
+struct Allowance<'a> {
+    links: &'a LinkFace,
+    client: Option<IpAddr>,
+}
+
+impl Allowance<'_> {
+    /// Takes up to `wanted` links of it, at least one; tells how many.
+    ///
+    /// # Errors
+    /// 429 with `Retry-After`: by then there is room for the rest.
+    fn take(&self, wanted: u64) -> Result<u64, Box<Problem>> {
+        let Some(limiter) = &self.links.settings.creates else { return Ok(wanted) };
+        let now_us = self.links.host.clock.monotonic_us();
+        limiter.take(self.client, wanted, now_us).map_err(|seconds| {
+            self.links.host.stats.refusals.count(RefusalReason::Link);
+            let links = match wanted.min(limiter.rate().tokens()) {
+                1 => "another link".to_owned(),
+                links => format!("{links} more links"),
+            };
+            problem::TOO_MANY_LINKS
+                .because(format!(
+                    "{seconds} s from now there is room for {links} from this address"
+                ))
+                .limit(limiter.rate().tokens())
+                .retry(problem::Retry::Seconds(seconds))
+        })
+    }
+
+    /// Gives back what came to no new link.
+    fn put_back(&self, links: u64) {
+        if let Some(limiter) = &self.links.settings.creates {
+            limiter.put_back(self.client, links);
+        }
+    }
+}
+
+/// A view that shows what the client asks for, and the position it is at.
+struct Fresh {
+    live: Arc<Live<Links>>,
+    position: Position,
+}
+
+impl Fresh {
+    /// What is folded. It answers: it has been waited for.
+    fn folded(&self) -> Result<&Folded, Box<Problem>> {
+        self.live
+            .folded()
+            .ok_or_else(|| problem::VIEW_NOT_READY.because("the view is being rebuilt"))
+    }
+}
+
+/// Waits until the view shows every click that was accepted before, unless the client asks for
+/// `consistency=cached`, and the position it names, if any.
+async fn fresh(links: &LinkFace, request: &Request) -> Result<Fresh, Box<Problem>> {
+    let log = request.log()?;
+    let wait = Duration::from_millis(request.query(&WAIT_MS)?);
+    let waits = request.query(&CONSISTENCY)?;
+    let mut wanted = reach(request, log, wait).await?.unwrap_or(0);
+    let live = links.live()?;
+    if waits {
+        if let Some(batcher) = links.host.node.started_batcher(MAIN) {
+            view::all_stored(&batcher, wait).await?;
+        }
+        wanted = wanted.max(log.head());
+    }
+    live.caught_up(wanted, wait).await?;
+    let position = live.position();
+    Ok(Fresh { live, position })
+}

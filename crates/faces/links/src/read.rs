@@ -1,0 +1,154 @@
+//! Links and their clicks as they are: one, a page of them, and the figures of one.
+
+use super::LinkFace;
+use super::{CODE, fresh, host_of, json, refusal};
+use std::sync::Arc;
+use wellspring_host::http::work::Job;
+use wellspring_host::http::{Answer, Request, Response};
+use wellspring_host::wire::json::push_u64;
+use wellspring_host::wire::param::{Integer, IntegerOr, Moment, Param, Text, Words};
+use wellspring_host::wire::params::Params;
+use wellspring_host::wire::problem::Problem;
+use wellspring_views::links::{Bucket, ListOrder, ListRequest, Page, StatsRequest};
+
+/// How many links are on a page.
+pub(super) static LIMIT: Param<IntegerOr> =
+    Param::integer("limit", "Most links of a page.", (1, 1000)).or(100);
+/// Where a page begins.
+pub(super) static AFTER: Param<Integer> =
+    Param::integer("after", "Where the page begins: next of the page before.", (0, u64::MAX));
+/// In which order.
+pub(super) static ORDER: Param<Words<ListOrder>> = Param::words(
+    "order",
+    "The order in which they were made: oldest first, or newest first.",
+    &[("asc", ListOrder::Oldest), ("desc", ListOrder::Newest)],
+    "desc",
+);
+/// The tag of the links.
+pub(super) static TAG: Param<Text> = Param::text("tag", "A tag that the links have.");
+/// What is looked for in the links.
+pub(super) static SEARCH: Param<Text> =
+    Param::text("search", "A text that the code, the URL or a tag holds, in either case.");
+/// The width of a series.
+pub(super) static BUCKET: Param<Words<Bucket>> = Param::words(
+    "bucket",
+    "What the clicks of the series are counted by.",
+    &[("hour", Bucket::Hour), ("day", Bucket::Day)],
+    "day",
+);
+/// Where a series begins.
+pub(super) static FROM: Param<Moment> =
+    Param::moment("from", "Buckets that begin at or after this.");
+/// Where a series ends.
+pub(super) static TO: Param<Moment> = Param::moment("to", "Buckets that begin before this.");
+/// Links that are looked at for a page.
+const MAX_SCANNED: usize = 20_000;
+/// Links that a serving thread looks at for a page, and puts on one.
+const SHORT_SCAN: usize = 1000;
+const SHORT_PAGE: usize = 100;
+/// Clicks of a link whose figures a serving thread writes: no list in them is longer.
+const SHORT_CLICKS: u64 = 500;
+
+/// `GET /api/urls/{code}`.
+pub(crate) async fn details(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
+    let code = request.segment(&CODE)?;
+    let fresh = fresh(&links, &request).await?;
+    let details = refusal::shown(code, fresh.folded()?.details(code))?;
+    let mut out = Vec::with_capacity(320);
+    json::push_details(&mut out, &details, &links.settings.base(host_of(&request)?));
+    Ok(Response::json(200, out).at(fresh.position))
+}
+
+/// `GET /api/urls`.
+pub(crate) async fn list(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
+    let wanted = wanted(&request.query)?;
+    let mut job = Job::begin(&links.host, &request.payer)?;
+    let fresh = fresh(&links, &request).await?;
+    let base = links.settings.base(host_of(&request)?);
+    let position = fresh.position;
+    if wanted.tag.is_none() && wanted.search.is_none() && wanted.limit <= SHORT_PAGE {
+        let short = ListRequest { scan_limit: SHORT_SCAN, ..wanted.clone() };
+        let page = job.timed(|| Ok::<_, Box<Problem>>(fresh.folded()?.list(&short)))?;
+        // Where very many are deleted it comes up short.
+        if page.links.len() == wanted.limit || page.next.is_none() {
+            return Ok(Response::json(200, written(&page, &base)).at(position));
+        }
+    }
+    let answer = move || {
+        let page = fresh.folded()?.list(&wanted);
+        Ok::<_, Box<Problem>>(written(&page, &base))
+    };
+    Ok(Response::json(200, job.search(answer).await??).at(position))
+}
+
+fn written(page: &Page, base: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64 + page.links.len() * 320);
+    out.extend_from_slice(b"{\"links\":[");
+    for (i, link) in page.links.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        json::push_details(&mut out, link, base);
+    }
+    out.extend_from_slice(b"],\"next\":");
+    match page.next {
+        Some(next) => push_u64(&mut out, next),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.push(b'}');
+    out
+}
+
+fn wanted(params: &Params) -> Result<ListRequest, Box<Problem>> {
+    let search = params.get(&SEARCH)?.filter(|text| !text.is_empty()).map(str::to_owned);
+    let tag = params.get(&TAG)?.map(str::to_owned);
+    let (after, order) = (params.get(&AFTER)?, params.get(&ORDER)?);
+    let limit = params.get(&LIMIT)? as usize;
+    Ok(ListRequest { after, order, limit, tag, search, scan_limit: MAX_SCANNED })
+}
+
+/// `GET /api/urls/{code}/stats`.
+pub(crate) async fn stats(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
+    let code = request.segment(&CODE)?;
+    let query = &request.query;
+    let bucket = query.get(&BUCKET)?;
+    let wanted = StatsRequest { bucket, from_us: query.get(&FROM)?, to_us: query.get(&TO)? };
+    let mut job = Job::begin(&links.host, &request.payer)?;
+    let fresh = fresh(&links, &request).await?;
+    let details = refusal::shown(code, fresh.folded()?.details(code))?;
+    let (clicks, position) = (details.clicks, fresh.position);
+    let answer = move || {
+        let stats =
+            fresh.folded()?.stats(code, &wanted).ok_or_else(|| super::redirects::unknown(code))?;
+        let mut out = Vec::with_capacity(256 + stats.series.len() * 64);
+        json::push_stats(&mut out, code, bucket, &stats);
+        Ok::<_, Box<Problem>>(out)
+    };
+    let out =
+        if clicks <= SHORT_CLICKS { job.timed(answer)? } else { job.search(answer).await?? };
+    Ok(Response::json(200, out).at(position))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellspring_host::wire::param::AnyParam;
+    use wellspring_host::wire::params::KnownParams;
+
+    fn params(query: &str) -> Result<Params, Box<Problem>> {
+        const OWN: &[&dyn AnyParam] = &[&LIMIT, &AFTER, &ORDER, &TAG, &SEARCH];
+        Params::of(Some(query), KnownParams { own: OWN, shared: &[] })
+    }
+
+    #[test]
+    fn a_page_is_asked_for() {
+        let page = wanted(&params("limit=7&after=3&order=asc&tag=a+b&search=").unwrap()).unwrap();
+        assert_eq!((page.limit, page.after, page.order), (7, Some(3), ListOrder::Oldest));
+        assert_eq!((page.tag.as_deref(), page.search), (Some("a b"), None));
+        let page = wanted(&params("").unwrap()).unwrap();
+        assert_eq!((page.limit, page.after, page.order), (100, None, ListOrder::Newest));
+        for bad in ["limit=0", "limit=1001", "limit=x", "after=-1", "order=up", "tag=a&tag=b"] {
+            assert_eq!(params(bad).err().unwrap().kind.status, 422, "{bad}");
+        }
+    }
+}

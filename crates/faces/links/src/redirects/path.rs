@@ -1,0 +1,370 @@
+//! `GET /{code}` as a fast path: where a link leads, and the click recorded.
+
+use super::click::Clicks;
+use super::refusal::{of_lookup, with_error};
+use super::visit::{Told, Visit};
+use super::{REDIRECT_CACHING, VisitorKeys};
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::sync::Arc;
+use wellspring_host::fast::{
+    Claim, Factory, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Shape, TicketState,
+    Varies, Word, erase,
+};
+use wellspring_host::ingest::{IngestContext, Intake, intake_at};
+use wellspring_host::view::{Live, ViewSlot};
+use wellspring_host::wire::problem::{self, Problem};
+use wellspring_log::Clock;
+use wellspring_types::Invalid;
+use wellspring_views::links::{Code, Links, MAX_CODE_CHARS, Recent};
+
+/// The form of the answer to a visitor whose link leads somewhere, by its place among the forms.
+const FOUND: usize = 0;
+
+/// What redirects need of the server.
+pub(crate) struct RedirectContext {
+    /// The way of taking clicks in.
+    pub(crate) ingest: IngestContext,
+    /// The view of links.
+    pub(crate) view: Arc<ViewSlot<Links>>,
+    /// Which words no code may be.
+    pub(crate) is_reserved: fn(&str) -> bool,
+    /// The clock.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The keys under which visitors are counted.
+    pub(crate) visitor_keys: Arc<VisitorKeys>,
+    /// `Referrer-Policy` of every redirect.
+    pub(crate) referrer_policy: &'static str,
+}
+
+/// What makes the path for a serving thread.
+///
+/// # Errors
+/// Those of [`Clicks::new`].
+pub(crate) fn fast_path(context: RedirectContext) -> Result<Factory, Invalid> {
+    let RedirectContext { ingest, view, is_reserved, clock, visitor_keys, referrer_policy } =
+        context;
+    let clicks = Clicks::new(visitor_keys)?;
+    Ok(Arc::new(move |seat| {
+        erase(Redirects {
+            view: Arc::clone(&view),
+            is_reserved,
+            clock: Arc::clone(&clock),
+            intake: intake_at(seat, &ingest),
+            clicks: clicks.clone(),
+            referrer_policy,
+            turn: Turn { at_us: u64::MAX, wall_us: 0 },
+            live: None,
+            recent: Recent::default(),
+        })
+    }))
+}
+
+/// The time of a turn of the loop.
+#[derive(Clone, Copy)]
+struct Turn {
+    /// By the monotonic clock.
+    at_us: u64,
+    /// The same, µs since 1970 UTC.
+    wall_us: u64,
+}
+
+/// A thread's way to links.
+struct Redirects {
+    view: Arc<ViewSlot<Links>>,
+    is_reserved: fn(&str) -> bool,
+    clock: Arc<dyn Clock>,
+    intake: Rc<RefCell<Intake>>,
+    clicks: Clicks,
+    referrer_policy: &'static str,
+    turn: Turn,
+    /// The view; another once the log has been emptied.
+    live: Option<Arc<Live<Links>>>,
+    /// The link of the last request, in that view.
+    recent: Recent,
+}
+
+/// What a head asks for, whatever the code.
+enum Visiting {
+    /// To be led on; recorded as this.
+    Click(Visit),
+    /// To be told where a link leads: no click.
+    Look,
+}
+
+impl Redirects {
+    /// The view of links. It is not there while the log is being emptied.
+    fn renew(&mut self) {
+        if self.live.as_ref().is_none_or(|live| live.is_closed()) {
+            self.live = self.view.live();
+            self.recent = Recent::default();
+        }
+    }
+
+    /// The time of this turn, µs since 1970 UTC.
+    fn wall_us(&mut self, now_us: u64) -> u64 {
+        if self.turn.at_us != now_us {
+            self.turn = Turn { at_us: now_us, wall_us: self.clock.wall_us() };
+        }
+        self.turn.wall_us
+    }
+}
+
+impl FastPath for Redirects {
+    type Order = Visiting;
+    type Ticket = Infallible;
+
+    fn route(&self) -> FastRoute {
+        FastRoute { method: "GET", path: "/{code}" }
+    }
+
+    fn forms(&self) -> Vec<Form> {
+        vec![Form {
+            status: 302,
+            content_type: "",
+            headers: vec![
+                ("referrer-policy", self.referrer_policy.to_owned()),
+                ("cache-control", REDIRECT_CACHING.to_owned()),
+            ],
+            varies: Varies::Header("location"),
+        }]
+    }
+
+    fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
+        let code = target.strip_prefix('/').filter(|_| method == "GET")?.as_bytes();
+        let shape = Shape::Bare(Some(Word { at: 1, most: MAX_CODE_CHARS }));
+        let is_ours = Code::parse(code).is_some() && self.accepts(code);
+        is_ours.then_some(Claim { role: None, log: None, shape })
+    }
+
+    /// Whether a code may be a link's at all.
+    fn accepts(&self, code: &[u8]) -> bool {
+        std::str::from_utf8(code).is_ok_and(|code| !(self.is_reserved)(code))
+    }
+
+    fn understand(&mut self, head: &Head<'_>) -> Result<Visiting, Box<Problem>> {
+        if head.method == "HEAD" {
+            return Ok(Visiting::Look);
+        }
+        let (agent, referrer) = (head.headers.get("user-agent"), head.headers.get("referer"));
+        Ok(Visiting::Click(Visit::of(&Told { agent, referrer })))
+    }
+
+    fn answer(
+        &mut self,
+        visiting: &Visiting,
+        asked: FastRequest<'_>,
+        location: &mut Vec<u8>,
+    ) -> Outcome<Infallible> {
+        let wall_us = self.wall_us(asked.now_us);
+        self.renew();
+        let Some(code) = Code::parse(asked.word) else {
+            return Outcome::Elsewhere(problem::BAD_CODE.because("this is no code"));
+        };
+        let Some(folded) = self.live.as_ref().and_then(|live| live.folded()) else {
+            let problem = problem::VIEW_NOT_READY.because("the view is being rebuilt");
+            return Outcome::Elsewhere(problem);
+        };
+        let lookup = folded.lookup_near(&mut self.recent, code, wall_us, location);
+        if let Err(problem) = of_lookup(code, lookup) {
+            return Outcome::Refused(problem);
+        }
+        if let Visiting::Click(visit) = visiting {
+            let mut intake = self.intake.borrow_mut();
+            self.clicks.record(&mut intake, code, visit, asked.client, wall_us);
+        }
+        Outcome::Reply(FOUND)
+    }
+
+    fn settled(&mut self, ticket: &Infallible) -> TicketState {
+        match *ticket {}
+    }
+
+    fn render(&self, problem: Box<Problem>) -> Box<Problem> {
+        with_error(problem)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use wellspring_host::fast::{AnyFastPath, AnyTicket, Headers, Seat, Stack};
+    use wellspring_host::http::Host;
+    use wellspring_host::http::server::Server;
+    use wellspring_host::names::MAIN;
+    use wellspring_host::view::all_stored;
+    use wellspring_log::ReadOptions;
+    use wellspring_log::batcher::EventTemplate;
+    use wellspring_types::Query;
+    use wellspring_views::view::View as _;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    /// A thread that serves, without its loop.
+    struct Thread {
+        host: Arc<Host>,
+        /// The host's faces end with it.
+        _server: Arc<Server>,
+        intake: Rc<RefCell<Intake>>,
+        path: Box<dyn AnyFastPath>,
+        turn_us: u64,
+    }
+
+    impl Thread {
+        fn start(data: &std::path::Path, flags: &[&str]) -> Thread {
+            let server = wellspring_host::testing::server::<crate::LinkFace>(data, flags);
+            let host = Arc::clone(&server.host);
+            let seat = Seat::new(Stack::Lean, Arc::new(|| {}));
+            let intake = intake_at(&seat, &host.ingest());
+            let paths = host.faces.fast_paths();
+            let mut paths = paths.iter().map(|make| make(&seat));
+            let path = paths.find(|path| path.route().path == "/{code}").unwrap();
+            Thread { host, _server: server, intake, path, turn_us: 0 }
+        }
+
+        fn event(&mut self, event_type: &str, tag: &str, data: &str) {
+            let template = EventTemplate::new(event_type, &[tag]).unwrap();
+            self.intake.borrow_mut().offer(&template, data.as_bytes());
+        }
+
+        /// What a visit comes to, and what was appended.
+        fn visit(&mut self, code: &str) -> (Outcome<AnyTicket>, String) {
+            self.visit_for(code, "192.0.2.7")
+        }
+
+        fn visit_for(&mut self, code: &str, client: &str) -> (Outcome<AnyTicket>, String) {
+            let agent = httparse::Header { name: "User-Agent", value: b"curl/8.5.0" };
+            let headers = Headers::Parsed(&[agent]);
+            let target = format!("/{code}");
+            let head = Head { method: "GET", target: &target, headers };
+            let order = self.path.understand(&head).unwrap();
+            let (word, client) = (code.as_bytes(), client.parse().ok());
+            let asked = FastRequest { word, content: b"", client, now_us: self.turn_us };
+            self.turn_us += 1;
+            let mut location = Vec::new();
+            let became = self.path.answer(&order, asked, &mut location);
+            (became, String::from_utf8(location).unwrap())
+        }
+
+        /// The data of the clicks of a code, stored so far.
+        fn clicks(&self, code: &str) -> Vec<String> {
+            let snapshot = self.host.node.get(MAIN).unwrap().snapshot();
+            let query = Query::item(&["LinkClicked"], &[&format!("clicked:{code}")]);
+            let mut clicks = snapshot.read(&query, ReadOptions::default());
+            let mut seen = Vec::new();
+            while let Some(click) = clicks.next().unwrap() {
+                seen.push(String::from_utf8(click.data().to_vec()).unwrap());
+            }
+            seen
+        }
+
+        fn name_of(&self, address: &str) -> String {
+            let now_us = self.host.clock.wall_us();
+            let keys = VisitorKeys::open(&self.host.process.data, now_us).unwrap();
+            let key = keys.at(now_us);
+            String::from_utf8(key.name(address.parse().ok()).to_vec()).unwrap()
+        }
+
+        /// Waits until all that was taken is stored and folded.
+        fn settle(&self) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                all_stored(&self.host.node.batcher(MAIN).unwrap(), SOON).await.unwrap();
+                let head = self.host.node.get(MAIN).unwrap().head();
+                let is_folded = || {
+                    let views = self.host.node.views();
+                    let mut links = views.iter().filter(|(log, ..)| log == MAIN);
+                    links.any(|(_, name, at)| *name == Links::NAME && at.position >= head)
+                };
+                while !is_folded() {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn a_link_leads_where_the_log_says_and_each_visit_is_an_event() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut thread = Thread::start(dir.path(), &[]);
+        let created = r#"{"url":"http://example.com/a","chosen":"alias"}"#;
+        for tag in ["link:abc", "link:api", "link:gone"] {
+            thread.event("LinkCreated", tag, created);
+        }
+        thread.event("LinkDeleted", "link:gone", "{}");
+        thread.settle();
+        for _ in 0..3 {
+            let (became, location) = thread.visit("abc");
+            assert!(matches!(became, Outcome::Reply(FOUND)), "{became:?}");
+            assert_eq!(location, "http://example.com/a");
+        }
+        assert!(!thread.path.accepts(b"api"), "a route stays a route");
+        for (code, status) in [("other", 404), ("gone", 410)] {
+            let Outcome::Refused(problem) = thread.visit(code).0 else { panic!("{code}") };
+            assert_eq!(problem.kind.status, status);
+            assert_eq!(thread.path.render(problem).more[0].0, "error");
+        }
+        thread.settle();
+        let name = thread.name_of("192.0.2.7");
+        let expected = format!(r#"{{"visitor":"{name}","agent":"curl"}}"#);
+        assert_eq!(thread.clicks("abc"), [&expected[..]; 3]);
+        let head = thread.host.node.get(MAIN).unwrap().head();
+        assert_eq!(head, 4 + 3, "only what led somewhere was recorded");
+    }
+
+    #[test]
+    fn visitors_are_named_by_their_addresses() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut thread = Thread::start(dir.path(), &[]);
+        let created = r#"{"url":"http://example.com/a","chosen":"alias"}"#;
+        thread.event("LinkCreated", "link:abc", created);
+        thread.settle();
+        let clients = ["203.0.113.1", "203.0.113.2", "203.0.113.1"];
+        for client in clients {
+            thread.visit_for("abc", client);
+        }
+        thread.settle();
+        let data = |address: &str| {
+            format!(r#"{{"visitor":"{}","agent":"curl"}}"#, thread.name_of(address))
+        };
+        assert_eq!(thread.clicks("abc"), clients.map(data));
+    }
+
+    #[test]
+    fn no_event_that_anybody_appends_can_write_headers_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut thread = Thread::start(dir.path(), &[]);
+        let targets =
+            ["http://e.example/\\r\\nSet-Cookie: a=b", "http://e.example/ü\\u0000", "javascript:x"];
+        for target in targets {
+            let created = format!(r#"{{"url":"{target}","chosen":"alias"}}"#);
+            thread.event("LinkCreated", "link:evil", &created);
+            thread.settle();
+            let (_, location) = thread.visit("evil");
+            assert!(location.bytes().all(|byte| byte.is_ascii_graphic()), "{location:?}");
+            assert!(!location.starts_with("javascript"), "{location:?}");
+        }
+    }
+
+    #[test]
+    fn a_click_that_cannot_be_taken_is_counted_and_the_redirect_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut thread = Thread::start(dir.path(), &[]);
+        let created = r#"{"url":"http://example.com/a","chosen":"alias"}"#;
+        thread.event("LinkCreated", "link:abc", created);
+        thread.settle();
+        thread.host.node.get(MAIN).unwrap().close();
+        let shed = |thread: &Thread| thread.host.node.account(MAIN).unwrap().shed.events;
+        let mut visits = 0;
+        // The batcher learns that the log is closed when it next stores something.
+        while shed(&thread) < 50 {
+            assert!(matches!(thread.visit("abc").0, Outcome::Reply(FOUND)));
+            visits += 1;
+            assert!(visits < 10_000_000, "nothing is shed");
+        }
+        let account = thread.host.node.account(MAIN).unwrap();
+        assert_eq!(account.accepted.events + account.shed.events, visits + 1);
+    }
+}

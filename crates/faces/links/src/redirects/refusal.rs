@@ -1,0 +1,44 @@
+//! What a client is told whose code leads nowhere, in the words of link shorteners.
+
+use wellspring_host::wire::json::push_string;
+use wellspring_host::wire::problem::{self, Problem};
+use wellspring_views::links::{Code, Lookup};
+
+/// Adds the member `error`, which the clients of link shorteners look at.
+pub(crate) fn with_error(problem: Box<Problem>) -> Box<Problem> {
+    let text = if problem.kind == &problem::URL_REQUIRED {
+        "URL is a required field"
+    } else if problem.kind == &problem::LINK_NOT_FOUND {
+        "URL not found"
+    } else {
+        problem.detail.as_str()
+    };
+    let mut json = Vec::with_capacity(text.len() + 2);
+    push_string(&mut json, text);
+    problem.with("error", String::from_utf8(json).unwrap_or_default())
+}
+
+/// The answer about a code that no link ever had.
+pub(crate) fn unknown(code: Code) -> Box<Problem> {
+    problem::LINK_NOT_FOUND.because(format!("there is no link {code}"))
+}
+
+/// The answer about a code whose link is deleted.
+pub(crate) fn deleted(code: Code) -> Box<Problem> {
+    problem::LINK_DELETED.because(format!("the link {code} has been deleted"))
+}
+
+/// Whether a link leads anywhere.
+pub(crate) fn of_lookup(code: Code, lookup: Lookup) -> Result<(), Box<Problem>> {
+    let (kind, what) = match lookup {
+        Lookup::Found => return Ok(()),
+        Lookup::Unknown => return Err(unknown(code)),
+        Lookup::Deleted => return Err(deleted(code)),
+        Lookup::Disabled => (&problem::LINK_DISABLED, "is disabled for now"),
+        Lookup::Expired => (&problem::LINK_EXPIRED, "has expired"),
+        Lookup::Refused => {
+            (&problem::LINK_REFUSED, "leads where the settings of this server let no link lead")
+        }
+    };
+    Err(kind.because(format!("the link {code} {what}")))
+}

@@ -1,0 +1,421 @@
+//! Visitors by a hash that says who came twice on a day, and nothing else.
+//!
+//! The key of the hash is drawn anew each UTC day and the old one is overwritten: from
+//! then on not even we can tell which address a hash was made of. It lies in a file of
+//! the data folder, so that a restart counts nobody twice.
+//!
+//! A click finds the day's key in memory and never touches the disk; [`VisitorKeys::turn`]
+//! looks after the file, also while nobody visits.
+
+use sha2::{Digest, Sha256};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wellspring_host::{hex, random};
+
+/// Length of a UTC day, µs.
+const DAY_US: u64 = 86_400_000_000;
+/// Time after which a replacement that failed is tried again, µs.
+const RETRY_US: u64 = 60_000_000;
+/// The file, in the data folder.
+const FILE: &str = "links-visitor-key";
+/// Most bytes of a file that is overwritten; the key's is shorter.
+const SCRUBBED_BYTES: u64 = 4096;
+
+/// Sixteen hexadecimal digits.
+pub(crate) type VisitorName = [u8; 16];
+
+/// The secret of one day.
+#[derive(Clone, Copy)]
+pub(crate) struct VisitorKey {
+    /// Days since 1970 UTC.
+    day: u64,
+    /// Counts the keys of this process.
+    generation: u32,
+    secret: [u8; 32],
+}
+
+impl VisitorKey {
+    /// Whether it is the key at this time, µs since 1970 UTC. A clock that is set back a
+    /// little past midnight does not change the key twice.
+    fn is_for(&self, now_us: u64) -> bool {
+        let today = now_us / DAY_US;
+        today == self.day || today + 1 == self.day
+    }
+
+    /// The first eight bytes of SHA-256 over the key and the address' octets.
+    pub(crate) fn name(&self, address: Option<IpAddr>) -> VisitorName {
+        let mut hash = Sha256::new_with_prefix(self.secret);
+        match address {
+            Some(IpAddr::V4(address)) => hash.update(address.octets()),
+            Some(IpAddr::V6(address)) => hash.update(address.octets()),
+            None => {}
+        }
+        let mut name = [0; 16];
+        for (digits, byte) in name.chunks_exact_mut(2).zip(hash.finalize()) {
+            digits.copy_from_slice(&hex::of_byte(byte));
+        }
+        name
+    }
+
+    /// A key nobody knows. Should the system give no randomness, one that at least cannot be
+    /// turned back into this one.
+    fn next(&self, day: u64) -> VisitorKey {
+        let fresh = random::bytes::<32>().unwrap_or_else(|error| {
+            tracing::error!(%error, "no randomness for the key of visitors; the old key is hashed");
+            [0; 32]
+        });
+        let hash = Sha256::new_with_prefix(self.secret).chain_update(fresh);
+        let secret = hash.chain_update(day.to_le_bytes()).finalize().into();
+        VisitorKey { day, generation: self.generation.wrapping_add(1), secret }
+    }
+}
+
+/// The keys of visitors: one a day.
+pub(crate) struct VisitorKeys {
+    path: PathBuf,
+    current: Mutex<VisitorKey>,
+    /// That of the current key.
+    generation: AtomicU32,
+    /// Locked before `current`.
+    on_disk: Mutex<KeyOnDisk>,
+}
+
+/// What is known of the file.
+struct KeyOnDisk {
+    /// The generation of the key in the file, if one of this process' is there.
+    generation: Option<u32>,
+    /// When a replacement that failed is tried again, µs since 1970 UTC.
+    retry_at_us: u64,
+}
+
+impl VisitorKeys {
+    /// Today's key from the data folder, or a new one.
+    ///
+    /// # Errors
+    /// The file can be neither read nor written, or the system gives no randomness.
+    pub(crate) fn open(data: &Path, now_us: u64) -> io::Result<VisitorKeys> {
+        let path = data.join(FILE);
+        let kept = match fs::read(&path) {
+            Ok(bytes) => read(&bytes).filter(|key| key.is_for(now_us)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        // What a crash may have left of a replacement.
+        remove(&replacement(&path))?;
+        let key = match kept {
+            Some(key) => key,
+            None => {
+                let secret = random::bytes()?;
+                let key = VisitorKey { day: now_us / DAY_US, generation: 0, secret };
+                replace(&path, &key)?;
+                key
+            }
+        };
+        let generation = AtomicU32::new(key.generation);
+        let on_disk = Mutex::new(KeyOnDisk { generation: Some(key.generation), retry_at_us: 0 });
+        Ok(VisitorKeys { path, current: Mutex::new(key), generation, on_disk })
+    }
+
+    /// The key at this time, µs since 1970 UTC. The first to ask on a new day draws it; a thread
+    /// keeps its copy while it [`is_current`](Self::is_current). A clock that goes back never
+    /// brings a key back: there is none but this one.
+    pub(crate) fn at(&self, now_us: u64) -> VisitorKey {
+        let mut current = lock(&self.current);
+        if !current.is_for(now_us) {
+            *current = current.next(now_us / DAY_US);
+            self.generation.store(current.generation, Ordering::Release);
+        }
+        *current
+    }
+
+    /// Whether a copy is the key at this time, µs since 1970 UTC.
+    #[inline]
+    pub(crate) fn is_current(&self, copy: &VisitorKey, now_us: u64) -> bool {
+        copy.is_for(now_us) && copy.generation == self.generation.load(Ordering::Acquire)
+    }
+
+    /// Makes the file hold the key at this time, µs since 1970 UTC, and no other. To be called again and
+    /// again: a replacement that fails is tried again after a minute.
+    pub(crate) fn turn(&self, now_us: u64) {
+        let mut on_disk = lock(&self.on_disk);
+        let key = self.at(now_us);
+        let is_early = (1..=RETRY_US).contains(&on_disk.retry_at_us.saturating_sub(now_us));
+        if on_disk.generation == Some(key.generation) || is_early {
+            return;
+        }
+        on_disk.generation = match replace(&self.path, &key) {
+            Ok(()) => Some(key.generation),
+            Err(error) => {
+                tracing::warn!(%error, "the key of visitors was not kept: a restart may count them twice");
+                on_disk.retry_at_us = now_us + RETRY_US;
+                // Yesterday's must not stay.
+                for path in [&self.path, &replacement(&self.path)] {
+                    if let Err(error) = remove(path) {
+                        tracing::error!(%error, path = %path.display(), "an old key of visitors cannot be removed");
+                    }
+                }
+                None
+            }
+        };
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A line: the day as a number, and the secret in hexadecimal digits.
+fn read(bytes: &[u8]) -> Option<VisitorKey> {
+    let (day, digits) = std::str::from_utf8(bytes).ok()?.strip_suffix('\n')?.split_once(' ')?;
+    let secret = hex::read_key(digits)?;
+    Some(VisitorKey { day: day.parse().ok()?, generation: 0, secret: *secret })
+}
+
+/// Where a key is written before it takes the file's place.
+fn replacement(path: &Path) -> PathBuf {
+    path.with_extension("new")
+}
+
+/// Replaces the file as a whole; for the owner only. The new key is not forced to the device: a
+/// power cut may cost it, and then some visitors count twice on that day. The old one is
+/// overwritten first, which the device may do elsewhere than where it was.
+fn replace(path: &Path, key: &VisitorKey) -> io::Result<()> {
+    let new = replacement(path);
+    remove(&new)?;
+    let mut line = format!("{} ", key.day);
+    hex::push(&mut line, &key.secret);
+    line.push('\n');
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    file.write_all(line.as_bytes())?;
+    drop(file);
+    if let Err(error) = scrub(path) {
+        tracing::warn!(%error, "the old key of visitors was unlinked, but not overwritten");
+    }
+    fs::rename(&new, path)
+}
+
+/// Overwrites a file and removes it; it may be missing.
+fn remove(path: &Path) -> io::Result<()> {
+    let scrubbed = scrub(path);
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => scrubbed,
+    }
+}
+
+/// Overwrites a file with zeros, down to the device; it may be missing.
+fn scrub(path: &Path) -> io::Result<()> {
+    let mut file = match OpenOptions::new().write(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let length = file.metadata()?.len().min(SCRUBBED_BYTES);
+    file.write_all(&vec![b'0'; length as usize])?;
+    file.sync_data()
+}
+
+/// Names that a thread remembers. A power of two.
+const NAMES: usize = 256;
+
+/// The names of clients that came lately, hashed once for each key as long as no other client takes
+/// their place. They are forgotten with the first visit under another key.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct VisitorNames {
+    /// The generation of the key that they were made with.
+    generation: u32,
+    /// At the place that [`place_of`] gives. Empty until somebody comes.
+    known: Vec<Option<(Option<IpAddr>, VisitorName)>>,
+}
+
+impl VisitorNames {
+    /// The name of the client at `address`.
+    pub(crate) fn of(&mut self, key: &VisitorKey, address: Option<IpAddr>) -> VisitorName {
+        if self.generation != key.generation || self.known.is_empty() {
+            self.generation = key.generation;
+            self.known.clear();
+            self.known.resize(NAMES, None);
+        }
+        let slot = &mut self.known[place_of(address)];
+        match *slot {
+            Some((known, name)) if known == address => name,
+            _ => {
+                let name = key.name(address);
+                *slot = Some((address, name));
+                name
+            }
+        }
+    }
+}
+
+/// The place of an address among [`NAMES`]. Clients that fall together only cost a hash each.
+fn place_of(address: Option<IpAddr>) -> usize {
+    let bits = match address {
+        Some(IpAddr::V4(address)) => u64::from(address.to_bits()),
+        Some(IpAddr::V6(address)) => {
+            let bits = address.to_bits();
+            (bits >> 64) as u64 ^ bits as u64
+        }
+        None => 0,
+    };
+    // Of a product with an odd number the upper bits depend on all others.
+    (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize & (NAMES - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    const NOON_US: u64 = 20_000 * DAY_US + DAY_US / 2;
+
+    fn address(text: &str) -> Option<IpAddr> {
+        Some(text.parse().unwrap())
+    }
+
+    #[test]
+    fn a_name_is_the_keyed_hash_of_the_octets() {
+        let key = VisitorKey { day: 0, generation: 0, secret: [7; 32] };
+        let mut bytes = vec![7; 32];
+        bytes.extend_from_slice(&[203, 0, 113, 9]);
+        let hash = Sha256::digest(&bytes);
+        let expected: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(key.name(address("203.0.113.9")), expected.as_bytes());
+        assert_ne!(key.name(address("203.0.113.8")), expected.as_bytes());
+        assert_ne!(key.name(address("2001:db8::1")), key.name(address("2001:db8::2")));
+    }
+
+    #[test]
+    fn a_restart_on_the_same_day_knows_its_visitors_and_the_next_day_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |now_us| VisitorKeys::open(dir.path(), now_us).unwrap();
+        let who = address("203.0.113.9");
+        let first = open(NOON_US).at(NOON_US).name(who);
+        let file = dir.path().join(FILE);
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let keys = open(NOON_US + 1);
+        keys.turn(NOON_US + DAY_US / 2 - 1);
+        assert_eq!(keys.at(NOON_US + DAY_US / 2 - 1).name(who), first);
+        let before = fs::read(&file).unwrap();
+        // Whoever holds the old file open sees what became of it.
+        let mut old = fs::File::open(&file).unwrap();
+        let second = keys.at(NOON_US + DAY_US / 2).name(who);
+        assert_ne!(second, first, "midnight");
+        assert_eq!(fs::read(&file).unwrap(), before, "a click leaves the disk alone");
+        keys.turn(NOON_US + DAY_US / 2);
+        let mut left = Vec::new();
+        io::Read::read_to_end(&mut old, &mut left).unwrap();
+        assert_eq!(left, vec![b'0'; before.len()], "yesterday's key is overwritten");
+        let after = fs::read(&file).unwrap();
+        assert_ne!(after, before, "yesterday's key is gone");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "and lies nowhere else");
+        assert_eq!(open(NOON_US + DAY_US).at(NOON_US + DAY_US).name(who), second);
+        assert_eq!(keys.at(NOON_US).name(who), second, "a clock set back a little");
+        assert_ne!(open(NOON_US + 9 * DAY_US).at(NOON_US + 9 * DAY_US).name(who), second);
+    }
+
+    #[test]
+    fn a_file_that_is_no_key_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        for rubbish in
+            ["", "20000", "20000 xyz\n", "x 00\n", &format!("20000 {}\n", "+0".repeat(32))]
+        {
+            fs::write(dir.path().join(FILE), rubbish).unwrap();
+            let name = |keys: VisitorKeys| keys.at(NOON_US).name(None);
+            let made = name(VisitorKeys::open(dir.path(), NOON_US).unwrap());
+            assert_eq!(name(VisitorKeys::open(dir.path(), NOON_US).unwrap()), made, "{rubbish:?}");
+        }
+    }
+
+    #[test]
+    fn midnight_replaces_the_key_on_disk_though_nobody_visits() {
+        let dir = tempfile::tempdir().unwrap();
+        let midnight_us = 20_000 * DAY_US;
+        let keys = VisitorKeys::open(dir.path(), midnight_us - 50_000).unwrap();
+        let file = dir.path().join(FILE);
+        let yesterday = fs::read(&file).unwrap();
+        keys.turn(midnight_us - 1);
+        assert_eq!(fs::read(&file).unwrap(), yesterday, "not before midnight");
+        keys.turn(midnight_us);
+        let kept = read(&fs::read(&file).unwrap()).unwrap();
+        assert_eq!(kept.secret, keys.at(midnight_us).secret);
+        assert_ne!(fs::read(&file).unwrap(), yesterday);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_brings_no_key_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = VisitorKeys::open(dir.path(), NOON_US).unwrap();
+        let mut copies = vec![keys.at(NOON_US)];
+        for now_us in [
+            NOON_US + DAY_US,
+            NOON_US + 3 * DAY_US,
+            NOON_US,
+            NOON_US + DAY_US,
+            0,
+            u64::MAX,
+            NOON_US,
+            DAY_US,
+        ] {
+            let key = keys.at(now_us);
+            keys.turn(now_us);
+            assert_eq!(read(&fs::read(keys.path.as_path()).unwrap()).unwrap().secret, key.secret);
+            assert!(keys.is_current(&key, now_us));
+            if copies.last().is_some_and(|last| last.secret != key.secret) {
+                for old in &copies {
+                    assert_ne!(old.secret, key.secret);
+                    assert!(!keys.is_current(old, now_us), "a thread kept an old one");
+                    assert!(
+                        !keys.is_current(old, old.day * DAY_US),
+                        "it is used at its time again"
+                    );
+                }
+                copies.push(key);
+            }
+        }
+        assert_eq!(copies.len(), 9);
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_kept_is_not_left_from_yesterday_and_tried_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = VisitorKeys::open(dir.path(), NOON_US).unwrap();
+        // A folder in the way: the replacement cannot be written.
+        let way = replacement(&keys.path);
+        fs::create_dir(&way).unwrap();
+        keys.turn(NOON_US + DAY_US);
+        assert!(!keys.path.exists());
+        fs::remove_dir(&way).unwrap();
+        keys.turn(NOON_US + DAY_US + 1);
+        assert!(!keys.path.exists(), "not at once");
+        keys.turn(NOON_US + DAY_US + RETRY_US);
+        let kept = read(&fs::read(keys.path.as_path()).unwrap()).unwrap();
+        assert_eq!(kept.secret, keys.at(NOON_US + DAY_US).secret);
+    }
+
+    #[test]
+    fn a_thread_remembers_a_name_only_for_its_key_and_address() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = VisitorKeys::open(dir.path(), NOON_US).unwrap();
+        let (today, tomorrow) = (keys.at(NOON_US), keys.at(NOON_US + DAY_US));
+        let mut names = VisitorNames::default();
+        // More than are remembered, so that some take others' places.
+        let mut addresses: Vec<_> =
+            (0..1_000u32).map(|bits| Some(IpAddr::V4((0xcb00_7100 + bits).into()))).collect();
+        addresses.extend([None, address("2001:db8::1"), address("2001:db8::2")]);
+        for key in [&today, &tomorrow, &today] {
+            for &who in addresses.iter().chain(addresses.iter().rev()) {
+                assert_eq!(names.of(key, who), key.name(who), "{who:?}");
+            }
+        }
+        let places: std::collections::HashSet<_> =
+            addresses.iter().map(|&address| place_of(address)).collect();
+        assert!(places.len() > NAMES / 2, "neighbours lie apart: {}", places.len());
+    }
+}

@@ -1,0 +1,56 @@
+//! Refusals of links as answers.
+
+use super::redirects::{deleted, unknown};
+use super::target;
+use wellspring_host::wire::problem::{self, Problem};
+use wellspring_views::links::{Code, Details, Refusal, Status};
+
+/// The details of a link, if there is one and it is not deleted.
+pub(super) fn shown(code: Code, details: Option<Details>) -> Result<Details, Box<Problem>> {
+    match details {
+        None => Err(unknown(code)),
+        Some(Details { status: Status::Deleted, .. }) => Err(deleted(code)),
+        Some(details) => Ok(details),
+    }
+}
+
+/// A command that was refused becomes an answer.
+pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
+    let detail = refusal.to_string();
+    match refusal {
+        Refusal::AliasTaken(_) => problem::ALIAS_TAKEN.because(detail).field("alias"),
+        Refusal::Reserved(_) => problem::ALIAS_RESERVED.because(detail).field("alias"),
+        Refusal::Unknown(code) => unknown(code),
+        Refusal::Deleted(code) => deleted(code),
+        Refusal::Url(fault) => target::of_fault(fault),
+        Refusal::Tags => problem::INVALID.because(detail).field("tags"),
+        Refusal::TooLate => problem::INVALID.because(detail).field("expires_at"),
+        Refusal::Exhausted => problem::CODES_EXHAUSTED.because(detail),
+        Refusal::CandidatesTaken => problem::CODES_TAKEN.because(detail).field("deterministic"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::redirects::with_error;
+    use super::*;
+
+    fn error_of(problem: Box<Problem>) -> (u64, String) {
+        let json: serde_json::Value =
+            serde_json::from_slice(&with_error(problem).to_json()).unwrap();
+        (json["status"].as_u64().unwrap(), json["error"].as_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn errors_are_worded_as_the_clients_of_shorteners_know_them() {
+        let code = Code::parse(b"Yci").unwrap();
+        let expected = (400, "URL is a required field".to_owned());
+        assert_eq!(error_of(target::url_required()), expected);
+        assert_eq!(error_of(unknown(code)), (404, "URL not found".to_owned()));
+        assert_eq!(error_of(of_refusal(Refusal::Unknown(code))).1, "URL not found");
+        let taken = of_refusal(Refusal::AliasTaken(code));
+        assert_eq!(error_of(taken), (409, "the alias Yci is taken; choose another".to_owned()));
+        assert_eq!(error_of(of_refusal(Refusal::Deleted(code))).0, 410);
+        assert_eq!(error_of(of_refusal(Refusal::Reserved(code))).0, 422);
+    }
+}

@@ -1,0 +1,50 @@
+//! Whether the process lives and takes requests, and its figures.
+
+use std::sync::Arc;
+use wellspring_host::http::work::elsewhere;
+use wellspring_host::http::{Answer, Host, Request, Response};
+use wellspring_host::node::readiness::reasons;
+use wellspring_host::stats::prometheus;
+use wellspring_host::wire::json::push_string;
+use wellspring_host::wire::problem::Problem;
+
+/// `GET /health`, `GET /health/live`.
+pub(crate) async fn health(_host: Arc<Host>, _request: Box<Request>) -> Answer {
+    Ok(Response::json(200, &b"{\"status\":\"healthy\"}"[..]))
+}
+
+/// `GET /health/ready`.
+pub(crate) async fn ready(host: Arc<Host>, _request: Box<Request>) -> Answer {
+    let reasons = reasons(&host.node, host.is_stopping());
+    let listed = listed(&reasons);
+    match reasons.into_iter().next() {
+        Some(worst) => Err(Box::new(worst).with("reasons", listed)),
+        None => Ok(Response::json(200, &b"{\"status\":\"ready\"}"[..])),
+    }
+}
+
+/// `GET /metrics`.
+pub(crate) async fn metrics(host: Arc<Host>, _request: Box<Request>) -> Answer {
+    let text = elsewhere(move || prometheus::page(&host.figures()));
+    Ok(Response::text("text/plain; version=0.0.4; charset=utf-8", text.await?))
+}
+
+/// All reasons as a JSON array of problems.
+fn listed(reasons: &[Problem]) -> String {
+    let documents = reasons.iter().map(|reason| {
+        let log = reason.log.as_deref().unwrap_or_default();
+        // No name of a log holds anything to escape.
+        format!(
+            r#"{{"type":"/problems/{}","log":"{log}","detail":{}}}"#,
+            reason.kind.slug,
+            json_text(&reason.detail)
+        )
+    });
+    format!("[{}]", documents.collect::<Vec<_>>().join(","))
+}
+
+fn json_text(text: &str) -> String {
+    let mut out = Vec::new();
+    push_string(&mut out, text);
+    String::from_utf8(out).unwrap_or_default()
+}

@@ -1,0 +1,65 @@
+//! API keys: `wsk_` and 256 random bits. The prefix tells a key from a token, and lets scanners of
+//! source code find one that was committed by mistake.
+
+use crate::random;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::io;
+use wellspring_views::access::{KeyId, SecretDigest};
+use zeroize::Zeroizing;
+
+/// Before every key.
+pub(super) const PREFIX: &[u8] = b"wsk_";
+
+/// A key that was just drawn: shown once, then only its digest is left.
+pub struct NewKey {
+    /// What names it.
+    pub id: KeyId,
+    /// What is sent as `X-API-Key`, or as `Bearer`.
+    pub secret: Zeroizing<String>,
+    /// What is kept.
+    pub digest: SecretDigest,
+}
+
+impl fmt::Debug for NewKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NewKey({})", self.id)
+    }
+}
+
+/// Draws a key.
+///
+/// # Errors
+/// The system gives no randomness.
+pub fn draw() -> io::Result<NewKey> {
+    let bits = Zeroizing::new(random::bytes::<32>()?);
+    let id = format!("{:016x}", u64::from_be_bytes(random::bytes()?));
+    let id = KeyId::parse(&id).map_err(io::Error::other)?;
+    let mut secret = Zeroizing::new(String::with_capacity(64));
+    secret.push_str("wsk_");
+    URL_SAFE_NO_PAD.encode_string(*bits, &mut secret);
+    let digest = digest(secret.as_bytes());
+    Ok(NewKey { id, secret, digest })
+}
+
+/// What is kept of a key: SHA-256 of all of its text.
+pub(crate) fn digest(secret: &[u8]) -> SecretDigest {
+    SecretDigest(Sha256::digest(secret).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_differ_and_are_not_shown() {
+        let (one, other) = (draw().unwrap(), draw().unwrap());
+        assert_ne!(one.id, other.id);
+        assert_ne!(one.digest, other.digest);
+        assert_eq!(one.secret.len(), 47);
+        assert_eq!(digest(one.secret.as_bytes()), one.digest);
+        assert!(!format!("{one:?}").contains(&one.secret[4..]));
+    }
+}

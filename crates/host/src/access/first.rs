@@ -1,0 +1,95 @@
+//! The first admin, from the environment of the first start: for containers, where nobody types.
+
+use super::gate::Gate;
+use super::password;
+use std::env::{self, VarError};
+use wellspring_views::access::{AccountName, Command, Grant, Grants, Refusal, Role};
+use zeroize::Zeroizing;
+
+/// The password of the first admin. Part of no configuration, so that none shows it.
+const PASSWORD: &str = "WELLSPRING_ADMIN_PASSWORD";
+/// The account's name.
+const USER: &str = "WELLSPRING_ADMIN_USER";
+const DEFAULT_USER: &str = "admin";
+
+/// Makes the first admin if the environment says so and there are no accounts. Blocks for as long as a
+/// password takes to be hashed.
+///
+/// # Errors
+/// A sentence: the name or the password break a rule, or the account could not be made. To start
+/// without the account that was asked for would be to start open.
+pub(crate) fn ensure_admin(gate: &Gate) -> Result<(), String> {
+    ensure(gate, text(PASSWORD)?.map(Zeroizing::new), text(USER)?)
+}
+
+fn ensure(
+    gate: &Gate,
+    password: Option<Zeroizing<String>>,
+    user: Option<String>,
+) -> Result<(), String> {
+    let Some(password) = password else { return Ok(()) };
+    if gate.has_accounts() {
+        tracing::info!("there are accounts: {PASSWORD} is ignored, and need not be set any more");
+        return Ok(());
+    }
+    let name = user.unwrap_or_else(|| DEFAULT_USER.to_owned());
+    let name = AccountName::parse(&name).map_err(|fault| format!("{USER}: {fault}"))?;
+    password::check(&password).map_err(|fault| format!("{PASSWORD}: {fault}"))?;
+    let password =
+        password::hash(&password).map_err(|error| format!("no password can be kept: {error}"))?;
+    let roles = Grants::from(Grant::everywhere(Role::Admin));
+    let command = Command::AddFirstAccount { name: name.clone(), password, roles };
+    let failed = |reason: String| format!("the account {name} could not be made: {reason}");
+    match super::offline::execute(gate.live(), &[command]).map_err(&failed)? {
+        None => {
+            tracing::info!(account = %name, "the first account was made: an admin of everything")
+        }
+        // Somebody was faster, which is as good.
+        Some(Refusal::NotFirst) => {}
+        Some(refusal) => return Err(failed(refusal.to_string())),
+    }
+    Ok(())
+}
+
+/// The text of a variable. What is not UTF-8 could never be typed again.
+fn text(variable: &str) -> Result<Option<String>, String> {
+    match env::var(variable) {
+        Ok(text) => Ok(Some(text)),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(_)) => Err(format!("{variable} is not UTF-8")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    fn secret(text: &str) -> Option<Zeroizing<String>> {
+        Some(Zeroizing::new(text.to_owned()))
+    }
+
+    #[test]
+    fn the_first_admin_is_made_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let host = testing::host(dir.path(), &[]);
+        let gate = &*host.access;
+        assert_eq!(ensure(gate, None, Some("ann".to_owned())), Ok(()));
+        assert!(gate.is_open(), "a name alone makes none");
+        for (password, user) in [("short", None), ("", None), ("long enough", Some("Ann"))] {
+            let refused = ensure(gate, secret(password), user.map(str::to_owned)).unwrap_err();
+            assert!(refused.contains("WELLSPRING_ADMIN_"), "{refused}");
+            assert!(password.is_empty() || !refused.contains(password), "{refused}");
+        }
+        assert!(gate.is_open());
+        ensure(gate, secret("long enough"), Some("ann".to_owned())).unwrap();
+        ensure(gate, secret("something else"), None).unwrap();
+        ensure(gate, secret("short"), Some("Not a name".to_owned())).unwrap();
+        let state = gate.state();
+        let names: Vec<&str> = state.accounts().map(|account| account.name().as_str()).collect();
+        assert_eq!(names, ["ann"]);
+        let ann = state.account("ann").unwrap();
+        assert!(ann.grants().are_admins());
+        assert_eq!(password::verify(ann.password(), "long enough"), password::Verdict::Right);
+    }
+}

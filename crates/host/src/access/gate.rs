@@ -1,0 +1,525 @@
+//! The gate authenticates and authorizes every request, once, on whichever stack it arrives.
+//!
+//! What can be told at once (no accounts, a credential seen before, a token, a key) is told on the
+//! serving thread. A password takes tens of milliseconds of a core, so the same one sent by many
+//! connections at once is verified once.
+
+use super::api_key;
+use super::cache::{Cache, Fingerprint};
+use super::config::AccessConfig;
+use super::credentials::{self, Login, Malformed, Presented};
+use super::jwks_source;
+use super::origins::Cors;
+use super::page::{Pages, Trust};
+use super::password::{self, Passwords};
+use super::principal::{Principal, Proof, Verdict};
+use super::standing::Moment;
+use super::throttle::{Admission, Outcome, Throttle};
+use super::token::{Issued, Tokens};
+use crate::identity::Caller;
+use crate::settings::ProcessConfig;
+use crate::stats;
+use crate::view::Live;
+use crate::wire::problem::{self, Problem, Retry};
+use hyper::header::AUTHORIZATION;
+use hyper::{HeaderMap, Uri};
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::OnceCell;
+use wellspring_log::Clock;
+use wellspring_views::access::{Access, AccountName, Folded, Grants, Role, State};
+use zeroize::Zeroizing;
+
+/// Credentials that each serving thread remembers.
+const REMEMBERED: usize = 8_192;
+/// Passwords that wait to be verified.
+const MOST_WAITING: usize = 64;
+
+/// What a route asks of who calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Needs {
+    /// Nothing.
+    Public,
+    /// Any credential that counts; what it may see is the handler's to say.
+    Account,
+    /// This role on the log that the route is about, or on everything if it is about none.
+    Role(Role),
+}
+
+impl fmt::Display for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Needs::Public => f.write_str("nothing"),
+            Needs::Account => f.write_str("an account"),
+            Needs::Role(role) => role.fmt(f),
+        }
+    }
+}
+
+/// Somebody whose password was right.
+#[derive(Debug, Clone)]
+pub struct LoggedIn {
+    /// Who.
+    pub account: AccountName,
+    /// What the account may.
+    pub grants: Arc<Grants>,
+    /// The account's `tokens_valid_from_us` in the state whose password was verified.
+    since_us: u64,
+}
+
+/// Why somebody is not logged in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NotLoggedIn {
+    /// The password is wrong, or there is no such account, or it is disabled: nobody is told which.
+    Wrong,
+    /// Not before so many seconds.
+    Later(u64),
+    /// Too many passwords wait to be verified.
+    Busy,
+}
+
+/// A password that is being verified, for all who sent the same.
+type Flight = Arc<OnceCell<Result<LoggedIn, NotLoggedIn>>>;
+
+/// A credential that is known to count on a log, and how to tell that it still does.
+#[derive(Debug, Clone)]
+pub(crate) struct Pass {
+    /// Whose it is.
+    pub(crate) principal: Arc<Principal>,
+    /// Where accounts and tokens stood when it was given.
+    moment: Moment,
+    /// When it has to be judged anew, µs since 1970 UTC.
+    until_us: u64,
+}
+
+/// Authenticates and authorizes every request.
+pub struct Gate {
+    live: Arc<Live<Access>>,
+    folded: Arc<Folded>,
+    tokens: Tokens,
+    passwords: Passwords,
+    throttle: Arc<Throttle>,
+    clock: Arc<dyn Clock>,
+    /// One a serving thread, so that nobody waits for its lock.
+    caches: Vec<Mutex<Cache>>,
+    flights: Mutex<HashMap<Fingerprint, Flight>>,
+    /// Whether accounts have been seen. The last is never deleted, so it stays so.
+    closed: AtomicBool,
+    anybody: Arc<Principal>,
+    nobody: Arc<Principal>,
+    /// Which pages count as anybody.
+    pages: Pages,
+    /// Life of a token whose client does not say how long it is to live, in s.
+    token_life_s: u64,
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Gate")
+    }
+}
+
+impl Gate {
+    /// The gate of a data folder, once its accounts are folded.
+    ///
+    /// # Errors
+    /// A sentence: the accounts or the secret of tokens cannot be read.
+    pub(crate) fn open(
+        process: &ProcessConfig,
+        config: &AccessConfig,
+        pages: Pages,
+        clock: Arc<dyn Clock>,
+        live: Arc<Live<Access>>,
+    ) -> Result<Gate, String> {
+        let folded =
+            live.wait_live().map_err(|reason| format!("the accounts cannot be read: {reason}"))?;
+        let foreign = jwks_source::open(config, &*clock)?;
+        let tokens = Tokens::open(&process.data, foreign).map_err(|e| {
+            format!("the secret of tokens cannot be kept in {}: {e}", process.data.display())
+        })?;
+        // The lean threads come after the others.
+        let caches =
+            (0..2 * process.threads.max(1)).map(|_| Cache::new(REMEMBERED).map(Mutex::new));
+        let caches =
+            caches.collect::<io::Result<_>>().map_err(|e| format!("no randomness: {e}"))?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let nobody = Arc::new(Principal::nobody());
+        let anybody = Principal::anybody(&State::default()).map_or(Arc::clone(&nobody), Arc::new);
+        Ok(Gate {
+            live,
+            folded,
+            tokens,
+            passwords: Passwords::new(cores / 2, MOST_WAITING),
+            throttle: Arc::default(),
+            clock,
+            caches,
+            flights: Mutex::default(),
+            closed: AtomicBool::new(false),
+            anybody,
+            nobody,
+            pages,
+            token_life_s: config.token_life_s,
+        })
+    }
+
+    /// Accounts and keys as they are now.
+    pub fn state(&self) -> Arc<State> {
+        self.folded.now()
+    }
+
+    /// The view of accounts, for commands.
+    pub fn live(&self) -> &Arc<Live<Access>> {
+        &self.live
+    }
+
+    /// The tokens.
+    pub fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
+    /// Where passwords are hashed and verified.
+    pub fn passwords(&self) -> &Passwords {
+        &self.passwords
+    }
+
+    /// A caller without credentials.
+    pub fn nobody(&self) -> Arc<Principal> {
+        Arc::clone(&self.nobody)
+    }
+
+    /// Whether there are no accounts, and no other issuer who says who somebody is: everybody may everything
+    /// then.
+    pub fn is_open(&self) -> bool {
+        self.tokens.foreign().is_none() && !self.has_accounts()
+    }
+
+    /// Whether there is an account.
+    pub(crate) fn has_accounts(&self) -> bool {
+        if self.folded.position() == 0 {
+            return false;
+        }
+        let seen = || self.closed.load(Ordering::Relaxed);
+        let has = seen() || !self.state().is_open();
+        if has && !seen() {
+            self.closed.store(true, Ordering::Relaxed);
+        }
+        has
+    }
+
+    /// The caller of a request, if access is granted: what the route `needs`, on the log it is about
+    /// (`None`: on what is no log's). `from` is the client's address.
+    ///
+    /// # Errors
+    /// 401: the credential is missing or does not count. 403: it does, for less. 400: the headers are
+    /// malformed. 429: too many passwords were wrong, or are being verified.
+    pub(crate) async fn admit(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+        from: Option<IpAddr>,
+        needs: Needs,
+        log: Option<&str>,
+    ) -> Result<Arc<Principal>, Box<Problem>> {
+        if needs == Needs::Public {
+            return Ok(self.nobody());
+        }
+        if self.is_open() {
+            self.pages.check_origin(uri, headers, Trust::ThisMachine)?;
+            return Ok(Arc::clone(&self.anybody));
+        }
+        let values = |name| headers.get_all(name).into_iter().map(|value| value.as_bytes());
+        let presented =
+            credentials::presented(values(AUTHORIZATION.as_str()), values("x-api-key"))?;
+        let Some(presented) = presented else {
+            let detail = "this needs credentials: send Authorization: Bearer with a token or an \
+                          API key, X-API-Key, or Authorization: Basic";
+            return Err(problem::UNAUTHENTICATED.because(detail));
+        };
+        if matches!(presented, Presented::Basic(_)) {
+            self.pages.check_origin(uri, headers, Trust::OwnOrigin)?;
+        }
+        let principal = match self.recognise(&presented)? {
+            Some(principal) => principal,
+            None => self.by_password(&presented, from).await?,
+        };
+        may(&principal, needs, log)
+            .map_err(|problem| problem.told_to(Caller::Known(principal.identity().clone())))?;
+        Ok(principal)
+    }
+
+    /// The origins whose pages may use this server; `None`: none but its own.
+    pub(crate) fn cors(&self) -> Option<&Cors> {
+        self.pages.cors()
+    }
+
+    /// Life of a token whose client does not say how long it is to live, in s.
+    pub fn token_life_s(&self) -> u64 {
+        self.token_life_s
+    }
+
+    /// Refuses a request that comes under a name which a page of another site can have, while there are
+    /// no accounts: every request, whatever it asks for.
+    ///
+    /// # Errors
+    /// 403 `foreign-host`.
+    pub(crate) fn check_host(&self, uri: &Uri, host: Option<&[u8]>) -> Result<(), Box<Problem>> {
+        if self.is_open() { self.pages.check_host(uri, host) } else { Ok(()) }
+    }
+
+    /// Whether [`check_host`](Self::check_host) has nothing against a request that names its host in
+    /// the header alone.
+    pub(crate) fn answers_under(&self, host: &[u8]) -> bool {
+        !self.is_open() || self.pages.is_own_host(host)
+    }
+
+    /// Synchronous [`admit`](Self::admit), for one role on a log or on everything. `None` if the check is slow or
+    /// access is denied.
+    pub(crate) fn pass<'a>(
+        &self,
+        authorization: Option<&'a [u8]>,
+        api_key: Option<&'a [u8]>,
+        role: Role,
+        log: Option<&str>,
+    ) -> Option<Pass> {
+        // Before anything is looked at: what changes after it makes the pass invalid.
+        let moment = self.moment();
+        let principal = if self.is_open() {
+            Arc::clone(&self.anybody)
+        } else {
+            let presented = credentials::presented(authorization, api_key).ok()??;
+            self.recognise(&presented).ok()??
+        };
+        let until_us = principal.until_us().unwrap_or(u64::MAX);
+        let allowed = principal.may(role, log) == Verdict::Allowed;
+        allowed.then_some(Pass { principal, moment, until_us })
+    }
+
+    /// Where accounts and tokens stand. To be taken before anything of a request is looked at: what
+    /// changes after it is then seen to have changed.
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { position: self.folded.position(), tokens: self.tokens.generation() }
+    }
+
+    /// µs since 1970 UTC.
+    pub(super) fn wall_us(&self) -> u64 {
+        self.clock.wall_us()
+    }
+
+    /// Whether what a pass was given for still holds.
+    pub(crate) fn holds(&self, pass: &Pass) -> bool {
+        pass.moment == self.moment()
+            && (pass.until_us == u64::MAX || self.clock.wall_us() < pass.until_us)
+    }
+
+    /// Who has shown this credential before, or shows one that can be verified at once; `None`: it is a
+    /// password.
+    fn recognise(&self, presented: &Presented<'_>) -> Result<Option<Arc<Principal>>, Box<Problem>> {
+        let now_us = self.clock.wall_us();
+        let tokens = self.tokens.generation();
+        let mut cache = self.cache();
+        let fingerprint = cache.fingerprint(presented);
+        if let Some(principal) = cache.find(&fingerprint, &self.folded, tokens, now_us) {
+            return Ok(Some(Arc::clone(principal)));
+        }
+        drop(cache);
+        let proof = match presented {
+            Presented::Token(token) => {
+                self.tokens.verify(token, now_us).map_err(|_| not_accepted())?.into()
+            }
+            Presented::Key(key) => Proof::Key(api_key::digest(key)),
+            Presented::Basic(_) => return Ok(None),
+        };
+        self.remember(presented, proof, tokens, now_us).map(Some)
+    }
+
+    /// Judges a proof, and remembers it if it counts.
+    fn remember(
+        &self,
+        presented: &Presented<'_>,
+        proof: Proof,
+        tokens: u64,
+        now_us: u64,
+    ) -> Result<Arc<Principal>, Box<Problem>> {
+        let state = self.state();
+        let principal = Arc::new(proof.judge(&state, now_us).map_err(|_| not_accepted())?);
+        let mut cache = self.cache();
+        let fingerprint = cache.fingerprint(presented);
+        let remembered = Arc::clone(&principal);
+        cache.remember(fingerprint, proof, remembered, state.applied(), tokens, now_us);
+        Ok(principal)
+    }
+
+    async fn by_password(
+        &self,
+        presented: &Presented<'_>,
+        from: Option<IpAddr>,
+    ) -> Result<Arc<Principal>, Box<Problem>> {
+        let Presented::Basic(encoded) = presented else { return Err(not_accepted()) };
+        let Login { username, password } = credentials::basic(encoded)?;
+        let LoggedIn { account, since_us, .. } = self.login(&username, password, from).await?;
+        let proof = Proof::Password { account, since_us };
+        self.remember(presented, proof, self.tokens.generation(), self.clock.wall_us())
+    }
+
+    /// Verifies a name and a password, once for all who send the same at the same time. Takes as long if
+    /// there is no such account.
+    ///
+    /// # Errors
+    /// 401, 429.
+    pub async fn login(
+        &self,
+        name: &str,
+        password: Zeroizing<String>,
+        from: Option<IpAddr>,
+    ) -> Result<LoggedIn, Box<Problem>> {
+        // The first cache's salt for all of them, so that threads share a flight.
+        let fingerprint = lock(&self.caches[0]).fingerprint_of_login(name, &password);
+        let flight = Arc::clone(lock(&self.flights).entry(fingerprint).or_default());
+        let _landing = Landing { gate: self, fingerprint, flight: &flight };
+        let verified = flight.get_or_init(|| self.verify(name, password, from)).await;
+        verified.clone().map_err(|reason| self.refuse_login(name, reason))
+    }
+
+    /// The answer to a failed login; for the audit with the account that was named, if there is one.
+    fn refuse_login(&self, name: &str, reason: NotLoggedIn) -> Box<Problem> {
+        let claimed = self.state().account(name).map(|account| account.name().clone());
+        Box::<Problem>::from(reason).told_to(Caller::Claimed(claimed))
+    }
+
+    async fn verify(
+        &self,
+        name: &str,
+        password: Zeroizing<String>,
+        from: Option<IpAddr>,
+    ) -> Result<LoggedIn, NotLoggedIn> {
+        let attempt = match self.throttle.admit(name, from, self.clock.monotonic_us()) {
+            Admission::Go(attempt) => attempt,
+            Admission::Later(seconds) => return Err(NotLoggedIn::Later(seconds)),
+        };
+        let state = self.state();
+        let account = state.account(name).filter(|account| !account.is_disabled());
+        let kept = account.and_then(|account| account.password().cloned());
+        let verdict = self.passwords.verify(kept, password).await;
+        let now_us = self.clock.monotonic_us();
+        match (verdict, account) {
+            (Err(password::Busy), _) => {
+                attempt.settle(Outcome::NotTried, now_us);
+                Err(NotLoggedIn::Busy)
+            }
+            (
+                Ok(right @ (password::Verdict::Right | password::Verdict::RightButWeak)),
+                Some(account),
+            ) => {
+                attempt.settle(Outcome::Right, now_us);
+                if right == password::Verdict::RightButWeak {
+                    // Not hashed anew: the event that sets a password ends the account's tokens.
+                    let account = account.name().as_str();
+                    tracing::info!(
+                        account,
+                        "the password is hashed with less than today; set it anew"
+                    );
+                }
+                Ok(LoggedIn {
+                    account: account.name().clone(),
+                    grants: Arc::clone(account.grants()),
+                    since_us: account.tokens_valid_from_us(),
+                })
+            }
+            (Ok(_), _) => {
+                attempt.settle(Outcome::Wrong, now_us);
+                Err(NotLoggedIn::Wrong)
+            }
+        }
+    }
+
+    /// Issues a token to an account that has logged in, for its roles or for less.
+    ///
+    /// # Errors
+    /// The system gives no randomness.
+    pub fn issue(&self, logged_in: &LoggedIn, grants: &Grants, life_s: u64) -> io::Result<Issued> {
+        let LoggedIn { account, since_us, .. } = logged_in;
+        self.tokens.issue(account, grants, *since_us, life_s, self.clock.wall_us())
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        lock(&self.caches[stats::thread() % self.caches.len()])
+    }
+}
+
+/// Forgets a flight once nobody waits for it.
+struct Landing<'a> {
+    gate: &'a Gate,
+    fingerprint: Fingerprint,
+    flight: &'a Flight,
+}
+
+impl Drop for Landing<'_> {
+    fn drop(&mut self) {
+        let mut flights = lock(&self.gate.flights);
+        // A caller that comes after a flight has landed looks again: what that found may be old.
+        let is_over = self.flight.initialized() || Arc::strong_count(self.flight) <= 2;
+        let is_this = |flight: &Flight| Arc::ptr_eq(flight, self.flight);
+        if is_over && flights.get(&self.fingerprint).is_some_and(is_this) {
+            flights.remove(&self.fingerprint);
+        }
+    }
+}
+
+/// Whether somebody may do what a route needs.
+pub(super) fn may(
+    principal: &Principal,
+    needs: Needs,
+    log: Option<&str>,
+) -> Result<(), Box<Problem>> {
+    let Needs::Role(role) = needs else { return Ok(()) };
+    let Verdict::Denied { needs, has } = principal.may(role, log) else { return Ok(()) };
+    let place = match log {
+        Some(log) => format!("on the log {log}"),
+        None => "on everything".to_owned(),
+    };
+    let held = match has {
+        Some(role) => format!("these credentials are for {role}"),
+        None => "these credentials are for nothing there".to_owned(),
+    };
+    Err(problem::FORBIDDEN.because(format!("this needs the role {needs} {place}; {held}")))
+}
+
+/// The same for everything that is wrong with a credential.
+pub(super) fn not_accepted() -> Box<Problem> {
+    problem::UNAUTHENTICATED.because(
+        "the credentials are not accepted: they are wrong, have ended or were revoked, or the \
+         account is disabled",
+    )
+}
+
+impl From<Malformed> for Box<Problem> {
+    fn from(malformed: Malformed) -> Box<Problem> {
+        problem::MALFORMED_CREDENTIALS.because(malformed.to_string())
+    }
+}
+
+impl From<NotLoggedIn> for Box<Problem> {
+    fn from(reason: NotLoggedIn) -> Box<Problem> {
+        match reason {
+            NotLoggedIn::Wrong => not_accepted(),
+            NotLoggedIn::Later(seconds) => problem::TOO_MANY_LOGINS
+                .because(format!("too many logins have failed; try again in {seconds} s"))
+                .retry(Retry::Seconds(u32::try_from(seconds).unwrap_or(u32::MAX))),
+            NotLoggedIn::Busy => problem::TOO_MANY_LOGINS
+                .because("too many passwords are being verified; a token or an API key needs none")
+                .retry(Retry::Seconds(1)),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

@@ -1,0 +1,337 @@
+//! Where the keys of another issuer come from: a file, or a URL of the issuer's.
+
+use super::config::AccessConfig;
+use super::foreign::{Foreign, Issuer};
+use super::foreign_claims::STANDARD;
+use super::jwks::{self, KeySet};
+use crate::client::endpoint::{Endpoint, Scheme};
+use crate::client::trust::Trust;
+use crate::client::{Client, ClientError, Request};
+use crate::pem;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wellspring_log::Clock;
+
+/// Longest wait for the next bytes of an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest time for a whole answer, µs.
+const FETCH_US: u64 = 15_000_000;
+/// Longest name of an issuer, an audience or a claim, in bytes.
+const MAX_NAME_BYTES: usize = 1_024;
+
+/// Where keys come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// This file.
+    File(PathBuf),
+    /// This URL.
+    Url(KeysUrl),
+}
+
+/// A URL of keys: https, or http on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeysUrl {
+    server: Endpoint,
+    /// Path and query.
+    path: String,
+    /// Whose certificates count there; `None`: those of the authorities that this machine trusts.
+    authorities: Option<PathBuf>,
+}
+
+/// The settings of another issuer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ForeignSettings {
+    issuer: Issuer,
+    /// Where its keys come from.
+    pub(crate) source: Source,
+}
+
+impl ForeignSettings {
+    /// Reads them; `None`: there is no other issuer.
+    ///
+    /// # Errors
+    /// A sentence about the first that is wrong.
+    pub(crate) fn of(config: &AccessConfig) -> Result<Option<ForeignSettings>, String> {
+        let AccessConfig { jwt_issuer, jwt_audience, jwt_keys, .. } = config;
+        let (name, audience, keys) = match (jwt_issuer, jwt_audience, jwt_keys) {
+            (None, None, None) if config.jwt_keys_ca.is_none() => return Ok(None),
+            (Some(name), Some(audience), Some(keys)) => (name, audience, keys),
+            _ => {
+                return Err(
+                    "--jwt-issuer, --jwt-audience and --jwt-keys belong together: a token \
+                            must be of the issuer, for the audience and signed with one of the keys"
+                        .to_owned(),
+                );
+            }
+        };
+        let issuer = Issuer {
+            name: name.clone(),
+            audience: audience.clone(),
+            roles_claim: config.jwt_roles_claim.clone(),
+            account_claim: config.jwt_account_claim.clone(),
+        };
+        let names = [
+            ("jwt_issuer", &issuer.name),
+            ("jwt_audience", &issuer.audience),
+            ("jwt_roles_claim", &issuer.roles_claim),
+            ("jwt_account_claim", &issuer.account_claim),
+        ];
+        for (setting, text) in names {
+            if !(1..=MAX_NAME_BYTES).contains(&text.len()) || text.contains(char::is_control) {
+                return Err(format!(
+                    "{setting} must be 1 to {MAX_NAME_BYTES} bytes without control characters"
+                ));
+            }
+        }
+        for claim in [&issuer.roles_claim, &issuer.account_claim] {
+            if STANDARD.contains(&claim.as_str()) {
+                return Err(format!("the claim {claim} holds neither roles nor a name"));
+            }
+        }
+        if issuer.roles_claim == issuer.account_claim {
+            return Err("jwt_roles_claim and jwt_account_claim are two claims".to_owned());
+        }
+        let source = Source::parse(keys)?.trusting(config.jwt_keys_ca.as_deref())?;
+        Ok(Some(ForeignSettings { issuer, source }))
+    }
+}
+
+impl Source {
+    fn parse(text: &str) -> Result<Source, String> {
+        let wrong = |why: &str| format!("jwt_keys {text:?}: {why}");
+        let Some((scheme, rest)) = text.split_once("://") else {
+            if text.is_empty() {
+                return Err(wrong("must be a file or a URL"));
+            }
+            return Ok(Source::File(PathBuf::from(text)));
+        };
+        let slash = rest.find('/').ok_or_else(|| wrong("the URL has no path"))?;
+        let (authority, path) = rest.split_at(slash);
+        if path.contains('#') || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(wrong("the URL must be visible ASCII without a fragment"));
+        }
+        let server = Endpoint::parse(&format!("{scheme}://{authority}"))
+            .map_err(|reason| wrong(reason.split_once(": ").map_or(&*reason, |(_, why)| why)))?;
+        if scheme == "http" && !server.is_this_machine() {
+            return Err(wrong(
+                "over http anybody on the way could give keys of his own; this takes https, or \
+                 http from this machine",
+            ));
+        }
+        Ok(Source::Url(KeysUrl { server, path: path.to_owned(), authorities: None }))
+    }
+
+    /// The same, where these authorities alone count.
+    fn trusting(mut self, authorities: Option<&Path>) -> Result<Source, String> {
+        let Some(authorities) = authorities else { return Ok(self) };
+        match &mut self {
+            Source::Url(url) if url.server.scheme == Scheme::Https => {
+                url.authorities = Some(authorities.to_owned());
+                Ok(self)
+            }
+            _ => Err("jwt_keys_ca is for jwt_keys at an https:// address".to_owned()),
+        }
+    }
+}
+
+/// The other issuer, with its keys as they are now. One whose URL does not answer has none yet:
+/// that keeps nobody else out.
+///
+/// # Errors
+/// A sentence about settings that are wrong, or a file without keys.
+pub(crate) fn open(config: &AccessConfig, clock: &dyn Clock) -> Result<Option<Foreign>, String> {
+    let Some(ForeignSettings { issuer, source }) = ForeignSettings::of(config)? else {
+        return Ok(None);
+    };
+    if let Source::Url(KeysUrl { authorities: Some(path), .. }) = &source {
+        // A file that is wrong stops the start, as one of keys does.
+        pem::roots(path).map_err(|why| format!("jwt_keys_ca: {why}"))?;
+    }
+    let keys = match &source {
+        Source::File(path) => read(path)?,
+        Source::Url(url) => fetch(url, clock).unwrap_or_else(|reason| {
+            tracing::warn!("{reason}; until there are keys no token of that issuer counts");
+            KeySet::default()
+        }),
+    };
+    tell(keys.len(), keys.passed_over());
+    Ok(Some(Foreign::new(issuer, keys)))
+}
+
+/// Says how many keys there are now, and how many there are that cannot be used.
+pub(crate) fn tell(keys: usize, passed_over: usize) {
+    tracing::info!(keys, passed_over, "the keys of the tokens' issuer have been read");
+}
+
+/// The keys of a file.
+///
+/// # Errors
+/// A sentence that names it.
+pub(crate) fn read(path: &Path) -> Result<KeySet, String> {
+    let name = path.display();
+    let mut document = Vec::new();
+    // One byte more, so that what is too long is seen to be.
+    let most = jwks::MAX_BYTES as u64 + 1;
+    let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut document));
+    read.map_err(|error| format!("the keys in {name} cannot be read: {error}"))?;
+    KeySet::read(&document).map_err(|fault| format!("the keys in {name} are refused: {fault}"))
+}
+
+/// The keys that a URL gives. Blocks: 5 s for each thing that is waited for, 15 s for the whole body.
+/// Redirects are not followed: what is configured is whom we trust.
+///
+/// # Errors
+/// A sentence that names it.
+pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, String> {
+    let name = format!("{}{}", url.server.authority(), url.path);
+    // The client thinks of the tools' options.
+    let failed = |why: String| {
+        let why = why.replace("--cacert", "--jwt-keys-ca");
+        format!("the keys at {name} cannot be fetched: {why}")
+    };
+    let begun_us = clock.monotonic_us();
+    let trust = url.authorities.clone().map_or_else(Trust::default, Trust::of_authorities);
+    let client = Client::new(url.server.clone(), &trust);
+    let mut client = client.map_err(failed)?.with_patience(PATIENCE);
+    let request = Request::get(&url.path, &[("Accept", "application/json")]);
+    let (head, body) = client.open(&request).map_err(|error| match error {
+        // The client thinks of our own servers.
+        ClientError::Connect { error, .. } => failed(error.to_string()),
+        error => failed(error.to_string()),
+    })?;
+    if head.status != 200 {
+        return Err(failed(format!("the answer is {}", head.status)));
+    }
+    let mut body = body.take(jwks::MAX_BYTES as u64 + 1);
+    let mut document = Vec::new();
+    let mut piece = [0; 8_192];
+    loop {
+        match body.read(&mut piece).map_err(|error| failed(error.to_string()))? {
+            0 => break,
+            length => document.extend_from_slice(&piece[..length]),
+        }
+        if clock.monotonic_us().saturating_sub(begun_us) > FETCH_US {
+            return Err(failed("the answer comes too slowly".to_owned()));
+        }
+    }
+    KeySet::read(&document).map_err(|fault| format!("the keys at {name} are refused: {fault}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_issuer::{ed_jwk, jwks};
+    use super::*;
+    use crate::client::test_server::{Reply, TestServer};
+    use crate::clock;
+    use crate::config::HostConfig;
+
+    const ISSUER: [&str; 4] = ["--jwt-issuer", "https://i.example", "--jwt-audience", "w"];
+
+    fn settings(flags: &[&str]) -> Result<Option<ForeignSettings>, String> {
+        HostConfig::loaded(flags).map(|config| ForeignSettings::of(&config.access).unwrap())
+    }
+
+    fn source(keys: &str) -> Result<Source, String> {
+        settings(&[&ISSUER[..], &["--jwt-keys", keys]].concat()).map(|found| found.unwrap().source)
+    }
+
+    #[test]
+    fn the_three_belong_together() {
+        assert_eq!(settings(&[]), Ok(None));
+        let all = [&ISSUER[..], &["--jwt-keys", "k.json"]].concat();
+        let found = settings(&all).unwrap().unwrap();
+        assert_eq!(found.source, Source::File("k.json".into()));
+        assert_eq!((&*found.issuer.roles_claim, &*found.issuer.account_claim), ("roles", "sub"));
+        for out in 0..3 {
+            let mut some = all.clone();
+            some.drain(2 * out..2 * out + 2);
+            assert!(settings(&some).unwrap_err().contains("belong together"), "{some:?}");
+        }
+        for (flag, wrong) in [
+            ("--jwt-roles-claim", "exp"),
+            ("--jwt-roles-claim", "sub"),
+            ("--jwt-account-claim", "iss"),
+            ("--jwt-account-claim", ""),
+            ("--jwt-roles-claim", "a\nb"),
+        ] {
+            assert!(settings(&[&all[..], &[flag, wrong]].concat()).is_err(), "{flag} {wrong:?}");
+        }
+        assert!(settings(&[&all[..], &["--jwt-roles-claim", "scope"]].concat()).is_ok());
+    }
+
+    #[test]
+    fn a_url_is_one_whose_keys_nobody_else_can_give() {
+        for (url, server, path) in [
+            ("http://127.0.0.1:8080/keys", "127.0.0.1:8080", "/keys"),
+            ("http://localhost/a/b?c=d", "localhost:80", "/a/b?c=d"),
+            ("http://[::1]:1/", "[::1]:1", "/"),
+        ] {
+            let Ok(Source::Url(found)) = source(url) else { panic!("{url}") };
+            assert_eq!((found.server.authority().as_str(), found.path.as_str()), (server, path));
+        }
+        for (wrong, why) in [
+            ("http://issuer.example/keys", "https"),
+            ("http://10.0.0.1/keys", "https"),
+            ("ftp://127.0.0.1/keys", "http"),
+            ("http://127.0.0.1", "path"),
+            ("http://u:p@127.0.0.1/keys", "host"),
+            ("http://127.0.0.1/a b", "ASCII"),
+            ("http://127.0.0.1/a#b", "fragment"),
+            ("", "file"),
+        ] {
+            let message = source(wrong).unwrap_err();
+            assert!(message.contains("jwt_keys") && message.contains(why), "{wrong}: {message}");
+        }
+        assert_eq!(source("/etc/keys.json"), Ok(Source::File("/etc/keys.json".into())));
+    }
+
+    #[test]
+    fn a_file_without_keys_stops_the_start_and_a_url_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys.json");
+        let open = |keys: &str| {
+            let config = HostConfig::for_tests(&[&ISSUER[..], &["--jwt-keys", keys]].concat());
+            open(&config.access, &*clock::system()).map(|foreign| foreign.unwrap().has_keys())
+        };
+        let file = path.to_str().unwrap();
+        assert!(open(file).unwrap_err().contains("keys.json"));
+        std::fs::write(&path, "{}").unwrap();
+        assert!(open(file).unwrap_err().contains("JWK Set"));
+        std::fs::write(&path, jwks(&[ed_jwk(1, "")])).unwrap();
+        assert_eq!(open(file), Ok(true));
+        assert_eq!(open("http://127.0.0.1:1/keys"), Ok(false), "nobody is there");
+    }
+
+    #[test]
+    fn keys_are_fetched_from_whom_is_configured() {
+        let server = TestServer::start(|request, _| {
+            assert_eq!((&*request.method, request.header("authorization")), ("GET", ""));
+            match request.path.as_str() {
+                "/keys?v=1" => Reply::json(200, &jwks(&[ed_jwk(1, "")])),
+                "/moved" => {
+                    Reply::raw("HTTP/1.1 302 X\r\nLocation: /keys?v=1\r\nContent-Length: 0\r\n\r\n")
+                }
+                "/huge" => Reply::json(200, &" ".repeat(jwks::MAX_BYTES + 1)),
+                "/cut" => {
+                    Reply::raw("HTTP/1.1 200 X\r\nContent-Length: 99\r\n\r\n{").then_hang_up()
+                }
+                _ => Reply::json(200, "{}"),
+            }
+        });
+        let fetch = |path: &str| {
+            let Source::Url(url) = source(&format!("{}{path}", server.url())).unwrap() else {
+                panic!("a URL")
+            };
+            fetch(&url, &*clock::system()).map(|keys| keys.len())
+        };
+        assert_eq!(fetch("/keys?v=1"), Ok(1));
+        for (path, why) in
+            [("/moved", "302"), ("/huge", "262144"), ("/none", "JWK Set"), ("/cut", "")]
+        {
+            let message = fetch(path).unwrap_err();
+            assert!(message.contains(path) && message.contains(why), "{message}");
+        }
+    }
+}

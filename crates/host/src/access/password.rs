@@ -1,0 +1,318 @@
+//! Passwords: Argon2id (RFC 9106), with the least parameters that OWASP's Password Storage Cheat
+//! Sheet gives for it: 19 MiB, two passes, one lane. Written and read in the PHC form.
+//!
+//! A verification takes tens of milliseconds of a core and 19 MiB, on purpose; so few run at once,
+//! few wait, and the rest is told to come back.
+
+use crate::random;
+use argon2::password_hash::{PasswordHash as Phc, PasswordHasher, PasswordVerifier, SaltString};
+use argon2::{ARGON2ID_IDENT, Algorithm, Argon2, Params, Version};
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Semaphore;
+use wellspring_views::access::PasswordHash;
+use zeroize::Zeroizing;
+
+/// Shortest new password, in bytes.
+pub(crate) const MIN_BYTES: usize = 8;
+/// Longest password, in bytes.
+pub const MAX_BYTES: usize = 1_024;
+const MEMORY_KIB: u32 = 19_456;
+const PASSES: u32 = 2;
+const LANES: u32 = 1;
+/// What a kept hash may ask of us at most. Whoever may append events could otherwise use up the memory.
+const MOST_MEMORY_KIB: u32 = 262_144;
+const MOST_PASSES: u32 = 16;
+const MOST_LANES: u32 = 16;
+/// Verified when there is no password to verify, so that it takes as long. Nobody knows a password of
+/// it, and if anybody did it would be no use.
+const NOBODYS: &str = "$argon2id$v=19$m=19456,t=2,p=1$d2VsbHNwcmluZ25vYm9keQ$\
+                       AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+/// Why a password may not be one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PasswordFault {
+    /// Fewer than [`MIN_BYTES`].
+    TooShort,
+    /// More than [`MAX_BYTES`].
+    TooLong,
+    /// It holds a control character, which Basic cannot carry.
+    Control,
+}
+
+impl fmt::Display for PasswordFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PasswordFault::TooShort => write!(f, "a password has at least {MIN_BYTES} bytes"),
+            PasswordFault::TooLong => write!(f, "a password has at most {MAX_BYTES} bytes"),
+            PasswordFault::Control => f.write_str("a password has no control characters"),
+        }
+    }
+}
+
+impl std::error::Error for PasswordFault {}
+
+/// What a password turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The account's.
+    Right,
+    /// The account's, but hashed with less than is asked today: hash it anew.
+    RightButWeak,
+    /// Not the account's, or there is no such account.
+    Wrong,
+}
+
+fn argon2() -> Argon2<'static> {
+    let params = Params::new(MEMORY_KIB, PASSES, LANES, None).expect("parameters in their ranges");
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+}
+
+/// Whether a text may be a new password.
+///
+/// # Errors
+/// Why not.
+pub fn check(password: &str) -> Result<(), PasswordFault> {
+    match password.len() {
+        ..MIN_BYTES => Err(PasswordFault::TooShort),
+        MIN_BYTES..=MAX_BYTES if password.chars().any(char::is_control) => {
+            Err(PasswordFault::Control)
+        }
+        MIN_BYTES..=MAX_BYTES => Ok(()),
+        _ => Err(PasswordFault::TooLong),
+    }
+}
+
+/// What to keep of a password that was [`check`]ed. Takes as long as a verification.
+///
+/// # Errors
+/// The system gives no randomness or no memory.
+pub fn hash(password: &str) -> io::Result<PasswordHash> {
+    let salt = SaltString::encode_b64(&random::bytes::<16>()?).map_err(failed)?;
+    let hash = argon2().hash_password(password.as_bytes(), &salt).map_err(failed)?;
+    PasswordHash::new(&hash.to_string()).ok_or_else(|| io::Error::other("not of the PHC form"))
+}
+
+/// The errors of `argon2` are no `std::error::Error` without its feature `std`, which brings more.
+fn failed(error: argon2::password_hash::Error) -> io::Error {
+    io::Error::other(error.to_string())
+}
+
+/// Verifies a password. Without one to compare with (there is no such account, or it has none) it
+/// takes as long and is wrong.
+pub(crate) fn verify(kept: Option<&PasswordHash>, password: &str) -> Verdict {
+    // As much work for what is too long, and none of it in proportion to the length.
+    let (password, kept) = if password.len() > MAX_BYTES { ("", None) } else { (password, kept) };
+    let usable = kept.and_then(|kept| usable(kept.as_str()));
+    if kept.is_some() && usable.is_none() {
+        tracing::error!("the hash of a password cannot be used; set the password anew");
+    }
+    let is_known = usable.is_some();
+    let Some((phc, params)) = usable.or_else(|| self::usable(NOBODYS)) else {
+        return Verdict::Wrong;
+    };
+    // Compares in constant time.
+    let right = argon2().verify_password(password.as_bytes(), &phc).is_ok();
+    let weak = params.m_cost() < MEMORY_KIB || params.t_cost() < PASSES;
+    match (right && is_known, weak) {
+        (true, false) => Verdict::Right,
+        (true, true) => Verdict::RightButWeak,
+        (false, _) => Verdict::Wrong,
+    }
+}
+
+/// A hash whose verification costs no more than it may.
+fn usable(text: &str) -> Option<(Phc<'_>, Params)> {
+    let phc = Phc::new(text).ok().filter(|phc| phc.algorithm == ARGON2ID_IDENT)?;
+    let params = Params::try_from(&phc).ok()?;
+    let bounded = params.m_cost() <= MOST_MEMORY_KIB
+        && params.t_cost() <= MOST_PASSES
+        && params.p_cost() <= MOST_LANES;
+    // Of a hash that is cut short, more passwords are right.
+    let whole = phc.hash.is_some_and(|hash| hash.len() >= 16) && phc.salt.is_some();
+    (bounded && whole).then_some((phc, params))
+}
+
+/// Too many verifications wait already: come back in a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Busy;
+
+/// Where passwords are verified: a bounded number at once, on the runtime's threads for work that blocks.
+#[derive(Debug)]
+pub struct Passwords {
+    running: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    most_waiting: usize,
+}
+
+/// Counts one waiting login, until dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Passwords {
+    /// At most so many run at once (half of the cores, say), and so many wait.
+    pub(crate) fn new(most_running: usize, most_waiting: usize) -> Passwords {
+        let running = Arc::new(Semaphore::new(most_running.max(1)));
+        Passwords { running, waiting: AtomicUsize::new(0), most_waiting }
+    }
+
+    /// [`verify`]s when it is its turn. A client that goes away frees its place in the queue.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub(crate) async fn verify(
+        &self,
+        kept: Option<PasswordHash>,
+        password: Zeroizing<String>,
+    ) -> Result<Verdict, Busy> {
+        self.run(move || verify(kept.as_ref(), &password)).await
+    }
+
+    /// [`hash`]es when it is its turn.
+    ///
+    /// # Errors
+    /// [`Busy`]; those of [`hash`].
+    pub async fn hash(
+        &self,
+        password: Zeroizing<String>,
+    ) -> Result<io::Result<PasswordHash>, Busy> {
+        self.run(move || hash(&password)).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Busy> {
+        let running = Arc::clone(&self.running);
+        let permit = match Arc::clone(&running).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => {
+                let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+                let _waiting = Waiting(&self.waiting);
+                if waiting >= self.most_waiting {
+                    return Err(Busy);
+                }
+                running.acquire_owned().await.map_err(|_| Busy)?
+            }
+        };
+        // The permit goes with the work: what runs is counted even if nobody waits for it any more.
+        let done = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            work()
+        });
+        done.await.map_err(|_| Busy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::disallowed_methods)]
+    use super::*;
+    use std::time::Instant;
+
+    fn kept(text: &str) -> PasswordHash {
+        PasswordHash::new(text).unwrap()
+    }
+
+    #[test]
+    fn the_right_one_is_right_and_others_are_not() {
+        let hash = hash("correct horse").unwrap();
+        assert!(hash.as_str().starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "as OWASP says");
+        assert_ne!(super::hash("correct horse").unwrap(), hash, "a salt of its own");
+        assert_eq!(verify(Some(&hash), "correct horse"), Verdict::Right);
+        for wrong in ["", "correct hors", "correct horse ", "Correct horse"] {
+            assert_eq!(verify(Some(&hash), wrong), Verdict::Wrong);
+        }
+        assert_eq!(verify(Some(&hash), &"x".repeat(MAX_BYTES + 1)), Verdict::Wrong);
+        assert_eq!(verify(None, "correct horse"), Verdict::Wrong);
+        assert_eq!(verify(None, ""), Verdict::Wrong);
+    }
+
+    #[test]
+    fn weak_hashes_are_told_and_those_that_cost_too_much_are_not_tried() {
+        let salt = SaltString::encode_b64(b"0123456789abcdef").unwrap();
+        let of = |memory, passes| {
+            let params = Params::new(memory, passes, 1, None).unwrap();
+            let weak = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+            kept(&weak.hash_password(b"password", &salt).unwrap().to_string())
+        };
+        assert_eq!(verify(Some(&of(64, 1)), "password"), Verdict::RightButWeak);
+        assert_eq!(verify(Some(&of(64, 1)), "passwort"), Verdict::Wrong);
+        let text = of(64, 1).as_str().to_owned();
+        let start = Instant::now();
+        for bad in [
+            text.replace("m=64", "m=4194304000"),
+            text.replace("t=1", "t=4000000000"),
+            text.replace("argon2id", "argon2i"),
+            text.replace("argon2id", "scrypt"),
+            text.rsplit_once('$').unwrap().0.to_owned(),
+            "$".to_owned(),
+        ] {
+            assert_eq!(verify(Some(&kept(&bad)), "password"), Verdict::Wrong, "{bad}");
+        }
+        assert!(start.elapsed().as_secs() < 60);
+    }
+
+    #[test]
+    fn nobodys_costs_what_everybodys_does() {
+        let (phc, nobodys) = usable(NOBODYS).unwrap();
+        let hash = hash("password").unwrap();
+        let (other, params) = usable(hash.as_str()).unwrap();
+        assert_eq!(nobodys, params);
+        assert_eq!(phc.salt.unwrap().as_str().len(), other.salt.unwrap().as_str().len());
+        assert_eq!(phc.hash.unwrap().len(), other.hash.unwrap().len());
+    }
+
+    #[test]
+    fn new_passwords_have_rules() {
+        assert_eq!(check("password"), Ok(()));
+        assert_eq!(check("passwor"), Err(PasswordFault::TooShort));
+        assert_eq!(check(&"x".repeat(MAX_BYTES)), Ok(()));
+        assert_eq!(check(&"x".repeat(MAX_BYTES + 1)), Err(PasswordFault::TooLong));
+        assert_eq!(check("pass\nword"), Err(PasswordFault::Control));
+    }
+
+    #[tokio::test]
+    async fn few_run_few_wait_and_the_rest_is_told() {
+        let passwords = Passwords::new(1, 2);
+        let held = Arc::clone(&passwords.running).try_acquire_owned().unwrap();
+        let password = || Zeroizing::new("password".to_owned());
+        let (first, second) =
+            (passwords.verify(None, password()), passwords.verify(None, password()));
+        let (mut first, mut second) = (Box::pin(first), Box::pin(second));
+        tokio::select! {
+            biased;
+            _ = &mut first => panic!("nothing may run"),
+            _ = &mut second => panic!("nothing may run"),
+            () = tokio::task::yield_now() => {}
+        }
+        assert_eq!(passwords.verify(None, password()).await, Err(Busy));
+        drop(second);
+        assert_eq!(passwords.waiting.load(Ordering::Relaxed), 1, "who goes away waits no more");
+        drop(held);
+        assert_eq!(first.await, Ok(Verdict::Wrong));
+        assert_eq!(passwords.verify(None, password()).await, Ok(Verdict::Wrong));
+    }
+
+    #[test]
+    #[ignore = "a measurement: run it with --release --ignored on a quiet machine"]
+    fn what_a_verification_costs() {
+        let hash = hash("password").unwrap();
+        // In turns, so that what else the machine does falls on both.
+        let mut us = [0; 2];
+        for turn in 0..40 {
+            let kept = (turn % 2 == 0).then_some(&hash);
+            let start = Instant::now();
+            assert_eq!(verify(kept, "passwort"), Verdict::Wrong);
+            us[turn % 2] += start.elapsed().as_micros() / 20;
+        }
+        println!("known: {} us, unknown: {} us", us[0], us[1]);
+    }
+}

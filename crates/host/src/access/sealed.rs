@@ -1,0 +1,122 @@
+//! A mark in the data folder that there have been accounts. The last account is never deleted: a folder
+//! with the mark and without accounts has lost its system log, and to start would be to start open.
+
+use super::gate::Gate;
+use crate::names::SYSTEM_LOG;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// The file, in the data folder.
+const FILE: &str = "has-accounts";
+const TEXT: &str = "There have been accounts here. As long as this file is there, \
+                    `wellspring serve` does not start without any.\n";
+
+/// Marks a data folder that has accounts.
+///
+/// # Errors
+/// A sentence: the file system refuses.
+pub fn seal(data: &Path, gate: &Gate) -> Result<(), String> {
+    if !gate.has_accounts() {
+        return Ok(());
+    }
+    mark(data)
+}
+
+/// Marks a data folder in which an account was just made.
+///
+/// # Errors
+/// A sentence: the file system refuses.
+pub fn mark(data: &Path) -> Result<(), String> {
+    if data.join(FILE).exists() {
+        return Ok(());
+    }
+    write(data).map_err(|error| format!("{} cannot be written: {error}", data.join(FILE).display()))
+}
+
+/// Makes sure that a folder with the mark still has its system log, before one is made: what is brought
+/// back must find its place free.
+///
+/// # Errors
+/// A sentence: the log is gone.
+pub(crate) fn check_log(data: &Path) -> Result<(), String> {
+    let is_there = |path: &Path| path.try_exists().map_err(|e| format!("{}: {e}", path.display()));
+    let mark = data.join(FILE);
+    if is_there(&mark)? && !is_there(&data.join("logs").join(SYSTEM_LOG))? {
+        return Err(lost(data, &mark));
+    }
+    Ok(())
+}
+
+/// Marks a data folder that has accounts, and makes sure that one that had any still does.
+///
+/// # Errors
+/// A sentence: it has none any more, or the mark cannot be written.
+pub(crate) fn check(data: &Path, gate: &Gate) -> Result<(), String> {
+    let mark = data.join(FILE);
+    let is_marked = mark.try_exists().map_err(|error| format!("{}: {error}", mark.display()))?;
+    if is_marked && !gate.has_accounts() {
+        return Err(lost(data, &mark));
+    }
+    seal(data, gate)
+}
+
+fn lost(data: &Path, mark: &Path) -> String {
+    let data = data.display();
+    format!(
+        "there have been accounts in {data} and now there are none, so everybody might do \
+         everything: bring back {data}/logs/system in the place of what is there, or make an admin \
+         anew with `wellspring user add NAME --role admin --data {data}`; or remove {} to go on \
+         without accounts",
+        mark.display()
+    )
+}
+
+fn write(data: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(data.join(FILE))?;
+    file.write_all(TEXT.as_bytes())?;
+    file.sync_all()?;
+    fs::File::open(data)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use wellspring_views::access::{AccountName, Command, Grant, PasswordHash, Role};
+
+    #[test]
+    fn what_is_refused_makes_no_log_in_the_place_of_the_lost_one() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(check_log(dir.path()), Ok(()), "a new folder");
+        write(dir.path()).unwrap();
+        assert!(check_log(dir.path()).unwrap_err().contains("logs/system"));
+        fs::create_dir_all(dir.path().join("logs/system")).unwrap();
+        assert_eq!(check_log(dir.path()), Ok(()));
+    }
+
+    #[test]
+    fn a_folder_that_has_lost_its_accounts_is_not_opened_to_everybody() {
+        let dir = tempfile::tempdir().unwrap();
+        let host = testing::host(dir.path(), &[]);
+        check(dir.path(), &host.access).unwrap();
+        assert!(!dir.path().join(FILE).exists());
+        let name = AccountName::parse("ann").unwrap();
+        let roles = Grant::everywhere(Role::Admin).into();
+        let add = Command::AddAccount { name, password: PasswordHash::new("$x"), roles };
+        super::super::offline::execute(host.access.live(), &[add]).unwrap();
+        seal(dir.path(), &host.access).unwrap();
+        check(dir.path(), &host.access).unwrap();
+        drop(host);
+        let lost = tempfile::tempdir().unwrap();
+        let host = testing::host(lost.path(), &[]);
+        fs::copy(dir.path().join(FILE), lost.path().join(FILE)).unwrap();
+        let refused = check(lost.path(), &host.access).unwrap_err();
+        assert!(refused.contains("logs/system") && refused.contains(FILE), "{refused}");
+        fs::remove_file(lost.path().join(FILE)).unwrap();
+        assert_eq!(check(lost.path(), &host.access), Ok(()));
+    }
+}

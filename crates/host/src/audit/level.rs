@@ -1,0 +1,91 @@
+//! Which requests are kept.
+
+use crate::access::Needs;
+use crate::settings::section;
+use serde::{Deserialize, Serialize};
+use wellspring_views::access::Role;
+
+/// How much the audit keeps.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, Deserialize, Serialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Nothing.
+    Off,
+    /// What needs the role operator or admin, logins, changes of accounts and keys, refusals.
+    Changes,
+    /// And what needs the role writer.
+    Writes,
+    /// And every read.
+    All,
+}
+
+section! {
+    /// Settings of the audit.
+    AuditConfig from AuditConfigArgs:
+    /// What is kept of who did what, as events of the log system: off, changes (what needs the role operator or admin, logins, changes of accounts and keys, refusals), writes (what needs writer, too), all (reads, too).
+    audit: Level = "WELLSPRING_AUDIT", Level::Changes;
+}
+
+/// What a route is to the audit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concern {
+    /// None: the route is public and changes nothing. Clicks are recorded by themselves.
+    Never,
+    /// A login, with credentials in the body.
+    Login,
+    /// A change that needs a high role.
+    Change,
+    /// Appending and the like.
+    Write,
+    /// Reading.
+    Read,
+}
+
+impl Concern {
+    /// Of a route with this method and these requirements.
+    pub fn of(method: &str, needs: Needs) -> Concern {
+        let reads = method == "GET";
+        match needs {
+            Needs::Public if reads => Concern::Never,
+            Needs::Public => Concern::Login,
+            Needs::Role(Role::Admin) => Concern::Change,
+            // Figures are scraped four times a minute.
+            Needs::Role(Role::Operator) if !reads => Concern::Change,
+            Needs::Account if !reads => Concern::Change,
+            Needs::Role(Role::Writer) => Concern::Write,
+            Needs::Role(Role::Reader | Role::Operator) | Needs::Account => Concern::Read,
+        }
+    }
+}
+
+impl Level {
+    /// Whether a successful request to a route of this concern is kept.
+    pub(super) fn keeps(self, concern: Concern) -> bool {
+        let least = match concern {
+            Concern::Never => return false,
+            Concern::Login | Concern::Change => Level::Changes,
+            Concern::Write => Level::Writes,
+            Concern::Read => Level::All,
+        };
+        self >= least
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_contain_each_other() {
+        use Concern::{Change, Login, Never, Read, Write};
+        let kept = |level: Level| {
+            [Never, Login, Change, Write, Read].map(|concern| u8::from(level.keeps(concern)))
+        };
+        assert_eq!(kept(Level::Off), [0; 5]);
+        assert_eq!(kept(Level::Changes), [0, 1, 1, 0, 0]);
+        assert_eq!(kept(Level::Writes), [0, 1, 1, 1, 0]);
+        assert_eq!(kept(Level::All), [0, 1, 1, 1, 1]);
+    }
+}

@@ -1,0 +1,140 @@
+//! Whose certificates the tools accept, and which they show.
+
+use crate::client::endpoint::{Endpoint, Scheme};
+use crate::pem;
+use rustls::client::ResolvesClientCert;
+use rustls::pki_types::ServerName;
+use rustls::sign::SingleCertAndKey;
+use rustls::{ClientConfig, RootCertStore};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Whose certificates are accepted from a server at https://, and which is shown to it.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Trust {
+    /// PEM file of authorities to trust at an https:// address, instead of those this machine trusts.
+    #[arg(long, env = "WELLSPRING_CACERT", value_name = "FILE", global = true)]
+    cacert: Option<PathBuf>,
+    /// PEM file of the certificate to show to a server that asks for one, and of the chain behind it; with --client-key.
+    #[arg(
+        long,
+        env = "WELLSPRING_CLIENT_CERT",
+        value_name = "FILE",
+        requires = "client_key",
+        global = true
+    )]
+    client_cert: Option<PathBuf>,
+    /// PEM file of the private key of --client-cert, readable by its owner alone.
+    #[arg(
+        long,
+        env = "WELLSPRING_CLIENT_KEY",
+        value_name = "FILE",
+        requires = "client_cert",
+        global = true
+    )]
+    client_key: Option<PathBuf>,
+}
+
+/// How TLS is spoken with one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    /// Whom to trust, and what to show.
+    pub(crate) config: Arc<ClientConfig>,
+    /// What the server's certificate must be for.
+    pub(crate) name: ServerName<'static>,
+}
+
+impl Trust {
+    /// Trusts the authorities of a PEM file, and shows nothing.
+    pub(crate) fn of_authorities(path: PathBuf) -> Trust {
+        Trust { cacert: Some(path), ..Trust::default() }
+    }
+
+    /// The flags that say the same on another command line.
+    pub fn flags(&self) -> Vec<(&'static str, String)> {
+        let flags = [
+            ("--cacert", &self.cacert),
+            ("--client-cert", &self.client_cert),
+            ("--client-key", &self.client_key),
+        ];
+        let given = flags.into_iter().filter_map(|(flag, file)| Some((flag, file.as_ref()?)));
+        given.map(|(flag, file)| (flag, file.display().to_string())).collect()
+    }
+
+    /// How TLS is spoken with this server; `None` if its address is http://.
+    ///
+    /// # Errors
+    /// A sentence: a file cannot be used, no authority is known here, or no certificate can be
+    /// for such a host.
+    pub(crate) fn terms(&self, endpoint: &Endpoint) -> Result<Option<Terms>, String> {
+        if endpoint.scheme == Scheme::Http {
+            return Ok(None);
+        }
+        let host = &endpoint.host;
+        let name = ServerName::try_from(host.clone())
+            .map_err(|_| format!("--url: no certificate can be for the host {host:?}"))?;
+        let roots = match &self.cacert {
+            Some(path) => pem::roots(path).map_err(|why| format!("--cacert: {why}"))?,
+            None => of_this_machine()?,
+        };
+        let builder = ClientConfig::builder_with_provider(pem::provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("TLS cannot be set up: {error}"))?
+            .with_root_certificates(roots);
+        let mut config = match (&self.client_cert, &self.client_key) {
+            (Some(certificate), Some(key)) => {
+                let shown = pem::certified(certificate, key)
+                    .map_err(|why| format!("--client-cert: {why}"))?;
+                let shown: Arc<dyn ResolvesClientCert> = Arc::new(SingleCertAndKey::from(shown));
+                builder.with_client_cert_resolver(shown)
+            }
+            _ => builder.with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Some(Terms { config: Arc::new(config), name }))
+    }
+}
+
+fn of_this_machine() -> Result<RootCertStore, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // Stores of operating systems hold a few certificates that rustls cannot use.
+    let (usable, _) = roots.add_parsable_certificates(found.certs);
+    if usable == 0 {
+        return Err("this machine trusts no authority: name one with --cacert, or install the \
+                    package `ca-certificates`"
+            .to_owned());
+    }
+    Ok(roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pem::tests::{Authority, written};
+
+    fn terms(url: &str, trust: &Trust) -> Result<Option<Terms>, String> {
+        trust.terms(&Endpoint::parse(url).unwrap())
+    }
+
+    #[test]
+    fn files_are_read_only_for_https_and_named_when_they_are_wrong() {
+        let dir = tempfile::tempdir().unwrap();
+        let authority = Authority::new();
+        let (certificate, key) = authority.issue(dir.path(), "c", 2100);
+        let trust = Trust { cacert: Some(dir.path().join("none.pem")), ..Trust::default() };
+        assert!(terms("http://a", &trust).unwrap().is_none());
+        let refusal = terms("https://a", &trust).unwrap_err();
+        assert!(refusal.contains("--cacert") && refusal.contains("none.pem"), "{refusal}");
+        let trust = Trust {
+            cacert: Some(authority.written(dir.path())),
+            client_cert: Some(certificate.clone()),
+            client_key: Some(key),
+        };
+        assert_eq!(terms("https://[::1]:1", &trust).unwrap().unwrap().name.to_str(), "::1");
+        assert!(terms("https://a_b..c", &trust).unwrap_err().contains("a_b..c"));
+        let open = written(dir.path(), "open.key", "", 0o644);
+        let refusal = terms("https://a", &Trust { client_key: Some(open), ..trust }).unwrap_err();
+        assert!(refusal.contains("--client-cert") && refusal.contains("chmod"), "{refusal}");
+    }
+}

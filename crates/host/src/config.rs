@@ -1,0 +1,87 @@
+//! The settings of a host, section by section, and what it has to know of its faces before it opens.
+
+use crate::access::config::AccessConfig;
+use crate::access::jwks_source::ForeignSettings;
+use crate::access::origins::Cors;
+use crate::access::page::Pages;
+use crate::audit::AuditConfig;
+use crate::http::config::HttpConfig;
+use crate::http::face::Surroundings;
+use crate::ingest::IngestConfig;
+use crate::kept_types::KeptTypes;
+use crate::limits::LimitConfig;
+use crate::log_lines;
+use crate::node::StorageConfig;
+use crate::otlp::{Otlp, OtlpConfig};
+use crate::settings::{ProcessConfig, sections};
+use crate::tls::{Files, TlsConfig};
+
+sections! {
+    /// The settings of a host: all but those of its faces.
+    HostConfig from HostConfigArgs:
+    process: ProcessConfig,
+    storage: StorageConfig,
+    http: HttpConfig,
+    tls: TlsConfig,
+    access: AccessConfig,
+    audit: AuditConfig,
+    limits: LimitConfig,
+    ingest: IngestConfig,
+    otlp: OtlpConfig,
+}
+
+/// What the settings of a host's faces mean to the host.
+#[derive(Debug, Default)]
+pub struct FaceTerms {
+    /// The events that only faces write.
+    pub kept: KeptTypes,
+    /// The URLs under which clients know the server because of a face.
+    pub own_urls: Vec<String>,
+}
+
+impl HostConfig {
+    /// Checks every section, and those that depend on each other.
+    ///
+    /// # Errors
+    /// A sentence about the first setting that is wrong.
+    pub fn check(&self, faces: &FaceTerms) -> Result<(), String> {
+        let HostConfig { process, storage, http, tls, access, ingest, otlp, .. } = self;
+        storage.check()?;
+        let address = process.address()?;
+        let files = Files::of(tls)?;
+        if !address.ip().is_loopback() && files.is_none() && !process.insecure {
+            return Err(format!(
+                "--listen {address} can be reached from other machines, and without TLS others could \
+                 read and change what goes to and fro; give --tls-cert and --tls-key (and make an \
+                 account: `wellspring user add NAME --role admin --data {}`), or listen on 127.0.0.1, \
+                 or say --insecure if the network is private",
+                process.data.display()
+            ));
+        }
+        process.check()?;
+        log_lines::level(&process.log_level)?;
+        http.check()?;
+        ingest.check(&faces.kept)?;
+        access.check()?;
+        otlp.check()?;
+        Otlp::open(otlp)?;
+        ForeignSettings::of(access)?;
+        self.pages(faces)?;
+        Ok(())
+    }
+
+    /// The settings around a face.
+    pub fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings { process: &self.process, has_tls: self.tls.is_on() }
+    }
+
+    /// The pages that count as the server's own.
+    ///
+    /// # Errors
+    /// A sentence about `cors_origins` or `own_hosts`.
+    pub(crate) fn pages(&self, faces: &FaceTerms) -> Result<Pages, String> {
+        let cors = Cors::of(&self.access.cors_origins)?;
+        let own_urls: Vec<&str> = faces.own_urls.iter().map(String::as_str).collect();
+        Pages::of(&self.process.own_hosts, &own_urls, cors)
+    }
+}

@@ -1,0 +1,66 @@
+//! What a request is charged, and whether there is enough left for it: of its connection, its
+//! address, its account, and the memory for answers.
+
+use super::body_memory;
+use super::routes::{Route, Scope};
+use super::{Answer, Content, Host, Request, Response};
+use crate::access::Needs;
+use crate::limits::Payer;
+use crate::wire::problem::Problem;
+use hyper::{Method, Version};
+use wellspring_views::access::Role;
+
+/// Takes the request out of what its connection and its address may send, and charges its body to
+/// the address. Questions about health, or about what would be allowed, are not limited; their
+/// content is charged all the same.
+///
+/// # Errors
+/// 429.
+pub(super) fn of_client(host: &Host, request: &mut Request) -> Result<(), Box<Problem>> {
+    if !host.limits.looks_at_requests() {
+        return Ok(());
+    }
+    let purse = host.limits.purse(request.client);
+    request.pay_by(Payer::new(&host.limits, purse));
+    let is_health = matches!(request.uri.path(), "/health" | "/health/live" | "/health/ready");
+    if is_health || request.method == Method::OPTIONS {
+        return Ok(());
+    }
+    let now_us = host.clock.monotonic_us();
+    host.limits.admit(request.connection.as_deref(), purse, now_us)
+}
+
+/// The same for the account, now that it is known.
+///
+/// # Errors
+/// 429.
+pub(super) fn of_account(host: &Host, request: &mut Request) -> Result<(), Box<Problem>> {
+    let (Some(mut purse), Some(name)) = (request.payer.purse(), request.principal.name()) else {
+        return Ok(());
+    };
+    let now_us = host.clock.monotonic_us();
+    let admitted = host.limits.admit_account(&mut purse, name, now_us);
+    request.pay_by(Payer::new(&host.limits, purse));
+    admitted
+}
+
+/// Keeps the response charged against the memory limit until it is sent; otherwise slow readers could
+/// exhaust memory with small requests. What has been done is told in any case, and what is about
+/// the server itself.
+///
+/// # Errors
+/// 503: too much waits to be read.
+pub(super) fn of_memory(
+    host: &Host,
+    route: &Route,
+    (version, payer): (Version, &Payer),
+    mut response: Response,
+) -> Answer {
+    let only_reads = route.needs <= Needs::Role(Role::Reader) && route.scope != Scope::Node;
+    if let Content::Full(bytes) = &mut response.content
+        && only_reads
+    {
+        *bytes = body_memory::charged(&host.body_memory, payer, version, std::mem::take(bytes))?;
+    }
+    Ok(response)
+}

@@ -1,0 +1,257 @@
+//! The body of a request: read whole within a limit, or piece by piece, never
+//! slower than the timeout, never with more memory than all bodies may take.
+
+use super::Host;
+use super::body_memory::Charge;
+use crate::access::Standing;
+use crate::limits::Payer;
+use crate::stats::RefusalReason;
+use crate::wire::problem::{self, Problem};
+use bytes::{Bytes, BytesMut};
+use hyper::Version;
+use hyper::body::{Body as _, Incoming};
+use std::future::poll_fn;
+use std::io::ErrorKind;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is still read and thrown away of a body nobody wants, so that a client
+/// that is still sending can read its answer: bytes and time.
+const LINGER_BYTES: usize = 64 << 20;
+const LINGER: Duration = Duration::from_secs(3);
+
+/// Says of a body that it is shorter than announced.
+pub(crate) const ENDED_EARLY: &str = "the request body ended early: not all of it that was announced came; \
+                                      send the whole request again";
+/// Says of a body that its chunks cannot be read.
+pub(crate) const MALFORMED_CHUNKS: &str = "the chunks of the body are malformed";
+
+/// Where a body comes from.
+pub enum Source {
+    /// It is all here.
+    Full(Bytes),
+    /// From hyper.
+    Incoming(Incoming),
+}
+
+/// Why no more of a body can be read, in our words: the library's say nothing to a client.
+fn broken(error: &hyper::Error) -> Box<Problem> {
+    let cause = std::error::Error::source(error).and_then(|e| e.downcast_ref::<std::io::Error>());
+    let detail = match cause.map(std::io::Error::kind) {
+        Some(ErrorKind::InvalidInput | ErrorKind::InvalidData) => MALFORMED_CHUNKS,
+        _ => ENDED_EARLY,
+    };
+    problem::BAD_REQUEST.because(detail)
+}
+
+/// A body and what it has cost so far.
+pub struct Body {
+    source: Source,
+    host: Arc<Host>,
+    charge: Charge,
+    payer: Payer,
+    /// The caller it is from; none before access is granted.
+    standing: Option<Arc<Standing>>,
+}
+
+impl Body {
+    /// A body not yet read.
+    pub fn new(source: Source, host: &Arc<Host>, version: Version) -> Body {
+        Body {
+            source,
+            host: Arc::clone(host),
+            charge: Charge::of_body(version),
+            payer: Payer::default(),
+            standing: None,
+        }
+    }
+
+    /// Takes nothing more once somebody would no longer be let in.
+    pub(crate) fn stand(&mut self, standing: Standing) {
+        self.standing = Some(Arc::new(standing));
+    }
+
+    /// That its sender was let in; none on the way there.
+    pub fn standing(&self) -> Option<&Arc<Standing>> {
+        self.standing.as_ref()
+    }
+
+    /// Charges what comes to somebody.
+    pub(crate) fn pay_by(&mut self, payer: Payer) {
+        self.payer = payer;
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_millis(self.host.config.body_timeout_ms)
+    }
+
+    /// The next piece, `None` at the end. A long body is throttled to the rate that the payer may send at.
+    pub async fn piece(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
+        self.payer.solvent().await;
+        self.chunk().await
+    }
+
+    /// The next piece, `None` at the end; from whoever still would be let in.
+    async fn chunk(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
+        let chunk = self.next_chunk().await?;
+        self.standing.as_ref().map_or(Ok(()), |standing| standing.check())?;
+        Ok(chunk)
+    }
+
+    async fn next_chunk(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
+        let timeout = self.timeout();
+        // Most pieces are already there; only a wait costs a timer.
+        let mut first = true;
+        let ready = poll_fn(|context| {
+            if !std::mem::take(&mut first) {
+                return std::task::Poll::Ready(None);
+            }
+            match self.poll_chunk(context) {
+                std::task::Poll::Ready(chunk) => std::task::Poll::Ready(Some(chunk)),
+                std::task::Poll::Pending => std::task::Poll::Ready(None),
+            }
+        });
+        if let Some(chunk) = ready.await {
+            return chunk;
+        }
+        let next = poll_fn(|context| self.poll_chunk(context));
+        let next = tokio::time::timeout(timeout, next).await;
+        next.unwrap_or_else(|_| Err(self.too_slow()))
+    }
+
+    fn poll_chunk(
+        &mut self,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<Option<Bytes>, Box<Problem>>> {
+        use std::task::Poll;
+        loop {
+            let incoming = match &mut self.source {
+                Source::Full(bytes) => {
+                    let bytes = std::mem::take(bytes);
+                    self.payer.bytes(bytes.len());
+                    return Poll::Ready(Ok((!bytes.is_empty()).then_some(bytes)));
+                }
+                Source::Incoming(incoming) => incoming,
+            };
+            return match Pin::new(incoming).poll_frame(context) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(None) => Poll::Ready(Ok(None)),
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) if !data.is_empty() => {
+                        self.payer.bytes(data.len());
+                        Poll::Ready(Ok(Some(data)))
+                    }
+                    _ => continue, // trailers and empty frames mean nothing here
+                },
+                Poll::Ready(Some(Err(error))) => Poll::Ready(Err(broken(&error))),
+            };
+        }
+    }
+
+    /// The whole body, at most `limit` bytes.
+    pub async fn read(&mut self, limit: usize) -> Result<Bytes, Box<Problem>> {
+        let announced = match &self.source {
+            Source::Full(bytes) => bytes.len() as u64,
+            Source::Incoming(incoming) => incoming.size_hint().lower(),
+        };
+        if announced > limit as u64 {
+            return Err(too_large(limit));
+        }
+        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        if first.len() as u64 >= announced && self.is_end() {
+            return if first.len() > limit { Err(too_large(limit)) } else { Ok(first) };
+        }
+        let timeout = self.timeout();
+        let whole = self.gather(first, announced as usize, limit);
+        let whole = tokio::time::timeout(timeout, whole).await;
+        whole.unwrap_or_else(|_| Err(self.too_slow()))
+    }
+
+    async fn gather(
+        &mut self,
+        first: Bytes,
+        announced: usize,
+        limit: usize,
+    ) -> Result<Bytes, Box<Problem>> {
+        // Memory is charged as bytes arrive, not as they are announced: promises cost nothing.
+        let mut whole = BytesMut::with_capacity(announced.clamp(first.len(), 1 << 20));
+        let mut next = Some(first);
+        while let Some(chunk) = next {
+            if whole.len() + chunk.len() > limit {
+                return Err(too_large(limit));
+            }
+            self.charge(whole.len() + chunk.len())?;
+            whole.extend_from_slice(&chunk);
+            next = self.chunk().await?;
+        }
+        Ok(whole.freeze())
+    }
+
+    /// Counts this body's memory as `bytes` until it is dropped.
+    pub fn charge(&mut self, bytes: usize) -> Result<(), Box<Problem>> {
+        self.charge.raise_for(&self.payer, &self.host.body_memory, bytes)
+    }
+
+    fn too_slow(&self) -> Box<Problem> {
+        self.host.stats.refusals.count(RefusalReason::SlowBody);
+        let ms = self.host.config.body_timeout_ms;
+        problem::BODY_TIMEOUT.because(format!("the body did not come within {ms} ms"))
+    }
+
+    fn is_end(&self) -> bool {
+        match &self.source {
+            Source::Full(bytes) => bytes.is_empty(),
+            Source::Incoming(incoming) => incoming.is_end_stream(),
+        }
+    }
+}
+
+impl Body {
+    /// Has what comes of it thrown away from now on, so that it waits in no buffer: over HTTP/2 they
+    /// hold a MiB for each connection.
+    pub(crate) fn discard(&mut self) {
+        if self.is_end() {
+            return;
+        }
+        let Source::Incoming(incoming) =
+            std::mem::replace(&mut self.source, Source::Full(Bytes::new()))
+        else {
+            return;
+        };
+        // An answer sent while the client is still sending would be lost to a connection reset.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(linger(incoming, std::mem::take(&mut self.payer)));
+        }
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        self.discard();
+    }
+}
+
+async fn linger(mut incoming: Incoming, payer: Payer) {
+    let discard = async {
+        let mut discarded = 0;
+        while discarded < LINGER_BYTES {
+            match poll_fn(|context| Pin::new(&mut incoming).poll_frame(context)).await {
+                Some(Ok(frame)) => {
+                    let bytes = frame.data_ref().map_or(0, Bytes::len);
+                    payer.bytes(bytes);
+                    discarded += bytes;
+                }
+                _ => return,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(LINGER, discard).await;
+}
+
+/// The answer to a body beyond its limit.
+pub(crate) fn too_large(limit: usize) -> Box<Problem> {
+    problem::TOO_LARGE
+        .because(format!("the body is larger than {limit} bytes; send several requests"))
+        .limit(limit as u64)
+}

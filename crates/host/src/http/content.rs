@@ -1,0 +1,163 @@
+//! What stands around a body: `Accept`, `Content-Type`, and how fresh an answer must be.
+
+use super::contract::{CONSISTENCY, WAIT_MS};
+use super::{JSON, Request};
+use crate::wire::problem::{self, Problem};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, ORIGIN};
+use std::time::Duration;
+use wellspring_log::{Log, TooManyWaiters};
+use wellspring_types::Position;
+
+/// The representation of those that the route offers which the client likes best; the first if it does
+/// not care.
+pub(super) fn negotiate(request: &Request) -> Result<&'static str, Box<Problem>> {
+    let offered = request.contract.offered();
+    // What has no content is acceptable to anybody.
+    let Some(&first) = offered.first() else { return Ok("") };
+    let Some(accept) = request.header("accept") else { return Ok(first) };
+    match best(accept, &offered) {
+        Some(chosen) => Ok(chosen),
+        None => Err(problem::NOT_ACCEPTABLE
+            .because(format!("{accept:?} accepts none of: {}", offered.join(", ")))),
+    }
+}
+
+fn best(accept: &str, offered: &[&'static str]) -> Option<&'static str> {
+    if accept == "*/*" {
+        return Some(offered[0]);
+    }
+    // The most specific range that covers an offer decides its quality.
+    let quality_of = |offer: &str| {
+        let ranges = accept.split(',').filter_map(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let media = parts.next()?.to_ascii_lowercase();
+            let quality =
+                parts.find_map(|p| p.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse().ok())?;
+            let specific = match media.strip_suffix("/*") {
+                Some("*") => 1,
+                Some(major) if offer.split('/').next() == Some(major) => 2,
+                None if media == offer => 3,
+                _ => return None,
+            };
+            Some((specific, quality))
+        });
+        ranges.max_by_key(|&(specific, _)| specific).map_or(0.0, |(_, quality): (_, f32)| quality)
+    };
+    let mut chosen = None;
+    let mut highest = 0.0;
+    for &offer in offered {
+        let quality = quality_of(offer);
+        if quality > highest {
+            (chosen, highest) = (Some(offer), quality);
+        }
+    }
+    chosen
+}
+
+/// The media type of the body, lower case, without parameters; JSON if none is given.
+pub fn content_type(request: &Request) -> String {
+    let Some(value) = request.headers.get(CONTENT_TYPE) else { return JSON.to_owned() };
+    // What is no text is none of those that are known here.
+    value
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
+}
+
+/// The body must be JSON and not encoded further. A page in a browser (`Origin`) has to say so: then
+/// the browser asks first whether the page may (CORS). What has no type it sends for any page, to a
+/// server that needs no credentials, or with a password that its user once typed.
+pub fn expect_json(request: &Request) -> Result<(), Box<Problem>> {
+    if request.headers.contains_key(ORIGIN) && !request.headers.contains_key(CONTENT_TYPE) {
+        return Err(problem::UNSUPPORTED_MEDIA.because(format!(
+            "a page has to say what it sends: send the header Content-Type: {JSON}"
+        )));
+    }
+    let media = content_type(request);
+    if media != JSON && !(media.starts_with("application/") && media.ends_with("+json")) {
+        return Err(problem::UNSUPPORTED_MEDIA.because(format!(
+            "the body is {media:?}; this takes JSON: send the header Content-Type: {JSON}"
+        )));
+    }
+    expect_identity(request)
+}
+
+/// As [`expect_json`] of a page in a browser; of others anything, or nothing.
+pub fn expect_json_of_pages(request: &Request) -> Result<(), Box<Problem>> {
+    if request.headers.contains_key(ORIGIN) { expect_json(request) } else { Ok(()) }
+}
+
+/// The body must not be compressed.
+pub fn expect_identity(request: &Request) -> Result<(), Box<Problem>> {
+    let Some(coding) = request.headers.get(CONTENT_ENCODING) else { return Ok(()) };
+    if coding.as_bytes().eq_ignore_ascii_case(b"identity") {
+        return Ok(());
+    }
+    let detail = format!("the body is encoded as {coding:?}; send it as it is");
+    Err(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Encoding"))
+}
+
+/// Makes sure that the log is as fresh as the client asks, waiting for it if need be.
+pub async fn freshen(request: &Request, log: &Log) -> Result<(), Box<Problem>> {
+    request.query(&CONSISTENCY)?;
+    reach(request, log, Duration::from_millis(request.query(&WAIT_MS)?)).await?;
+    Ok(())
+}
+
+/// Waits until the log has reached the position that the client has seen elsewhere; gives it.
+pub async fn reach(
+    request: &Request,
+    log: &Log,
+    wait: Duration,
+) -> Result<Option<Position>, Box<Problem>> {
+    let Some(text) = request.header("wellspring-min-position") else { return Ok(None) };
+    let wanted: Position = text.trim().parse().map_err(|_| {
+        problem::BAD_REQUEST
+            .because(format!("Wellspring-Min-Position must be a position, not {text:?}"))
+            .field("Wellspring-Min-Position")
+    })?;
+    if wanted <= log.head() || past(log, wanted - 1, wait).await? >= wanted {
+        request.still_may()?;
+        return Ok(Some(wanted));
+    }
+    Err(problem::NOT_YET.because(format!(
+        "position {wanted} was not reached within {} ms; the head is {}",
+        wait.as_millis(),
+        log.head()
+    )))
+}
+
+/// Waits until the head is past a position, at most so long; gives the head.
+///
+/// # Errors
+/// [`TooManyWaiters`]. A retry helps when others have stopped waiting.
+pub(crate) async fn past(
+    log: &Log,
+    position: Position,
+    wait: Duration,
+) -> Result<Position, TooManyWaiters> {
+    let moved = log.feed().past(position);
+    tokio::time::timeout(wait, moved).await.unwrap_or_else(|_| Ok(log.head()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{NDJSON, SSE};
+    use super::*;
+
+    #[test]
+    fn the_best_representation_is_chosen() {
+        let offered = [JSON, NDJSON, SSE];
+        assert_eq!(best("*/*", &offered), Some(JSON));
+        assert_eq!(best("text/event-stream", &offered), Some(SSE));
+        assert_eq!(best("text/html, application/*;q=0.5", &offered), Some(JSON));
+        assert_eq!(best("application/json;q=0.2, application/x-ndjson", &offered), Some(NDJSON));
+        assert_eq!(best("application/json;q=0, */*;q=0.1", &offered), Some(NDJSON));
+        assert_eq!(best("image/png", &offered), None);
+        assert_eq!(best("", &offered), None);
+    }
+}

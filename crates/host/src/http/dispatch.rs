@@ -1,0 +1,252 @@
+//! From a request to its answer: finds the route and the log, calls the handler,
+//! and puts on every answer what every answer carries. The stages, in their order; a refusal at one
+//! skips those before the handler and passes all those behind it:
+//!
+//! | stage | refuses with | what it leaves |
+//! |---|---|---|
+//! | `Exchange::begin` | | request id, start, trace |
+//! | `Charge::of_head` | 429, 503 | memory of the head |
+//! | `allowance::of_client` | 429 | who pays: connection, address |
+//! | `judge_head` | 400, 403, 431 | sound framing, a host that is ours |
+//! | `find`, `name` | 400, 404, 405, 414 | route, names in the path |
+//! | `prepare` | 401, 403, 404, 429 | principal, its allowance, the log |
+//! | `hold_against` | 406, 422 | parameters and media type as declared |
+//! | the handler | its own | an answer or a problem |
+//! | `allowance::of_memory` | 429, 503 | memory of the answer |
+//! | `Face::render` | | a problem as the face's clients expect it |
+//! | position, `pay_by`, `security`, `cors` | | headers of every answer, its bytes charged |
+//! | `Exchange::end` | | figures, log lines, audit, trace; the request id |
+
+use super::allowance;
+use super::body_memory::Charge;
+use super::contract::{Accept, Contract};
+use super::exchange::Exchange;
+use super::head_rules::{self, HeadRules, Unsound};
+use super::routes::{Entry, Found, Lookup, Route, Scope};
+use super::security::{self, Transport};
+use super::server::Server;
+use super::{Content, Host, Reflects, Request, Response, content, cors};
+use crate::access::credentials;
+use crate::access::{Needs, Standing};
+use crate::names::SYSTEM_LOG;
+use crate::names::{MAIN, is_name};
+use crate::stats::RefusalReason;
+use crate::wire::params::percent_decode;
+use crate::wire::problem::{self, Problem};
+use hyper::{Method, Version};
+use std::borrow::Cow;
+use std::sync::Arc;
+use wellspring_views::access::Role;
+
+/// Answers a request, whatever it is.
+pub async fn dispatch(server: Arc<Server>, request: Box<Request>) -> Response {
+    let host = &*server.host;
+    let page = host.access.cors().map(|_| cors::Asked::of(&request));
+    let mut exchange = Exchange::begin(host, &request);
+    let version = request.version;
+    let held = Charge::of_head(&host.body_memory, version, &request.uri, &request.headers);
+    let (mut response, held) = match held {
+        Ok(held) => (run(&server, request, &mut exchange).await, held),
+        Err(problem) => (problem.into(), None),
+    };
+    response.held = held;
+    if version < Version::HTTP_11 && matches!(response.content, Content::Stream(_)) {
+        // Without chunked framing a truncated stream looks like a complete one.
+        response = problem::NEEDS_HTTP_11.because("ask for this over HTTP/1.1 or HTTP/2").into();
+    }
+    if let (None, Some(log), Reflects::TheLog) =
+        (response.position, &exchange.log, response.reflects)
+    {
+        response.position = Some(log.head());
+    }
+    response.pay_by(std::mem::take(&mut exchange.payer));
+    let transport = if host.tls.is_some() { Transport::Tls } else { Transport::Plain };
+    security::put_on(&mut response, transport);
+    if let (Some(allowed), Some(page)) = (host.access.cors(), &page) {
+        cors::put_on(allowed, &mut response, page, exchange.route.path);
+    }
+    exchange.end(host, response)
+}
+
+/// Finds the route of a request and has its handler answer, taking down in `exchange` what becomes
+/// known on the way.
+async fn run(server: &Server, mut request: Box<Request>, exchange: &mut Exchange) -> Response {
+    let host = &*server.host;
+    let within = allowance::of_client(host, &mut request);
+    let judged = judge_head(host, &request);
+    let ends = matches!(judged, Err(HeadFault::Unsound(_)));
+    if request.method == Method::GET {
+        // No handler reads it, and the answer may take a minute.
+        request.body.discard();
+    }
+    let within = judged.map_err(Box::<Problem>::from).and(within);
+    let (found, refused) = match (find(host, &request), within) {
+        (Ok(found), within) => (found, within.err()),
+        (Err(response), within) => {
+            let answer = within.map_or_else(Response::from, |()| *response);
+            exchange.payer = request.payer.clone();
+            return ending(answer, ends);
+        }
+    };
+    let Entry { face, route } = *host.routes.at(found.route);
+    let prepared = match (refused, name(&mut request, &found)) {
+        (None, Ok(())) => match prepare(host, &mut request, route).await {
+            Ok(()) => hold_against(&route.contract, &mut request),
+            refused => refused,
+        },
+        (Some(problem), _) | (_, Err(problem)) => Err(problem),
+    };
+    let is_unknown = matches!(&prepared, Err(problem) if problem.kind.status == 401);
+    exchange.route = host.routes.name_at(found.route);
+    exchange.log_name = log_of(route, &request).map_or(Cow::Borrowed(""), kept);
+    exchange.log = request.log.clone();
+    exchange.principal = Some(Arc::clone(&request.principal));
+    exchange.shows_credentials = is_unknown && credentials::are_shown(&request.headers);
+    exchange.payer = request.payer.clone();
+    let answer = match prepared {
+        Ok(()) => {
+            let version = request.version;
+            let answer = server.handle(found.route, request).await;
+            answer.and_then(|response| {
+                allowance::of_memory(host, route, (version, &exchange.payer), response)
+            })
+        }
+        Err(problem) => Err(problem),
+    };
+    debug_assert_eq!(route.undeclared(&answer), None, "what no client was told of");
+    let answer = answer.map_err(route.contract.words);
+    // The credentials may have come in the headers or in the body.
+    if matches!(&answer, Err(problem) if std::ptr::eq(problem.kind, &problem::TOO_MANY_LOGINS)) {
+        host.stats.refusals.count(RefusalReason::Login);
+    }
+    ending(answer.unwrap_or_else(face.render), ends)
+}
+
+/// Why the head of a request is refused, whatever it asks for.
+enum HeadFault {
+    /// Its framing is ambiguous, so the rest of the connection cannot be trusted.
+    Unsound(Unsound),
+    /// Its framing is sound, and it breaks a rule.
+    Refused(Box<Problem>),
+}
+
+impl From<HeadFault> for Box<Problem> {
+    fn from(fault: HeadFault) -> Box<Problem> {
+        match fault {
+            HeadFault::Unsound(unsound) => unsound.into(),
+            HeadFault::Refused(problem) => problem,
+        }
+    }
+}
+
+/// Judges a head before anything is routed, as the lean loop does.
+fn judge_head(host: &Host, request: &Request) -> Result<(), HeadFault> {
+    let rules = HeadRules::of(&request.headers);
+    if let Some(unsound) = rules.unsound(request.version) {
+        return Err(HeadFault::Unsound(unsound));
+    }
+    // What HTTP/2 sends in many fields, cookies say, may be one header; its bytes are bounded.
+    let most = host.config.max_headers;
+    if request.version < Version::HTTP_2 && request.headers.len() > most {
+        return Err(HeadFault::Refused(head_rules::too_many_headers(most)));
+    }
+    host.access.check_host(&request.uri, rules.host()).map_err(HeadFault::Refused)?;
+    rules.refusal().map_or(Ok(()), |problem| Err(HeadFault::Refused(problem)))
+}
+
+/// The answer, and with it the end of the connection, if that `ends`: what comes next on it may be a part
+/// of the request.
+fn ending(response: Response, ends: bool) -> Response {
+    match ends {
+        true => response.with("connection", "close".to_owned()),
+        false => response,
+    }
+}
+
+/// An owned log name, without an allocation for `main`, the most frequent one.
+fn kept(log: &str) -> Cow<'static, str> {
+    if log == MAIN { Cow::Borrowed(MAIN) } else { Cow::Owned(log.to_owned()) }
+}
+
+/// Name of the log that a request is about, if its route is about one.
+fn log_of<'a>(route: &Route, request: &'a Request) -> Option<&'a str> {
+    match route.scope {
+        Scope::Node => route.path.ends_with("{log}").then_some(&*request.param),
+        _ => Some(&*request.log_name),
+    }
+}
+
+/// The route of a request, or the answer that needs none.
+fn find(host: &Host, request: &Request) -> Result<Found, Box<Response>> {
+    let path = request.uri.path();
+    let length = request.uri.path_and_query().map_or(0, |p| p.as_str().len());
+    let limit = host.config.max_url_bytes;
+    if length > limit {
+        let detail = format!("the URL is {length} bytes long; POST /v1/query takes long queries");
+        let problem = problem::URL_TOO_LONG.because(detail).limit(limit as u64);
+        return Err(Box::new(problem.into()));
+    }
+    match host.routes.find(request.method.as_str(), path) {
+        Lookup::Found(found) => Ok(found),
+        Lookup::WrongMethod { allow, .. } if request.method == Method::OPTIONS => {
+            let response = Response::empty(204);
+            Err(Box::new(response.with("allow", allow)))
+        }
+        Lookup::WrongMethod { allow, face } => {
+            let detail = format!("{path} knows {allow}, not {}", request.method);
+            let mut problem = problem::METHOD_NOT_ALLOWED.because(detail);
+            problem.allow = Some(allow);
+            Err(Box::new((face.render)(problem)))
+        }
+        Lookup::Nothing => {
+            let detail = format!("{path} is not a route; GET /openapi.json lists them all");
+            Err(Box::new(problem::NOT_FOUND.because(detail).into()))
+        }
+    }
+}
+
+/// Reads the query and `Accept` of a request as its route declares them, once its sender is let in.
+fn hold_against(contract: &'static Contract, request: &mut Request) -> Result<(), Box<Problem>> {
+    request.contract = contract;
+    request.query = contract.read(request.uri.query())?;
+    if contract.accept == Accept::Obeyed {
+        request.wants = content::negotiate(request)?;
+    }
+    Ok(())
+}
+
+/// Decodes the names in the path.
+fn name(request: &mut Request, found: &Found) -> Result<(), Box<Problem>> {
+    request.param = percent_decode(&found.param, false)?;
+    request.log_name = percent_decode(&found.log, false)?;
+    Ok(())
+}
+
+/// Authorizes the request, then finds the log it is about. In this order: a caller without access to a
+/// log must not learn whether it exists.
+async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<(), Box<Problem>> {
+    let log = log_of(route, request);
+    let moment = host.access.moment();
+    let admitted = {
+        let Request { uri, headers, client, .. } = &*request;
+        host.access.admit(uri, headers, *client, route.needs, log).await
+    };
+    let is_kept = log == Some(SYSTEM_LOG) && route.needs > Needs::Role(Role::Reader);
+    let principal = admitted?;
+    let standing = Standing::new(&host.access, moment, &principal, route.needs, log.map(kept));
+    request.body.stand(standing);
+    request.principal = principal;
+    allowance::of_account(host, request)?;
+    if is_kept {
+        let detail = "the system log keeps accounts and what was done; it can be read, and the \
+                      server alone writes it";
+        return Err(problem::SYSTEM_LOG_KEPT.because(detail));
+    }
+    if route.scope != Scope::Node {
+        request.log = Some(&request.log_name)
+            .filter(|name| is_name(name))
+            .and_then(|name| host.node.get(name));
+        request.log()?;
+    }
+    Ok(())
+}

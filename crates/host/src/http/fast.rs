@@ -1,0 +1,207 @@
+//! Fast paths over the general stack: HTTP/2, TLS, and connections that the lean loop has handed over
+//! or does not serve.
+
+use super::{Answer, Host, Reflects, Request, Response};
+use crate::fast::{
+    AnyFastPath, AnyOrder, AnyTicket, Factory, FastRequest, Form, Head, Headers, Outcome, Seat,
+    Shape, Stack, TicketState, Varies,
+};
+use crate::wire::problem::{self, Problem};
+use bytes::Bytes;
+use hyper::Method;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// The fast paths of a serving thread.
+struct Seated {
+    /// What they were made by.
+    made_by: Arc<[Factory]>,
+    paths: Vec<Box<dyn AnyFastPath>>,
+    /// The forms of each.
+    forms: Vec<Vec<Form>>,
+    /// Says that it may be worth asking again.
+    notify: Arc<Notify>,
+}
+
+impl Seated {
+    fn new(factories: &Arc<[Factory]>) -> Seated {
+        let notify = Arc::new(Notify::new());
+        let woken = Arc::clone(&notify);
+        let seat = Seat::new(Stack::General, Arc::new(move || woken.notify_waiters()));
+        let paths: Vec<_> = factories.iter().map(|make| make(&seat)).collect();
+        let forms = paths.iter().map(|path| path.forms()).collect();
+        Seated { made_by: Arc::clone(factories), paths, forms, notify }
+    }
+}
+
+thread_local! {
+    /// This serving thread's fast paths, made when they are first needed.
+    static SEATED: RefCell<Option<Seated>> = const { RefCell::new(None) };
+}
+
+/// Runs `act` on the thread's fast paths. Nothing is awaited within.
+fn with_paths<T>(made_by: &Arc<[Factory]>, act: impl FnOnce(&mut Seated) -> T) -> T {
+    SEATED.with_borrow_mut(|slot| {
+        let known = slot.take().filter(|seated| Arc::ptr_eq(&seated.made_by, made_by));
+        act(slot.insert(known.unwrap_or_else(|| Seated::new(made_by))))
+    })
+}
+
+/// A request and what claimed it.
+struct Claimed {
+    /// The path, by its place.
+    at: usize,
+    shape: Shape,
+    order: AnyOrder,
+}
+
+impl Seated {
+    /// Has the path that a request is for understand it. `HEAD` is asked of `GET`.
+    fn claim(&mut self, request: &Request, target: &str) -> Result<Claimed, Box<Problem>> {
+        let method = request.method.as_str();
+        let asked = if request.method == Method::HEAD { "GET" } else { method };
+        let claims = |(at, path): (usize, &mut Box<dyn AnyFastPath>)| {
+            path.claim(asked, target).map(|claim| (at, claim.shape))
+        };
+        let Some((at, shape)) = self.paths.iter_mut().enumerate().find_map(claims) else {
+            let detail = format!("{target} is not a route; GET /openapi.json lists them all");
+            return Err(problem::NOT_FOUND.because(detail));
+        };
+        let path = &mut self.paths[at];
+        let head = Head { method, target, headers: Headers::Mapped(&request.headers) };
+        let order = path.understand(&head).map_err(|problem| path.render(problem))?;
+        Ok(Claimed { at, shape, order })
+    }
+
+    /// Has it answered.
+    fn answer(
+        &mut self,
+        claimed: &Claimed,
+        (target, content): (&str, &[u8]),
+        (request, now_us): (&Request, u64),
+    ) -> Step {
+        let word = match claimed.shape {
+            Shape::Bare(Some(word)) => &target.as_bytes()[word.at..],
+            Shape::Bare(None) | Shape::Content => b"",
+        };
+        let asked = FastRequest { word, content, client: request.client, now_us };
+        let mut varying = Vec::new();
+        let path = &mut self.paths[claimed.at];
+        match path.answer(&claimed.order, asked, &mut varying) {
+            Outcome::Reply(form) => Step::Done(response(&self.forms[claimed.at][form], varying)),
+            Outcome::Pending(ticket) => Step::Settle(claimed.at, ticket),
+            Outcome::Full => Step::Again,
+            Outcome::Refused(problem) | Outcome::Elsewhere(problem) => {
+                Step::Done(Err(path.render(problem)))
+            }
+        }
+    }
+
+    /// What has become of a request whose answer waits.
+    fn settled(&mut self, at: usize, ticket: &AnyTicket) -> Option<Answer> {
+        match self.paths[at].settled(ticket) {
+            TicketState::Pending => None,
+            TicketState::Reply(form) => Some(response(&self.forms[at][form], Vec::new())),
+            TicketState::Failed(problem) => Some(Err(self.paths[at].render(problem))),
+        }
+    }
+}
+
+/// What is next with a request.
+#[allow(clippy::large_enum_variant)] // on the stack for a moment, and most are answers
+enum Step {
+    /// Nothing.
+    Done(Answer),
+    /// To ask the same again when woken.
+    Again,
+    /// To ask what has become of it when woken.
+    Settle(usize, AnyTicket),
+}
+
+/// A form as an answer.
+fn response(form: &Form, varying: Vec<u8>) -> Answer {
+    let Form { status, content_type, ref headers, varies } = *form;
+    let (first, content) = match varies {
+        Varies::Nothing(content) => (None, Bytes::from_static(content)),
+        Varies::Content => (None, Bytes::from(varying)),
+        Varies::Header(name) => {
+            let value = String::from_utf8(varying);
+            let bad = |_| problem::INTERNAL.because(format!("{name} is not visible ASCII"));
+            (Some((name, value.map_err(bad)?)), Bytes::new())
+        }
+    };
+    let headers = first.into_iter().chain(headers.iter().cloned()).collect();
+    Ok(Response { content_type, headers, ..Response::json(status, content) })
+}
+
+/// Answers a request as the lean loop would. `target`: path and query as the path that serves it
+/// knows them.
+pub async fn serve(host: &Host, request: &mut Request, target: &str) -> Response {
+    serve_by(host.faces.fast_paths(), host, request, target).await
+}
+
+/// The same with the paths that these make.
+pub(crate) async fn serve_by(
+    made_by: &Arc<[Factory]>,
+    host: &Host,
+    request: &mut Request,
+    target: &str,
+) -> Response {
+    let answer = answer(made_by, host, request, target).await;
+    // What is accepted is not in the log yet, and the lean loop, which says the same, looks at no log.
+    Response { reflects: Reflects::Nothing, ..answer.unwrap_or_else(Response::from) }
+}
+
+async fn answer(
+    made_by: &Arc<[Factory]>,
+    host: &Host,
+    request: &mut Request,
+    target: &str,
+) -> Answer {
+    // Before the content: a wrong parameter need not wait for it.
+    let claimed = with_paths(made_by, |seated| {
+        let Claimed { at, shape, order } = seated.claim(request, target)?;
+        Ok::<_, Box<Problem>>((at, shape, seated.paths[at].largest_content(&order)))
+    });
+    let (at, shape, most) = claimed?;
+    let content = match shape {
+        Shape::Bare(_) => Bytes::new(),
+        Shape::Content => match request.body.read(most).await {
+            Ok(content) => content,
+            Err(problem) => {
+                return Err(with_paths(made_by, |seated| seated.paths[at].render(problem)));
+            }
+        },
+    };
+    let (at, ticket) = loop {
+        let now_us = host.clock.monotonic_us();
+        let (step, notify) = with_paths(made_by, |seated| {
+            let step = match seated.claim(request, target) {
+                Ok(claimed) => seated.answer(&claimed, (target, &content), (request, now_us)),
+                Err(problem) => Step::Done(Err(problem)),
+            };
+            (step, Arc::clone(&seated.notify))
+        });
+        match step {
+            Step::Done(answer) => return answer,
+            Step::Settle(at, ticket) => break (at, ticket),
+            Step::Again => woken(&notify).await,
+        }
+    };
+    loop {
+        let (settled, notify) =
+            with_paths(made_by, |seated| (seated.settled(at, &ticket), Arc::clone(&seated.notify)));
+        match settled {
+            Some(answer) => return answer,
+            None => woken(&notify).await,
+        }
+    }
+}
+
+/// Waits to be woken. That may have happened between the asking and this, so the wait is short;
+/// asking again costs little.
+async fn woken(notify: &Notify) {
+    let _ = tokio::time::timeout(Duration::from_millis(5), notify.notified()).await;
+}

@@ -1,0 +1,140 @@
+//! The problems that a route can answer, by name. Those that follow from what a route is are written
+//! here once; those of its own stand in its contract.
+
+use super::contract::{Accept, Query};
+use super::routes::{Route, Scope};
+use super::{Answer, Content, NDJSON, SSE};
+use crate::access::Needs;
+use crate::wire::param::Values;
+use crate::wire::problem::{self, Kind};
+use wellspring_views::access::Role;
+
+/// What reading costs or meets.
+pub const READING: &[&Kind] = &[
+    &problem::READS_TOO_COSTLY,
+    &problem::TOO_MANY_LONG_READS,
+    &problem::TOO_MUCH_MEMORY,
+    &problem::TOO_COSTLY,
+    &problem::CORRUPT,
+    &problem::IO,
+];
+
+/// What appending meets.
+pub const APPENDING: &[&Kind] = &[
+    &problem::STORAGE_UNAVAILABLE,
+    &problem::STORAGE_FULL,
+    &problem::OUTCOME_UNKNOWN,
+    &problem::LOG_CLOSED,
+    &problem::CORRUPT,
+    &problem::IO,
+];
+
+/// What a view that answers late, or not, comes to.
+pub const VIEWING: &[&Kind] = &[
+    &problem::VIEW_NOT_READY,
+    &problem::NOT_YET,
+    &problem::TOO_MANY_WAITERS,
+    &problem::LOG_CLOSED,
+    &problem::IO,
+];
+
+/// Of every route: the head of a request, how often and how much its client asks, the server itself.
+const EVERY: &[&Kind] = &[
+    &problem::BAD_REQUEST,
+    &problem::MALFORMED_CREDENTIALS,
+    &problem::FOREIGN_HOST,
+    &problem::URL_TOO_LONG,
+    &problem::UNSUPPORTED_MEDIA,
+    &problem::EXPECTATION_FAILED,
+    &problem::TOO_MANY_REQUESTS,
+    &problem::TOO_MANY_BYTES,
+    &problem::HEADERS_TOO_LARGE,
+    &problem::INTERNAL,
+    &problem::OVERLOADED,
+];
+
+/// Of routes that ask who it is.
+const CREDENTIALS: &[&Kind] =
+    &[&problem::UNAUTHENTICATED, &problem::FOREIGN_PAGE, &problem::TOO_MANY_LOGINS];
+
+/// Of routes with a body.
+const BODY: &[&Kind] = &[
+    &problem::MALFORMED_JSON,
+    &problem::BODY_TIMEOUT,
+    &problem::TOO_LARGE,
+    &problem::INVALID,
+    &problem::TOO_MUCH_MEMORY,
+];
+
+impl Route {
+    /// Whether it is about one log.
+    pub(crate) fn is_about_a_log(&self) -> bool {
+        self.scope != Scope::Node || self.path.contains("{log}")
+    }
+
+    /// The problems that it can answer, each once, by status and then by name.
+    pub fn problems(&self) -> Vec<&'static Kind> {
+        let contract = &self.contract;
+        let streams = [NDJSON, SSE];
+        let gives_streams = contract.offered().iter().any(|media| streams.contains(media));
+        let may_write = self.needs > Needs::Role(Role::Reader);
+        let waits = !contract.known().shared.is_empty() && self.scope != Scope::Node;
+        let reads_only = !may_write && self.scope != Scope::Node;
+        let holds_json = contract.known().iter().any(|param| param.values() == Values::Json);
+        let sets: [(bool, &[&'static Kind]); 12] = [
+            (true, EVERY),
+            (!matches!(contract.query, Query::Ignored), &[&problem::INVALID]),
+            (holds_json, &[&problem::MALFORMED_JSON]),
+            (self.needs != Needs::Public, CREDENTIALS),
+            (matches!(self.needs, Needs::Role(_)), &[&problem::FORBIDDEN]),
+            (self.is_about_a_log(), &[&problem::LOG_NOT_FOUND]),
+            (self.is_about_a_log() && may_write, &[&problem::SYSTEM_LOG_KEPT]),
+            (contract.takes.is_some(), BODY),
+            (
+                contract.accept == Accept::Obeyed && !contract.offered().is_empty(),
+                &[&problem::NOT_ACCEPTABLE],
+            ),
+            (waits, &[&problem::NOT_YET, &problem::TOO_MANY_WAITERS]),
+            (reads_only, &[&problem::TOO_MUCH_MEMORY]),
+            (gives_streams, &[&problem::NEEDS_HTTP_11]),
+        ];
+        let follow = sets.into_iter().filter(|(holds, _)| *holds).flat_map(|(_, kinds)| kinds);
+        let mut all: Vec<&'static Kind> =
+            follow.chain(contract.problems.iter().copied().flatten()).copied().collect();
+        all.sort_unstable_by_key(|kind| (kind.status, kind.slug));
+        all.dedup();
+        all
+    }
+
+    fn lacks(&self, slug: &str) -> Option<String> {
+        let is_declared = self.problems().iter().any(|kind| kind.slug == slug);
+        (!is_declared).then(|| format!("{} {} answers {slug}", self.method, self.path))
+    }
+
+    /// What an answer has that is not declared, if there is such a thing.
+    pub(super) fn undeclared(&self, answer: &Answer) -> Option<String> {
+        let route = format!("{} {}", self.method, self.path);
+        let response = match answer {
+            Err(problem) => return self.lacks(problem.kind.slug),
+            Ok(response) => response,
+        };
+        // A fast path has written its problem already.
+        if let ("application/problem+json", Content::Full(document)) =
+            (response.content_type, &response.content)
+        {
+            let document = String::from_utf8_lossy(document);
+            let slug = document.strip_prefix("{\"type\":\"/problems/")?.split('"').next()?;
+            return self.lacks(slug);
+        }
+        let (status, media) = (response.status, response.content_type);
+        let gives = self.contract.gives.iter().find(|gives| {
+            let media = media.split(';').next().unwrap_or_default();
+            let is_media = |(known, _): &(&str, &str)| *known == media;
+            gives.status == status && (gives.media.iter().any(is_media) || gives.media.is_empty())
+        });
+        let Some(gives) = gives else { return Some(format!("{route} answers {status} {media:?}")) };
+        let location = response.header("location").is_some();
+        let declares = gives.headers.iter().any(|header| header.name == "Location");
+        (location && !declares).then(|| format!("{route} answers {status} with a Location"))
+    }
+}

@@ -1,0 +1,73 @@
+//! A server that is open: the host, and the faces on it.
+
+use super::face::{Bound, Handler, OpenFace};
+use super::routes::Answering;
+use super::{Host, Request};
+use crate::fast::Factory;
+use crate::stats::family::Family;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock, Weak};
+
+/// The host, its faces, and the handlers of all their routes.
+pub struct Server {
+    /// What all faces use.
+    pub host: Arc<Host>,
+    faces: Vec<Arc<dyn OpenFace>>,
+    /// By the place of their route in [`Routes`](super::routes::Routes).
+    handlers: Vec<Handler>,
+}
+
+impl Server {
+    /// The server of a host and of the faces whose routes it has, in their order.
+    pub(crate) fn new(host: Arc<Host>, bound: Vec<Bound>) -> Arc<Server> {
+        let (mut faces, mut handlers) = (Vec::new(), Vec::new());
+        for Bound { face, handlers: its } in bound {
+            faces.push(face);
+            handlers.extend(its);
+        }
+        assert_eq!(handlers.len(), host.routes.iter().count(), "each route has one handler");
+        host.faces.set(&faces);
+        Arc::new(Server { host, faces, handlers })
+    }
+
+    /// Has the handler of a route answer a request.
+    pub(super) fn handle(&self, route: usize, request: Box<Request>) -> Answering {
+        (self.handlers[route])(request)
+    }
+
+    /// Tells the faces the address that is listened on.
+    pub(crate) fn bound_to(&self, address: SocketAddr) {
+        self.faces.iter().for_each(|face| face.bound_to(address));
+    }
+
+    /// Tells the faces the time, µs since 1970 UTC. May wait for the disk.
+    pub(crate) fn tick(&self, wall_us: u64) {
+        self.faces.iter().for_each(|face| face.tick(wall_us));
+    }
+}
+
+/// The faces on a host, for their figures and fast paths. They hold the host, so it does not hold them.
+#[derive(Default)]
+pub struct FacesOnHost {
+    faces: OnceLock<Vec<Weak<dyn OpenFace>>>,
+    fast: OnceLock<Arc<[Factory]>>,
+}
+
+impl FacesOnHost {
+    fn set(&self, faces: &[Arc<dyn OpenFace>]) {
+        let _ = self.faces.set(faces.iter().map(Arc::downgrade).collect());
+        let _ = self.fast.set(faces.iter().flat_map(|face| face.fast_paths()).collect());
+    }
+
+    /// What makes the routes that both stacks serve, for each serving thread. A request is for the first
+    /// that claims it.
+    pub fn fast_paths(&self) -> &Arc<[Factory]> {
+        self.fast.get_or_init(|| Arc::new([]))
+    }
+
+    /// The figures of all faces now.
+    pub(super) fn families(&self) -> Vec<Family> {
+        let faces = self.faces.get().into_iter().flatten().filter_map(Weak::upgrade);
+        faces.flat_map(|face| face.figures()).collect()
+    }
+}

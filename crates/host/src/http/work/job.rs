@@ -1,0 +1,329 @@
+//! One request's bounded work: what of it is done here, what elsewhere, who pays, what ends it.
+
+use super::lane::{Lane, Turn};
+use super::{Permit, Price, WorkRoom, elsewhere};
+use crate::http::Host;
+use crate::http::body_memory::{BodyMemory, Charge};
+use crate::limits::{Payer, Reads};
+use crate::wire::problem::{self, Problem};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use wellspring_log::{Clock, GiveWay, Work};
+
+/// Steps of an index and of records, and time in µs, that a task may take on a serving thread. A step
+/// in memory takes 20 to 200 ns; the time, which is looked at every 256 steps, is for those that read
+/// files.
+const SHORT_STEPS: u64 = 1_024;
+const SHORT_US: u64 = 250;
+/// Time of one piece of a long answer, in µs.
+const PIECE_US: u64 = 50_000;
+/// What a long task is charged when it is admitted, in µs; settled by what it takes. Many that are
+/// begun at once are refused as if each had taken so long already.
+const RESERVED_US: u64 = 20_000;
+
+/// How far a task has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// There is more to do.
+    More,
+    /// It is done.
+    Done,
+}
+
+/// Work that can stop and go on.
+pub trait Task: Send + 'static {
+    /// Goes on until it is done or `work` ends, which is no error. Counts what it does as steps.
+    ///
+    /// # Errors
+    /// It cannot go on.
+    fn proceed(&mut self, work: Work) -> Result<Progress, Box<Problem>>;
+}
+
+/// See the module. Dropping it ends what goes on elsewhere within about a millisecond: its client has
+/// left.
+pub struct Job {
+    room: Arc<WorkRoom>,
+    reads: Reads,
+    memory: BodyMemory,
+    held: Charge,
+    stop: StopOnDrop,
+    permit: Option<Arc<Permit>>,
+}
+
+/// Sets a flag when it is dropped.
+#[derive(Default)]
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+impl Job {
+    /// One that is charged to this payer.
+    ///
+    /// # Errors
+    /// 429: earlier ones took too much time.
+    pub fn begin(host: &Host, payer: &Payer) -> Result<Job, Box<Problem>> {
+        Ok(Job::of(host, payer.reads()?))
+    }
+
+    /// One that is not charged, such as reading what is appended: bytes are.
+    pub fn uncharged(host: &Host) -> Job {
+        Job::of(host, Reads::default())
+    }
+
+    /// One that goes on with a read that may be made.
+    pub fn of(host: &Host, reads: Reads) -> Job {
+        let (room, memory) = (Arc::clone(&host.work), host.body_memory.clone());
+        let held = Charge::of_work();
+        Job { room, reads, memory, held, stop: StopOnDrop::default(), permit: None }
+    }
+
+    /// Counts `bytes` of memory as this job's until it ends.
+    ///
+    /// # Errors
+    /// 503: all requests together would take more than they may. A retry helps.
+    pub fn hold(&mut self, bytes: usize) -> Result<(), Box<Problem>> {
+        self.held.raise_for(self.reads.payer(), &self.memory, bytes)
+    }
+
+    /// Who pays for it.
+    pub fn payer(&self) -> &Payer {
+        self.reads.payer()
+    }
+
+    /// Does short work here.
+    pub fn timed<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.reads.timed(work)
+    }
+
+    /// Makes sure that there may be long work: in all, and for this payer.
+    ///
+    /// # Errors
+    /// 429 and 503, counted.
+    pub fn admit(&mut self) -> Result<Arc<Permit>, Box<Problem>> {
+        if let Some(permit) = &self.permit {
+            return Ok(Arc::clone(permit));
+        }
+        let permit = self.room.permits.take(self.reads.payer())?;
+        Ok(Arc::clone(self.permit.insert(permit)))
+    }
+
+    /// Does work whose size bounds it to some ms: here if it is short.
+    ///
+    /// # Errors
+    /// 500, logged: the work panicked.
+    pub async fn brief<T: Send + 'static>(
+        &self,
+        price: Price,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Box<Problem>> {
+        match price {
+            Price::Short => Ok(self.reads.timed(work)),
+            Price::Dear => Box::pin(self.in_lane(&self.room.brief, None, |_| work())).await,
+        }
+    }
+
+    /// The same elsewhere, within a budget that ends when the client leaves.
+    ///
+    /// # Errors
+    /// 500, logged: the work panicked.
+    pub async fn brief_within<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Work) -> T + Send + 'static,
+    ) -> Result<T, Box<Problem>> {
+        self.budgeted(&self.room.brief, None, self.room.limit_us, work).await
+    }
+
+    /// Brings a task to its end: here if it is short, else the rest of it elsewhere.
+    ///
+    /// # Errors
+    /// Those of the task; 429 and 503 if it is long and there may not be more of these;
+    /// 503 `too-costly` if it takes longer than it may.
+    pub async fn run<T: Task>(&mut self, price: Price, task: T) -> Result<T, Box<Problem>> {
+        let task = match self.begin_here(price, task)? {
+            (task, Progress::Done) => return Ok(task),
+            (task, Progress::More) => task,
+        };
+        let limit_us = self.room.limit_us;
+        // On the heap: short tasks would move its room along.
+        match Box::pin(self.go_on(task, limit_us)).await? {
+            (task, Progress::Done) => Ok(task),
+            (_, Progress::More) => Err(too_costly(limit_us / 1_000)),
+        }
+    }
+
+    /// What of a task may be done on a serving thread.
+    ///
+    /// # Errors
+    /// Those of the task.
+    pub fn begin_here<T: Task>(
+        &self,
+        price: Price,
+        mut task: T,
+    ) -> Result<(T, Progress), Box<Problem>> {
+        if price == Price::Dear {
+            return Ok((task, Progress::More));
+        }
+        let progress = self.reads.timed(|| task.proceed(short_work(&self.room.clock)))?;
+        Ok((task, progress))
+    }
+
+    /// A piece of a task, elsewhere.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn piece<T: Task>(&mut self, task: T) -> Result<(T, Progress), Box<Problem>> {
+        self.go_on(task, PIECE_US).await
+    }
+
+    /// The same without a refusal: waits until there may be more long work, and counts as that only
+    /// meanwhile. For what goes on for days, such as a subscription.
+    ///
+    /// # Errors
+    /// Those of the task.
+    pub async fn patient_piece<T: Task>(&mut self, task: T) -> Result<(T, Progress), Box<Problem>> {
+        self.permit = Some(self.room.permits.wait().await);
+        let piece = self.piece(task).await;
+        self.permit = None;
+        piece
+    }
+
+    async fn go_on<T: Task>(
+        &mut self,
+        mut task: T,
+        limit_us: u64,
+    ) -> Result<(T, Progress), Box<Problem>> {
+        let work = move |work: Work| task.proceed(work).map(|progress| (task, progress));
+        self.work_for(limit_us, work).await?
+    }
+
+    /// Does long work that cannot stop and go on, such as judging a condition, elsewhere.
+    ///
+    /// # Errors
+    /// 429 and 503 if there may not be more of it.
+    pub async fn long<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(Work) -> T + Send + 'static,
+    ) -> Result<T, Box<Problem>> {
+        self.work_for(self.room.limit_us, work).await
+    }
+
+    async fn work_for<T: Send + 'static>(
+        &mut self,
+        limit_us: u64,
+        work: impl FnOnce(Work) -> T + Send + 'static,
+    ) -> Result<T, Box<Problem>> {
+        let permit = self.admit()?;
+        self.budgeted(&self.room.long, Some(permit), limit_us, work).await
+    }
+
+    async fn budgeted<T: Send + 'static>(
+        &self,
+        lane: &Lane,
+        permit: Option<Arc<Permit>>,
+        limit_us: u64,
+        work: impl FnOnce(Work) -> T + Send + 'static,
+    ) -> Result<T, Box<Problem>> {
+        let clock = Arc::clone(&self.room.clock);
+        let work = move |meter: &Arc<Meter>| {
+            let deadline_us = clock.monotonic_us().saturating_add(limit_us);
+            let budget = Work::unbounded().with_deadline(clock, deadline_us);
+            work(budget.with_stop(Arc::clone(&meter.stop)).giving_way_by(Arc::clone(meter) as _))
+        };
+        self.in_lane(lane, permit, work).await
+    }
+
+    /// Searches what a view has folded, elsewhere and when it is its turn: that cannot pause.
+    ///
+    /// # Errors
+    /// 429 and 503 if there may not be more of it.
+    pub async fn search<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Box<Problem>> {
+        let permit = self.admit()?;
+        self.in_lane(&self.room.views, Some(permit), |_| work()).await
+    }
+
+    async fn in_lane<T: Send + 'static>(
+        &self,
+        lane: &Lane,
+        permit: Option<Arc<Permit>>,
+        work: impl FnOnce(&Arc<Meter>) -> T + Send + 'static,
+    ) -> Result<T, Box<Problem>> {
+        let reserved = permit.as_ref().map(|_| self.reads.reserve(RESERVED_US));
+        let turn = lane.enter().await;
+        let stop = Arc::clone(&self.stop.0);
+        let meter = Meter::new(turn, &self.room.clock, self.reads.clone(), stop);
+        elsewhere(move || {
+            // Held until the work has ended, also if the client has gone.
+            let _held = (permit, reserved);
+            let _ends = EndOfTurn(&meter);
+            work(&meter)
+        })
+        .await
+    }
+}
+
+/// What a serving thread may do.
+pub fn short_work(clock: &Arc<dyn Clock>) -> Work {
+    let deadline_us = clock.monotonic_us().saturating_add(SHORT_US);
+    Work::unbounded()
+        .with_step_limit(SHORT_STEPS)
+        .with_deadline(Arc::clone(clock), deadline_us)
+        .leaving_repairs()
+}
+
+/// The problem of work that took longer than it may.
+fn too_costly(limit_ms: u64) -> Box<Problem> {
+    problem::TOO_COSTLY
+        .because(format!(
+            "the read took longer than {limit_ms} ms; narrow the query or begin after a later position"
+        ))
+        .limit(limit_ms)
+}
+
+/// Work's turn in its lane; charges the time it runs, as it goes.
+struct Meter {
+    turn: Turn,
+    clock: Arc<dyn Clock>,
+    reads: Reads,
+    stop: Arc<AtomicBool>,
+    /// Up to here it is charged.
+    charged_us: AtomicU64,
+}
+
+impl Meter {
+    fn new(turn: Turn, clock: &Arc<dyn Clock>, reads: Reads, stop: Arc<AtomicBool>) -> Arc<Meter> {
+        let charged_us = AtomicU64::new(clock.monotonic_us());
+        Arc::new(Meter { turn, clock: Arc::clone(clock), reads, stop, charged_us })
+    }
+
+    fn charge(&self) {
+        let now_us = self.clock.monotonic_us();
+        self.reads.charge(now_us.saturating_sub(self.charged_us.swap(now_us, Relaxed)));
+    }
+}
+
+/// Ends a turn when the work does: a task that goes on later keeps the budget it had, and with it the
+/// meter.
+struct EndOfTurn<'a>(&'a Meter);
+
+impl Drop for EndOfTurn<'_> {
+    fn drop(&mut self) {
+        self.0.charge();
+        self.0.turn.end();
+    }
+}
+
+impl GiveWay for Meter {
+    fn give_way(&self) -> u64 {
+        self.charge();
+        let waited_us = self.turn.give_way();
+        self.charged_us.store(self.clock.monotonic_us(), Relaxed);
+        waited_us
+    }
+}

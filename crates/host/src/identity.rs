@@ -1,0 +1,120 @@
+//! The identity of a caller: what the audit, the logs and error answers know of a request's origin.
+//! What an identity is allowed to do is `access`'s to say.
+
+use std::fmt;
+use std::sync::Arc;
+use wellspring_views::access::{AccountName, KeyId, TokenId};
+
+/// Longest subject, in bytes (OpenID Connect Core 1.0, section 2).
+pub(crate) const MAX_SUBJECT_BYTES: usize = 255;
+
+/// The subject of another issuer's token: 1 to [`MAX_SUBJECT_BYTES`] bytes that are safe in a log
+/// line. Written with `jwt:` before it, which no account's name begins with.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Subject(Arc<str>);
+
+impl Subject {
+    /// Reads it; `None`: it is too long, empty, or has a character that changes how a line looks.
+    pub(crate) fn parse(text: &str) -> Option<Subject> {
+        let changes_lines = |c: char| {
+            // The separators of lines and paragraphs, and what reverses the direction of text.
+            c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        };
+        let fits = (1..=MAX_SUBJECT_BYTES).contains(&text.len()) && !text.contains(changes_lines);
+        fits.then(|| Subject(format!("jwt:{text}").into()))
+    }
+
+    /// With `jwt:` before it.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// How a caller was authenticated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Method {
+    /// Not at all, on a public route.
+    None,
+    /// Not at all: there are no accounts.
+    Open,
+    /// By a token of another issuer.
+    Foreign,
+    /// By a token; its id, if it has one.
+    Token(Option<TokenId>),
+    /// By this API key.
+    Key(KeyId),
+    /// By the account's password.
+    Password,
+}
+
+impl Method {
+    /// The word that clients and the audit are given.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Method::None => "nothing",
+            Method::Open => "open",
+            Method::Foreign => "issuer",
+            Method::Token(_) => "token",
+            Method::Key(_) => "key",
+            Method::Password => "password",
+        }
+    }
+}
+
+/// The identity of a caller, as far as it is authenticated.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// The account; `None` if there are no accounts, or if another issuer vouches for the caller.
+    pub(crate) account: Option<AccountName>,
+    /// The subject that another issuer vouches for.
+    pub(crate) subject: Option<Subject>,
+    /// How it was authenticated.
+    pub(crate) method: Method,
+}
+
+/// Of a caller of which nothing is known.
+pub(crate) static UNKNOWN: Identity =
+    Identity { account: None, subject: None, method: Method::None };
+
+impl Identity {
+    /// Of an account.
+    pub(crate) fn of_account(account: AccountName, method: Method) -> Identity {
+        Identity { account: Some(account), subject: None, method }
+    }
+
+    /// Of another issuer's subject.
+    pub(crate) fn of_subject(subject: Subject) -> Identity {
+        Identity { account: None, subject: Some(subject), method: Method::Foreign }
+    }
+
+    /// Of a caller that is not authenticated.
+    pub(crate) fn unknown(method: Method) -> Identity {
+        Identity { account: None, subject: None, method }
+    }
+
+    /// Its name in logs and in the audit, without control characters and at most 259 bytes: the
+    /// account, or `jwt:` and the subject. `None`: the caller is not authenticated.
+    pub(crate) fn name(&self) -> Option<&str> {
+        let account = self.account.as_ref().map(AccountName::as_str);
+        account.or_else(|| self.subject.as_ref().map(Subject::as_str))
+    }
+}
+
+/// The identity behind an answer where the admitted request itself does not tell it: the gate denied
+/// access, or the body held the login.
+#[derive(Debug, Clone)]
+pub enum Caller {
+    /// Authenticated, and denied.
+    Known(Identity),
+    /// Authenticated by the password in the body.
+    LoggedIn(AccountName),
+    /// Not authenticated; the account that was named, if it exists. Another text is not kept: people
+    /// type passwords into the wrong field.
+    Claimed(Option<AccountName>),
+}

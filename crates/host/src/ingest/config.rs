@@ -1,0 +1,80 @@
+//! The settings of taking events in.
+
+use crate::kept_types::KeptTypes;
+use crate::names::MAIN;
+use crate::settings::section;
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use wellspring_log::batcher::Overflow;
+use wellspring_types::limits;
+use wellspring_types::valid::check_text;
+
+/// What becomes of events that find no room in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IngestOverflow {
+    /// Their clients are read more slowly.
+    Block,
+    /// They are refused with 429.
+    Shed,
+}
+
+section! {
+    /// Settings of ingest.
+    IngestConfig from IngestConfigArgs:
+    /// Type of events taken in by POST /e that name none.
+    ingest_type: String = "WELLSPRING_INGEST_TYPE", "Ingested".to_owned();
+    /// When no more may wait in memory: block (clients are read more slowly) or shed (429).
+    ingest_overflow: IngestOverflow = "WELLSPRING_INGEST_OVERFLOW", IngestOverflow::Block;
+    /// Memory of each serving thread and log for events accepted and not yet stored, in bytes: a power of two from 4194304 to 1073741824.
+    ingest_partition_bytes: usize = "WELLSPRING_INGEST_PARTITION_BYTES", 8 << 20;
+    /// Accepted events are stored at once when a serving thread has so many bytes of them; more than its memory for them means: only by time.
+    ingest_flush_bytes: usize = "WELLSPRING_INGEST_FLUSH_BYTES", 1 << 20;
+    /// Longest time between two times accepted events are stored, in ms.
+    ingest_flush_ms: u64 = "WELLSPRING_INGEST_FLUSH_MS", 2;
+}
+
+impl IngestConfig {
+    /// Checks the settings. `kept`: types that clients may not send.
+    ///
+    /// # Errors
+    /// A sentence about the first setting that is wrong.
+    pub(crate) fn check(&self, kept: &KeptTypes) -> Result<(), String> {
+        let partition = self.ingest_partition_bytes;
+        if !partition.is_power_of_two() || !((4 << 20)..=(1 << 30)).contains(&partition) {
+            return Err(format!(
+                "ingest_partition_bytes must be a power of two from 4194304 to 1073741824, not {partition}"
+            ));
+        }
+        if !(1..=60_000).contains(&self.ingest_flush_ms) {
+            return Err(format!(
+                "ingest_flush_ms must be from 1 to 60000, not {}",
+                self.ingest_flush_ms
+            ));
+        }
+        if self.ingest_flush_bytes == 0 {
+            return Err("ingest_flush_bytes must be at least 1".to_owned());
+        }
+        check_text(&self.ingest_type, limits::MAX_TYPE_BYTES)
+            .map_err(|reason| format!("ingest_type {reason}"))?;
+        // Else each `POST /e` that names no type would be refused.
+        match kept.in_log(MAIN).fault(&self.ingest_type) {
+            None => Ok(()),
+            Some(fault) => Err(format!("ingest_type {fault}; else give another type")),
+        }
+    }
+
+    /// How accepted events are gathered.
+    pub(crate) fn batcher(&self) -> wellspring_log::batcher::Options {
+        wellspring_log::batcher::Options {
+            partition_bytes: self.ingest_partition_bytes,
+            flush_bytes: self.ingest_flush_bytes,
+            flush_age: Duration::from_millis(self.ingest_flush_ms),
+            overflow: match self.ingest_overflow {
+                IngestOverflow::Block => Overflow::Block,
+                IngestOverflow::Shed => Overflow::Shed,
+            },
+        }
+    }
+}

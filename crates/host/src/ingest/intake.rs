@@ -1,0 +1,420 @@
+//! A serving thread's way into the logs' batchers.
+
+use super::data::{self, Data};
+use super::target;
+use super::{IngestConfig, IngestOverflow};
+use super::{Media, Target};
+use crate::kept_types::KeptTypes;
+use crate::names::MAIN;
+use crate::node::{NoBatcher, Node};
+use crate::wire::params::percent_decode;
+use crate::wire::problem::{self, Problem};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::watch;
+use wellspring_log::Ack;
+use wellspring_log::batcher::{EventTemplate, Producer, PushError, Receipt, Wake};
+use wellspring_types::{DataKind, limits};
+
+/// Targets remembered; over it all are forgotten and come again as they are asked for.
+const TARGETS: usize = 1024;
+
+/// What the smallest event takes in a partition: a record's header, a byte of type and one of data.
+const SMALLEST_EVENT_BYTES: usize = 34;
+
+/// Whether a thread comes first or second on a connection's way. What a connection
+/// hands in before it is handed over is stored before what it hands in afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The lean loop.
+    First = 0,
+    /// The general stack.
+    Second = 1,
+}
+
+/// What became of a request's events.
+#[derive(Debug)]
+pub enum Taken {
+    /// They are accepted, or stored already: answer now.
+    Accepted,
+    /// They are accepted; answer when [`Intake::settled`] says that they are stored.
+    Pending(Ticket),
+    /// There is no room: try the same again when woken, and take nothing else from this client meanwhile.
+    Full,
+    /// They are not accepted.
+    Refused(Box<Problem>),
+}
+
+/// Names events that are to become durable, to the [`Intake`] that took them.
+#[derive(Debug, Clone, Copy)]
+pub struct Ticket {
+    source: usize,
+    generation: u64,
+    receipt: Receipt,
+}
+
+/// What has become of a ticket.
+#[derive(Debug)]
+pub enum Settled {
+    /// Ask again when woken.
+    Pending,
+    /// They are durable.
+    Stored,
+    /// Nobody knows, or they never will be.
+    Failed(Box<Problem>),
+}
+
+/// The producer of one log.
+struct Source {
+    log: String,
+    /// `None` if the log was closed under it and has not been asked for since.
+    producer: Option<Producer>,
+    /// Counts producers, so that a ticket of an earlier one is not asked of a later one.
+    generation: u64,
+}
+
+/// What every thread's way in shares.
+#[derive(Clone)]
+pub struct IngestContext {
+    /// The logs.
+    pub(crate) node: Arc<Node>,
+    /// The settings of taking events in.
+    pub(crate) config: Arc<IngestConfig>,
+    /// Types of events that clients may not send.
+    pub(crate) kept: Arc<KeptTypes>,
+    /// Becomes true when the server stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+impl IngestContext {
+    fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+}
+
+/// See the module. One for each serving thread.
+pub struct Intake {
+    context: IngestContext,
+    wake: Wake,
+    order: Order,
+    sources: Vec<Source>,
+    /// The place of `main`, once something was offered to it.
+    main: Option<usize>,
+    targets: HashMap<Box<str>, Rc<Target>>,
+    /// The target asked for last: most often the next is the same.
+    last: Option<(Box<str>, Rc<Target>)>,
+}
+
+impl Intake {
+    /// `wake` is called from another thread when a full partition has room again or tickets may be settled.
+    pub(crate) fn new(context: IngestContext, order: Order, wake: Wake) -> Intake {
+        Intake {
+            context,
+            wake,
+            order,
+            sources: Vec::new(),
+            main: None,
+            targets: HashMap::new(),
+            last: None,
+        }
+    }
+
+    /// What a request target asks for. `None` if it is not one for ingest; a problem if it is, but wrong.
+    pub(crate) fn target(&mut self, text: &str) -> Option<Result<Rc<Target>, Box<Problem>>> {
+        if let Some((known, target)) = &self.last
+            && **known == *text
+        {
+            return Some(Ok(Rc::clone(target)));
+        }
+        if let Some(target) = self.targets.get(text) {
+            let target = Rc::clone(target);
+            self.last = Some((text.into(), Rc::clone(&target)));
+            return Some(Ok(target));
+        }
+        let (log, query) = target::split(text)?;
+        Some(self.understand(text, log, query))
+    }
+
+    /// The log is looked for before the query is read, as for all other routes.
+    fn understand(
+        &mut self,
+        text: &str,
+        log: &str,
+        query: &str,
+    ) -> Result<Rc<Target>, Box<Problem>> {
+        let log = percent_decode(log, false)?;
+        if self.context.node.get(&log).is_none() {
+            return Err(no_such_log(&log));
+        }
+        let IngestContext { config, kept, .. } = &self.context;
+        let mut target = target::understand(log, query, config, kept)?;
+        target.source = self.source(&target.log);
+        let target = Rc::new(target);
+        if self.targets.len() >= TARGETS {
+            self.targets.clear();
+        }
+        self.targets.insert(text.into(), Rc::clone(&target));
+        self.last = Some((text.into(), Rc::clone(&target)));
+        Ok(target)
+    }
+
+    /// The place of a log's producer.
+    fn source(&mut self, log: &str) -> usize {
+        if let Some(at) = self.sources.iter().position(|source| source.log == log) {
+            return at;
+        }
+        // Those of logs that are gone would keep their partitions.
+        for source in &mut self.sources {
+            let closed = |producer: &mut Producer| {
+                matches!(producer.refusal(), Some(PushError::Closed { .. }))
+            };
+            source.producer.take_if(closed);
+        }
+        self.sources.push(Source { log: log.to_owned(), producer: None, generation: 0 });
+        self.sources.len() - 1
+    }
+
+    /// The largest body that can be taken, in bytes.
+    pub(crate) fn largest_body(&self, media: Media) -> usize {
+        match media {
+            Media::Ndjson => self.context.config.ingest_partition_bytes / 2,
+            // Space around JSON is not part of the data.
+            Media::Json | Media::Unspecified | Media::Opaque => limits::MAX_DATA_BYTES + 1024,
+        }
+    }
+
+    /// Takes the events of one body, all or none.
+    pub(crate) fn take(&mut self, target: &Target, media: Media, body: &[u8]) -> Taken {
+        let most_lines = self.context.config.ingest_partition_bytes / 2 / SMALLEST_EVENT_BYTES;
+        match data::read(media, body, most_lines) {
+            Ok(data) => self.push(target, &data),
+            Err(problem) => Taken::Refused(problem),
+        }
+    }
+
+    fn push(&mut self, target: &Target, data: &Data<'_>) -> Taken {
+        let overflow = self.context.config.ingest_overflow;
+        let (kind, events) = data.events();
+        let push = |producer: &mut Producer| {
+            let events = events.iter().copied();
+            match overflow {
+                IngestOverflow::Block => producer.try_push_events(&target.template, kind, events),
+                IngestOverflow::Shed => producer.push_events(&target.template, kind, events),
+            }
+        };
+        // A log that was emptied has another batcher: its old producer is closed, a new one is not.
+        let mut renewed = false;
+        loop {
+            let source = &mut self.sources[target.source];
+            let Some(producer) = &mut source.producer else {
+                match self.renew(target.source) {
+                    Ok(()) => {
+                        renewed = true;
+                        continue;
+                    }
+                    Err(problem) => return Taken::Refused(problem),
+                }
+            };
+            let mut pushed = push(producer);
+            if pushed == Err(PushError::NoRoom) && overflow == IngestOverflow::Block {
+                producer.want_wake();
+                // Room may have been made before the flusher knew that it is wanted.
+                pushed = push(producer);
+            }
+            return match pushed {
+                Ok(_) if target.ack == Ack::Accepted => Taken::Accepted,
+                Ok(receipt) => {
+                    producer.want_wake();
+                    // Stored before the flusher knew that somebody asks: nobody would be woken.
+                    if producer.is_stored(receipt) {
+                        return Taken::Accepted;
+                    }
+                    let (source, generation) = (target.source, source.generation);
+                    Taken::Pending(Ticket { source, generation, receipt })
+                }
+                Err(PushError::NoRoom) if overflow == IngestOverflow::Block => Taken::Full,
+                Err(PushError::Closed { .. }) if !renewed => {
+                    source.producer = None;
+                    continue;
+                }
+                Err(error) => Taken::Refused(self.problem(error).about(&target.log)),
+            };
+        }
+    }
+
+    /// Takes an event for the log `main` if it can be taken now; what cannot is counted as shed and forgotten.
+    pub fn offer(&mut self, template: &EventTemplate, data: &[u8]) {
+        let at = self.main.unwrap_or_else(|| self.source(MAIN));
+        self.main = Some(at);
+        let push = |producer: &mut Producer| {
+            producer.try_push_events(template, DataKind::Json, std::iter::once(data))
+        };
+        let pushed = self.sources[at].producer.as_mut().map(push);
+        // A log that was emptied has another batcher. What a producer has shed stays in the account.
+        let pushed = match pushed {
+            None | Some(Err(PushError::Closed { .. })) if self.renew(at).is_ok() => {
+                self.sources[at].producer.as_mut().map(push)
+            }
+            other => other,
+        };
+        if let (Some(Err(_)), Some(producer)) = (pushed, &mut self.sources[at].producer) {
+            producer.count_shed(1, template.frame_bytes(data) as u64);
+        }
+    }
+
+    fn renew(&mut self, source: usize) -> Result<(), Box<Problem>> {
+        let log = &self.sources[source].log;
+        let batcher = self.context.node.batcher(log).map_err(|why| match why {
+            NoBatcher::NoLog => no_such_log(log),
+            NoBatcher::Closing if self.context.is_stopping() => stopping(),
+            NoBatcher::Closing => problem::LOG_CLOSED.because("the log is being closed").about(log),
+            NoBatcher::NoThread(error) => problem::INTERNAL
+                .because(format!("the thread that stores events cannot start: {error}"))
+                .about(log),
+        })?;
+        // Nobody would ever look into a partition of a batcher that has ended.
+        if let Some(refusal @ PushError::Closed { .. }) = batcher.refusal() {
+            return Err(self.problem(refusal).about(log));
+        }
+        let source = &mut self.sources[source];
+        source.producer = Some(batcher.producer(self.order as u8, Some(Arc::clone(&self.wake))));
+        source.generation += 1;
+        Ok(())
+    }
+
+    fn problem(&self, error: PushError) -> Box<Problem> {
+        let detail = error.to_string();
+        match error {
+            PushError::NoRoom => problem::INGEST_FULL.because(format!(
+                "the memory for events that wait to be stored ({} bytes a serving thread) is taken; send more slowly",
+                self.context.config.ingest_partition_bytes
+            )),
+            PushError::TooLarge { bytes, limit } => problem::TOO_LARGE
+                .because(format!(
+                    "the events take {bytes} bytes as encoded (each has a header, its type and its tags); \
+                     at most {limit} are taken at a time: send fewer lines a request"
+                ))
+                .limit(limit as u64),
+            PushError::StorageFull => problem::STORAGE_FULL.because(detail),
+            PushError::Closed { .. } if self.context.is_stopping() => stopping(),
+            PushError::Closed { .. } => problem::LOG_CLOSED.because(detail),
+            PushError::Invalid(invalid) => invalid.into(),
+            PushError::EventsOnly => problem::INTERNAL.because(detail),
+        }
+    }
+
+    /// What has become of events that are to become durable. Never `Pending` for ever: `wake` follows.
+    pub(crate) fn settled(&mut self, ticket: &Ticket) -> Settled {
+        let source = &self.sources[ticket.source];
+        let producer = source.producer.as_ref().filter(|_| source.generation == ticket.generation);
+        let Some(producer) = producer else {
+            return Settled::Failed(unknown("the log was closed meanwhile").about(&source.log));
+        };
+        if producer.is_stored(ticket.receipt) {
+            return Settled::Stored;
+        }
+        // Asked for before looking again, so that nothing falls between.
+        producer.want_wake();
+        let refusal = producer.refusal();
+        if producer.is_stored(ticket.receipt) {
+            return Settled::Stored;
+        }
+        match refusal {
+            None => Settled::Pending,
+            Some(PushError::Closed { reason }) => {
+                Settled::Failed(unknown(&reason).about(&source.log))
+            }
+            Some(_) => Settled::Failed(
+                problem::OUTCOME_UNKNOWN
+                    .because("no room left on the device; the events are kept in memory and stored when there is")
+                    .about(&source.log),
+            ),
+        }
+    }
+}
+
+fn unknown(reason: &str) -> Box<Problem> {
+    problem::OUTCOME_UNKNOWN.because(format!("the events may or may not be stored: {reason}"))
+}
+
+fn stopping() -> Box<Problem> {
+    problem::SHUTTING_DOWN.because("the server is stopping")
+}
+
+fn no_such_log(log: &str) -> Box<Problem> {
+    problem::LOG_NOT_FOUND
+        .because(format!("there is no log {log:?}; PUT /v1/logs/{{log}} makes one"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    /// Without the look after asking this fails now and then, on two cores in one run of five.
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn whoever_waits_for_durability_is_always_woken() {
+        use std::time::Duration;
+        let dir = tempfile::tempdir().unwrap();
+        let host = testing::host(dir.path(), &["--sync", "interval=60000"]);
+        let (wake, woken) = std::sync::mpsc::channel();
+        let wake = std::sync::Mutex::new(wake);
+        let wake: Wake = Arc::new(move || {
+            let _ = wake.lock().unwrap().send(());
+        });
+        let mut intake = Intake::new(host.ingest(), Order::First, wake);
+        let target = intake.target("/e?ack=durable").unwrap().unwrap();
+        let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        // So that this thread is interrupted where it may be.
+        for _ in 0..8 {
+            let ended = Arc::clone(&ended);
+            std::thread::spawn(move || while !ended.load(Relaxed) {});
+        }
+        for round in 0..400 {
+            woken.try_iter().for_each(drop);
+            // The flusher falls asleep, and is quick to store what wakes it.
+            std::thread::sleep(Duration::from_millis(4));
+            match intake.take(&target, Media::Unspecified, b"1") {
+                Taken::Accepted => {}
+                // As the lean loop does: it looks only when it is woken.
+                Taken::Pending(ticket) => loop {
+                    let woken = woken.recv_timeout(Duration::from_secs(20));
+                    assert!(woken.is_ok(), "nobody is woken in round {round}");
+                    if matches!(intake.settled(&ticket), Settled::Stored) {
+                        break;
+                    }
+                },
+                other => panic!("{other:?}"),
+            }
+        }
+        ended.store(true, Relaxed);
+        host.node.close();
+    }
+
+    #[test]
+    fn requests_to_a_log_that_has_closed_cost_no_partition() {
+        let dir = tempfile::tempdir().unwrap();
+        let host = testing::host(dir.path(), &[]);
+        let mut intake = Intake::new(host.ingest(), Order::First, Arc::new(|| {}));
+        let target = intake.target("/e").unwrap().unwrap();
+        assert!(matches!(intake.take(&target, Media::Unspecified, b"1"), Taken::Accepted));
+        host.node.get("main").unwrap().close();
+        let mut refused = 0;
+        while refused < 50 {
+            match intake.take(&target, Media::Unspecified, b"1") {
+                // The batcher learns of it when it next stores something.
+                Taken::Accepted => assert_eq!(refused, 0),
+                Taken::Refused(problem) => {
+                    assert_eq!(problem.kind, &problem::LOG_CLOSED, "{problem:?}");
+                    refused += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let account = host.node.account("main").unwrap();
+        assert!(account.figures.partitions <= 1, "{account:?}");
+    }
+}

@@ -1,0 +1,97 @@
+//! Taking events in: what a request to an ingest path asks for, what its body
+//! holds, and the serving thread's way into the logs' batchers. Knows no
+//! sockets; the lean loop and the general stack both serve its fast path.
+
+mod config;
+mod data;
+mod intake;
+mod path;
+mod target;
+
+pub use config::{IngestConfig, IngestOverflow};
+pub use intake::{IngestContext, Intake, Order, Settled, Taken, Ticket};
+pub use path::{fast_path, intake_at};
+pub use target::{KNOWN, Target};
+
+use crate::wire::problem::{self, Problem};
+
+/// The body of the answer to what was taken in.
+pub(crate) const ACCEPTED: &[u8] = br#"{"ok":true}"#;
+
+/// What a body is, as its `Content-Type` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Media {
+    /// Nothing, or what clients say who do not know: one JSON value if it is one, else opaque.
+    Unspecified,
+    /// One JSON value.
+    Json,
+    /// One JSON value a line.
+    Ndjson,
+    /// Bytes that nobody looks into.
+    Opaque,
+}
+
+impl Media {
+    /// What a `Content-Type` means.
+    pub(crate) fn of(content_type: Option<&[u8]>) -> Media {
+        let Some(value) = content_type else { return Media::Unspecified };
+        let essence = value.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+        let is = |name: &str| essence.eq_ignore_ascii_case(name.as_bytes());
+        let suffix = essence.len().checked_sub(5).map(|at| &essence[at..]);
+        if is("application/json") || suffix.is_some_and(|s| s.eq_ignore_ascii_case(b"+json")) {
+            Media::Json
+        } else if is("application/x-ndjson") || is("application/ndjson") {
+            Media::Ndjson
+        } else if is("") || is("text/plain") || is("application/x-www-form-urlencoded") {
+            // What curl and forms send when nobody thought about it.
+            Media::Unspecified
+        } else {
+            Media::Opaque
+        }
+    }
+}
+
+/// Events are stored as they come. `coding`: how they are encoded, if they are.
+///
+/// # Errors
+/// They are.
+pub(crate) fn expect_identity(coding: Option<&[u8]>) -> Result<(), Box<Problem>> {
+    let Some(coding) = coding else { return Ok(()) };
+    let coding = String::from_utf8_lossy(coding);
+    let detail = format!("the body is encoded as {coding:?}; send it as it is");
+    Err(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Encoding"))
+}
+
+/// Ingest does not recognise a retry; a client that counts on it must be told.
+pub(crate) fn refuse_key(has_key: bool) -> Result<(), Box<Problem>> {
+    if !has_key {
+        return Ok(());
+    }
+    Err(problem::INVALID
+        .because("ingest does not recognise retries; POST /v1/append does")
+        .field("Idempotency-Key"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_types_are_understood() {
+        for (text, media) in [
+            ("application/json", Media::Json),
+            ("Application/JSON; charset=utf-8", Media::Json),
+            ("application/cloudevents+json", Media::Json),
+            ("application/x-ndjson", Media::Ndjson),
+            ("application/ndjson ; x=1", Media::Ndjson),
+            ("text/plain", Media::Unspecified),
+            ("", Media::Unspecified),
+            ("application/x-www-form-urlencoded", Media::Unspecified),
+            ("application/octet-stream", Media::Opaque),
+            ("image/png", Media::Opaque),
+        ] {
+            assert_eq!(Media::of(Some(text.as_bytes())), media, "{text}");
+        }
+        assert_eq!(Media::of(None), Media::Unspecified);
+    }
+}

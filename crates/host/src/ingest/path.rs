@@ -1,0 +1,116 @@
+//! `POST /e` as a fast path: what both stacks serve.
+
+use super::target::log_name;
+use super::{ACCEPTED, IngestContext, Intake, Media, Order, Settled, Taken, Target, Ticket};
+use super::{expect_identity, refuse_key};
+use crate::fast::{
+    self, Claim, Factory, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Seat, Shape,
+    Stack, Varies, erase,
+};
+use crate::wire::problem::{self, Problem};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use wellspring_views::access::Role;
+
+/// The form of the answer to what is taken in, by its place among the forms.
+const TAKEN: usize = 0;
+
+/// What makes the path for a serving thread.
+pub fn fast_path(context: IngestContext) -> Factory {
+    Arc::new(move |seat| erase(IngestPath { intake: intake_at(seat, &context) }))
+}
+
+/// A serving thread's way of taking events in. There is one, whoever uses it, so that a thread's events
+/// keep their order and take one partition's memory.
+pub fn intake_at(seat: &Seat, context: &IngestContext) -> Rc<RefCell<Intake>> {
+    seat.shared(|seat| {
+        let order = match seat.stack() {
+            Stack::Lean => Order::First,
+            Stack::General => Order::Second,
+        };
+        RefCell::new(Intake::new(context.clone(), order, seat.wake()))
+    })
+}
+
+struct IngestPath {
+    intake: Rc<RefCell<Intake>>,
+}
+
+/// What a head asks for: events in a body of this media, for this target.
+struct Post {
+    target: Rc<Target>,
+    media: Media,
+}
+
+impl FastPath for IngestPath {
+    type Order = Post;
+    type Ticket = Ticket;
+
+    fn route(&self) -> FastRoute {
+        FastRoute { method: "POST", path: "/e" }
+    }
+
+    fn forms(&self) -> Vec<Form> {
+        vec![Form {
+            status: 202,
+            content_type: "application/json",
+            headers: Vec::new(),
+            varies: Varies::Nothing(ACCEPTED),
+        }]
+    }
+
+    fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
+        if method != "POST" {
+            return None;
+        }
+        // A wrong target is told to nobody who may not write to the log that it names.
+        let log = match self.intake.borrow_mut().target(target)? {
+            Ok(target) => Some(Rc::clone(&target.log)),
+            Err(_) => log_name(target).map(Rc::from),
+        };
+        Some(Claim { role: Some(Role::Writer), log, shape: Shape::Content })
+    }
+
+    fn understand(&mut self, head: &Head<'_>) -> Result<Post, Box<Problem>> {
+        let target = self.intake.borrow_mut().target(head.target);
+        let target = target.unwrap_or_else(|| Err(not_here()))?;
+        expect_identity(head.headers.other_than("content-encoding", "identity"))?;
+        refuse_key(head.headers.get("idempotency-key").is_some())?;
+        Ok(Post { target, media: Media::of(head.headers.get("content-type")) })
+    }
+
+    fn largest_content(&self, order: &Post) -> usize {
+        self.intake.borrow().largest_body(order.media)
+    }
+
+    fn line(&self, order: &Post) -> usize {
+        order.target.source
+    }
+
+    fn answer(
+        &mut self,
+        order: &Post,
+        asked: FastRequest<'_>,
+        _varying: &mut Vec<u8>,
+    ) -> Outcome<Ticket> {
+        match self.intake.borrow_mut().take(&order.target, order.media, asked.content) {
+            Taken::Accepted => Outcome::Reply(TAKEN),
+            Taken::Pending(ticket) => Outcome::Pending(ticket),
+            Taken::Full => Outcome::Full,
+            Taken::Refused(problem) => Outcome::Refused(problem),
+        }
+    }
+
+    fn settled(&mut self, ticket: &Ticket) -> fast::TicketState {
+        match self.intake.borrow_mut().settled(ticket) {
+            Settled::Pending => fast::TicketState::Pending,
+            Settled::Stored => fast::TicketState::Reply(TAKEN),
+            Settled::Failed(problem) => fast::TicketState::Failed(problem),
+        }
+    }
+}
+
+fn not_here() -> Box<Problem> {
+    problem::NOT_FOUND.because("this path takes no events in")
+}

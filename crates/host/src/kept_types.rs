@@ -1,0 +1,103 @@
+//! Types of events that a face writes by itself, and that clients may therefore not append: links made
+//! that way would have passed no check, and clicks would never have happened.
+
+use crate::wire::problem::{self, Problem};
+
+/// Events that one face alone writes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct KeptEvents {
+    /// The log to which they are written.
+    pub log: &'static str,
+    /// Their types.
+    pub types: &'static [&'static str],
+    /// The beginning that all the types have in common, which tells most others at once.
+    pub prefix: &'static str,
+    /// What a client is told, behind "is LinkCreated, which".
+    pub advice: &'static str,
+}
+
+/// The types of events that clients may not append, by log.
+#[derive(Debug, Default)]
+pub struct KeptTypes {
+    logs: Vec<(&'static str, KeptInLog)>,
+}
+
+impl KeptTypes {
+    /// Those that the faces of a server keep.
+    pub fn new(kept: impl IntoIterator<Item = &'static KeptEvents>) -> KeptTypes {
+        let mut logs: Vec<(&'static str, Vec<&'static KeptEvents>)> = Vec::new();
+        for events in kept {
+            assert!(events.types.iter().all(|t| t.starts_with(events.prefix)), "{events:?}");
+            match logs.iter_mut().find(|(log, _)| *log == events.log) {
+                Some((_, of_log)) => of_log.push(events),
+                None => logs.push((events.log, vec![events])),
+            }
+        }
+        // Some bytes a server, for as long as the process: so that each request copies a reference.
+        let keep = |(log, events): (_, Vec<_>)| (log, KeptInLog(Vec::leak(events)));
+        KeptTypes { logs: logs.into_iter().map(keep).collect() }
+    }
+
+    /// Those of the log of this name.
+    pub fn in_log(&self, log: &str) -> KeptInLog {
+        let found = self.logs.iter().find(|(name, _)| *name == log);
+        found.map_or(KeptInLog::default(), |(_, kept)| *kept)
+    }
+}
+
+/// The types of events that clients may not append to one log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeptInLog(&'static [&'static KeptEvents]);
+
+impl KeptInLog {
+    /// What is wrong with an event of this type; nothing if clients may append it.
+    pub fn fault(self, event_type: &str) -> Option<String> {
+        let is_kept = |events: &&&KeptEvents| {
+            event_type.starts_with(events.prefix) && events.types.contains(&event_type)
+        };
+        let events = self.0.iter().find(is_kept)?;
+        Some(format!("is {event_type}, which {}", events.advice))
+    }
+
+    /// Refuses events of such a type.
+    ///
+    /// # Errors
+    /// 422 `invalid`, naming the parameter `type`.
+    pub fn check(self, event_type: &str) -> Result<(), Box<Problem>> {
+        match self.fault(event_type) {
+            None => Ok(()),
+            Some(fault) => Err(problem::INVALID.because(format!("type {fault}")).field("type")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::MAIN;
+
+    static APPLES: KeptEvents = KeptEvents {
+        log: MAIN,
+        types: &["ApplePicked", "AppleEaten"],
+        prefix: "Apple",
+        advice: "apples write themselves",
+    };
+    static PEARS: KeptEvents =
+        KeptEvents { log: MAIN, types: &["PearPicked"], prefix: "Pear", advice: "is for pears" };
+
+    #[test]
+    fn what_faces_keep_is_refused_in_their_log_alone() {
+        let kept = KeptTypes::new([&APPLES, &PEARS]);
+        for event_type in APPLES.types.iter().chain(PEARS.types) {
+            let problem = kept.in_log(MAIN).check(event_type).expect_err("refused");
+            assert_eq!((problem.kind.status, problem.field.as_deref()), (422, Some("type")));
+            assert_eq!(kept.in_log("orders").fault(event_type), None);
+            assert_eq!(KeptTypes::new([]).in_log(MAIN).fault(event_type), None);
+        }
+        for other in ["Apple", "ApplePickedBy", "applePicked", "Pea", "T"] {
+            assert_eq!(kept.in_log(MAIN).fault(other), None, "{other}");
+        }
+        let told = kept.in_log(MAIN).fault("AppleEaten");
+        assert_eq!(told.as_deref(), Some("is AppleEaten, which apples write themselves"));
+    }
+}

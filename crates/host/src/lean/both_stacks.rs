@@ -1,0 +1,136 @@
+//! A fast path asked over both stacks, to compare what they answer.
+
+use super::Limits;
+use super::desk::Desk;
+use super::seam::Serving;
+use super::session::{Session, Turn};
+use crate::fast::{AnyFastPath, Factory, Seat, Stack};
+use crate::http::contract::NO_ROUTE;
+use crate::http::{Body, Content, Host, Request, Response, Source, fast};
+use crate::limits::Payer;
+use hyper::header::{HeaderMap, HeaderName};
+use hyper::{Method, Version};
+use std::sync::Arc;
+
+const LIMITS: Limits = Limits { headers: 12, head_bytes: 8_192, url_bytes: 4_096, traced: false };
+
+/// A thread of each stack, with the fast paths of a host and perhaps more.
+pub struct BothStacks {
+    host: Arc<Host>,
+    made_by: Arc<[Factory]>,
+    desk: Desk<Serving>,
+    session: Session,
+}
+
+impl BothStacks {
+    /// Those of a host, and `more` paths behind its own.
+    pub fn new(host: &Arc<Host>, more: &[Factory]) -> BothStacks {
+        let made_by: Arc<[Factory]> = host.faces.fast_paths().iter().chain(more).cloned().collect();
+        let seat = Seat::new(Stack::Lean, Arc::new(|| {}));
+        let paths: Vec<Box<dyn AnyFastPath>> = made_by.iter().map(|make| make(&seat)).collect();
+        let serving = Serving { host: Arc::clone(host) };
+        let desk = Desk::new(serving, paths, LIMITS, host.body_memory.clone());
+        let session = Session::new("192.0.2.1".parse().ok());
+        BothStacks { host: Arc::clone(host), made_by, desk, session }
+    }
+
+    /// The answer of the lean loop, and that of the general stack.
+    ///
+    /// # Panics
+    /// If the lean loop hands the request over.
+    pub fn ask(&mut self, sent: &Sent) -> (Said, Said) {
+        let lean = said_by_lean(&mut self.desk, &mut self.session, sent);
+        (lean, said_by_general(&self.host, &self.made_by, sent))
+    }
+
+    /// How many answers a path has given from the memory of heads that come again.
+    #[cfg(test)]
+    pub(super) fn prompt(&self, path: usize) -> u32 {
+        self.desk.lanes[path].sheets[0].prompt
+    }
+}
+
+/// A request, over either stack.
+pub struct Sent {
+    /// Its method.
+    pub method: &'static str,
+    /// Its path and query.
+    pub target: &'static str,
+    /// Its headers besides `Host`, `User-Agent` and `Content-Length`.
+    pub headers: Vec<(&'static str, &'static str)>,
+    /// Its content.
+    pub content: &'static str,
+}
+
+impl Sent {
+    /// Every header, but for `Content-Length`.
+    fn fields(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        [("Host", "localhost"), ("User-Agent", "a")].into_iter().chain(self.headers.iter().copied())
+    }
+}
+
+/// An answer: status, headers that do not frame it in any order, content.
+pub(crate) type Said = (u16, Vec<(String, String)>, String);
+
+/// The general stack's answer.
+fn said_by_general(host: &Arc<Host>, made_by: &Arc<[Factory]>, sent: &Sent) -> Said {
+    let mut headers = HeaderMap::new();
+    for (name, value) in sent.fields() {
+        let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+        headers.append(name, value.parse().unwrap());
+    }
+    let mut request = Request {
+        connection: None,
+        payer: Payer::default(),
+        method: Method::from_bytes(sent.method.as_bytes()).unwrap(),
+        uri: sent.target.parse().unwrap(),
+        version: Version::HTTP_11,
+        headers,
+        client: "192.0.2.1".parse().ok(),
+        principal: host.access.nobody(),
+        body: Body::new(Source::Full(sent.content.into()), host, Version::HTTP_11),
+        contract: &NO_ROUTE,
+        query: Default::default(),
+        wants: "",
+        param: String::new(),
+        log_name: String::new(),
+        log: None,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let response = runtime.block_on(fast::serve_by(made_by, host, &mut request, sent.target));
+    let Response { status, content_type, headers, content, .. } = response;
+    let mut headers: Vec<_> =
+        headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    if !content_type.is_empty() {
+        headers.push(("content-type".to_owned(), content_type.to_owned()));
+    }
+    headers.sort();
+    let Content::Full(content) = content else { panic!("fast paths do not stream") };
+    (status, headers, String::from_utf8(content.to_vec()).unwrap())
+}
+
+/// The lean loop's answer.
+fn said_by_lean(desk: &mut Desk<Serving>, session: &mut Session, sent: &Sent) -> Said {
+    let Sent { method, target, content, .. } = sent;
+    let mut bytes = format!("{method} {target} HTTP/1.1\r\n");
+    for (name, value) in sent.fields() {
+        bytes.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if !content.is_empty() {
+        bytes.push_str(&format!("Content-Length: {}\r\n", content.len()));
+    }
+    bytes.push_str(&format!("\r\n{content}"));
+    assert_eq!(session.receive(desk, bytes.as_bytes()), Turn::More, "{method} {target}");
+    let answer = std::mem::take(&mut desk.out);
+    let mut headers = [httparse::EMPTY_HEADER; 16];
+    let mut response = httparse::Response::new(&mut headers);
+    let Ok(httparse::Status::Complete(head)) = response.parse(&answer) else { panic!("{bytes}") };
+    let status = response.code.unwrap();
+    let mut said: Vec<_> = (response.headers.iter())
+        .map(|header| (header.name.to_ascii_lowercase(), header.value.to_vec()))
+        .map(|(name, value)| (name, String::from_utf8(value).unwrap()))
+        .filter(|(name, _)| !["content-length", "connection"].contains(&name.as_str()))
+        .collect();
+    said.sort();
+    (status, said, String::from_utf8(answer[head..].to_vec()).unwrap())
+}

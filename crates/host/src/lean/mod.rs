@@ -1,0 +1,206 @@
+//! The lean loop: HTTP/1.1 for the fast paths it is given, and nothing else, one epoll loop
+//! a serving thread, without a runtime (decisions 0008 and 0025).
+//!
+//! ```text
+//! socket → worker → session → head, chunked → lane (FastPath), seam (Guards)
+//!             ↑        ↓
+//!           send  ←  answers       anything else: the socket and the bytes read → tokio
+//! ```
+//!
+//! `session` is the protocol and knows no socket; `worker` and `conn` are the sockets.
+
+mod answer;
+mod bell;
+#[cfg(any(test, feature = "testing"))]
+pub mod both_stacks;
+mod chunked;
+mod conn;
+mod desk;
+mod head;
+mod lane;
+mod limited;
+mod logged;
+mod outcome;
+mod repeat;
+mod replay;
+mod replies;
+mod request;
+mod seam;
+mod session;
+mod slab;
+mod state;
+mod sweep;
+mod worker;
+
+pub(crate) use bell::Bell;
+
+use crate::fast::{FastRoute, Seat, Stack};
+use crate::http::server::Server;
+use crate::limits::Connected;
+use crate::record::RouteName;
+use desk::Desk;
+use head::Limits;
+use seam::Serving;
+use std::io;
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use tokio::sync::mpsc::UnboundedSender;
+use worker::{Parts, Worker};
+
+/// A connection for the other stack.
+///
+/// Events taken from it before are in the lean thread's partition, events that
+/// come over it from now on go to the partition of the tokio thread with the same
+/// index. They stay in order because the batcher takes the lean thread's first.
+pub(crate) struct Handover {
+    /// The socket, not blocking.
+    pub(crate) stream: TcpStream,
+    /// What was read from it and belongs to the request that comes now.
+    pub(crate) read: Vec<u8>,
+    /// Who is at the other end, if the system told.
+    pub(crate) peer: Option<IpAddr>,
+    /// Counts the connection.
+    pub(crate) open: Connected,
+}
+
+/// Ids of requests that are set aside for each thread, enough for a million a second for years.
+const REQUEST_IDS: u64 = 1 << 48;
+
+/// What of the configuration the loop needs; times in µs.
+#[derive(Debug, Clone)]
+struct Settings {
+    access_log: bool,
+    /// Of the ids for logged requests: this one and those after it are the thread's own.
+    first_request_id: u64,
+    /// The route that answers of each lane are counted for.
+    routes: Vec<RouteName>,
+    /// That of requests that could not be understood.
+    no_route: RouteName,
+    header_us: u64,
+    body_us: u64,
+    idle_us: u64,
+    write_us: u64,
+    drain_us: u64,
+}
+
+impl Settings {
+    fn of(host: &crate::http::Host, desk: &Desk<Serving>) -> Settings {
+        let config = &host.config;
+        let [header_us, body_us, idle_us, write_us, drain_us] = [
+            config.header_timeout_ms,
+            config.body_timeout_ms,
+            config.idle_timeout_ms,
+            config.write_timeout_ms,
+            config.drain_timeout_ms,
+        ]
+        .map(|ms| ms.saturating_mul(1_000));
+        let route = |FastRoute { method, path }| host.routes.name_of(method, path);
+        Settings {
+            access_log: config.access_log,
+            first_request_id: host.request_ids.fetch_add(REQUEST_IDS, Relaxed),
+            routes: desk.lanes.iter().map(|lane| lane.path.route()).map(route).collect(),
+            no_route: host.routes.no_name(),
+            header_us,
+            body_us,
+            idle_us,
+            write_us,
+            drain_us,
+        }
+    }
+}
+
+/// Serves `listener` until the server stops. `bell` wakes it: when it should look
+/// whether the server stops, and when the intake may have changed its mind.
+///
+/// A mistake of ours that panics costs the connections of this loop, not the loop:
+/// it begins anew with the same listener. What was accepted is stored.
+///
+/// # Errors
+/// The loop could not be set up.
+pub(crate) fn run(
+    server: &Arc<Server>,
+    listener: &TcpListener,
+    bell: &Arc<Bell>,
+    handover: &UnboundedSender<Handover>,
+) -> io::Result<()> {
+    loop {
+        let worker = worker(server, listener.try_clone()?, Arc::clone(bell), handover.clone())?;
+        if catch_unwind(AssertUnwindSafe(|| worker.run())).is_ok() || server.host.is_stopping() {
+            return Ok(());
+        }
+        tracing::error!("a lean loop panicked; its connections are lost, it begins anew");
+    }
+}
+
+fn worker(
+    server: &Arc<Server>,
+    listener: TcpListener,
+    bell: Arc<Bell>,
+    handover: UnboundedSender<Handover>,
+) -> io::Result<Worker<Serving>> {
+    let host = &server.host;
+    let config = &host.config;
+    let limits = Limits {
+        headers: config.max_headers,
+        head_bytes: config.max_buffer_bytes,
+        url_bytes: config.max_url_bytes,
+        traced: host.otlp.is_on(),
+    };
+    let ringer = Arc::clone(&bell);
+    let seat = Seat::new(Stack::Lean, Arc::new(move || ringer.ring()));
+    let paths = host.faces.fast_paths().iter().map(|make| make(&seat)).collect();
+    let serving = Serving { host: Arc::clone(host) };
+    let mut desk = Desk::new(serving, paths, limits, host.body_memory.clone());
+    desk.tally.logs =
+        config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
+    let parts = Parts {
+        listener: Some(listener),
+        bell,
+        settings: Settings::of(host, &desk),
+        stats: Arc::clone(&host.stats),
+        limits: Arc::clone(&host.limits),
+        clock: Arc::clone(&host.clock),
+        stopping: host.stopping.clone(),
+        handover,
+    };
+    Worker::new(parts, desk)
+}
+
+/// What a connection of the lean loop came to.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ReplayedConnection {
+    /// Targets and bodies taken, codes and data of clicks, in order.
+    pub taken: Vec<(String, Vec<u8>)>,
+    /// Statuses answered, `100 Continue` apart; `None` if what was sent is no sequence of answers.
+    pub statuses: Option<Vec<u16>>,
+    /// The bytes the connection was handed over with, if it was.
+    pub handed_over: Option<Vec<u8>>,
+}
+
+/// Serves an ingest connection that sends these pieces, with nothing behind it. For the fuzz target.
+pub fn ingest_connection<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> ReplayedConnection {
+    let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
+    let trace = replay::replay(limits, pieces);
+    ReplayedConnection {
+        taken: trace.taken,
+        statuses: replay::statuses(&trace.answers),
+        handed_over: match trace.end {
+            replay::End::Left(rest) => Some(rest),
+            replay::End::Closed => None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod session_tests;
+
+#[cfg(test)]
+mod third_path_tests;
+
+#[cfg(test)]
+mod visit_tests;
+
+#[cfg(test)]
+mod worker_tests;

@@ -1,0 +1,48 @@
+//! What every face is given: requests and answers, access, limits, figures, bounded work and the logs of the
+//! process; and the loop that serves them.
+//!
+//! A host knows no face. A program opens one with the routes of its faces ([`serve::open`]), opens these on it,
+//! and serves ([`serve::serve`]).
+
+#[macro_use] // before all that say something
+mod stderr;
+
+pub mod access;
+pub mod audit;
+pub mod client;
+pub mod clock;
+pub mod config;
+pub mod declare;
+pub mod fast;
+pub mod figures;
+pub mod generations;
+pub mod hangup;
+pub mod hex;
+pub mod http;
+pub mod identity;
+pub mod ingest;
+pub mod kept_types;
+#[cfg(target_os = "linux")]
+pub mod lean;
+pub mod limits;
+pub mod log_lines;
+pub mod log_watch;
+pub mod names;
+pub mod node;
+pub mod otlp;
+pub mod pem;
+pub mod private_folder;
+pub mod proxies;
+pub mod random;
+pub mod record;
+pub mod serve;
+pub mod settings;
+pub mod stamp;
+pub mod stats;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod threads;
+pub mod tls;
+pub mod trouble;
+pub mod view;
+pub mod wire;

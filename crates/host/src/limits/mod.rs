@@ -1,0 +1,273 @@
+//! How much a connection, an address and an account may have of the server: connections,
+//! requests, bytes, time of threads, subscriptions. What is over is refused with `Retry-After`
+//! and counted; what cannot be known before it is spent is owed, and who owes is refused.
+//!
+//! ```text
+//! connect ── Connected       a request ── admit ── Payer ── bytes, reads, subscriptions
+//!               (serve, lean/worker)        (http/dispatch, lean/seam)
+//! ```
+//!
+//! Where nothing is limited nothing is looked up: a request costs a branch.
+
+mod client;
+mod concurrent;
+mod connect;
+mod limiter;
+mod payer;
+mod quota;
+mod rate;
+mod settings;
+mod table;
+
+pub(crate) use client::network;
+pub(crate) use connect::Connected;
+pub use limiter::Limiter;
+pub use payer::{HeldByClient, HeldMemory, Payer, Purse, Reads};
+pub use rate::{Rate, SharedBucket};
+pub(crate) use settings::{LimitConfig, LimitSettings};
+
+use crate::proxies::TrustedProxies;
+use crate::settings::ProcessConfig;
+use crate::stats::{RefusalReason, Stats};
+use crate::wire::problem::{self, Problem, Retry};
+use client::{Key, Keys};
+use concurrent::{Concurrent, Held};
+use quota::{Of, Quota, Refusal};
+use std::net::IpAddr;
+use std::sync::Arc;
+use wellspring_log::Clock;
+
+/// All limits of the server, and what everybody has left.
+pub(crate) struct Limits {
+    /// Connections at a time, of all.
+    most_connections: usize,
+    connections: Option<Concurrent>,
+    /// Requests over one connection.
+    requests: Option<Rate>,
+    address: Quota,
+    account: Quota,
+    /// Whether any request needs a look.
+    looks_at_requests: bool,
+    keys: Keys,
+    /// Those whose connections are those of many.
+    proxies: TrustedProxies,
+    stats: Arc<Stats>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Limits {
+    /// Those of a configuration.
+    ///
+    /// # Errors
+    /// A sentence about what is wrong with it.
+    pub(crate) fn of(
+        process: &ProcessConfig,
+        config: &LimitConfig,
+        stats: &Arc<Stats>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Limits, String> {
+        let settings = LimitSettings::of(config, process.address()?);
+        Ok(Limits::new(settings, process.proxies()?, stats, clock))
+    }
+
+    /// The proxies whose `X-Forwarded-For` is believed.
+    pub(crate) fn proxies(&self) -> &TrustedProxies {
+        &self.proxies
+    }
+
+    /// Those that these flags give, and their figures.
+    #[cfg(test)]
+    pub(crate) fn for_tests(flags: &[&str]) -> (Arc<Limits>, Arc<Stats>) {
+        let routes = ["POST /e", "GET /{code}"].map(str::to_owned).to_vec();
+        let (stats, clock) = (Arc::new(Stats::new(1, routes, 0)), crate::clock::system());
+        let config = crate::config::HostConfig::for_tests(flags);
+        let limits = Limits::of(&config.process, &config.limits, &stats, &clock);
+        (Arc::new(limits.expect("right settings")), stats)
+    }
+
+    /// Nobody has taken anything.
+    fn new(
+        settings: LimitSettings,
+        proxies: TrustedProxies,
+        stats: &Arc<Stats>,
+        clock: &Arc<dyn Clock>,
+    ) -> Limits {
+        let address = Quota::new(Of::Address, settings.address);
+        let account = Quota::new(Of::Account, settings.account);
+        let requests = settings.requests_per_connection;
+        Limits {
+            most_connections: settings.connections,
+            connections: settings.connections_per_address.map(|most| Concurrent::new(most.into())),
+            requests,
+            looks_at_requests: requests.is_some()
+                || address.limits_anything()
+                || account.limits_anything(),
+            address,
+            account,
+            keys: Keys::default(),
+            proxies,
+            stats: Arc::clone(stats),
+            clock: Arc::clone(clock),
+        }
+    }
+
+    /// Whether [`admit`](Self::admit) and [`admit_account`](Self::admit_account) do anything.
+    pub(crate) fn looks_at_requests(&self) -> bool {
+        self.looks_at_requests
+    }
+
+    /// What a new connection has left; `None`: as much as it likes.
+    pub(crate) fn of_connection(&self) -> Option<Arc<SharedBucket>> {
+        self.requests.map(|_| Arc::default())
+    }
+
+    /// Whose a request from this address is, while nothing else is known.
+    pub(crate) fn purse(&self, client: Option<IpAddr>) -> Purse {
+        Purse { address: self.keys.of_address(client), account: None }
+    }
+
+    /// Whether a request may come over this connection and from this address. To be asked before anything
+    /// else: what is refused for other reasons costs something too. `now_us` is by the monotonic clock.
+    ///
+    /// # Errors
+    /// 429 with `Retry-After`, counted.
+    pub(crate) fn admit(
+        &self,
+        connection: Option<&SharedBucket>,
+        purse: Purse,
+        now_us: u64,
+    ) -> Result<(), Box<Problem>> {
+        let now_ns = now_us.saturating_mul(1_000);
+        if let (Some(rate), Some(bucket)) = (&self.requests, connection)
+            && let Err(wait) = bucket.take(rate, now_ns)
+        {
+            let limit = rate.tokens();
+            let detail = quota::too_fast(limit, "over this connection");
+            let problem = problem::TOO_MANY_REQUESTS.because(detail).limit(limit);
+            let problem = problem.retry(Retry::Seconds(wait.seconds()));
+            return Err(
+                self.refuse(Refusal { reason: RefusalReason::RequestOfConnection, problem })
+            );
+        }
+        self.address.admit(purse.address, now_ns).map_err(|refusal| self.refuse(refusal))
+    }
+
+    /// The same for the account, once it is known who asks.
+    ///
+    /// # Errors
+    /// 429 with `Retry-After`, counted.
+    pub(crate) fn admit_account(
+        &self,
+        purse: &mut Purse,
+        name: &str,
+        now_us: u64,
+    ) -> Result<(), Box<Problem>> {
+        if !self.account.limits_anything() {
+            return Ok(());
+        }
+        let key = self.keys.of_account(name);
+        purse.account = Some(key);
+        let admitted = self.account.admit(key, now_us.saturating_mul(1_000));
+        admitted.map_err(|refusal| self.refuse(refusal))
+    }
+
+    /// Charges bytes of a body that came or of an answer that goes.
+    pub(crate) fn charge_bytes(&self, purse: Purse, bytes: usize, now_us: u64) {
+        self.each(purse, |quota, key| quota.charge_bytes(key, bytes as u64, now_us * 1_000));
+    }
+
+    fn charge_reads(&self, purse: Purse, us: u64, now_us: u64) {
+        self.each(purse, |quota, key| quota.charge_reads(key, us, now_us * 1_000));
+    }
+
+    fn put_back_reads(&self, purse: Purse, us: u64) {
+        self.each(purse, |quota, key| quota.put_back_reads(key, us));
+    }
+
+    fn each(&self, purse: Purse, mut charge: impl FnMut(&Quota, Key)) {
+        charge(&self.address, purse.address);
+        if let Some(account) = purse.account {
+            charge(&self.account, account);
+        }
+    }
+
+    /// Whether who has this purse may read.
+    fn admit_read(&self, purse: Purse) -> Result<(), Box<Problem>> {
+        if !self.counts_reads() {
+            return Ok(());
+        }
+        let now_ns = self.clock.monotonic_us().saturating_mul(1_000);
+        let of_account = |key| self.account.admit_read(key, now_ns);
+        self.address
+            .admit_read(purse.address, now_ns)
+            .and_then(|()| purse.account.map_or(Ok(()), of_account))
+            .map_err(|refusal| self.refuse(refusal))
+    }
+
+    fn counts_reads(&self) -> bool {
+        self.address.counts_reads() || self.account.counts_reads()
+    }
+
+    /// How long who has this purse owes something, in ns.
+    fn debt_ns(&self, purse: Purse) -> Option<u64> {
+        let now_ns = self.clock.monotonic_us().saturating_mul(1_000);
+        let of_account = purse.account.and_then(|key| self.account.debt(key, now_ns));
+        self.address.debt(purse.address, now_ns).max(of_account).map(|wait| wait.0)
+    }
+
+    /// Room for another subscription, kept until what is returned is dropped.
+    fn subscribe(&self, purse: Purse) -> Result<HeldByClient, Box<Problem>> {
+        self.hold(purse, Quota::subscribe)
+    }
+
+    /// Room for another piece of long work, kept until what is returned is dropped.
+    fn long_work(&self, purse: Purse) -> Result<HeldByClient, Box<Problem>> {
+        self.hold(purse, Quota::long_work)
+    }
+
+    /// No memory yet: of the address, and of the account.
+    fn no_memory(&self, purse: Purse) -> [Option<Held>; 2] {
+        let of_account = purse.account.and_then(|key| self.account.no_memory(key));
+        [self.address.no_memory(purse.address), of_account]
+    }
+
+    /// Makes what a client has of memory so many bytes, or leaves it as it was `before`.
+    fn set_memory(
+        &self,
+        held: &mut [Option<Held>; 2],
+        before: u64,
+        bytes: u64,
+    ) -> Result<(), Box<Problem>> {
+        let [of_address, of_account] = held;
+        if let Some(held) = of_address {
+            self.address.set_memory(held, bytes).map_err(|refusal| self.refuse(refusal))?;
+        }
+        let Some(held) = of_account else { return Ok(()) };
+        self.account.set_memory(held, bytes).map_err(|refusal| {
+            if let Some(of_address) = of_address {
+                of_address.set(before);
+            }
+            self.refuse(refusal)
+        })
+    }
+
+    fn hold(
+        &self,
+        purse: Purse,
+        of: fn(&Quota, Key) -> Result<Option<Held>, Refusal>,
+    ) -> Result<HeldByClient, Box<Problem>> {
+        let of_address = of(&self.address, purse.address);
+        let of_address = of_address.map_err(|refusal| self.refuse(refusal))?;
+        let of_account = purse.account.map_or(Ok(None), |key| of(&self.account, key));
+        let of_account = of_account.map_err(|refusal| self.refuse(refusal))?;
+        Ok(HeldByClient { _of_address: of_address, _of_account: of_account })
+    }
+
+    fn refuse(&self, refusal: Refusal) -> Box<Problem> {
+        self.stats.refusals.count(refusal.reason);
+        refusal.problem
+    }
+}
+
+#[cfg(test)]
+mod tests;

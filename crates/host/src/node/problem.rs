@@ -1,0 +1,17 @@
+//! What clients are told of a log that cannot be made, opened or dropped.
+
+use super::NodeError;
+use crate::wire::problem::{self, Problem};
+
+impl From<NodeError> for Box<Problem> {
+    fn from(error: NodeError) -> Box<Problem> {
+        let detail = error.to_string();
+        match error {
+            NodeError::NotFound => problem::LOG_NOT_FOUND.because(detail),
+            NodeError::TooMany(limit) => problem::INVALID.because(detail).limit(limit as u64),
+            NodeError::Open { .. } | NodeError::Io { .. } | NodeError::View(_) => {
+                problem::IO.because(detail)
+            }
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! `wellspring serve`: threads, listeners, signals, and an orderly end.
+
+pub mod open;
+
+use crate::access::renewal;
+use crate::audit;
+use crate::http::server::Server;
+use crate::http::{Host, connection};
+use crate::limits::Connected;
+use crate::log_watch;
+use crate::otlp;
+use crate::stats;
+use crate::threads::spawn;
+use crate::tls;
+use bytes::Bytes;
+use open::Opened;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 4_096;
+/// Time between two calls of the faces' `tick`.
+const TICK: Duration = Duration::from_secs(1);
+/// Blocking threads of each serving thread, besides one for each long read there may be.
+const BLOCKING_THREADS: usize = 64;
+/// How much nicer they are than a thread that serves: about a third of its share, where a core has to be
+/// shared.
+#[cfg(target_os = "linux")]
+const NICER_BY: i32 = 5;
+
+/// Serves until a signal ends it. `listened_with` names the durability for the line that says so.
+///
+/// # Errors
+/// A sentence: the server cannot begin to serve, or could not store all that it had accepted.
+pub fn serve(opened: Opened, sync: &str) -> Result<(), String> {
+    let Opened { server, stop, foreign_keys } = opened;
+    if !server.host.process.core_dumps {
+        forbid_core_dumps();
+    }
+    let host = Arc::clone(&server.host);
+    let main = runtime("main", BLOCKING_THREADS)?;
+    let Serving { threads, wakes } = start_threads(&server, &main, sync)?;
+    let gather = {
+        let host = Arc::clone(&host);
+        move || host.figures()
+    };
+    let exporter = otlp::start(&host.otlp, &host.clock, gather)?;
+    let drain = Duration::from_millis(host.config.drain_timeout_ms);
+    main.block_on(async {
+        let _file_limit = survive_file_limit();
+        tokio::spawn(tick(Arc::clone(&server)));
+        if let Some(tls) = &host.tls {
+            tokio::spawn(tls::keep_current(Arc::clone(tls), Arc::clone(&host.clock)));
+        }
+        tokio::spawn(renewal::keep(
+            Arc::clone(&host.access),
+            foreign_keys,
+            host.process.data.clone(),
+            Arc::clone(&host.clock),
+        ));
+        let audited = Arc::clone(&host);
+        tokio::spawn(async move { tell_refusals(&audited).await });
+        log_watch::start(&host);
+        let name = signal().await.map_err(|e| format!("signals cannot be watched: {e}"))?;
+        tracing::info!(signal = name, "stopping");
+        // A second signal means: now.
+        tokio::spawn(async {
+            if signal().await.is_ok() {
+                std::process::exit(130);
+            }
+        });
+        let _ = stop.send(true);
+        wakes.iter().for_each(|wake| wake());
+        // The threads bound their own draining; this waits for them without blocking the signals.
+        let joined =
+            tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join())));
+        let _ = tokio::time::timeout(drain + Duration::from_secs(2), joined).await;
+        if let Some(exporter) = exporter {
+            let stopped = tokio::task::spawn_blocking(|| exporter.stop());
+            let _ = tokio::time::timeout(Duration::from_secs(2), stopped).await;
+        }
+        let closing = Arc::clone(&host);
+        let close = move || {
+            closing.audit.tell_refusals(&closing.node, closing.clock.monotonic_us());
+            closing.node.close()
+        };
+        let lost = tokio::task::spawn_blocking(close).await;
+        match lost {
+            Ok(0) => Ok(()),
+            Ok(lost) => Err(format!("{lost} accepted events could not be stored and are lost")),
+            Err(error) => Err(format!("the logs were not closed in order: {error}")),
+        }
+    })?;
+    tracing::info!("stopped");
+    main.shutdown_background();
+    Ok(())
+}
+
+/// Tells the faces the time, for as long as the server runs.
+async fn tick(server: Arc<Server>) {
+    loop {
+        let ticking = Arc::clone(&server);
+        let ticked =
+            tokio::task::spawn_blocking(move || ticking.tick(ticking.host.clock.wall_us())).await;
+        if let Err(error) = ticked {
+            tracing::error!(%error, "a face failed at what it does from time to time");
+        }
+        tokio::time::sleep(TICK).await;
+    }
+}
+
+/// Has the audit tell of what it did not keep one by one.
+async fn tell_refusals(host: &Host) {
+    loop {
+        tokio::time::sleep(audit::TELL_EVERY).await;
+        host.audit.tell_refusals(&host.node, host.clock.monotonic_us());
+    }
+}
+
+/// Memory holds tokens, keys and what passwords were sent: no crash is to leave it in a file, nor may
+/// another process of the same user read it.
+fn forbid_core_dumps() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Core).maximum;
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum });
+    // Where cores are piped to a program the limit means nothing.
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+            tracing::warn!(%error, "core dumps cannot be forbidden");
+        }
+    }
+}
+
+fn runtime(name: &str, blocking_threads: usize) -> Result<Runtime, String> {
+    let yield_to_serving = yielding();
+    Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(blocking_threads)
+        .thread_name(format!("{name}-blocking"))
+        .on_thread_start(yield_to_serving)
+        .build()
+        .map_err(|e| format!("the runtime cannot start: {e}"))
+}
+
+/// What makes a thread that does long work one that those that serve overtake. Not by much: it also holds
+/// locks that they wait for, for a moment. Of threads that serve as this one does: a server that was
+/// started nicer than `NICER_BY` would otherwise put long work first.
+fn yielding() -> impl Fn() + Send + Sync + 'static {
+    #[cfg(target_os = "linux")]
+    let nicer = rustix::process::getpriority_process(None).map(|serving| serving + NICER_BY);
+    move || {
+        // Of the thread alone, on Linux, and at most 19; a system that refuses leaves it as it is.
+        #[cfg(target_os = "linux")]
+        let _ = nicer.map(|nicer| rustix::process::setpriority_process(None, nicer));
+    }
+}
+
+/// The threads that serve, and how to tell the lean ones that the server stops.
+struct Serving {
+    threads: Vec<JoinHandle<()>>,
+    wakes: Vec<Box<dyn Fn() + Send>>,
+}
+
+/// Where a serving thread's connections come from.
+enum Arrivals {
+    /// It accepts them itself.
+    Accepted(std::net::TcpListener),
+    /// The lean thread beside it hands them over.
+    #[cfg(target_os = "linux")]
+    HandedOver(tokio::sync::mpsc::UnboundedReceiver<crate::lean::Handover>),
+}
+
+/// One listener for each core, and one thread, or two with the lean loop. The
+/// listeners share the port; the kernel spreads connections.
+fn start_threads(server: &Arc<Server>, main: &Runtime, sync: &str) -> Result<Serving, String> {
+    let host = &server.host;
+    let mut address = host.process.address()?;
+    refuse_shared_port(address)?;
+    let mut listeners = Vec::new();
+    {
+        let _entered = main.enter();
+        for _ in 0..host.process.threads {
+            let listener =
+                listen(address).map_err(|e| format!("{address} cannot be listened on: {e}"))?;
+            // Port 0 became a real one; the others must take the same.
+            address = listener.local_addr().map_err(|e| e.to_string())?;
+            listeners.push(listener.into_std().map_err(|e| e.to_string())?);
+        }
+    }
+    server.bound_to(address);
+    let mut serving = Serving { threads: Vec::new(), wakes: Vec::new() };
+    for (index, listener) in listeners.into_iter().enumerate() {
+        let arrivals = arrivals(server, index, listener, &mut serving)?;
+        let name = format!("http-{index}");
+        let runtime = runtime(&name, BLOCKING_THREADS + host.config.max_long_reads)?;
+        let server = Arc::clone(server);
+        serving.threads.push(spawn(name, move || {
+            stats::enter_thread(index);
+            runtime.block_on(serve_until_stopped(arrivals, server));
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        })?);
+    }
+    tracing::info!(
+        address = %address,
+        data = %host.process.data.display(),
+        sync,
+        threads = host.process.threads,
+        lean_loop = !serving.wakes.is_empty(),
+        tls = host.tls.is_some(),
+        "wellspring listens"
+    );
+    Ok(serving)
+}
+
+/// Starts the lean thread of a core, if there is to be one, and gives it the listener.
+#[cfg(target_os = "linux")]
+fn arrivals(
+    server: &Arc<Server>,
+    index: usize,
+    listener: std::net::TcpListener,
+    serving: &mut Serving,
+) -> Result<Arrivals, String> {
+    use crate::lean::{self, Bell};
+    let host = &server.host;
+    // It does not speak TLS.
+    if !host.config.lean_loop || host.tls.is_some() {
+        return Ok(Arrivals::Accepted(listener));
+    }
+    let bell = Bell::new().map_err(|e| format!("a lean thread cannot be woken: {e}"))?;
+    let bell = Arc::new(bell);
+    let ringer = Arc::clone(&bell);
+    serving.wakes.push(Box::new(move || ringer.ring()));
+    let (handover, handed_over) = tokio::sync::mpsc::unbounded_channel();
+    let server = Arc::clone(server);
+    serving.threads.push(spawn(format!("lean-{index}"), move || {
+        stats::enter_thread(server.host.process.threads + index);
+        if let Err(error) = lean::run(&server, &listener, &bell, &handover) {
+            tracing::error!(%error, "a lean thread cannot start");
+        }
+    })?);
+    Ok(Arrivals::HandedOver(handed_over))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn arrivals(
+    _: &Arc<Server>,
+    _: usize,
+    listener: std::net::TcpListener,
+    _: &mut Serving,
+) -> Result<Arrivals, String> {
+    Ok(Arrivals::Accepted(listener))
+}
+
+/// The threads share the port by `SO_REUSEPORT`, which would let a second server
+/// share it too and answer every other client from other data. A socket without
+/// the option cannot be bound while any server listens: that tells.
+fn refuse_shared_port(address: SocketAddr) -> Result<(), String> {
+    match std::net::TcpListener::bind(address) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(format!(
+            "{address} is in use by another program; stop it, or choose another port with --listen"
+        )),
+        Err(error) => Err(format!("{address} cannot be listened on: {error}")),
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Serves connections until the server stops, then waits for those that are open.
+async fn serve_until_stopped(arrivals: Arrivals, server: Arc<Server>) {
+    // Every connection holds a sender; when the last is gone, so are the connections.
+    let (open, mut all_closed) = tokio::sync::mpsc::channel::<()>(1);
+    let (drain, mut stopping) = (server.host.config.drain_timeout_ms, server.host.stopping.clone());
+    let ended = async {
+        let _ = stopping.wait_for(|&stopping| stopping).await;
+        tokio::time::sleep(Duration::from_millis(drain)).await;
+    };
+    let served = async {
+        match arrivals {
+            Arrivals::Accepted(listener) => accept_until_stopped(listener, &server, open).await,
+            #[cfg(target_os = "linux")]
+            Arrivals::HandedOver(connections) => take_over(connections, &server, open).await,
+        }
+        all_closed.recv().await;
+    };
+    tokio::select! {
+        biased;
+        () = served => {}
+        () = ended => tracing::warn!("connections were cut after {drain} ms"),
+    }
+}
+
+/// Serves what the lean thread hands over until it ends. It ends in time.
+#[cfg(target_os = "linux")]
+async fn take_over(
+    mut connections: tokio::sync::mpsc::UnboundedReceiver<crate::lean::Handover>,
+    server: &Arc<Server>,
+    open: tokio::sync::mpsc::Sender<()>,
+) {
+    while let Some(connection) = connections.recv().await {
+        match TcpStream::from_std(connection.stream) {
+            Ok(stream) => {
+                let accepted = Accepted { stream, peer: connection.peer };
+                start(accepted, connection.read.into(), server, connection.open, &open);
+            }
+            Err(error) => tracing::warn!(%error, "a connection could not be taken over"),
+        }
+    }
+}
+
+/// A connection, and the address of its other end if that is known.
+struct Accepted {
+    stream: TcpStream,
+    peer: Option<IpAddr>,
+}
+
+/// Accepts connections until the server stops.
+async fn accept_until_stopped(
+    listener: std::net::TcpListener,
+    server: &Arc<Server>,
+    open: tokio::sync::mpsc::Sender<()>,
+) {
+    let listener = match TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(%error, "a listener failed");
+            return;
+        }
+    };
+    let mut stopping = server.host.stopping.clone();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, address)) => {
+                    admit(Accepted { stream, peer: Some(address.ip().to_canonical()) }, server, &open);
+                }
+                Err(error) => {
+                    // Out of descriptors, most likely: waiting is all that helps.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            },
+            _ = stopping.wait_for(|&stopping| stopping) => break,
+        }
+    }
+}
+
+fn admit(accepted: Accepted, server: &Arc<Server>, open: &tokio::sync::mpsc::Sender<()>) {
+    let _ = accepted.stream.set_nodelay(true);
+    match server.host.limits.connect(accepted.peer) {
+        Ok(counted) => start(accepted, Bytes::new(), server, counted, open),
+        // A client that waits for a handshake would make nothing of the words.
+        Err(_) if server.host.tls.is_some() => {}
+        Err(told) => {
+            let _ = accepted.stream.try_write(&told);
+        }
+    }
+}
+
+/// Serves a connection of which `read` has been read already.
+fn start(
+    accepted: Accepted,
+    read: Bytes,
+    server: &Arc<Server>,
+    counted: Connected,
+    open: &tokio::sync::mpsc::Sender<()>,
+) {
+    let (server, open) = (Arc::clone(server), (open.clone(), counted));
+    let Accepted { stream, peer } = accepted;
+    // Two tasks: one that could be both would have the size of the larger.
+    match server.host.tls.clone() {
+        None => tokio::spawn(async move {
+            let _open = open;
+            connection::serve(stream, peer, read, server).await;
+        }),
+        Some(tls) => tokio::spawn(async move {
+            let _open = open;
+            let patience = Duration::from_millis(server.host.config.header_timeout_ms);
+            let stopping = server.host.stopping.clone();
+            if let Some(stream) = tls::shake_hands(&tls, stream, peer, patience, stopping).await {
+                connection::serve(stream, peer, Bytes::new(), server).await;
+            }
+        }),
+    };
+}
+
+/// A write beyond a limit on file sizes (`ulimit -f`) is to fail like one on a full disk, not to
+/// end the process: for that its signal needs someone who listens.
+fn survive_file_limit() -> Option<tokio::signal::unix::Signal> {
+    /// `SIGXFSZ`, the same on all of Linux' common architectures.
+    const FILE_SIZE_LIMIT: i32 = 25;
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(FILE_SIZE_LIMIT)).ok()
+}
+
+/// Waits for a signal to stop.
+async fn signal() -> io::Result<&'static str> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        result = tokio::signal::ctrl_c() => result.map(|()| "SIGINT"),
+        _ = terminate.recv() => Ok("SIGTERM"),
+    }
+}

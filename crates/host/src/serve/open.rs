@@ -1,0 +1,211 @@
+//! Opening all that a configuration names: logs, accounts, settings; and what stands in the way of it.
+
+use crate::access::jwks_source::{ForeignSettings, Source};
+use crate::access::{self, Gate};
+use crate::audit::Audit;
+use crate::config::{FaceTerms, HostConfig};
+use crate::http::Host;
+use crate::http::body_memory::BodyMemory;
+use crate::http::face::Bound;
+use crate::http::routes::Routes;
+use crate::http::server::{FacesOnHost, Server};
+use crate::http::work::WorkRoom;
+use crate::limits::Limits;
+use crate::node::Node;
+use crate::otlp::Otlp;
+use crate::settings::ProcessConfig;
+use crate::stats::Stats;
+use crate::tls::Tls;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use tokio::sync::{Semaphore, watch};
+use wellspring_log::storage::create_folder;
+
+/// Descriptors kept for files and the rest, out of those the process may have, besides those of
+/// segments.
+const RESERVED_FDS: u64 = 512;
+/// Descriptors kept for each segment there is: its file, its index, and half as many again for
+/// segments to come until the next start.
+const SEGMENT_FDS: u64 = 3;
+
+/// A host that is open and has no faces yet.
+pub struct OpenHost {
+    /// The host.
+    pub host: Arc<Host>,
+    ending: Ending,
+}
+
+/// What ends a server, and what has to be kept current until then.
+pub(crate) struct Ending {
+    /// Serving ends when it says so.
+    stop: watch::Sender<bool>,
+    /// Where another issuer's keys come from, if there is one.
+    foreign_keys: Option<Source>,
+}
+
+/// A server that is open and does not serve yet.
+pub struct Opened {
+    /// The server.
+    pub server: Arc<Server>,
+    /// Serving ends when it says so.
+    pub stop: watch::Sender<bool>,
+    /// Where another issuer's keys come from, if there is one.
+    pub(super) foreign_keys: Option<Source>,
+}
+
+impl OpenHost {
+    /// The host, and what must not be dropped while it is to go on.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn apart(self) -> (Arc<Host>, Ending) {
+        (self.host, self.ending)
+    }
+
+    /// The server of this host and of the faces whose routes it has, in their order.
+    pub fn with(self, faces: Vec<Bound>) -> Opened {
+        let Ending { stop, foreign_keys } = self.ending;
+        Opened { server: Server::new(self.host, faces), stop, foreign_keys }
+    }
+}
+
+/// Opens everything that a configuration names. `routes` are those of all faces.
+///
+/// # Errors
+/// A sentence about what does not open.
+pub fn open(mut config: HostConfig, faces: FaceTerms, routes: Routes) -> Result<OpenHost, String> {
+    if config.process.threads == 0 {
+        config.process.threads = std::thread::available_parallelism().map_or(1, usize::from);
+    }
+    let descriptors = raise_descriptor_limit();
+    let clock = crate::clock::system();
+    let pages = config.pages(&faces)?;
+    let HostConfig { process, storage, http, tls, access, audit, mut limits, ingest, otlp } =
+        config;
+    let data = &process.data;
+    let tls = Tls::open(&tls)?;
+    access::sealed::check_log(data)?;
+    keep_private(data)?;
+    let node = Node::open(data, &storage, ingest.batcher(), Arc::clone(&clock))
+        .map_err(|e| e.to_string())?;
+    limits.max_connections =
+        connections_that_fit(limits.max_connections, descriptors, node.segments());
+    let accounts = access::attach(&node)?;
+    let gate = Gate::open(&process, &access, pages, Arc::clone(&clock), accounts)?;
+    let gate = Arc::new(gate);
+    access::first::ensure_admin(&gate)?;
+    access::sealed::check(data, &gate)?;
+    check_exposure(&process, &gate)?;
+    let (stop, stopping) = watch::channel(false);
+    // Each core may have two serving threads.
+    let stats = Arc::new(Stats::new(2 * process.threads, routes.names(), clock.monotonic_us()));
+    let audit = Audit::new(audit.audit, routes.concerns());
+    let host = Arc::new(Host {
+        node: Arc::new(node),
+        access: gate,
+        limits: Arc::new(Limits::of(&process, &limits, &stats, &clock)?),
+        kept: Arc::new(faces.kept),
+        tls,
+        body_memory: BodyMemory::new(&stats, limits.body_memory_bytes),
+        audit,
+        otlp: Otlp::open(&otlp)?,
+        work: Arc::new(WorkRoom::new(&http, process.threads, &stats, &clock)),
+        stats,
+        routes,
+        request_ids: AtomicU64::new(first_request_id(clock.wall_us())),
+        faces: FacesOnHost::default(),
+        clock,
+        stopping,
+        subscriptions: Arc::new(Semaphore::new(http.max_subscribers)),
+        process,
+        config: http,
+        ingest_config: Arc::new(ingest),
+    });
+    let foreign_keys = ForeignSettings::of(&access)?.map(|settings| settings.source);
+    Ok(OpenHost { host, ending: Ending { stop, foreign_keys } })
+}
+
+/// Makes a data folder that does not exist, durably and for its owner alone. Access that others have to one
+/// that exists is not taken away; a warning tells of it.
+fn keep_private(data: &Path) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt;
+    let failed = |e: io::Error| format!("the data folder {}: {e}", data.display());
+    if !data.try_exists().map_err(failed)? {
+        return create_folder(data).map_err(failed);
+    }
+    let mode = std::fs::metadata(data).map_err(failed)?.permissions().mode();
+    if mode & 0o007 != 0 {
+        tracing::warn!(
+            data = %data.display(),
+            "other users of this machine can look into the data folder: chmod 700 it"
+        );
+    }
+    Ok(())
+}
+
+/// Refuses an address that other machines can reach while there are no accounts, unless that is meant.
+fn check_exposure(config: &ProcessConfig, access: &Gate) -> Result<(), String> {
+    let address = config.address()?;
+    if !access.is_open() {
+        return Ok(());
+    }
+    if address.ip().is_loopback() {
+        tracing::info!("there are no accounts: whoever reaches {address} may do everything");
+        return Ok(());
+    }
+    if config.insecure {
+        tracing::warn!(
+            "there are no accounts and {address} is not a loopback address: whoever reaches it may do everything"
+        );
+        return Ok(());
+    }
+    Err(format!(
+        "--listen {address} can be reached from other machines and there are no accounts; make one with \
+         `wellspring user add NAME --role admin --data {}`, listen on 127.0.0.1, or say --insecure if the \
+         network is private",
+        config.data.display()
+    ))
+}
+
+/// Request ids begin somewhere else at every start; they need not be secret.
+fn first_request_id(wall_us: u64) -> u64 {
+    wall_us.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(std::process::id()) << 32
+}
+
+/// Raises the limit on descriptors as far as allowed; how many that is.
+fn raise_descriptor_limit() -> u64 {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit);
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// The connections that fit beside what `segments` segments need, at most `wanted`: connections
+/// must not take the descriptors that the next segment is made with.
+fn connections_that_fit(wanted: usize, descriptors: u64, segments: u64) -> usize {
+    let reserved = RESERVED_FDS.saturating_add(segments.saturating_mul(SEGMENT_FDS));
+    let fit = wanted
+        .min(usize::try_from(descriptors.saturating_sub(reserved)).unwrap_or(usize::MAX))
+        .max(16);
+    if fit < wanted {
+        eprintln!(
+            "wellspring: only {descriptors} open files are allowed and {segments} segments need \
+             some of them, so at most {fit} connections"
+        );
+    }
+    fit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_descriptors_to_segments() {
+        assert_eq!(connections_that_fit(16_384, 524_288, 10_000), 16_384);
+        assert_eq!(connections_that_fit(16_384, 20_000, 1_000), 16_384);
+        assert_eq!(connections_that_fit(16_384, 20_000, 4_000), 20_000 - 512 - 12_000);
+        assert_eq!(connections_that_fit(16_384, 1_024, 4_000), 16);
+    }
+}

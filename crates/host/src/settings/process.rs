@@ -1,0 +1,79 @@
+//! What several rooms read: the data folder, the address, threads, the server's names, proxies.
+
+use super::section;
+use crate::proxies::TrustedProxies;
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines, one object a line.
+    Json,
+}
+
+section! {
+    /// Settings of the process, and those that several rooms read.
+    ProcessConfig from ProcessConfigArgs:
+    /// Folder of the data.
+    data: PathBuf = "WELLSPRING_DATA", PathBuf::from("./data");
+    /// Lets a crash write the process's memory, and the secrets in it, to a core file.
+    [num_args = 0..=1, default_missing_value = "true"]
+    core_dumps: bool = "WELLSPRING_CORE_DUMPS", false;
+    /// Address and port to listen on; port 0 takes a free one.
+    listen: String = "WELLSPRING_LISTEN", "127.0.0.1:4000".to_owned();
+    /// Allows a --listen address that other machines can reach, without accounts or encryption.
+    [num_args = 0..=1, default_missing_value = "true"]
+    insecure: bool = "WELLSPRING_INSECURE", false;
+    /// Serving threads; 0 = one for each core.
+    threads: usize = "WELLSPRING_THREADS", 0;
+    /// How log lines are written: text or json.
+    log_format: LogFormat = "WELLSPRING_LOG_FORMAT", LogFormat::Text;
+    /// Least severity written: error, warn, info, debug, trace.
+    log_level: String = "WELLSPRING_LOG_LEVEL", "info".to_owned();
+    /// Names that this server is asked under while there are no accounts, besides localhost, addresses and names without a dot, comma separated: example.com is that name, *.example.com all below it.
+    [value_delimiter = ',']
+    own_hosts: Vec<String> = "WELLSPRING_OWN_HOSTS", Vec::new();
+    /// Proxies whose X-Forwarded-For is believed, comma separated: addresses and prefixes (10.0.0.0/8).
+    [value_delimiter = ',']
+    trusted_proxies: Vec<String> = "WELLSPRING_TRUSTED_PROXIES", Vec::new();
+}
+
+impl ProcessConfig {
+    /// Checks the settings that concern this section alone.
+    ///
+    /// # Errors
+    /// A sentence about the first setting that is wrong.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.threads > 1_024 {
+            return Err(format!("threads must be from 0 to 1024, not {}", self.threads));
+        }
+        self.proxies().map(drop)
+    }
+
+    /// The address to listen on.
+    ///
+    /// # Errors
+    /// A sentence about `listen`.
+    pub fn address(&self) -> Result<SocketAddr, String> {
+        let text = self.listen.replace("localhost:", "127.0.0.1:");
+        text.parse().map_err(|_| {
+            format!("--listen must be ADDRESS:PORT, e.g. 127.0.0.1:4000, not {:?}", self.listen)
+        })
+    }
+
+    /// The proxies whose `X-Forwarded-For` is believed.
+    ///
+    /// # Errors
+    /// A sentence about `trusted_proxies`.
+    pub(crate) fn proxies(&self) -> Result<TrustedProxies, String> {
+        TrustedProxies::parse(&self.trusted_proxies).map_err(|entry| {
+            format!("trusted_proxies must be addresses or prefixes like 10.0.0.0/8, not {entry:?}")
+        })
+    }
+}

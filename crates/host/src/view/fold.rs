@@ -1,0 +1,282 @@
+//! Folding: from the log into the view, in order, each event once.
+
+use super::recorded::Stored;
+use super::snapshot::Written;
+use super::{Live, lock};
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use wellspring_log::{ReadError, ReadOptions};
+use wellspring_types::{Position, Query};
+use wellspring_views::view::View;
+
+/// How long the thread lets events gather before it folds them. A caller that waits for one folds it itself.
+const GATHER: Duration = Duration::from_millis(2);
+/// Longest sleep. Only being closed while the log stays open depends on it.
+const SLEEP: Duration = Duration::from_millis(200);
+/// Positions passed before readers are told how far it is.
+const PUBLISH_EVENTS: u64 = 4_096;
+/// Positions passed before a thread that folds to the head lets others in.
+const TURN_EVENTS: u64 = 16 * PUBLISH_EVENTS;
+/// A thread with other work to do passes no more than this many positions.
+const INLINE_EVENTS: u64 = 2_048;
+/// Positions passed before another snapshot is worth its writing, and at the end.
+const SNAPSHOT_EVENTS: u64 = 1_000_000;
+const LAST_SNAPSHOT_EVENTS: u64 = 10_000;
+/// Snapshots take at most one part in so many of the time.
+const SNAPSHOT_SHARE: u64 = 50;
+/// How often the operator is told how far a rebuild is, in µs.
+const TELL_US: u64 = 5_000_000;
+/// Pause after a read that failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The one who folds.
+pub(super) enum Writer<V> {
+    /// Nothing has been read yet.
+    Unread,
+    /// At work.
+    At(Folding<V>),
+    /// The fold panicked, so that what is folded may hold half of an event: it never goes on.
+    Broken(String),
+}
+
+/// Why folding stopped.
+enum FoldFault {
+    /// The log cannot be read. A retry helps once that is mended.
+    Read(ReadError),
+    /// The fold panicked. A retry does not help.
+    Panicked(String),
+}
+
+/// A view and how far it is.
+pub(super) struct Folding<V> {
+    view: V,
+    position: Position,
+    concern: Query,
+}
+
+/// What a panic says.
+fn describe(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("the fold panicked: {}", text.unwrap_or_else(|| "it said nothing".to_owned()))
+}
+
+/// How far folding came.
+enum Folded {
+    UpToTheHead,
+    /// The view is closed before it was rebuilt: it must never answer.
+    GivenUp,
+}
+
+/// When the next snapshot is due.
+struct SnapshotDue {
+    at: Position,
+    not_before_us: u64,
+}
+
+impl<V: View> Live<V> {
+    /// The life of the thread.
+    pub(super) fn run(self: Arc<Self>) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.keep_folding())) {
+            self.break_down(&mut lock(&self.writer), &describe(&*panic));
+        }
+    }
+
+    fn keep_folding(&self) {
+        let begun = self.begin();
+        let mut due = SnapshotDue { at: begun + SNAPSHOT_EVENTS, not_before_us: 0 };
+        loop {
+            let closing = self.closing.load(Ordering::Acquire);
+            match self.fold_all() {
+                Ok(Folded::UpToTheHead) => *lock(&self.fault) = None,
+                Ok(Folded::GivenUp) => return,
+                Err(FoldFault::Panicked(reason)) => return self.fail(reason),
+                Err(FoldFault::Read(error)) => {
+                    tracing::error!(view = V::NAME, %error, "a view cannot go on");
+                    self.fail(error.to_string());
+                    if closing {
+                        return;
+                    }
+                    std::thread::park_timeout(PAUSE);
+                    continue;
+                }
+            }
+            if !self.caught_up.swap(true, Ordering::AcqRel) {
+                tracing::debug!(view = V::NAME, position = self.position(), "a view answers");
+                self.position.rouse();
+            }
+            if closing {
+                return self.save(LAST_SNAPSHOT_EVENTS);
+            }
+            self.save_if_due(&mut due);
+            self.log.feed().wait_past(self.position(), SLEEP);
+            if !self.closing.load(Ordering::Acquire) {
+                std::thread::park_timeout(GATHER);
+            }
+        }
+    }
+
+    /// Reads the snapshot, or begins at the beginning. Tells where it begins.
+    fn begin(&self) -> Position {
+        let read =
+            catch_unwind(AssertUnwindSafe(|| self.snapshots.read::<V>(&self.log, &self.context)));
+        let (view, position) = match read.unwrap_or_else(|panic| Err(describe(&*panic))) {
+            Ok(Some(found)) => found,
+            Ok(None) => (V::begin(&self.context), 0),
+            Err(reason) => {
+                tracing::warn!(view = V::NAME, %reason, "a snapshot is not used; rebuilding");
+                (V::begin(&self.context), 0)
+            }
+        };
+        self.snapshot_position.store(position, Ordering::Relaxed);
+        let _ = self.folded.set(Arc::clone(view.folded()));
+        let mut writer = lock(&self.writer);
+        assert!(matches!(*writer, Writer::Unread), "a view begins once");
+        // Before any other thread can fold: what it publishes then is later.
+        self.position.publish(position);
+        *writer = Writer::At(Folding { view, position, concern: V::concern() });
+        position
+    }
+
+    /// Folds up to the head, wherever that is by then.
+    fn fold_all(&self) -> Result<Folded, FoldFault> {
+        let mut told_us = self.clock.monotonic_us();
+        while self.position() < self.log.head() {
+            if self.closing.load(Ordering::Relaxed) && !self.caught_up.load(Ordering::Relaxed) {
+                // Not even rebuilt: the next start goes on from the last snapshot.
+                return Ok(Folded::GivenUp);
+            }
+            self.advance(&mut lock(&self.writer), TURN_EVENTS)?;
+            let now_us = self.clock.monotonic_us();
+            if now_us - told_us > TELL_US {
+                told_us = now_us;
+                let (position, head) = (self.position(), self.log.head());
+                tracing::info!(view = V::NAME, position, head, "a view is being rebuilt");
+            }
+        }
+        Ok(Folded::UpToTheHead)
+    }
+
+    /// Folds on this thread if that is little work and no other thread is at it.
+    pub(super) fn fold_here(&self) {
+        if self.log.head().saturating_sub(self.position()) > INLINE_EVENTS {
+            self.nudge();
+            return;
+        }
+        let Ok(mut writer) = self.writer.try_lock() else { return };
+        if let Err(FoldFault::Read(error)) = self.advance(&mut writer, INLINE_EVENTS) {
+            tracing::error!(view = V::NAME, %error, "a view cannot go on");
+        }
+    }
+
+    /// Folds what there is, but no more than so many positions. A fold that panics ends the view.
+    fn advance(&self, writer: &mut Writer<V>, most: u64) -> Result<(), FoldFault> {
+        let folding = match writer {
+            Writer::Unread => return Ok(()),
+            Writer::Broken(reason) => return Err(FoldFault::Panicked(reason.clone())),
+            Writer::At(folding) => folding,
+        };
+        match catch_unwind(AssertUnwindSafe(|| folding.advance(self, most))) {
+            Ok(advanced) => advanced.map_err(FoldFault::Read),
+            Err(panic) => {
+                let reason = describe(&*panic);
+                self.break_down(writer, &reason);
+                Err(FoldFault::Panicked(reason))
+            }
+        }
+    }
+
+    /// Ends folding for good.
+    fn break_down(&self, writer: &mut Writer<V>, reason: &str) {
+        tracing::error!(view = V::NAME, reason, "the fold of a view panicked; it never goes on");
+        *writer = Writer::Broken(reason.to_owned());
+        // What is folded may hold half of an event.
+        self.snapshots.forbid();
+        self.fail(reason.to_owned());
+    }
+
+    /// Says why nothing more is folded to everyone who waits for it.
+    fn fail(&self, reason: String) {
+        *lock(&self.fault) = Some(reason);
+        self.position.rouse();
+    }
+
+    /// Has the thread fold now.
+    pub(super) fn nudge(&self) {
+        if let Some(thread) = &*lock(&self.thread) {
+            thread.thread().unpark();
+        }
+    }
+
+    fn save_if_due(&self, due: &mut SnapshotDue) {
+        let begin_us = self.clock.monotonic_us();
+        if self.position() < due.at || begin_us < due.not_before_us {
+            return;
+        }
+        self.save(0);
+        let end_us = self.clock.monotonic_us();
+        due.at = self.position() + SNAPSHOT_EVENTS;
+        due.not_before_us = end_us + (end_us - begin_us) * SNAPSHOT_SHARE;
+    }
+
+    /// Writes a snapshot if more than so many events are not in one, as an ordinary reader: whoever
+    /// waits may fold meanwhile.
+    fn save(&self, worth: u64) {
+        let position = self.position();
+        let saved = self.snapshot_position.load(Ordering::Relaxed);
+        let Some(folded) = self.folded.get() else { return };
+        if position.saturating_sub(saved) <= worth {
+            return;
+        }
+        let begun_us = self.clock.monotonic_us();
+        let encode = |out: &mut io::BufWriter<_>| V::encode(folded, out);
+        match self.snapshots.write(&self.log, position, encode) {
+            Ok(Written::Whole { bytes }) => {
+                self.snapshot_position.store(position, Ordering::Relaxed);
+                let took_us = self.clock.monotonic_us().saturating_sub(begun_us);
+                self.counters.snapshot(bytes, took_us);
+                tracing::debug!(view = V::NAME, position, bytes, "a snapshot is written");
+            }
+            Ok(Written::Forbidden) => {}
+            Err(error) => tracing::warn!(view = V::NAME, %error, "a snapshot cannot be written"),
+        }
+    }
+}
+
+impl<V: View> Folding<V> {
+    /// Folds what there is now, but no more than so many positions, and tells readers.
+    fn advance(&mut self, live: &Live<V>, most: u64) -> Result<(), ReadError> {
+        let snapshot = live.log.snapshot();
+        let end = snapshot.head().min(self.position + most);
+        if end <= self.position {
+            return Ok(());
+        }
+        let begun_us = live.clock.monotonic_us();
+        let mut applied = 0;
+        let options = ReadOptions { after: Some(self.position), ..ReadOptions::default() };
+        let mut events = snapshot.read(&self.concern, options);
+        let mut told = self.position;
+        while let Some(record) = events.next()? {
+            if record.position() > end {
+                break;
+            }
+            let position = record.position();
+            assert!(position > self.position, "each event is folded once, in order");
+            self.view.apply(&Stored(record));
+            self.position = position;
+            applied += 1;
+            if self.position - told >= PUBLISH_EVENTS {
+                told = self.position;
+                live.position.publish(told);
+            }
+        }
+        self.position = end.max(self.position);
+        live.position.publish(self.position);
+        live.counters.folded(applied, live.clock.monotonic_us().saturating_sub(begun_us));
+        Ok(())
+    }
+}

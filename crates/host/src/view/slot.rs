@@ -1,0 +1,96 @@
+//! Views as the logs see them, without their types: opened whenever their log is, closed with it.
+
+use super::{Figures, Live, lock};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use wellspring_log::{Clock, Log};
+use wellspring_views::view::View;
+
+/// A view of an open log, whatever it shows.
+pub(crate) trait LiveView: Send + Sync {
+    /// The view's name.
+    fn name(&self) -> &'static str;
+    /// The view's cost and progress.
+    fn figures(&self) -> Figures;
+    /// Folds the rest, writes a snapshot and ends the thread. The log must take no more appends.
+    fn close(&self);
+    /// Forbids further snapshots: the log is about to be dropped.
+    fn forbid_snapshots(&self);
+    /// Ends the thread without another snapshot.
+    fn discard(&self);
+}
+
+impl<V: View> LiveView for Live<V> {
+    fn name(&self) -> &'static str {
+        V::NAME
+    }
+
+    fn figures(&self) -> Figures {
+        Live::figures(self)
+    }
+
+    fn close(&self) {
+        Live::close(self);
+    }
+
+    fn forbid_snapshots(&self) {
+        Live::forbid_snapshots(self);
+    }
+
+    fn discard(&self) {
+        Live::discard(self);
+    }
+}
+
+/// A view that is open and not shown yet.
+pub struct OpenedView {
+    /// The view.
+    pub(crate) live: Arc<dyn LiveView>,
+    /// Puts it into its slot, in the place of the one before.
+    pub(crate) show: Box<dyn FnOnce() + Send>,
+}
+
+/// Opens a view on a log each time the log is opened.
+pub trait OpenView: Send + Sync {
+    /// Opens the view of a log whose files are in `dir`. It is to be shown once the log is.
+    ///
+    /// # Errors
+    /// A sentence: the system gives no thread, or what the view begins with could not be had.
+    fn open(&self, log: &Log, dir: &Path, clock: &Arc<dyn Clock>) -> Result<OpenedView, String>;
+
+    /// Forgets the view: its log has been dropped.
+    fn forget(&self);
+}
+
+/// The current view of a log that may be emptied, dropped and made again: each time it has another
+/// view, and while there is no log it has none.
+pub struct ViewSlot<V: View> {
+    context: Box<dyn Fn() -> Result<V::Context, String> + Send + Sync>,
+    live: Arc<Mutex<Option<Arc<Live<V>>>>>,
+}
+
+impl<V: View> ViewSlot<V> {
+    /// A slot without a view yet. Each view begins with what `context` returns.
+    pub fn new(
+        context: impl Fn() -> Result<V::Context, String> + Send + Sync + 'static,
+    ) -> Arc<ViewSlot<V>> {
+        Arc::new(ViewSlot { context: Box::new(context), live: Arc::default() })
+    }
+
+    /// The current view. Ask again once it [`is_closed`](Live::is_closed): the log may have been emptied.
+    pub fn live(&self) -> Option<Arc<Live<V>>> {
+        lock(&self.live).clone()
+    }
+}
+
+impl<V: View> OpenView for ViewSlot<V> {
+    fn open(&self, log: &Log, dir: &Path, clock: &Arc<dyn Clock>) -> Result<OpenedView, String> {
+        let live = Live::open(log.clone(), dir, (self.context)()?, Arc::clone(clock))?;
+        let (slot, shown) = (Arc::clone(&self.live), Arc::clone(&live));
+        Ok(OpenedView { live, show: Box::new(move || *lock(&slot) = Some(shown)) })
+    }
+
+    fn forget(&self) {
+        *lock(&self.live) = None;
+    }
+}

@@ -1,0 +1,40 @@
+//! Whole documents and the fields of their objects: what a reader of a body says of each field.
+
+use super::{Cursor, Fault, FaultKind};
+
+/// What reading comes to.
+pub type Outcome<T> = Result<T, Box<Fault>>;
+
+/// Stores a field's value; a field given twice is a fault.
+pub fn once<T>(slot: &mut Option<T>, at: usize, value: T) -> Outcome<()> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Fault::new(at, FaultKind::Duplicate)),
+    }
+}
+
+/// The fault of a required field that is absent.
+pub fn missing<T>(field: &str, at: usize) -> Outcome<T> {
+    Err(Fault::of(field, at, FaultKind::Missing))
+}
+
+/// The fault of a field that this object does not have.
+pub fn unknown(at: usize, known: &'static str) -> Outcome<()> {
+    Err(Fault::new(at, FaultKind::Unknown(known)))
+}
+
+/// A fault that breaks a rule of the field itself.
+pub fn rule<T>(at: usize, rule: impl Into<String>) -> Outcome<T> {
+    Err(Fault::new(at, FaultKind::Rule(rule.into())))
+}
+
+/// Reads a whole document with `read` and makes sure nothing follows.
+pub fn document<'a, T>(
+    body: &'a [u8],
+    read: impl FnOnce(&mut Cursor<'a>) -> Outcome<T>,
+) -> Outcome<T> {
+    let mut cursor = Cursor::new(body)?;
+    let value = read(&mut cursor)?;
+    cursor.end()?;
+    Ok(value)
+}

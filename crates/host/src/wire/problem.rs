@@ -1,0 +1,504 @@
+//! Every error a client can get, in one table, and the one place where the log's
+//! errors become answers (RFC 9457).
+
+use crate::identity::Caller;
+use crate::wire::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
+use wellspring_log::{AppendError, LeaseError, ReadError, TooManyWaiters};
+use wellspring_types::{Conflict, Invalid, Position, Reason};
+
+/// Whether trying again helps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// It does not.
+    No,
+    /// The same request may succeed later.
+    Same,
+    /// Read again and decide again first.
+    AfterReread,
+    /// The same request after so many seconds.
+    Seconds(u32),
+}
+
+/// A kind of problem: what `type`, `title` and `status` say.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Last part of the `type`, `/problems/{slug}`.
+    pub slug: &'static str,
+    /// HTTP status.
+    pub status: u16,
+    /// Same for every occurrence.
+    pub title: &'static str,
+    /// What a client may do unless the occurrence knows better.
+    pub retry: Retry,
+}
+
+macro_rules! kinds {
+    ($($name:ident $status:literal $slug:literal $title:literal $retry:expr;)*) => {
+        $(#[doc = concat!($slug, ": ", $title, ".")]
+        pub static $name: Kind =
+            Kind { slug: $slug, status: $status, title: $title, retry: $retry };)*
+        /// All kinds, for `/problems/{slug}` and the OpenAPI document.
+        pub static ALL: &[&Kind] = &[$(&$name),*];
+    };
+}
+
+kinds! {
+    MALFORMED_JSON 400 "malformed-json" "The body is not JSON" Retry::No;
+    BAD_REQUEST 400 "bad-request" "The request cannot be understood" Retry::No;
+    TLS_REQUIRED 400 "tls-required" "This port speaks TLS" Retry::No;
+    URL_REQUIRED 400 "url-required" "A link needs a URL" Retry::No;
+    BAD_URL 400 "bad-url" "No link may lead to this URL" Retry::No;
+    HOST_REFUSED 400 "host-refused" "No link may lead to this host" Retry::No;
+    OWN_HOST 400 "own-host" "A link may not lead back here" Retry::No;
+    BAD_CODE 400 "bad-code" "This cannot be a code" Retry::No;
+    MALFORMED_CREDENTIALS 400 "malformed-credentials" "The credentials cannot be understood" Retry::No;
+    UNAUTHENTICATED 401 "unauthenticated" "This needs credentials that count" Retry::No;
+    FORBIDDEN 403 "forbidden" "The credentials are not for this" Retry::No;
+    WRONG_PASSWORD 403 "wrong-password" "The password is not the account's" Retry::No;
+    FOREIGN_PAGE 403 "foreign-page" "A page of another site may not use this server" Retry::No;
+    FOREIGN_HOST 403 "foreign-host" "The server is not asked under this name" Retry::No;
+    LINK_REFUSED 403 "link-refused" "The link may not be followed" Retry::No;
+    SYSTEM_LOG_KEPT 403 "system-log" "The server alone writes the system log" Retry::No;
+    ACCOUNT_NOT_FOUND 404 "account-not-found" "There is no such account" Retry::No;
+    KEY_NOT_FOUND 404 "key-not-found" "There is no such API key" Retry::No;
+    LINK_NOT_FOUND 404 "link-not-found" "There is no such link" Retry::No;
+    NOT_FOUND 404 "not-found" "There is nothing here" Retry::No;
+    LOG_NOT_FOUND 404 "log-not-found" "There is no such log" Retry::No;
+    METHOD_NOT_ALLOWED 405 "method-not-allowed" "The resource does not know this method" Retry::No;
+    NOT_ACCEPTABLE 406 "not-acceptable" "No representation that the client accepts" Retry::No;
+    REQUEST_TIMEOUT 408 "request-timeout" "The request came too slowly" Retry::Same;
+    BODY_TIMEOUT 408 "body-timeout" "The body came too slowly" Retry::Same;
+    CONDITION_FAILED 409 "append-condition-failed" "The append condition failed" Retry::AfterReread;
+    LEASE_LOST 409 "lease-lost" "The lease has expired or has another holder" Retry::AfterReread;
+    LEASE_HELD 409 "lease-held" "Another client holds the lease" Retry::Same;
+    ID_REUSED 409 "event-id-reused" "An event id is taken" Retry::No;
+    NO_ACCOUNTS 409 "no-accounts" "There are no accounts" Retry::No;
+    NO_TOKEN 409 "no-token" "There is no token to end" Retry::No;
+    ACCOUNT_EXISTS 409 "account-exists" "There is an account of this name" Retry::No;
+    ACCOUNT_DISABLED 409 "account-disabled" "The account is disabled" Retry::No;
+    LAST_ADMIN 409 "last-admin" "Somebody has to be an admin" Retry::No;
+    TOO_MANY_ACCOUNTS 409 "too-many-accounts" "There are as many accounts as may be" Retry::No;
+    TOO_MANY_KEYS 409 "too-many-keys" "There are as many API keys as may be" Retry::No;
+    KEY_ENDED 409 "key-ended" "The API key has ended" Retry::No;
+    IMPORT_CHANGED 409 "import-changed" "The content was imported before and has changed since" Retry::No;
+    CODES_TAKEN 409 "codes-taken" "The codes that the URL asks for are taken" Retry::No;
+    ALIAS_TAKEN 409 "alias-taken" "The alias is taken" Retry::No;
+    LINK_DISABLED 410 "link-disabled" "The link is disabled" Retry::No;
+    LINK_EXPIRED 410 "link-expired" "The link has expired" Retry::No;
+    LINK_DELETED 410 "link-deleted" "The link has been deleted" Retry::No;
+    TOO_LARGE 413 "too-large" "Something is larger than its limit" Retry::No;
+    URL_TOO_LONG 414 "url-too-long" "The URL is too long" Retry::No;
+    UNSUPPORTED_MEDIA 415 "unsupported-media-type" "The content type is not known here" Retry::No;
+    EXPECTATION_FAILED 417 "expectation-failed" "An expectation cannot be met" Retry::No;
+    INVALID 422 "invalid" "A field breaks a rule" Retry::No;
+    KEY_REUSED 422 "idempotency-key-reused" "The idempotency key was used with another body" Retry::No;
+    ALIAS_RESERVED 422 "alias-reserved" "The alias is reserved" Retry::No;
+    TOO_MANY_LOGINS 429 "too-many-logins" "Too many logins" Retry::Seconds(1);
+    TOO_MANY_REQUESTS 429 "too-many-requests" "Requests come too fast" Retry::Seconds(1);
+    TOO_MANY_BYTES 429 "too-many-bytes" "Bodies and answers are too many bytes" Retry::Seconds(1);
+    READS_TOO_COSTLY 429 "reads-too-costly" "Reads take too much of the server's time" Retry::Seconds(1);
+    TOO_MANY_SUBSCRIPTIONS 429 "too-many-subscriptions" "One client has too many subscriptions" Retry::Seconds(1);
+    TOO_MANY_LONG_READS 429 "too-many-long-reads" "One client has too many long reads under way" Retry::Seconds(1);
+    TOO_MUCH_MEMORY 429 "too-much-memory" "One client takes too much of the server's memory" Retry::Seconds(1);
+    TOO_MANY_LINKS 429 "too-many-links" "One client made too many links" Retry::Seconds(1);
+    TOO_MANY_LEASES 429 "too-many-leases" "There are too many leases" Retry::Seconds(1);
+    INGEST_FULL 429 "ingest-full" "As much is waiting to be stored as may be" Retry::Seconds(1);
+    HEADERS_TOO_LARGE 431 "headers-too-large" "The head of the request is too large" Retry::No;
+    CORRUPT 500 "corrupt" "Stored bytes are damaged" Retry::No;
+    IO 500 "storage-failure" "The storage could not be read" Retry::Same;
+    OUTCOME_UNKNOWN 500 "outcome-unknown" "The append may or may not have been made" Retry::Same;
+    INTERNAL 500 "internal" "The server failed" Retry::Same;
+    CODES_EXHAUSTED 503 "codes-exhausted" "Every code there can be is taken" Retry::No;
+    TOO_COSTLY 503 "too-costly" "The read costs more than it may" Retry::No;
+    OVERLOADED 503 "overloaded" "The server has too much to do" Retry::Seconds(1);
+    TOO_MANY_WAITERS 503 "too-many-waiters" "Too many requests are waiting" Retry::Seconds(1);
+    TOO_MANY_CONNECTIONS 503 "too-many-connections" "There are too many connections" Retry::Seconds(1);
+    VIEW_NOT_READY 503 "view-not-ready" "A view does not answer yet" Retry::Seconds(1);
+    NOT_YET 503 "not-yet" "The position has not been reached" Retry::Same;
+    STORAGE_UNAVAILABLE 503 "storage-unavailable" "The storage refused for a moment" Retry::Seconds(1);
+    STORAGE_FULL 503 "storage-full" "No room left on the device" Retry::Seconds(30);
+    LOG_CLOSED 503 "log-closed" "The log takes no appends" Retry::Seconds(5);
+    DAMAGED 503 "damaged" "Stored bytes are damaged, and reads have met it" Retry::No;
+    MAIN_DELETED 503 "main-deleted" "The log main has been deleted" Retry::No;
+    SHUTTING_DOWN 503 "shutting-down" "The server is stopping" Retry::Seconds(5);
+    NEEDS_HTTP_11 505 "needs-http-1.1" "Streams need HTTP/1.1 or later" Retry::No;
+}
+
+/// One occurrence of a problem, on its way to the client.
+#[derive(Debug)]
+pub struct Problem {
+    /// Its kind.
+    pub kind: &'static Kind,
+    /// What is wrong and what to do, in a sentence or two.
+    pub detail: String,
+    /// The member, parameter or header at fault.
+    pub field: Option<String>,
+    pub(crate) limit: Option<u64>,
+    pub(crate) retry: Retry,
+    /// Further members, values already JSON.
+    pub more: Vec<(&'static str, String)>,
+    /// Value of `Allow`, for 405.
+    pub(crate) allow: Option<String>,
+    /// The position the answer reflects, where a log was involved.
+    pub position: Option<Position>,
+    /// Who is told, for the audit alone.
+    pub(crate) caller: Option<Caller>,
+    /// The log it is about, for the server's own log alone, where nothing else tells.
+    pub log: Option<Box<str>>,
+}
+
+impl Kind {
+    /// An occurrence of this kind.
+    pub fn because(&'static self, detail: impl Into<String>) -> Box<Problem> {
+        Box::new(Problem {
+            kind: self,
+            detail: detail.into(),
+            field: None,
+            limit: None,
+            retry: self.retry,
+            more: Vec::new(),
+            allow: None,
+            position: None,
+            caller: None,
+            log: None,
+        })
+    }
+}
+
+impl Problem {
+    /// Says who is told, for the audit alone.
+    pub fn told_to(mut self: Box<Problem>, caller: Caller) -> Box<Problem> {
+        self.caller = Some(caller);
+        self
+    }
+
+    /// Says which log it is about, for the server's own log alone.
+    pub(crate) fn about(mut self: Box<Problem>, log: &str) -> Box<Problem> {
+        self.log = Some(log.into());
+        self
+    }
+
+    /// Names the field at fault.
+    pub fn field(mut self: Box<Problem>, field: impl Into<String>) -> Box<Problem> {
+        self.field = Some(field.into()).filter(|f| !f.is_empty());
+        self
+    }
+
+    /// Names the limit that was passed.
+    pub fn limit(mut self: Box<Problem>, limit: u64) -> Box<Problem> {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Says when a retry helps.
+    pub fn retry(mut self: Box<Problem>, retry: Retry) -> Box<Problem> {
+        self.retry = retry;
+        self
+    }
+
+    /// Adds a member whose value is already JSON.
+    pub fn with(mut self: Box<Problem>, name: &'static str, json: String) -> Box<Problem> {
+        self.more.push((name, json));
+        self
+    }
+
+    /// Value of `Retry-After`, if the client should wait.
+    pub(crate) fn retry_after_s(&self) -> Option<u32> {
+        match self.retry {
+            Retry::Seconds(seconds) => Some(seconds),
+            Retry::Same if matches!(self.kind.status, 429 | 503) => Some(1),
+            _ => None,
+        }
+    }
+
+    /// Appends a whole answer over HTTP/1.1, for where no other stack writes one. `connection` is the
+    /// value of its header: `keep-alive` or `close`.
+    pub(crate) fn push_answer(&self, out: &mut Vec<u8>, connection: &str) {
+        let document = self.to_json();
+        let status = self.kind.status;
+        out.extend_from_slice(b"HTTP/1.1 ");
+        push_u64(out, status.into());
+        out.push(b' ');
+        let reason = hyper::StatusCode::from_u16(status).ok().and_then(|s| s.canonical_reason());
+        out.extend_from_slice(reason.unwrap_or_default().as_bytes());
+        out.extend_from_slice(b"\r\nContent-Type: application/problem+json\r\nContent-Length: ");
+        push_u64(out, document.len() as u64);
+        out.extend_from_slice(b"\r\nConnection: ");
+        out.extend_from_slice(connection.as_bytes());
+        out.extend_from_slice(b"\r\n");
+        if let Some(seconds) = self.retry_after_s() {
+            out.extend_from_slice(b"Retry-After: ");
+            push_u64(out, seconds.into());
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(&document);
+    }
+
+    /// The answer to whatever would be asked over a connection that is not served.
+    pub(crate) fn last_words(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(512);
+        self.push_answer(&mut out, "close");
+        out
+    }
+
+    /// The `application/problem+json` document.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        out.extend_from_slice(b"{\"type\":\"/problems/");
+        out.extend_from_slice(self.kind.slug.as_bytes());
+        out.extend_from_slice(b"\",\"title\":");
+        push_string(&mut out, self.kind.title);
+        out.extend_from_slice(b",\"status\":");
+        push_u64(&mut out, self.kind.status.into());
+        out.extend_from_slice(b",\"detail\":");
+        push_string(&mut out, &self.detail);
+        if let Some(field) = &self.field {
+            out.extend_from_slice(b",\"field\":");
+            push_string(&mut out, field);
+        }
+        if let Some(limit) = self.limit {
+            out.extend_from_slice(b",\"limit\":");
+            push_u64(&mut out, limit);
+        }
+        for (name, json) in &self.more {
+            out.push(b',');
+            push_string(&mut out, name);
+            out.push(b':');
+            out.extend_from_slice(json.as_bytes());
+        }
+        out.extend_from_slice(b",\"retry\":");
+        match self.retry {
+            Retry::No => out.extend_from_slice(b"\"no\""),
+            Retry::Same => out.extend_from_slice(b"\"same\""),
+            Retry::AfterReread => out.extend_from_slice(b"\"after-reread\""),
+            Retry::Seconds(seconds) => push_u64(&mut out, seconds.into()),
+        }
+        out.push(b'}');
+        out
+    }
+}
+
+/// The member `conflict` of a failed append condition.
+pub(crate) fn conflict_json(conflict: &Conflict) -> String {
+    format!(
+        r#"{{"position":{},"clause":"{}","item":{}}}"#,
+        conflict.position,
+        conflict.clause.name(),
+        conflict.item
+    )
+}
+
+impl From<Invalid> for Box<Problem> {
+    fn from(invalid: Invalid) -> Box<Problem> {
+        let kind = if invalid.reason.is_size() { &TOO_LARGE } else { &INVALID };
+        let what = if invalid.field.is_empty() { "the request" } else { invalid.field.as_str() };
+        let problem = kind.because(format!("{what} {}", invalid.reason));
+        let problem = match invalid.reason.limit() {
+            Some(limit) => problem.limit(limit as u64),
+            None => problem,
+        };
+        problem.field(invalid.field)
+    }
+}
+
+impl From<AppendError> for Box<Problem> {
+    fn from(error: AppendError) -> Box<Problem> {
+        let detail = error.to_string();
+        match error {
+            AppendError::Conflict(conflict) => {
+                CONDITION_FAILED.because(detail).with("conflict", conflict_json(&conflict))
+            }
+            AppendError::Invalid(invalid) => invalid.into(),
+            AppendError::KeyReused { first } => {
+                KEY_REUSED.because(detail).with("first", first.to_string())
+            }
+            AppendError::IdReused { event, position } => ID_REUSED
+                .because(detail)
+                .field(format!("events[{event}].id"))
+                .with("position", position.to_string()),
+            AppendError::LeaseLost => LEASE_LOST.because(detail).field("fence"),
+            AppendError::Overloaded | AppendError::SetBack => OVERLOADED.because(detail),
+            AppendError::Unavailable { .. } => STORAGE_UNAVAILABLE.because(detail),
+            AppendError::StorageFull => STORAGE_FULL.because(detail),
+            AppendError::Unknown { .. } => OUTCOME_UNKNOWN.because(format!(
+                "{detail}; retry with the same Idempotency-Key or event ids to learn which"
+            )),
+            AppendError::Closed { .. } => LOG_CLOSED.because(detail),
+            AppendError::Read(error) => error.into(),
+            AppendError::Stopped(_) => TOO_COSTLY.because(detail),
+        }
+    }
+}
+
+impl From<ReadError> for Box<Problem> {
+    fn from(error: ReadError) -> Box<Problem> {
+        let detail = error.to_string();
+        match error {
+            ReadError::Corrupt(corruption) => {
+                let mut file = Vec::new();
+                push_string(&mut file, &corruption.file);
+                CORRUPT
+                    .because(detail)
+                    .with("file", String::from_utf8(file).unwrap_or_default())
+                    .with("offset", corruption.offset.to_string())
+            }
+            ReadError::Io { .. } => IO.because(detail),
+            ReadError::Stopped(_) => TOO_COSTLY.because(detail),
+        }
+    }
+}
+
+impl From<LeaseError> for Box<Problem> {
+    fn from(error: LeaseError) -> Box<Problem> {
+        match error {
+            LeaseError::Held { remaining_us } => LEASE_HELD
+                .because(format!(
+                    "another client holds the lease for up to {} ms more",
+                    remaining_us.div_ceil(1000)
+                ))
+                .with("remaining_ms", remaining_us.div_ceil(1000).to_string())
+                .retry(Retry::Seconds(remaining_us.div_ceil(1_000_000).max(1) as u32)),
+            LeaseError::Lost => {
+                LEASE_LOST.because("the lease has expired or has another holder").field("token")
+            }
+            LeaseError::TooMany => TOO_MANY_LEASES
+                .because(format!("{} leases exist already", wellspring_log::Leases::MAX))
+                .limit(wellspring_log::Leases::MAX as u64),
+        }
+    }
+}
+
+impl From<TooManyWaiters> for Box<Problem> {
+    fn from(refused: TooManyWaiters) -> Box<Problem> {
+        TOO_MANY_WAITERS.because(refused.to_string()).limit(refused.limit as u64)
+    }
+}
+
+/// A fault of a JSON document becomes an answer; `document` is what it was found in.
+pub fn of_fault(fault: &Fault, document: &[u8]) -> Box<Problem> {
+    let place = if fault.field.is_empty() { "the body" } else { fault.field.as_str() };
+    let problem = match &fault.kind {
+        FaultKind::Syntax(expected) => {
+            let (line, column) = fault.line_and_column(document);
+            return MALFORMED_JSON
+                .because(format!("expected {expected} at line {line}, column {column}"))
+                .with("line", line.to_string())
+                .with("column", column.to_string());
+        }
+        FaultKind::WrongType { expected, found } => {
+            INVALID.because(format!("{place} must be {expected}, not {found}"))
+        }
+        FaultKind::Unknown(known) => {
+            INVALID.because(format!("{place} is not a known field; known here: {known}"))
+        }
+        FaultKind::Missing => INVALID.because(format!("{place} is missing")),
+        FaultKind::Duplicate => INVALID.because(format!("{place} stands twice; give it once")),
+        FaultKind::Beside(other) => {
+            let object = fault.field.rsplit_once('.').map_or("", |(object, _)| object);
+            let joint = if object.is_empty() { "" } else { "." };
+            INVALID.because(format!(
+                "{place} stands beside {object}{joint}{other}; give only one of them"
+            ))
+        }
+        FaultKind::TooDeep => INVALID
+            .because(format!("{place} is nested deeper than {MAX_DEPTH} levels"))
+            .limit(MAX_DEPTH as u64),
+        FaultKind::Rule(rule) => INVALID.because(format!("{place} {rule}")),
+        FaultKind::TooCostly { detail, limit } => {
+            INVALID.because(format!("{place} {detail}")).limit(*limit)
+        }
+        FaultKind::TooLarge { detail, limit } => {
+            TOO_LARGE.because(format!("{place} {detail}")).limit(*limit)
+        }
+    };
+    problem.field(fault.field.as_str())
+}
+
+/// A fault in a line of a body of lines: the line is not JSON or breaks a rule, the body is what it should be.
+/// Its number is the caller's to say.
+pub fn of_line_fault(fault: &Fault, line: &[u8]) -> Box<Problem> {
+    match &fault.kind {
+        FaultKind::Syntax(expected) => {
+            let (_, column) = fault.line_and_column(line);
+            INVALID.because(format!("expected {expected} at column {column}"))
+        }
+        _ => of_fault(fault, line),
+    }
+}
+
+/// A broken rule found at byte `at` becomes a fault of the document.
+pub fn fault_of(invalid: Invalid, at: usize) -> Box<Fault> {
+    let kind = match (invalid.reason, invalid.reason.limit()) {
+        (Reason::Duplicate, _) => FaultKind::Duplicate,
+        (reason @ (Reason::TooManyTerms { .. } | Reason::TooManyAsked { .. }), Some(limit)) => {
+            FaultKind::TooCostly { detail: reason.to_string(), limit: limit as u64 }
+        }
+        (reason, Some(limit)) => {
+            FaultKind::TooLarge { detail: reason.to_string(), limit: limit as u64 }
+        }
+        (reason, None) => FaultKind::Rule(reason.to_string()),
+    };
+    Fault::of(&invalid.field, at, kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellspring_log::Corruption;
+    use wellspring_types::Clause;
+
+    fn json(problem: &Problem) -> serde_json::Value {
+        serde_json::from_slice(&problem.to_json()).unwrap()
+    }
+
+    #[test]
+    fn a_failed_condition_tells_what_offends_it() {
+        let conflict = Conflict { position: 7, clause: Clause::FailIfExists, item: 2 };
+        let problem: Box<Problem> = AppendError::Conflict(conflict).into();
+        let json = json(&problem);
+        assert_eq!(json["type"], "/problems/append-condition-failed");
+        assert_eq!(json["status"], 409);
+        assert_eq!(json["retry"], "after-reread");
+        assert_eq!(json["conflict"]["position"], 7);
+        assert_eq!(json["conflict"]["clause"], "failIfExists");
+        assert_eq!(json["conflict"]["item"], 2);
+    }
+
+    #[test]
+    fn damage_names_file_and_offset() {
+        let corruption = Corruption { file: "1.seg".into(), offset: 99, what: "x".into() };
+        let problem: Box<Problem> = ReadError::Corrupt(corruption).into();
+        let json = json(&problem);
+        assert_eq!((json["status"].as_u64(), json["offset"].as_u64()), (Some(500), Some(99)));
+        assert_eq!(json["file"], "1.seg");
+    }
+
+    #[test]
+    fn sizes_are_413_and_other_rules_422() {
+        let size = Reason::TooLong { bytes: 300, limit: 255 };
+        let problem: Box<Problem> = Invalid { field: "events[0].type".into(), reason: size }.into();
+        assert_eq!((problem.kind.status, problem.limit), (413, Some(255)));
+        let rule = Invalid { field: "events[0].tags[1]".into(), reason: Reason::Duplicate };
+        let problem: Box<Problem> = rule.into();
+        assert_eq!(problem.kind.status, 422);
+        assert_eq!(problem.field.as_deref(), Some("events[0].tags[1]"));
+    }
+
+    #[test]
+    fn waiting_answers_say_how_long() {
+        assert_eq!(OVERLOADED.because("").retry_after_s(), Some(1));
+        assert_eq!(NOT_YET.because("").retry_after_s(), Some(1));
+        let held: Box<Problem> = LeaseError::Held { remaining_us: 2_500_000 }.into();
+        assert_eq!(held.retry_after_s(), Some(3));
+        assert_eq!(NOT_FOUND.because("").retry_after_s(), None);
+    }
+
+    #[test]
+    fn slugs_are_unique() {
+        let mut slugs: Vec<_> = ALL.iter().map(|k| k.slug).collect();
+        slugs.sort_unstable();
+        slugs.dedup();
+        assert_eq!(slugs.len(), ALL.len());
+    }
+}
