@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use wellspring_server::parsers::metrics_page;
 
-const REAL: &str = include_str!("../../crates/server/src/cli/top/metrics.txt");
+const REAL: &str = include_str!("../../crates/cli/src/top/metrics.txt");
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };

@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::progress::{Progress, counted, grouped, megabytes};
 use crate::query::{QueryArgs, add_parameter};
 use crate::target::Target;
-use crate::wire::{Recorded, push_string};
+use crate::wire::{RecordedEvent, push_string};
 use flate2::write::GzEncoder;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufWriter, Read, Write};
@@ -173,7 +173,7 @@ impl<R: BufRead> EventLines<R> {
     }
 
     /// The next event, as it came and as read.
-    pub(crate) fn next(&mut self) -> Result<Option<(&str, Recorded<'_>)>, Failure> {
+    pub(crate) fn next(&mut self) -> Result<Option<(&str, RecordedEvent<'_>)>, Failure> {
         self.line.clear();
         let mut limited = self.source.by_ref().take(2 * MAX_REQUEST_BYTES as u64);
         let read = limited.read_until(b'\n', &mut self.line);
@@ -192,7 +192,7 @@ impl<R: BufRead> EventLines<R> {
             return Err(cut("the last line has no end"));
         }
         let line = std::str::from_utf8(&self.line).map_err(|_| cut("a line is not UTF-8"))?;
-        let event = Recorded::parse(line).map_err(|what| cut(&what))?;
+        let event = RecordedEvent::parse(line).map_err(|what| cut(&what))?;
         if event.position <= last {
             return Err(cut(&format!("position {} came after it", event.position)));
         }
@@ -201,7 +201,7 @@ impl<R: BufRead> EventLines<R> {
     }
 }
 
-fn push_cloudevent(out: &mut Vec<u8>, event: &Recorded<'_>) {
+fn push_cloudevent(out: &mut Vec<u8>, event: &RecordedEvent<'_>) {
     let mut member = |name: &str, value: &str| {
         out.extend_from_slice(if out.is_empty() { b"{" } else { b"," });
         push_string(out, name);
@@ -271,7 +271,7 @@ fn json_object(fields: &crate::wire::Fields<'_>) -> String {
 }
 
 /// Appends a row as RFC 4180 has it.
-fn push_csv(out: &mut Vec<u8>, event: &Recorded<'_>) {
+fn push_csv(out: &mut Vec<u8>, event: &RecordedEvent<'_>) {
     let tags: Vec<&str> = event.tags.iter().map(|tag| &*tag.0).collect();
     let text = |value: &Option<crate::wire::Text<'_>>| {
         value.as_ref().map(|text| text.0.to_string()).unwrap_or_default()
@@ -486,7 +486,7 @@ mod tests {
     #[test]
     fn a_cloudevent_can_be_imported_again() {
         let mut out = Vec::new();
-        push_cloudevent(&mut out, &Recorded::parse(LINE).unwrap());
+        push_cloudevent(&mut out, &RecordedEvent::parse(LINE).unwrap());
         let text = String::from_utf8(out).unwrap();
         let event = crate::import::cloudevents::event(&text, &mut 0).unwrap();
         assert_eq!(event.tags, ["source:/s", "subject:b"]);
@@ -497,7 +497,7 @@ mod tests {
         let mut out = Vec::new();
         push_cloudevent(
             &mut out,
-            &Recorded::parse(r#"{"position":1,"type":"T","data":1}"#).unwrap(),
+            &RecordedEvent::parse(r#"{"position":1,"type":"T","data":1}"#).unwrap(),
         );
         let event = crate::import::cloudevents::event(std::str::from_utf8(&out).unwrap(), &mut 0);
         assert_eq!(event.unwrap(), wellspring_types::Event::json("T", &[], "1"));
@@ -508,7 +508,7 @@ mod tests {
         let exported = |time: &str| {
             let line = LINE.replace(r#"{"k":"v"}"#, &format!(r#"{{"time":"{time}"}}"#));
             let mut out = Vec::new();
-            push_cloudevent(&mut out, &Recorded::parse(&line).unwrap());
+            push_cloudevent(&mut out, &RecordedEvent::parse(&line).unwrap());
             let event: serde_json::Value = serde_json::from_slice(&out).unwrap();
             let metadata: String = event[METADATA_ATTRIBUTE].as_str().unwrap().to_owned();
             assert!(metadata.contains(time), "nothing is lost: {metadata}");
@@ -523,7 +523,7 @@ mod tests {
     #[test]
     fn a_csv_row_is_quoted() {
         let mut out = Vec::new();
-        push_csv(&mut out, &Recorded::parse(LINE).unwrap());
+        push_csv(&mut out, &RecordedEvent::parse(LINE).unwrap());
         assert_eq!(
             String::from_utf8(out).unwrap(),
             concat!(

@@ -28,11 +28,11 @@ pub struct LogArgs {
     #[command(flatten)]
     server: Server,
     #[command(subcommand)]
-    what: What,
+    what: LogCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum LogCommand {
     /// Makes a log; one that is there stays as it is.
     Create {
         /// 1 to 63 of a-z, 0-9, _ and -, beginning with a letter or a digit.
@@ -64,9 +64,9 @@ fn name(text: &str) -> Result<String, String> {
 pub(crate) fn run(args: &LogArgs) -> Result<(), Failure> {
     let mut client = args.server.client()?;
     match &args.what {
-        What::Create { name } => create(&mut client, name),
-        What::List { json } => list(&mut client, *json),
-        What::Delete { name, yes } => delete(&mut client, name, *yes),
+        LogCommand::Create { name } => create(&mut client, name),
+        LogCommand::List { json } => list(&mut client, *json),
+        LogCommand::Delete { name, yes } => delete(&mut client, name, *yes),
     }
 }
 

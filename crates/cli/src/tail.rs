@@ -7,7 +7,7 @@ use crate::problem::Problem;
 use crate::query::{QueryArgs, add_parameter};
 use crate::sse::Messages;
 use crate::target::Target;
-use crate::wire::Recorded;
+use crate::wire::RecordedEvent;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::io::{self, Write};
@@ -262,7 +262,7 @@ fn subscription(
             *cursor = message.id.parse().map_or(*cursor, |id: u64| id.max(*cursor));
             continue;
         }
-        let printed = Recorded::parse(&message.data)
+        let printed = RecordedEvent::parse(&message.data)
             .map_err(|what| Failure::new(Code::Unavailable, what))
             .and_then(|event| {
                 // After a reconnection a server may repeat what it is not sure we have.
@@ -286,11 +286,12 @@ struct Printer<W> {
 
 impl<W: Write> Printer<W> {
     fn print_text(&mut self, text: &str) -> Result<(), Failure> {
-        let event = Recorded::parse(text).map_err(|what| Failure::new(Code::Unavailable, what))?;
+        let event =
+            RecordedEvent::parse(text).map_err(|what| Failure::new(Code::Unavailable, what))?;
         self.print(text, &event)
     }
 
-    fn print(&mut self, text: &str, event: &Recorded<'_>) -> Result<(), Failure> {
+    fn print(&mut self, text: &str, event: &RecordedEvent<'_>) -> Result<(), Failure> {
         let line = if self.json {
             // Line ends in JSON are only ever white space.
             text.replace(['\r', '\n'], " ")
@@ -304,7 +305,7 @@ impl<W: Write> Printer<W> {
 }
 
 /// An event for people: position, time, type, tags, payload.
-fn readable(event: &Recorded<'_>) -> String {
+fn readable(event: &RecordedEvent<'_>) -> String {
     let time = event.recorded_at.as_ref().map_or("-", |time| &*time.0);
     let tags: Vec<&str> = event.tags.iter().map(|tag| &*tag.0).collect();
     let data = match (event.data, &event.data_base64) {

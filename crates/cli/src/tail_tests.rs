@@ -75,7 +75,7 @@ fn the_newest_come_in_their_order() {
 #[test]
 fn a_payload_cannot_move_the_cursor() {
     let text = "{\"position\":1,\"type\":\"T\",\"tags\":[],\"data\":\"\u{9b}2J\"}";
-    let line = readable(&Recorded::parse(text).unwrap());
+    let line = readable(&RecordedEvent::parse(text).unwrap());
     assert!(!line.chars().any(char::is_control), "{line:?}");
 }
 

@@ -189,7 +189,7 @@ pub(crate) fn push_event(out: &mut Vec<u8>, event: &Event) {
 
 /// An event as the server gives it.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Recorded<'a> {
+pub(crate) struct RecordedEvent<'a> {
     /// Its place in the log.
     pub(crate) position: u64,
     /// Its type.
@@ -220,12 +220,12 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-impl<'a> Recorded<'a> {
+impl<'a> RecordedEvent<'a> {
     /// Reads one event of an answer.
     ///
     /// # Errors
     /// A sentence; the server did not send what it promises.
-    pub(crate) fn parse(text: &'a str) -> Result<Recorded<'a>, String> {
+    pub(crate) fn parse(text: &'a str) -> Result<RecordedEvent<'a>, String> {
         serde_json::from_str(text)
             .map_err(|error| format!("the server sent {}, not an event ({error})", excerpt(text)))
     }
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_null_payload_is_not_an_absent_one() {
-        let read = |text| Recorded::parse(text).unwrap().data.map(|d| d.get().to_owned());
+        let read = |text| RecordedEvent::parse(text).unwrap().data.map(|d| d.get().to_owned());
         assert_eq!(read(r#"{"position":1,"type":"T","data":null}"#).as_deref(), Some("null"));
         assert_eq!(read(r#"{"position":1,"type":"T"}"#), None);
     }

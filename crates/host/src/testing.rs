@@ -111,7 +111,7 @@ pub fn server<F: Face>(data: &Path, flags: &[&str]) -> Arc<Server> {
             F::ROUTES.iter().filter_map(|served| served.route.path.split('/').nth(1));
         F::RESERVED.contains(&word) || of_routes.any(|first| first == word)
     };
-    let kept = KeptTypes::new(F::kept_events(&settings).into_iter());
+    let kept = KeptTypes::new(F::kept_events(&settings));
     let terms = FaceTerms { kept, ..FaceTerms::default() };
     let opened = open(config, terms, Routes::new(declared, reserved, true));
     let opened = opened.expect("a host that opens");

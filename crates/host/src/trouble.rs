@@ -1,7 +1,7 @@
 //! The server's log of its own failures: every answer of 500 and above leaves a line that says why.
 //! Both HTTP stacks report here.
 //!
-//! The first failure of its kind is logged at once; those that follow within [`TELL_EVERY`] are
+//! The first failure of its kind is logged at once; those that follow within `TELL_EVERY` are
 //! counted, and the next line says how many they were. So a full disk under load costs a few lines a
 //! minute.
 

@@ -5,7 +5,7 @@ use crate::faces;
 use std::process::ExitCode;
 use wellspring_host::log_lines;
 use wellspring_host::serve;
-use wellspring_host::serve::open::{Opened, open as open_host};
+use wellspring_host::serve::open::{OpenServer, open as open_host};
 
 /// Runs the server until a signal ends it. `warnings` are about how it was started.
 pub(crate) fn run(args: ServeArgs, warnings: &[String]) -> ExitCode {
@@ -41,7 +41,7 @@ fn refuse(message: &str) -> ExitCode {
 ///
 /// # Errors
 /// A sentence about what does not open.
-pub(crate) fn open(config: Config) -> Result<Opened, String> {
+pub(crate) fn open(config: Config) -> Result<OpenServer, String> {
     let terms = config.face_terms();
     let Settings { host, faces } = config.settings;
     let routes = faces::routes(host.http.dev_endpoints);
@@ -57,7 +57,8 @@ pub(crate) fn for_tests(
     flags: &[&str],
 ) -> std::sync::Arc<wellspring_host::http::server::Server> {
     let flags = [&["--data", data.to_str().expect("a path"), "--threads", "1"], flags].concat();
-    let Opened { server, stop, .. } = open(Config::for_tests(&flags)).expect("a server that opens");
+    let OpenServer { server, stop, .. } =
+        open(Config::for_tests(&flags)).expect("a server that opens");
     // Without its sender the receivers would see the server stop.
     std::mem::forget(stop);
     server

@@ -26,11 +26,11 @@ pub struct TokenArgs {
     #[command(flatten)]
     place: Place,
     #[command(subcommand)]
-    what: What,
+    what: TokenCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum TokenCommand {
     /// Makes one and prints its secret, alone, on standard output.
     Create {
         /// What it may do: reader, writer, operator or admin.
@@ -100,7 +100,7 @@ fn key_id(text: &str) -> Result<KeyId, String> {
 pub(crate) fn run(args: &TokenArgs) -> Result<(), Failure> {
     let mut desk = args.place.desk(IfMissing::Fail)?;
     match &args.what {
-        What::Create { role, log, expires, account, label } => {
+        TokenCommand::Create { role, log, expires, account, label } => {
             let grant = Grant { role: *role, log: log.clone() };
             if Grant::parse(&grant.to_string()).as_ref() != Some(&grant) {
                 return Err(Failure::usage("--log: not a log's name"));
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &TokenArgs) -> Result<(), Failure> {
             let (label, end, account) = (label.clone(), expires.clone(), account.clone());
             print_secret(&desk.add_key(WantedKey { label, grant, end, account })?)
         }
-        What::List { account, revoked, json } => {
+        TokenCommand::List { account, revoked, json } => {
             let show = if *revoked { Show::All } else { Show::Unrevoked };
             let keys = desk.keys(account.as_deref(), show)?;
             let head = "id\tlabel\taccount\trole\tstate\tadded\texpires".to_owned();
@@ -117,12 +117,12 @@ pub(crate) fn run(args: &TokenArgs) -> Result<(), Failure> {
             let lines: Vec<String> = head.chain(lines).collect();
             if lines.is_empty() { Ok(()) } else { say(&lines.join("\n")) }
         }
-        What::Revoke { id } => {
+        TokenCommand::Revoke { id } => {
             desk.revoke_key(id)?;
             eprintln!("{id} is revoked");
             Ok(())
         }
-        What::Rotate { id, overlap, expires } => {
+        TokenCommand::Rotate { id, overlap, expires } => {
             let key = desk.rotate_key(id, *overlap, expires.clone())?;
             print_secret(&key)?;
             match overlap {

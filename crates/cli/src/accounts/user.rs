@@ -29,11 +29,11 @@ pub struct UserArgs {
     #[command(flatten)]
     place: Place,
     #[command(subcommand)]
-    what: What,
+    what: UserCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum UserCommand {
     /// Makes an account.
     Add {
         /// 1 to 64 of a-z, 0-9, '.', '_', '@' and '-'.
@@ -127,7 +127,7 @@ fn grant(text: &str) -> Result<Grant, String> {
 pub(crate) fn run(args: &UserArgs) -> Result<(), Failure> {
     let desk = |if_missing| args.place.desk(if_missing);
     match &args.what {
-        What::Add { name, roles, password_file, no_password } => {
+        UserCommand::Add { name, roles, password_file, no_password } => {
             if roles.is_empty() {
                 return Err(no_role(name));
             }
@@ -140,21 +140,21 @@ pub(crate) fn run(args: &UserArgs) -> Result<(), Failure> {
             desk.add(name, password, &roles)?;
             eprintln!("{name} is there");
         }
-        What::Passwd { name, password_file, current_password_file } => {
+        UserCommand::Passwd { name, password_file, current_password_file } => {
             passwd(args, name, password_file.as_deref(), current_password_file.as_deref())?;
         }
-        What::List { json } => return list(args, *json),
-        What::Show { name, json } => return show(args, name, *json),
-        What::Delete { name, yes } => return delete(args, name, *yes),
-        What::Disable { name } => {
+        UserCommand::List { json } => return list(args, *json),
+        UserCommand::Show { name, json } => return show(args, name, *json),
+        UserCommand::Delete { name, yes } => return delete(args, name, *yes),
+        UserCommand::Disable { name } => {
             desk(IfMissing::Fail)?.set_enabled(name, Enabled::No)?;
             eprintln!("{name} is disabled");
         }
-        What::Enable { name } => {
+        UserCommand::Enable { name } => {
             desk(IfMissing::Fail)?.set_enabled(name, Enabled::Yes)?;
             eprintln!("{name} is enabled");
         }
-        What::Roles { name, roles, none: _ } => {
+        UserCommand::Roles { name, roles, none: _ } => {
             let roles = grants(roles)?;
             desk(IfMissing::Fail)?.set_roles(name, &roles)?;
             eprintln!("{name} is {}", words(roles.iter().map(Grant::to_string)));

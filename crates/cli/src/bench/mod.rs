@@ -42,13 +42,13 @@ Exit codes: 0 done, 1 no request succeeded (or, with --strict, not TRUSTED), 64 
 )]
 pub struct BenchArgs {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<BenchCommand>,
     #[command(flatten)]
     one: one::OneArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum BenchCommand {
     /// The same request at several numbers of connections or users.
     Ladder(ladder::LadderArgs),
     /// The highest rate at which a condition still holds, e.g. --slo 'p99<10ms'.
@@ -73,14 +73,14 @@ enum What {
 pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
     match &args.what {
         None => one::run(&args.one),
-        Some(What::Ladder(args)) => ladder::run(args),
-        Some(What::Search(args)) => search::run(args),
-        Some(What::Scenario(args)) => scenario::run(args),
-        Some(What::Compare(args)) => compare::run(args),
-        Some(What::History(args)) => offline::history(args),
-        Some(What::Report(args)) => offline::report(args),
-        Some(What::Import(args)) => offline::import(args),
-        Some(What::SelfTest(args)) => offline::self_test(args),
-        Some(What::Audit(args)) => offline::audit(args),
+        Some(BenchCommand::Ladder(args)) => ladder::run(args),
+        Some(BenchCommand::Search(args)) => search::run(args),
+        Some(BenchCommand::Scenario(args)) => scenario::run(args),
+        Some(BenchCommand::Compare(args)) => compare::run(args),
+        Some(BenchCommand::History(args)) => offline::history(args),
+        Some(BenchCommand::Report(args)) => offline::report(args),
+        Some(BenchCommand::Import(args)) => offline::import(args),
+        Some(BenchCommand::SelfTest(args)) => offline::self_test(args),
+        Some(BenchCommand::Audit(args)) => offline::audit(args),
     }
 }

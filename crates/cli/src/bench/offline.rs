@@ -62,7 +62,7 @@ pub(super) fn history(args: &HistoryArgs) -> Result<ExitCode, Failure> {
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum As {
+enum ReportForm {
     /// For people at a terminal.
     Text,
     /// Markdown.
@@ -92,8 +92,8 @@ pub(super) struct ReportArgs {
     #[arg(long, value_name = "1..5", conflicts_with = "format", value_parser = clap::value_parser!(u8).range(1..=5))]
     form: Option<u8>,
     /// How it is written.
-    #[arg(long = "as", value_enum, default_value_t = As::Text)]
-    format: As,
+    #[arg(long = "as", value_enum, default_value_t = ReportForm::Text)]
+    format: ReportForm,
     /// Lists the checks that passed, too.
     #[arg(long)]
     all_checks: bool,
@@ -122,15 +122,15 @@ pub(super) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
             return Err(Failure::usage("imported micro-benchmarks are part of --form 5"));
         }
         let render = |report: &Report| match args.format {
-            As::Text => report::terminal(report, &terminal_options(args.all_checks)),
-            As::Md => report::markdown(report),
-            As::Html => report::html(report),
-            As::Csv => report::csv(report),
-            As::Ab => report::ab(report),
-            As::Prometheus => report::prometheus(report),
-            As::Json => report.to_json(),
+            ReportForm::Text => report::terminal(report, &terminal_options(args.all_checks)),
+            ReportForm::Md => report::markdown(report),
+            ReportForm::Html => report::html(report),
+            ReportForm::Csv => report::csv(report),
+            ReportForm::Ab => report::ab(report),
+            ReportForm::Prometheus => report::prometheus(report),
+            ReportForm::Json => report.to_json(),
         };
-        if args.format == As::Html && reports.len() > 1 {
+        if args.format == ReportForm::Html && reports.len() > 1 {
             return Err(Failure::usage("a page shows one result file; run it once for each"));
         }
         reports.iter().map(render).collect::<Vec<_>>().join("\n")

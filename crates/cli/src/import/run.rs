@@ -6,7 +6,7 @@ use crate::import::earlier::EarlierImports;
 use crate::import::event_ids::EventIds;
 use crate::import::parts::{Bad, Next, Part, Parts, Skip};
 use crate::import::rows::Rows;
-use crate::import::send::{Refusal, Sender, Settled, Terms, bad_line};
+use crate::import::send::{PartReply, Refusal, Sender, Terms, bad_line};
 use crate::import::source::Source;
 use crate::import::standing::Standing;
 use crate::interrupt::on_interrupt;
@@ -130,7 +130,7 @@ fn greet(args: &ImportArgs) -> Result<(), Failure> {
 }
 
 /// What the reading thread hands over.
-enum Read {
+enum SourceItem {
     Part(Part),
     /// Reading has ended, with the tags that were given twice.
     End(u64, Option<Failure>),
@@ -145,7 +145,7 @@ fn transfer(
     progress: &mut Progress,
 ) -> (Tally, Option<Failure>) {
     // One part waits while one is under way: reading overlaps sending.
-    let (parts_in, parts_out) = sync_channel::<Read>(1);
+    let (parts_in, parts_out) = sync_channel::<SourceItem>(1);
     let standing = Standing::default();
     let interrupted = standing.clone();
     on_interrupt(move || eprintln!("\n{}", interrupted.last_words()));
@@ -155,13 +155,13 @@ fn transfer(
     })
 }
 
-fn read_all(mut parts: Parts, taken: &AtomicU64, file: &str, out: &SyncSender<Read>) {
+fn read_all(mut parts: Parts, taken: &AtomicU64, file: &str, out: &SyncSender<SourceItem>) {
     let taken = || taken.load(Ordering::Relaxed);
     let failure = loop {
         match parts.next(&taken) {
             Next::Part(part) => {
                 let is_last = part.is_last;
-                if out.send(Read::Part(part)).is_err() {
+                if out.send(SourceItem::Part(part)).is_err() {
                     return;
                 }
                 if is_last {
@@ -169,7 +169,7 @@ fn read_all(mut parts: Parts, taken: &AtomicU64, file: &str, out: &SyncSender<Re
                 }
             }
             Next::Bad(part, bad) => {
-                if out.send(Read::Part(part)).is_err() {
+                if out.send(SourceItem::Part(part)).is_err() {
                     return;
                 }
                 break Some(match bad {
@@ -181,12 +181,12 @@ fn read_all(mut parts: Parts, taken: &AtomicU64, file: &str, out: &SyncSender<Re
             }
         }
     };
-    let _ = out.send(Read::End(parts.folded(), failure));
+    let _ = out.send(SourceItem::End(parts.folded(), failure));
 }
 
 fn send_all(
     mut sender: Sender,
-    parts: Receiver<Read>,
+    parts: Receiver<SourceItem>,
     standing: &Standing,
     earlier: &mut EarlierImports,
     progress: &mut Progress,
@@ -196,8 +196,8 @@ fn send_all(
     let mut rest: Option<Part> = None;
     for read in parts {
         let next = match read {
-            Read::Part(part) => part,
-            Read::End(folded, failure) => {
+            SourceItem::Part(part) => part,
+            SourceItem::End(folded, failure) => {
                 tally.folded += folded;
                 return (tally, failure);
             }
@@ -238,7 +238,7 @@ impl Tally {
         }
     }
 
-    fn count(&mut self, part: &Part, settled: &Settled) {
+    fn count(&mut self, part: &Part, settled: &PartReply) {
         self.added += settled.added;
         self.known += settled.known;
         self.skipped += settled.skipped;

@@ -18,7 +18,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// What the server says of a part.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub(crate) struct Settled {
+pub(crate) struct PartReply {
     /// Lines of it that are settled; the rest is to be sent again with the next part.
     pub(crate) lines: u64,
     /// Events appended.
@@ -49,7 +49,7 @@ pub(crate) struct LineFault {
 /// What a part was refused with, and what of it is in the log nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    pub(crate) settled: Settled,
+    pub(crate) settled: PartReply,
     pub(crate) failure: Failure,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Sender {
 }
 
 enum Verdict {
-    Done(Settled),
+    Done(PartReply),
     /// Try again, at the earliest after this; and why.
     Later(Option<Duration>, String),
     Refused(Box<Refusal>),
@@ -116,7 +116,7 @@ impl Sender {
         part: &Part,
         continues: &str,
         note: &mut dyn FnMut(String),
-    ) -> Result<Settled, Box<Refusal>> {
+    ) -> Result<PartReply, Box<Refusal>> {
         let path = self.path(part, continues);
         let headers = [("Content-Type", "application/x-ndjson")];
         let request =
@@ -137,7 +137,7 @@ impl Sender {
                     "{why}; gave up after {MAX_RETRIES} retries. Run the same command again to go on"
                 );
                 let failure = Failure::new(Code::Unavailable, message);
-                return Err(Box::new(Refusal { settled: Settled::default(), failure }));
+                return Err(Box::new(Refusal { settled: PartReply::default(), failure }));
             }
             let wait = wanted.unwrap_or(pause).min(LONGEST_PAUSE);
             if retry > 0 {
@@ -152,10 +152,10 @@ impl Sender {
     fn judge(&self, answer: &Answer, part: &Part) -> Verdict {
         let refused = |settled, failure| Verdict::Refused(Box::new(Refusal { settled, failure }));
         if answer.head.status == 200 {
-            return match serde_json::from_slice::<Settled>(&answer.body) {
+            return match serde_json::from_slice::<PartReply>(&answer.body) {
                 Ok(settled) if settled.lines <= part.lines => Verdict::Done(settled),
                 _ => refused(
-                    Settled::default(),
+                    PartReply::default(),
                     Failure::new(
                         Code::Unavailable,
                         "the server's answer to an import is not understood; is it of this version?",
@@ -169,12 +169,12 @@ impl Sender {
             let seconds = answer.head.header("retry-after").and_then(|s| s.parse().ok());
             return Verdict::Later(seconds.map(Duration::from_secs), problem.sentence());
         }
-        let settled = Settled {
+        let settled = PartReply {
             lines: problem.durable_lines.min(part.lines),
             added: problem.added,
             known: problem.known,
             last: problem.durable_last,
-            ..Settled::default()
+            ..PartReply::default()
         };
         refused(settled, self.failure(&problem, part))
     }

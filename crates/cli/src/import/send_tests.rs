@@ -16,7 +16,7 @@ fn part() -> Part {
     }
 }
 
-fn send(server: &TestServer) -> Result<Settled, Box<Refusal>> {
+fn send(server: &TestServer) -> Result<PartReply, Box<Refusal>> {
     let server = Server {
         url: server.url().to_owned(),
         trust: Trust::default(),

@@ -50,7 +50,7 @@ impl Source {
         total_bytes: Option<u64>,
     ) -> Result<Source, Failure> {
         let taken = Arc::new(AtomicU64::new(0));
-        let counted = Counted { raw, taken: Arc::clone(&taken) };
+        let counted = CountedReader { raw, taken: Arc::clone(&taken) };
         let mut raw = BufReader::with_capacity(BUFFER_BYTES, counted);
         let failed = |error: io::Error| match error.kind() {
             // What gzip cannot make sense of.
@@ -95,12 +95,12 @@ fn take_start(reader: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-struct Counted {
+struct CountedReader {
     raw: Box<dyn Read + Send>,
     taken: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl Read for CountedReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.raw.read(into)?;
         self.taken.fetch_add(count as u64, Ordering::Relaxed);

@@ -159,10 +159,10 @@ pub(super) fn between(before: &Sample, now: &Sample) -> Figures {
     let counted = if restarted { &nothing } else { before };
     let interval_s = now.at_ns.saturating_sub(before.at_ns).max(1) as f64 / 1e9;
     let empty = Route::default();
-    let mut all = Counted::default();
+    let mut all = RouteCount::default();
     let mut routes = Vec::with_capacity(now.routes.len());
     for (name, route) in &now.routes {
-        let counts = Counted::of(counted.routes.get(name).unwrap_or(&empty), route);
+        let counts = RouteCount::of(counted.routes.get(name).unwrap_or(&empty), route);
         routes.push(RouteFigures { route: name.clone(), answers: counts.answers(interval_s) });
         all.add(&counts);
     }
@@ -213,7 +213,7 @@ fn per_s(before: u64, now: u64, interval_s: f64) -> f64 {
 
 /// What a route counted in the interval.
 #[derive(Default)]
-struct Counted {
+struct RouteCount {
     requests: u64,
     client_errors: u64,
     refusals: u64,
@@ -222,10 +222,10 @@ struct Counted {
     sum_s: f64,
 }
 
-impl Counted {
-    fn of(before: &Route, now: &Route) -> Counted {
+impl RouteCount {
+    fn of(before: &Route, now: &Route) -> RouteCount {
         let mut counted =
-            Counted { sum_s: (now.sum_s - before.sum_s).max(0.0), ..Counted::default() };
+            RouteCount { sum_s: (now.sum_s - before.sum_s).max(0.0), ..RouteCount::default() };
         for (status, count) in &now.statuses {
             let new = count.saturating_sub(*before.statuses.get(status).unwrap_or(&0));
             counted.requests = counted.requests.saturating_add(new);
@@ -242,7 +242,7 @@ impl Counted {
         counted
     }
 
-    fn add(&mut self, other: &Counted) {
+    fn add(&mut self, other: &RouteCount) {
         self.requests = self.requests.saturating_add(other.requests);
         self.client_errors = self.client_errors.saturating_add(other.client_errors);
         self.refusals = self.refusals.saturating_add(other.refusals);

@@ -92,7 +92,7 @@ pub(crate) async fn add_key(host: Arc<Host>, mut request: Box<Request>) -> Answe
         Some(label) => label,
         None => no_label()?,
     };
-    let wanted = Wanted { label, grant, end_us, owner, in_place_of: None };
+    let wanted = KeyRequest { label, grant, end_us, owner, in_place_of: None };
     make(&host, &request, wanted, None).await
 }
 
@@ -133,12 +133,12 @@ pub(crate) async fn rotate_key(host: Arc<Host>, mut request: Box<Request>) -> An
         }
     };
     let (label, grant) = (old.label().clone(), old.grant().clone());
-    let wanted = Wanted { label, grant, end_us, owner: old.owner().clone(), in_place_of };
+    let wanted = KeyRequest { label, grant, end_us, owner: old.owner().clone(), in_place_of };
     make(&host, &request, wanted, ends).await
 }
 
 /// A key to make.
-struct Wanted {
+struct KeyRequest {
     label: Label,
     grant: Grant,
     /// When it is to end, µs since 1970 UTC.
@@ -149,8 +149,8 @@ struct Wanted {
 }
 
 /// Makes a key and does what goes with it, in one append. The answer alone ever holds its secret.
-async fn make(host: &Host, request: &Request, wanted: Wanted, more: Option<Command>) -> Answer {
-    let Wanted { label, grant, end_us, owner, in_place_of } = wanted;
+async fn make(host: &Host, request: &Request, wanted: KeyRequest, more: Option<Command>) -> Answer {
+    let KeyRequest { label, grant, end_us, owner, in_place_of } = wanted;
     may_give(&request.principal, &grant)?;
     let api_key::NewKey { id, secret, digest } = api_key::draw()
         .map_err(|error| problem::INTERNAL.because(format!("no key could be drawn: {error}")))?;

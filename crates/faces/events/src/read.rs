@@ -38,7 +38,7 @@ const STEP_BYTES_LOG2: u32 = 8;
 
 /// What a client wants to read.
 #[derive(Default)]
-pub(crate) struct Wanted {
+pub(crate) struct ReadRequest {
     pub(crate) query: Query,
     pub(crate) after: Option<Position>,
     pub(crate) limit: Option<u64>,
@@ -74,7 +74,7 @@ pub(crate) async fn post_query(host: Arc<Host>, mut request: Box<Request>) -> An
     answer(host, request, wanted).await
 }
 
-fn wanted_of_query(params: &Params) -> Result<Wanted, Box<Problem>> {
+fn wanted_of_query(params: &Params) -> Result<ReadRequest, Box<Problem>> {
     let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let (types, tags) = (owned(params.get(&TYPE)?), owned(params.get(&TAG)?));
     let query = match params.get(&QUERY)? {
@@ -95,7 +95,7 @@ fn wanted_of_query(params: &Params) -> Result<Wanted, Box<Problem>> {
         }
     };
     let (after, limit) = (params.get(&AFTER)?, params.get(&LIMIT)?);
-    Ok(Wanted { query, after, limit, order: params.get(&ORDER)? })
+    Ok(ReadRequest { query, after, limit, order: params.get(&ORDER)? })
 }
 
 /// A query given as the JSON text of a parameter, which is no longer than a URL may be.
@@ -128,7 +128,7 @@ fn of_parameter(fault: Box<Fault>, name: &str, text: &str) -> Box<Problem> {
     problem
 }
 
-fn read_wanted(cursor: &mut Cursor<'_>) -> Result<Wanted, Box<Fault>> {
+fn read_wanted(cursor: &mut Cursor<'_>) -> Result<ReadRequest, Box<Fault>> {
     let start = cursor.at();
     let (mut query, mut after, mut limit, mut order) = (None, None, None, None);
     cursor.object(|key, value| {
@@ -150,17 +150,17 @@ fn read_wanted(cursor: &mut Cursor<'_>) -> Result<Wanted, Box<Fault>> {
         }
     })?;
     let Some(query) = query else { return missing("query", start) };
-    Ok(Wanted { query, after, limit, order: order.unwrap_or_default() })
+    Ok(ReadRequest { query, after, limit, order: order.unwrap_or_default() })
 }
 
-async fn answer(host: Arc<Host>, request: Box<Request>, wanted: Wanted) -> Answer {
+async fn answer(host: Arc<Host>, request: Box<Request>, wanted: ReadRequest) -> Answer {
     freshen(&request, request.log()?).await?;
     match request.wants {
         SSE => subscribe::subscribe(host, &request, wanted),
         NDJSON => read(&host, &request, wanted, Format::Lines).await,
         _ => {
             let limit = page_limit(wanted.limit)?;
-            read(&host, &request, Wanted { limit: Some(limit), ..wanted }, Format::Page).await
+            read(&host, &request, ReadRequest { limit: Some(limit), ..wanted }, Format::Page).await
         }
     }
 }
@@ -203,7 +203,7 @@ impl ReadyQuery {
 pub(crate) async fn read(
     host: &Arc<Host>,
     request: &Request,
-    mut wanted: Wanted,
+    mut wanted: ReadRequest,
     format: Format,
 ) -> Answer {
     let mut job = Job::begin(host, &request.payer)?;
@@ -293,7 +293,7 @@ impl Reading {
         host: &Host,
         snapshot: &Snapshot,
         query: Arc<CompiledQuery>,
-        wanted: Wanted,
+        wanted: ReadRequest,
         (format, disclosure): (Format, Disclosure),
     ) -> Reading {
         // A page looks one event further, so that `next` is null exactly at the end.
@@ -496,7 +496,7 @@ async fn fresh_snapshot(request: &Request) -> Result<Snapshot, Box<Problem>> {
 }
 
 /// The `options` of the DCB dialect: `{"from","limit","backwards"}`, `from` inclusive.
-pub(crate) fn dialect_options(text: &str, query: Query) -> Result<Wanted, Box<Problem>> {
+pub(crate) fn dialect_options(text: &str, query: Query) -> Result<ReadRequest, Box<Problem>> {
     let read = |cursor: &mut Cursor<'_>| {
         let (mut from, mut limit, mut backwards) = (None, None, None);
         cursor.object(|key, value| {
@@ -525,7 +525,7 @@ pub(crate) fn dialect_options(text: &str, query: Query) -> Result<Wanted, Box<Pr
     } else {
         (Order::Ascending, from.map(|from| from.saturating_sub(1)))
     };
-    Ok(Wanted { query, after, limit, order })
+    Ok(ReadRequest { query, after, limit, order })
 }
 
 #[cfg(test)]

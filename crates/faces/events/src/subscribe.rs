@@ -2,13 +2,13 @@
 
 use super::disclosure::Disclosure;
 use super::event_json::push_event;
-use super::read::Wanted;
+use super::read::ReadRequest;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use wellspring_host::access::Standing;
-use wellspring_host::http::stream::{self, Gone, Producer};
+use wellspring_host::http::stream::{self, ClientGone, Producer};
 use wellspring_host::http::work::{Job, Price, Progress, Task};
 use wellspring_host::http::{Answer, Host, Request, Response, SSE};
 use wellspring_host::limits::{HeldByClient, Payer};
@@ -38,7 +38,7 @@ struct Live {
 }
 
 /// Begins a subscription. `Last-Event-ID` wins over `after`: it is newer.
-pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: Wanted) -> Answer {
+pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest) -> Answer {
     let rule = |field: &str, detail: &str| Err(problem::INVALID.because(detail).field(field));
     if wanted.order == Order::Descending {
         return rule("order", "a subscription goes forward only");
@@ -183,7 +183,7 @@ async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: Producer) {
         match paid(&producer, &payer, heartbeat, &mut stopping).await {
             Ok(Debt::Paid) => {}
             Ok(Debt::Stopped) => return producer.end().await,
-            Err(Gone) => return,
+            Err(ClientGone) => return,
         }
         if progress == Progress::More {
             tokio::task::yield_now().await;
@@ -226,7 +226,7 @@ async fn paid(
     payer: &Payer,
     heartbeat: Duration,
     stopping: &mut watch::Receiver<bool>,
-) -> Result<Debt, Gone> {
+) -> Result<Debt, ClientGone> {
     loop {
         tokio::select! {
             biased;

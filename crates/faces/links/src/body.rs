@@ -18,14 +18,14 @@ const MAX_LIFE_S: u64 = 3_155_760_000;
 
 /// A link as it is asked for, whenever that is: what depends on the time is not judged yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct LinkRequest {
     /// The link, but for a life that is counted from now.
     link: Create,
     /// How long it is to live, in s.
     life_s: Option<u64>,
 }
 
-impl Asked {
+impl LinkRequest {
     /// How the link is to be named.
     pub(super) fn naming(&self) -> Naming {
         self.link.naming
@@ -56,7 +56,7 @@ impl Asked {
 
 /// Reads what `POST /api/urls` takes. A URL that is not given is empty; what it is, is not
 /// looked at.
-pub(super) fn read_create(body: &[u8]) -> Outcome<Asked> {
+pub(super) fn read_create(body: &[u8]) -> Outcome<LinkRequest> {
     const KNOWN: &str = "url, alias, deterministic, expires_at, expires_in_s, tags";
     document(body, |cursor| {
         let start = cursor.at();
@@ -94,7 +94,7 @@ pub(super) fn read_create(body: &[u8]) -> Outcome<Asked> {
         }
         let (url, tags) = (url.unwrap_or_default(), tags.unwrap_or_default());
         let link = Create { url, naming, expires_at_us, tags };
-        Ok(Asked { link, life_s: expires_in_s })
+        Ok(LinkRequest { link, life_s: expires_in_s })
     })
 }
 

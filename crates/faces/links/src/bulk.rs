@@ -11,8 +11,8 @@
 //! need no key: a retry finds their links there.
 
 use super::LinkFace;
-use super::body::{self, Asked};
-use super::create::{Made, another_request, judge, made, parse, push, seen};
+use super::body::{self, LinkRequest};
+use super::create::{CreateOutcome, another_request, judge, made, parse, push, seen};
 use super::{Allowance, host_of, refusal};
 use bytes::{Bytes, BytesMut};
 use sha2::{Digest, Sha256};
@@ -94,7 +94,7 @@ struct Bulk<'a> {
     payer: Payer,
     key: Option<String>,
     /// What is read and not executed yet, with its lines' numbers.
-    batch: Vec<Asked>,
+    batch: Vec<LinkRequest>,
     numbers: Vec<u64>,
     digest: Sha256,
     /// Length of the batch's lines.
@@ -170,7 +170,7 @@ impl Bulk<'_> {
     }
 
     /// Reads a line; an empty one holds nothing.
-    fn read(&self, line: &[u8]) -> Result<Option<Asked>, Box<Problem>> {
+    fn read(&self, line: &[u8]) -> Result<Option<LinkRequest>, Box<Problem>> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
         }
@@ -188,7 +188,7 @@ impl Bulk<'_> {
         })
     }
 
-    async fn add(&mut self, asked: Asked, line: &[u8]) -> Result<(), Box<Problem>> {
+    async fn add(&mut self, asked: LinkRequest, line: &[u8]) -> Result<(), Box<Problem>> {
         let full = self.batch.len() == BATCH_LINES;
         let apart = self.key.is_some()
             && self.batch.last().is_some_and(|last| repeats(last) != repeats(&asked));
@@ -252,7 +252,7 @@ impl Bulk<'_> {
     /// attempt has executed, and adds their links to the answer; tells how many, at least one.
     async fn piece(
         &mut self,
-        batch: &[Asked],
+        batch: &[LinkRequest],
         numbers: &[u64],
         key: Option<RequestKey>,
     ) -> Result<usize, Box<Problem>> {
@@ -296,7 +296,7 @@ impl Bulk<'_> {
 
     /// The lines up to the first that is wrong by the time and the settings as they are now,
     /// and what is wrong with that.
-    fn judged(&self, batch: &[Asked]) -> (Vec<Command>, Option<Box<Problem>>) {
+    fn judged(&self, batch: &[LinkRequest]) -> (Vec<Command>, Option<Box<Problem>>) {
         let mut commands = Vec::with_capacity(batch.len());
         for asked in batch {
             match judge(self.links, self.host.as_deref(), asked) {
@@ -307,13 +307,13 @@ impl Bulk<'_> {
         (commands, None)
     }
 
-    fn note(&mut self, made: Made) -> Result<(), Box<Problem>> {
+    fn note(&mut self, made: CreateOutcome) -> Result<(), Box<Problem>> {
         let code = match made {
-            Made::Now(code) => {
+            CreateOutcome::Now(code) => {
                 self.made += 1;
                 code
             }
-            Made::Before(code) => code,
+            CreateOutcome::Before(code) => code,
         };
         if !self.out.is_empty() {
             self.out.push(b',');
@@ -332,7 +332,7 @@ impl Bulk<'_> {
 }
 
 /// Whether a line may be executed again without harm.
-fn repeats(asked: &Asked) -> bool {
+fn repeats(asked: &LinkRequest) -> bool {
     asked.naming() == Naming::Deterministic
 }
 

@@ -1,7 +1,7 @@
 //! `POST /api/urls`.
 
 use super::LinkFace;
-use super::body::{self, Asked};
+use super::body::{self, LinkRequest};
 use super::{Allowance, bulk, host_of, json, refusal, target};
 use std::sync::Arc;
 use wellspring_host::http::content::{content_type, expect_identity, expect_json};
@@ -51,12 +51,12 @@ pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> A
     }
     let replayed = executed.appended.is_some_and(|appended| appended.replayed);
     let made = executed.outcomes.last().and_then(|outcome| made(*outcome));
-    if !again && (replayed || matches!(made, Some(Made::Before(_)))) {
+    if !again && (replayed || matches!(made, Some(CreateOutcome::Before(_)))) {
         allowance.put_back(1);
     }
     let (status, code) = match made {
-        Some(Made::Now(code)) => (201, code),
-        Some(Made::Before(code)) => (200, code),
+        Some(CreateOutcome::Now(code)) => (201, code),
+        Some(CreateOutcome::Before(code)) => (200, code),
         None => return Err(another_request()),
     };
     let mut out = Vec::with_capacity(256);
@@ -66,7 +66,7 @@ pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> A
 }
 
 /// Reads one link to make.
-pub(super) fn parse(body: &[u8]) -> Result<Asked, Box<Problem>> {
+pub(super) fn parse(body: &[u8]) -> Result<LinkRequest, Box<Problem>> {
     body::read_create(body).map_err(|fault| of_fault(&fault, body))
 }
 
@@ -74,7 +74,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Asked, Box<Problem>> {
 pub(super) fn judge(
     links: &LinkFace,
     host: Option<&str>,
-    asked: &Asked,
+    asked: &LinkRequest,
 ) -> Result<Create, Box<Problem>> {
     target::check(&links.settings, host, asked.url())?;
     asked.at(links.host.clock.wall_us())
@@ -90,7 +90,7 @@ pub(super) fn seen(log: &Log, key: Option<&RequestKey>) -> Result<bool, Box<Prob
 
 /// A link that a create came to.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Made {
+pub(super) enum CreateOutcome {
     /// It is new.
     Now(Code),
     /// It was there.
@@ -98,10 +98,10 @@ pub(super) enum Made {
 }
 
 /// The link of a create's outcome; `None` if it is the outcome of something else.
-pub(super) fn made(outcome: Outcome) -> Option<Made> {
+pub(super) fn made(outcome: Outcome) -> Option<CreateOutcome> {
     match outcome {
-        Outcome::Created(code) => Some(Made::Now(code)),
-        Outcome::Existing(code) => Some(Made::Before(code)),
+        Outcome::Created(code) => Some(CreateOutcome::Now(code)),
+        Outcome::Existing(code) => Some(CreateOutcome::Before(code)),
         Outcome::Changed(_) | Outcome::Deleted(_) => None,
     }
 }

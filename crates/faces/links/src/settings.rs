@@ -222,7 +222,7 @@ mod tests {
         use wellspring_host::kept_types::KeptTypes;
         let kept = |flags: &[&str]| {
             let (_, links) = settings_of::<LinkFace>(flags).expect("right settings");
-            KeptTypes::new(links.kept_events().into_iter()).in_log(MAIN)
+            KeptTypes::new(links.kept_events()).in_log(MAIN)
         };
         for event_type in TYPES {
             let problem = kept(&[]).check(event_type).expect_err("refused");

@@ -3,7 +3,7 @@
 //! What they may is what they say. No account is looked up for them: the `admin` of another issuer
 //! is not the account `admin` here.
 
-use super::foreign_claims::{Names, Written};
+use super::foreign_claims::{Names, WrittenClaims};
 use super::jwks::{Algorithm, KeySet};
 use super::token::{MAX_LIFE_S, MAX_TIME_S, SECOND_US, SKEW_S, TokenFault};
 use crate::identity::Subject;
@@ -131,11 +131,15 @@ impl Foreign {
             return Err(TokenFault::Signature);
         }
         let names = Names { roles: &self.issuer.roles_claim, account: &self.issuer.account_claim };
-        let written = Written::read(token.claims, &names)?;
+        let written = WrittenClaims::read(token.claims, &names)?;
         self.check_claims(&written, now_us)
     }
 
-    fn check_claims(&self, written: &Written, now_us: u64) -> Result<ForeignClaims, TokenFault> {
+    fn check_claims(
+        &self,
+        written: &WrittenClaims,
+        now_us: u64,
+    ) -> Result<ForeignClaims, TokenFault> {
         if written.issuer.as_deref() != Some(self.issuer.name.as_str()) {
             return Err(TokenFault::Issuer);
         }

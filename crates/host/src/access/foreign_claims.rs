@@ -20,7 +20,7 @@ pub(super) struct Names<'a> {
 
 /// What a token says. Times in seconds since 1970 UTC.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct WrittenClaims {
     pub(super) issuer: Option<String>,
     /// Empty if the token says none.
     pub(super) audience: Vec<String>,
@@ -32,12 +32,12 @@ pub(super) struct Written {
     pub(super) roles: Vec<String>,
 }
 
-impl Written {
+impl WrittenClaims {
     /// Reads the claims, a JSON object.
     ///
     /// # Errors
     /// [`TokenFault::Form`]: no object. [`TokenFault::Claims`].
-    pub(super) fn read(json: &[u8], names: &Names<'_>) -> Result<Written, TokenFault> {
+    pub(super) fn read(json: &[u8], names: &Names<'_>) -> Result<WrittenClaims, TokenFault> {
         if json.first() != Some(&b'{') {
             return Err(TokenFault::Form);
         }
@@ -49,22 +49,22 @@ impl Written {
 }
 
 impl<'de> DeserializeSeed<'de> for &Names<'_> {
-    type Value = Written;
+    type Value = WrittenClaims;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Written, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<WrittenClaims, D::Error> {
         from.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for &Names<'_> {
-    type Value = Written;
+    type Value = WrittenClaims;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("claims")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
-        let mut written = Written::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WrittenClaims, A::Error> {
+        let mut written = WrittenClaims::default();
         let (mut audience, mut roles) = (None, None);
         while let Some(name) = map.next_key::<String>()? {
             match name.as_str() {

@@ -147,7 +147,7 @@ struct Document<'a> {
 /// A key as it is written. A member that is there has the right type and stands once, or the key
 /// is passed over.
 #[derive(Deserialize)]
-struct Written<'a> {
+struct WrittenKey<'a> {
     #[serde(borrow)]
     kty: Cow<'a, str>,
     #[serde(borrow, default, rename = "use")]
@@ -191,7 +191,7 @@ impl KeySet {
         }
         let mut set = KeySet::default();
         for key in keys {
-            let written = serde_json::from_str::<Written<'_>>(key.get());
+            let written = serde_json::from_str::<WrittenKey<'_>>(key.get());
             match written.ok().filter(|_| key.get().starts_with('{')) {
                 Some(written) if written.d.is_some() => return Err(KeysFault::Private),
                 written => match written.and_then(|written| usable(&written)) {
@@ -238,7 +238,7 @@ impl KeySet {
 }
 
 /// The key, if it is one for signatures of ours.
-fn usable(written: &Written<'_>) -> Option<Key> {
+fn usable(written: &WrittenKey<'_>) -> Option<Key> {
     let public = match &*written.kty {
         "RSA" => {
             let modulus = number(written.n.as_deref()?)?;

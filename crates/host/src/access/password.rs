@@ -34,7 +34,7 @@ const NOBODYS: &str = "$argon2id$v=19$m=19456,t=2,p=1$d2VsbHNwcmluZ25vYm9keQ$\
 /// Why a password may not be one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PasswordFault {
-    /// Fewer than [`MIN_BYTES`].
+    /// Fewer than `MIN_BYTES`.
     TooShort,
     /// More than [`MAX_BYTES`].
     TooLong,

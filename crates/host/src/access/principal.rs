@@ -165,7 +165,7 @@ impl Principal {
         self.identity.account.as_ref()
     }
 
-    /// As [`Identity::name`].
+    /// As `Identity::name`.
     pub fn name(&self) -> Option<&str> {
         self.identity.name()
     }

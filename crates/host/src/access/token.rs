@@ -141,7 +141,7 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
 /// The claims as they are written. A claim that is there has the right type, or the token is
 /// refused; others are passed over.
 #[derive(Serialize, Deserialize)]
-struct Written<'a> {
+struct WrittenClaims<'a> {
     #[serde(borrow)]
     sub: Cow<'a, str>,
     /// For clients; not read.
@@ -200,7 +200,7 @@ impl Tokens {
     /// before still count, those signed with the one before that no longer do.
     ///
     /// # Errors
-    /// As [`Secrets::open`]. Everything is then as it was.
+    /// As `Secrets::open`. Everything is then as it was.
     pub fn rotate(&self, data: &Path) -> io::Result<()> {
         self.secrets.rotate(data)
     }
@@ -208,7 +208,7 @@ impl Tokens {
     /// Ends a rotation: only tokens signed with the newest secret count from now on.
     ///
     /// # Errors
-    /// As [`Secrets::open`]. Everything is then as it was.
+    /// As `Secrets::open`. Everything is then as it was.
     pub fn retire(&self, data: &Path) -> io::Result<()> {
         self.secrets.retire(data)
     }
@@ -244,7 +244,7 @@ impl Tokens {
         let expires_in_s = life_s.clamp(1, MAX_LIFE_S);
         let id = format!("{:032x}", u128::from_be_bytes(random::bytes()?));
         let iat = now_us / SECOND_US;
-        let written = Written {
+        let written = WrittenClaims {
             sub: account.as_str().into(),
             username: account.as_str().into(),
             roles: grants.iter().map(Grant::to_string).collect(),
@@ -311,8 +311,8 @@ impl Tokens {
     }
 }
 
-fn check_claims(written: &Written<'_>, now_us: u64) -> Result<Claims, TokenFault> {
-    let Written { sub, roles, iat, exp, nbf, jti, aud, since, .. } = written;
+fn check_claims(written: &WrittenClaims<'_>, now_us: u64) -> Result<Claims, TokenFault> {
+    let WrittenClaims { sub, roles, iat, exp, nbf, jti, aud, since, .. } = written;
     if *aud {
         return Err(TokenFault::Audience);
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A request as it came.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct SeenRequest {
     /// `GET`, …
     pub method: String,
     /// Path and query.
@@ -21,7 +21,7 @@ pub struct Seen {
     pub body: Vec<u8>,
 }
 
-impl Seen {
+impl SeenRequest {
     /// A header's value, or the empty text.
     pub fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(n, _)| n == name).map_or("", |(_, v)| v)
@@ -70,7 +70,9 @@ pub struct TestServer {
 impl TestServer {
     /// Starts it; the closure also gets how many requests came before.
     #[allow(clippy::disallowed_methods)] // test only
-    pub fn start(answer: impl Fn(&Seen, usize) -> Reply + Send + Sync + 'static) -> TestServer {
+    pub fn start(
+        answer: impl Fn(&SeenRequest, usize) -> Reply + Send + Sync + 'static,
+    ) -> TestServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let connections = Arc::new(AtomicUsize::new(0));
@@ -102,7 +104,7 @@ impl TestServer {
     }
 }
 
-fn serve(stream: TcpStream, answer: &dyn Fn(&Seen, usize) -> Reply, requests: &AtomicUsize) {
+fn serve(stream: TcpStream, answer: &dyn Fn(&SeenRequest, usize) -> Reply, requests: &AtomicUsize) {
     let mut reader = BufReader::new(stream);
     while let Some(seen) = read(&mut reader) {
         let reply = answer(&seen, requests.fetch_add(1, Ordering::SeqCst));
@@ -112,7 +114,7 @@ fn serve(stream: TcpStream, answer: &dyn Fn(&Seen, usize) -> Reply, requests: &A
     }
 }
 
-fn read(reader: &mut BufReader<TcpStream>) -> Option<Seen> {
+fn read(reader: &mut BufReader<TcpStream>) -> Option<SeenRequest> {
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();
@@ -131,7 +133,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Seen> {
         (name.to_ascii_lowercase(), value.trim().to_owned())
     };
     let headers: Vec<_> = lines[1..].iter().map(split).collect();
-    let mut seen = Seen { method, path, headers, body: Vec::new() };
+    let mut seen = SeenRequest { method, path, headers, body: Vec::new() };
     seen.body = vec![0; seen.header("content-length").parse().unwrap_or(0)];
     reader.read_exact(&mut seen.body).ok()?;
     Some(seen)

@@ -155,9 +155,9 @@ pub(crate) fn charged(
     bytes: Bytes,
 ) -> Result<Bytes, Box<Problem>> {
     /// Bytes that give their charge back when the last of them is gone.
-    struct Held(Bytes, #[allow(dead_code)] Charge);
+    struct ConcurrentShare(Bytes, #[allow(dead_code)] Charge);
 
-    impl AsRef<[u8]> for Held {
+    impl AsRef<[u8]> for ConcurrentShare {
         fn as_ref(&self) -> &[u8] {
             &self.0
         }
@@ -169,7 +169,7 @@ pub(crate) fn charged(
     }
     let mut charge = Charge { charged: None, free };
     charge.raise_for(payer, memory, bytes.len())?;
-    Ok(Bytes::from_owner(Held(bytes, charge)))
+    Ok(Bytes::from_owner(ConcurrentShare(bytes, charge)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! hyper under the handlers: HTTP/1.1 and HTTP/2 on one port, one watch over each
 //! connection instead of a timer for each request.
 
-use super::counted::Counted;
+use super::counted::CountedStream;
 use super::dispatch::dispatch;
 use super::leaving::{LastSecond, Socket};
 use super::outgoing::Outgoing;
@@ -82,7 +82,7 @@ impl Drop for InFlight {
 
 /// The socket, or what speaks TLS on it, watched.
 struct Watched<S> {
-    io: TokioIo<Counted<S>>,
+    io: TokioIo<CountedStream<S>>,
     last_second: LastSecond,
     /// What was read from the socket before it came here, and comes before what it still holds.
     read: Bytes,
@@ -111,7 +111,7 @@ impl<S: AsyncRead + Unpin> Read for Watched<S> {
 
 impl<S> Watched<S> {
     /// A socket, with what has been read from it already.
-    fn new(io: Counted<S>, read: Bytes, activity: &Arc<Activity>) -> Watched<S> {
+    fn new(io: CountedStream<S>, read: Bytes, activity: &Arc<Activity>) -> Watched<S> {
         let (io, last_second) = (TokioIo::new(io), LastSecond::default());
         Watched { io, last_second, read, activity: Arc::clone(activity) }
     }
@@ -261,7 +261,7 @@ pub(crate) async fn serve<S: Socket + 'static>(
 ) {
     let host = &server.host;
     let activity = Arc::new(Activity::default());
-    let io = Watched::new(Counted::new(stream, &host.stats), read, &activity);
+    let io = Watched::new(CountedStream::new(stream, &host.stats), read, &activity);
     let rate = host.limits.of_connection();
     let service = service_fn(|request| {
         serve_request(request, peer, Arc::clone(&server), Arc::clone(&activity), rate.clone())
@@ -410,7 +410,7 @@ mod tests {
             let connected = async || {
                 let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
                 let (server, _) = listener.accept().await.unwrap();
-                (client, Watched::new(Counted::new(server, &stats), Bytes::new(), &activity))
+                (client, Watched::new(CountedStream::new(server, &stats), Bytes::new(), &activity))
             };
             // Flushes as hyper does, whenever it is woken, until that fails.
             let refused_after = async |watched: &mut Watched<TcpStream>| {

@@ -22,16 +22,16 @@ const MAX_AGE_S: &str = "7200";
 pub const REDIRECTS: &str = "/{code}";
 
 /// What a request says of the page that it comes from.
-pub(super) struct Asked {
+pub(super) struct RequestOrigin {
     origin: Option<String>,
     /// Whether a browser asks if it may ask.
     is_preflight: bool,
 }
 
-impl Asked {
+impl RequestOrigin {
     /// What a request says.
-    pub(super) fn of(request: &Request) -> Asked {
-        Asked {
+    pub(super) fn of(request: &Request) -> RequestOrigin {
+        RequestOrigin {
             origin: request.header(ORIGIN.as_str()).map(str::to_owned),
             is_preflight: request.method == Method::OPTIONS
                 && request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD),
@@ -40,7 +40,12 @@ impl Asked {
 }
 
 /// Puts on the answer what tells the browser whether its page may have it.
-pub(super) fn put_on(cors: &Cors, response: &mut Response, asked: &Asked, route: Option<&str>) {
+pub(super) fn put_on(
+    cors: &Cors,
+    response: &mut Response,
+    asked: &RequestOrigin,
+    route: Option<&str>,
+) {
     if route == Some(REDIRECTS) {
         return;
     }
@@ -78,7 +83,7 @@ mod tests {
 
     fn put(cors: &Cors, origin: Option<&str>, is_preflight: bool, answer: Response) -> Response {
         let mut answer = answer;
-        let asked = Asked { origin: origin.map(str::to_owned), is_preflight };
+        let asked = RequestOrigin { origin: origin.map(str::to_owned), is_preflight };
         put_on(cors, &mut answer, &asked, None);
         answer
     }
@@ -126,7 +131,8 @@ mod tests {
     #[test]
     fn redirects_are_left_alone() {
         let mut answer = Response::json(302, "");
-        let asked = Asked { origin: Some("https://a.example".to_owned()), is_preflight: false };
+        let asked =
+            RequestOrigin { origin: Some("https://a.example".to_owned()), is_preflight: false };
         put_on(&cors("https://a.example"), &mut answer, &asked, Some(REDIRECTS));
         assert!(answer.headers.is_empty());
     }

@@ -8,15 +8,15 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Counts what passes.
-pub(super) struct Counted<T> {
+pub(super) struct CountedStream<T> {
     stream: T,
     stats: Arc<Stats>,
 }
 
-impl<T> Counted<T> {
+impl<T> CountedStream<T> {
     /// Counts what passes `stream`.
-    pub(super) fn new(stream: T, stats: &Arc<Stats>) -> Counted<T> {
-        Counted { stream, stats: Arc::clone(stats) }
+    pub(super) fn new(stream: T, stats: &Arc<Stats>) -> CountedStream<T> {
+        CountedStream { stream, stats: Arc::clone(stats) }
     }
 
     /// What is counted.
@@ -32,7 +32,7 @@ impl<T> Counted<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for CountedStream<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -45,7 +45,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for CountedStream<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -22,7 +22,7 @@ use super::body_memory::Charge;
 use super::contract::{Accept, Contract};
 use super::exchange::Exchange;
 use super::head_rules::{self, HeadRules, Unsound};
-use super::routes::{Entry, Found, Lookup, Route, Scope};
+use super::routes::{Entry, FoundRoute, Lookup, Route, Scope};
 use super::security::{self, Transport};
 use super::server::Server;
 use super::{Content, Host, Reflects, Request, Response, content, cors};
@@ -41,7 +41,7 @@ use wellspring_views::access::Role;
 /// Answers a request, whatever it is.
 pub async fn dispatch(server: Arc<Server>, request: Box<Request>) -> Response {
     let host = &*server.host;
-    let page = host.access.cors().map(|_| cors::Asked::of(&request));
+    let page = host.access.cors().map(|_| cors::RequestOrigin::of(&request));
     let mut exchange = Exchange::begin(host, &request);
     let version = request.version;
     let held = Charge::of_head(&host.body_memory, version, &request.uri, &request.headers);
@@ -177,7 +177,7 @@ fn log_of<'a>(route: &Route, request: &'a Request) -> Option<&'a str> {
 }
 
 /// The route of a request, or the answer that needs none.
-fn find(host: &Host, request: &Request) -> Result<Found, Box<Response>> {
+fn find(host: &Host, request: &Request) -> Result<FoundRoute, Box<Response>> {
     let path = request.uri.path();
     let length = request.uri.path_and_query().map_or(0, |p| p.as_str().len());
     let limit = host.config.max_url_bytes;
@@ -216,7 +216,7 @@ fn hold_against(contract: &'static Contract, request: &mut Request) -> Result<()
 }
 
 /// Decodes the names in the path.
-fn name(request: &mut Request, found: &Found) -> Result<(), Box<Problem>> {
+fn name(request: &mut Request, found: &FoundRoute) -> Result<(), Box<Problem>> {
     request.param = percent_decode(&found.param, false)?;
     request.log_name = percent_decode(&found.log, false)?;
     Ok(())

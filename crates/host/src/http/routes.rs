@@ -45,7 +45,7 @@ pub struct Route {
 }
 
 /// A route that was found.
-pub struct Found {
+pub struct FoundRoute {
     /// Its place among the routes.
     pub route: usize,
     /// The log it is about; empty if about none. Not decoded.
@@ -57,7 +57,7 @@ pub struct Found {
 /// What looking for a route comes to.
 pub enum Lookup {
     /// Here it is.
-    Found(Found),
+    Found(FoundRoute),
     /// The path is known, the method is not.
     WrongMethod {
         /// The methods that are, as `Allow` names them.
@@ -197,7 +197,7 @@ impl Routes {
             _ if log.is_empty() => MAIN.to_owned(),
             _ => log,
         };
-        Lookup::Found(Found { route, log, param })
+        Lookup::Found(FoundRoute { route, log, param })
     }
 
     /// The name of a route, by method and path as its face declares them.

@@ -39,12 +39,12 @@ pub struct Producer {
 }
 
 /// The client has gone.
-pub struct Gone;
+pub struct ClientGone;
 
 /// Bytes that hold on to a permit.
-struct Held(Vec<u8>, #[allow(dead_code)] Arc<Permit>);
+struct ConcurrentShare(Vec<u8>, #[allow(dead_code)] Arc<Permit>);
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for ConcurrentShare {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
@@ -65,20 +65,20 @@ impl Producer {
     }
 
     /// Waits until there is room for another piece.
-    pub async fn ready(&self) -> Result<(), Gone> {
-        self.sender.reserve().await.map(drop).map_err(|_| Gone)
+    pub async fn ready(&self) -> Result<(), ClientGone> {
+        self.sender.reserve().await.map(drop).map_err(|_| ClientGone)
     }
 
     /// Sends a piece, waiting for room.
-    pub async fn send(&self, bytes: Vec<u8>) -> Result<(), Gone> {
+    pub async fn send(&self, bytes: Vec<u8>) -> Result<(), ClientGone> {
         if bytes.is_empty() {
             return Ok(());
         }
         let bytes = match &self.permit {
             None => bytes.into(),
-            Some(permit) => Bytes::from_owner(Held(bytes, Arc::clone(permit))),
+            Some(permit) => Bytes::from_owner(ConcurrentShare(bytes, Arc::clone(permit))),
         };
-        self.sender.send(Chunk::Bytes(bytes)).await.map_err(|_| Gone)
+        self.sender.send(Chunk::Bytes(bytes)).await.map_err(|_| ClientGone)
     }
 
     /// Ends the stream on purpose.
@@ -95,11 +95,11 @@ impl Producer {
     ///
     /// # Errors
     /// The client has gone.
-    pub async fn paid(&self, payer: &Payer) -> Result<(), Gone> {
+    pub async fn paid(&self, payer: &Payer) -> Result<(), ClientGone> {
         tokio::select! {
             biased;
             () = payer.solvent() => Ok(()),
-            () = self.gone() => Err(Gone),
+            () = self.gone() => Err(ClientGone),
         }
     }
 

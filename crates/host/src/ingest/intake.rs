@@ -35,10 +35,10 @@ pub enum Order {
 
 /// What became of a request's events.
 #[derive(Debug)]
-pub enum Taken {
+pub enum IntakeOutcome {
     /// They are accepted, or stored already: answer now.
     Accepted,
-    /// They are accepted; answer when [`Intake::settled`] says that they are stored.
+    /// They are accepted; answer when `Intake::settled` says that they are stored.
     Pending(Ticket),
     /// There is no room: try the same again when woken, and take nothing else from this client meanwhile.
     Full,
@@ -56,7 +56,7 @@ pub struct Ticket {
 
 /// What has become of a ticket.
 #[derive(Debug)]
-pub enum Settled {
+pub enum Settlement {
     /// Ask again when woken.
     Pending,
     /// They are durable.
@@ -185,15 +185,15 @@ impl Intake {
     }
 
     /// Takes the events of one body, all or none.
-    pub(crate) fn take(&mut self, target: &Target, media: Media, body: &[u8]) -> Taken {
+    pub(crate) fn take(&mut self, target: &Target, media: Media, body: &[u8]) -> IntakeOutcome {
         let most_lines = self.context.config.ingest_partition_bytes / 2 / SMALLEST_EVENT_BYTES;
         match data::read(media, body, most_lines) {
             Ok(data) => self.push(target, &data),
-            Err(problem) => Taken::Refused(problem),
+            Err(problem) => IntakeOutcome::Refused(problem),
         }
     }
 
-    fn push(&mut self, target: &Target, data: &Data<'_>) -> Taken {
+    fn push(&mut self, target: &Target, data: &Data<'_>) -> IntakeOutcome {
         let overflow = self.context.config.ingest_overflow;
         let (kind, events) = data.events();
         let push = |producer: &mut Producer| {
@@ -213,7 +213,7 @@ impl Intake {
                         renewed = true;
                         continue;
                     }
-                    Err(problem) => return Taken::Refused(problem),
+                    Err(problem) => return IntakeOutcome::Refused(problem),
                 }
             };
             let mut pushed = push(producer);
@@ -223,22 +223,22 @@ impl Intake {
                 pushed = push(producer);
             }
             return match pushed {
-                Ok(_) if target.ack == Ack::Accepted => Taken::Accepted,
+                Ok(_) if target.ack == Ack::Accepted => IntakeOutcome::Accepted,
                 Ok(receipt) => {
                     producer.want_wake();
                     // Stored before the flusher knew that somebody asks: nobody would be woken.
                     if producer.is_stored(receipt) {
-                        return Taken::Accepted;
+                        return IntakeOutcome::Accepted;
                     }
                     let (source, generation) = (target.source, source.generation);
-                    Taken::Pending(Ticket { source, generation, receipt })
+                    IntakeOutcome::Pending(Ticket { source, generation, receipt })
                 }
-                Err(PushError::NoRoom) if overflow == IngestOverflow::Block => Taken::Full,
+                Err(PushError::NoRoom) if overflow == IngestOverflow::Block => IntakeOutcome::Full,
                 Err(PushError::Closed { .. }) if !renewed => {
                     source.producer = None;
                     continue;
                 }
-                Err(error) => Taken::Refused(self.problem(error).about(&target.log)),
+                Err(error) => IntakeOutcome::Refused(self.problem(error).about(&target.log)),
             };
         }
     }
@@ -305,27 +305,27 @@ impl Intake {
     }
 
     /// What has become of events that are to become durable. Never `Pending` for ever: `wake` follows.
-    pub(crate) fn settled(&mut self, ticket: &Ticket) -> Settled {
+    pub(crate) fn settled(&mut self, ticket: &Ticket) -> Settlement {
         let source = &self.sources[ticket.source];
         let producer = source.producer.as_ref().filter(|_| source.generation == ticket.generation);
         let Some(producer) = producer else {
-            return Settled::Failed(unknown("the log was closed meanwhile").about(&source.log));
+            return Settlement::Failed(unknown("the log was closed meanwhile").about(&source.log));
         };
         if producer.is_stored(ticket.receipt) {
-            return Settled::Stored;
+            return Settlement::Stored;
         }
         // Asked for before looking again, so that nothing falls between.
         producer.want_wake();
         let refusal = producer.refusal();
         if producer.is_stored(ticket.receipt) {
-            return Settled::Stored;
+            return Settlement::Stored;
         }
         match refusal {
-            None => Settled::Pending,
+            None => Settlement::Pending,
             Some(PushError::Closed { reason }) => {
-                Settled::Failed(unknown(&reason).about(&source.log))
+                Settlement::Failed(unknown(&reason).about(&source.log))
             }
-            Some(_) => Settled::Failed(
+            Some(_) => Settlement::Failed(
                 problem::OUTCOME_UNKNOWN
                     .because("no room left on the device; the events are kept in memory and stored when there is")
                     .about(&source.log),
@@ -378,12 +378,12 @@ mod tests {
             // The flusher falls asleep, and is quick to store what wakes it.
             std::thread::sleep(Duration::from_millis(4));
             match intake.take(&target, Media::Unspecified, b"1") {
-                Taken::Accepted => {}
+                IntakeOutcome::Accepted => {}
                 // As the lean loop does: it looks only when it is woken.
-                Taken::Pending(ticket) => loop {
+                IntakeOutcome::Pending(ticket) => loop {
                     let woken = woken.recv_timeout(Duration::from_secs(20));
                     assert!(woken.is_ok(), "nobody is woken in round {round}");
-                    if matches!(intake.settled(&ticket), Settled::Stored) {
+                    if matches!(intake.settled(&ticket), Settlement::Stored) {
                         break;
                     }
                 },
@@ -400,14 +400,14 @@ mod tests {
         let host = testing::host(dir.path(), &[]);
         let mut intake = Intake::new(host.ingest(), Order::First, Arc::new(|| {}));
         let target = intake.target("/e").unwrap().unwrap();
-        assert!(matches!(intake.take(&target, Media::Unspecified, b"1"), Taken::Accepted));
+        assert!(matches!(intake.take(&target, Media::Unspecified, b"1"), IntakeOutcome::Accepted));
         host.node.get("main").unwrap().close();
         let mut refused = 0;
         while refused < 50 {
             match intake.take(&target, Media::Unspecified, b"1") {
                 // The batcher learns of it when it next stores something.
-                Taken::Accepted => assert_eq!(refused, 0),
-                Taken::Refused(problem) => {
+                IntakeOutcome::Accepted => assert_eq!(refused, 0),
+                IntakeOutcome::Refused(problem) => {
                     assert_eq!(problem.kind, &problem::LOG_CLOSED, "{problem:?}");
                     refused += 1;
                 }

@@ -9,7 +9,7 @@ mod path;
 mod target;
 
 pub use config::{IngestConfig, IngestOverflow};
-pub use intake::{IngestContext, Intake, Order, Settled, Taken, Ticket};
+pub use intake::{IngestContext, Intake, IntakeOutcome, Order, Settlement, Ticket};
 pub use path::{fast_path, intake_at};
 pub use target::{KNOWN, Target};
 

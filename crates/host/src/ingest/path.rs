@@ -1,7 +1,9 @@
 //! `POST /e` as a fast path: what both stacks serve.
 
 use super::target::log_name;
-use super::{ACCEPTED, IngestContext, Intake, Media, Order, Settled, Taken, Target, Ticket};
+use super::{
+    ACCEPTED, IngestContext, Intake, IntakeOutcome, Media, Order, Settlement, Target, Ticket,
+};
 use super::{expect_identity, refuse_key};
 use crate::fast::{
     self, Claim, Factory, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Seat, Shape,
@@ -95,18 +97,18 @@ impl FastPath for IngestPath {
         _varying: &mut Vec<u8>,
     ) -> Outcome<Ticket> {
         match self.intake.borrow_mut().take(&order.target, order.media, asked.content) {
-            Taken::Accepted => Outcome::Reply(TAKEN),
-            Taken::Pending(ticket) => Outcome::Pending(ticket),
-            Taken::Full => Outcome::Full,
-            Taken::Refused(problem) => Outcome::Refused(problem),
+            IntakeOutcome::Accepted => Outcome::Reply(TAKEN),
+            IntakeOutcome::Pending(ticket) => Outcome::Pending(ticket),
+            IntakeOutcome::Full => Outcome::Full,
+            IntakeOutcome::Refused(problem) => Outcome::Refused(problem),
         }
     }
 
     fn settled(&mut self, ticket: &Ticket) -> fast::TicketState {
         match self.intake.borrow_mut().settled(ticket) {
-            Settled::Pending => fast::TicketState::Pending,
-            Settled::Stored => fast::TicketState::Reply(TAKEN),
-            Settled::Failed(problem) => fast::TicketState::Failed(problem),
+            Settlement::Pending => fast::TicketState::Pending,
+            Settlement::Stored => fast::TicketState::Reply(TAKEN),
+            Settlement::Failed(problem) => fast::TicketState::Failed(problem),
         }
     }
 }

@@ -38,7 +38,7 @@ impl BothStacks {
     ///
     /// # Panics
     /// If the lean loop hands the request over.
-    pub fn ask(&mut self, sent: &Sent) -> (Said, Said) {
+    pub fn ask(&mut self, sent: &SentRequest) -> (Said, Said) {
         let lean = said_by_lean(&mut self.desk, &mut self.session, sent);
         (lean, said_by_general(&self.host, &self.made_by, sent))
     }
@@ -51,7 +51,7 @@ impl BothStacks {
 }
 
 /// A request, over either stack.
-pub struct Sent {
+pub struct SentRequest {
     /// Its method.
     pub method: &'static str,
     /// Its path and query.
@@ -62,7 +62,7 @@ pub struct Sent {
     pub content: &'static str,
 }
 
-impl Sent {
+impl SentRequest {
     /// Every header, but for `Content-Length`.
     fn fields(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         [("Host", "localhost"), ("User-Agent", "a")].into_iter().chain(self.headers.iter().copied())
@@ -73,7 +73,7 @@ impl Sent {
 pub(crate) type Said = (u16, Vec<(String, String)>, String);
 
 /// The general stack's answer.
-fn said_by_general(host: &Arc<Host>, made_by: &Arc<[Factory]>, sent: &Sent) -> Said {
+fn said_by_general(host: &Arc<Host>, made_by: &Arc<[Factory]>, sent: &SentRequest) -> Said {
     let mut headers = HeaderMap::new();
     for (name, value) in sent.fields() {
         let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
@@ -110,8 +110,8 @@ fn said_by_general(host: &Arc<Host>, made_by: &Arc<[Factory]>, sent: &Sent) -> S
 }
 
 /// The lean loop's answer.
-fn said_by_lean(desk: &mut Desk<Serving>, session: &mut Session, sent: &Sent) -> Said {
-    let Sent { method, target, content, .. } = sent;
+fn said_by_lean(desk: &mut Desk<Serving>, session: &mut Session, sent: &SentRequest) -> Said {
+    let SentRequest { method, target, content, .. } = sent;
     let mut bytes = format!("{method} {target} HTTP/1.1\r\n");
     for (name, value) in sent.fields() {
         bytes.push_str(&format!("{name}: {value}\r\n"));

@@ -10,7 +10,7 @@ use std::net::{IpAddr, TcpStream};
 
 /// What sending came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sent {
+pub(super) enum SendOutcome {
     /// Everything is sent.
     All,
     /// The client does not read; the rest is kept.
@@ -100,10 +100,10 @@ impl Conn {
 
     /// Sends `out` behind what was not sent before, and empties it, even if the client is
     /// gone: the next to send is another connection.
-    pub(super) fn send(&mut self, out: &mut Vec<u8>, now_us: u64) -> Sent {
+    pub(super) fn send(&mut self, out: &mut Vec<u8>, now_us: u64) -> SendOutcome {
         if self.unsent.is_empty() {
             if out.is_empty() {
-                return Sent::All;
+                return SendOutcome::All;
             }
             // A healthy client has room for everything: nothing is copied.
             let sent = match self.write(out) {
@@ -131,18 +131,18 @@ impl Conn {
                 (self.unsent, self.sent) = (Vec::new(), 0);
             }
         }
-        if self.unsent.is_empty() { Sent::All } else { Sent::Blocked }
+        if self.unsent.is_empty() { SendOutcome::All } else { SendOutcome::Blocked }
     }
 
     /// Writes what the socket has room for.
-    fn write(&self, bytes: &[u8]) -> Result<usize, Sent> {
+    fn write(&self, bytes: &[u8]) -> Result<usize, SendOutcome> {
         match rustix::net::send(&self.stream, bytes, SendFlags::NOSIGNAL) {
             Ok(sent) => {
                 self.open.sent(sent);
                 Ok(sent)
             }
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
-            Err(_) => Err(Sent::Gone),
+            Err(_) => Err(SendOutcome::Gone),
         }
     }
 

@@ -102,7 +102,7 @@ pub(crate) struct Came {
 
 /// An answer to be counted.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct AnswerRecord {
     /// Whose; `None`: the request could not be understood.
     pub(crate) lane: Option<usize>,
     pub(crate) status: u16,
@@ -117,7 +117,7 @@ pub(crate) struct Tally {
     /// Answers that are counted with their forms, of all together.
     pub(crate) prompt: u32,
     /// All others.
-    pub(crate) others: Vec<Answered>,
+    pub(crate) others: Vec<AnswerRecord>,
     /// Whether requests are logged, so that more than their number must be kept.
     pub(crate) logs: bool,
 }
@@ -125,13 +125,13 @@ pub(crate) struct Tally {
 impl Tally {
     /// Counts an answer.
     pub(crate) fn answered(&mut self, lane: usize, status: u16, came: Came) {
-        self.others.push(Answered { lane: Some(lane), status, cause: None, came });
+        self.others.push(AnswerRecord { lane: Some(lane), status, cause: None, came });
     }
 
     /// Counts an answer that is a problem.
     pub(crate) fn refused(&mut self, lane: Option<usize>, problem: &Problem, came: Came) {
         let (status, cause) = (problem.kind.status, Cause::of(problem));
-        self.others.push(Answered { lane, status, cause, came });
+        self.others.push(AnswerRecord { lane, status, cause, came });
     }
 }
 

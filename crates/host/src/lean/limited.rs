@@ -2,7 +2,7 @@
 //! limited it is a branch.
 
 use super::desk::Desk;
-use super::seam::{Counted, Guards};
+use super::seam::{CountedRequest, Guards};
 use super::session::Session;
 use crate::limits::{Limits, Purse};
 use crate::wire::problem::Problem;
@@ -12,10 +12,10 @@ use std::net::IpAddr;
 /// body in any case.
 pub(super) fn count<P>(
     limits: &Limits,
-    request: &Counted<'_, P>,
+    request: &CountedRequest<'_, P>,
     account: Option<&str>,
 ) -> (Purse, Result<(), Box<Problem>>) {
-    let Counted { client, connection, now_us, .. } = *request;
+    let CountedRequest { client, connection, now_us, .. } = *request;
     let mut purse = limits.purse(client);
     let mut admitted = limits.admit(Some(connection), purse, now_us);
     if let (Ok(()), Some(account)) = (&admitted, account) {
@@ -37,7 +37,7 @@ impl Session {
             return Ok(());
         }
         let connection = &self.rate;
-        let request = Counted { client, connection, pass, now_us: desk.now_us };
+        let request = CountedRequest { client, connection, pass, now_us: desk.now_us };
         let (purse, admitted) = desk.guards.count(request);
         self.purse = Some(purse);
         admitted

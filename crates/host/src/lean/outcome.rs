@@ -6,7 +6,7 @@ use super::head::{After, Framing};
 use super::replies::Durable;
 use super::seam::Guards;
 use super::session::Session;
-use super::state::{Asking, Kept, Refused, Rest, State};
+use super::state::{Asking, KeptHead, RefusedRequest, Rest, State};
 use crate::fast::{FastRequest, Outcome};
 use crate::http::body_memory::Charge;
 use crate::wire::problem::Problem;
@@ -103,12 +103,12 @@ impl Session {
         if let Err(problem) = charge.raise(&desk.memory, content.len()) {
             let Asking { lane, came, after, .. } = asking;
             let framing = Framing::Length(0);
-            let refused = Refused { lane, came, after, framing, rest: Rest::Length(0) };
+            let refused = RefusedRequest { lane, came, after, framing, rest: Rest::Length(0) };
             return self.refuse(desk, problem, refused, behind);
         }
         let mut body = desk.spare.take();
         body.extend_from_slice(content);
-        let kept = Kept { asking, word: word.to_vec(), body, _charge: charge };
+        let kept = KeptHead { asking, word: word.to_vec(), body, _charge: charge };
         self.state = State::Stalled(Box::new(kept));
     }
 
@@ -118,10 +118,10 @@ impl Session {
         &mut self,
         desk: &mut Desk<G>,
         problem: Box<Problem>,
-        refused: Refused,
+        refused: RefusedRequest,
         here: usize,
     ) {
-        let Refused { lane, came, after, framing, rest } = refused;
+        let RefusedRequest { lane, came, after, framing, rest } = refused;
         let (skippable, last) = match (framing, &rest) {
             (Framing::Length(length), Rest::Length(left)) => {
                 (length <= SKIP_BYTES, here as u64 <= *left)

@@ -4,7 +4,7 @@
 use super::desk::Desk;
 use super::head::Limits;
 use super::limited;
-use super::seam::{Counted, Credentials, Guards};
+use super::seam::{CountedRequest, Credentials, Guards};
 use super::session::{Session, Turn};
 use crate::access::Principal;
 use crate::fast::{
@@ -79,7 +79,7 @@ impl Guards for FakeGuards {
         self.limited.is_some()
     }
 
-    fn count(&self, request: Counted<'_, ()>) -> (Purse, Result<(), Box<Problem>>) {
+    fn count(&self, request: CountedRequest<'_, ()>) -> (Purse, Result<(), Box<Problem>>) {
         let limits = self.limited.as_ref().expect("asked only if it counts requests");
         limited::count(limits, &request, None)
     }

@@ -9,14 +9,14 @@ use super::outcome::Placed;
 use super::repeat::{Meaning, Repeat};
 use super::seam::Guards;
 use super::session::Session;
-use super::state::{Asking, Kept, Receiving, Refused, Rest, State};
+use super::state::{Asking, KeptHead, Receiving, RefusedRequest, Rest, State};
 use crate::http::body::{self, MALFORMED_CHUNKS};
 use crate::http::body_memory::Charge;
 use crate::wire::problem::{self, Problem};
 use std::net::IpAddr;
 
 /// What is known of a request besides its head and its order.
-struct Known {
+struct RequestFacts {
     client: Option<IpAddr>,
     logged: Option<Box<Logged>>,
 }
@@ -44,7 +44,7 @@ impl Session {
             let logged = desk.logged(head, client, pass.as_ref());
             let (expects, after) = (Expects::Nothing, *after);
             let order = Order { lane, what, framing, expects, after, word: again.word };
-            return self.begin(desk, order, Known { client, logged }, head, rest);
+            return self.begin(desk, order, RequestFacts { client, logged }, head, rest);
         }
         // Line ends before a request mean nothing.
         match input {
@@ -93,7 +93,7 @@ impl Session {
                 if let Err(problem) = counted {
                     order.what = Err(problem);
                 }
-                self.begin(desk, order, Known { client, logged }, head, rest)
+                self.begin(desk, order, RequestFacts { client, logged }, head, rest)
             }
         }
     }
@@ -104,13 +104,13 @@ impl Session {
         &mut self,
         desk: &mut Desk<G>,
         order: Order,
-        known: Known,
+        known: RequestFacts,
         head: &[u8],
         rest: &[u8],
     ) -> Option<usize> {
         self.begun = self.begun.wrapping_add(1);
         let Order { lane, what, framing, expects, after, word } = order;
-        let Known { client, logged } = known;
+        let RequestFacts { client, logged } = known;
         let came = Came { at_us: desk.now_us, logged };
         let Understood { order, largest } = match what {
             Ok(understood) => understood,
@@ -118,7 +118,7 @@ impl Session {
                 // Whether a client that asked first sends the body now, nobody can know.
                 let after = if expects == Expects::Continue { After::Close } else { after };
                 let body = Rest::of(framing, desk.limits.head_bytes);
-                let refused = Refused { lane, came, after, framing, rest: body };
+                let refused = RefusedRequest { lane, came, after, framing, rest: body };
                 self.refuse(desk, problem, refused, rest.len());
                 return Some(head.len());
             }
@@ -181,14 +181,14 @@ impl Session {
                 let Receiving { asking, rest, framing, body, .. } = *receiving;
                 let Asking { lane, after, came, .. } = asking;
                 desk.spare.give(body);
-                let refused = Refused { lane, came, after, framing, rest };
+                let refused = RefusedRequest { lane, came, after, framing, rest };
                 self.refuse(desk, problem, refused, input.len() - at);
                 return at;
             }
             receiving.body.extend_from_slice(data);
             if end {
                 let Receiving { asking, body, charge, .. } = *receiving;
-                let kept = Kept { asking, word: Vec::new(), body, _charge: charge };
+                let kept = KeptHead { asking, word: Vec::new(), body, _charge: charge };
                 self.place_kept(desk, kept, at < input.len());
                 return at;
             }
@@ -198,13 +198,18 @@ impl Session {
     }
 
     /// Has a request done of which every byte is kept, and keeps it if there is no room.
-    pub(super) fn place_kept<G: Guards>(&mut self, desk: &mut Desk<G>, kept: Kept, follows: bool) {
-        let Kept { asking, word, body, _charge } = kept;
+    pub(super) fn place_kept<G: Guards>(
+        &mut self,
+        desk: &mut Desk<G>,
+        kept: KeptHead,
+        follows: bool,
+    ) {
+        let KeptHead { asking, word, body, _charge } = kept;
         let after = asking.after;
         match self.place(desk, asking, (&word, &body), follows) {
             Placed::Done => desk.spare.give(body),
             Placed::Full(asking) => {
-                self.state = State::Stalled(Box::new(Kept { asking, word, body, _charge }));
+                self.state = State::Stalled(Box::new(KeptHead { asking, word, body, _charge }));
             }
             // Its bytes are gone: what the other stack would have done better cannot be had.
             Placed::Elsewhere(asking, problem) => {

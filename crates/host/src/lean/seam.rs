@@ -22,7 +22,7 @@ pub(crate) struct Credentials<'a> {
 }
 
 /// A request that is to be counted.
-pub(crate) struct Counted<'a, Pass> {
+pub(crate) struct CountedRequest<'a, Pass> {
     /// Its client, when trusted proxies are believed.
     pub(crate) client: Option<IpAddr>,
     /// What its connection has left.
@@ -59,7 +59,7 @@ pub(crate) trait Guards {
     fn counts_requests(&self) -> bool;
     /// Takes a request out of what its connection, address and account may send; who pays for its body in
     /// any case.
-    fn count(&self, request: Counted<'_, Self::Pass>) -> (Purse, Result<(), Box<Problem>>);
+    fn count(&self, request: CountedRequest<'_, Self::Pass>) -> (Purse, Result<(), Box<Problem>>);
     /// Charges bytes of a body.
     fn charge(&self, purse: Purse, bytes: usize, now_us: u64);
 }
@@ -113,7 +113,7 @@ impl Guards for Serving {
         self.host.limits.looks_at_requests()
     }
 
-    fn count(&self, request: Counted<'_, Pass>) -> (Purse, Result<(), Box<Problem>>) {
+    fn count(&self, request: CountedRequest<'_, Pass>) -> (Purse, Result<(), Box<Problem>>) {
         let name = request.pass.and_then(|pass| pass.principal.name());
         super::limited::count(&self.host.limits, &request, name)
     }

@@ -21,7 +21,7 @@ pub(super) enum State {
         allowance: u64,
     },
     /// A whole request that found no room.
-    Stalled(Box<Kept>),
+    Stalled(Box<KeptHead>),
     Leaving,
     Ended,
 }
@@ -51,7 +51,7 @@ pub(super) struct Receiving {
     pub(super) framing: Framing,
 }
 
-pub(super) struct Kept {
+pub(super) struct KeptHead {
     pub(super) asking: Asking,
     /// The word of its target, if one varies.
     pub(super) word: Vec<u8>,
@@ -60,7 +60,7 @@ pub(super) struct Kept {
 }
 
 /// A request that is not taken, whatever else its body holds.
-pub(super) struct Refused {
+pub(super) struct RefusedRequest {
     pub(super) lane: usize,
     pub(super) came: Came,
     pub(super) after: After,

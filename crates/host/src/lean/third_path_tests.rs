@@ -1,7 +1,7 @@
 //! What a third fast path takes, and that both stacks say the same of a fast path: content, status
 //! and headers but for those that frame the answer.
 
-use super::both_stacks::{BothStacks, Sent};
+use super::both_stacks::{BothStacks, SentRequest};
 use crate::fast::{
     Claim, Factory, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Seat, Shape,
     TicketState, Varies, Word, erase,
@@ -73,7 +73,7 @@ fn both_stacks_say_the_same_of_a_third_path() {
     let host = testing::host(dir.path(), &[]);
     let tally: Factory = Arc::new(|_: &Seat| erase(Tally::default()));
     let mut stacks = BothStacks::new(&host, &[ingest::fast_path(host.ingest()), tally]);
-    let sent = |method, target, more: &[(&'static str, &'static str)], content| Sent {
+    let sent = |method, target, more: &[(&'static str, &'static str)], content| SentRequest {
         method,
         target,
         headers: more.to_vec(),

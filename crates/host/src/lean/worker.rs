@@ -1,8 +1,8 @@
 //! The loop of one lean thread: waits, accepts, reads, has sessions work, sends.
 
 use super::bell::Bell;
-use super::conn::{Conn, Input, Sent};
-use super::desk::{Answered, Desk};
+use super::conn::{Conn, Input, SendOutcome};
+use super::desk::{AnswerRecord, Desk};
 use super::seam::Guards;
 use super::session::Turn;
 use super::slab::{Slab, Token};
@@ -223,9 +223,9 @@ impl<G: Guards> Worker<G> {
             }
             // Once everything is sent, the session goes on where it stopped.
             match conn.send(&mut self.desk.out, self.desk.now_us) {
-                Sent::Gone => return self.close(token),
-                Sent::Blocked => return,
-                Sent::All => {}
+                SendOutcome::Gone => return self.close(token),
+                SendOutcome::Blocked => return,
+                SendOutcome::All => {}
             }
             let turn = conn.session.resume(&mut self.desk);
             return self.proceed(token, turn);
@@ -277,7 +277,7 @@ impl<G: Guards> Worker<G> {
     pub(super) fn proceed(&mut self, token: Token, mut turn: Turn) {
         let Some(conn) = self.conns.get_mut(token) else { return };
         let mut sent = conn.send(&mut self.desk.out, self.desk.now_us);
-        while (sent, turn) == (Sent::All, Turn::Flush) {
+        while (sent, turn) == (SendOutcome::All, Turn::Flush) {
             turn = conn.session.resume(&mut self.desk);
             sent = conn.send(&mut self.desk.out, self.desk.now_us);
         }
@@ -289,22 +289,22 @@ impl<G: Guards> Worker<G> {
             self.waiting.push(token);
         }
         let wants = match (sent, turn) {
-            (Sent::Gone, _) => {
+            (SendOutcome::Gone, _) => {
                 self.close(token);
                 return self.count();
             }
-            (Sent::Blocked, _) => EventFlags::OUT,
-            (Sent::All, Turn::More) => EventFlags::IN,
-            (Sent::All, Turn::Leave) => {
+            (SendOutcome::Blocked, _) => EventFlags::OUT,
+            (SendOutcome::All, Turn::More) => EventFlags::IN,
+            (SendOutcome::All, Turn::Leave) => {
                 self.hand_over(token);
                 return self.count();
             }
-            (Sent::All, Turn::End) => {
+            (SendOutcome::All, Turn::End) => {
                 self.linger(token);
                 return self.count();
             }
             // Most clients send nothing while they wait: only if they do is it worth a call.
-            (Sent::All, Turn::Stalled | Turn::Wait | Turn::Flush) => conn.interest,
+            (SendOutcome::All, Turn::Stalled | Turn::Wait | Turn::Flush) => conn.interest,
         };
         conn.watch(self.desk.now_us);
         if conn.interest != wants {
@@ -341,7 +341,7 @@ impl<G: Guards> Worker<G> {
                 }
             }
         }
-        for Answered { lane, status, cause, came } in tally.others.drain(..) {
+        for AnswerRecord { lane, status, cause, came } in tally.others.drain(..) {
             let logged = came.logged.as_deref();
             let principal = logged.and_then(|logged| logged.principal.as_deref());
             let mut record = RequestRecord {
@@ -413,8 +413,8 @@ impl<G: Guards> Worker<G> {
             }
             conn.in_stalled = false;
             match conn.send(&mut self.desk.out, self.desk.now_us) {
-                Sent::Gone => self.close(token),
-                Sent::All | Sent::Blocked => turned.push(token),
+                SendOutcome::Gone => self.close(token),
+                SendOutcome::All | SendOutcome::Blocked => turned.push(token),
             }
         }
         for &token in &turned {

@@ -5,7 +5,7 @@
 use super::bell::Bell;
 use super::desk::Desk;
 use super::head::Limits;
-use super::seam::{Counted, Credentials, Guards};
+use super::seam::{CountedRequest, Credentials, Guards};
 use super::session_tests::{ACCEPTED, ACCEPTED_LAST};
 use super::worker::{Parts, Worker};
 use super::{Handover, Settings};
@@ -76,7 +76,7 @@ impl Guards for Open {
         false
     }
 
-    fn count(&self, _: Counted<'_, ()>) -> (Purse, Result<(), Box<Problem>>) {
+    fn count(&self, _: CountedRequest<'_, ()>) -> (Purse, Result<(), Box<Problem>>) {
         unreachable!("nothing is limited")
     }
 

@@ -14,7 +14,7 @@ pub(crate) struct Concurrent {
 /// Part of what a client has, until it is dropped.
 #[derive(Debug)]
 #[must_use = "what is dropped is given back"]
-pub(crate) struct Held {
+pub(crate) struct ConcurrentShare {
     key: Key,
     amount: u64,
     of: Concurrent,
@@ -32,14 +32,14 @@ impl Concurrent {
     }
 
     /// Another one for this client; `None`: it has as many as it may.
-    pub(crate) fn hold(&self, key: Key) -> Option<Held> {
+    pub(crate) fn hold(&self, key: Key) -> Option<ConcurrentShare> {
         let mut held = self.nothing(key);
         (held.set(1) == Room::Found).then_some(held)
     }
 
     /// What a client has to begin with, to be [`set`](Held::set).
-    pub(crate) fn nothing(&self, key: Key) -> Held {
-        Held { key, amount: 0, of: self.clone() }
+    pub(crate) fn nothing(&self, key: Key) -> ConcurrentShare {
+        ConcurrentShare { key, amount: 0, of: self.clone() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, u64>> {
@@ -55,7 +55,7 @@ pub(crate) enum Room {
     None,
 }
 
-impl Held {
+impl ConcurrentShare {
     /// Makes this part so much; less always finds room.
     pub(crate) fn set(&mut self, amount: u64) -> Room {
         let mut counts = self.of.lock();
@@ -74,7 +74,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for ConcurrentShare {
     fn drop(&mut self) {
         self.set(0);
     }

@@ -1,6 +1,6 @@
 //! Connections: how many there are in all and from an address.
 
-use super::{Held, Limits};
+use super::{ConcurrentShare, Limits};
 use crate::stats::{OpenConnection, RefusalReason};
 use crate::trouble::{Cause, FailedRequest};
 use crate::wire::problem::{self, Problem};
@@ -11,7 +11,7 @@ use std::ops::Deref;
 #[derive(Debug)]
 pub(crate) struct Connected {
     open: OpenConnection,
-    _of_address: Option<Held>,
+    _of_address: Option<ConcurrentShare>,
 }
 
 impl Deref for Connected {

@@ -31,8 +31,8 @@ use crate::settings::ProcessConfig;
 use crate::stats::{RefusalReason, Stats};
 use crate::wire::problem::{self, Problem, Retry};
 use client::{Key, Keys};
-use concurrent::{Concurrent, Held};
-use quota::{Of, Quota, Refusal};
+use concurrent::{Concurrent, ConcurrentShare};
+use quota::{ClientKind, Quota, Refusal};
 use std::net::IpAddr;
 use std::sync::Arc;
 use wellspring_log::Clock;
@@ -92,8 +92,8 @@ impl Limits {
         stats: &Arc<Stats>,
         clock: &Arc<dyn Clock>,
     ) -> Limits {
-        let address = Quota::new(Of::Address, settings.address);
-        let account = Quota::new(Of::Account, settings.account);
+        let address = Quota::new(ClientKind::Address, settings.address);
+        let account = Quota::new(ClientKind::Account, settings.account);
         let requests = settings.requests_per_connection;
         Limits {
             most_connections: settings.connections,
@@ -226,7 +226,7 @@ impl Limits {
     }
 
     /// No memory yet: of the address, and of the account.
-    fn no_memory(&self, purse: Purse) -> [Option<Held>; 2] {
+    fn no_memory(&self, purse: Purse) -> [Option<ConcurrentShare>; 2] {
         let of_account = purse.account.and_then(|key| self.account.no_memory(key));
         [self.address.no_memory(purse.address), of_account]
     }
@@ -234,7 +234,7 @@ impl Limits {
     /// Makes what a client has of memory so many bytes, or leaves it as it was `before`.
     fn set_memory(
         &self,
-        held: &mut [Option<Held>; 2],
+        held: &mut [Option<ConcurrentShare>; 2],
         before: u64,
         bytes: u64,
     ) -> Result<(), Box<Problem>> {
@@ -254,7 +254,7 @@ impl Limits {
     fn hold(
         &self,
         purse: Purse,
-        of: fn(&Quota, Key) -> Result<Option<Held>, Refusal>,
+        of: fn(&Quota, Key) -> Result<Option<ConcurrentShare>, Refusal>,
     ) -> Result<HeldByClient, Box<Problem>> {
         let of_address = of(&self.address, purse.address);
         let of_address = of_address.map_err(|refusal| self.refuse(refusal))?;

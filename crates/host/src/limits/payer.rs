@@ -1,6 +1,6 @@
 //! Who is charged for a request, wherever it is worked on.
 
-use super::{Held, Key, Limits};
+use super::{ConcurrentShare, Key, Limits};
 use crate::wire::problem::Problem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +28,8 @@ pub struct Reads(Payer);
 #[derive(Debug, Default)]
 #[must_use = "what is dropped is given back"]
 pub struct HeldByClient {
-    pub(super) _of_address: Option<Held>,
-    pub(super) _of_account: Option<Held>,
+    pub(super) _of_address: Option<ConcurrentShare>,
+    pub(super) _of_account: Option<ConcurrentShare>,
 }
 
 /// Time that was charged before it is taken.
@@ -44,7 +44,7 @@ pub(crate) struct ReservedTime {
 #[must_use = "what is dropped is given back"]
 pub struct HeldMemory {
     payer: Payer,
-    held: [Option<Held>; 2],
+    held: [Option<ConcurrentShare>; 2],
     bytes: u64,
 }
 

@@ -1,7 +1,7 @@
 //! What each client of one kind, an address or an account, has left.
 
 use super::client::Key;
-use super::concurrent::{Concurrent, Held, Room};
+use super::concurrent::{Concurrent, ConcurrentShare, Room};
 use super::rate::{BURST_S, Bucket, Rate, Wait};
 use super::settings::OfClient;
 use super::table::Table;
@@ -19,14 +19,14 @@ struct Standing {
 
 /// Which clients these are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum ClientKind {
     Address,
     Account,
 }
 
 /// What is refused.
 #[derive(Debug, Clone, Copy)]
-enum What {
+enum QuotaResource {
     Request,
     Bytes,
     Read,
@@ -45,7 +45,7 @@ pub(super) struct Refusal {
 /// What all clients of one kind have left.
 #[derive(Debug)]
 pub(super) struct Quota {
-    of: Of,
+    of: ClientKind,
     limits: OfClient,
     subscribers: Option<Concurrent>,
     long_reads: Option<Concurrent>,
@@ -55,7 +55,7 @@ pub(super) struct Quota {
 
 impl Quota {
     /// Nobody has taken anything.
-    pub(super) fn new(of: Of, limits: OfClient) -> Quota {
+    pub(super) fn new(of: ClientKind, limits: OfClient) -> Quota {
         let several = |most: Option<u32>| most.map(|most| Concurrent::new(most.into()));
         let (subscribers, long_reads) = (several(limits.subscribers), several(limits.long_reads));
         let memory = limits.memory.map(Concurrent::new);
@@ -89,11 +89,11 @@ impl Quota {
         let OfClient { requests, bytes, .. } = self.limits;
         let taken = self.standings.with(key, |standing| {
             if let Some(wait) = bytes.and_then(|rate| rate.debt(standing.bytes, now_ns)) {
-                return Err((What::Bytes, wait));
+                return Err((QuotaResource::Bytes, wait));
             }
             let Some(rate) = requests else { return Ok(()) };
             let taken = rate.take(&mut standing.requests, 1, now_ns);
-            taken.map(|_| ()).map_err(|wait| (What::Request, wait))
+            taken.map(|_| ()).map_err(|wait| (QuotaResource::Request, wait))
         });
         taken.map_err(|(what, wait)| self.refuse(what, wait))
     }
@@ -123,7 +123,7 @@ impl Quota {
     pub(super) fn admit_read(&self, key: Key, now_ns: u64) -> Result<(), Refusal> {
         let Some(rate) = self.limits.reads else { return Ok(()) };
         match rate.debt(self.standings.get(key).reads, now_ns) {
-            Some(wait) => Err(self.refuse(What::Read, wait)),
+            Some(wait) => Err(self.refuse(QuotaResource::Read, wait)),
             None => Ok(()),
         }
     }
@@ -140,29 +140,34 @@ impl Quota {
     }
 
     /// Another subscription for a client; `None`: they are not limited.
-    pub(super) fn subscribe(&self, key: Key) -> Result<Option<Held>, Refusal> {
-        self.hold(self.subscribers.as_ref(), key, What::Subscription)
+    pub(super) fn subscribe(&self, key: Key) -> Result<Option<ConcurrentShare>, Refusal> {
+        self.hold(self.subscribers.as_ref(), key, QuotaResource::Subscription)
     }
 
     /// Another piece of long work for a client; `None`: it is not limited.
-    pub(super) fn long_work(&self, key: Key) -> Result<Option<Held>, Refusal> {
-        self.hold(self.long_reads.as_ref(), key, What::LongWork)
+    pub(super) fn long_work(&self, key: Key) -> Result<Option<ConcurrentShare>, Refusal> {
+        self.hold(self.long_reads.as_ref(), key, QuotaResource::LongWork)
     }
 
     /// No memory yet, for a client; `None`: it is not limited.
-    pub(super) fn no_memory(&self, key: Key) -> Option<Held> {
+    pub(super) fn no_memory(&self, key: Key) -> Option<ConcurrentShare> {
         self.memory.as_ref().map(|memory| memory.nothing(key))
     }
 
     /// Makes what a client has of memory so many bytes.
-    pub(super) fn set_memory(&self, held: &mut Held, bytes: u64) -> Result<(), Refusal> {
+    pub(super) fn set_memory(&self, held: &mut ConcurrentShare, bytes: u64) -> Result<(), Refusal> {
         match held.set(bytes) {
             Room::Found => Ok(()),
-            Room::None => Err(self.refuse(What::Memory, Wait(0))),
+            Room::None => Err(self.refuse(QuotaResource::Memory, Wait(0))),
         }
     }
 
-    fn hold(&self, of: Option<&Concurrent>, key: Key, what: What) -> Result<Option<Held>, Refusal> {
+    fn hold(
+        &self,
+        of: Option<&Concurrent>,
+        key: Key,
+        what: QuotaResource,
+    ) -> Result<Option<ConcurrentShare>, Refusal> {
         let Some(of) = of else { return Ok(None) };
         match of.hold(key) {
             Some(held) => Ok(Some(held)),
@@ -170,10 +175,10 @@ impl Quota {
         }
     }
 
-    fn refuse(&self, what: What, wait: Wait) -> Refusal {
+    fn refuse(&self, what: QuotaResource, wait: Wait) -> Refusal {
         use {
-            Of::{Account, Address},
-            What::{Bytes, LongWork, Memory, Read, Request, Subscription},
+            ClientKind::{Account, Address},
+            QuotaResource::{Bytes, LongWork, Memory, Read, Request, Subscription},
         };
         let (whose, from) = match self.of {
             Address => ("this address", "from this address"),

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const QUEUE: usize = 4_096;
 
 /// Export to a collector, if there is one.
-pub(crate) struct Otlp(Option<Export>);
+pub struct Otlp(Option<Export>);
 
 struct Export {
     endpoint: Endpoint,
@@ -67,7 +67,7 @@ impl Otlp {
     }
 
     /// Whether anything is exported.
-    pub(crate) fn is_on(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 

@@ -13,7 +13,7 @@ use crate::stats;
 use crate::threads::spawn;
 use crate::tls;
 use bytes::Bytes;
-use open::Opened;
+use open::OpenServer;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -37,8 +37,8 @@ const NICER_BY: i32 = 5;
 ///
 /// # Errors
 /// A sentence: the server cannot begin to serve, or could not store all that it had accepted.
-pub fn serve(opened: Opened, sync: &str) -> Result<(), String> {
-    let Opened { server, stop, foreign_keys } = opened;
+pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
+    let OpenServer { server, stop, foreign_keys } = opened;
     if !server.host.process.core_dumps {
         forbid_core_dumps();
     }
@@ -313,7 +313,7 @@ async fn take_over(
     while let Some(connection) = connections.recv().await {
         match TcpStream::from_std(connection.stream) {
             Ok(stream) => {
-                let accepted = Accepted { stream, peer: connection.peer };
+                let accepted = AcceptedConnection { stream, peer: connection.peer };
                 start(accepted, connection.read.into(), server, connection.open, &open);
             }
             Err(error) => tracing::warn!(%error, "a connection could not be taken over"),
@@ -322,7 +322,7 @@ async fn take_over(
 }
 
 /// A connection, and the address of its other end if that is known.
-struct Accepted {
+struct AcceptedConnection {
     stream: TcpStream,
     peer: Option<IpAddr>,
 }
@@ -345,7 +345,7 @@ async fn accept_until_stopped(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => {
-                    admit(Accepted { stream, peer: Some(address.ip().to_canonical()) }, server, &open);
+                    admit(AcceptedConnection { stream, peer: Some(address.ip().to_canonical()) }, server, &open);
                 }
                 Err(error) => {
                     // Out of descriptors, most likely: waiting is all that helps.
@@ -358,7 +358,7 @@ async fn accept_until_stopped(
     }
 }
 
-fn admit(accepted: Accepted, server: &Arc<Server>, open: &tokio::sync::mpsc::Sender<()>) {
+fn admit(accepted: AcceptedConnection, server: &Arc<Server>, open: &tokio::sync::mpsc::Sender<()>) {
     let _ = accepted.stream.set_nodelay(true);
     match server.host.limits.connect(accepted.peer) {
         Ok(counted) => start(accepted, Bytes::new(), server, counted, open),
@@ -372,14 +372,14 @@ fn admit(accepted: Accepted, server: &Arc<Server>, open: &tokio::sync::mpsc::Sen
 
 /// Serves a connection of which `read` has been read already.
 fn start(
-    accepted: Accepted,
+    accepted: AcceptedConnection,
     read: Bytes,
     server: &Arc<Server>,
     counted: Connected,
     open: &tokio::sync::mpsc::Sender<()>,
 ) {
     let (server, open) = (Arc::clone(server), (open.clone(), counted));
-    let Accepted { stream, peer } = accepted;
+    let AcceptedConnection { stream, peer } = accepted;
     // Two tasks: one that could be both would have the size of the larger.
     match server.host.tls.clone() {
         None => tokio::spawn(async move {

@@ -46,7 +46,7 @@ pub(crate) struct Ending {
 }
 
 /// A server that is open and does not serve yet.
-pub struct Opened {
+pub struct OpenServer {
     /// The server.
     pub server: Arc<Server>,
     /// Serving ends when it says so.
@@ -63,9 +63,9 @@ impl OpenHost {
     }
 
     /// The server of this host and of the faces whose routes it has, in their order.
-    pub fn with(self, faces: Vec<Bound>) -> Opened {
+    pub fn with(self, faces: Vec<Bound>) -> OpenServer {
         let Ending { stop, foreign_keys } = self.ending;
-        Opened { server: Server::new(self.host, faces), stop, foreign_keys }
+        OpenServer { server: Server::new(self.host, faces), stop, foreign_keys }
     }
 }
 

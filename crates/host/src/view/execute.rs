@@ -12,7 +12,7 @@
 //! decided upon at all.
 
 use super::freshness::NotFresh;
-use super::recorded::Stored;
+use super::recorded::StoredRecord;
 use super::{Live, lock};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -243,7 +243,7 @@ impl<V: View> Live<V> {
         let mut events = self.log.snapshot().read(&Query::all(), options);
         let mut outcomes = Vec::new();
         while let Some(record) = events.next()? {
-            outcomes.extend(V::outcome(&Stored(record)));
+            outcomes.extend(V::outcome(&StoredRecord(record)));
         }
         let appended = Some(Appended { replayed: true, ..appended });
         Ok(Executed { outcomes, refused: None, appended, decided_us: 0 })

@@ -1,7 +1,7 @@
 //! Folding: from the log into the view, in order, each event once.
 
-use super::recorded::Stored;
-use super::snapshot::Written;
+use super::recorded::StoredRecord;
+use super::snapshot::SnapshotOutcome;
 use super::{Live, lock};
 use std::any::Any;
 use std::io;
@@ -235,13 +235,13 @@ impl<V: View> Live<V> {
         let begun_us = self.clock.monotonic_us();
         let encode = |out: &mut io::BufWriter<_>| V::encode(folded, out);
         match self.snapshots.write(&self.log, position, encode) {
-            Ok(Written::Whole { bytes }) => {
+            Ok(SnapshotOutcome::Whole { bytes }) => {
                 self.snapshot_position.store(position, Ordering::Relaxed);
                 let took_us = self.clock.monotonic_us().saturating_sub(begun_us);
                 self.counters.snapshot(bytes, took_us);
                 tracing::debug!(view = V::NAME, position, bytes, "a snapshot is written");
             }
-            Ok(Written::Forbidden) => {}
+            Ok(SnapshotOutcome::Forbidden) => {}
             Err(error) => tracing::warn!(view = V::NAME, %error, "a snapshot cannot be written"),
         }
     }
@@ -266,7 +266,7 @@ impl<V: View> Folding<V> {
             }
             let position = record.position();
             assert!(position > self.position, "each event is folded once, in order");
-            self.view.apply(&Stored(record));
+            self.view.apply(&StoredRecord(record));
             self.position = position;
             applied += 1;
             if self.position - told >= PUBLISH_EVENTS {

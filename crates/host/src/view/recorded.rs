@@ -5,9 +5,9 @@ use wellspring_types::Position;
 use wellspring_views::view::Recorded;
 
 /// A record of the log.
-pub(super) struct Stored<'a>(pub(super) RecordView<'a>);
+pub(super) struct StoredRecord<'a>(pub(super) RecordView<'a>);
 
-impl Recorded for Stored<'_> {
+impl Recorded for StoredRecord<'_> {
     fn position(&self) -> Position {
         self.0.position()
     }

@@ -25,7 +25,7 @@ const MAGIC: &[u8; 8] = b"WSVIEW1\n";
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// What became of a snapshot that was to be written.
-pub(super) enum Written {
+pub(super) enum SnapshotOutcome {
     /// It lies on disk.
     Whole {
         /// Its length.
@@ -63,13 +63,13 @@ impl SnapshotFile {
         log: &Log,
         position: Position,
         encode: impl FnOnce(&mut BufWriter<Summed<File>>) -> io::Result<()>,
-    ) -> io::Result<Written> {
+    ) -> io::Result<SnapshotOutcome> {
         if self.forbidden.load(Ordering::SeqCst) {
-            return Ok(Written::Forbidden);
+            return Ok(SnapshotOutcome::Forbidden);
         }
         let unfinished = self.path.with_extension("unfinished");
         let written = self.write_to(&unfinished, log, position, encode);
-        if !matches!(written, Ok(Written::Whole { .. })) {
+        if !matches!(written, Ok(SnapshotOutcome::Whole { .. })) {
             // On a full device it would take the room that the log needs.
             let _ = fs::remove_file(&unfinished);
         }
@@ -82,7 +82,7 @@ impl SnapshotFile {
         log: &Log,
         position: Position,
         encode: impl FnOnce(&mut BufWriter<Summed<File>>) -> io::Result<()>,
-    ) -> io::Result<Written> {
+    ) -> io::Result<SnapshotOutcome> {
         let anchored = |position| {
             let anchor = anchor(log, position).map_err(io::Error::other)?;
             anchor.ok_or_else(|| io::Error::other("there is no event at its position"))
@@ -109,11 +109,11 @@ impl SnapshotFile {
         inner.sync_all()?;
         // Meanwhile the fold may have panicked: then half an event may be in it.
         if self.forbidden.load(Ordering::SeqCst) {
-            return Ok(Written::Forbidden);
+            return Ok(SnapshotOutcome::Forbidden);
         }
         fs::rename(unfinished, &self.path)?;
         File::open(dir)?.sync_all()?;
-        Ok(Written::Whole { bytes })
+        Ok(SnapshotOutcome::Whole { bytes })
     }
 
     /// Reads the snapshot, if there is one.

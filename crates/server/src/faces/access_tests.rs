@@ -104,11 +104,11 @@ impl Server {
     }
 
     /// The answer to a request: status, `WWW-Authenticate`, body.
-    async fn ask(&self, method: &str, path: &str, headers: &[(&'static str, &str)]) -> Told {
+    async fn ask(&self, method: &str, path: &str, headers: &[(&'static str, &str)]) -> TestAnswer {
         ask(&self.open, method, path, headers).await
     }
 
-    async fn ask_as(&self, route: &Route, path: &str, token: &str) -> Told {
+    async fn ask_as(&self, route: &Route, path: &str, token: &str) -> TestAnswer {
         let value = format!("Bearer {token}");
         self.ask(route.method, path, &[("authorization", &value)]).await
     }
@@ -120,7 +120,7 @@ pub(super) async fn ask(
     method: &str,
     path: &str,
     headers: &[(&'static str, &str)],
-) -> Told {
+) -> TestAnswer {
     let mut map = HeaderMap::new();
     if !headers.iter().any(|(name, _)| *name == "host") {
         map.append("host", "localhost".parse().expect("a header's value"));
@@ -151,17 +151,17 @@ pub(super) async fn ask(
         wellspring_host::http::Content::Full(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         wellspring_host::http::Content::Stream(_) => String::new(),
     };
-    Told { status: response.status, challenge, body }
+    TestAnswer { status: response.status, challenge, body }
 }
 
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct TestAnswer {
     pub(super) status: u16,
     challenge: bool,
     pub(super) body: String,
 }
 
-impl Told {
+impl TestAnswer {
     pub(super) fn is_problem(&self, slug: &str) -> bool {
         self.body.starts_with(&format!("{{\"type\":\"/problems/{slug}\""))
     }

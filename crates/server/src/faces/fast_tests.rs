@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wellspring_host::access::Needs;
 use wellspring_host::fast::{FastRoute, Seat, Stack};
 use wellspring_host::http::Content;
-use wellspring_host::lean::both_stacks::{BothStacks, Sent};
+use wellspring_host::lean::both_stacks::{BothStacks, SentRequest};
 use wellspring_host::view::State;
 use wellspring_host::wire::problem;
 use wellspring_views::links::Code;
@@ -21,7 +21,7 @@ fn both_stacks_say_the_same_of_every_fast_path() {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     let mut stacks = BothStacks::new(host, &[]);
-    let sent = |method, target, more: &[(&'static str, &'static str)], content| Sent {
+    let sent = |method, target, more: &[(&'static str, &'static str)], content| SentRequest {
         method,
         target,
         headers: more.to_vec(),

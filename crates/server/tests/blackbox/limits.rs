@@ -309,7 +309,7 @@ fn an_account_has_its_own_limit_wherever_it_asks_from_and_with_whichever_credent
         let answers: Vec<u16> =
             (0..30).map(|_| ask(&key, OTHER, "POST", "/e", b"1").status).collect();
         assert!(answers.contains(&429), "{answers:?}");
-        // Who has not said who he is, or wrongly, is told that and nothing else.
+        // A caller without credentials, or with wrong ones, is told that and nothing else.
         assert_eq!(ask("Bearer wrong", ONE, "POST", "/e", b"1").status, 401);
         assert_eq!(ask("Bearer wrong", ONE, "GET", "/health", b"").status, 200);
         let deadline = Instant::now() + Duration::from_secs(20);

@@ -194,7 +194,7 @@ fn ones_own_password_takes_the_one_there_is_and_ends_all_tokens() {
     assert!(closed.counts(&key), "keys do not");
     assert_eq!(login(&mut closed.client(), "ann", PASSWORD).status, 401);
     assert_eq!(login(&mut closed.client(), "ann", new).status, 200);
-    // An admin sets that of others without knowing it, and not his own.
+    // An admin sets the password of others without knowing it, but not that of the own account.
     assert_eq!(set(&closed.root, "ann", json!({"password": PASSWORD})).status, 204);
     let ann = token(&mut closed.client(), "ann");
     set(&closed.root, "ann", json!({"password": new, "current": PASSWORD})).problem(422);

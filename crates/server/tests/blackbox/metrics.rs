@@ -126,7 +126,7 @@ fn answers_of_both_stacks_are_counted_by_route_status_and_time() {
 
 #[test]
 fn subscriptions_and_connections_come_and_go() {
-    // Who has only stopped sending is noticed when he is written to.
+    // A client that has only stopped sending is noticed when it is written to.
     let server = Server::start_with(&["--heartbeat-ms", "100"]);
     server.client().call("PUT", "/v1/logs/other", &[], b"").unwrap();
     let figures = |wanted: (f64, f64, f64)| {

@@ -1,4 +1,4 @@
-//! Whoever asks for much and does not read it makes no memory of it, whatever he speaks: over
+//! A client that asks for much and does not read it makes no memory of it, whatever it speaks: over
 //! HTTP/2 the connection looks well while its streams stand still.
 
 use crate::server::Server;

@@ -117,7 +117,7 @@ fn the_first_admin_is_made_before_the_first_start() {
     run(&["user", "list", "--data", data]).failed(69, "in use by a running server");
     add(&["eve", "--role", "admin"]).failed(69, "--url");
     drop(server);
-    // Whoever has locked himself out.
+    // An operator without a working credential.
     let other = file(dir.path(), "other", "battery staple");
     let other = other.to_str().unwrap();
     run(&["user", "passwd", "ann", "--data", data, "--password-file", other]).done();

@@ -2,7 +2,7 @@
 
 use super::click::Clicks;
 use super::refusal::{of_lookup, with_error};
-use super::visit::{Told, Visit};
+use super::visit::{ClickHeaders, Visit};
 use super::{REDIRECT_CACHING, VisitorKeys};
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -148,7 +148,7 @@ impl FastPath for Redirects {
             return Ok(Visiting::Look);
         }
         let (agent, referrer) = (head.headers.get("user-agent"), head.headers.get("referer"));
-        Ok(Visiting::Click(Visit::of(&Told { agent, referrer })))
+        Ok(Visiting::Click(Visit::of(&ClickHeaders { agent, referrer })))
     }
 
     fn answer(

@@ -6,7 +6,7 @@ use wellspring_views::links::{agent, referrer};
 
 /// What a request tells of its visitor: values of headers, as they were sent.
 #[derive(Debug, Default)]
-pub(crate) struct Told<'a> {
+pub(crate) struct ClickHeaders<'a> {
     /// `User-Agent`, the first.
     pub(crate) agent: Option<&'a [u8]>,
     /// `Referer`, the first.
@@ -22,7 +22,7 @@ pub(crate) struct Visit {
 
 impl Visit {
     /// What is recorded of a visit whose request tells this.
-    pub(crate) fn of(told: &Told<'_>) -> Visit {
+    pub(crate) fn of(told: &ClickHeaders<'_>) -> Visit {
         let agent = agent::family(told.agent.unwrap_or_default());
         let mut out = Vec::with_capacity(96);
         out.extend_from_slice(b"\",\"agent\":");
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn data(told: &Told<'_>) -> String {
+    fn data(told: &ClickHeaders<'_>) -> String {
         let mut out = Vec::new();
         Visit::of(told).push_data(b"0123456789abcdef", &mut out);
         String::from_utf8(out).unwrap()
@@ -61,17 +61,19 @@ mod tests {
     #[test]
     fn a_visit_is_recorded_by_family_and_host_and_no_more() {
         let firefox = b"Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
-        let told =
-            Told { agent: Some(firefox), referrer: Some(b"https://News.example/secret?token=1") };
+        let told = ClickHeaders {
+            agent: Some(firefox),
+            referrer: Some(b"https://News.example/secret?token=1"),
+        };
         assert_eq!(
             data(&told),
             r#"{"visitor":"0123456789abcdef","agent":"Firefox","referrer":"news.example"}"#
         );
-        let bot = Told {
+        let bot = ClickHeaders {
             agent: Some(
                 b"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
             ),
-            ..Told::default()
+            ..ClickHeaders::default()
         };
         let json: serde_json::Value = serde_json::from_str(&data(&bot)).unwrap();
         assert_eq!((&json["bot"], json.get("referrer")), (&true.into(), None));
@@ -84,7 +86,7 @@ mod tests {
             host in prop::option::of(prop::collection::vec(any::<u8>(), 0..200)),
         ) {
             let referrer = host.map(|host| [b"https://", &host[..]].concat());
-            let told = Told { agent: agent.as_deref(), referrer: referrer.as_deref() };
+            let told = ClickHeaders { agent: agent.as_deref(), referrer: referrer.as_deref() };
             let json: serde_json::Value = serde_json::from_str(&data(&told)).unwrap();
             prop_assert_eq!(&json["visitor"], "0123456789abcdef");
             prop_assert!(json["agent"].is_string());
