@@ -97,6 +97,7 @@ pub fn routes(rows: &[(&'static str, &'static str, Needs)]) -> Routes {
         name: "test",
         routes: rows.iter().map(route).collect(),
         reserved: &[],
+        problems: &[],
         render: Into::into,
     };
     Routes::new(Box::leak(Box::new([declared])), |_| false, true)

@@ -3,6 +3,7 @@
 use super::body::End;
 use super::register::{AFTER, LIMIT};
 use super::{body, body_of, execute, is_admin, optional_body_of, own_account, refusal};
+use crate::problems;
 use std::sync::Arc;
 use wellspring_host::access::json;
 use wellspring_host::access::{Principal, api_key};
@@ -118,7 +119,7 @@ pub(crate) async fn rotate_key(host: Arc<Host>, mut request: Box<Request>) -> An
     let now_us = host.clock.wall_us();
     if old.is_revoked() || old.expires_at_us().is_some_and(|end_us| end_us <= now_us) {
         let detail = format!("the key {} has ended; POST /v1/keys makes a new one", old.id());
-        return Err(problem::KEY_ENDED.because(detail));
+        return Err(problems::KEY_ENDED.because(detail));
     }
     let end_us = match end.map(|end: End| end.at_us(now_us)).transpose().map_err(faulty)? {
         Some(end_us) => Some(end_us),

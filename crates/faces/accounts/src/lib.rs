@@ -5,6 +5,7 @@ mod body;
 mod keys;
 mod login;
 mod password;
+mod problems;
 mod refusal;
 mod register;
 mod rotate;
@@ -18,6 +19,10 @@ pub(crate) use register::{add, change, delete, get, list};
 pub(crate) use rotate::rotate;
 pub(crate) use session::{logout, me};
 
+use crate::problems::{
+    ACCOUNT_DISABLED, ACCOUNT_EXISTS, ACCOUNT_NOT_FOUND, KEY_ENDED, KEY_NOT_FOUND, LAST_ADMIN,
+    NO_ACCOUNTS, NO_TOKEN, TOO_MANY_ACCOUNTS, TOO_MANY_KEYS, WRONG_PASSWORD,
+};
 use bytes::Bytes;
 use keys::{ACCOUNT, ID, REVOKED};
 use register::{AFTER, LIMIT, NAME};
@@ -33,9 +38,7 @@ use wellspring_host::http::{FORM, Host, JSON, Request};
 use wellspring_host::identity::Method;
 use wellspring_host::settings::NoSettings;
 use wellspring_host::wire::problem::{
-    self, ACCOUNT_DISABLED, ACCOUNT_EXISTS, ACCOUNT_NOT_FOUND, FORBIDDEN, IO, KEY_ENDED,
-    KEY_NOT_FOUND, Kind, LAST_ADMIN, NO_ACCOUNTS, NO_TOKEN, Problem, TOO_MANY_ACCOUNTS,
-    TOO_MANY_KEYS, TOO_MANY_LOGINS, UNAUTHENTICATED, WRONG_PASSWORD,
+    self, FORBIDDEN, IO, Kind, Problem, TOO_MANY_LOGINS, UNAUTHENTICATED,
 };
 use wellspring_views::access::{AccountName, Command, Refusal, Role};
 
@@ -49,6 +52,7 @@ pub struct AccountFace {
 
 impl Face for AccountFace {
     const NAME: &'static str = "accounts";
+    const PROBLEMS: &'static [&'static Kind] = problems::ALL;
     type Settings = NoSettings;
     const ROUTES: &'static [Served<AccountFace>] = routes! { |face| Arc::clone(&face.host);
         POST "/auth/token" Node Public token:
@@ -146,7 +150,7 @@ fn is_admin(principal: &Principal) -> bool {
 
 /// The answer where accounts are needed and there are none.
 fn no_accounts(what: &str) -> Box<Problem> {
-    problem::NO_ACCOUNTS.because(format!(
+    problems::NO_ACCOUNTS.because(format!(
         "there are no accounts, so {what}; POST /v1/accounts or `wellspring user add` makes the first"
     ))
 }

@@ -2,6 +2,7 @@
 
 use super::register::NAME;
 use super::{body, body_of, execute, is_admin, own_account};
+use crate::problems;
 use std::sync::Arc;
 use wellspring_host::access::password::{self as rules, Busy};
 use wellspring_host::http::{Answer, Host, Request, Response};
@@ -46,7 +47,7 @@ async fn prove(
         (true, Some(current)) => {
             let login = host.access.login(name.as_str(), current, request.client).await;
             login.map(|_| ()).map_err(|problem| match problem.kind.status {
-                401 => problem::WRONG_PASSWORD
+                401 => problems::WRONG_PASSWORD
                     .because("current is not the password of the account")
                     .field("current"),
                 _ => problem,

@@ -1,6 +1,7 @@
 //! `GET /auth/me` and `POST /auth/logout`: the caller's identity, and the end of its token.
 
 use super::{body, no_accounts, optional_body_of, refusal, try_execute};
+use crate::problems;
 use std::sync::Arc;
 use wellspring_host::access::Principal;
 use wellspring_host::access::json;
@@ -44,7 +45,7 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let Some(name) = principal.account().cloned() else {
         return Err(match principal.method() {
             Method::None | Method::Open => no_accounts("there are no tokens to end"),
-            _ => problem::NO_TOKEN.because("the token is another issuer's, and ends there"),
+            _ => problems::NO_TOKEN.because("the token is another issuer's, and ends there"),
         });
     };
     let all = Command::RevokeAllTokens { name: name.clone() };
@@ -59,13 +60,13 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
         Method::Token(_) => all.clone(),
         Method::Password if everywhere => all.clone(),
         Method::Password => {
-            return Err(problem::NO_TOKEN.because(
+            return Err(problems::NO_TOKEN.because(
                 "the request shows a password, and a password does not end; show the token, or say \
                  {\"everywhere\":true} to end all tokens of the account",
             ));
         }
         Method::Key(id) => {
-            return Err(problem::NO_TOKEN.because(format!(
+            return Err(problems::NO_TOKEN.because(format!(
                 "the request shows the API key {id}; DELETE /v1/keys/{id} ends a key, with a token or a \
                  password"
             )));

@@ -14,11 +14,13 @@ pub(crate) mod ingest;
 pub(crate) mod leases;
 pub(crate) mod logs;
 pub(crate) mod params;
+mod problems;
 pub(crate) mod project;
 pub(crate) mod read;
 pub(crate) mod subscribe;
 pub(crate) mod terms;
 
+use crate::problems::IMPORT_CHANGED;
 use dialects::SIZE;
 use params::{
     AFTER, CONFIRM, LEASE, LIMIT, LOG, OPTIONS, ORDER, POSITION, PREFIX, QUERY, TAG, TAGS_AFTER,
@@ -36,9 +38,8 @@ use wellspring_host::http::{ANY, Host, JSON, NDJSON, SSE};
 use wellspring_host::ingest::{KNOWN as TARGET, fast_path};
 use wellspring_host::settings::NoSettings;
 use wellspring_host::wire::problem::{
-    CONDITION_FAILED, ID_REUSED, IMPORT_CHANGED, INGEST_FULL, IO, KEY_REUSED, Kind, LEASE_HELD,
-    LEASE_LOST, NOT_FOUND, SHUTTING_DOWN, TOO_LARGE, TOO_MANY_LEASES, TOO_MANY_SUBSCRIPTIONS,
-    TOO_MANY_WAITERS,
+    CONDITION_FAILED, ID_REUSED, INGEST_FULL, IO, KEY_REUSED, Kind, LEASE_HELD, LEASE_LOST,
+    NOT_FOUND, SHUTTING_DOWN, TOO_LARGE, TOO_MANY_LEASES, TOO_MANY_SUBSCRIPTIONS, TOO_MANY_WAITERS,
 };
 
 /// What an append can be refused for besides what all appends meet.
@@ -54,6 +55,7 @@ pub struct EventFace {
 
 impl Face for EventFace {
     const NAME: &'static str = "events";
+    const PROBLEMS: &'static [&'static Kind] = problems::ALL;
     type Settings = NoSettings;
     const LIMITS: &'static [(&'static str, usize)] = &[
         ("max_subscription_query_bytes", subscribe::MAX_QUERY_BYTES),

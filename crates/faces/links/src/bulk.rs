@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_problem_says_its_line_and_stays_itself() {
-        let problem = of_line(7, problem::ALIAS_TAKEN.because("taken"));
+        let problem = of_line(7, crate::problems::ALIAS_TAKEN.because("taken"));
         let json: serde_json::Value = serde_json::from_slice(&problem.to_json()).unwrap();
         assert_eq!((json["line"].as_u64(), json["status"].as_u64()), (Some(7), Some(409)));
         assert_eq!(json["detail"], "line 7: taken");

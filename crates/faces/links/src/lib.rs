@@ -6,6 +6,7 @@ mod bulk;
 mod change;
 mod create;
 mod json;
+mod problems;
 mod qr;
 mod read;
 mod redirect;
@@ -21,6 +22,11 @@ pub(crate) use create::create;
 pub(crate) use read::{details, list, stats};
 pub(crate) use redirect::{qr, redirect};
 
+use crate::problems::{
+    ALIAS_RESERVED, ALIAS_TAKEN, BAD_CODE, BAD_URL, CODES_EXHAUSTED, CODES_TAKEN, HOST_REFUSED,
+    LINK_DELETED, LINK_DISABLED, LINK_EXPIRED, LINK_NOT_FOUND, LINK_REFUSED, OWN_HOST,
+    TOO_MANY_LINKS, URL_REQUIRED,
+};
 use hyper::Version;
 use read::{AFTER, BUCKET, FROM, LIMIT, ORDER, SEARCH, TAG, TO};
 use redirect::{SIZE, WAIT_MS as QR_WAIT_MS};
@@ -43,9 +49,7 @@ use wellspring_host::stats::family::Family;
 use wellspring_host::view::{self, Live, ViewSlot};
 use wellspring_host::wire::param::{AnyParam, IntegerOr, MAX_WAIT_MS, Param, Values, Words};
 use wellspring_host::wire::problem::{
-    self, ALIAS_RESERVED, ALIAS_TAKEN, BAD_CODE, BAD_URL, CODES_EXHAUSTED, CODES_TAKEN,
-    HOST_REFUSED, KEY_REUSED, Kind, LINK_DELETED, LINK_DISABLED, LINK_EXPIRED, LINK_NOT_FOUND,
-    LINK_REFUSED, OWN_HOST, Problem, READS_TOO_COSTLY, TOO_LARGE, TOO_MANY_LINKS, URL_REQUIRED,
+    self, KEY_REUSED, Kind, Problem, READS_TOO_COSTLY, TOO_LARGE,
 };
 use wellspring_types::Position;
 use wellspring_views::links::{Code, Folded, Links};
@@ -69,6 +73,7 @@ pub struct LinkFace {
 
 impl Face for LinkFace {
     const NAME: &'static str = "links";
+    const PROBLEMS: &'static [&'static Kind] = problems::ALL;
     type Settings = LinkConfig;
     const ROUTES: &'static [Served<LinkFace>] = routes! { |links| links;
         POST "/api/urls" Main Writer create:
@@ -166,7 +171,7 @@ static CODE: Segment<Code> = Segment {
     values: Values::Matching("^[A-Za-z0-9]{1,10}$"),
     read: |text| {
         Code::check(text.as_bytes()).map_err(|fault| {
-            problem::BAD_CODE.because(format!("code {text:?} {fault}")).field("code")
+            problems::BAD_CODE.because(format!("code {text:?} {fault}")).field("code")
         })
     },
 };
@@ -223,7 +228,7 @@ impl Allowance<'_> {
                 1 => "another link".to_owned(),
                 links => format!("{links} more links"),
             };
-            problem::TOO_MANY_LINKS
+            problems::TOO_MANY_LINKS
                 .because(format!(
                     "{seconds} s from now there is room for {links} from this address"
                 ))

@@ -2,6 +2,7 @@
 
 use super::redirects::{deleted, unknown};
 use super::target;
+use crate::problems;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_views::links::{Code, Details, Refusal, Status};
 
@@ -18,15 +19,15 @@ pub(super) fn shown(code: Code, details: Option<Details>) -> Result<Details, Box
 pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
     let detail = refusal.to_string();
     match refusal {
-        Refusal::AliasTaken(_) => problem::ALIAS_TAKEN.because(detail).field("alias"),
-        Refusal::Reserved(_) => problem::ALIAS_RESERVED.because(detail).field("alias"),
+        Refusal::AliasTaken(_) => problems::ALIAS_TAKEN.because(detail).field("alias"),
+        Refusal::Reserved(_) => problems::ALIAS_RESERVED.because(detail).field("alias"),
         Refusal::Unknown(code) => unknown(code),
         Refusal::Deleted(code) => deleted(code),
         Refusal::Url(fault) => target::of_fault(fault),
         Refusal::Tags => problem::INVALID.because(detail).field("tags"),
         Refusal::TooLate => problem::INVALID.because(detail).field("expires_at"),
-        Refusal::Exhausted => problem::CODES_EXHAUSTED.because(detail),
-        Refusal::CandidatesTaken => problem::CODES_TAKEN.because(detail).field("deterministic"),
+        Refusal::Exhausted => problems::CODES_EXHAUSTED.because(detail),
+        Refusal::CandidatesTaken => problems::CODES_TAKEN.because(detail).field("deterministic"),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Whether a link may lead where a client wants it to.
 
 use super::settings::LinkSettings;
-use wellspring_host::wire::problem::{self, Problem};
+use crate::problems;
+use wellspring_host::wire::problem::Problem;
 use wellspring_views::links::{HostVerdict, UrlFault, url};
 
 /// Judges a URL. `host` is the `Host` of the request.
@@ -21,14 +22,14 @@ pub(super) fn check(
     };
     if let Some(why) = refused {
         let detail = format!("the host {} {why}", target.host());
-        return Err(problem::HOST_REFUSED.because(detail).field("url"));
+        return Err(problems::HOST_REFUSED.because(detail).field("url"));
     }
     if settings.is_own(host, &target) {
         let detail = format!(
             "url leads back to this server, {}; links to links may go in circles",
             target.host()
         );
-        return Err(problem::OWN_HOST.because(detail).field("url"));
+        return Err(problems::OWN_HOST.because(detail).field("url"));
     }
     Ok(())
 }
@@ -38,16 +39,16 @@ pub(super) fn of_fault(fault: UrlFault) -> Box<Problem> {
     let problem = match fault {
         UrlFault::Empty => return url_required(),
         UrlFault::TooLong { .. } => {
-            problem::BAD_URL.because(format!("url {fault}")).limit(url::MAX_URL_CHARS as u64)
+            problems::BAD_URL.because(format!("url {fault}")).limit(url::MAX_URL_CHARS as u64)
         }
-        _ => problem::BAD_URL.because(format!("url {fault}")),
+        _ => problems::BAD_URL.because(format!("url {fault}")),
     };
     problem.field("url")
 }
 
 /// The answer to a link without a URL.
 pub(super) fn url_required() -> Box<Problem> {
-    problem::URL_REQUIRED
+    problems::URL_REQUIRED
         .because("url is missing or empty; give an http:// or https:// URL")
         .field("url")
 }

@@ -8,7 +8,7 @@ use wellspring_host::http::contract::{AnswerContract, MIN_POSITION, Media, Prese
 use wellspring_host::http::routes::{Entry, Route, Routes, Scope};
 use wellspring_host::http::{Answer, Host, Request, Response, SVG};
 use wellspring_host::wire::param::Values;
-use wellspring_host::wire::problem::{self, Kind, Retry};
+use wellspring_host::wire::problem::{Kind, Retry};
 
 /// What the bodies and answers look like, by name.
 const SCHEMAS: &str = include_str!("schemas.json");
@@ -38,7 +38,7 @@ pub fn build(routes: &Routes, dev: bool) -> Value {
         }
     }
     let mut schemas: Value = serde_json::from_str(SCHEMAS).unwrap_or_default();
-    schemas["Problem"]["properties"]["type"]["enum"] = json!(types(problem::ALL));
+    schemas["Problem"]["properties"]["type"]["enum"] = json!(types(routes.kinds()));
     let components = json!({
         "schemas": schemas, "responses": problems.responses, "securitySchemes": security_schemes(),
     });

@@ -13,7 +13,7 @@ use crate::fast::Factory;
 use crate::kept_types::KeptEvents;
 use crate::settings::{ProcessConfig, Section};
 use crate::stats::family::Family;
-use crate::wire::problem::Problem;
+use crate::wire::problem::{Kind, Problem};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -36,6 +36,8 @@ pub trait Face: Sized + Send + Sync + 'static {
     const ROUTES: &'static [Served<Self>];
     /// First segments of paths to be kept besides those of the routes.
     const RESERVED: &'static [&'static str] = &[];
+    /// The kinds of problems that it declares, for `/problems` and the OpenAPI document.
+    const PROBLEMS: &'static [&'static Kind] = &[];
     /// Limits that cannot be set, for `--print-config`.
     const LIMITS: &'static [(&'static str, usize)] = &[];
 
@@ -103,6 +105,8 @@ pub struct Declaration {
     pub routes: Vec<&'static Route>,
     /// See [`Face::RESERVED`].
     pub reserved: &'static [&'static str],
+    /// See [`Face::PROBLEMS`].
+    pub(crate) problems: &'static [&'static Kind],
     /// See [`Face::render`].
     pub render: fn(Box<Problem>) -> Response,
 }
@@ -114,6 +118,7 @@ impl Declaration {
             name: F::NAME,
             routes: F::ROUTES.iter().map(|served| &served.route).collect(),
             reserved: F::RESERVED,
+            problems: F::PROBLEMS,
             render: F::render,
         }
     }

@@ -51,7 +51,7 @@ use crate::wire::problem::{self, Problem};
 use body_memory::{BodyMemory, Charge};
 use bytes::Bytes;
 use config::HttpConfig;
-use contract::{Contract, Segment};
+use contract::{Contract, NO_ROUTE, Segment};
 use hyper::header::HeaderMap;
 use hyper::{Method, Uri, Version};
 use routes::Routes;
@@ -223,6 +223,33 @@ pub struct Request {
 }
 
 impl Request {
+    /// A request that came over no connection: whole, of HTTP/1.1, from nobody known.
+    pub fn in_process(
+        host: &Arc<Host>,
+        method: Method,
+        uri: Uri,
+        headers: HeaderMap,
+        content: Bytes,
+    ) -> Box<Request> {
+        Box::new(Request {
+            method,
+            uri,
+            version: Version::HTTP_11,
+            headers,
+            client: None,
+            principal: host.access.nobody(),
+            connection: None,
+            payer: Payer::default(),
+            body: Body::new(Source::Full(content), host, Version::HTTP_11),
+            contract: &NO_ROUTE,
+            query: Params::default(),
+            wants: "",
+            param: String::new(),
+            log_name: String::new(),
+            log: None,
+        })
+    }
+
     /// The decoded variable part of the path.
     pub fn param(&self) -> &str {
         &self.param
@@ -309,7 +336,7 @@ pub struct Response {
     /// Its status.
     pub status: u16,
     /// Its content type; empty for none.
-    pub(crate) content_type: &'static str,
+    pub content_type: &'static str,
     /// Further headers. Values must be visible ASCII.
     pub headers: Vec<(&'static str, String)>,
     /// The position it reflects, where a log is involved.

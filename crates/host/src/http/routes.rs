@@ -8,6 +8,7 @@ use crate::access::Needs;
 use crate::audit::Concern;
 use crate::names::MAIN;
 use crate::record::RouteName;
+use crate::wire::problem::{self, Kind};
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -89,6 +90,8 @@ pub struct Routes {
     patterns: Vec<(Vec<String>, Methods)>,
     /// Whether routes begin with a word, or will: then it is no variable part of a path.
     is_reserved: fn(&str) -> bool,
+    /// The kinds of problems, those of any request first.
+    kinds: Vec<&'static Kind>,
 }
 
 impl Routes {
@@ -103,6 +106,11 @@ impl Routes {
             literal: HashMap::new(),
             patterns: Vec::new(),
             is_reserved,
+            kinds: problem::ALL
+                .iter()
+                .chain(faces.iter().flat_map(|face| face.problems))
+                .copied()
+                .collect(),
         };
         routes.check();
         for index in 0..routes.entries.len() {
@@ -135,6 +143,18 @@ impl Routes {
                 let name = format!("{{{}}}", segment.name());
                 assert!(path.contains(&name), "{method} {path} has no {name}");
             }
+            for kind in route.contract.problems.iter().copied().flatten() {
+                let is_declared = self.kinds.iter().any(|known| std::ptr::eq(*known, *kind));
+                assert!(
+                    is_declared,
+                    "{method} {path}: PROBLEMS of {} lacks {}",
+                    face.name, kind.slug
+                );
+            }
+        }
+        for (at, kind) in self.kinds.iter().enumerate() {
+            let is_other = self.kinds[..at].iter().all(|other| other.slug != kind.slug);
+            assert!(is_other, "two kinds of problems are called {}", kind.slug);
         }
     }
 
@@ -153,6 +173,11 @@ impl Routes {
     /// Whether a word is the first segment of a route, or kept for one to come.
     pub fn is_reserved(&self) -> fn(&str) -> bool {
         self.is_reserved
+    }
+
+    /// Every kind of problem: those of any request, and those of the faces.
+    pub fn kinds(&self) -> &[&'static Kind] {
+        &self.kinds
     }
 
     /// The routes in order.

@@ -5,11 +5,9 @@ use super::desk::Desk;
 use super::seam::Serving;
 use super::session::{Session, Turn};
 use crate::fast::{AnyFastPath, Factory, Seat, Stack};
-use crate::http::contract::NO_ROUTE;
-use crate::http::{Body, Content, Host, Request, Response, Source, fast};
-use crate::limits::Payer;
+use crate::http::{Content, Host, Request, Response, fast};
+use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName};
-use hyper::{Method, Version};
 use std::sync::Arc;
 
 const LIMITS: Limits = Limits { headers: 12, head_bytes: 8_192, url_bytes: 4_096, traced: false };
@@ -79,23 +77,10 @@ fn said_by_general(host: &Arc<Host>, made_by: &Arc<[Factory]>, sent: &SentReques
         let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
         headers.append(name, value.parse().unwrap());
     }
-    let mut request = Request {
-        connection: None,
-        payer: Payer::default(),
-        method: Method::from_bytes(sent.method.as_bytes()).unwrap(),
-        uri: sent.target.parse().unwrap(),
-        version: Version::HTTP_11,
-        headers,
-        client: "192.0.2.1".parse().ok(),
-        principal: host.access.nobody(),
-        body: Body::new(Source::Full(sent.content.into()), host, Version::HTTP_11),
-        contract: &NO_ROUTE,
-        query: Default::default(),
-        wants: "",
-        param: String::new(),
-        log_name: String::new(),
-        log: None,
-    };
+    let method = Method::from_bytes(sent.method.as_bytes()).unwrap();
+    let (uri, content) = (sent.target.parse().unwrap(), sent.content.into());
+    let mut request = Request::in_process(host, method, uri, headers, content);
+    request.client = "192.0.2.1".parse().ok();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let response = runtime.block_on(fast::serve_by(made_by, host, &mut request, sent.target));
     let Response { status, content_type, headers, content, .. } = response;

@@ -3,6 +3,7 @@
 
 pub mod authority;
 pub mod json;
+pub mod kinds;
 pub mod param;
 pub mod params;
 pub mod problem;

@@ -1,5 +1,5 @@
-//! Every error a client can get, in one table, and the one place where the log's
-//! errors become answers (RFC 9457).
+//! Problems: every error that a client gets (RFC 9457), and the one place where the log's errors become answers.
+//! The kinds that any request may meet are declared in [`kinds`](super::kinds); a face declares its own.
 
 use crate::identity::Caller;
 use crate::wire::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
@@ -30,99 +30,33 @@ pub struct Kind {
     pub title: &'static str,
     /// What a client may do unless the occurrence knows better.
     pub retry: Retry,
+    /// What has happened, and what has not.
+    pub meaning: &'static str,
+    /// What a client, or the operator of the server, can do.
+    pub remedy: &'static str,
 }
 
+/// Declares kinds of problems, each a `static`: status, last part of the type, title, whether a retry helps, what it
+/// means, and what to do about it; and `ALL` of them, for [`Face::PROBLEMS`](crate::http::face::Face::PROBLEMS).
+#[macro_export]
 macro_rules! kinds {
-    ($($name:ident $status:literal $slug:literal $title:literal $retry:expr;)*) => {
+    ($($name:ident $status:literal $slug:literal $title:literal $retry:expr, $meaning:literal, $remedy:literal;)*) => {
         $(#[doc = concat!($slug, ": ", $title, ".")]
-        pub static $name: Kind =
-            Kind { slug: $slug, status: $status, title: $title, retry: $retry };)*
-        /// All kinds, for `/problems/{slug}` and the OpenAPI document.
-        pub static ALL: &[&Kind] = &[$(&$name),*];
+        pub static $name: $crate::wire::problem::Kind = $crate::wire::problem::Kind {
+            slug: $slug,
+            status: $status,
+            title: $title,
+            retry: $retry,
+            meaning: $meaning,
+            remedy: $remedy,
+        };)*
+        /// All of these.
+        pub static ALL: &[&$crate::wire::problem::Kind] = &[$(&$name),*];
     };
 }
+pub use crate::kinds;
 
-kinds! {
-    MALFORMED_JSON 400 "malformed-json" "The body is not JSON" Retry::No;
-    BAD_REQUEST 400 "bad-request" "The request cannot be understood" Retry::No;
-    TLS_REQUIRED 400 "tls-required" "This port speaks TLS" Retry::No;
-    URL_REQUIRED 400 "url-required" "A link needs a URL" Retry::No;
-    BAD_URL 400 "bad-url" "No link may lead to this URL" Retry::No;
-    HOST_REFUSED 400 "host-refused" "No link may lead to this host" Retry::No;
-    OWN_HOST 400 "own-host" "A link may not lead back here" Retry::No;
-    BAD_CODE 400 "bad-code" "This cannot be a code" Retry::No;
-    MALFORMED_CREDENTIALS 400 "malformed-credentials" "The credentials cannot be understood" Retry::No;
-    UNAUTHENTICATED 401 "unauthenticated" "This needs credentials that count" Retry::No;
-    FORBIDDEN 403 "forbidden" "The credentials are not for this" Retry::No;
-    WRONG_PASSWORD 403 "wrong-password" "The password is not the account's" Retry::No;
-    FOREIGN_PAGE 403 "foreign-page" "A page of another site may not use this server" Retry::No;
-    FOREIGN_HOST 403 "foreign-host" "The server is not asked under this name" Retry::No;
-    LINK_REFUSED 403 "link-refused" "The link may not be followed" Retry::No;
-    SYSTEM_LOG_KEPT 403 "system-log" "The server alone writes the system log" Retry::No;
-    ACCOUNT_NOT_FOUND 404 "account-not-found" "There is no such account" Retry::No;
-    KEY_NOT_FOUND 404 "key-not-found" "There is no such API key" Retry::No;
-    LINK_NOT_FOUND 404 "link-not-found" "There is no such link" Retry::No;
-    NOT_FOUND 404 "not-found" "There is nothing here" Retry::No;
-    LOG_NOT_FOUND 404 "log-not-found" "There is no such log" Retry::No;
-    METHOD_NOT_ALLOWED 405 "method-not-allowed" "The resource does not know this method" Retry::No;
-    NOT_ACCEPTABLE 406 "not-acceptable" "No representation that the client accepts" Retry::No;
-    REQUEST_TIMEOUT 408 "request-timeout" "The request came too slowly" Retry::Same;
-    BODY_TIMEOUT 408 "body-timeout" "The body came too slowly" Retry::Same;
-    CONDITION_FAILED 409 "append-condition-failed" "The append condition failed" Retry::AfterReread;
-    LEASE_LOST 409 "lease-lost" "The lease has expired or has another holder" Retry::AfterReread;
-    LEASE_HELD 409 "lease-held" "Another client holds the lease" Retry::Same;
-    ID_REUSED 409 "event-id-reused" "An event id is taken" Retry::No;
-    NO_ACCOUNTS 409 "no-accounts" "There are no accounts" Retry::No;
-    NO_TOKEN 409 "no-token" "There is no token to end" Retry::No;
-    ACCOUNT_EXISTS 409 "account-exists" "There is an account of this name" Retry::No;
-    ACCOUNT_DISABLED 409 "account-disabled" "The account is disabled" Retry::No;
-    LAST_ADMIN 409 "last-admin" "Somebody has to be an admin" Retry::No;
-    TOO_MANY_ACCOUNTS 409 "too-many-accounts" "There are as many accounts as may be" Retry::No;
-    TOO_MANY_KEYS 409 "too-many-keys" "There are as many API keys as may be" Retry::No;
-    KEY_ENDED 409 "key-ended" "The API key has ended" Retry::No;
-    IMPORT_CHANGED 409 "import-changed" "The content was imported before and has changed since" Retry::No;
-    CODES_TAKEN 409 "codes-taken" "The codes that the URL asks for are taken" Retry::No;
-    ALIAS_TAKEN 409 "alias-taken" "The alias is taken" Retry::No;
-    LINK_DISABLED 410 "link-disabled" "The link is disabled" Retry::No;
-    LINK_EXPIRED 410 "link-expired" "The link has expired" Retry::No;
-    LINK_DELETED 410 "link-deleted" "The link has been deleted" Retry::No;
-    TOO_LARGE 413 "too-large" "Something is larger than its limit" Retry::No;
-    URL_TOO_LONG 414 "url-too-long" "The URL is too long" Retry::No;
-    UNSUPPORTED_MEDIA 415 "unsupported-media-type" "The content type is not known here" Retry::No;
-    EXPECTATION_FAILED 417 "expectation-failed" "An expectation cannot be met" Retry::No;
-    INVALID 422 "invalid" "A field breaks a rule" Retry::No;
-    KEY_REUSED 422 "idempotency-key-reused" "The idempotency key was used with another body" Retry::No;
-    ALIAS_RESERVED 422 "alias-reserved" "The alias is reserved" Retry::No;
-    TOO_MANY_LOGINS 429 "too-many-logins" "Too many logins" Retry::Seconds(1);
-    TOO_MANY_REQUESTS 429 "too-many-requests" "Requests come too fast" Retry::Seconds(1);
-    TOO_MANY_BYTES 429 "too-many-bytes" "Bodies and answers are too many bytes" Retry::Seconds(1);
-    READS_TOO_COSTLY 429 "reads-too-costly" "Reads take too much of the server's time" Retry::Seconds(1);
-    TOO_MANY_SUBSCRIPTIONS 429 "too-many-subscriptions" "One client has too many subscriptions" Retry::Seconds(1);
-    TOO_MANY_LONG_READS 429 "too-many-long-reads" "One client has too many long reads under way" Retry::Seconds(1);
-    TOO_MUCH_MEMORY 429 "too-much-memory" "One client takes too much of the server's memory" Retry::Seconds(1);
-    TOO_MANY_LINKS 429 "too-many-links" "One client made too many links" Retry::Seconds(1);
-    TOO_MANY_LEASES 429 "too-many-leases" "There are too many leases" Retry::Seconds(1);
-    INGEST_FULL 429 "ingest-full" "As much is waiting to be stored as may be" Retry::Seconds(1);
-    HEADERS_TOO_LARGE 431 "headers-too-large" "The head of the request is too large" Retry::No;
-    CORRUPT 500 "corrupt" "Stored bytes are damaged" Retry::No;
-    IO 500 "storage-failure" "The storage could not be read" Retry::Same;
-    OUTCOME_UNKNOWN 500 "outcome-unknown" "The append may or may not have been made" Retry::Same;
-    INTERNAL 500 "internal" "The server failed" Retry::Same;
-    CODES_EXHAUSTED 503 "codes-exhausted" "Every code there can be is taken" Retry::No;
-    TOO_COSTLY 503 "too-costly" "The read costs more than it may" Retry::No;
-    OVERLOADED 503 "overloaded" "The server has too much to do" Retry::Seconds(1);
-    TOO_MANY_WAITERS 503 "too-many-waiters" "Too many requests are waiting" Retry::Seconds(1);
-    TOO_MANY_CONNECTIONS 503 "too-many-connections" "There are too many connections" Retry::Seconds(1);
-    VIEW_NOT_READY 503 "view-not-ready" "A view does not answer yet" Retry::Seconds(1);
-    NOT_YET 503 "not-yet" "The position has not been reached" Retry::Same;
-    STORAGE_UNAVAILABLE 503 "storage-unavailable" "The storage refused for a moment" Retry::Seconds(1);
-    STORAGE_FULL 503 "storage-full" "No room left on the device" Retry::Seconds(30);
-    LOG_CLOSED 503 "log-closed" "The log takes no appends" Retry::Seconds(5);
-    DAMAGED 503 "damaged" "Stored bytes are damaged, and reads have met it" Retry::No;
-    MAIN_DELETED 503 "main-deleted" "The log main has been deleted" Retry::No;
-    SHUTTING_DOWN 503 "shutting-down" "The server is stopping" Retry::Seconds(5);
-    NEEDS_HTTP_11 505 "needs-http-1.1" "Streams need HTTP/1.1 or later" Retry::No;
-}
+pub use super::kinds::*;
 
 /// One occurrence of a problem, on its way to the client.
 #[derive(Debug)]

@@ -5,19 +5,17 @@ use crate::config::Config;
 use crate::faces;
 use crate::start;
 use bytes::Bytes;
-use hyper::{HeaderMap, Method, Uri, Version};
+use hyper::header::HeaderName;
+use hyper::{HeaderMap, Method};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
-use wellspring_host::http::contract::NO_ROUTE;
 use wellspring_host::http::dispatch::dispatch;
 use wellspring_host::http::server::Server;
-use wellspring_host::http::{Body, Content, Host, Request, Source};
-use wellspring_host::limits::Payer;
+use wellspring_host::http::{Content, Host, Request, Response};
 use wellspring_host::view::State;
-use wellspring_host::wire::params::Params;
 
 /// A server over a data folder, reached by calls instead of connections. Everything else is as in
 /// `wellspring serve`: access, limits, logs, views.
@@ -58,40 +56,58 @@ impl InProcess {
     /// The status and the content of the answer to a request with this content, as JSON.
     ///
     /// # Panics
-    /// For a method or target that can be none, and for an answer that streams.
+    /// As of [`InProcess::send`].
     #[must_use]
     pub fn ask(&self, method: &str, target: &str, content: &str) -> (u16, String) {
-        let host = self.host();
-        let mut headers = HeaderMap::new();
-        let fields = [("host", "localhost"), ("content-type", "application/json")];
-        for (name, value) in fields {
-            headers.insert(name, hyper::header::HeaderValue::from_static(value));
+        let answer = self.send(method, target, &[("content-type", "application/json")], content);
+        (answer.status, answer.content)
+    }
+
+    /// The answer to a request with these headers, besides `Host`, and this content.
+    ///
+    /// # Panics
+    /// For a method, target or header that can be none, and for an answer that streams or is not UTF-8.
+    #[must_use]
+    pub fn send(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        content: &str,
+    ) -> InProcessAnswer {
+        let mut fields = HeaderMap::new();
+        for (name, value) in [("host", "localhost")].iter().chain(headers) {
+            let name = HeaderName::from_bytes(name.as_bytes()).expect("a header's name");
+            fields.append(name, value.parse().expect("a header's value"));
         }
+        let method = Method::from_bytes(method.as_bytes()).expect("a method");
+        let uri = target.parse().expect("a target");
         let content = Bytes::from(content.to_owned());
-        let request = Request {
-            method: Method::from_bytes(method.as_bytes()).expect("a method"),
-            uri: target.parse::<Uri>().expect("a target"),
-            version: Version::HTTP_11,
+        let request = Request::in_process(self.host(), method, uri, fields, content);
+        let answering = dispatch(Arc::clone(&self.server), request);
+        let Response { status, content_type, headers, content, .. } =
+            self.runtime.block_on(answering);
+        let Content::Full(content) = content else { panic!("the answer streams") };
+        InProcessAnswer {
+            status,
+            content_type,
             headers,
-            client: None,
-            principal: host.access.nobody(),
-            connection: None,
-            payer: Payer::default(),
-            body: Body::new(Source::Full(content), host, Version::HTTP_11),
-            contract: &NO_ROUTE,
-            query: Params::default(),
-            wants: "",
-            param: String::new(),
-            log_name: String::new(),
-            log: None,
-        };
-        let answering = dispatch(Arc::clone(&self.server), Box::new(request));
-        let response = self.runtime.block_on(answering);
-        match response.content {
-            Content::Full(bytes) => (response.status, String::from_utf8_lossy(&bytes).into_owned()),
-            Content::Stream(_) => panic!("the answer streams"),
+            content: String::from_utf8(content.to_vec()).expect("UTF-8"),
         }
     }
+}
+
+/// An answer of [`InProcess`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InProcessAnswer {
+    /// Its status.
+    pub status: u16,
+    /// Its media type; empty without content.
+    pub content_type: &'static str,
+    /// Its other headers, names in small letters.
+    pub headers: Vec<(&'static str, String)>,
+    /// Its content.
+    pub content: String,
 }
 
 impl Drop for InProcess {

@@ -9,6 +9,7 @@
 //! ```
 
 pub use crate::faces::EmbeddedFace;
+pub use bytes::Bytes;
 pub use wellspring_host::declare::{Needs, Role, Route, Scope, Served, routes};
 pub use wellspring_host::http::face::{Face, Surroundings};
 pub use wellspring_host::http::routes::Answering;
@@ -17,8 +18,8 @@ pub use wellspring_host::kept_types::KeptEvents;
 pub use wellspring_host::settings::{NoSettings, Section};
 pub use wellspring_host::stats::family::Family;
 pub use wellspring_host::view::{ExecuteError, Executed, Live, NotFresh, ViewSlot};
-pub use wellspring_host::wire::problem::{Kind, Problem, Retry};
-pub use wellspring_log::{CommitOn, RequestKey};
+pub use wellspring_host::wire::problem::{Kind, Problem, Retry, kinds};
+pub use wellspring_log::{AppendError, Appended, CommitOn, RequestKey, TooManyWaiters};
 pub use wellspring_types::{Event, Position, Query, QueryItem};
 pub use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};
 
@@ -35,6 +36,11 @@ pub mod contract {
         AnyParam, Integer, IntegerOr, Kind as ParamKind, Moment, Param, Text, Texts, Values, Words,
     };
     pub use wellspring_host::wire::params::{KnownParams, Pairs, Params};
+}
+
+/// `Idempotency-Key`: the key of a request, and what an append by it is told apart by.
+pub mod idempotency {
+    pub use wellspring_host::http::idempotency::{KeyUse, digest, idempotency_key};
 }
 
 /// Work that may take long: in slices off the serving threads, charged to the client, ended when the
@@ -66,4 +72,4 @@ pub mod problems {
 
 mod in_process;
 
-pub use in_process::InProcess;
+pub use in_process::{InProcess, InProcessAnswer};

@@ -7,21 +7,17 @@ use crate::start::for_tests;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
-use hyper::{HeaderMap, Method, Version};
+use hyper::{HeaderMap, Method};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tempfile::TempDir;
 use wellspring_host::access::gate::LoggedIn;
 use wellspring_host::access::{Needs, api_key, password};
-use wellspring_host::http::contract::NO_ROUTE;
 use wellspring_host::http::dispatch::dispatch;
 use wellspring_host::http::routes::{Route, Scope};
 use wellspring_host::http::server::Server as OpenServer;
-use wellspring_host::http::{Body, Host, Request, Source};
-use wellspring_host::limits::Payer;
+use wellspring_host::http::{Host, Request};
 use wellspring_host::names::SYSTEM_LOG;
-use wellspring_host::wire::params::Params;
-
-use tempfile::TempDir;
 use wellspring_log::CommitOn;
 use wellspring_views::access::{
     AccountName, Command, Grant, Grants, Label, PasswordHash, Role, TokenId,
@@ -128,24 +124,10 @@ pub(super) async fn ask(
     for (name, value) in headers {
         map.append(*name, value.parse().expect("a header's value"));
     }
-    let request = Request {
-        connection: None,
-        payer: Payer::default(),
-        method: Method::from_bytes(method.as_bytes()).expect("a method"),
-        uri: path.parse().expect("a path"),
-        version: Version::HTTP_11,
-        headers: map,
-        client: None,
-        principal: open.host.access.nobody(),
-        body: Body::new(Source::Full(Bytes::new()), &open.host, Version::HTTP_11),
-        contract: &NO_ROUTE,
-        query: Params::default(),
-        wants: "",
-        param: String::new(),
-        log_name: String::new(),
-        log: None,
-    };
-    let response = dispatch(Arc::clone(open), Box::new(request)).await;
+    let method = Method::from_bytes(method.as_bytes()).expect("a method");
+    let uri = path.parse().expect("a path");
+    let request = Request::in_process(&open.host, method, uri, map, Bytes::new());
+    let response = dispatch(Arc::clone(open), request).await;
     let challenge = response.headers.iter().any(|(name, _)| *name == "www-authenticate");
     let body = match &response.content {
         wellspring_host::http::Content::Full(bytes) => String::from_utf8_lossy(bytes).into_owned(),

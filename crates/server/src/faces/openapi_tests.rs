@@ -27,3 +27,12 @@ fn every_reference_resolves_and_every_route_is_there() {
     assert!(document["paths"]["/v1/logs/{log}/append"]["post"].is_object());
     assert!(openapi::build(&routes, false)["paths"].get("/cleanup").is_none());
 }
+
+#[test]
+fn every_kind_of_problem_is_explained() {
+    for kind in super::routes(true).kinds() {
+        for text in [kind.meaning, kind.remedy] {
+            assert!(text.ends_with('.') && text.len() > 10, "{}: {text}", kind.slug);
+        }
+    }
+}

@@ -14,7 +14,7 @@ const KNOWN_CIRCLES: &[(&str, &[&str])] = &[];
 /// what several rooms need lies in a room below them, from where the roof may re-export it.
 /// A macro that other crates use lies in the roof by the rules of the language.
 const KNOWN_FROM_THE_ROOF: &[(&str, &[&str])] =
-    &[("host", &["section", "sections", "wellspring_routes"])];
+    &[("host", &["kinds", "section", "sections", "wellspring_routes"])];
 
 /// A face is one room: its routes name its handlers, and these are given the face.
 fn every_crate(visit: &mut dyn FnMut(&str, &str, &Rooms)) {

@@ -4,6 +4,7 @@ use super::super::event_json::{EventReader, Style};
 use super::chain::{Anchor, Chain, Digest, OPENING_EVENTS, event_digest};
 use super::flights::{Order, Waypoint};
 use super::settings::{BadLine, Ending, Settings};
+use crate::problems;
 use std::io::BufRead as _;
 use wellspring_host::wire::json::Cursor;
 use wellspring_host::wire::problem::{self, Problem, of_line_fault};
@@ -345,7 +346,7 @@ fn is_same_event(one: &RecordView<'_>, other: &RecordView<'_>) -> bool {
 /// `line` is the first that differs, `position` that of what the log holds in its place.
 fn changed(what: &str, line: u64, position: Position, stored: StoredRequest) -> Box<Problem> {
     let (first, last) = (stored.first, stored.first + stored.events - 1);
-    problem::IMPORT_CHANGED
+    problems::IMPORT_CHANGED
         .because(format!(
             "line {line}: this content was imported before and has changed since: {what}, where the \
              log holds position {position} (positions {first} to {last} were imported as one). Give \

@@ -4,9 +4,10 @@ use super::chain::{Chain, Scope};
 use super::flights::Flights;
 use super::intake::{Intake, Stop};
 use super::settings::{BadLine, Ending, Settings};
+use crate::problems;
 use proptest::prelude::*;
 use wellspring_host::kept_types::KeptInLog;
-use wellspring_host::wire::problem::{self, Problem};
+use wellspring_host::wire::problem::Problem;
 use wellspring_log::{Log, Options, ReadOptions};
 use wellspring_types::Query;
 
@@ -104,7 +105,7 @@ fn cuts() -> impl Strategy<Value = Cuts> {
 }
 
 fn is_changed(outcome: &Result<(u64, u64), Box<Problem>>) -> bool {
-    matches!(outcome, Err(problem) if problem.kind == &problem::IMPORT_CHANGED)
+    matches!(outcome, Err(problem) if problem.kind == &problems::IMPORT_CHANGED)
 }
 
 proptest! {

@@ -4,6 +4,7 @@ use super::click::Clicks;
 use super::refusal::{of_lookup, with_error};
 use super::visit::{ClickHeaders, Visit};
 use super::{REDIRECT_CACHING, VisitorKeys};
+use crate::problems;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -160,7 +161,7 @@ impl FastPath for Redirects {
         let wall_us = self.wall_us(asked.now_us);
         self.renew();
         let Some(code) = Code::parse(asked.word) else {
-            return Outcome::Elsewhere(problem::BAD_CODE.because("this is no code"));
+            return Outcome::Elsewhere(problems::BAD_CODE.because("this is no code"));
         };
         let Some(folded) = self.live.as_ref().and_then(|live| live.folded()) else {
             let problem = problem::VIEW_NOT_READY.because("the view is being rebuilt");

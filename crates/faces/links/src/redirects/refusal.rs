@@ -1,14 +1,15 @@
 //! What a client is told whose code leads nowhere, in the words of link shorteners.
 
+use crate::problems;
 use wellspring_host::wire::json::push_string;
-use wellspring_host::wire::problem::{self, Problem};
+use wellspring_host::wire::problem::Problem;
 use wellspring_views::links::{Code, Lookup};
 
 /// Adds the member `error`, which the clients of link shorteners look at.
 pub(crate) fn with_error(problem: Box<Problem>) -> Box<Problem> {
-    let text = if problem.kind == &problem::URL_REQUIRED {
+    let text = if problem.kind == &problems::URL_REQUIRED {
         "URL is a required field"
-    } else if problem.kind == &problem::LINK_NOT_FOUND {
+    } else if problem.kind == &problems::LINK_NOT_FOUND {
         "URL not found"
     } else {
         problem.detail.as_str()
@@ -20,12 +21,12 @@ pub(crate) fn with_error(problem: Box<Problem>) -> Box<Problem> {
 
 /// The answer about a code that no link ever had.
 pub(crate) fn unknown(code: Code) -> Box<Problem> {
-    problem::LINK_NOT_FOUND.because(format!("there is no link {code}"))
+    problems::LINK_NOT_FOUND.because(format!("there is no link {code}"))
 }
 
 /// The answer about a code whose link is deleted.
 pub(crate) fn deleted(code: Code) -> Box<Problem> {
-    problem::LINK_DELETED.because(format!("the link {code} has been deleted"))
+    problems::LINK_DELETED.because(format!("the link {code} has been deleted"))
 }
 
 /// Whether a link leads anywhere.
@@ -34,10 +35,10 @@ pub(crate) fn of_lookup(code: Code, lookup: Lookup) -> Result<(), Box<Problem>> 
         Lookup::Found => return Ok(()),
         Lookup::Unknown => return Err(unknown(code)),
         Lookup::Deleted => return Err(deleted(code)),
-        Lookup::Disabled => (&problem::LINK_DISABLED, "is disabled for now"),
-        Lookup::Expired => (&problem::LINK_EXPIRED, "has expired"),
+        Lookup::Disabled => (&problems::LINK_DISABLED, "is disabled for now"),
+        Lookup::Expired => (&problems::LINK_EXPIRED, "has expired"),
         Lookup::Refused => {
-            (&problem::LINK_REFUSED, "leads where the settings of this server let no link lead")
+            (&problems::LINK_REFUSED, "leads where the settings of this server let no link lead")
         }
     };
     Err(kind.because(format!("the link {code} {what}")))
