@@ -21,6 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -44,6 +45,11 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
     }
     let host = Arc::clone(&server.host);
     let main = runtime("main", BLOCKING_THREADS)?;
+    // Before any client can be answered: what was answered then is kept, however soon the signal comes.
+    let mut signals = {
+        let _within = main.enter();
+        StopSignals::watch()?
+    };
     let Serving { threads, wakes } = start_threads(&server, &main, sync)?;
     let gather = {
         let host = Arc::clone(&host);
@@ -66,13 +72,12 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
         let audited = Arc::clone(&host);
         tokio::spawn(async move { tell_refusals(&audited).await });
         log_watch::start(&host);
-        let name = signal().await.map_err(|e| format!("signals cannot be watched: {e}"))?;
+        let name = signals.next().await;
         tracing::info!(signal = name, "stopping");
         // A second signal means: now.
-        tokio::spawn(async {
-            if signal().await.is_ok() {
-                std::process::exit(130);
-            }
+        tokio::spawn(async move {
+            signals.next().await;
+            std::process::exit(130);
         });
         let _ = stop.send(true);
         wakes.iter().for_each(|wake| wake());
@@ -399,18 +404,36 @@ fn start(
 
 /// A write beyond a limit on file sizes (`ulimit -f`) is to fail like one on a full disk, not to
 /// end the process: for that its signal needs someone who listens.
-fn survive_file_limit() -> Option<tokio::signal::unix::Signal> {
+fn survive_file_limit() -> Option<Signal> {
     /// `SIGXFSZ`, the same on all of Linux' common architectures.
     const FILE_SIZE_LIMIT: i32 = 25;
-    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(FILE_SIZE_LIMIT)).ok()
+    signal(SignalKind::from_raw(FILE_SIZE_LIMIT)).ok()
 }
 
-/// Waits for a signal to stop.
-async fn signal() -> io::Result<&'static str> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        result = tokio::signal::ctrl_c() => result.map(|()| "SIGINT"),
-        _ = terminate.recv() => Ok("SIGTERM"),
+/// The signals that stop a server, watched from when this is made: none that comes then ends the process at once.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    /// To be made within a runtime.
+    ///
+    /// # Errors
+    /// A sentence: the system does not let signals be watched.
+    fn watch() -> Result<StopSignals, String> {
+        let watch = |kind| signal(kind).map_err(|e| format!("signals cannot be watched: {e}"));
+        Ok(StopSignals {
+            terminate: watch(SignalKind::terminate())?,
+            interrupt: watch(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for the next one.
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+        }
     }
 }
