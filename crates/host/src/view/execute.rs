@@ -6,11 +6,10 @@
 //! there, so commands gather into one group commit.
 //!
 //! What a decision rests on besides the fold are decisions that the log has given positions and not
-//! made durable. If they come to nothing, everything behind them must. So each is known by the
-//! number of setbacks it was placed at, the log refuses what names another number (`SetBack`), and
-//! an append that was given no positions, because it met somebody else's staged event, is not
-//! decided upon at all.
+//! made durable (`deciding.rs`). An append that was given no positions, because it met somebody else's
+//! staged event, is not decided upon at all.
 
+use super::deciding::{Conditioned, Deciding, Ended, OpenDecision};
 use super::freshness::NotFresh;
 use super::recorded::StoredRecord;
 use super::{Live, lock};
@@ -31,50 +30,6 @@ const FOLD_WAIT: Duration = Duration::from_secs(30);
 const REBUILD_WAIT: Duration = Duration::from_secs(5);
 /// Time that commands without a key may be decided in one go, with the lock held, in µs.
 const DECIDE_US: u64 = 500;
-/// How often a decision that hangs on others' looks what became of them.
-const LOOK: Duration = Duration::from_millis(1);
-
-/// What is decided and not folded yet.
-pub(super) struct Deciding<V: View> {
-    staged: V::Staged,
-    next_ticket: Ticket,
-    /// Decisions neither folded nor come to nothing, oldest first.
-    open: Vec<OpenDecision>,
-}
-
-/// A decision whose events have positions and are not folded yet.
-struct OpenDecision {
-    ticket: Ticket,
-    /// Position of its last event once that is durable.
-    durable: Option<Position>,
-    /// The log's number of setbacks when it was placed.
-    setbacks: u64,
-}
-
-impl<V: View> Deciding<V> {
-    /// The number of setbacks that a further decision rests on.
-    fn setbacks(&self) -> Option<u64> {
-        let staged = self.open.iter().filter(|open| open.durable.is_none());
-        let mut numbers = staged.map(|open| open.setbacks);
-        let first = numbers.next();
-        // The log has taken each of them on top of those before it.
-        assert!(numbers.all(|number| Some(number) == first), "one number of setbacks");
-        first
-    }
-}
-
-impl<V: View> Default for Deciding<V> {
-    fn default() -> Self {
-        Deciding { staged: V::Staged::default(), next_ticket: 1, open: Vec::new() }
-    }
-}
-
-/// An append that came to an end: durable up to a position, or refused.
-pub(super) struct Ended {
-    ticket: Ticket,
-    last: Option<Position>,
-}
-
 /// What became of commands.
 pub struct Executed<V: View> {
     /// Of the first commands, in order; as many as were executed.
@@ -261,8 +216,7 @@ impl<V: View> Live<V> {
         self.sweep(&mut deciding);
         // Before anything folded is looked at: all up to here is in it.
         let position = self.position();
-        let ticket = deciding.next_ticket;
-        deciding.next_ticket += 1;
+        let ticket = deciding.ticket();
         let (mut outcomes, mut events) = (Vec::new(), EncodedEvents::new());
         let mut unless = Vec::new();
         // Those of a key must fit into one append.
@@ -289,9 +243,11 @@ impl<V: View> Live<V> {
             }
         }
         if events.is_empty() {
+            // Nothing is decided upon what happens nowhere.
+            V::settle(&mut deciding.staged, ticket);
             // What is there already may have been decided only.
             if let Some(last) = deciding.open.last()
-                && self.hangs(folded, &commands[..outcomes.len()])
+                && self.hangs(&deciding, folded, &commands[..outcomes.len()])
             {
                 return Decided::DependsOn(last.ticket);
             }
@@ -306,8 +262,9 @@ impl<V: View> Live<V> {
             }
         }
         // No items would mean every event.
+        let after = deciding.after(position);
         let condition = (!unless.is_empty())
-            .then(|| AppendCondition::no_match_after(Query { items: unless }, position));
+            .then(|| AppendCondition::no_match_after(Query { items: unless }, after));
         let basis = Basis {
             setbacks: deciding.setbacks(),
             key_absent_through: key.as_ref().map_or(0, |request| request.absent_through),
@@ -330,15 +287,20 @@ impl<V: View> Live<V> {
         let (sender, answer) = oneshot::channel();
         let ended = std::sync::Arc::clone(&self.ended);
         let done = Box::new(move |outcome: Result<Appended, AppendError>| {
-            let last = outcome.as_ref().ok().filter(|a| !a.replayed).map(|a| a.last);
-            lock(&ended).push(Ended { ticket, last });
+            lock(&ended).push(Ended::new(ticket, &outcome));
             let _ = sender.send(outcome);
         });
+        let condition = match append.condition {
+            Some(_) => Conditioned::Yes,
+            None => Conditioned::No,
+        };
         let staged = self.log.stage_on(basis, append, done);
         match staged {
             // What became of it is looked at with this lock held: not before it stands here.
-            Staged::Placed { setbacks, .. } => {
-                deciding.open.push(OpenDecision { ticket, durable: None, setbacks });
+            Staged::Placed { last, setbacks, .. } => {
+                let open = OpenDecision { ticket, last, setbacks, condition, is_durable: false };
+                deciding.open.push(open);
+                V::placed(&mut deciding.staged, ticket, last);
             }
             Staged::WaitsFor { .. } | Staged::Answered => {
                 V::settle(&mut deciding.staged, ticket);
@@ -351,7 +313,7 @@ impl<V: View> Live<V> {
         answer
     }
 
-    /// A refusal stands if it does without what may still come to nothing.
+    /// A refusal that is told stands if it does without what may still come to nothing.
     fn refused(
         &self,
         deciding: &Deciding<V>,
@@ -359,70 +321,23 @@ impl<V: View> Live<V> {
         command: &V::Command,
         refusal: V::Refusal,
     ) -> Decided<V> {
-        match deciding.open.last() {
-            None => Decided::Refused(refusal),
-            Some(last) => match V::decide(folded, &V::Staged::default(), &self.context, command) {
-                Err(refusal) => Decided::Refused(refusal),
-                Ok(_) => Decided::DependsOn(last.ticket),
-            },
+        let Some(last) = deciding.open.last().filter(|_| V::is_told(&refusal)) else {
+            return Decided::Refused(refusal);
+        };
+        let unstaged = V::unstaged(&deciding.staged);
+        match V::decide(folded, &unstaged, &self.context, command) {
+            Err(refusal) if V::is_told(&refusal) => Decided::Refused(refusal),
+            Ok(_) | Err(_) => Decided::DependsOn(last.ticket),
         }
     }
 
-    /// Whether these commands would come to events without what is staged.
-    fn hangs(&self, folded: &V::Folded, commands: &[V::Command]) -> bool {
-        commands.iter().any(|command| {
-            match V::decide(folded, &V::Staged::default(), &self.context, command) {
-                Ok(decision) => !decision.events.is_empty(),
-                Err(_) => true,
-            }
+    /// Whether these commands would come to something else without what is staged.
+    fn hangs(&self, deciding: &Deciding<V>, folded: &V::Folded, commands: &[V::Command]) -> bool {
+        let unstaged = V::unstaged(&deciding.staged);
+        commands.iter().any(|command| match V::decide(folded, &unstaged, &self.context, command) {
+            Ok(decision) => !decision.events.is_empty(),
+            Err(_) => true,
         })
-    }
-
-    /// Forgets decisions that are folded or have come to nothing.
-    fn sweep(&self, deciding: &mut Deciding<V>) {
-        for Ended { ticket, last } in lock(&self.ended).drain(..) {
-            match last {
-                Some(_) => {
-                    let open = deciding.open.iter_mut().find(|open| open.ticket == ticket);
-                    open.into_iter().for_each(|open| open.durable = last);
-                }
-                None => {
-                    deciding.open.retain(|open| open.ticket != ticket);
-                    V::settle(&mut deciding.staged, ticket);
-                }
-            }
-        }
-        let position = self.position();
-        let Deciding { staged, open, .. } = deciding;
-        open.retain(|open| {
-            let folded = open.durable.is_some_and(|last| last <= position);
-            if folded {
-                V::settle(staged, open.ticket);
-            }
-            !folded
-        });
-    }
-
-    /// Waits until no decision up to `ticket` is open.
-    ///
-    /// # Errors
-    /// The view goes no further, so that what is durable would stay open.
-    async fn settled(&self, ticket: Ticket) -> Result<(), NotFresh> {
-        loop {
-            let hopeless = self.hopeless();
-            {
-                let mut deciding = lock(&self.deciding);
-                self.sweep(&mut deciding);
-                if deciding.open.iter().all(|open| open.ticket > ticket) {
-                    return Ok(());
-                }
-            }
-            if let Some(reason) = hopeless {
-                return Err(reason);
-            }
-            self.fold_here();
-            tokio::time::sleep(LOOK).await;
-        }
     }
 }
 
@@ -447,7 +362,12 @@ fn add<O>(
     for event in &decision.events {
         events.push(&event.as_ref())?;
     }
-    unless.extend(decision.unless.iter().cloned());
+    for item in &decision.unless {
+        // Decisions that all name the same share it.
+        if unless.last() != Some(item) {
+            unless.push(item.clone());
+        }
+    }
     Ok(Added::Fits)
 }
 

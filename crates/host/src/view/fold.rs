@@ -136,9 +136,10 @@ impl<V: View> Live<V> {
         let _ = self.folded.set(Arc::clone(view.folded()));
         let mut writer = lock(&self.writer);
         assert!(matches!(*writer, Writer::Unread), "a view begins once");
+        let mut folding = Folding { view, position, concern: V::concern() };
         // Before any other thread can fold: what it publishes then is later.
-        self.position.publish(position);
-        *writer = Writer::At(Folding { view, position, concern: V::concern() });
+        folding.publish(self);
+        *writer = Writer::At(folding);
         position
     }
 
@@ -259,7 +260,7 @@ impl<V: View> Folding<V> {
         let mut applied = 0;
         let options = ReadOptions { after: Some(self.position), ..ReadOptions::default() };
         let mut events = snapshot.read(&self.concern, options);
-        let mut told = self.position;
+        let mut published = self.position;
         while let Some(record) = events.next()? {
             if record.position() > end {
                 break;
@@ -269,14 +270,20 @@ impl<V: View> Folding<V> {
             self.view.apply(&StoredRecord(record));
             self.position = position;
             applied += 1;
-            if self.position - told >= PUBLISH_EVENTS {
-                told = self.position;
-                live.position.publish(told);
+            if self.position - published >= PUBLISH_EVENTS {
+                published = self.position;
+                self.publish(live);
             }
         }
         self.position = end.max(self.position);
-        live.position.publish(self.position);
+        self.publish(live);
         live.counters.folded(applied, live.clock.monotonic_us().saturating_sub(begun_us));
         Ok(())
+    }
+
+    /// Shows readers what is folded, then tells them how far that is.
+    fn publish(&mut self, live: &Live<V>) {
+        self.view.publish(self.position);
+        live.position.publish(self.position);
     }
 }

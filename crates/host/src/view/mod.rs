@@ -11,6 +11,7 @@
 //! at a time: a thread of its own that comes every few milliseconds, or whoever
 //! waits for a position and finds nobody folding.
 
+mod deciding;
 mod execute;
 mod figures;
 mod fold;
@@ -27,7 +28,7 @@ pub use freshness::all_stored;
 pub use slot::ViewSlot;
 pub(crate) use slot::{LiveView, OpenView, OpenedView};
 
-use execute::Deciding;
+use deciding::{Deciding, Ended};
 use figures::Counters;
 use fold::Writer;
 use snapshot::SnapshotFile;
@@ -54,7 +55,7 @@ pub struct Live<V: View> {
     writer: Mutex<Writer<V>>,
     deciding: Mutex<Deciding<V>>,
     /// Appends that have come to an end since a decision last looked.
-    ended: Arc<Mutex<Vec<execute::Ended>>>,
+    ended: Arc<Mutex<Vec<Ended>>>,
     /// Why nothing more is folded, if so.
     fault: Mutex<Option<String>>,
     closing: AtomicBool,
@@ -187,6 +188,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+#[cfg(test)]
+mod chain;
+#[cfg(test)]
+mod chain_tests;
 #[cfg(test)]
 mod fold_tests;
 #[cfg(test)]

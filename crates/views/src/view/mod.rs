@@ -43,12 +43,26 @@ pub type Ticket = u64;
 pub struct Decision<O> {
     /// The events to append, all or none; empty if nothing has to happen.
     pub events: Vec<Event>,
-    /// The append condition: what nobody may have appended after the position that was folded when it
-    /// was decided (anyone may append a view's events). Up to there the fold knows better: what it made
-    /// nothing of forbids nothing. Empty: nothing is forbidden.
+    /// The append condition: what nobody may have appended [after](After) the position that was folded
+    /// when it was decided (anyone may append a view's events). Up to there the fold knows better: what it
+    /// made nothing of forbids nothing. Empty: nothing is forbidden.
     pub unless: Vec<QueryItem>,
     /// What to answer once the events are durable and folded.
     pub outcome: O,
+}
+
+/// After which position nobody may have appended what a decision names
+/// ([`Decision::unless`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// After the one that was folded. The view's own events on their way stand in the way too, so items
+    /// name what a decision is about: a code, an account.
+    Folded,
+    /// After the last of the view's own events that has a position and was appended on a condition, or
+    /// the folded one if that is later: the view knows its own events, and judges by itself whether they
+    /// stand in the way. Every decision that names anything names the same items. So nothing of others
+    /// that matches them lies between two decisions, and each has seen all there is before it.
+    OwnLast,
 }
 
 /// Why a snapshot cannot be read. The view is then rebuilt from the log.
@@ -90,6 +104,8 @@ pub trait View: Sized + Send + 'static {
     const NAME: &'static str;
     /// Version of the fold and of the snapshot's form. A snapshot of another version is discarded.
     const VERSION: u32;
+    /// What the append condition of a decision leaves out.
+    const AFTER: After = After::Folded;
 
     /// What is folded, shared with readers.
     type Folded: Send + Sync + 'static;
@@ -131,6 +147,11 @@ pub trait View: Sized + Send + 'static {
     /// Folds the next event. Events that make no sense here (anyone may append to a log) change nothing.
     fn apply(&mut self, event: &impl Recorded);
 
+    /// Shows readers what has been applied, before they are told that everything up to `position` is
+    /// folded. For a view whose readers see versions of it; what changes under its readers needs none of
+    /// this. After a snapshot was read, effects of later events may be there already.
+    fn publish(&mut self, _position: Position) {}
+
     /// What an event says about the outcome of the command it came from, for a retry of that command.
     fn outcome(event: &impl Recorded) -> Option<Self::Outcome>;
 
@@ -154,8 +175,31 @@ pub trait View: Sized + Send + 'static {
     /// Notes a decision as made: later ones are decided on top of it. Those of one append have one ticket.
     fn stage(staged: &mut Self::Staged, decision: &Decision<Self::Outcome>, ticket: Ticket);
 
-    /// Forgets the decisions of a ticket: they are folded, or have come to nothing.
+    /// The log has given the decisions of a ticket a place in its order, with this position as the last:
+    /// from now on others are decided on top of them. That they come to nothing is still possible.
+    fn placed(_staged: &mut Self::Staged, _ticket: Ticket, _last: Position) {}
+
+    /// Forgets the decisions of a ticket: they are folded, or were given no place.
     fn settle(staged: &mut Self::Staged, ticket: Ticket);
+
+    /// Forgets the decisions of a ticket that had a place and have come to nothing, and with them
+    /// whatever was made on top of them, perhaps outside of any decision.
+    fn came_to_nothing(staged: &mut Self::Staged, ticket: Ticket) {
+        Self::settle(staged, ticket);
+    }
+
+    /// As if no decision were on its way. What `staged` knows besides decisions, such as how often any
+    /// came to nothing, is in it.
+    fn unstaged(_staged: &Self::Staged) -> Self::Staged {
+        Self::Staged::default()
+    }
+
+    /// Whether a client is told this refusal, which then must not rest on anything that may come to
+    /// nothing. What only makes the caller begin again, such as "overtaken", is told to nobody and known
+    /// at once.
+    fn is_told(_refusal: &Self::Refusal) -> bool {
+        true
+    }
 
     /// Writes a snapshot while the fold may go on.
     ///

@@ -1,0 +1,159 @@
+//! Decisions on their way: placed in the log's order, not folded yet.
+//!
+//! They rest on each other. If one comes to nothing, everything behind it must; so each is known by
+//! the number of setbacks at which it was placed, and the log refuses what names another number.
+
+use super::freshness::NotFresh;
+use super::{Live, lock};
+use std::time::Duration;
+use wellspring_log::{AppendError, Appended};
+use wellspring_types::Position;
+use wellspring_views::view::{After, Ticket, View};
+
+/// How often a decision that hangs on others' looks what became of them.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// What is decided and not folded yet.
+pub(super) struct Deciding<V: View> {
+    pub(super) staged: V::Staged,
+    next_ticket: Ticket,
+    /// Decisions neither folded nor come to nothing, oldest first.
+    pub(super) open: Vec<OpenDecision>,
+}
+
+/// A decision whose events have positions and are not folded yet.
+pub(super) struct OpenDecision {
+    pub(super) ticket: Ticket,
+    /// Position of its last event.
+    pub(super) last: Position,
+    /// The log's number of setbacks when it was placed.
+    pub(super) setbacks: u64,
+    pub(super) condition: Conditioned,
+    pub(super) is_durable: bool,
+}
+
+/// Whether an append had a condition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Conditioned {
+    Yes,
+    No,
+}
+
+/// An append that came to an end.
+pub(super) struct Ended {
+    ticket: Ticket,
+    end: End,
+}
+
+/// How an append ended.
+enum End {
+    /// Its events are durable.
+    Durable,
+    /// It appended nothing, or nobody knows what.
+    Nothing,
+}
+
+impl Ended {
+    pub(super) fn new(ticket: Ticket, outcome: &Result<Appended, AppendError>) -> Ended {
+        let end = match outcome {
+            Ok(Appended { replayed: false, .. }) => End::Durable,
+            Ok(_) | Err(_) => End::Nothing,
+        };
+        Ended { ticket, end }
+    }
+}
+
+impl<V: View> Default for Deciding<V> {
+    fn default() -> Self {
+        Deciding { staged: V::Staged::default(), next_ticket: 1, open: Vec::new() }
+    }
+}
+
+impl<V: View> Deciding<V> {
+    /// A ticket for what is decided now.
+    pub(super) fn ticket(&mut self) -> Ticket {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        ticket
+    }
+
+    /// The number of setbacks that a further decision rests on.
+    pub(super) fn setbacks(&self) -> Option<u64> {
+        let staged = self.open.iter().filter(|open| !open.is_durable);
+        let mut numbers = staged.map(|open| open.setbacks);
+        let first = numbers.next();
+        // The log has taken each of them on top of those before it.
+        assert!(numbers.all(|number| Some(number) == first), "one number of setbacks");
+        first
+    }
+
+    /// The position after which a decision's condition holds, if everything up to `folded` is folded.
+    pub(super) fn after(&self, folded: Position) -> Position {
+        match V::AFTER {
+            After::Folded => folded,
+            After::OwnLast => {
+                // What was appended on no condition may lie behind an event of others.
+                let own = self.open.iter().rev().find(|open| open.condition == Conditioned::Yes);
+                own.map_or(folded, |open| folded.max(open.last))
+            }
+        }
+    }
+}
+
+impl<V: View> Live<V> {
+    /// Shows `look` what is folded and what is decided on top of it, as a decision sees them; nothing,
+    /// while the view is being rebuilt. No decision is made meanwhile, so `look` takes no time. What it
+    /// sees staged may come to nothing: nobody is told of it before it is folded.
+    pub fn peek<R>(&self, look: impl FnOnce(&V::Folded, &V::Staged) -> R) -> Option<R> {
+        let folded = self.folded()?;
+        let mut deciding = lock(&self.deciding);
+        self.sweep(&mut deciding);
+        Some(look(folded, &deciding.staged))
+    }
+
+    /// Forgets decisions that are folded or have come to nothing.
+    pub(super) fn sweep(&self, deciding: &mut Deciding<V>) {
+        let Deciding { staged, open, .. } = deciding;
+        for Ended { ticket, end } in lock(&self.ended).drain(..) {
+            // What was given no place is forgotten already.
+            let Some(at) = open.iter().position(|open| open.ticket == ticket) else { continue };
+            match end {
+                End::Durable => open[at].is_durable = true,
+                End::Nothing => {
+                    open.remove(at);
+                    V::came_to_nothing(staged, ticket);
+                }
+            }
+        }
+        let position = self.position();
+        open.retain(|open| {
+            let is_folded = open.is_durable && open.last <= position;
+            if is_folded {
+                V::settle(staged, open.ticket);
+            }
+            !is_folded
+        });
+    }
+
+    /// Waits until no decision up to `ticket` is open.
+    ///
+    /// # Errors
+    /// The view goes no further, so that what is durable would stay open.
+    pub(super) async fn settled(&self, ticket: Ticket) -> Result<(), NotFresh> {
+        loop {
+            let hopeless = self.hopeless();
+            {
+                let mut deciding = lock(&self.deciding);
+                self.sweep(&mut deciding);
+                if deciding.open.iter().all(|open| open.ticket > ticket) {
+                    return Ok(());
+                }
+            }
+            if let Some(reason) = hopeless {
+                return Err(reason);
+            }
+            self.fold_here();
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
