@@ -37,7 +37,7 @@ use crate::identity::Caller;
 use crate::ingest::{IngestConfig, IngestContext};
 use crate::kept_types::KeptTypes;
 use crate::limits::{Limits, Payer, SharedBucket};
-use crate::node::{Node, readiness};
+use crate::node::{Node, Views, readiness};
 use crate::otlp::Otlp;
 use crate::settings::ProcessConfig;
 use crate::stats::Stats;
@@ -153,6 +153,20 @@ impl Host {
     /// A sentence: the system gives no thread, or what the view begins with could not be had.
     pub fn attach<V: View>(&self, log: &str, view: &Arc<ViewSlot<V>>) -> Result<(), String> {
         self.node.attach(log, Arc::clone(view) as _).map_err(|error| error.to_string())
+    }
+
+    /// Has a view of any log but the server's own folded: from when it is first asked for, or, if the log
+    /// holds an event of these types, with the log. The view of a log begins with what `context` returns
+    /// for its name, on the thread of whoever asks, so that must not wait for the disk.
+    ///
+    /// # Errors
+    /// A sentence: the system gives no thread, or what a view begins with could not be had.
+    pub fn attach_each<V: View>(
+        &self,
+        types: &[&str],
+        context: impl Fn(&str) -> Result<V::Context, String> + Send + Sync + 'static,
+    ) -> Result<Views<V>, String> {
+        self.node.attach_each(types, context).map_err(|error| error.to_string())
     }
 
     /// Bounded work for a request, charged to its client. Dropping it ends the work.

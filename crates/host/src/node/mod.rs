@@ -4,19 +4,22 @@ mod account;
 mod config;
 mod problem;
 pub mod readiness;
+mod views;
 
 pub use account::IngestAccount;
 pub(crate) use config::StorageConfig;
+pub use views::{NoView, Views};
 
 use crate::names::{MAIN, SYSTEM_LOG, is_name};
 use crate::private_folder::keep_private;
-use crate::view::{Figures, LiveView, OpenView, OpenedView, Progress};
+use crate::view::{Figures, Progress, ViewedLog};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
+use views::{AttachedView, LogView, LogViews};
 use wellspring_log::batcher::{self, Batcher};
 use wellspring_log::{Clock, Log, LogStats, OpenError, Options};
 
@@ -127,22 +130,8 @@ pub struct Node {
 struct Changes {
     /// Logs dropped by this process.
     dropped: u64,
-    /// The views to be opened with the log of a name.
+    /// The views to be opened with logs.
     views: Vec<AttachedView>,
-}
-
-impl Changes {
-    /// The views to be opened with the log of this name.
-    fn views_of(&self, name: &str) -> impl Iterator<Item = &Arc<dyn OpenView>> {
-        let attached = self.views.iter().filter(move |attached| attached.log == name);
-        attached.map(|attached| &attached.view)
-    }
-}
-
-/// A view that is opened whenever the log of this name is.
-struct AttachedView {
-    log: String,
-    view: Arc<dyn OpenView>,
 }
 
 /// A log and, once something was taken in for it, its batcher.
@@ -151,7 +140,7 @@ struct Entry {
     log: Log,
     batching: Arc<Mutex<Batching>>,
     /// The views folded from it.
-    views: Vec<Arc<dyn LiveView>>,
+    views: Arc<LogViews>,
 }
 
 /// What a log has of a batcher.
@@ -222,29 +211,6 @@ impl Node {
         Ok(node)
     }
 
-    /// Opens a view of the log of that name, now if the log is open and each time it is opened.
-    ///
-    /// # Errors
-    /// [`NodeError::View`].
-    pub fn attach(&self, log: &str, view: Arc<dyn OpenView>) -> Result<(), NodeError> {
-        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = self.entry(log) {
-            let opened = view.open(&entry.log, &self.dir.join(log), &self.options.clock);
-            let OpenedView { live, show } = opened.map_err(NodeError::View)?;
-            if entry.views.iter().any(|view| view.name() == live.name()) {
-                live.discard();
-                let name = live.name();
-                let what = format!("{log} has a view {name} already; its name is its snapshot's");
-                return Err(NodeError::View(what));
-            }
-            let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);
-            logs.entry(log.to_owned()).and_modify(|entry| entry.views.push(live));
-            show();
-        }
-        changes.views.push(AttachedView { log: log.to_owned(), view });
-        Ok(())
-    }
-
     /// The log of that name.
     pub fn get(&self, name: &str) -> Option<Log> {
         self.logs
@@ -285,20 +251,34 @@ impl Node {
         batching.batcher().cloned()
     }
 
-    /// How far each view is: log, view, progress.
+    /// How far each open view is: log, view, progress.
     pub fn views(&self) -> Vec<(String, &'static str, Progress)> {
         let figures = self.view_figures().into_iter();
         figures.map(|(log, view, figures)| (log, view, figures.progress)).collect()
     }
 
-    /// What each view costs, and how far it is: log, view, figures.
+    /// What each open view costs, and how far it is: log, view, figures.
     pub(crate) fn view_figures(&self) -> Vec<(String, &'static str, Figures)> {
-        let entries = self.entries().into_iter();
-        let figures = |(log, entry): (String, Entry)| {
-            let views = entry.views.into_iter();
-            views.map(move |view| (log.clone(), view.name(), view.figures()))
-        };
-        entries.flat_map(figures).collect()
+        self.figures_of_views(|_| true)
+    }
+
+    /// How far each view is that the server is not ready without.
+    fn awaited_views(&self) -> Vec<(String, &'static str, Progress)> {
+        let figures = self.figures_of_views(LogView::is_awaited).into_iter();
+        figures.map(|(log, view, figures)| (log, view, figures.progress)).collect()
+    }
+
+    fn figures_of_views(
+        &self,
+        wanted: impl Fn(&LogView) -> bool,
+    ) -> Vec<(String, &'static str, Figures)> {
+        let mut figures = Vec::new();
+        for (log, entry) in self.entries() {
+            for view in entry.views.all().iter().filter(|view| wanted(view)) {
+                figures.push((log.clone(), view.live.name(), view.live.figures()));
+            }
+        }
+        figures
     }
 
     fn entry(&self, name: &str) -> Option<Entry> {
@@ -351,7 +331,8 @@ impl Node {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = self.logs.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         let entry = entry.ok_or(NodeError::NotFound)?;
-        changes.views_of(name).for_each(|view| view.forget());
+        let attached = changes.views.iter().filter(|attached| attached.concerns(name));
+        attached.for_each(|attached| attached.view.forget());
         self.discard(name, &entry, &mut changes)
     }
 
@@ -387,21 +368,9 @@ impl Node {
         })?;
         // The folder's own entry must survive a power loss, or acknowledged events would go with it.
         sync_dir(&self.dir)?;
-        let mut views: Vec<Arc<dyn LiveView>> = Vec::new();
-        let mut shows = Vec::new();
-        for view in changes.views_of(name) {
-            match view.open(&log, &path, &self.options.clock) {
-                Ok(OpenedView { live, show }) => {
-                    views.push(live);
-                    shows.push(show);
-                }
-                Err(reason) => {
-                    // Their threads hold the log, which nobody will have.
-                    views.iter().for_each(|view| view.discard());
-                    return Err(NodeError::View(reason));
-                }
-            }
-        }
+        let viewed = ViewedLog { name, log: &log, dir: &path, clock: &self.options.clock };
+        let (views, shows) = views::open_due(&changes.views, viewed).map_err(NodeError::View)?;
+        let views = Arc::new(views);
         let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);
         logs.insert(name.to_owned(), Entry { log, batching: Arc::default(), views });
         shows.into_iter().for_each(|show| show());
@@ -410,7 +379,7 @@ impl Node {
 
     /// The name is given up first and durably, so that a crash meanwhile never leaves half a log under it.
     fn discard(&self, name: &str, entry: &Entry, changes: &mut Changes) -> Result<(), NodeError> {
-        entry.views.iter().for_each(|view| view.forbid_snapshots());
+        entry.views.end().iter().for_each(|view| view.forbid_snapshots());
         entry.close(name);
         changes.dropped += 1;
         let count = changes.dropped;
@@ -449,7 +418,7 @@ impl Entry {
             }
         }
         self.log.close();
-        self.views.iter().for_each(|view| view.close());
+        self.views.end().iter().for_each(|view| view.close());
         events_lost
     }
 }
@@ -458,7 +427,7 @@ impl Drop for Node {
     fn drop(&mut self) {
         // Their threads hold the logs.
         for (_, entry) in self.entries() {
-            entry.views.iter().for_each(|view| view.discard());
+            entry.views.end().iter().for_each(|view| view.discard());
         }
     }
 }
@@ -474,3 +443,5 @@ fn io(path: &Path, doing: &str) -> impl FnOnce(std::io::Error) -> NodeError {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod views_tests;

@@ -1,6 +1,6 @@
-//! What clients are told of a log that cannot be made, opened or dropped.
+//! What clients are told of a log that cannot be made, opened or dropped, or has no view.
 
-use super::NodeError;
+use super::{NoView, NodeError};
 use crate::wire::problem::{self, Problem};
 
 impl From<NodeError> for Box<Problem> {
@@ -12,6 +12,17 @@ impl From<NodeError> for Box<Problem> {
             NodeError::Open { .. } | NodeError::Io { .. } | NodeError::View(_) => {
                 problem::IO.because(detail)
             }
+        }
+    }
+}
+
+impl From<NoView> for Box<Problem> {
+    fn from(error: NoView) -> Box<Problem> {
+        let detail = error.to_string();
+        match error {
+            NoView::NoLog => problem::LOG_NOT_FOUND.because(detail),
+            NoView::Closing => problem::LOG_CLOSED.because(detail),
+            NoView::NotOpened(_) => problem::IO.because(detail),
         }
     }
 }

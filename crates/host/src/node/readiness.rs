@@ -33,7 +33,7 @@ pub fn reasons(node: &Node, is_stopping: bool) -> Vec<Problem> {
         let ingest_full = node.account(name).is_some_and(|account| account.full);
         reasons.extend(of_log(name, log, ingest_full));
     }
-    for (log, view, progress) in node.views() {
+    for (log, view, progress) in node.awaited_views() {
         if progress.state != State::Live {
             let Progress { position, head, .. } = progress;
             let detail = format!(

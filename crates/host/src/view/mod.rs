@@ -26,7 +26,7 @@ pub(crate) use figures::Figures;
 pub use freshness::NotFresh;
 pub use freshness::all_stored;
 pub use slot::ViewSlot;
-pub(crate) use slot::{LiveView, OpenView, OpenedView};
+pub(crate) use slot::{EachView, LiveView, OpenView, OpenedView, Show, ViewedLog};
 
 use deciding::{Deciding, Ended};
 use figures::Counters;

@@ -1,6 +1,7 @@
 //! Views as the logs see them, without their types: opened whenever their log is, closed with it.
 
 use super::{Figures, Live, lock};
+use std::any::Any;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use wellspring_log::{Clock, Log};
@@ -18,6 +19,8 @@ pub(crate) trait LiveView: Send + Sync {
     fn forbid_snapshots(&self);
     /// Ends the thread without another snapshot.
     fn discard(&self);
+    /// The [`Live`], for who knows what it shows.
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 impl<V: View> LiveView for Live<V> {
@@ -40,6 +43,10 @@ impl<V: View> LiveView for Live<V> {
     fn discard(&self) {
         Live::discard(self);
     }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
 }
 
 /// A view that is open and not shown yet.
@@ -47,16 +54,41 @@ pub struct OpenedView {
     /// The view.
     pub(crate) live: Arc<dyn LiveView>,
     /// Puts it into its slot, in the place of the one before.
-    pub(crate) show: Box<dyn FnOnce() + Send>,
+    pub(crate) show: Show,
+}
+
+/// Shows a view.
+pub(crate) type Show = Box<dyn FnOnce() + Send>;
+
+/// An open log, as what opens views of it needs it.
+#[derive(Clone, Copy)]
+pub struct ViewedLog<'a> {
+    /// Its name.
+    pub(crate) name: &'a str,
+    /// The log.
+    pub(crate) log: &'a Log,
+    /// The folder of its files.
+    pub(crate) dir: &'a Path,
+    /// The clock of the process.
+    pub(crate) clock: &'a Arc<dyn Clock>,
+}
+
+impl ViewedLog<'_> {
+    fn fold<V: View>(self, context: V::Context) -> Result<Arc<Live<V>>, String> {
+        Live::open(self.log.clone(), self.dir, context, Arc::clone(self.clock))
+    }
 }
 
 /// Opens a view on a log each time the log is opened.
 pub trait OpenView: Send + Sync {
-    /// Opens the view of a log whose files are in `dir`. It is to be shown once the log is.
+    /// The view's name.
+    fn name(&self) -> &'static str;
+
+    /// Opens the view of a log. It is to be shown once the log is.
     ///
     /// # Errors
     /// A sentence: the system gives no thread, or what the view begins with could not be had.
-    fn open(&self, log: &Log, dir: &Path, clock: &Arc<dyn Clock>) -> Result<OpenedView, String>;
+    fn open(&self, log: ViewedLog<'_>) -> Result<OpenedView, String>;
 
     /// Forgets the view: its log has been dropped.
     fn forget(&self);
@@ -84,8 +116,12 @@ impl<V: View> ViewSlot<V> {
 }
 
 impl<V: View> OpenView for ViewSlot<V> {
-    fn open(&self, log: &Log, dir: &Path, clock: &Arc<dyn Clock>) -> Result<OpenedView, String> {
-        let live = Live::open(log.clone(), dir, (self.context)()?, Arc::clone(clock))?;
+    fn name(&self) -> &'static str {
+        V::NAME
+    }
+
+    fn open(&self, log: ViewedLog<'_>) -> Result<OpenedView, String> {
+        let live = log.fold::<V>((self.context)()?)?;
         let (slot, shown) = (Arc::clone(&self.live), Arc::clone(&live));
         Ok(OpenedView { live, show: Box::new(move || *lock(&slot) = Some(shown)) })
     }
@@ -93,4 +129,35 @@ impl<V: View> OpenView for ViewSlot<V> {
     fn forget(&self) {
         *lock(&self.live) = None;
     }
+}
+
+/// Opens a view on any log, when it is asked for or when the log is opened.
+pub(crate) struct EachView<V: View> {
+    context: Box<ContextOfLog<V>>,
+}
+
+/// What a view begins with, by the name of its log.
+type ContextOfLog<V> = dyn Fn(&str) -> Result<<V as View>::Context, String> + Send + Sync;
+
+impl<V: View> EachView<V> {
+    /// The view of a log begins with what `context` returns for its name.
+    pub(crate) fn new(
+        context: impl Fn(&str) -> Result<V::Context, String> + Send + Sync + 'static,
+    ) -> EachView<V> {
+        EachView { context: Box::new(context) }
+    }
+}
+
+impl<V: View> OpenView for EachView<V> {
+    fn name(&self) -> &'static str {
+        V::NAME
+    }
+
+    fn open(&self, log: ViewedLog<'_>) -> Result<OpenedView, String> {
+        let live = log.fold::<V>((self.context)(log.name)?)?;
+        // Whoever wants it asks the log.
+        Ok(OpenedView { live, show: Box::new(|| {}) })
+    }
+
+    fn forget(&self) {}
 }

@@ -1,0 +1,272 @@
+//! The views of a log: those opened with it, and those opened when they are first asked for.
+
+use super::{Node, NodeError};
+use crate::names::SYSTEM_LOG;
+use crate::view::{EachView, Live, LiveView, OpenView, OpenedView, Show, ViewedLog};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wellspring_log::{Log, ReadOptions};
+use wellspring_types::Query;
+use wellspring_views::view::View;
+
+/// A view to be opened on logs.
+pub(super) struct AttachedView {
+    pub(super) scope: Scope,
+    pub(super) view: Arc<dyn OpenView>,
+}
+
+/// Of which logs a view is opened, and when.
+pub(super) enum Scope {
+    /// Of the log of this name, with it.
+    Log(String),
+    /// Of any log: with it if it holds a match for this, or else on first use.
+    Each(Query),
+}
+
+impl AttachedView {
+    /// Whether the view is ever opened on this log.
+    pub(super) fn concerns(&self, name: &str) -> bool {
+        match &self.scope {
+            Scope::Log(log) => log == name,
+            // Only the server writes its own log, and only for views of its own.
+            Scope::Each(_) => name != SYSTEM_LOG,
+        }
+    }
+
+    /// Whether the view is opened with this log.
+    fn is_due(&self, name: &str, log: &Log) -> bool {
+        self.concerns(name)
+            && match &self.scope {
+                Scope::Log(_) => true,
+                Scope::Each(query) => holds(log, query),
+            }
+    }
+
+    /// Whether both can be opened on one log.
+    fn meets(&self, other: &AttachedView) -> bool {
+        match &other.scope {
+            Scope::Log(log) => self.concerns(log),
+            Scope::Each(_) => !matches!(&self.scope, Scope::Log(log) if log == SYSTEM_LOG),
+        }
+    }
+}
+
+/// Whether an event of the log matches. A log that cannot be read may hold one: its view will say what is
+/// wrong with it.
+fn holds(log: &Log, query: &Query) -> bool {
+    let options = ReadOptions { limit: Some(1), ..ReadOptions::default() };
+    let first = log.snapshot().read(query, options).next().map(|event| event.is_some());
+    first.unwrap_or(true)
+}
+
+/// When a view was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OpenedAt {
+    /// When its log was, or when it was attached: the server is not ready before it answers.
+    TheStart,
+    /// When somebody asked for it. Who asks is told how far it is; nobody else waits.
+    FirstUse,
+}
+
+/// A view of an open log.
+#[derive(Clone)]
+pub(super) struct LogView {
+    pub(super) live: Arc<dyn LiveView>,
+    opened_at: OpenedAt,
+}
+
+impl LogView {
+    /// Whether the server is not ready as long as this does not answer.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.opened_at == OpenedAt::TheStart
+    }
+}
+
+/// The views of an open log.
+#[derive(Default)]
+pub(super) struct LogViews {
+    open: Mutex<OpenViews>,
+}
+
+#[derive(Default)]
+struct OpenViews {
+    views: Vec<LogView>,
+    /// No more are opened: the log is being closed.
+    is_ended: bool,
+}
+
+impl LogViews {
+    fn lock(&self) -> MutexGuard<'_, OpenViews> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All that are open.
+    pub(super) fn all(&self) -> Vec<LogView> {
+        self.lock().views.clone()
+    }
+
+    /// Opens a view with the log. Gives back what shows it.
+    ///
+    /// # Errors
+    /// As [`OpenView::open`].
+    fn open(&self, view: &dyn OpenView, log: ViewedLog<'_>) -> Result<Show, String> {
+        let mut open = self.lock();
+        if open.is_ended {
+            return Err(format!("the log {} is being closed", log.name));
+        }
+        let OpenedView { live, show } = view.open(log)?;
+        open.views.push(LogView { live, opened_at: OpenedAt::TheStart });
+        Ok(show)
+    }
+
+    /// The view of this name, opened now if it is not.
+    ///
+    /// # Errors
+    /// [`NoView`].
+    fn get(&self, view: &dyn OpenView, log: ViewedLog<'_>) -> Result<Arc<dyn LiveView>, NoView> {
+        let mut open = self.lock();
+        if let Some(found) = open.views.iter().find(|found| found.live.name() == view.name()) {
+            return Ok(Arc::clone(&found.live));
+        }
+        if open.is_ended {
+            return Err(NoView::Closing);
+        }
+        let OpenedView { live, show } = view.open(log).map_err(NoView::NotOpened)?;
+        open.views.push(LogView { live: Arc::clone(&live), opened_at: OpenedAt::FirstUse });
+        show();
+        Ok(live)
+    }
+
+    /// From now on none is opened. Those that are.
+    pub(super) fn end(&self) -> Vec<Arc<dyn LiveView>> {
+        let mut open = self.lock();
+        open.is_ended = true;
+        open.views.iter().map(|view| Arc::clone(&view.live)).collect()
+    }
+}
+
+/// Why there is no view of a log.
+#[derive(Debug)]
+pub enum NoView {
+    /// There is no log of that name, or it is the server's own.
+    NoLog,
+    /// The log is being closed, perhaps to be emptied. A retry may help.
+    Closing,
+    /// The system gives no thread, or what the view begins with could not be had. A retry may help.
+    NotOpened(String),
+}
+
+impl fmt::Display for NoView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoView::NoLog => write!(f, "there is no such log"),
+            NoView::Closing => write!(f, "the log is being closed"),
+            NoView::NotOpened(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// The views of one kind, of any log but the server's own.
+pub struct Views<V: View> {
+    node: Arc<Node>,
+    each: Arc<dyn OpenView>,
+    shows: PhantomData<fn() -> V>,
+}
+
+impl<V: View> Views<V> {
+    /// The view of the log as it is now, opened if need be. It is the view of this log, and of none that
+    /// is put in its place: ask again with each request. Takes no longer than starting a thread.
+    ///
+    /// # Errors
+    /// [`NoView`].
+    pub fn get(&self, log: &str) -> Result<Arc<Live<V>>, NoView> {
+        let entry = self.node.entry(log).filter(|_| log != SYSTEM_LOG).ok_or(NoView::NoLog)?;
+        let dir = self.node.dir.join(log);
+        let viewed =
+            ViewedLog { name: log, log: &entry.log, dir: &dir, clock: &self.node.options.clock };
+        let live = entry.views.get(&*self.each, viewed)?;
+        // No other view of this name can be attached to the log.
+        Ok(Arc::downcast(live.into_any()).unwrap_or_else(|_| unreachable!("one view of a name")))
+    }
+}
+
+impl Node {
+    /// Opens a view of the log of that name, now if the log is open and each time it is opened.
+    ///
+    /// # Errors
+    /// [`NodeError::View`].
+    pub fn attach(&self, log: &str, view: Arc<dyn OpenView>) -> Result<(), NodeError> {
+        self.attach_view(AttachedView { scope: Scope::Log(log.to_owned()), view })
+    }
+
+    /// Has a view of any log, opened when it is first asked for; or with the log, now and each time, if
+    /// that holds an event of these types. The view of a log begins with what `context` returns for its
+    /// name, on the thread of whoever asks.
+    ///
+    /// # Errors
+    /// [`NodeError::View`].
+    pub fn attach_each<V: View>(
+        self: &Arc<Self>,
+        types: &[&str],
+        context: impl Fn(&str) -> Result<V::Context, String> + Send + Sync + 'static,
+    ) -> Result<Views<V>, NodeError> {
+        let each: Arc<dyn OpenView> = Arc::new(EachView::<V>::new(context));
+        let scope = Scope::Each(Query::item(types, &[]));
+        self.attach_view(AttachedView { scope, view: Arc::clone(&each) })?;
+        Ok(Views { node: Arc::clone(self), each, shows: PhantomData })
+    }
+
+    fn attach_view(&self, attached: AttachedView) -> Result<(), NodeError> {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = attached.view.name();
+        let is_same = |other: &&AttachedView| other.view.name() == name && other.meets(&attached);
+        if let Some(other) = changes.views.iter().find(is_same) {
+            let log = match (&attached.scope, &other.scope) {
+                (Scope::Log(log), _) | (_, Scope::Log(log)) => log,
+                (Scope::Each(_), Scope::Each(_)) => "every log",
+            };
+            let what = format!("{log} has a view {name} already; its name is its snapshot's");
+            return Err(NodeError::View(what));
+        }
+        for (log, entry) in self.entries() {
+            if attached.is_due(&log, &entry.log) {
+                let dir = self.dir.join(&log);
+                let viewed = ViewedLog {
+                    name: &log,
+                    log: &entry.log,
+                    dir: &dir,
+                    clock: &self.options.clock,
+                };
+                let show = entry.views.open(&*attached.view, viewed).map_err(NodeError::View)?;
+                show();
+            }
+        }
+        changes.views.push(attached);
+        Ok(())
+    }
+}
+
+/// Opens the views that are due with a log that has just been opened. Gives back what shows them, once
+/// the log is there.
+///
+/// # Errors
+/// A sentence: one of them does not open; no other stays open then.
+pub(super) fn open_due(
+    attached: &[AttachedView],
+    log: ViewedLog<'_>,
+) -> Result<(LogViews, Vec<Show>), String> {
+    let views = LogViews::default();
+    let mut shows = Vec::new();
+    for attached in attached.iter().filter(|attached| attached.is_due(log.name, log.log)) {
+        match views.open(&*attached.view, log) {
+            Ok(show) => shows.push(show),
+            Err(reason) => {
+                // Their threads hold the log, which nobody will have.
+                views.end().iter().for_each(|view| view.discard());
+                return Err(reason);
+            }
+        }
+    }
+    Ok((views, shows))
+}
