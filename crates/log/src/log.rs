@@ -278,6 +278,13 @@ impl Log {
         self.sequencer.staged_bytes()
     }
 
+    /// How often what was staged has come to nothing since the log was opened. As long as this is what
+    /// [`Staged::Placed`] told, positions up to the head are whose they were. Costs nothing.
+    #[must_use]
+    pub fn setbacks(&self) -> u64 {
+        self.sequencer.mark.setbacks()
+    }
+
     /// Segments of the log; each holds two descriptors. Asks no device.
     #[must_use]
     pub fn segments(&self) -> u64 {

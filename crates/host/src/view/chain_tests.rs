@@ -4,11 +4,11 @@
 use super::chain::{Chain, Command, Context, Refusal, StagedLink, Unless, linked, links, raw};
 use super::{ExecuteError, Live};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
-use wellspring_log::{AppendError, CommitOn, Log, Options};
+use wellspring_log::{AppendError, CommitOn, Log, Options, RequestKey};
 use wellspring_types::Event;
 
 const SOON: Duration = Duration::from_secs(20);
@@ -74,6 +74,7 @@ fn assert_whole(log: &Log, is_foreign: impl Fn(u64) -> bool) {
 
 #[test]
 fn no_decision_follows_one_that_came_to_nothing() {
+    let mut fallen = 0;
     for seed in 0..4 {
         let dir = tempfile::tempdir().unwrap();
         let storage = SimulatedStorage::new(seed);
@@ -81,19 +82,70 @@ fn no_decision_follows_one_that_came_to_nothing() {
         let (log, live) = open(&storage, dir.path(), Unless::Nothing);
         decide_while(&live, 300, |round| {
             let used: u64 = storage.contents().values().map(|file| file.len() as u64).sum();
-            let capacity_bytes = round.is_multiple_of(2).then_some(used + round % 7 * 500);
+            let capacity_bytes = (round % 4 != 3).then_some(used + round % 7 * 500);
             storage.set_faults(Faults { capacity_bytes, ..Faults::default() });
-            if round % 3 == 2 {
-                storage.set_faults(Faults::default());
-            }
         });
         storage.set_faults(Faults::default());
         assert_whole(&log, |_| false);
         assert_eq!(links(&log).len(), 600);
-        assert!(live.peek(|_, staged| staged.fallen).unwrap() > 0, "the disk was never full");
+        fallen += live.peek(|_, staged| staged.fallen).unwrap();
         log.close();
         live.discard();
     }
+    assert!(fallen > 0, "the disk was never full");
+}
+
+/// Has a first link decided and made durable whose decider is told of it only after `meanwhile`.
+fn with_one_untold(log: &Log, live: &Live<Chain>, meanwhile: impl AsyncFnOnce()) {
+    let (go_on, held) = mpsc::channel::<()>();
+    let hold = move |_| {
+        let _ = held.recv();
+    };
+    // Told before the link, by the same thread.
+    log.stage(raw(&Event::json("Other", &[], "1")), Box::new(hold));
+    runtime().block_on(async {
+        let decided = async {
+            tokio::join!(live.execute(&[Command::Link], None, CommitOn::JournalThread), async {
+                log.feed().wait_past(1, SOON);
+                meanwhile().await;
+                go_on.send(()).unwrap();
+            })
+        };
+        tokio::time::timeout(SOON, decided).await.unwrap().0.unwrap();
+    });
+}
+
+#[test]
+fn what_is_told_out_of_order_is_decided_upon_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, live) = open(&SimulatedStorage::new(1), dir.path(), Unless::Nothing);
+    with_one_untold(&log, &live, async || {
+        for number in 2..10 {
+            let executed = live.execute(&[Command::Link], None, CommitOn::ThisThread).await;
+            assert_eq!(executed.unwrap().outcomes, [number]);
+        }
+    });
+    assert_whole(&log, |_| false);
+    log.close();
+    live.discard();
+}
+
+#[test]
+fn what_is_not_told_yet_hides_nothing_that_others_appended_behind_it() {
+    const FOREIGN: u64 = 1 << 40;
+    let dir = tempfile::tempdir().unwrap();
+    let (log, live) = open(&SimulatedStorage::new(1), dir.path(), Unless::AnyLink);
+    with_one_untold(&log, &live, async || {
+        for number in 2..10 {
+            log.append(raw(&linked(FOREIGN + number, 0))).unwrap();
+            live.caught_up(log.head(), SOON).await.map(|_| ()).unwrap();
+            let executed = live.execute(&[Command::Link], None, CommitOn::ThisThread).await;
+            assert_eq!(executed.unwrap().outcomes, [number]);
+        }
+    });
+    assert_whole(&log, |number| number >= FOREIGN);
+    log.close();
+    live.discard();
 }
 
 #[test]
@@ -132,8 +184,8 @@ fn decisions_on_events_of_ones_own_share_a_barrier() {
             tokio::join!(
                 live.execute(&many[..1], None, on),
                 live.execute(&many[..1], None, on),
-                // As many as fit into an append, although each names its item.
-                live.execute(&many, None, on),
+                // In one append, although each names its item.
+                live.execute(&many, Some(RequestKey { key: "k".into(), digest: [0; 16] }), on),
                 async {
                     let staged = live.peek(|_, staged| staged.links.clone()).unwrap();
                     let places = |link: &StagedLink| (link.number, link.last);
@@ -145,7 +197,8 @@ fn decisions_on_events_of_ones_own_share_a_barrier() {
         };
         let (first, second, third, ()) = tokio::time::timeout(SOON, decided).await.unwrap();
         assert_eq!((first.unwrap().outcomes, second.unwrap().outcomes), (vec![1], vec![2]));
-        assert_eq!(third.unwrap().outcomes.len(), 300);
+        let appended = third.unwrap().appended.unwrap();
+        assert_eq!((appended.first, appended.last), (4, 303));
     });
     assert_whole(&log, |_| false);
     assert_eq!(live.peek(|_, staged| staged.links.len()), Some(0));

@@ -111,14 +111,16 @@ impl<V: View> Live<V> {
         Some(look(folded, &deciding.staged))
     }
 
-    /// Forgets decisions that are folded or have come to nothing.
-    pub(super) fn sweep(&self, deciding: &mut Deciding<V>) {
+    /// Forgets decisions that are folded or have come to nothing. Gives the position up to which they are:
+    /// a decision goes by no later one, or what is staged could hide what others appended behind it.
+    pub(super) fn sweep(&self, deciding: &mut Deciding<V>) -> Position {
         let Deciding { staged, open, .. } = deciding;
         for Ended { ticket, end } in lock(&self.ended).drain(..) {
-            // What was given no place is forgotten already.
+            // What was given no place, and what is folded, is forgotten already.
             let Some(at) = open.iter().position(|open| open.ticket == ticket) else { continue };
             match end {
-                End::Durable => open[at].is_durable = true,
+                // What it was placed on is durable with it, told or not.
+                End::Durable => open[..=at].iter_mut().for_each(|open| open.is_durable = true),
                 End::Nothing => {
                     open.remove(at);
                     V::came_to_nothing(staged, ticket);
@@ -126,13 +128,18 @@ impl<V: View> Live<V> {
             }
         }
         let position = self.position();
+        // Without a setback since then, a place is still whose it was: it need not be told to be durable.
+        // Who tells may be late, and in another order.
+        let setbacks = self.log.setbacks();
         open.retain(|open| {
-            let is_folded = open.is_durable && open.last <= position;
+            let is_durable = open.is_durable || open.setbacks == setbacks;
+            let is_folded = is_durable && open.last <= position;
             if is_folded {
                 V::settle(staged, open.ticket);
             }
             !is_folded
         });
+        position
     }
 
     /// Waits until no decision up to `ticket` is open.

@@ -213,9 +213,8 @@ impl<V: View> Live<V> {
     ) -> Decided<V> {
         let Some(folded) = self.folded() else { return Decided::DependsOn(0) };
         let mut deciding = lock(&self.deciding);
-        self.sweep(&mut deciding);
         // Before anything folded is looked at: all up to here is in it.
-        let position = self.position();
+        let position = self.sweep(&mut deciding);
         let ticket = deciding.ticket();
         let (mut outcomes, mut events) = (Vec::new(), EncodedEvents::new());
         let mut unless = Vec::new();
