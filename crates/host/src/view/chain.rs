@@ -31,7 +31,7 @@ impl Context {
 
 /// What readers see: a version of the chain.
 #[derive(Default)]
-pub(super) struct Shown {
+pub(super) struct Version {
     /// Number of the last link.
     pub(super) number: AtomicU64,
     /// Everything up to here is in it.
@@ -40,7 +40,7 @@ pub(super) struct Shown {
 
 #[derive(Default)]
 pub(super) struct Chain {
-    shown: Arc<Shown>,
+    shown: Arc<Version>,
     number: u64,
 }
 
@@ -108,7 +108,7 @@ impl View for Chain {
     const NAME: &'static str = "chain";
     const VERSION: u32 = 1;
     const AFTER: After = After::OwnLast;
-    type Folded = Shown;
+    type Folded = Version;
     type Staged = Staged;
     type Command = Command;
     type Context = Context;
@@ -123,7 +123,7 @@ impl View for Chain {
         Query::item(&[LINKED], &[])
     }
 
-    fn folded(&self) -> &Arc<Shown> {
+    fn folded(&self) -> &Arc<Version> {
         &self.shown
     }
 
@@ -143,7 +143,7 @@ impl View for Chain {
     }
 
     fn decide(
-        shown: &Shown,
+        shown: &Version,
         staged: &Staged,
         context: &Context,
         command: &Command,
@@ -194,7 +194,7 @@ impl View for Chain {
         *refusal != Refusal::Overtaken
     }
 
-    fn encode(_: &Shown, _: &mut impl io::Write) -> io::Result<()> {
+    fn encode(_: &Version, _: &mut impl io::Write) -> io::Result<()> {
         Ok(())
     }
 

@@ -28,15 +28,16 @@ pub(super) struct OpenDecision {
     pub(super) last: Position,
     /// The log's number of setbacks when it was placed.
     pub(super) setbacks: u64,
-    pub(super) condition: Conditioned,
+    pub(super) guard: Guard,
     pub(super) is_durable: bool,
 }
 
-/// Whether an append had a condition.
+/// What keeps others' events from lying before a decision's.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Conditioned {
-    Yes,
-    No,
+pub(super) enum Guard {
+    /// It was appended on a condition.
+    Condition,
+    Nothing,
 }
 
 /// An append that came to an end.
@@ -93,7 +94,7 @@ impl<V: View> Deciding<V> {
             After::Folded => folded,
             After::OwnLast => {
                 // What was appended on no condition may lie behind an event of others.
-                let own = self.open.iter().rev().find(|open| open.condition == Conditioned::Yes);
+                let own = self.open.iter().rev().find(|open| open.guard == Guard::Condition);
                 own.map_or(folded, |open| folded.max(open.last))
             }
         }

@@ -9,7 +9,7 @@
 //! made durable (`deciding.rs`). An append that was given no positions, because it met somebody else's
 //! staged event, is not decided upon at all.
 
-use super::deciding::{Conditioned, Deciding, Ended, OpenDecision};
+use super::deciding::{Deciding, Ended, Guard, OpenDecision};
 use super::freshness::NotFresh;
 use super::recorded::StoredRecord;
 use super::{Live, lock};
@@ -289,15 +289,15 @@ impl<V: View> Live<V> {
             lock(&ended).push(Ended::new(ticket, &outcome));
             let _ = sender.send(outcome);
         });
-        let condition = match append.condition {
-            Some(_) => Conditioned::Yes,
-            None => Conditioned::No,
+        let guard = match append.condition {
+            Some(_) => Guard::Condition,
+            None => Guard::Nothing,
         };
         let staged = self.log.stage_on(basis, append, done);
         match staged {
             // What became of it is looked at with this lock held: not before it stands here.
             Staged::Placed { last, setbacks, .. } => {
-                let open = OpenDecision { ticket, last, setbacks, condition, is_durable: false };
+                let open = OpenDecision { ticket, last, setbacks, guard, is_durable: false };
                 deciding.open.push(open);
                 V::placed(&mut deciding.staged, ticket, last);
             }
