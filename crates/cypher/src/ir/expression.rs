@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-/// The place of a variable in a row. Given by the binder, dense from 0 within a query part.
+/// The place of a variable in a row.
+///
+/// A row is one `&mut [Value]` as wide as the whole statement: `syntax` gives every declaration its own slot, those of
+/// comprehensions, quantifiers, `reduce` and subqueries too. So the evaluator binds such a variable by writing it to
+/// its slot of the same row; nobody reads a slot outside the scope of its declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);
 
