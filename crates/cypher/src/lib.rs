@@ -4,4 +4,9 @@
 //! here reads a clock, a disk or a socket: time and randomness come with the statement.
 #![forbid(unsafe_code)]
 
+pub mod context;
+pub mod error;
+pub mod evaluate;
+pub mod functions;
 pub mod ir;
+pub mod value;

@@ -1,1 +1,2 @@
+//! The openCypher Technology Compatibility Kit.
 fn main() {}

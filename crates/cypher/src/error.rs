@@ -1,0 +1,190 @@
+//! What goes wrong with a statement: for people a message, for clients Neo4j's code, for the openCypher Technology
+//! Compatibility Kit (TCK) a type, a phase and a detail.
+
+use std::fmt;
+
+/// The result of anything that a statement may fail at.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a statement failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// The type, in the words of the TCK.
+    pub kind: ErrorKind,
+    /// Whether it was seen before the first row or while executing.
+    pub phase: Phase,
+    /// What exactly, in the words of the TCK.
+    pub detail: Detail,
+    /// For people.
+    pub message: String,
+    /// Line and column, from 1, of what is at fault in the text.
+    pub position: Option<(u32, u32)>,
+}
+
+/// When an error is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// From the text alone (and the parameters' names).
+    Compile,
+    /// While executing.
+    Runtime,
+}
+
+/// The type of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The text is no Cypher, or its names and types do not go together.
+    SyntaxError,
+    /// The text is Cypher, but cannot be executed sensibly.
+    SemanticError,
+    /// A parameter that the statement names is not given.
+    ParameterMissing,
+    /// A value of a type that an operator, function or property cannot take.
+    TypeError,
+    /// A value of the right type, but out of bounds or malformed.
+    ArgumentError,
+    /// A number too large for 64 bits, or a division of an integer by zero.
+    ArithmeticError,
+    /// A node or relationship that is not or no longer there.
+    EntityNotFound,
+    /// A constraint of the graph would not hold.
+    ConstraintVerificationFailed,
+    /// A schema command that cannot be: an index or constraint of this name is there, or is not.
+    SchemaError,
+    /// A procedure that is not there or refused.
+    ProcedureError,
+    /// More steps, rows or bytes than a statement may take.
+    ResourceExhausted,
+    /// The deadline passed or the client went away.
+    Terminated,
+    /// A defect of this program.
+    Internal,
+}
+
+macro_rules! details {
+    ($($name:ident),* $(,)?) => {
+        /// What exactly is wrong, in the words of the TCK.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the words are the TCK's own and stand for themselves")]
+        pub enum Detail { $($name),* }
+
+        impl Detail {
+            /// As the TCK writes it.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name)),* }
+            }
+        }
+    };
+}
+
+details! {
+    AmbiguousAggregationExpression, Cancelled, ColumnNameConflict, ConstraintViolation, CreatingVarLength, DeleteConnectedNode,
+    DeletedEntityAccess, DifferentColumnsInUnion, DivisionByZero, FloatingPointOverflow, IntegerOverflow,
+    InvalidAggregation, InvalidArgumentPassingMode, InvalidArgumentType, InvalidArgumentValue,
+    InvalidClauseComposition, InvalidDelete, InvalidNumberLiteral, InvalidNumberOfArguments, InvalidParameterUse,
+    InvalidPropertyType, InvalidRelationshipPattern, InvalidUnicodeCharacter, InvalidUnicodeLiteral, LimitExceeded,
+    ListElementAccessByNonInteger, MapElementAccessByNonString, MergeReadOwnWrites, MissingParameter,
+    NegativeIntegerArgument, NestedAggregation, NoExpressionAlias, NoSingleRelationshipType, NoVariablesInScope,
+    NonConstantExpression, NumberOutOfRange, ProcedureNotFound, PropertyAccessOnNonMap, RelationshipUniquenessViolation,
+    RequiresDirectedRelationship, SchemaRuleExists, SchemaRuleMissing, TimeLimit, UndefinedVariable, UnexpectedSyntax,
+    UnknownFunction, Unsupported, VariableAlreadyBound, VariableTypeConflict, Defect,
+}
+
+impl ErrorKind {
+    /// As the TCK writes it, for the kinds it knows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SyntaxError => "SyntaxError",
+            Self::SemanticError => "SemanticError",
+            Self::ParameterMissing => "ParameterMissing",
+            Self::TypeError => "TypeError",
+            Self::ArgumentError => "ArgumentError",
+            Self::ArithmeticError => "ArithmeticError",
+            Self::EntityNotFound => "EntityNotFound",
+            Self::ConstraintVerificationFailed => "ConstraintVerificationFailed",
+            Self::SchemaError => "SchemaError",
+            Self::ProcedureError => "ProcedureError",
+            Self::ResourceExhausted => "ResourceExhausted",
+            Self::Terminated => "Terminated",
+            Self::Internal => "Internal",
+        }
+    }
+}
+
+impl Error {
+    /// An error while executing.
+    pub fn runtime(kind: ErrorKind, detail: Detail, message: impl Into<String>) -> Self {
+        Self { kind, phase: Phase::Runtime, detail, message: message.into(), position: None }
+    }
+
+    /// An error in the text.
+    pub fn compile(kind: ErrorKind, detail: Detail, message: impl Into<String>) -> Self {
+        Self { kind, phase: Phase::Compile, detail, message: message.into(), position: None }
+    }
+
+    /// A value of a type that cannot be taken.
+    pub fn type_error(detail: Detail, message: impl Into<String>) -> Self {
+        Self::runtime(ErrorKind::TypeError, detail, message)
+    }
+
+    /// A value of the right type that is out of bounds or malformed.
+    pub fn argument(detail: Detail, message: impl Into<String>) -> Self {
+        Self::runtime(ErrorKind::ArgumentError, detail, message)
+    }
+
+    /// A defect of this program: what was thought impossible.
+    pub fn defect(message: impl Into<String>) -> Self {
+        Self::runtime(ErrorKind::Internal, Detail::Defect, message)
+    }
+
+    /// The same error with the place of what is at fault in the text: line and column, from 1.
+    #[must_use]
+    pub fn at(mut self, line: u32, column: u32) -> Self {
+        self.position = Some((line, column));
+        self
+    }
+
+    /// Neo4j's code. Only those of `Neo.TransientError` are worth a retry.
+    pub fn code(&self) -> &'static str {
+        match (self.kind, self.detail) {
+            (ErrorKind::SyntaxError, _) => "Neo.ClientError.Statement.SyntaxError",
+            (ErrorKind::SemanticError, _) => "Neo.ClientError.Statement.SemanticError",
+            (ErrorKind::ParameterMissing, _) => "Neo.ClientError.Statement.ParameterMissing",
+            (ErrorKind::TypeError, _) => "Neo.ClientError.Statement.TypeError",
+            (ErrorKind::ArgumentError, _) => "Neo.ClientError.Statement.ArgumentError",
+            (ErrorKind::ArithmeticError, _) => "Neo.ClientError.Statement.ArithmeticError",
+            (ErrorKind::EntityNotFound, _) => "Neo.ClientError.Statement.EntityNotFound",
+            (ErrorKind::ConstraintVerificationFailed, _) => {
+                "Neo.ClientError.Schema.ConstraintValidationFailed"
+            }
+            (ErrorKind::SchemaError, Detail::SchemaRuleExists) => {
+                "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
+            }
+            (ErrorKind::SchemaError, _) => "Neo.DatabaseError.Schema.SchemaRuleNotFound",
+            (ErrorKind::ProcedureError, Detail::ProcedureNotFound) => {
+                "Neo.ClientError.Procedure.ProcedureNotFound"
+            }
+            (ErrorKind::ProcedureError, _) => "Neo.ClientError.Procedure.ProcedureCallFailed",
+            (ErrorKind::ResourceExhausted, _) => {
+                "Neo.TransientError.General.MemoryPoolOutOfMemoryError"
+            }
+            (ErrorKind::Terminated, Detail::TimeLimit) => {
+                "Neo.ClientError.Transaction.TransactionTimedOut"
+            }
+            (ErrorKind::Terminated, _) => "Neo.TransientError.Transaction.Terminated",
+            (ErrorKind::Internal, _) => "Neo.DatabaseError.Statement.ExecutionFailed",
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match self.position {
+            Some((line, column)) => write!(f, " (line {line}, column {column})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,265 @@
+//! Aggregations: functions of many rows.
+
+use super::arguments::{number, unfit};
+use crate::context::Budget;
+use crate::error::{Detail, Error, ErrorKind, Result};
+use crate::value::{Distinct, Duration, Value, order};
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+/// Which aggregation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Aggregate {
+    /// `count(*)`: of rows. [`aggregate`] does not find it, as it has a syntax of its own.
+    CountRows,
+    /// `count(x)`: of values that are not null.
+    Count,
+    /// `sum(x)`
+    Sum,
+    /// `avg(x)`
+    Average,
+    /// `min(x)`
+    Minimum,
+    /// `max(x)`
+    Maximum,
+    /// `collect(x)`
+    Collect,
+    /// `stDev(x)`: of a sample.
+    Deviation,
+    /// `stDevP(x)`: of the whole.
+    PopulationDeviation,
+    /// `percentileCont(x, p)`: between the two nearest values.
+    PercentileContinuous,
+    /// `percentileDisc(x, p)`: the nearest value.
+    PercentileDiscrete,
+}
+
+impl Aggregate {
+    /// How many arguments it takes.
+    pub fn arity(self) -> usize {
+        match self {
+            Self::CountRows => 0,
+            Self::PercentileContinuous | Self::PercentileDiscrete => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// The aggregation of a name, in whatever case.
+pub fn aggregate(name: &str) -> Option<Aggregate> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "count" => Aggregate::Count,
+        "sum" => Aggregate::Sum,
+        "avg" => Aggregate::Average,
+        "min" => Aggregate::Minimum,
+        "max" => Aggregate::Maximum,
+        "collect" => Aggregate::Collect,
+        "stdev" => Aggregate::Deviation,
+        "stdevp" => Aggregate::PopulationDeviation,
+        "percentilecont" => Aggregate::PercentileContinuous,
+        "percentiledisc" => Aggregate::PercentileDiscrete,
+        _ => return None,
+    })
+}
+
+/// An aggregation in progress: values go in row by row, one comes out.
+#[derive(Debug, Clone)]
+pub struct Accumulator {
+    progress: Progress,
+    /// The values seen, if equivalent ones count once.
+    seen: Option<HashSet<Distinct>>,
+}
+
+#[derive(Debug, Clone)]
+enum Progress {
+    Count(i64),
+    Sum(Sum),
+    Average { sum: Sum, count: i64 },
+    Extreme { best: Value, wanted: Ordering },
+    Collect(Vec<Value>),
+    Deviation { count: f64, mean: f64, squares: f64, population: bool },
+    Percentile { values: Vec<Value>, fraction: Option<f64>, continuous: bool },
+}
+
+impl Accumulator {
+    /// An aggregation that has seen nothing; of values that are not equivalent if `distinct`.
+    pub fn new(aggregate: Aggregate, distinct: bool) -> Self {
+        let progress = match aggregate {
+            Aggregate::CountRows | Aggregate::Count => Progress::Count(0),
+            Aggregate::Sum => Progress::Sum(Sum::Integer(0)),
+            Aggregate::Average => Progress::Average { sum: Sum::Integer(0), count: 0 },
+            Aggregate::Minimum => Progress::Extreme { best: Value::Null, wanted: Ordering::Less },
+            Aggregate::Maximum => {
+                Progress::Extreme { best: Value::Null, wanted: Ordering::Greater }
+            }
+            Aggregate::Collect => Progress::Collect(Vec::new()),
+            Aggregate::Deviation | Aggregate::PopulationDeviation => Progress::Deviation {
+                count: 0.0,
+                mean: 0.0,
+                squares: 0.0,
+                population: aggregate == Aggregate::PopulationDeviation,
+            },
+            Aggregate::PercentileContinuous | Aggregate::PercentileDiscrete => {
+                Progress::Percentile {
+                    values: Vec::new(),
+                    fraction: None,
+                    continuous: aggregate == Aggregate::PercentileContinuous,
+                }
+            }
+        };
+        Self { progress, seen: distinct.then(HashSet::new) }
+    }
+
+    /// One more row, for `count(*)`.
+    pub fn add_row(&mut self) {
+        if let Progress::Count(count) = &mut self.progress {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// One more value; null is passed over. `fraction` is the second argument of the percentiles and null for others.
+    ///
+    /// # Errors
+    /// A value that cannot be added up, a fraction outside 0 to 1, a sum beyond 64 bits, memory used up.
+    pub fn add(&mut self, value: Value, fraction: &Value, budget: &mut Budget) -> Result<()> {
+        if value.is_null() {
+            return Ok(());
+        }
+        if let Some(seen) = &mut self.seen {
+            if !seen.insert(Distinct(value.clone())) {
+                return Ok(());
+            }
+            budget.charge_bytes(value.shallow_bytes())?;
+        }
+        match &mut self.progress {
+            Progress::Count(count) => *count = count.saturating_add(1),
+            Progress::Sum(sum) => sum.add("sum", &value)?,
+            Progress::Average { sum, count } => {
+                sum.add("avg", &value)?;
+                *count = count.saturating_add(1);
+            }
+            Progress::Extreme { best, wanted } => {
+                if best.is_null() || order(&value, best) == *wanted {
+                    *best = value;
+                }
+            }
+            Progress::Collect(values) => {
+                budget.charge_bytes(value.shallow_bytes())?;
+                values.push(value);
+            }
+            Progress::Deviation { count, mean, squares, .. } => {
+                // Welford's: no difference of large sums.
+                let number = number("stDev", &value)?;
+                *count += 1.0;
+                let before = number - *mean;
+                *mean += before / *count;
+                *squares += before * (number - *mean);
+            }
+            Progress::Percentile { values, fraction: wanted, .. } => {
+                if wanted.is_none() {
+                    *wanted = Some(checked_fraction(fraction)?);
+                }
+                number("percentile", &value)?;
+                budget.charge_bytes(size_of::<Value>() as u64)?;
+                values.push(value);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the values came to.
+    ///
+    /// # Errors
+    /// A sum beyond 64 bits.
+    pub fn finish(self) -> Result<Value> {
+        Ok(match self.progress {
+            Progress::Count(count) => Value::Integer(count),
+            Progress::Sum(sum) => sum.value()?,
+            Progress::Average { count: 0, .. } => Value::Null,
+            Progress::Average { sum, count } => sum.average(count),
+            Progress::Extreme { best, .. } => best,
+            Progress::Collect(values) => Value::list(values),
+            Progress::Deviation { count, squares, population, .. } => {
+                let freedom = if population { count } else { count - 1.0 };
+                Value::Float(if freedom > 0.0 { (squares / freedom).sqrt() } else { 0.0 })
+            }
+            Progress::Percentile { values, fraction, continuous } => {
+                percentile(values, fraction.unwrap_or(0.0), continuous)
+            }
+        })
+    }
+}
+
+/// A sum, in integers as long as only integers come.
+#[derive(Debug, Clone)]
+enum Sum {
+    Integer(i128),
+    Float(f64),
+    Duration(Duration),
+}
+
+impl Sum {
+    fn add(&mut self, function: &str, value: &Value) -> Result<()> {
+        *self = match (&*self, value) {
+            // 2^64 integers of 64 bits are needed to overflow 128.
+            (Self::Integer(sum), Value::Integer(integer)) => {
+                Self::Integer(sum.saturating_add(i128::from(*integer)))
+            }
+            (Self::Integer(sum), Value::Float(float)) => Self::Float(*sum as f64 + float),
+            (Self::Float(sum), Value::Integer(integer)) => Self::Float(sum + *integer as f64),
+            (Self::Float(sum), Value::Float(float)) => Self::Float(sum + float),
+            (_, other) => return Err(unfit(function, other, "numbers or Durations")),
+        };
+        Ok(())
+    }
+
+    fn value(self) -> Result<Value> {
+        match self {
+            Self::Integer(sum) => i64::try_from(sum).map(Value::Integer).map_err(|_| {
+                Error::runtime(
+                    ErrorKind::ArithmeticError,
+                    Detail::IntegerOverflow,
+                    format!("The sum {sum} has more than 64 bits."),
+                )
+            }),
+            Self::Float(sum) => Ok(Value::Float(sum)),
+            Self::Duration(sum) => Ok(Value::duration(sum)),
+        }
+    }
+
+    fn average(self, count: i64) -> Value {
+        match self {
+            Self::Integer(sum) => Value::Float(sum as f64 / count as f64),
+            Self::Float(sum) => Value::Float(sum / count as f64),
+            Self::Duration(sum) => Value::duration(sum),
+        }
+    }
+}
+
+fn checked_fraction(fraction: &Value) -> Result<f64> {
+    let float = number("percentile", fraction)?;
+    if (0.0..=1.0).contains(&float) {
+        return Ok(float);
+    }
+    let message = format!("A percentile is a number from 0.0 to 1.0, not {float}.");
+    Err(Error::argument(Detail::NumberOutOfRange, message))
+}
+
+/// The value at a fraction of the way through the values in order; null if there are none.
+fn percentile(mut values: Vec<Value>, fraction: f64, continuous: bool) -> Value {
+    values.sort_by(order);
+    let Some(last) = values.len().checked_sub(1) else { return Value::Null };
+    if !continuous {
+        let place = (fraction * values.len() as f64).ceil() as usize;
+        return values.swap_remove(place.saturating_sub(1).min(last));
+    }
+    let place = fraction * last as f64;
+    let (below, above) = (place.floor() as usize, place.ceil() as usize);
+    let float = |index: usize| match values.get(index) {
+        Some(Value::Integer(integer)) => *integer as f64,
+        Some(Value::Float(float)) => *float,
+        _ => f64::NAN,
+    };
+    let (low, high) = (float(below.min(last)), float(above.min(last)));
+    Value::Float(low + (high - low) * (place - below as f64))
+}

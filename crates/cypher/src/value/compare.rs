@@ -1,0 +1,178 @@
+//! Equality (`=`) and comparison (`<`), both of three values: what cannot be known is null.
+
+use super::order::{cmp_instants, cmp_times};
+use super::{Entries, Value};
+use std::cmp::Ordering;
+
+/// What a comparison by `<`, `<=`, `>` or `>=` comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compared {
+    /// They stand so to each other.
+    Ordered(Ordering),
+    /// A number that is none (NaN) is among them: every comparison is false.
+    NotANumber,
+    /// Null is among them, or they are of types that have no order among each other: every comparison is null.
+    Unknown,
+}
+
+/// `left = right`; `None` is null.
+pub fn equals(left: &Value, right: &Value) -> Option<bool> {
+    match (left, right) {
+        (Value::Null, _) | (_, Value::Null) => None,
+        (Value::Integer(a), Value::Integer(b)) => Some(a == b),
+        (Value::String(a), Value::String(b)) => Some(a == b),
+        (Value::Boolean(a), Value::Boolean(b)) => Some(a == b),
+        (Value::Float(a), Value::Float(b)) => Some(a == b),
+        (Value::Integer(a), Value::Float(b)) => {
+            Some(cmp_integer_float(*a, *b) == Some(Ordering::Equal))
+        }
+        (Value::Float(a), Value::Integer(b)) => {
+            Some(cmp_integer_float(*b, *a) == Some(Ordering::Equal))
+        }
+        (Value::List(a), Value::List(b)) => equal_lists(a, b),
+        (Value::Map(a), Value::Map(b)) => equal_maps(a, b),
+        (Value::Node(a), Value::Node(b)) => Some(a == b),
+        (Value::Relationship(a), Value::Relationship(b)) => Some(a == b),
+        (Value::Path(a), Value::Path(b)) => Some(a == b),
+        (Value::Date(a), Value::Date(b)) => Some(a == b),
+        (Value::LocalTime(a), Value::LocalTime(b)) => Some(a == b),
+        (Value::Time(a), Value::Time(b)) => Some(a == b),
+        (Value::LocalDateTime(a), Value::LocalDateTime(b)) => Some(a == b),
+        (Value::DateTime(a), Value::DateTime(b)) => Some(a == b),
+        (Value::Duration(a), Value::Duration(b)) => Some(a == b),
+        (Value::Point(a), Value::Point(b)) => Some(a == b),
+        (Value::Bytes(a), Value::Bytes(b)) => Some(a == b),
+        _ => Some(false),
+    }
+}
+
+/// False beats null beats true: one pair that differs decides.
+fn all_equal<'a>(pairs: impl Iterator<Item = (&'a Value, &'a Value)>) -> Option<bool> {
+    let mut so_far = Some(true);
+    for (left, right) in pairs {
+        match equals(left, right) {
+            Some(true) => {}
+            Some(false) => return Some(false),
+            None => so_far = None,
+        }
+    }
+    so_far
+}
+
+fn equal_lists(left: &[Value], right: &[Value]) -> Option<bool> {
+    if left.len() != right.len() {
+        return Some(false);
+    }
+    all_equal(left.iter().zip(right))
+}
+
+fn equal_maps(left: &Entries, right: &Entries) -> Option<bool> {
+    if !left.keys().eq(right.keys()) {
+        return Some(false);
+    }
+    all_equal(left.values().zip(right.values()))
+}
+
+/// How `left` stands to `right` for `<`, `<=`, `>` and `>=`.
+pub fn compare(left: &Value, right: &Value) -> Compared {
+    let order = match (left, right) {
+        (Value::Integer(a), Value::Integer(b)) => a.cmp(b),
+        (Value::Float(a), Value::Float(b)) => return number_order(a.partial_cmp(b)),
+        (Value::Integer(a), Value::Float(b)) => return number_order(cmp_integer_float(*a, *b)),
+        (Value::Float(a), Value::Integer(b)) => {
+            return number_order(cmp_integer_float(*b, *a).map(Ordering::reverse));
+        }
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Boolean(a), Value::Boolean(b)) => a.cmp(b),
+        (Value::Date(a), Value::Date(b)) => a.cmp(b),
+        (Value::LocalTime(a), Value::LocalTime(b)) => a.cmp(b),
+        (Value::Time(a), Value::Time(b)) => cmp_times(a, b),
+        (Value::LocalDateTime(a), Value::LocalDateTime(b)) => a.cmp(b),
+        (Value::DateTime(a), Value::DateTime(b)) => cmp_instants(a, b),
+        (Value::List(a), Value::List(b)) => return compare_lists(a, b),
+        _ => return Compared::Unknown,
+    };
+    Compared::Ordered(order)
+}
+
+fn number_order(order: Option<Ordering>) -> Compared {
+    order.map_or(Compared::NotANumber, Compared::Ordered)
+}
+
+/// By the first elements that are not equal; a list that begins another is less than it.
+fn compare_lists(left: &[Value], right: &[Value]) -> Compared {
+    for (a, b) in left.iter().zip(right) {
+        match equals(a, b) {
+            Some(true) => {}
+            Some(false) => return compare(a, b),
+            None => return Compared::Unknown,
+        }
+    }
+    Compared::Ordered(left.len().cmp(&right.len()))
+}
+
+/// Exact, also where a float of 64 bits cannot hold the integer. `None` if the float is NaN.
+pub(super) fn cmp_integer_float(integer: i64, float: f64) -> Option<Ordering> {
+    /// 2^63, the first float that is beyond every integer.
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    if float.is_nan() {
+        return None;
+    }
+    if float >= BEYOND {
+        return Some(Ordering::Less);
+    }
+    if float < -BEYOND {
+        return Some(Ordering::Greater);
+    }
+    let whole = float.trunc();
+    let fraction = float - whole;
+    // Within ±2^63 the conversion is exact.
+    Some(integer.cmp(&(whole as i64)).then(0.0.partial_cmp(&fraction)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(items: &[Value]) -> Value {
+        Value::list(items.to_vec())
+    }
+
+    #[test]
+    fn null_makes_a_comparison_unknown_unless_something_else_decides() {
+        let (one, two, null) = (Value::from(1), Value::from(2), Value::Null);
+        assert_eq!(equals(&null, &null), None);
+        assert_eq!(
+            equals(&list(std::slice::from_ref(&null)), &list(std::slice::from_ref(&one))),
+            None
+        );
+        let (a, b) = (list(&[one.clone(), null.clone()]), list(&[two, null]));
+        assert_eq!(equals(&a, &b), Some(false));
+        assert_eq!(equals(&one, &Value::from("1")), Some(false));
+    }
+
+    #[test]
+    fn integers_and_floats_are_compared_exactly() {
+        assert_eq!(equals(&Value::from(1), &Value::from(1.0)), Some(true));
+        let large = i64::MAX;
+        assert_eq!(cmp_integer_float(large, large as f64), Some(Ordering::Less));
+        assert_eq!(cmp_integer_float(large - 1, f64::NEG_INFINITY), Some(Ordering::Greater));
+        assert_eq!(cmp_integer_float(-3, -3.5), Some(Ordering::Greater));
+        assert_eq!(cmp_integer_float(i64::MIN, i64::MIN as f64), Some(Ordering::Equal));
+    }
+
+    #[test]
+    fn nan_is_neither_less_nor_more_and_strings_are_not_compared_with_numbers() {
+        assert_eq!(compare(&Value::from(f64::NAN), &Value::from(1)), Compared::NotANumber);
+        assert_eq!(compare(&Value::from(f64::NAN), &Value::from("a")), Compared::Unknown);
+    }
+
+    #[test]
+    fn lists_are_compared_by_their_first_difference() {
+        let (one, two, three) = (Value::from(1), Value::from(2), Value::from(3));
+        let a = list(&[one.clone(), two]);
+        assert_eq!(compare(&a, &list(&[three, Value::Null])), Compared::Ordered(Ordering::Less));
+        assert_eq!(compare(&a, &list(&[one.clone(), Value::Null])), Compared::Unknown);
+        assert_eq!(compare(&a, &list(&[one])), Compared::Ordered(Ordering::Greater));
+    }
+}
