@@ -1,0 +1,125 @@
+//! What a transaction has read, as predicates: what another may not touch if this one is to commit after it.
+
+use crate::id::{NodeId, RelationshipId};
+use crate::limits::MAX_FOOTPRINT;
+use crate::names::Name;
+use std::collections::BTreeSet;
+
+/// One side of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Side {
+    /// Relationships that start there.
+    Outgoing,
+    /// Relationships that end there.
+    Incoming,
+}
+
+/// What was read. Where a kind has too many entries, a coarser one stands for them all.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Footprint {
+    /// Nodes of which labels or properties were read, or that were written.
+    pub(crate) nodes: BTreeSet<NodeId>,
+    /// Nodes that must go on existing, as something was tied to them.
+    pub(crate) ends: BTreeSet<NodeId>,
+    /// Relationships that were read or written.
+    pub(crate) relationships: BTreeSet<RelationshipId>,
+    /// Sides of nodes, of one type or any.
+    pub(crate) adjacent: BTreeSet<(NodeId, Side, Option<Name>)>,
+    /// Relationships from one node to another, of one type or any.
+    pub(crate) pairs: BTreeSet<(NodeId, NodeId, Option<Name>)>,
+    /// Labels of which all nodes were gone through or counted.
+    pub(crate) labels: BTreeSet<Name>,
+    /// Label, key and the hash of a value that were looked up.
+    pub(crate) equal: BTreeSet<(Name, Name, u64)>,
+    /// Label and key of which all values were looked at.
+    pub(crate) ranges: BTreeSet<(Name, Name)>,
+    /// Types of which all relationships were gone through or counted.
+    pub(crate) types: BTreeSet<Name>,
+    /// Any change of any node, new ones left aside.
+    pub(crate) every_node: bool,
+    /// Any change of any relationship, new ones left aside.
+    pub(crate) every_relationship: bool,
+    /// Which nodes there are at all.
+    pub(crate) all_nodes: bool,
+    /// Which relationships there are at all.
+    pub(crate) all_relationships: bool,
+}
+
+/// Whether a set is as large as it may be.
+fn is_full<T>(set: &BTreeSet<T>) -> bool {
+    set.len() > MAX_FOOTPRINT
+}
+
+impl Footprint {
+    pub(crate) fn node(&mut self, id: NodeId) {
+        if !self.every_node && self.nodes.insert(id) && is_full(&self.nodes) {
+            self.nodes.clear();
+            self.every_node = true;
+        }
+    }
+
+    pub(crate) fn end(&mut self, id: NodeId) {
+        if !self.every_node && self.ends.insert(id) && is_full(&self.ends) {
+            self.ends.clear();
+            self.every_node = true;
+        }
+    }
+
+    pub(crate) fn relationship(&mut self, id: RelationshipId) {
+        let noted = !self.every_relationship && self.relationships.insert(id);
+        if noted && is_full(&self.relationships) {
+            self.relationships.clear();
+            self.every_relationship = true;
+        }
+    }
+
+    pub(crate) fn adjacent(&mut self, node: NodeId, side: Side, relationship_type: Option<Name>) {
+        let noted =
+            !self.all_relationships && self.adjacent.insert((node, side, relationship_type));
+        if noted && is_full(&self.adjacent) {
+            self.adjacent.clear();
+            self.all_relationships = true;
+        }
+    }
+
+    pub(crate) fn pair(&mut self, from: NodeId, to: NodeId, relationship_type: Option<Name>) {
+        let noted = !self.all_relationships && self.pairs.insert((from, to, relationship_type));
+        if noted && is_full(&self.pairs) {
+            self.pairs.clear();
+            self.all_relationships = true;
+        }
+    }
+
+    pub(crate) fn label(&mut self, label: Name) {
+        if !self.all_nodes && self.labels.insert(label) && is_full(&self.labels) {
+            self.labels.clear();
+            (self.all_nodes, self.every_node) = (true, true);
+        }
+    }
+
+    pub(crate) fn equal(&mut self, label: Name, key: Name, hash: u64) {
+        if self.ranges.contains(&(label, key)) {
+            return;
+        }
+        if self.equal.insert((label, key, hash)) && is_full(&self.equal) {
+            for (label, key, _) in std::mem::take(&mut self.equal) {
+                self.range(label, key);
+            }
+        }
+    }
+
+    fn range(&mut self, label: Name, key: Name) {
+        let is_coarser = self.all_nodes && self.every_node;
+        if !is_coarser && self.ranges.insert((label, key)) && is_full(&self.ranges) {
+            self.ranges.clear();
+            (self.all_nodes, self.every_node) = (true, true);
+        }
+    }
+
+    pub(crate) fn relationship_type(&mut self, name: Name) {
+        if !self.all_relationships && self.types.insert(name) && is_full(&self.types) {
+            self.types.clear();
+            self.all_relationships = true;
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What constraints say of a version.
+
+use super::{Duplicate, Graph, Properties, SchemaDefinition, SchemaItem, property_of};
+use crate::fault::{GraphError, Violation};
+use crate::id::{Entity, NodeId, RelationshipId};
+use crate::limits::{MAX_INDEX_KEYS, MAX_SCHEMA_ITEMS};
+use crate::names::{Name, is_name};
+use std::ops::ControlFlow;
+
+impl Graph {
+    /// Whether there is any index or constraint.
+    pub(crate) fn has_schema(&self) -> bool {
+        !self.schema_items().items().is_empty()
+    }
+
+    /// Judges a node by the constraints. One that is not there breaks none.
+    pub(crate) fn check_node(&self, id: NodeId) -> Result<(), Violation> {
+        if !self.has_schema() {
+            return Ok(());
+        }
+        let Some(row) = self.node(id) else { return Ok(()) };
+        let items = self.schema_items().of_labels(&row.labels);
+        self.check_entity(items, Entity::Node(id), &row.properties)
+    }
+
+    /// Judges a relationship by the constraints. One that is not there breaks none.
+    pub(crate) fn check_relationship(&self, id: RelationshipId) -> Result<(), Violation> {
+        if !self.has_schema() {
+            return Ok(());
+        }
+        let Some(row) = self.whole_relationship(id) else { return Ok(()) };
+        let items = self.schema_items().of_type(row.head.relationship_type);
+        self.check_entity(items, Entity::Relationship(id), &row.properties)
+    }
+
+    fn check_entity<'a>(
+        &self,
+        items: impl Iterator<Item = &'a SchemaItem>,
+        entity: Entity,
+        properties: &Properties,
+    ) -> Result<(), Violation> {
+        for item in items {
+            let (kind, keys) = (item.definition.kind, &item.definition.keys);
+            let constraint = || item.definition.name.clone();
+            let missing = keys.iter().find(|key| property_of(properties, **key).is_none());
+            if let Some(key) = missing.filter(|_| kind.is_required()) {
+                let key = self.text(*key);
+                return Err(Violation::Missing { constraint: constraint(), entity, key });
+            }
+            if !kind.is_unique() {
+                continue;
+            }
+            if let Some(Duplicate { entity, other }) = self.duplicate(item, entity, properties) {
+                return Err(Violation::Duplicate { constraint: constraint(), entity, other });
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges everything that an item is about.
+    pub(crate) fn check_item(&self, item: &SchemaItem) -> Result<(), Violation> {
+        let mut verdict = Ok(());
+        if !item.definition.kind.is_constraint() {
+            return verdict;
+        }
+        self.for_each_subject(item.definition.subject, |graph, entity| {
+            let properties = match entity {
+                Entity::Node(id) => graph.node_properties(id),
+                Entity::Relationship(id) => graph.relationship_properties(id),
+            };
+            let of_item = std::iter::once(item);
+            verdict = graph.check_entity(of_item, entity, &properties.unwrap_or_default());
+            if verdict.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        verdict
+    }
+
+    /// Whether an item may be added.
+    pub(crate) fn check_definition(&self, definition: &SchemaDefinition) -> Result<(), GraphError> {
+        let (super::SchemaSubject::Label(subject) | super::SchemaSubject::Type(subject)) =
+            definition.subject;
+        let mut keys = definition.keys.clone();
+        keys.sort_unstable();
+        keys.dedup();
+        if !is_name(&definition.name) || subject == Name::UNKNOWN || keys.contains(&Name::UNKNOWN) {
+            return Err(GraphError::NotAName);
+        }
+        let items = self.schema_items().items();
+        let is_sensible = (1..=MAX_INDEX_KEYS).contains(&keys.len())
+            && keys.len() == definition.keys.len()
+            && items.len() < MAX_SCHEMA_ITEMS;
+        if !is_sensible {
+            return Err(GraphError::BadSchemaItem);
+        }
+        for known in items.iter().map(|item| &item.definition) {
+            if known.is_equivalent(definition) {
+                return Err(GraphError::Equivalent(known.name.clone()));
+            }
+            if known.name == definition.name {
+                return Err(GraphError::NameTaken(known.name.clone()));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,284 @@
+//! A version of the graph: what is read from it. How it is written is in `write`.
+
+mod check;
+mod counts;
+mod keys;
+mod row;
+mod schema;
+mod seek;
+mod write;
+
+pub use row::Relationship;
+pub(crate) use row::{NodeRow, Properties, RelationshipRow, has_label, property_of, set_property};
+pub(crate) use schema::{Schema, SchemaItem};
+pub use schema::{SchemaDefinition, SchemaKind, SchemaSubject};
+pub(crate) use seek::{AdjacencyRun, Source};
+pub use seek::{Adjacent, Progress};
+pub(crate) use write::Duplicate;
+
+use crate::id::{Entity, NodeId, RelationshipId};
+use crate::limits::{MAX_ID, MAX_ID_LEAP};
+use crate::names::{Name, Names};
+use crate::store::{PAGE_ROWS, Paged, RowPage, Tree};
+use crate::value::Value;
+use counts::NameCounts;
+use keys::{AdjacencyKey, IndexKey, MemberKey};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A version of a graph. A clone costs some reference counts and is another version of the same graph: writing to one
+/// never shows in the other.
+#[derive(Debug, Clone, Default)]
+pub struct Graph {
+    shared: Arc<Shared>,
+    /// Of the last event that is in it.
+    position: u64,
+    nodes: Paged<RowPage>,
+    relationships: Paged<RowPage>,
+    outgoing: Tree<{ size_of::<AdjacencyKey>() }>,
+    incoming: Tree<{ size_of::<AdjacencyKey>() }>,
+    labels: Tree<{ size_of::<MemberKey>() }>,
+    types: Tree<{ size_of::<MemberKey>() }>,
+    index: Tree<{ size_of::<IndexKey>() }>,
+    node_count: u64,
+    relationship_count: u64,
+    label_counts: NameCounts,
+    type_counts: NameCounts,
+    key_counts: NameCounts,
+    schema: Arc<Schema>,
+}
+
+/// What all versions of a graph have in common.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) names: Names,
+    next_node: AtomicU64,
+    next_relationship: AtomicU64,
+}
+
+/// The place of an id in its pages.
+fn place(number: u64) -> (u64, usize) {
+    (number / PAGE_ROWS as u64, number as usize % PAGE_ROWS)
+}
+
+fn row_at(pages: &Paged<RowPage>, number: u64) -> Option<&[u8]> {
+    let (page, at) = place(number);
+    pages.get(page)?.get(at)
+}
+
+impl Graph {
+    /// An empty graph, with names and ids of its own.
+    #[must_use]
+    pub fn new() -> Graph {
+        Graph::default()
+    }
+
+    /// The position of the last event that this version has in it; 0 if none.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Says that the events up to `position` are in this version.
+    pub fn set_position(&mut self, position: u64) {
+        self.position = position;
+    }
+
+    /// The name of that text, if this graph ever saw it.
+    #[must_use]
+    pub fn find_name(&self, text: &str) -> Option<Name> {
+        self.shared.names.find(text)
+    }
+
+    /// The text of a name.
+    #[must_use]
+    pub fn text(&self, name: Name) -> Arc<str> {
+        self.shared.names.text(name)
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.shared.names
+    }
+
+    /// Whether both are versions of one graph, so that names and ids mean the same.
+    pub(crate) fn is_kin(&self, other: &Graph) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// An id that no version has.
+    pub(crate) fn new_node_id(&self) -> Option<NodeId> {
+        loop {
+            let id = NodeId::new(take_number(&self.shared.next_node)?)?;
+            if !self.has_node(id) {
+                return Some(id);
+            }
+        }
+    }
+
+    /// An id that no version has.
+    pub(crate) fn new_relationship_id(&self) -> Option<RelationshipId> {
+        loop {
+            let id = RelationshipId::new(take_number(&self.shared.next_relationship)?)?;
+            if !self.has_relationship(id) {
+                return Some(id);
+            }
+        }
+    }
+
+    /// Sees to it that ids of an event are not given again, unless they are so far off that ids would be wasted.
+    pub(crate) fn pass_id(&self, entity: Entity) {
+        let (counter, number) = match entity {
+            Entity::Node(id) => (&self.shared.next_node, id.number()),
+            Entity::Relationship(id) => (&self.shared.next_relationship, id.number()),
+        };
+        if number <= counter.load(Ordering::Relaxed).saturating_add(MAX_ID_LEAP) {
+            counter.fetch_max(number + 1, Ordering::Relaxed);
+        }
+    }
+
+    fn node_row(&self, id: NodeId) -> Option<&[u8]> {
+        row_at(&self.nodes, id.number())
+    }
+
+    fn relationship_row(&self, id: RelationshipId) -> Option<&[u8]> {
+        row_at(&self.relationships, id.number())
+    }
+
+    /// The whole node.
+    pub(crate) fn node(&self, id: NodeId) -> Option<NodeRow> {
+        NodeRow::decode(self.node_row(id)?)
+    }
+
+    /// The whole relationship.
+    pub(crate) fn whole_relationship(&self, id: RelationshipId) -> Option<RelationshipRow> {
+        RelationshipRow::decode(self.relationship_row(id)?)
+    }
+
+    /// Whether there is such a node.
+    #[must_use]
+    pub fn has_node(&self, id: NodeId) -> bool {
+        self.node_row(id).is_some()
+    }
+
+    /// Whether there is such a relationship.
+    #[must_use]
+    pub fn has_relationship(&self, id: RelationshipId) -> bool {
+        self.relationship_row(id).is_some()
+    }
+
+    /// A node's labels. `None` if there is no such node.
+    #[must_use]
+    pub fn labels(&self, id: NodeId) -> Option<Vec<Name>> {
+        row::labels(self.node_row(id)?)
+    }
+
+    /// Whether a node has that label. `None` if there is no such node.
+    #[must_use]
+    pub fn has_label(&self, id: NodeId, label: Name) -> Option<bool> {
+        Some(has_label(self.node_row(id)?, label))
+    }
+
+    /// A node's property. `None` also if there is no such node.
+    #[must_use]
+    pub fn node_property(&self, id: NodeId, key: Name) -> Option<Value> {
+        row::node_property(self.node_row(id)?, key)
+    }
+
+    /// A node's properties. `None` if there is no such node.
+    #[must_use]
+    pub fn node_properties(&self, id: NodeId) -> Option<Vec<(Name, Value)>> {
+        Some(self.node(id)?.properties)
+    }
+
+    /// A relationship's type and ends.
+    #[must_use]
+    pub fn relationship(&self, id: RelationshipId) -> Option<Relationship> {
+        row::head(self.relationship_row(id)?)
+    }
+
+    /// A relationship's property. `None` also if there is no such relationship.
+    #[must_use]
+    pub fn relationship_property(&self, id: RelationshipId, key: Name) -> Option<Value> {
+        row::relationship_property(self.relationship_row(id)?, key)
+    }
+
+    /// A relationship's properties. `None` if there is no such relationship.
+    #[must_use]
+    pub fn relationship_properties(&self, id: RelationshipId) -> Option<Vec<(Name, Value)>> {
+        Some(self.whole_relationship(id)?.properties)
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn node_count(&self) -> u64 {
+        self.node_count
+    }
+
+    /// How many relationships there are.
+    #[must_use]
+    pub fn relationship_count(&self) -> u64 {
+        self.relationship_count
+    }
+
+    /// How many nodes have that label.
+    #[must_use]
+    pub fn label_count(&self, label: Name) -> u64 {
+        self.label_counts.get(label)
+    }
+
+    /// How many relationships are of that type.
+    #[must_use]
+    pub fn type_count(&self, relationship_type: Name) -> u64 {
+        self.type_counts.get(relationship_type)
+    }
+
+    /// The labels that nodes have, sorted by text.
+    #[must_use]
+    pub fn labels_in_use(&self) -> Vec<Arc<str>> {
+        self.sorted_texts(&self.label_counts)
+    }
+
+    /// The types that relationships are of, sorted by text.
+    #[must_use]
+    pub fn types_in_use(&self) -> Vec<Arc<str>> {
+        self.sorted_texts(&self.type_counts)
+    }
+
+    /// The keys that properties have, sorted by text.
+    #[must_use]
+    pub fn keys_in_use(&self) -> Vec<Arc<str>> {
+        self.sorted_texts(&self.key_counts)
+    }
+
+    fn sorted_texts(&self, counts: &NameCounts) -> Vec<Arc<str>> {
+        let mut texts: Vec<_> = counts.names().map(|name| self.text(name)).collect();
+        texts.sort_unstable();
+        texts
+    }
+
+    /// All indexes and constraints, in order of name.
+    pub fn schema(&self) -> impl Iterator<Item = &SchemaDefinition> {
+        self.schema.items().iter().map(|item| &item.definition)
+    }
+
+    pub(crate) fn schema_items(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Whether a node is an end of any relationship.
+    #[must_use]
+    pub fn is_connected(&self, id: NodeId) -> bool {
+        let (prefix, length) = keys::adjacency_prefix(id, None, None);
+        self.outgoing.has_prefix(&prefix[..length]) || self.incoming.has_prefix(&prefix[..length])
+    }
+}
+
+/// The next number of a counter. `None` when ids are used up.
+fn take_number(counter: &AtomicU64) -> Option<u64> {
+    let number = counter.fetch_add(1, Ordering::Relaxed);
+    if number >= MAX_ID {
+        counter.store(MAX_ID, Ordering::Relaxed);
+        return None;
+    }
+    Some(number)
+}

@@ -1,0 +1,127 @@
+//! Indexes and constraints.
+
+use crate::names::Name;
+use std::sync::Arc;
+
+/// What an item of the schema does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SchemaKind {
+    /// An index: equality is looked up.
+    Range,
+    /// No two entities have the same values; those that lack one of the keys are not looked at.
+    Unique,
+    /// Every entity has all keys.
+    Exists,
+    /// Both: every entity has all keys, and no two the same values.
+    Key,
+}
+
+impl SchemaKind {
+    /// Whether it is a constraint.
+    #[must_use]
+    pub fn is_constraint(self) -> bool {
+        self != SchemaKind::Range
+    }
+
+    /// Whether it has entries to look values up by.
+    #[must_use]
+    pub fn is_indexed(self) -> bool {
+        self != SchemaKind::Exists
+    }
+
+    pub(crate) fn is_unique(self) -> bool {
+        matches!(self, SchemaKind::Unique | SchemaKind::Key)
+    }
+
+    pub(crate) fn is_required(self) -> bool {
+        matches!(self, SchemaKind::Exists | SchemaKind::Key)
+    }
+}
+
+/// What an item of the schema is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SchemaSubject {
+    /// Nodes with this label.
+    Label(Name),
+    /// Relationships of this type.
+    Type(Name),
+}
+
+/// What an item is, whatever version it is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaDefinition {
+    /// Its name, unique in the graph.
+    pub name: Arc<str>,
+    /// What it does.
+    pub kind: SchemaKind,
+    /// What it is about.
+    pub subject: SchemaSubject,
+    /// The property keys, in order.
+    pub keys: Vec<Name>,
+}
+
+impl SchemaDefinition {
+    /// Whether both do the same, under whatever name.
+    #[must_use]
+    pub fn is_equivalent(&self, other: &SchemaDefinition) -> bool {
+        (self.kind, self.subject, &self.keys) == (other.kind, other.subject, &other.keys)
+    }
+}
+
+/// An item with the number that its entries have in this version.
+#[derive(Debug, Clone)]
+pub(crate) struct SchemaItem {
+    pub(crate) number: u32,
+    pub(crate) definition: SchemaDefinition,
+}
+
+/// All indexes and constraints of a version, in order of name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Schema {
+    items: Vec<SchemaItem>,
+}
+
+impl Schema {
+    pub(crate) fn items(&self) -> &[SchemaItem] {
+        &self.items
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&SchemaItem> {
+        self.items.iter().find(|item| &*item.definition.name == name)
+    }
+
+    /// The items about nodes of these labels.
+    pub(crate) fn of_labels(&self, labels: &[Name]) -> impl Iterator<Item = &SchemaItem> {
+        self.items.iter().filter(|item| match item.definition.subject {
+            SchemaSubject::Label(label) => labels.binary_search(&label).is_ok(),
+            SchemaSubject::Type(_) => false,
+        })
+    }
+
+    /// The items about relationships of this type.
+    pub(crate) fn of_type(&self, name: Name) -> impl Iterator<Item = &SchemaItem> {
+        self.items.iter().filter(move |item| item.definition.subject == SchemaSubject::Type(name))
+    }
+
+    /// An item by whose entries equality of one key is looked up.
+    pub(crate) fn index(&self, subject: SchemaSubject, key: Name) -> Option<&SchemaItem> {
+        self.items.iter().find(|SchemaItem { definition, .. }| {
+            definition.kind.is_indexed()
+                && definition.subject == subject
+                && definition.keys == [key]
+        })
+    }
+
+    pub(crate) fn add(&mut self, definition: SchemaDefinition) -> SchemaItem {
+        let number = self.items.iter().map(|item| item.number + 1).max().unwrap_or(0);
+        let item = SchemaItem { number, definition };
+        let at = self.items.partition_point(|known| known.definition.name < item.definition.name);
+        self.items.insert(at, item.clone());
+        item
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> Option<SchemaItem> {
+        let at = self.items.iter().position(|item| &*item.definition.name == name)?;
+        Some(self.items.remove(at))
+    }
+}

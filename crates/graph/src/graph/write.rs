@@ -1,0 +1,226 @@
+//! Writing to a version: rows with everything that is kept beside them. What may be written is judged elsewhere.
+
+use super::counts::NameCounts;
+use super::keys::{adjacency, index_entity, index_entry, index_prefix, member};
+use super::{
+    Graph, NodeRow, Properties, RelationshipRow, SchemaDefinition, SchemaItem, SchemaSubject,
+    place, property_of,
+};
+use crate::id::{Entity, NodeId, RelationshipId};
+use crate::names::Name;
+use crate::store::Tree;
+use crate::value::{Canonical, Value};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Two entities with the same values where a constraint allows one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Duplicate {
+    pub(crate) entity: Entity,
+    pub(crate) other: Entity,
+}
+
+/// The form of the values of all `keys`. `None` if one is missing.
+fn form(properties: &Properties, keys: &[Name]) -> Option<Canonical> {
+    let values: Option<Vec<&Value>> =
+        keys.iter().map(|key| property_of(properties, *key)).collect();
+    Some(Canonical::of_all(values?))
+}
+
+fn count_keys(counts: &mut NameCounts, before: &Properties, after: &Properties) {
+    if before.iter().map(|(key, _)| key).eq(after.iter().map(|(key, _)| key)) {
+        return;
+    }
+    after.iter().for_each(|(key, _)| counts.increment(*key));
+    before.iter().for_each(|(key, _)| counts.decrement(*key));
+}
+
+/// Writes what differs between the entries of an entity before and after.
+fn replace_entries<'a>(
+    tree: &mut Tree<34>,
+    entity: [u8; 6],
+    before: impl Iterator<Item = &'a SchemaItem>,
+    after: impl Iterator<Item = &'a SchemaItem>,
+    [old, new]: [&Properties; 2],
+) {
+    let entries = |items: &mut dyn Iterator<Item = &'a SchemaItem>, properties: &Properties| {
+        items
+            .filter(|item| item.definition.kind.is_indexed())
+            .filter_map(|item| {
+                let form = form(properties, &item.definition.keys)?;
+                Some(index_entry(&index_prefix(item.number, &form), entity))
+            })
+            .collect::<Vec<_>>()
+    };
+    let (mut before, mut after) = (before, after);
+    let (before, after) = (entries(&mut before, old), entries(&mut after, new));
+    for key in before.iter().filter(|key| !after.contains(key)) {
+        tree.remove(key);
+    }
+    for key in after.into_iter().filter(|key| !before.contains(key)) {
+        tree.insert(key);
+    }
+}
+
+impl Graph {
+    /// Puts a node in place of what it was; `None` is no node.
+    pub(crate) fn put_node(
+        &mut self,
+        id: NodeId,
+        before: Option<&NodeRow>,
+        after: Option<&NodeRow>,
+    ) {
+        let (page, at) = place(id.number());
+        let bytes = after.map(NodeRow::encode).unwrap_or_default();
+        self.nodes.get_mut(page).set(at, &bytes);
+        match (before.is_some(), after.is_some()) {
+            (false, true) => self.node_count += 1,
+            (true, false) => self.node_count = self.node_count.saturating_sub(1),
+            _ => {}
+        }
+        let none = NodeRow::default();
+        let (before, after) = (before.unwrap_or(&none), after.unwrap_or(&none));
+        for label in before.labels.iter().filter(|label| !after.labels.contains(label)) {
+            self.labels.remove(&member(*label, id.bytes()));
+            self.label_counts.decrement(*label);
+        }
+        for label in after.labels.iter().filter(|label| !before.labels.contains(label)) {
+            self.labels.insert(member(*label, id.bytes()));
+            self.label_counts.increment(*label);
+        }
+        count_keys(&mut self.key_counts, &before.properties, &after.properties);
+        if !self.schema.items().is_empty() {
+            let schema = self.schema.clone();
+            let items = [&before.labels, &after.labels].map(|labels| schema.of_labels(labels));
+            let [old, new] = items;
+            let properties = [&before.properties, &after.properties];
+            replace_entries(&mut self.index, id.bytes(), old, new, properties);
+        }
+    }
+
+    /// Puts a relationship in place of what it was; `None` is no relationship. Type and ends never change.
+    pub(crate) fn put_relationship(
+        &mut self,
+        id: RelationshipId,
+        before: Option<&RelationshipRow>,
+        after: Option<&RelationshipRow>,
+    ) {
+        let (page, at) = place(id.number());
+        let bytes = after.map(RelationshipRow::encode).unwrap_or_default();
+        self.relationships.get_mut(page).set(at, &bytes);
+        let Some(head) = before.or(after).map(|row| row.head) else { return };
+        let kind = head.relationship_type;
+        let outgoing = adjacency(head.from, kind, head.to, id);
+        let incoming = adjacency(head.to, kind, head.from, id);
+        match (before.is_some(), after.is_some()) {
+            (false, true) => {
+                self.relationship_count += 1;
+                self.type_counts.increment(kind);
+                self.outgoing.insert(outgoing);
+                self.incoming.insert(incoming);
+                self.types.insert(member(kind, id.bytes()));
+            }
+            (true, false) => {
+                self.relationship_count = self.relationship_count.saturating_sub(1);
+                self.type_counts.decrement(kind);
+                self.outgoing.remove(&outgoing);
+                self.incoming.remove(&incoming);
+                self.types.remove(&member(kind, id.bytes()));
+            }
+            _ => {}
+        }
+        let none = Vec::new();
+        let old = before.map_or(&none, |row| &row.properties);
+        let new = after.map_or(&none, |row| &row.properties);
+        count_keys(&mut self.key_counts, old, new);
+        if !self.schema.items().is_empty() {
+            let schema = self.schema.clone();
+            let items = || schema.of_type(kind);
+            replace_entries(&mut self.index, id.bytes(), items(), items(), [old, new]);
+        }
+    }
+
+    /// Adds an index or constraint and fills it from what there is.
+    pub(crate) fn add_schema_item(&mut self, definition: SchemaDefinition) -> SchemaItem {
+        let item = Arc::make_mut(&mut self.schema).add(definition);
+        if !item.definition.kind.is_indexed() {
+            return item;
+        }
+        let mut entries = Vec::new();
+        self.for_each_subject(item.definition.subject, |graph, entity| {
+            let (properties, bytes) = match entity {
+                Entity::Node(id) => (graph.node_properties(id), id.bytes()),
+                Entity::Relationship(id) => (graph.relationship_properties(id), id.bytes()),
+            };
+            let form = properties.and_then(|all| form(&all, &item.definition.keys));
+            entries.extend(form.map(|form| index_entry(&index_prefix(item.number, &form), bytes)));
+            ControlFlow::Continue(())
+        });
+        entries.sort_unstable();
+        entries.into_iter().for_each(|entry| {
+            self.index.insert(entry);
+        });
+        item
+    }
+
+    /// Removes an index or constraint with its entries.
+    pub(crate) fn remove_schema_item(&mut self, name: &str) -> Option<SchemaItem> {
+        let item = Arc::make_mut(&mut self.schema).remove(name)?;
+        let mut entries = Vec::new();
+        self.index.walk_prefix(&item.number.to_be_bytes(), |key| {
+            entries.push(*key);
+            ControlFlow::Continue(())
+        });
+        for entry in entries {
+            self.index.remove(&entry);
+        }
+        Some(item)
+    }
+
+    /// Calls `visit` with everything that a definition is about, until it breaks.
+    pub(crate) fn for_each_subject(
+        &self,
+        subject: SchemaSubject,
+        mut visit: impl FnMut(&Graph, Entity) -> ControlFlow<()>,
+    ) {
+        match subject {
+            SchemaSubject::Label(label) => self.labels.walk_prefix(&label.bytes(), |key| {
+                visit(self, Entity::Node(NodeId::from_bytes(super::keys::member_entity(key))))
+            }),
+            SchemaSubject::Type(name) => self.types.walk_prefix(&name.bytes(), |key| {
+                let id = RelationshipId::from_bytes(super::keys::member_entity(key));
+                visit(self, Entity::Relationship(id))
+            }),
+        }
+    }
+
+    /// Another entity with the same values of the item's keys.
+    pub(crate) fn duplicate(
+        &self,
+        item: &SchemaItem,
+        entity: Entity,
+        properties: &Properties,
+    ) -> Option<Duplicate> {
+        let keys = &item.definition.keys;
+        let wanted = form(properties, keys)?;
+        let mut duplicate = None;
+        self.index.walk_prefix(&index_prefix(item.number, &wanted), |key| {
+            let bytes = index_entity(key);
+            let other = match entity {
+                Entity::Node(_) => Entity::Node(NodeId::from_bytes(bytes)),
+                Entity::Relationship(_) => Entity::Relationship(RelationshipId::from_bytes(bytes)),
+            };
+            let values = match other {
+                Entity::Node(id) => self.node_properties(id),
+                Entity::Relationship(id) => self.relationship_properties(id),
+            };
+            if other == entity || values.and_then(|all| form(&all, keys)).as_ref() != Some(&wanted)
+            {
+                return ControlFlow::Continue(());
+            }
+            duplicate = Some(Duplicate { entity, other });
+            ControlFlow::Break(())
+        });
+        duplicate
+    }
+}

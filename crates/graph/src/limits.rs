@@ -1,0 +1,16 @@
+//! What a graph may hold.
+
+/// Longest label, relationship type or property key, in bytes.
+pub const MAX_NAME_BYTES: usize = 240;
+/// Most labels of a node.
+pub const MAX_LABELS: usize = 60;
+/// Ids are below this.
+pub const MAX_ID: u64 = 1 << 48;
+/// How far ahead of the counter an event's id may move it.
+pub const MAX_ID_LEAP: u64 = 1 << 20;
+/// Most keys of an index or constraint.
+pub const MAX_INDEX_KEYS: usize = 8;
+/// Most indexes and constraints of a graph.
+pub const MAX_SCHEMA_ITEMS: usize = 1_000;
+/// Most entries of a kind in a footprint; more become the coarser kind.
+pub const MAX_FOOTPRINT: usize = 4_096;

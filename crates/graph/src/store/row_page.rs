@@ -1,0 +1,107 @@
+//! A page of rows: bytes of different lengths, by their place in the page.
+
+use super::PAGE_ROWS;
+use std::sync::Arc;
+
+/// Rows longer than this lie outside of the page, so that the ends fit 16 bits and a copy of the page stays cheap.
+const LONGEST_INSIDE: usize = 512;
+
+const _: () = assert!(LONGEST_INSIDE * PAGE_ROWS <= u16::MAX as usize);
+
+/// Up to 64 rows. An empty row is none.
+#[derive(Debug, Clone)]
+pub(crate) struct RowPage {
+    /// Where each row ends in `bytes`; it begins where the one before ends.
+    ends: [u16; PAGE_ROWS],
+    bytes: Vec<u8>,
+    /// The rows that are too long, in order of place.
+    outside: Vec<(u8, Arc<[u8]>)>,
+}
+
+impl Default for RowPage {
+    fn default() -> RowPage {
+        RowPage { ends: [0; PAGE_ROWS], bytes: Vec::new(), outside: Vec::new() }
+    }
+}
+
+impl RowPage {
+    fn span(&self, place: usize) -> std::ops::Range<usize> {
+        let start = if place == 0 { 0 } else { self.ends[place - 1] };
+        usize::from(start)..usize::from(self.ends[place])
+    }
+
+    /// The row at that place, below [`PAGE_ROWS`].
+    pub(crate) fn get(&self, place: usize) -> Option<&[u8]> {
+        let inside = &self.bytes[self.span(place)];
+        if !inside.is_empty() {
+            return Some(inside);
+        }
+        let found = self.outside.iter().find(|(at, _)| usize::from(*at) == place);
+        found.map(|(_, row)| &**row)
+    }
+
+    /// Puts a row there, in place of the one that was; an empty one removes it.
+    pub(crate) fn set(&mut self, place: usize, row: &[u8]) {
+        self.outside.retain(|(at, _)| usize::from(*at) != place);
+        let inside = if row.len() > LONGEST_INSIDE {
+            let at = self.outside.partition_point(|(at, _)| usize::from(*at) < place);
+            self.outside.insert(at, (place as u8, row.into()));
+            &[]
+        } else {
+            row
+        };
+        let span = self.span(place);
+        let grown = (self.bytes.len() + inside.len()).saturating_sub(span.len());
+        if grown > self.bytes.capacity() {
+            // Not doubled: most pages are full one day, and then what is spare is lost.
+            self.bytes.reserve_exact(grown - self.bytes.len() + grown / 8);
+        }
+        let (removed, added) = (span.len() as u16, inside.len() as u16);
+        self.bytes.splice(span, inside.iter().copied());
+        for end in &mut self.ends[place..] {
+            *end = *end - removed + added;
+        }
+    }
+
+    /// All rows with their places.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        (0..PAGE_ROWS).filter_map(|place| Some((place, self.get(place)?)))
+    }
+
+    /// The first place from `place` on that has a row.
+    pub(crate) fn next(&self, place: usize) -> Option<usize> {
+        (place..PAGE_ROWS).find(|&place| self.get(place).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn a_page_is_a_map(writes in prop::collection::vec((0..PAGE_ROWS, prop_oneof![Just(0usize), 1..40usize, 500..530usize]), 0..200)) {
+            let (mut page, mut model) = (RowPage::default(), BTreeMap::new());
+            for (round, (place, length)) in writes.into_iter().enumerate() {
+                let row = vec![round as u8; length];
+                page.set(place, &row);
+                model.insert(place, row);
+                model.retain(|_, row| !row.is_empty());
+                prop_assert!(page.iter().eq(model.iter().map(|(&place, row)| (place, &**row))));
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_full_of_long_rows_holds_them() {
+        let mut page = RowPage::default();
+        for length in [512, 70_000, 512] {
+            (0..PAGE_ROWS).for_each(|place| page.set(place, &vec![place as u8 + 1; length]));
+            assert!(page.iter().all(|(place, row)| row == vec![place as u8 + 1; length]));
+        }
+        (0..PAGE_ROWS).for_each(|place| page.set(place, &[]));
+        assert_eq!(page.next(0), None);
+    }
+}

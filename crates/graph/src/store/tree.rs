@@ -1,0 +1,287 @@
+//! A sorted set of keys of fixed size: a B+ tree whose nodes are shared by versions until one of them writes.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Most keys of a leaf, and most children of a branch.
+const FULL: usize = 96;
+/// A node with fewer is joined with a neighbour.
+const SCANT: usize = 32;
+
+/// A sorted set of keys. A clone is a version: what one writes, the other never sees.
+#[derive(Debug, Clone)]
+pub(crate) struct Tree<const N: usize> {
+    root: Arc<Node<N>>,
+}
+
+#[derive(Debug, Clone)]
+enum Node<const N: usize> {
+    Leaf(Vec<[u8; N]>),
+    /// Children with a key each that none of theirs is less than, except in the first.
+    Branch(Vec<([u8; N], Arc<Node<N>>)>),
+}
+
+impl<const N: usize> Default for Tree<N> {
+    fn default() -> Tree<N> {
+        Tree { root: Arc::new(Node::Leaf(Vec::new())) }
+    }
+}
+
+/// Inserts without doubling: nodes live long and are many.
+fn insert_at<T>(list: &mut Vec<T>, at: usize, item: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact((list.len() / 4).max(4));
+    }
+    list.insert(at, item);
+}
+
+/// Which child a key belongs to.
+fn child_of<const N: usize>(children: &[([u8; N], Arc<Node<N>>)], key: &[u8; N]) -> usize {
+    children.partition_point(|(first, _)| first <= key).saturating_sub(1)
+}
+
+impl<const N: usize> Node<N> {
+    fn len(&self) -> usize {
+        match self {
+            Node::Leaf(keys) => keys.len(),
+            Node::Branch(children) => children.len(),
+        }
+    }
+
+    /// Whether the key was not there, and the right half of a node that became too large with its first key.
+    fn insert(&mut self, key: [u8; N]) -> (bool, Option<([u8; N], Node<N>)>) {
+        match self {
+            Node::Leaf(keys) => {
+                let Err(at) = keys.binary_search(&key) else { return (false, None) };
+                insert_at(keys, at, key);
+                if keys.len() <= FULL {
+                    return (true, None);
+                }
+                // What comes sorted leaves full leaves behind.
+                let half = if at == FULL { FULL } else { keys.len() / 2 };
+                let right = keys.split_off(half);
+                (true, Some((right[0], Node::Leaf(right))))
+            }
+            Node::Branch(children) => {
+                let at = child_of(children, &key);
+                let (is_new, split) = Arc::make_mut(&mut children[at].1).insert(key);
+                let Some((first, right)) = split else { return (is_new, None) };
+                insert_at(children, at + 1, (first, Arc::new(right)));
+                if children.len() <= FULL {
+                    return (is_new, None);
+                }
+                let half = if at + 1 == FULL { FULL - 1 } else { children.len() / 2 };
+                let right = children.split_off(half);
+                (is_new, Some((right[0].0, Node::Branch(right))))
+            }
+        }
+    }
+
+    fn remove(&mut self, key: &[u8; N]) -> bool {
+        match self {
+            Node::Leaf(keys) => {
+                let Ok(at) = keys.binary_search(key) else { return false };
+                keys.remove(at);
+                true
+            }
+            Node::Branch(children) => {
+                let at = child_of(children, key);
+                let was_there = Arc::make_mut(&mut children[at].1).remove(key);
+                if children[at].1.len() < SCANT {
+                    join(children, at);
+                }
+                was_there
+            }
+        }
+    }
+
+    /// Calls `visit` with the keys from `from` on.
+    fn walk(
+        &self,
+        from: &[u8; N],
+        visit: &mut impl FnMut(&[u8; N]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self {
+            Node::Leaf(keys) => {
+                let start = keys.partition_point(|key| key < from);
+                keys[start..].iter().try_for_each(visit)
+            }
+            Node::Branch(children) => {
+                let start = child_of(children, from);
+                children[start..].iter().try_for_each(|(_, child)| child.walk(from, visit))
+            }
+        }
+    }
+}
+
+/// Joins the child at `at` with its neighbour if both fit into one node.
+fn join<const N: usize>(children: &mut Vec<([u8; N], Arc<Node<N>>)>, at: usize) {
+    if children[at].1.len() == 0 && children.len() > 1 {
+        children.remove(at);
+        return;
+    }
+    let left = if at + 1 < children.len() { at } else { at.saturating_sub(1) };
+    let Some([(_, a), (_, b)]) = children.get(left..left + 2) else { return };
+    if a.len() + b.len() > FULL * 3 / 4 {
+        return;
+    }
+    let (first, right) = children.remove(left + 1);
+    match (Arc::make_mut(&mut children[left].1), &*right) {
+        (Node::Leaf(a), Node::Leaf(b)) => a.extend_from_slice(b),
+        (Node::Branch(a), Node::Branch(b)) => {
+            a.extend_from_slice(b);
+        }
+        // All leaves are equally deep.
+        _ => children.insert(left + 1, (first, right)),
+    }
+}
+
+impl<const N: usize> Tree<N> {
+    /// Adds a key. Whether it was not there.
+    pub(crate) fn insert(&mut self, key: [u8; N]) -> bool {
+        let (is_new, split) = Arc::make_mut(&mut self.root).insert(key);
+        if let Some((first, right)) = split {
+            let left = std::mem::take(self).root;
+            self.root = Arc::new(Node::Branch(vec![([0; N], left), (first, Arc::new(right))]));
+        }
+        is_new
+    }
+
+    /// Removes a key. Whether it was there.
+    pub(crate) fn remove(&mut self, key: &[u8; N]) -> bool {
+        let was_there = Arc::make_mut(&mut self.root).remove(key);
+        while let Node::Branch(children) = &*self.root {
+            let [(_, only)] = &children[..] else { break };
+            self.root = only.clone();
+        }
+        was_there
+    }
+
+    /// Whether the key is there.
+    pub(crate) fn contains(&self, key: &[u8; N]) -> bool {
+        let mut node = &self.root;
+        loop {
+            match &**node {
+                Node::Leaf(keys) => return keys.binary_search(key).is_ok(),
+                Node::Branch(children) => node = &children[child_of(children, key)].1,
+            }
+        }
+    }
+
+    /// Calls `visit` with the keys from `from` on, in order, until it breaks.
+    pub(crate) fn walk(&self, from: &[u8; N], mut visit: impl FnMut(&[u8; N]) -> ControlFlow<()>) {
+        let _ = self.root.walk(from, &mut visit);
+    }
+
+    /// Calls `visit` with the keys that begin with `prefix`, in order, until it breaks.
+    pub(crate) fn walk_prefix(
+        &self,
+        prefix: &[u8],
+        mut visit: impl FnMut(&[u8; N]) -> ControlFlow<()>,
+    ) {
+        let mut from = [0; N];
+        from[..prefix.len()].copy_from_slice(prefix);
+        self.walk(&from, |key| match key.starts_with(prefix) {
+            true => visit(key),
+            false => ControlFlow::Break(()),
+        });
+    }
+
+    /// Whether a key begins with `prefix`.
+    pub(crate) fn has_prefix(&self, prefix: &[u8]) -> bool {
+        let mut is_there = false;
+        self.walk_prefix(prefix, |_| {
+            is_there = true;
+            ControlFlow::Break(())
+        });
+        is_there
+    }
+
+    /// A tree of keys that come in order, its leaves full. `None` if they do not.
+    pub(crate) fn from_sorted(keys: impl Iterator<Item = [u8; N]>) -> Option<Tree<N>> {
+        let mut level: Vec<([u8; N], Arc<Node<N>>)> = Vec::new();
+        let mut leaf: Vec<[u8; N]> = Vec::new();
+        let mut last: Option<[u8; N]> = None;
+        for key in keys {
+            if last.is_some_and(|last| last >= key) {
+                return None;
+            }
+            last = Some(key);
+            if leaf.len() == FULL {
+                level.push((leaf[0], Arc::new(Node::Leaf(std::mem::take(&mut leaf)))));
+            }
+            if leaf.is_empty() {
+                leaf.reserve_exact(FULL);
+            }
+            leaf.push(key);
+        }
+        leaf.shrink_to_fit();
+        level.push((leaf.first().copied().unwrap_or([0; N]), Arc::new(Node::Leaf(leaf))));
+        while level.len() > 1 {
+            let groups = level.chunks(FULL);
+            level =
+                groups.map(|group| (group[0].0, Arc::new(Node::Branch(group.to_vec())))).collect();
+        }
+        level.pop().map(|(_, root)| Tree { root })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn keys_from(tree: &Tree<4>, from: u32) -> Vec<u32> {
+        let mut keys = Vec::new();
+        tree.walk(&from.to_be_bytes(), |key| {
+            keys.push(u32::from_be_bytes(*key));
+            ControlFlow::Continue(())
+        });
+        keys
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn versions_stay_as_they_were(rounds in prop::collection::vec((0u32..3000, 1u32..900, 1u32..7, any::<bool>()), 1..12)) {
+            let (mut tree, mut model) = (Tree::<4>::default(), BTreeSet::new());
+            let mut versions = Vec::new();
+            for (start, count, stride, is_removal) in rounds {
+                for key in (start..).step_by(stride as usize).take(count as usize) {
+                    if is_removal {
+                        prop_assert_eq!(tree.remove(&key.to_be_bytes()), model.remove(&key));
+                    } else {
+                        prop_assert_eq!(tree.insert(key.to_be_bytes()), model.insert(key));
+                    }
+                }
+                versions.push((tree.clone(), model.clone()));
+            }
+            for (tree, model) in versions {
+                for from in [0, 1, 700, 2999, 5000] {
+                    prop_assert!(keys_from(&tree, from).iter().eq(model.range(from..)));
+                }
+                prop_assert!((0..6000).all(|key: u32| tree.contains(&key.to_be_bytes()) == model.contains(&key)));
+                let packed = Tree::<4>::from_sorted(model.iter().map(|key| key.to_be_bytes())).expect("sorted");
+                prop_assert!(keys_from(&packed, 0).iter().eq(model.iter()));
+                prop_assert!(keys_from(&packed, 1500).iter().eq(model.range(1500..)));
+            }
+        }
+    }
+
+    #[test]
+    fn prefixes_end_where_they_end() {
+        let mut tree = Tree::<2>::default();
+        for key in [[1, 9], [2, 0], [2, 255], [3, 0]] {
+            tree.insert(key);
+        }
+        let mut keys = Vec::new();
+        tree.walk_prefix(&[2], |key| {
+            keys.push(*key);
+            ControlFlow::Continue(())
+        });
+        assert_eq!(keys, [[2, 0], [2, 255]]);
+        assert!(tree.has_prefix(&[3]) && !tree.has_prefix(&[4]));
+        assert!(Tree::<1>::from_sorted([[2], [1]].into_iter()).is_none());
+    }
+}

@@ -1,0 +1,151 @@
+//! A transaction: a version of its own, and what was read and written in it.
+//!
+//! Nothing is undone: to roll back is to drop it.
+
+mod finish;
+mod read;
+mod scan;
+mod schema;
+mod statistics;
+mod write;
+
+pub use finish::FinishedTransaction;
+pub use scan::{AdjacencyScan, Direction, NodeScan, RelationshipScan};
+pub use statistics::Statistics;
+pub use write::PropertyChange;
+
+use crate::fault::{GraphError, Violation};
+use crate::footprint::Footprint;
+use crate::graph::{Graph, Relationship, SchemaDefinition};
+use crate::id::{NodeId, RelationshipId};
+use crate::names::Name;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Reads and writes on a version of its own.
+#[derive(Debug)]
+pub struct Transaction {
+    base: Graph,
+    graph: Graph,
+    access: Access,
+    footprint: RefCell<Footprint>,
+    writes: Writes,
+    statistics: Statistics,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+/// What was written, by id; what came of it is in the version.
+#[derive(Debug, Default)]
+pub(crate) struct Writes {
+    pub(crate) nodes: BTreeSet<NodeId>,
+    pub(crate) relationships: BTreeSet<RelationshipId>,
+    /// What is left of relationships that were deleted.
+    pub(crate) deleted: BTreeMap<RelationshipId, Relationship>,
+    pub(crate) created_items: Vec<SchemaDefinition>,
+    pub(crate) dropped_items: Vec<Arc<str>>,
+    /// What the constraints were not yet asked about.
+    unchecked_nodes: Vec<NodeId>,
+    unchecked_relationships: Vec<RelationshipId>,
+}
+
+impl Transaction {
+    /// A transaction that only reads, and notes nothing.
+    #[must_use]
+    pub fn reading(graph: Graph) -> Transaction {
+        Transaction::new(graph, Access::Read)
+    }
+
+    /// A transaction that may write, and notes what it reads.
+    #[must_use]
+    pub fn writing(graph: Graph) -> Transaction {
+        Transaction::new(graph, Access::Write)
+    }
+
+    fn new(base: Graph, access: Access) -> Transaction {
+        Transaction {
+            graph: base.clone(),
+            base,
+            access,
+            footprint: RefCell::default(),
+            writes: Writes::default(),
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// The position of the version it began with.
+    #[must_use]
+    pub fn base_position(&self) -> u64 {
+        self.base.position()
+    }
+
+    /// Whether it may write.
+    #[must_use]
+    pub fn is_writing(&self) -> bool {
+        self.access == Access::Write
+    }
+
+    /// The name of that text: of a label, a type or a key. [`Name::UNKNOWN`] for what cannot be a name, and in a
+    /// reading transaction for what the graph never saw; nothing is found by it, and writing it is refused.
+    #[must_use]
+    pub fn name(&self, text: &str) -> Name {
+        let name = match self.access {
+            Access::Read => self.graph.find_name(text),
+            // What is not there must have a name too, for the footprint to say so.
+            Access::Write => self.graph.names().intern(text),
+        };
+        name.unwrap_or(Name::UNKNOWN)
+    }
+
+    /// The text of a name.
+    #[must_use]
+    pub fn text(&self, name: Name) -> Arc<str> {
+        self.graph.text(name)
+    }
+
+    /// What the statements did since this was last asked.
+    pub fn take_statistics(&mut self) -> Statistics {
+        std::mem::take(&mut self.statistics)
+    }
+
+    /// What the statements did since [`take_statistics`](Self::take_statistics).
+    #[must_use]
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Footprint)) {
+        if self.access == Access::Write {
+            note(&mut self.footprint.borrow_mut());
+        }
+    }
+
+    /// Judges what was written since the last call by the constraints: to be called when a statement ends.
+    ///
+    /// # Errors
+    /// The first constraint that is broken. The transaction must be dropped then.
+    pub fn check(&mut self) -> Result<(), Violation> {
+        for id in std::mem::take(&mut self.writes.unchecked_nodes) {
+            self.graph.check_node(id)?;
+        }
+        for id in std::mem::take(&mut self.writes.unchecked_relationships) {
+            self.graph.check_relationship(id)?;
+        }
+        Ok(())
+    }
+
+    fn writable(&self) -> Result<(), GraphError> {
+        match self.access {
+            Access::Read => Err(GraphError::ReadOnly),
+            Access::Write => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

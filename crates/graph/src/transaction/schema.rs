@@ -1,0 +1,48 @@
+//! Changing the schema in a transaction.
+
+use super::Transaction;
+use crate::fault::GraphError;
+use crate::graph::SchemaDefinition;
+use std::sync::Arc;
+
+impl Transaction {
+    /// Creates an index or a constraint. What there is is judged and filled in at once.
+    ///
+    /// # Errors
+    /// A name or definition that is taken, a definition that makes no sense, and data that breaks a constraint.
+    pub fn create_schema_item(&mut self, definition: SchemaDefinition) -> Result<(), GraphError> {
+        self.writable()?;
+        self.graph.check_definition(&definition)?;
+        let is_constraint = definition.kind.is_constraint();
+        let item = self.graph.add_schema_item(definition.clone());
+        self.graph.check_item(&item)?;
+        self.writes.created_items.push(definition);
+        match is_constraint {
+            true => self.statistics.constraints_added += 1,
+            false => self.statistics.indexes_added += 1,
+        }
+        Ok(())
+    }
+
+    /// Drops an index or a constraint.
+    ///
+    /// # Errors
+    /// [`GraphError::NoSuchItem`]
+    pub fn drop_schema_item(&mut self, name: &str) -> Result<(), GraphError> {
+        self.writable()?;
+        let item = self.graph.remove_schema_item(name);
+        let item = item.ok_or_else(|| GraphError::NoSuchItem(name.into()))?;
+        let created = self.writes.created_items.iter().position(|known| *known.name == *name);
+        match created {
+            Some(at) => {
+                self.writes.created_items.remove(at);
+            }
+            None => self.writes.dropped_items.push(Arc::clone(&item.definition.name)),
+        }
+        match item.definition.kind.is_constraint() {
+            true => self.statistics.constraints_removed += 1,
+            false => self.statistics.indexes_removed += 1,
+        }
+        Ok(())
+    }
+}

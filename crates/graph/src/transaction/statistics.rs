@@ -1,0 +1,36 @@
+//! What statements did, as clients are told it: gross, unlike the event, which is net.
+
+/// What statements did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Nodes created.
+    pub nodes_created: u64,
+    /// Nodes deleted.
+    pub nodes_deleted: u64,
+    /// Relationships created.
+    pub relationships_created: u64,
+    /// Relationships deleted.
+    pub relationships_deleted: u64,
+    /// Properties set or removed.
+    pub properties_set: u64,
+    /// Labels added to nodes.
+    pub labels_added: u64,
+    /// Labels removed from nodes.
+    pub labels_removed: u64,
+    /// Indexes created.
+    pub indexes_added: u64,
+    /// Indexes dropped.
+    pub indexes_removed: u64,
+    /// Constraints created.
+    pub constraints_added: u64,
+    /// Constraints dropped.
+    pub constraints_removed: u64,
+}
+
+impl Statistics {
+    /// Whether anything was done.
+    #[must_use]
+    pub fn has_updates(&self) -> bool {
+        *self != Statistics::default()
+    }
+}

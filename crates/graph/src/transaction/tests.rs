@@ -1,0 +1,128 @@
+//! What a transaction sees of itself.
+
+use super::*;
+use crate::{Entity, SchemaKind, SchemaSubject, Value};
+
+fn commit(transaction: Transaction) -> Graph {
+    transaction.finish().expect("nothing broken").into_graph()
+}
+
+#[test]
+fn a_node_is_found_by_all_that_it_has() {
+    let mut tx = Transaction::writing(Graph::new());
+    let (person, name) = (tx.name("Person"), tx.name("name"));
+    let ann = tx.create_node(&[person], [(name, "Ann".into())]).unwrap();
+    let bob = tx.create_node(&[person], [(name, "Bob".into())]).unwrap();
+    let knows = tx.name("KNOWS");
+    let one = tx.create_relationship(knows, ann, bob, []).unwrap();
+    assert_eq!(tx.statistics().nodes_created, 2);
+    let tx = Transaction::reading(commit(tx));
+    assert_eq!(tx.scan_label(person).collect(&tx), [ann, bob]);
+    assert_eq!(tx.scan_nodes().collect(&tx), [ann, bob]);
+    assert_eq!(tx.seek_nodes(person, name, &"Bob".into()).collect(&tx), [bob]);
+    assert_eq!(tx.node_property(bob, name), Ok(Some("Bob".into())));
+    assert_eq!((tx.label_count(person), tx.type_count(knows)), (2, 1));
+    let met = tx.adjacent(bob, Direction::Both, &[knows], None).collect(&tx);
+    assert_eq!(met.len(), 1);
+    assert_eq!((met[0].relationship, met[0].other, met[0].is_outgoing), (one, ann, false));
+    assert!(tx.adjacent(bob, Direction::Outgoing, &[], None).collect(&tx).is_empty());
+    assert_eq!(tx.adjacent(bob, Direction::Incoming, &[], Some(ann)).collect(&tx).len(), 1);
+    assert!(tx.adjacent(bob, Direction::Incoming, &[], Some(bob)).collect(&tx).is_empty());
+    assert_eq!(tx.scan_type(knows).collect(&tx), [one]);
+    assert_eq!(tx.name("Nobody"), Name::UNKNOWN);
+    assert!(tx.scan_label(Name::UNKNOWN).collect(&tx).is_empty());
+    assert_eq!(*tx.labels_in_use(), ["Person".into()]);
+}
+
+#[test]
+fn a_loop_is_met_once_in_both_directions() {
+    let mut tx = Transaction::writing(Graph::new());
+    let node = tx.create_node(&[], []).unwrap();
+    let likes = tx.name("LIKES");
+    tx.create_relationship(likes, node, node, []).unwrap();
+    for direction in [Direction::Both, Direction::Outgoing, Direction::Incoming] {
+        assert_eq!(tx.adjacent(node, direction, &[], None).collect(&tx).len(), 1);
+        assert_eq!(tx.adjacent(node, direction, &[likes], Some(node)).collect(&tx).len(), 1);
+    }
+}
+
+#[test]
+fn what_is_deleted_cannot_be_read_but_a_relationship_keeps_its_type() {
+    let mut tx = Transaction::writing(Graph::new());
+    let key = tx.name("k");
+    let node = tx.create_node(&[], [(key, 1.into())]).unwrap();
+    let kind = tx.name("T");
+    let one = tx.create_relationship(kind, node, node, []).unwrap();
+    tx.detach_delete_node(node).unwrap();
+    tx.delete_node(node).unwrap();
+    let gone = Err(GraphError::Deleted(Entity::Node(node)));
+    assert_eq!(tx.node_property(node, key), gone);
+    assert_eq!(tx.set_node_property(node, key, None).map(|()| None), gone);
+    assert!(tx.relationship_property(one, key).is_err());
+    assert_eq!(tx.relationship(one).map(|head| head.relationship_type), Ok(kind));
+    assert_eq!((tx.statistics().nodes_deleted, tx.statistics().relationships_deleted), (1, 1));
+    assert_eq!(commit(tx).node_count(), 0);
+}
+
+#[test]
+fn a_node_with_relationships_stops_the_commit() {
+    let mut tx = Transaction::writing(Graph::new());
+    let node = tx.create_node(&[], []).unwrap();
+    let kind = tx.name("T");
+    tx.create_relationship(kind, node, node, []).unwrap();
+    tx.delete_node(node).unwrap();
+    assert_eq!(tx.finish().err(), Some(Violation::StillConnected(node)));
+}
+
+#[test]
+fn a_base_is_not_written() {
+    let mut tx = Transaction::writing(Graph::new());
+    let (label, key) = (tx.name("L"), tx.name("k"));
+    let node = tx.create_node(&[label], [(key, 1.into())]).unwrap();
+    let graph = commit(tx);
+    let mut tx = Transaction::writing(graph.clone());
+    tx.change_node(node, [(key, Some(2.into())), (tx.name("j"), Some(true.into()))]).unwrap();
+    tx.replace_node_properties(node, vec![(key, 3.into())]).unwrap();
+    assert_eq!(tx.take_statistics().properties_set, 4);
+    tx.remove_labels(node, &[label]).unwrap();
+    assert_eq!(commit(tx).node_properties(node), Some(vec![(key, Value::Integer(3))]));
+    assert_eq!(graph.node_property(node, key), Some(Value::Integer(1)));
+    assert_eq!(graph.label_count(label), 1);
+}
+
+#[test]
+fn constraints_are_judged_when_asked() {
+    let mut tx = Transaction::writing(Graph::new());
+    let (label, key) = (tx.name("L"), tx.name("k"));
+    let first = tx.create_node(&[label], [(key, 1.into())]).unwrap();
+    let mut tx = Transaction::writing(commit(tx));
+    let definition = SchemaDefinition {
+        name: "one".into(),
+        kind: SchemaKind::Unique,
+        subject: SchemaSubject::Label(label),
+        keys: vec![key],
+    };
+    tx.create_schema_item(definition.clone()).unwrap();
+    assert_eq!(tx.create_schema_item(definition), Err(GraphError::Equivalent("one".into())));
+    let mut tx = Transaction::writing(commit(tx));
+    assert!(tx.has_index(label, key));
+    let second = tx.create_node(&[label], [(key, 1.0.into())]).unwrap();
+    assert_eq!(tx.seek_nodes(label, key, &1.into()).collect(&tx), [first, second]);
+    let (entity, other) = (Entity::Node(second), Entity::Node(first));
+    let expected = Violation::Duplicate { constraint: "one".into(), entity, other };
+    assert_eq!(tx.check(), Err(expected));
+}
+
+#[test]
+fn what_cannot_be_stored_is_refused() {
+    let mut tx = Transaction::writing(Graph::new());
+    let key = tx.name("k");
+    let nested = Value::List([Value::List([].into())].into());
+    assert_eq!(tx.create_node(&[], [(key, nested)]), Err(GraphError::NotStorable));
+    let bad = tx.name("");
+    assert_eq!(tx.create_node(&[bad], []), Err(GraphError::NotAName));
+    let many: Vec<Name> = (0..61).map(|number| tx.name(&format!("L{number}"))).collect();
+    assert_eq!(tx.create_node(&many, []), Err(GraphError::TooManyLabels));
+    let mut tx = Transaction::reading(Graph::new());
+    assert_eq!(tx.create_node(&[], []), Err(GraphError::ReadOnly));
+}

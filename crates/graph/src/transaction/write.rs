@@ -1,0 +1,311 @@
+//! Writing in a transaction.
+
+use super::Transaction;
+use crate::fault::GraphError;
+use crate::graph::{NodeRow, Properties, Relationship, RelationshipRow, set_property};
+use crate::id::{Entity, NodeId, RelationshipId};
+use crate::limits::MAX_LABELS;
+use crate::names::Name;
+use crate::transaction::Direction;
+use crate::value::Value;
+
+/// A change of a property: its new value, or nothing to remove it.
+pub type PropertyChange = (Name, Option<Value>);
+
+fn check_name(name: Name) -> Result<(), GraphError> {
+    if name == Name::UNKNOWN { Err(GraphError::NotAName) } else { Ok(()) }
+}
+
+/// Applies changes to properties. How many there were.
+fn change_properties(
+    properties: &mut Properties,
+    changes: impl IntoIterator<Item = PropertyChange>,
+) -> Result<u64, GraphError> {
+    let mut count = 0;
+    for (key, value) in changes {
+        if let Some(value) = &value {
+            check_name(key)?;
+            if !value.is_storable() {
+                return Err(GraphError::NotStorable);
+            }
+        }
+        count += u64::from(set_property(properties, key, value));
+    }
+    Ok(count)
+}
+
+/// What makes `properties` to be just `wanted`.
+fn replacement(properties: &Properties, wanted: Vec<(Name, Value)>) -> Vec<PropertyChange> {
+    let is_kept = |key: &Name| wanted.iter().any(|(wanted, _)| wanted == key);
+    let gone = properties.iter().map(|(key, _)| *key).filter(|key| !is_kept(key));
+    let mut changes: Vec<PropertyChange> = gone.map(|key| (key, None)).collect();
+    changes.extend(wanted.into_iter().map(|(key, value)| (key, Some(value))));
+    changes
+}
+
+impl Transaction {
+    fn node_to_write(&self, id: NodeId) -> Result<NodeRow, GraphError> {
+        self.writable()?;
+        self.note(|footprint| footprint.node(id));
+        self.graph.node(id).ok_or(GraphError::Deleted(Entity::Node(id)))
+    }
+
+    fn put_node(&mut self, id: NodeId, before: Option<&NodeRow>, after: Option<&NodeRow>) {
+        self.graph.put_node(id, before, after);
+        self.writes.nodes.insert(id);
+        if self.graph.has_schema() {
+            self.writes.unchecked_nodes.push(id);
+        }
+    }
+
+    /// Creates a node. A label or key that stands twice counts once; the last value of a key is kept.
+    ///
+    /// # Errors
+    /// What cannot be stored, and ids that are used up.
+    pub fn create_node(
+        &mut self,
+        labels: &[Name],
+        properties: impl IntoIterator<Item = (Name, Value)>,
+    ) -> Result<NodeId, GraphError> {
+        self.writable()?;
+        let mut row = NodeRow { labels: labels.to_vec(), properties: Vec::new() };
+        row.labels.sort_unstable();
+        row.labels.dedup();
+        row.labels.iter().try_for_each(|label| check_name(*label))?;
+        if row.labels.len() > MAX_LABELS {
+            return Err(GraphError::TooManyLabels);
+        }
+        let changes = properties.into_iter().map(|(key, value)| (key, Some(value)));
+        let set = change_properties(&mut row.properties, changes)?;
+        let id = self.graph.new_node_id().ok_or(GraphError::OutOfIds)?;
+        self.put_node(id, None, Some(&row));
+        self.statistics.nodes_created += 1;
+        self.statistics.labels_added += row.labels.len() as u64;
+        self.statistics.properties_set += set;
+        Ok(id)
+    }
+
+    /// Sets and removes properties of a node.
+    ///
+    /// # Errors
+    /// [`GraphError::Deleted`], and what cannot be stored; nothing is changed then.
+    pub fn change_node(
+        &mut self,
+        id: NodeId,
+        changes: impl IntoIterator<Item = PropertyChange>,
+    ) -> Result<(), GraphError> {
+        let before = self.node_to_write(id)?;
+        let mut after = before.clone();
+        let set = change_properties(&mut after.properties, changes)?;
+        if set > 0 {
+            self.put_node(id, Some(&before), Some(&after));
+            self.statistics.properties_set += set;
+        }
+        Ok(())
+    }
+
+    /// Sets a property of a node, or removes it.
+    ///
+    /// # Errors
+    /// As of [`change_node`](Self::change_node).
+    pub fn set_node_property(
+        &mut self,
+        id: NodeId,
+        key: Name,
+        value: Option<Value>,
+    ) -> Result<(), GraphError> {
+        self.change_node(id, [(key, value)])
+    }
+
+    /// Gives a node these properties and no others.
+    ///
+    /// # Errors
+    /// As of [`change_node`](Self::change_node).
+    pub fn replace_node_properties(
+        &mut self,
+        id: NodeId,
+        properties: Vec<(Name, Value)>,
+    ) -> Result<(), GraphError> {
+        let before = self.node_to_write(id)?;
+        self.change_node(id, replacement(&before.properties, properties))
+    }
+
+    /// Adds labels to a node.
+    ///
+    /// # Errors
+    /// [`GraphError::Deleted`], bad names, too many labels.
+    pub fn add_labels(&mut self, id: NodeId, labels: &[Name]) -> Result<(), GraphError> {
+        let before = self.node_to_write(id)?;
+        let mut after = before.clone();
+        for label in labels {
+            check_name(*label)?;
+            if let Err(at) = after.labels.binary_search(label) {
+                after.labels.insert(at, *label);
+            }
+        }
+        let added = after.labels.len() - before.labels.len();
+        if after.labels.len() > MAX_LABELS {
+            return Err(GraphError::TooManyLabels);
+        }
+        if added > 0 {
+            self.put_node(id, Some(&before), Some(&after));
+            self.statistics.labels_added += added as u64;
+        }
+        Ok(())
+    }
+
+    /// Removes labels from a node; those that it has not are passed over.
+    ///
+    /// # Errors
+    /// [`GraphError::Deleted`]
+    pub fn remove_labels(&mut self, id: NodeId, labels: &[Name]) -> Result<(), GraphError> {
+        let before = self.node_to_write(id)?;
+        let mut after = before.clone();
+        after.labels.retain(|label| !labels.contains(label));
+        let removed = before.labels.len() - after.labels.len();
+        if removed > 0 {
+            self.put_node(id, Some(&before), Some(&after));
+            self.statistics.labels_removed += removed as u64;
+        }
+        Ok(())
+    }
+
+    /// Deletes a node. Relationships that it still has are found when the transaction ends. A node that this
+    /// transaction has deleted already is passed over.
+    ///
+    /// # Errors
+    /// [`GraphError::Deleted`] if there never was one.
+    pub fn delete_node(&mut self, id: NodeId) -> Result<(), GraphError> {
+        if self.writes.nodes.contains(&id) && !self.graph.has_node(id) {
+            return Ok(());
+        }
+        let before = self.node_to_write(id)?;
+        // Nobody may tie something to it meanwhile.
+        let _ = self.adjacent(id, Direction::Both, &[], None);
+        self.put_node(id, Some(&before), None);
+        self.statistics.nodes_deleted += 1;
+        Ok(())
+    }
+
+    /// Deletes a node and its relationships.
+    ///
+    /// # Errors
+    /// [`GraphError::Deleted`] if there never was one.
+    pub fn detach_delete_node(&mut self, id: NodeId) -> Result<(), GraphError> {
+        let connected = self.adjacent(id, Direction::Both, &[], None).collect(self);
+        for adjacent in connected {
+            self.delete_relationship(adjacent.relationship)?;
+        }
+        self.delete_node(id)
+    }
+
+    /// Creates a relationship.
+    ///
+    /// # Errors
+    /// [`GraphError::Deleted`] if an end is not there; what cannot be stored; ids that are used up.
+    pub fn create_relationship(
+        &mut self,
+        relationship_type: Name,
+        from: NodeId,
+        to: NodeId,
+        properties: impl IntoIterator<Item = (Name, Value)>,
+    ) -> Result<RelationshipId, GraphError> {
+        self.writable()?;
+        check_name(relationship_type)?;
+        for end in [from, to] {
+            self.note(|footprint| footprint.end(end));
+            if !self.graph.has_node(end) {
+                return Err(GraphError::Deleted(Entity::Node(end)));
+            }
+        }
+        let head = Relationship { relationship_type, from, to };
+        let mut row = RelationshipRow { head, properties: Vec::new() };
+        let changes = properties.into_iter().map(|(key, value)| (key, Some(value)));
+        let set = change_properties(&mut row.properties, changes)?;
+        let id = self.graph.new_relationship_id().ok_or(GraphError::OutOfIds)?;
+        self.put_relationship(id, None, Some(&row));
+        self.statistics.relationships_created += 1;
+        self.statistics.properties_set += set;
+        Ok(id)
+    }
+
+    fn relationship_to_write(&self, id: RelationshipId) -> Result<RelationshipRow, GraphError> {
+        self.writable()?;
+        self.note(|footprint| footprint.relationship(id));
+        let row = self.graph.whole_relationship(id);
+        row.ok_or(GraphError::Deleted(Entity::Relationship(id)))
+    }
+
+    fn put_relationship(
+        &mut self,
+        id: RelationshipId,
+        before: Option<&RelationshipRow>,
+        after: Option<&RelationshipRow>,
+    ) {
+        self.graph.put_relationship(id, before, after);
+        self.writes.relationships.insert(id);
+        if self.graph.has_schema() {
+            self.writes.unchecked_relationships.push(id);
+        }
+    }
+
+    /// Sets and removes properties of a relationship.
+    ///
+    /// # Errors
+    /// [`GraphError::Deleted`], and what cannot be stored; nothing is changed then.
+    pub fn change_relationship(
+        &mut self,
+        id: RelationshipId,
+        changes: impl IntoIterator<Item = PropertyChange>,
+    ) -> Result<(), GraphError> {
+        let before = self.relationship_to_write(id)?;
+        let mut after = before.clone();
+        let set = change_properties(&mut after.properties, changes)?;
+        if set > 0 {
+            self.put_relationship(id, Some(&before), Some(&after));
+            self.statistics.properties_set += set;
+        }
+        Ok(())
+    }
+
+    /// Sets a property of a relationship, or removes it.
+    ///
+    /// # Errors
+    /// As of [`change_relationship`](Self::change_relationship).
+    pub fn set_relationship_property(
+        &mut self,
+        id: RelationshipId,
+        key: Name,
+        value: Option<Value>,
+    ) -> Result<(), GraphError> {
+        self.change_relationship(id, [(key, value)])
+    }
+
+    /// Gives a relationship these properties and no others.
+    ///
+    /// # Errors
+    /// As of [`change_relationship`](Self::change_relationship).
+    pub fn replace_relationship_properties(
+        &mut self,
+        id: RelationshipId,
+        properties: Vec<(Name, Value)>,
+    ) -> Result<(), GraphError> {
+        let before = self.relationship_to_write(id)?;
+        self.change_relationship(id, replacement(&before.properties, properties))
+    }
+
+    /// Deletes a relationship. One that this transaction has deleted already is passed over.
+    ///
+    /// # Errors
+    /// [`GraphError::Deleted`] if there never was one.
+    pub fn delete_relationship(&mut self, id: RelationshipId) -> Result<(), GraphError> {
+        if self.writes.deleted.contains_key(&id) {
+            return Ok(());
+        }
+        let before = self.relationship_to_write(id)?;
+        self.put_relationship(id, Some(&before), None);
+        self.writes.deleted.insert(id, before.head);
+        self.statistics.relationships_deleted += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! Values that a property may have: never null, and never a map or a list within a list.
+//!
+//! Temporal values are integers here. How they are computed with, written and read belongs to the language; the text
+//! that events carry is in `text`.
+
+mod canonical;
+mod codec;
+
+pub use canonical::{Canonical, PREFIX_BYTES};
+pub(crate) use codec::{Reader, put_value, put_varint, skip_value, take_value};
+
+use std::sync::Arc;
+
+/// A value of a property.
+///
+/// `==` compares what is stored, so `Integer(1)` and `Float(1.0)` differ and NaN differs from itself; equality of the
+/// language is the language's.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// `true` or `false`
+    Boolean(bool),
+    /// A 64-bit integer.
+    Integer(i64),
+    /// A 64-bit float.
+    Float(f64),
+    /// Text.
+    String(Arc<str>),
+    /// A list of values that are no lists.
+    List(Arc<[Value]>),
+    /// Bytes.
+    Bytes(Arc<[u8]>),
+    /// A place.
+    Point(Point),
+    /// A day.
+    Date(Date),
+    /// A time of day without an offset.
+    LocalTime(LocalTime),
+    /// A time of day with an offset.
+    Time(Time),
+    /// A day and a time without an offset.
+    LocalDateTime(LocalDateTime),
+    /// An instant with the offset, and perhaps the zone, it is seen from.
+    DateTime(DateTime),
+    /// An amount of time.
+    Duration(Duration),
+}
+
+impl Value {
+    /// Whether a property may have this value: no list within a list.
+    #[must_use]
+    pub fn is_storable(&self) -> bool {
+        match self {
+            Value::List(items) => !items.iter().any(|item| matches!(item, Value::List(_))),
+            _ => true,
+        }
+    }
+
+    /// Whether both are stored alike, bit by bit: NaN is identical to itself, `0.0` is not to `-0.0`.
+    #[must_use]
+    pub fn is_identical(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+            (Value::Point(a), Value::Point(b)) => a.bits() == b.bits(),
+            (Value::List(a), Value::List(b)) => {
+                a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.is_identical(b))
+            }
+            _ => self == other,
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Value {
+        Value::Boolean(value)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Value {
+        Value::Integer(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Value {
+        Value::Float(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Value {
+        Value::String(value.into())
+    }
+}
+
+/// The system of a point's coordinates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CoordinateSystem {
+    /// Plane, SRID 7203.
+    Cartesian,
+    /// Space, SRID 9157.
+    Cartesian3d,
+    /// Longitude and latitude, SRID 4326.
+    Wgs84,
+    /// Longitude, latitude and height, SRID 4979.
+    Wgs84With3d,
+}
+
+impl CoordinateSystem {
+    /// The number by which others know the system.
+    #[must_use]
+    pub fn srid(self) -> u16 {
+        match self {
+            CoordinateSystem::Cartesian => 7203,
+            CoordinateSystem::Cartesian3d => 9157,
+            CoordinateSystem::Wgs84 => 4326,
+            CoordinateSystem::Wgs84With3d => 4979,
+        }
+    }
+
+    /// The system of that number.
+    #[must_use]
+    pub fn from_srid(srid: u16) -> Option<CoordinateSystem> {
+        match srid {
+            7203 => Some(CoordinateSystem::Cartesian),
+            9157 => Some(CoordinateSystem::Cartesian3d),
+            4326 => Some(CoordinateSystem::Wgs84),
+            4979 => Some(CoordinateSystem::Wgs84With3d),
+            _ => None,
+        }
+    }
+
+    /// Whether its points have a third coordinate.
+    #[must_use]
+    pub fn has_z(self) -> bool {
+        matches!(self, CoordinateSystem::Cartesian3d | CoordinateSystem::Wgs84With3d)
+    }
+}
+
+/// A place. `z` is zero, and means nothing, in a system without a third coordinate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// What the coordinates mean.
+    pub system: CoordinateSystem,
+    /// First coordinate, or longitude.
+    pub x: f64,
+    /// Second coordinate, or latitude.
+    pub y: f64,
+    /// Third coordinate, or height.
+    pub z: f64,
+}
+
+impl Point {
+    fn bits(&self) -> (CoordinateSystem, [u64; 3]) {
+        (self.system, [self.x.to_bits(), self.y.to_bits(), self.z.to_bits()])
+    }
+}
+
+/// Nanoseconds of a second.
+pub const NANOSECONDS: u64 = 1_000_000_000;
+/// Seconds of a day.
+pub const DAY_SECONDS: i64 = 86_400;
+
+/// A day, in the proleptic Gregorian calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Date {
+    /// Days since 1970-01-01, −365,243,219,162 to 365,241,780,471 (years ±999,999,999).
+    pub days: i64,
+}
+
+/// A time of day without an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LocalTime {
+    /// Nanoseconds since midnight, less than a day.
+    pub nanoseconds: u64,
+}
+
+/// A time of day with an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Time {
+    /// Nanoseconds since midnight where the offset holds, less than a day.
+    pub nanoseconds: u64,
+    /// Seconds east of Greenwich, ±18 hours.
+    pub offset: i32,
+}
+
+/// A day and a time without an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LocalDateTime {
+    /// Seconds since 1970-01-01T00:00:00 on the same clock.
+    pub seconds: i64,
+    /// Nanoseconds of the second, less than a thousand million.
+    pub nanoseconds: u32,
+}
+
+/// An instant with the offset, and perhaps the zone, it is seen from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DateTime {
+    /// Seconds since 1970-01-01T00:00:00Z: the instant, whatever the offset.
+    pub seconds: i64,
+    /// Nanoseconds of the second, less than a thousand million.
+    pub nanoseconds: u32,
+    /// Seconds east of Greenwich, ±18 hours.
+    pub offset: i32,
+    /// The zone's name, as `Europe/Berlin`.
+    pub zone: Option<Arc<str>>,
+}
+
+/// An amount of time. The parts are kept apart, as a month has no fixed length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Duration {
+    /// Months.
+    pub months: i64,
+    /// Days.
+    pub days: i64,
+    /// Seconds.
+    pub seconds: i64,
+    /// Nanoseconds, 0 to 999,999,999 also of a negative duration.
+    pub nanoseconds: u32,
+}
