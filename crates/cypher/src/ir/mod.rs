@@ -3,9 +3,25 @@
 //! `syntax` lowers text to it, `plan` turns it into a plan, `evaluate` computes its expressions. It knows neither the
 //! parser nor the graph.
 
+mod clause;
 mod expression;
+mod pattern;
+mod projection;
+mod query;
+mod schema;
+mod slots;
 
+pub use clause::{
+    CallProcedure, CallSubquery, Clause, Delete, Foreach, Match, Merge, RemoveItem, SetItem, Unwind,
+};
 pub use expression::{
     BinaryOperator, Case, Comparison, Expression, ListComprehension, MapProjectionItem, Quantifier,
     Quantity, Reduce, Slot, UnaryOperator,
 };
+pub use pattern::{
+    Direction, Length, NodePattern, PathPattern, Properties, RelationshipPattern, Shortest,
+};
+pub use projection::{Aggregate, Projection, ProjectionItem, SortKey};
+pub use query::{Query, SingleQuery, Statement, StatementBody, Subquery, SubqueryKind};
+pub use schema::{SchemaChange, SchemaKind, SchemaTarget};
+pub use slots::{for_each_slot, replace_all};
