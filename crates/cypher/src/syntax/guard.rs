@@ -1,0 +1,90 @@
+//! What a text may not exceed before it is parsed: the parser and all that follows it recurse.
+
+use super::scan::{Token, TokenKind};
+use crate::error::{Detail, Error, ErrorKind, Result};
+
+/// Brackets inside one another.
+const MOST_BRACKETS: usize = 200;
+
+/// Operators, and brackets around them, that can stand inside one another.
+const MOST_NESTED: usize = 5_000;
+
+/// Longest text.
+const MOST_BYTES: usize = 4 << 20;
+
+/// Words that nest what follows or precedes them.
+const OPERATORS: [&str; 10] =
+    ["AND", "OR", "XOR", "NOT", "IN", "STARTS", "ENDS", "CONTAINS", "IS", "CASE"];
+
+/// Words that begin a clause, and so end all expressions before them outside of brackets.
+const CLAUSES: [&str; 14] = [
+    "MATCH", "OPTIONAL", "RETURN", "WITH", "UNWIND", "CREATE", "MERGE", "SET", "REMOVE", "DELETE",
+    "DETACH", "CALL", "UNION", "FOREACH",
+];
+
+/// Refuses texts that would need too deep a recursion; otherwise how deep the syntax tree can be at most.
+pub(super) fn check(text: &str, tokens: &[Token]) -> Result<usize> {
+    if text.len() > MOST_BYTES {
+        return Err(too_much(format!(
+            "The statement has {} bytes; at most {MOST_BYTES} are taken. Pass data as parameters.",
+            text.len()
+        )));
+    }
+    // For each open bracket, how many operators stood before it on its level.
+    let mut open: Vec<usize> = Vec::new();
+    let (mut outside, mut level, mut deepest) = (0_usize, 0_usize, 0_usize);
+    for token in tokens {
+        match token.kind {
+            TokenKind::Symbol(b'(' | b'[' | b'{') => {
+                level += 1;
+                open.push(level);
+                outside += level;
+                level = 0;
+                if open.len() > MOST_BRACKETS {
+                    return Err(too_much(format!(
+                        "More than {MOST_BRACKETS} brackets inside one another."
+                    )));
+                }
+            }
+            TokenKind::Symbol(b')' | b']' | b'}') => {
+                level = open.pop().unwrap_or(0);
+                outside = outside.saturating_sub(level);
+            }
+            TokenKind::Symbol(b',' | b';') => level = 0,
+            TokenKind::Symbol(_) => level += 1,
+            TokenKind::Word if OPERATORS.iter().any(|word| token.is_word(text, word)) => level += 1,
+            TokenKind::Word if CLAUSES.iter().any(|word| token.is_word(text, word)) => level = 0,
+            _ => {}
+        }
+        deepest = deepest.max(outside + level);
+        if deepest > MOST_NESTED {
+            return Err(too_much(format!(
+                "More than {MOST_NESTED} operators in one expression. Pass a list as parameter instead."
+            )));
+        }
+    }
+    Ok(deepest)
+}
+
+fn too_much(message: String) -> Error {
+    Error::compile(ErrorKind::SyntaxError, Detail::LimitExceeded, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scan::tokens;
+    use super::check;
+
+    #[test]
+    fn deep_and_long_expressions_are_refused_and_long_lists_are_not() {
+        let depth = |text: &str| check(text, &tokens(text)).map_err(|error| error.message);
+        assert!(depth(&format!("RETURN {}1{}", "(".repeat(199), ")".repeat(199))).is_ok());
+        assert!(depth(&format!("RETURN {}1{}", "[".repeat(100_000), "]".repeat(100_000))).is_err());
+        assert!(depth(&format!("RETURN 1{}", "+1".repeat(5_001))).is_err());
+        assert!(depth(&format!("RETURN {}1", "NOT ".repeat(5_001))).is_err());
+        assert!(depth(&format!("RETURN x{}", "[0]".repeat(5_001))).is_err());
+        assert!(depth(&format!("RETURN x{}", "[1+1+1+1+1+1".repeat(200))).unwrap() < 2_000);
+        assert!(depth(&format!("RETURN [{}]", "-1,".repeat(50_000))).unwrap() < 10);
+        assert!(depth(&"CREATE (:A {b: 1 + 1}) ".repeat(5_000)).unwrap() < 10);
+    }
+}

@@ -1,0 +1,370 @@
+//! Queries and clauses: from the parser's tree to ours.
+
+use decypher::Span;
+use decypher::ast::clause;
+use decypher::ast::procedure as call;
+use decypher::ast::query as ast;
+
+use super::columns::Columns;
+use super::names::Names;
+use super::{Catalog, Source};
+use crate::error::{Detail, Error, ErrorKind, Result};
+use crate::ir::{
+    Aggregate, CallProcedure, CallSubquery, Clause, Expression, Match, Query, SingleQuery, Slot,
+    Statement, StatementBody, Subquery, Unwind,
+};
+
+/// Lowers one statement.
+pub(super) struct Lowering<'l> {
+    pub(super) source: &'l Source<'l>,
+    pub(super) columns: &'l Columns,
+    pub(super) catalog: &'l dyn Catalog,
+    pub(super) names: Names,
+    /// The aggregations of the projection that is being lowered; none outside of one.
+    pub(super) aggregates: Option<Vec<Aggregate>>,
+    pub(super) subqueries: Vec<Subquery>,
+    width: u32,
+}
+
+impl<'l> Lowering<'l> {
+    pub(super) fn new(source: &'l Source<'l>, columns: &'l Columns, catalog: &'l dyn Catalog) -> Self {
+        Self {
+            source,
+            columns,
+            catalog,
+            names: Names::default(),
+            aggregates: None,
+            subqueries: Vec::new(),
+            width: 0,
+        }
+    }
+
+    pub(super) fn finish(self, explain: bool, query: Query) -> Statement {
+        Statement {
+            explain,
+            body: StatementBody::Query(query),
+            width: self.width as usize,
+            subqueries: self.subqueries,
+        }
+    }
+
+    /// A slot that nothing else has.
+    pub(super) fn fresh(&mut self) -> Slot {
+        self.width += 1;
+        Slot(self.width - 1)
+    }
+
+    /// A slot for a name.
+    pub(super) fn declare(&mut self, name: &str) -> Slot {
+        let slot = self.fresh();
+        self.names.push(name, slot);
+        slot
+    }
+
+    /// An error in the text.
+    pub(super) fn fail(&self, detail: Detail, message: impl Into<String>, span: Span) -> Error {
+        self.source.at(Error::compile(ErrorKind::SyntaxError, detail, message), span.start)
+    }
+
+    pub(super) fn regular(&mut self, query: &ast::RegularQuery) -> Result<Query> {
+        let mut whole = self.single(&query.single_query)?;
+        for union in &query.unions {
+            let next = self.single(&union.single_query)?;
+            if next.columns != whole.columns {
+                let message = "All sub queries in an UNION must have the same return column names";
+                return Err(self.fail(Detail::DifferentColumnsInUnion, message, union.span));
+            }
+            whole.all = union.all;
+            whole.branches.extend(next.branches);
+        }
+        Ok(whole)
+    }
+
+    /// A query without `UNION`. Its names are forgotten after it.
+    pub(super) fn single(&mut self, query: &ast::SingleQuery) -> Result<Query> {
+        if query.use_clause.is_some() {
+            let message = "USE is not supported: the database is chosen by the address of the request";
+            return Err(self.fail(Detail::Unsupported, message, Span::new(0, 0)));
+        }
+        let before = self.names.enter();
+        let mut chain = Chain::default();
+        let last = match &query.kind {
+            ast::SingleQueryKind::SinglePart(part) => part,
+            ast::SingleQueryKind::MultiPart(parts) => {
+                for part in &parts.parts {
+                    self.part(&part.reading_clauses, &part.updating_clauses, &mut chain)?;
+                    self.with(&part.with, &mut chain)?;
+                }
+                &parts.final_part
+            }
+        };
+        let (updates, result): (&[_], _) = match &last.body {
+            ast::SinglePartBody::Return(result) => (&[], Some(result)),
+            ast::SinglePartBody::Updating { updating, return_clause } => {
+                (updating, return_clause.as_ref())
+            }
+            ast::SinglePartBody::Finish(_) => (&[], None),
+        };
+        self.part(&last.reading_clauses, updates, &mut chain)?;
+        let (columns, result) = match result {
+            Some(result) => {
+                let columns = self.result(result, &mut chain)?;
+                let (names, slots) = columns.into_iter().unzip();
+                (names, Some(slots))
+            }
+            None => (Vec::new(), None),
+        };
+        self.names.leave(before);
+        let branch = SingleQuery { clauses: chain.clauses, result, visible: chain.visible };
+        Ok(Query { branches: vec![branch], all: true, columns })
+    }
+
+    fn part(
+        &mut self,
+        reading: &[ast::ReadingClause],
+        updating: &[ast::UpdatingClause],
+        chain: &mut Chain,
+    ) -> Result<()> {
+        let first_update = updating.first().map(update_span);
+        for clause in reading {
+            let span = reading_span(clause);
+            // The parser's tree keeps the two kinds apart, and so would lose their order.
+            if first_update.is_some_and(|update| update.start < span.start) {
+                let message = "WITH is required between an updating clause and a reading clause";
+                return Err(self.fail(Detail::InvalidClauseComposition, message, span));
+            }
+            let clause = self.reading(clause)?;
+            self.push(chain, clause);
+        }
+        for clause in updating {
+            let clause = self.updating(clause)?;
+            self.push(chain, clause);
+        }
+        Ok(())
+    }
+
+    /// Adds a clause to the chain, with the names that are there after it.
+    pub(super) fn push(&self, chain: &mut Chain, clause: Clause) {
+        chain.clauses.push(clause);
+        chain.visible.push(self.names.own_slots());
+    }
+
+    fn reading(&mut self, clause: &ast::ReadingClause) -> Result<Clause> {
+        match clause {
+            ast::ReadingClause::Match(clause) => self.lower_match(clause).map(Clause::Match),
+            ast::ReadingClause::Unwind(clause) => {
+                let list = self.expression(&clause.expression)?;
+                let variable = self.declare(&clause.variable.name.name);
+                Ok(Clause::Unwind(Unwind { list, variable }))
+            }
+            ast::ReadingClause::InQueryCall(clause) => {
+                let items = clause.yield_items.as_ref();
+                self.call(&clause.call, items, false).map(|(call, _)| Clause::CallProcedure(call))
+            }
+            ast::ReadingClause::CallSubquery(clause) => {
+                self.call_subquery(clause).map(Clause::CallSubquery)
+            }
+            ast::ReadingClause::LoadCsv(clause) => {
+                Err(self.fail(Detail::Unsupported, "LOAD CSV is not supported", clause.span))
+            }
+        }
+    }
+
+    fn lower_match(&mut self, clause: &clause::Match) -> Result<Match> {
+        let mut conditions = Vec::new();
+        let (patterns, introduced) = self.patterns(&clause.pattern, &mut conditions)?;
+        if let Some(predicate) = &clause.where_clause {
+            conditions.push(self.expression(predicate)?);
+        }
+        let predicate = super::lower_operators::all_of(conditions);
+        Ok(Match { optional: clause.optional, patterns, predicate, introduced })
+    }
+
+    fn call_subquery(&mut self, clause: &ast::CallSubquery) -> Result<CallSubquery> {
+        if let Some(transactions) = &clause.in_transactions {
+            let message = "CALL { … } IN TRANSACTIONS is not supported yet";
+            return Err(self.fail(Detail::Unsupported, message, transactions.span));
+        }
+        // Only what the subquery imports is seen inside; the import is a WITH of plain names.
+        let hidden = std::mem::take(&mut self.names);
+        let mut whole: Option<Query> = None;
+        let unions = clause.query.unions.iter();
+        let branches = std::iter::once((&clause.query.single_query, true))
+            .chain(unions.map(|union| (&union.single_query, union.all)));
+        for (branch, all) in branches {
+            let (branch, imports) = split_import(branch);
+            let mark = self.names.mark();
+            for name in imports {
+                let slot = hidden.get(&name.name).ok_or_else(|| self.undefined(&name.name, name.span))?;
+                self.names.push(&name.name, slot);
+            }
+            let query = self.single(&branch)?;
+            self.names.forget(mark);
+            match &mut whole {
+                None => whole = Some(query),
+                Some(whole) => {
+                    whole.all = all;
+                    whole.branches.extend(query.branches);
+                }
+            }
+        }
+        self.names = hidden;
+        let query = whole.unwrap_or(Query { branches: Vec::new(), all: true, columns: Vec::new() });
+        let introduced = query.columns.clone().iter().map(|name| self.declare(name)).collect();
+        Ok(CallSubquery { query, introduced })
+    }
+
+    /// The error for a name that stands for nothing.
+    pub(super) fn undefined(&self, name: &str, span: Span) -> Error {
+        self.fail(Detail::UndefinedVariable, format!("Variable `{name}` not defined"), span)
+    }
+
+    /// `CALL name …` as a whole statement: what it yields is the result.
+    pub(super) fn standalone_call(&mut self, clause: &call::StandaloneCall) -> Result<Query> {
+        let items = match &clause.yield_items {
+            Some(call::YieldSpec::Items(items)) => Some(items),
+            Some(call::YieldSpec::Star { .. }) | None => None,
+        };
+        let (call, columns) = self.call(&clause.call, items, true)?;
+        let mut chain = Chain::default();
+        self.push(&mut chain, Clause::CallProcedure(call));
+        let (columns, slots): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        let result = if slots.is_empty() { None } else { Some(slots) };
+        let branch = SingleQuery { clauses: chain.clauses, result, visible: chain.visible };
+        Ok(Query { branches: vec![branch], all: true, columns })
+    }
+
+    fn call(
+        &mut self,
+        invocation: &call::ProcedureInvocation,
+        items: Option<&call::YieldItems>,
+        standalone: bool,
+    ) -> Result<(CallProcedure, Vec<(std::sync::Arc<str>, Slot)>)> {
+        let name = super::lower_expression::dotted(&invocation.name.name);
+        let Some(shape) = self.catalog.procedure(&name) else {
+            let message = format!(
+                "There is no procedure with the name `{name}` registered for this database instance."
+            );
+            let error = Error::compile(ErrorKind::ProcedureError, Detail::ProcedureNotFound, message);
+            return Err(self.source.at(error, invocation.span.start));
+        };
+        let arguments = self.arguments(invocation, &shape.arguments, standalone)?;
+        let mut yields = Vec::new();
+        let fields: Vec<(String, String, Span)> = match items {
+            Some(items) => (items.items.iter())
+                .map(|item| {
+                    let alias = item.alias.as_ref().map_or(&item.procedure_field, |alias| &alias.name);
+                    (item.procedure_field.name.clone(), alias.name.clone(), alias.span)
+                })
+                .collect(),
+            None if standalone => (shape.yields.iter())
+                .map(|field| (field.clone(), field.clone(), invocation.span))
+                .collect(),
+            None => Vec::new(),
+        };
+        let mut columns = Vec::new();
+        for (field, alias, span) in fields {
+            if !shape.yields.contains(&field) {
+                return Err(self.undefined(&field, span));
+            }
+            if self.names.own().iter().any(|(known, _)| **known == *alias) {
+                let message = format!("Variable `{alias}` already declared");
+                return Err(self.fail(Detail::VariableAlreadyBound, message, span));
+            }
+            let slot = self.declare(&alias);
+            yields.push((field.into(), slot));
+            columns.push((alias.into(), slot));
+        }
+        let predicate = items.and_then(|items| items.where_clause.as_ref());
+        let predicate = predicate.map(|predicate| self.expression(predicate)).transpose()?;
+        Ok((CallProcedure { name: name.into(), arguments, yields, predicate }, columns))
+    }
+
+    fn arguments(
+        &mut self,
+        invocation: &call::ProcedureInvocation,
+        wanted: &[String],
+        standalone: bool,
+    ) -> Result<Option<Vec<Expression>>> {
+        if invocation.implicit_arguments {
+            if !standalone && !wanted.is_empty() {
+                let message = "Procedure call inside a query does not support passing arguments implicitly";
+                return Err(self.fail(Detail::InvalidArgumentPassingMode, message, invocation.span));
+            }
+            let parameters = wanted.iter().map(|name| Expression::Parameter(name.as_str().into()));
+            return Ok(Some(parameters.collect()));
+        }
+        let given = &invocation.name.arguments;
+        if given.len() != wanted.len() {
+            let message = format!(
+                "Procedure call provides {} arguments where {} are taken",
+                given.len(),
+                wanted.len()
+            );
+            return Err(self.fail(Detail::InvalidNumberOfArguments, message, invocation.span));
+        }
+        given.iter().map(|argument| self.expression(argument)).collect::<Result<_>>().map(Some)
+    }
+}
+
+/// The clauses lowered so far, and after each the slots in scope.
+#[derive(Default)]
+pub(super) struct Chain {
+    pub(super) clauses: Vec<Clause>,
+    pub(super) visible: Vec<Vec<Slot>>,
+}
+
+/// Takes the importing `WITH` off the head of a subquery.
+fn split_import(
+    query: &ast::SingleQuery,
+) -> (ast::SingleQuery, Vec<decypher::ast::names::SymbolicName>) {
+    use decypher::ast::expr::Expression as Tree;
+    let mut query = query.clone();
+    let ast::SingleQueryKind::MultiPart(parts) = &mut query.kind else {
+        return (query, Vec::new());
+    };
+    let Some(first) = parts.parts.first() else { return (query, Vec::new()) };
+    let with = &first.with;
+    let plain = first.reading_clauses.is_empty()
+        && first.updating_clauses.is_empty()
+        && !with.distinct
+        && !with.star
+        && with.order.is_none()
+        && with.skip.is_none()
+        && with.limit.is_none()
+        && with.where_clause.is_none();
+    let names: Option<Vec<_>> = (with.items.iter())
+        .map(|item| match &item.expression {
+            Tree::Variable(variable) if item.alias.is_none() => Some(variable.name.clone()),
+            _ => None,
+        })
+        .collect();
+    match names.filter(|_| plain) {
+        Some(names) => {
+            parts.parts.remove(0);
+            (query, names)
+        }
+        None => (query, Vec::new()),
+    }
+}
+
+fn reading_span(clause: &ast::ReadingClause) -> Span {
+    match clause {
+        ast::ReadingClause::Match(clause) => clause.span,
+        ast::ReadingClause::Unwind(clause) => clause.span,
+        ast::ReadingClause::InQueryCall(clause) => clause.span,
+        ast::ReadingClause::CallSubquery(clause) => clause.span,
+        ast::ReadingClause::LoadCsv(clause) => clause.span,
+    }
+}
+
+fn update_span(clause: &ast::UpdatingClause) -> Span {
+    match clause {
+        ast::UpdatingClause::Create(clause) => clause.span,
+        ast::UpdatingClause::Merge(clause) => clause.span,
+        ast::UpdatingClause::Delete(clause) => clause.span,
+        ast::UpdatingClause::Set(clause) => clause.span,
+        ast::UpdatingClause::Remove(clause) => clause.span,
+        ast::UpdatingClause::Foreach(clause) => clause.span,
+    }
+}

@@ -1,0 +1,363 @@
+//! Patterns.
+
+use std::sync::Arc;
+
+use decypher::Span;
+use decypher::ast::names::Variable;
+use decypher::ast::pattern as ast;
+
+use super::lower::Lowering;
+use super::lower_operators::all_of;
+use crate::error::{Detail, Result};
+use crate::ir::{
+    BinaryOperator, Direction, Expression, Length, NodePattern, PathPattern, Properties,
+    RelationshipPattern, Shortest, Slot, UnaryOperator,
+};
+
+/// Labels or types: those of a plain list, and what else is asked.
+struct Labels {
+    plain: Vec<Arc<str>>,
+    condition: Option<Expression>,
+}
+
+impl Lowering<'_> {
+    /// The paths of a `MATCH`, the slots they bind, and further conditions.
+    pub(super) fn patterns(
+        &mut self,
+        pattern: &ast::Pattern,
+        conditions: &mut Vec<Expression>,
+    ) -> Result<(Vec<PathPattern>, Vec<Slot>)> {
+        let mut introduced = Vec::new();
+        // Properties may read what any part of the pattern binds, so all names are declared before.
+        for part in &pattern.parts {
+            if let Some(variable) = &part.variable {
+                introduced.push(self.declare(&variable.name.name));
+            }
+            self.declare_element(&part.anonymous.element, &mut introduced)?;
+        }
+        let known = introduced.clone();
+        let mut paths = Vec::new();
+        for part in &pattern.parts {
+            let variable = part.variable.as_ref().and_then(|name| self.names.get(&name.name.name));
+            let (start, steps) = path(&part.anonymous.element).map_err(|span| self.quantified(span))?;
+            let mut path = self.path(start, steps, &known, &mut introduced, Some(conditions))?;
+            path.variable = variable;
+            path.shortest = self.shortest(part.span);
+            paths.push(path);
+        }
+        Ok((paths, introduced))
+    }
+
+    /// A pattern inside an expression: names that are known are bound, the others are its own.
+    pub(super) fn relationships(
+        &mut self,
+        variable: Option<&Variable>,
+        pattern: &ast::RelationshipsPattern,
+        conditions: &mut Vec<Expression>,
+    ) -> Result<(PathPattern, Vec<Slot>)> {
+        let mut introduced = Vec::new();
+        let whole = variable.map(|variable| self.declare(&variable.name.name));
+        introduced.extend(whole);
+        self.declare_path(&pattern.start, &pattern.chains, &mut introduced);
+        let known = introduced.clone();
+        let mut path =
+            self.path(&pattern.start, &pattern.chains, &known, &mut introduced, Some(conditions))?;
+        path.variable = whole;
+        Ok((path, introduced))
+    }
+
+    /// A path of `CREATE`: names become known from left to right.
+    pub(super) fn created(&mut self, part: &ast::PatternPart) -> Result<PathPattern> {
+        let mut introduced = Vec::new();
+        let (start, steps) = path(&part.anonymous.element).map_err(|span| self.quantified(span))?;
+        // Values are of the row before, so they are lowered while the new names are unknown to them.
+        let mut path = self.path(start, steps, &[], &mut introduced, None)?;
+        path.variable = part.variable.as_ref().map(|variable| self.declare(&variable.name.name));
+        Ok(path)
+    }
+
+    /// The path of a `MERGE` and the slots it binds.
+    pub(super) fn merged(&mut self, part: &ast::PatternPart) -> Result<(PathPattern, Vec<Slot>)> {
+        let mut introduced = Vec::new();
+        let (start, steps) = path(&part.anonymous.element).map_err(|span| self.quantified(span))?;
+        let mut path = self.path(start, steps, &[], &mut introduced, None)?;
+        path.variable = part.variable.as_ref().map(|variable| self.declare(&variable.name.name));
+        introduced.extend(path.variable);
+        Ok((path, introduced))
+    }
+
+    fn declare_element(
+        &mut self,
+        element: &ast::PatternElement,
+        introduced: &mut Vec<Slot>,
+    ) -> Result<()> {
+        let (start, chains) = path(element).map_err(|span| self.quantified(span))?;
+        self.declare_path(start, chains, introduced);
+        Ok(())
+    }
+
+    fn declare_path(
+        &mut self,
+        start: &ast::NodePattern,
+        chains: &[ast::PatternElementChain],
+        introduced: &mut Vec<Slot>,
+    ) {
+        let details = chains.iter().filter_map(|chain| chain.relationship.detail.as_ref());
+        let relationships = details.filter_map(|detail| detail.variable.as_ref());
+        let nodes = std::iter::once(start).chain(chains.iter().map(|chain| &chain.node));
+        let names = nodes.filter_map(|node| node.variable.as_ref()).chain(relationships);
+        for variable in names.collect::<Vec<_>>() {
+            if self.names.get(&variable.name.name).is_none() {
+                introduced.push(self.declare(&variable.name.name));
+            }
+        }
+    }
+
+    /// Lowers a path. Names in `known` were declared for this clause; with `conditions` it is matched, else created.
+    fn path(
+        &mut self,
+        start: &ast::NodePattern,
+        chains: &[ast::PatternElementChain],
+        known: &[Slot],
+        introduced: &mut Vec<Slot>,
+        mut conditions: Option<&mut Vec<Expression>>,
+    ) -> Result<PathPattern> {
+        let start = self.node(start, known, introduced, conditions.as_deref_mut())?;
+        let mut steps = Vec::new();
+        for chain in chains {
+            let relationship =
+                self.relationship(&chain.relationship, known, introduced, conditions.as_deref_mut())?;
+            let node = self.node(&chain.node, known, introduced, conditions.as_deref_mut())?;
+            steps.push((relationship, node));
+        }
+        Ok(PathPattern { variable: None, shortest: None, start, steps })
+    }
+
+    fn node(
+        &mut self,
+        node: &ast::NodePattern,
+        known: &[Slot],
+        introduced: &mut Vec<Slot>,
+        conditions: Option<&mut Vec<Expression>>,
+    ) -> Result<NodePattern> {
+        let properties = self.properties(node.properties.as_ref())?;
+        let (slot, bound) = self.bind(node.variable.as_ref(), known, introduced);
+        let labels = self.labels(&node.labels, slot, false, node.span)?;
+        self.ask(labels.condition, conditions, node.span)?;
+        Ok(NodePattern { slot, bound, labels: labels.plain, properties })
+    }
+
+    fn relationship(
+        &mut self,
+        relationship: &ast::RelationshipPattern,
+        known: &[Slot],
+        introduced: &mut Vec<Slot>,
+        conditions: Option<&mut Vec<Expression>>,
+    ) -> Result<RelationshipPattern> {
+        let detail = relationship.detail.as_ref();
+        let properties = self.properties(detail.and_then(|detail| detail.properties.as_ref()))?;
+        let variable = detail.and_then(|detail| detail.variable.as_ref());
+        let (slot, bound) = self.bind(variable, known, introduced);
+        let types = detail.and_then(|detail| detail.types.as_ref());
+        let types = types.map(std::slice::from_ref).unwrap_or_default();
+        let types = self.labels(types, slot, true, relationship.span)?;
+        let length = self.length(relationship)?;
+        if length.is_some() && types.condition.is_some() {
+            let message = "Type expressions on paths of variable length are not supported yet";
+            return Err(self.fail(Detail::Unsupported, message, relationship.span));
+        }
+        self.ask(types.condition, conditions, relationship.span)?;
+        let direction = match relationship.direction {
+            ast::RelationshipDirection::Right => Direction::Outgoing,
+            ast::RelationshipDirection::Left => Direction::Incoming,
+            ast::RelationshipDirection::Both | ast::RelationshipDirection::Undirected => {
+                Direction::Either
+            }
+        };
+        Ok(RelationshipPattern { slot, bound, types: types.plain, direction, properties, length })
+    }
+
+    /// The slot of an element, and whether it has its value from before.
+    fn bind(
+        &mut self,
+        variable: Option<&Variable>,
+        known: &[Slot],
+        introduced: &mut Vec<Slot>,
+    ) -> (Slot, bool) {
+        match variable.map(|variable| (variable, self.names.get(&variable.name.name))) {
+            Some((_, Some(slot))) => (slot, !known.contains(&slot)),
+            Some((variable, None)) => {
+                let slot = self.declare(&variable.name.name);
+                introduced.push(slot);
+                (slot, false)
+            }
+            None => {
+                let slot = self.fresh();
+                introduced.push(slot);
+                (slot, false)
+            }
+        }
+    }
+
+    /// Adds a condition of a matched pattern; a created one can have none.
+    fn ask(
+        &self,
+        condition: Option<Expression>,
+        conditions: Option<&mut Vec<Expression>>,
+        span: Span,
+    ) -> Result<()> {
+        match (condition, conditions) {
+            (Some(condition), Some(conditions)) => conditions.push(condition),
+            (Some(_), None) => {
+                let message = "CREATE and MERGE take labels and types one by one, without operators";
+                return Err(self.fail(Detail::UnexpectedSyntax, message, span));
+            }
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
+    fn properties(&mut self, properties: Option<&ast::Properties>) -> Result<Properties> {
+        Ok(match properties {
+            None => Properties::Entries(Vec::new()),
+            Some(ast::Properties::Parameter(parameter)) => {
+                Properties::Map(Expression::Parameter(parameter.name.name.as_str().into()))
+            }
+            Some(ast::Properties::Map(map)) => {
+                let entries = map.entries.iter().map(|(key, value)| {
+                    Ok((key.name.name.as_str().into(), self.expression(value)?))
+                });
+                Properties::Entries(entries.collect::<Result<_>>()?)
+            }
+        })
+    }
+
+    /// The plain list of labels (all of them asked) or types (one of them), and what goes beyond.
+    fn labels(
+        &mut self,
+        labels: &[ast::LabelExpression],
+        slot: Slot,
+        types: bool,
+        span: Span,
+    ) -> Result<Labels> {
+        let mut plain = Vec::new();
+        let mut conditions = Vec::new();
+        for expression in labels {
+            let before = plain.len();
+            if !collect_plain(expression, types, &mut plain) {
+                plain.truncate(before);
+                conditions.push(self.label_condition(expression, &Expression::Variable(slot), span)?);
+            }
+        }
+        Ok(Labels { plain, condition: all_of(conditions) })
+    }
+
+    /// What a label expression asks of a value.
+    pub(super) fn label_condition(
+        &self,
+        expression: &ast::LabelExpression,
+        subject: &Expression,
+        span: Span,
+    ) -> Result<Expression> {
+        let both = |operator, lhs: &_, rhs: &_| -> Result<Expression> {
+            let lhs = self.label_condition(lhs, subject, span)?;
+            let rhs = self.label_condition(rhs, subject, span)?;
+            Ok(Expression::Binary(operator, Box::new(lhs), Box::new(rhs)))
+        };
+        match expression {
+            ast::LabelExpression::Static(name) => {
+                let name = name.name.as_str().into();
+                Ok(Expression::HasLabels(Box::new(subject.clone()), vec![name]))
+            }
+            ast::LabelExpression::And { lhs, rhs, .. } => both(BinaryOperator::And, lhs, rhs),
+            ast::LabelExpression::Or { lhs, rhs, .. } => both(BinaryOperator::Or, lhs, rhs),
+            ast::LabelExpression::Group { inner, .. } => self.label_condition(inner, subject, span),
+            ast::LabelExpression::Not { inner, .. } => {
+                let inner = self.label_condition(inner, subject, span)?;
+                Ok(Expression::Unary(UnaryOperator::Not, Box::new(inner)))
+            }
+            ast::LabelExpression::Wildcard { .. } => {
+                let labels = Expression::Function("labels".into(), vec![subject.clone()]);
+                let size = Expression::Function("size".into(), vec![labels]);
+                let some = vec![(crate::ir::Comparison::Greater, Expression::Integer(0))];
+                Ok(Expression::Comparison(Box::new(size), some))
+            }
+            ast::LabelExpression::Dynamic { .. } => {
+                let message = "Labels and types from expressions are not supported yet";
+                Err(self.fail(Detail::Unsupported, message, span))
+            }
+        }
+    }
+
+    fn length(&self, relationship: &ast::RelationshipPattern) -> Result<Option<Length>> {
+        let bound = |bound: Option<i64>| -> Result<Option<u32>> {
+            let number = bound.map(u32::try_from).transpose();
+            number.map_err(|_| {
+                let message = "A length must be a number from 0 to 4294967295";
+                self.fail(Detail::InvalidRelationshipPattern, message, relationship.span)
+            })
+        };
+        let range = relationship.detail.as_ref().and_then(|detail| detail.range.as_ref());
+        match (range, &relationship.quantifier) {
+            (Some(range), _) => {
+                let (from, to) = (bound(range.start)?, bound(range.end)?);
+                Ok(Some(Length { from: from.unwrap_or(1), to }))
+            }
+            (None, Some(quantifier)) => {
+                let (from, to) = (bound(quantifier.start)?, bound(quantifier.end)?);
+                Ok(Some(Length { from: from.unwrap_or(0), to }))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// The parser's tree leaves `shortestPath` out, so it is looked for in the text of the path.
+    fn shortest(&self, span: Span) -> Option<Shortest> {
+        let text = self.source.text.get(span.start..span.end)?;
+        let before = text.split('(').next().unwrap_or_default();
+        let word = before.rsplit('=').next().unwrap_or_default().trim();
+        if word.eq_ignore_ascii_case("shortestPath") {
+            Some(Shortest::One)
+        } else if word.eq_ignore_ascii_case("allShortestPaths") {
+            Some(Shortest::All)
+        } else {
+            None
+        }
+    }
+
+    fn quantified(&self, span: Span) -> crate::error::Error {
+        self.fail(Detail::Unsupported, "Quantified path patterns are not supported yet", span)
+    }
+}
+
+/// The first node and the rest, if it is a plain path; otherwise where it is not.
+fn path(
+    element: &ast::PatternElement,
+) -> std::result::Result<(&ast::NodePattern, &[ast::PatternElementChain]), Span> {
+    match element {
+        ast::PatternElement::Path { start, chains } => Ok((start, chains)),
+        ast::PatternElement::Parenthesized(inner) => path(inner),
+        ast::PatternElement::Quantified { span, .. } => Err(*span),
+    }
+}
+
+/// Collects the names of a plain list: `:A:B`, `:A&B` for labels, `:A|B` for types.
+fn collect_plain(expression: &ast::LabelExpression, types: bool, plain: &mut Vec<Arc<str>>) -> bool {
+    match expression {
+        ast::LabelExpression::Static(name) => {
+            let name: Arc<str> = name.name.as_str().into();
+            if !plain.contains(&name) {
+                plain.push(name);
+            }
+            true
+        }
+        ast::LabelExpression::Group { inner, .. } => collect_plain(inner, types, plain),
+        ast::LabelExpression::And { lhs, rhs, .. } if !types => {
+            collect_plain(lhs, types, plain) && collect_plain(rhs, types, plain)
+        }
+        ast::LabelExpression::Or { lhs, rhs, .. } if types => {
+            collect_plain(lhs, types, plain) && collect_plain(rhs, types, plain)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,227 @@
+//! `WITH` and `RETURN`.
+
+use std::sync::Arc;
+
+use decypher::Span;
+use decypher::ast::clause as ast;
+use decypher::ast::expr::Expression as Tree;
+
+use super::lower::{Chain, Lowering};
+use crate::error::{Detail, Result};
+use crate::ir::{
+    Clause, Expression, Projection, ProjectionItem, Slot, SortKey, for_each_slot, replace_all,
+};
+
+/// What `WITH` and `RETURN` have in common.
+struct Body<'a> {
+    distinct: bool,
+    star: bool,
+    items: &'a [ast::ProjectionItem],
+    order: Option<&'a ast::Order>,
+    skip: Option<&'a Tree>,
+    limit: Option<&'a Tree>,
+    predicate: Option<&'a Tree>,
+    span: Span,
+}
+
+type Columns = Vec<(Arc<str>, Slot)>;
+
+impl Lowering<'_> {
+    /// `WITH`: afterwards only its columns are in scope.
+    pub(super) fn with(&mut self, with: &ast::With, chain: &mut Chain) -> Result<()> {
+        let body = Body {
+            distinct: with.distinct,
+            star: with.star,
+            items: &with.items,
+            order: with.order.as_ref(),
+            skip: with.skip.as_ref(),
+            limit: with.limit.as_ref(),
+            predicate: with.where_clause.as_ref(),
+            span: with.span,
+        };
+        let (projection, columns) = self.projection(&body)?;
+        self.names.replace(columns);
+        self.push(chain, Clause::Project(projection));
+        Ok(())
+    }
+
+    /// `RETURN`, and the columns of the result.
+    pub(super) fn result(&mut self, result: &ast::Return, chain: &mut Chain) -> Result<Columns> {
+        let text = self.source.text.get(result.span.start..).unwrap_or_default();
+        if text.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("WITH")) {
+            // The parser takes a WITH at the end for a RETURN.
+            let message = "Query cannot conclude with WITH (must be a RETURN clause or an update clause)";
+            return Err(self.fail(Detail::InvalidClauseComposition, message, result.span));
+        }
+        let body = Body {
+            distinct: result.distinct,
+            star: result.star,
+            items: &result.items,
+            order: result.order.as_ref(),
+            skip: result.skip.as_ref(),
+            limit: result.limit.as_ref(),
+            predicate: None,
+            span: result.span,
+        };
+        let (projection, columns) = self.projection(&body)?;
+        self.names.replace(columns.clone());
+        self.push(chain, Clause::Project(projection));
+        Ok(columns)
+    }
+
+    fn projection(&mut self, body: &Body<'_>) -> Result<(Projection, Columns)> {
+        let outside = self.aggregates.replace(Vec::new());
+        let (mut items, mut after) = (Vec::new(), Vec::new());
+        let mut columns = if body.star { self.all_names() } else { Vec::new() };
+        for (_, slot) in &columns {
+            items.push(ProjectionItem { slot: *slot, expression: Expression::Variable(*slot) });
+        }
+        for (index, item) in body.items.iter().enumerate() {
+            let name = self.column_name(item, body.span, index);
+            if columns.iter().any(|(known, _)| *known == name) {
+                let message = format!("Multiple result columns with the same name `{name}` are not supported");
+                return Err(self.fail(Detail::ColumnNameConflict, message, body.span));
+            }
+            let (expression, aggregating) = self.item(&item.expression)?;
+            let slot = match &expression {
+                Expression::Variable(slot) if !aggregating => *slot,
+                _ => self.fresh(),
+            };
+            let items = if aggregating { &mut after } else { &mut items };
+            items.push(ProjectionItem { slot, expression });
+            columns.push((name, slot));
+        }
+        for item in &mut after {
+            in_terms_of(&items, &mut item.expression);
+        }
+        let mark = self.names.mark();
+        for (name, slot) in &columns {
+            self.names.push(name, *slot);
+        }
+        let order = self.order(body.order, &items, &after)?;
+        let aggregates = std::mem::replace(&mut self.aggregates, outside).unwrap_or_default();
+        let predicate = body.predicate.map(|predicate| self.expression(predicate)).transpose()?;
+        let predicate = predicate.map(|mut predicate| {
+            in_terms_of(&items, &mut predicate);
+            predicate
+        });
+        let skip = body.skip.map(|skip| self.expression(skip)).transpose()?;
+        let limit = body.limit.map(|limit| self.expression(limit)).transpose()?;
+        self.names.forget(mark);
+        let slots: Vec<Slot> = columns.iter().map(|column| column.1).collect();
+        let also_read = predicate.as_ref().map(|it| self.also_read(it, &slots)).unwrap_or_default();
+        let projection = Projection {
+            items,
+            aggregates,
+            after,
+            distinct: body.distinct,
+            order,
+            skip,
+            limit,
+            predicate,
+            columns: slots,
+            also_read,
+        };
+        Ok((projection, columns))
+    }
+
+    /// Lowers the expression of an item, and says whether it aggregates.
+    fn item(&mut self, expression: &Tree) -> Result<(Expression, bool)> {
+        let collected = self.aggregates.take().unwrap_or_default();
+        self.aggregates = Some(Vec::new());
+        let lowered = self.expression(expression);
+        let own = self.aggregates.replace(collected).unwrap_or_default();
+        let (mut expression, aggregating) = (lowered?, !own.is_empty());
+        for aggregate in own {
+            let slot = self.same_or_new(aggregate.clone());
+            let replaced = Expression::Variable(aggregate.slot);
+            replace_all(&mut expression, &mut |part| {
+                (*part == replaced).then_some(Expression::Variable(slot))
+            });
+        }
+        Ok((expression, aggregating))
+    }
+
+    /// The slot of an aggregation that is there already, or of this one.
+    fn same_or_new(&mut self, aggregate: crate::ir::Aggregate) -> Slot {
+        let known = self.aggregates.get_or_insert_default();
+        let same = known.iter().find(|it| {
+            it.function == aggregate.function
+                && it.distinct == aggregate.distinct
+                && it.arguments == aggregate.arguments
+        });
+        if let Some(same) = same {
+            return same.slot;
+        }
+        let slot = aggregate.slot;
+        known.push(aggregate);
+        slot
+    }
+
+    fn order(
+        &mut self,
+        order: Option<&ast::Order>,
+        items: &[ProjectionItem],
+        after: &[ProjectionItem],
+    ) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::new();
+        for item in order.map(|order| order.items.as_slice()).unwrap_or_default() {
+            let (mut expression, _) = self.item(&item.expression)?;
+            in_terms_of(items, &mut expression);
+            in_terms_of(after, &mut expression);
+            let descending = matches!(item.direction, Some(ast::SortDirection::Descending));
+            keys.push(SortKey { expression, descending });
+        }
+        Ok(keys)
+    }
+
+    /// `*`: all names of the query, sorted.
+    fn all_names(&self) -> Columns {
+        let mut columns: Columns = self.names.own().to_vec();
+        columns.sort_by(|a, b| a.0.cmp(&b.0));
+        columns.dedup_by(|a, b| a.0 == b.0);
+        columns
+    }
+
+    fn column_name(&self, item: &ast::ProjectionItem, clause: Span, index: usize) -> Arc<str> {
+        match (&item.alias, &item.expression) {
+            (Some(alias), _) => alias.name.name.as_str().into(),
+            (None, Tree::Variable(variable)) => variable.name.name.as_str().into(),
+            (None, _) => self.columns.text(clause.start, index).unwrap_or("?").into(),
+        }
+    }
+
+    /// What a predicate reads beside the columns. A subquery may read all.
+    fn also_read(&self, predicate: &Expression, columns: &[Slot]) -> Vec<Slot> {
+        let (mut read, mut all) = (Vec::new(), false);
+        for_each_slot(predicate, &mut |slot| read.push(slot), &mut |_| all = true);
+        if all {
+            read.extend(self.names.own_slots());
+        }
+        read.retain(|slot| !columns.contains(slot));
+        read.sort_unstable();
+        read.dedup();
+        read
+    }
+}
+
+/// Lets an expression read items where it repeats them.
+fn in_terms_of(items: &[ProjectionItem], expression: &mut Expression) {
+    replace_all(expression, &mut |part| {
+        let is_leaf = matches!(
+            part,
+            Expression::Variable(_)
+                | Expression::Null
+                | Expression::Boolean(_)
+                | Expression::Integer(_)
+                | Expression::Float(_)
+                | Expression::String(_)
+                | Expression::Parameter(_)
+        );
+        if is_leaf {
+            return None;
+        }
+        let item = items.iter().find(|item| item.expression == *part)?;
+        Some(Expression::Variable(item.slot))
+    });
+}

@@ -1,0 +1,144 @@
+//! Text becomes a statement of the intermediate representation.
+//!
+//! The seam around the parser `decypher`: no other room knows it. It parses and judges names, types and structure; the
+//! lowering from its tree is ours. Before it come guards (the parser recurses) and rewriting (what it does not know).
+
+mod columns;
+mod guard;
+mod judge;
+mod lower;
+mod lower_expression;
+mod lower_operators;
+mod lower_pattern;
+mod lower_projection;
+mod lower_update;
+mod names;
+mod rewrite;
+mod scan;
+mod schema;
+
+use decypher::ast::query::QueryBody;
+
+use crate::error::{Detail, Error, ErrorKind, Result};
+use crate::ir::{Statement, StatementBody};
+
+/// How deep expressions may be nested for the ordinary stack to do.
+const SHALLOW: usize = 60;
+
+/// The stack for what is nested deeper, guards included.
+const DEEP_STACK: usize = 64 << 20;
+
+/// A statement, and whether its expressions are so deep that walking them needs [`with_stack`].
+pub(crate) struct Parsed {
+    /// The statement.
+    pub(crate) statement: Statement,
+    /// Whether it is deep.
+    pub(crate) deep: bool,
+}
+
+/// Runs on a stack of its own if the statement is deep.
+pub(crate) fn with_stack<R>(deep: bool, run: impl FnOnce() -> R) -> R {
+    if deep { stacker::grow(DEEP_STACK, run) } else { run() }
+}
+
+/// Reads a text.
+pub(crate) fn parse(text: &str, catalog: &dyn Catalog) -> Result<Parsed> {
+    let tokens = scan::tokens(text);
+    if tokens.is_empty() {
+        let message = "Unexpected end of input: expected a statement";
+        let error = Error::compile(ErrorKind::SyntaxError, Detail::UnexpectedSyntax, message);
+        return Err(error.at(1, 1));
+    }
+    let depth = guard::check(text, &tokens)?;
+    let rewritten = rewrite::rewrite(text, &tokens);
+    let source = Source { text: &rewritten.text, written: text, rewritten: Some(&rewritten) };
+    let command = match tokens.first() {
+        Some(first) if first.is_word(text, "EXPLAIN") || first.is_word(text, "PROFILE") => {
+            tokens.get(1..).unwrap_or_default()
+        }
+        _ => tokens.as_slice(),
+    };
+    let explain = rewritten.explain;
+    if let Some(change) = schema::schema_change(&Source::of(text), command)? {
+        let body = StatementBody::Schema(change);
+        let statement = Statement { explain, body, width: 0, subqueries: Vec::new() };
+        return Ok(Parsed { statement, deep: false });
+    }
+    let statement = stacker::grow(DEEP_STACK, || read(&source, explain, catalog))?;
+    Ok(Parsed { statement, deep: depth > SHALLOW })
+}
+
+/// Which procedures there are; functions are the same everywhere.
+pub(crate) trait Catalog {
+    /// The fields that the procedure of this name yields, and how many arguments it takes, if there is one.
+    fn procedure(&self, name: &str) -> Option<ProcedureShape>;
+}
+
+/// What is known of a procedure before it is called.
+pub(crate) struct ProcedureShape {
+    /// The names of its arguments.
+    pub(crate) arguments: Vec<String>,
+    /// The names of its results; none if it only does something.
+    pub(crate) yields: Vec<String>,
+}
+
+/// A text and the ways back to what was written.
+pub(super) struct Source<'t> {
+    /// What the parser reads.
+    text: &'t str,
+    /// What was written.
+    written: &'t str,
+    rewritten: Option<&'t rewrite::Rewritten<'t>>,
+}
+
+impl<'t> Source<'t> {
+    /// A text that is read as it was written.
+    fn of(text: &'t str) -> Self {
+        Source { text, written: text, rewritten: None }
+    }
+
+    /// The error with the line and column of a byte of the parser's text.
+    fn at(&self, error: Error, byte: usize) -> Error {
+        self.at_original(error, self.rewritten.map_or(byte, |rewritten| rewritten.original(byte)))
+    }
+
+    /// The error with the line and column of a byte of the text as written.
+    fn at_original(&self, error: Error, byte: usize) -> Error {
+        let mut before = self.written.len().min(byte);
+        while !self.written.is_char_boundary(before) {
+            before -= 1;
+        }
+        let before = self.written.get(..before).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.chars().rev().take_while(|letter| *letter != '\n').count() + 1;
+        error.at(u32::try_from(line).unwrap_or(u32::MAX), u32::try_from(column).unwrap_or(u32::MAX))
+    }
+}
+
+/// Parses, judges and lowers. Everything that recurses is in here, the release of the tree too.
+fn read(source: &Source<'_>, explain: bool, catalog: &dyn Catalog) -> Result<Statement> {
+    let parse = decypher::Parse::from(source.text);
+    let columns = columns::Columns::of(&parse, source.text);
+    let query = decypher::parse(parse).map_err(|error| judge::error(&error, source))?;
+    if let Err(found) = decypher::sema::analyze(&query)
+        && let Some(first) = found.errors.iter().find(|error| judge::is_for_the_text(error))
+    {
+        return Err(judge::error(first, source));
+    }
+    let mut bodies = query.statements.iter();
+    let (Some(body), None) = (bodies.next(), bodies.next()) else {
+        let message = "Expected exactly one statement per query";
+        return Err(Error::compile(ErrorKind::SyntaxError, Detail::UnexpectedSyntax, message));
+    };
+    let mut lowering = lower::Lowering::new(source, &columns, catalog);
+    let query = match body {
+        QueryBody::SingleQuery(single) => lowering.single(single)?,
+        QueryBody::Regular(regular) => lowering.regular(regular)?,
+        QueryBody::Standalone(call) => lowering.standalone_call(call)?,
+        QueryBody::SchemaCommand(_) | QueryBody::Show(_) | QueryBody::Use(_) => {
+            let message = "This command is not supported yet";
+            return Err(Error::compile(ErrorKind::SyntaxError, Detail::Unsupported, message));
+        }
+    };
+    Ok(lowering.finish(explain, query))
+}

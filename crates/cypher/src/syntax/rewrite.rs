@@ -1,0 +1,151 @@
+//! Syntax that the parser does not know, put into words that it does. Places in the new text lead back to the old one.
+
+use std::borrow::Cow;
+
+use super::scan::{Token, TokenKind};
+
+/// A text for the parser.
+pub(super) struct Rewritten<'t> {
+    /// What is parsed.
+    pub(super) text: Cow<'t, str>,
+    /// `EXPLAIN` stood before it.
+    pub(super) explain: bool,
+    /// Where the two texts part: from this byte of the new text on, this many bytes of it are in excess.
+    shifts: Vec<(usize, isize)>,
+}
+
+impl Rewritten<'_> {
+    /// The byte in the text as written that a byte of the rewritten text comes from.
+    pub(super) fn original(&self, at: usize) -> usize {
+        let shift = self.shifts.iter().rev().find(|(from, _)| *from <= at).map_or(0, |shift| shift.1);
+        at.checked_add_signed(-shift).unwrap_or(0)
+    }
+}
+
+/// A stretch of the old text and what stands for it.
+struct Edit {
+    from: usize,
+    to: usize,
+    new: String,
+}
+
+/// Takes `EXPLAIN` and `PROFILE` off, and rewrites `OFFSET` and `CALL (x) { … }`.
+pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> Rewritten<'t> {
+    let mut edits = Vec::new();
+    let mut explain = false;
+    if let Some(first) = tokens.first() {
+        explain = first.is_word(text, "EXPLAIN");
+        if explain || first.is_word(text, "PROFILE") {
+            let blanks = " ".repeat(first.span.len());
+            edits.push(Edit { from: first.span.start, to: first.span.end, new: blanks });
+        }
+    }
+    for (index, token) in tokens.iter().enumerate() {
+        let next = tokens.get(index + 1);
+        if token.is_word(text, "OFFSET") && is_amount(next) && !is_name_place(tokens, index) {
+            let new = "SKIP  ".to_owned();
+            edits.push(Edit { from: token.span.start, to: token.span.end, new });
+        } else if token.is_word(text, "CALL") && next.is_some_and(|token| token.is_symbol(b'(')) {
+            scoped_call(text, tokens, index + 1, &mut edits);
+        }
+    }
+    edits.sort_by_key(|edit| edit.from);
+    apply(text, explain, &edits)
+}
+
+/// What can follow `OFFSET`: a number or a parameter.
+fn is_amount(token: Option<&Token>) -> bool {
+    token.is_some_and(|token| token.kind == TokenKind::Number || token.is_symbol(b'$'))
+}
+
+/// Whether the word is a name there: after a dot, a colon or a dollar.
+fn is_name_place(tokens: &[Token], index: usize) -> bool {
+    let before = index.checked_sub(1).and_then(|index| tokens.get(index));
+    before.is_some_and(|token| matches!(token.kind, TokenKind::Symbol(b'.' | b':' | b'$')))
+}
+
+/// `CALL (x, y) { A UNION B }` becomes `CALL { WITH x, y A UNION WITH x, y B }`.
+fn scoped_call(text: &str, tokens: &[Token], open: usize, edits: &mut Vec<Edit>) {
+    let rest = tokens.get(open..).unwrap_or_default();
+    let Some(close) = rest.iter().position(|token| token.is_symbol(b')')) else { return };
+    let inside = rest.get(1..close).unwrap_or_default();
+    let is_list = inside.iter().all(|token| token.is_name() || token.is_symbol(b','));
+    let Some(brace) = rest.get(close + 1).filter(|token| token.is_symbol(b'{')) else { return };
+    let Some(first) = rest.first().filter(|_| is_list) else { return };
+    let import = match (inside.first(), inside.last()) {
+        (Some(from), Some(to)) => {
+            let names = text.get(from.span.start..to.span.end).unwrap_or_default();
+            format!(" WITH {names} ")
+        }
+        _ => String::new(),
+    };
+    edits.push(Edit {
+        from: first.span.start,
+        to: brace.span.end,
+        new: format!("{{{import}"),
+    });
+    let mut depth = 0_usize;
+    let mut body = rest.get(close + 1..).unwrap_or_default().iter().peekable();
+    while let Some(token) = body.next() {
+        match token.kind {
+            TokenKind::Symbol(b'{') => depth += 1,
+            TokenKind::Symbol(b'}') if depth <= 1 => return,
+            TokenKind::Symbol(b'}') => depth -= 1,
+            _ if depth == 1 && token.is_word(text, "UNION") => {
+                let kind = body.next_if(|next| {
+                    next.is_word(text, "ALL") || next.is_word(text, "DISTINCT")
+                });
+                let at = kind.unwrap_or(token).span.end;
+                edits.push(Edit { from: at, to: at, new: import.clone() });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn apply<'t>(text: &'t str, explain: bool, edits: &[Edit]) -> Rewritten<'t> {
+    if edits.is_empty() {
+        return Rewritten { text: Cow::Borrowed(text), explain, shifts: Vec::new() };
+    }
+    let mut new = String::with_capacity(text.len() + 64);
+    let mut shifts = Vec::new();
+    let mut at = 0;
+    for edit in edits {
+        new.push_str(text.get(at..edit.from).unwrap_or_default());
+        new.push_str(&edit.new);
+        at = edit.to;
+        shifts.push((new.len(), new.len() as isize - at as isize));
+    }
+    new.push_str(text.get(at..).unwrap_or_default());
+    Rewritten { text: Cow::Owned(new), explain, shifts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scan::tokens;
+    use super::rewrite;
+
+    #[test]
+    fn newer_syntax_is_put_into_older_words() {
+        let new = |text: &str| rewrite(text, &tokens(text)).text.into_owned();
+        assert_eq!(new("EXPLAIN RETURN 1"), "        RETURN 1");
+        assert_eq!(new("RETURN 1 OFFSET 2"), "RETURN 1 SKIP   2");
+        assert_eq!(new("RETURN n.offset"), "RETURN n.offset");
+        assert_eq!(
+            new("CALL (x) { RETURN 1 AS a UNION ALL RETURN 2 AS a } RETURN a"),
+            "CALL { WITH x  RETURN 1 AS a UNION ALL WITH x  RETURN 2 AS a } RETURN a"
+        );
+        assert_eq!(new("CALL () { RETURN 1 AS a } RETURN a"), "CALL { RETURN 1 AS a } RETURN a");
+        assert_eq!(new("CALL db.labels()"), "CALL db.labels()");
+    }
+
+    #[test]
+    fn places_lead_back() {
+        let text = "CALL (x) { RETURN y AS a } RETURN b";
+        let new = rewrite(text, &tokens(text));
+        for name in ["y", "b"] {
+            let place = new.text.rfind(name).map(|at| new.original(at));
+            assert_eq!(place, text.rfind(name));
+        }
+    }
+}
