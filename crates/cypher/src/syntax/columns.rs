@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use decypher::Parse;
 use decypher::cst::{AstNode, ProjectionBody, ReturnClause, WithClause};
 
+use super::scan;
+
 /// The texts of the items of every `WITH` and `RETURN`, by where the clause begins.
 pub(super) struct Columns {
     texts: HashMap<usize, Vec<String>>,
@@ -36,6 +38,19 @@ impl Columns {
 
 fn items(body: &ProjectionBody, text: &str) -> Vec<String> {
     let ranges = body.items().map(|item| item.syntax().text_range());
-    let text = |from, to| text.get(from..to).unwrap_or_default().trim().to_owned();
-    ranges.map(|range| text(usize::from(range.start()), usize::from(range.end()))).collect()
+    ranges
+        .map(|range| written(text, usize::from(range.start()), usize::from(range.end())))
+        .collect()
+}
+
+/// What is written there, without the blanks and comments around it.
+fn written(text: &str, from: usize, to: usize) -> String {
+    let text = text.get(from..to).unwrap_or_default();
+    let tokens = scan::tokens(text);
+    match (tokens.first(), tokens.last()) {
+        (Some(first), Some(last)) => text.get(first.span.start..last.span.end),
+        _ => None,
+    }
+    .unwrap_or_default()
+    .to_owned()
 }

@@ -27,7 +27,11 @@ pub(super) struct Lowering<'l> {
 }
 
 impl<'l> Lowering<'l> {
-    pub(super) fn new(source: &'l Source<'l>, columns: &'l Columns, catalog: &'l dyn Catalog) -> Self {
+    pub(super) fn new(
+        source: &'l Source<'l>,
+        columns: &'l Columns,
+        catalog: &'l dyn Catalog,
+    ) -> Self {
         Self {
             source,
             columns,
@@ -83,7 +87,8 @@ impl<'l> Lowering<'l> {
     /// A query without `UNION`. Its names are forgotten after it.
     pub(super) fn single(&mut self, query: &ast::SingleQuery) -> Result<Query> {
         if query.use_clause.is_some() {
-            let message = "USE is not supported: the database is chosen by the address of the request";
+            let message =
+                "USE is not supported: the database is chosen by the address of the request";
             return Err(self.fail(Detail::Unsupported, message, Span::new(0, 0)));
         }
         let before = self.names.enter();
@@ -195,7 +200,8 @@ impl<'l> Lowering<'l> {
             let (branch, imports) = split_import(branch);
             let mark = self.names.mark();
             for name in imports {
-                let slot = hidden.get(&name.name).ok_or_else(|| self.undefined(&name.name, name.span))?;
+                let slot =
+                    hidden.get(&name.name).ok_or_else(|| self.undefined(&name.name, name.span))?;
                 self.names.push(&name.name, slot);
             }
             let query = self.single(&branch)?;
@@ -245,7 +251,8 @@ impl<'l> Lowering<'l> {
             let message = format!(
                 "There is no procedure with the name `{name}` registered for this database instance."
             );
-            let error = Error::compile(ErrorKind::ProcedureError, Detail::ProcedureNotFound, message);
+            let error =
+                Error::compile(ErrorKind::ProcedureError, Detail::ProcedureNotFound, message);
             return Err(self.source.at(error, invocation.span.start));
         };
         let arguments = self.arguments(invocation, &shape.arguments, standalone)?;
@@ -253,7 +260,8 @@ impl<'l> Lowering<'l> {
         let fields: Vec<(String, String, Span)> = match items {
             Some(items) => (items.items.iter())
                 .map(|item| {
-                    let alias = item.alias.as_ref().map_or(&item.procedure_field, |alias| &alias.name);
+                    let alias =
+                        item.alias.as_ref().map_or(&item.procedure_field, |alias| &alias.name);
                     (item.procedure_field.name.clone(), alias.name.clone(), alias.span)
                 })
                 .collect(),
@@ -288,8 +296,13 @@ impl<'l> Lowering<'l> {
     ) -> Result<Option<Vec<Expression>>> {
         if invocation.implicit_arguments {
             if !standalone && !wanted.is_empty() {
-                let message = "Procedure call inside a query does not support passing arguments implicitly";
-                return Err(self.fail(Detail::InvalidArgumentPassingMode, message, invocation.span));
+                let message =
+                    "Procedure call inside a query does not support passing arguments implicitly";
+                return Err(self.fail(
+                    Detail::InvalidArgumentPassingMode,
+                    message,
+                    invocation.span,
+                ));
             }
             let parameters = wanted.iter().map(|name| Expression::Parameter(name.as_str().into()));
             return Ok(Some(parameters.collect()));

@@ -9,11 +9,11 @@ use decypher::ast::names::SymbolicName;
 
 use super::lower::{Chain, Lowering};
 use super::lower_operators::all_of;
-use crate::error::{Detail, Result};
-use crate::functions::{self, FunctionKind};
+use crate::error::{Detail, Error, Result};
+use crate::functions;
 use crate::ir::{
-    Aggregate, BinaryOperator, Case, Clause, Expression, ListComprehension, MapProjectionItem, Match,
-    Projection, ProjectionItem, Quantifier, Quantity, Query, Reduce, SingleQuery, Subquery,
+    Aggregate, BinaryOperator, Case, Clause, Expression, ListComprehension, MapProjectionItem,
+    Match, Projection, ProjectionItem, Quantifier, Quantity, Query, Reduce, SingleQuery, Subquery,
     SubqueryKind, UnaryOperator,
 };
 
@@ -27,7 +27,9 @@ impl Lowering<'_> {
                 let slot = self.names.get(name).ok_or_else(|| self.undefined(name, *span))?;
                 Expression::Variable(slot)
             }
-            Tree::Parameter(parameter) => Expression::Parameter(parameter.name.name.as_str().into()),
+            Tree::Parameter(parameter) => {
+                Expression::Parameter(parameter.name.name.as_str().into())
+            }
             Tree::Parenthesized(inner) => self.expression(inner)?,
             Tree::PropertyLookup { base, property, .. } => {
                 let base = self.expression(base)?;
@@ -42,7 +44,8 @@ impl Lowering<'_> {
                 Expression::Binary(BinaryOperator::In, Box::new(lhs), Box::new(rhs))
             }
             Tree::IsNull { operand, negated, .. } => {
-                let operator = if *negated { UnaryOperator::IsNotNull } else { UnaryOperator::IsNull };
+                let operator =
+                    if *negated { UnaryOperator::IsNotNull } else { UnaryOperator::IsNull };
                 Expression::Unary(operator, Box::new(self.expression(operand)?))
             }
             Tree::ListIndex { list, index, .. } => {
@@ -92,7 +95,9 @@ impl Lowering<'_> {
             Tree::IsTyped { span, .. } => {
                 Err(self.fail(Detail::Unsupported, "Type predicates are not supported yet", *span))
             }
-            _ => Err(self.fail(Detail::Unsupported, "Expression not supported yet", Span::new(0, 0))),
+            _ => {
+                Err(self.fail(Detail::Unsupported, "Expression not supported yet", Span::new(0, 0)))
+            }
         };
         self.names.forget(mark);
         if outside.is_some() {
@@ -148,27 +153,37 @@ impl Lowering<'_> {
 
     fn call_function(&mut self, call: &ast::FunctionInvocation) -> Result<Expression> {
         let written = dotted(&call.name);
-        if let ([argument], true) = (call.arguments.as_slice(), written.eq_ignore_ascii_case("exists")) {
+        if let ([argument], true) =
+            (call.arguments.as_slice(), written.eq_ignore_ascii_case("exists"))
+        {
             let argument = self.expression(argument)?;
             return Ok(match argument {
                 Expression::Subquery(_) => argument,
                 _ => Expression::Unary(UnaryOperator::IsNotNull, Box::new(argument)),
             });
         }
-        let Some(function) = functions::find(&written) else {
+        let count = call.arguments.len();
+        if let Some(aggregate) = functions::aggregate(&written) {
+            if count != aggregate.arity() {
+                return Err(self.wrong_count(&written, count, call.span));
+            }
+            let name = written.to_ascii_lowercase();
+            return self.aggregate(&name, call.distinct, &call.arguments, call.span);
+        }
+        let Some(function) = functions::lookup(&written) else {
             let message = format!("Unknown function '{written}'");
             return Err(self.fail(Detail::UnknownFunction, message, call.span));
         };
-        let count = call.arguments.len();
-        if count < function.least || function.most.is_some_and(|most| count > most) {
-            let message = format!("Wrong number of arguments for function '{}': {count}", function.name);
-            return Err(self.fail(Detail::InvalidNumberOfArguments, message, call.span));
-        }
-        if function.kind == FunctionKind::Aggregate {
-            return self.aggregate(function.name, call.distinct, &call.arguments, call.span);
+        if !(function.least..=function.most).contains(&count) {
+            return Err(self.wrong_count(function.name, count, call.span));
         }
         let arguments = call.arguments.iter().map(|argument| self.expression(argument));
         Ok(Expression::Function(function.name.into(), arguments.collect::<Result<_>>()?))
+    }
+
+    fn wrong_count(&self, name: &str, count: usize, span: Span) -> Error {
+        let message = format!("Wrong number of arguments for function '{name}': {count}");
+        self.fail(Detail::InvalidNumberOfArguments, message, span)
     }
 
     /// An aggregation stands as a variable in its expression: its result.
@@ -180,14 +195,16 @@ impl Lowering<'_> {
         span: Span,
     ) -> Result<Expression> {
         let Some(aggregates) = self.aggregates.take() else {
-            let message = format!("Invalid use of aggregating function {name}(...) in this context");
+            let message =
+                format!("Invalid use of aggregating function {name}(...) in this context");
             return Err(self.fail(Detail::InvalidAggregation, message, span));
         };
         // While its arguments are lowered there is no place for another.
-        let lowered = arguments.iter().map(|argument| self.expression(argument)).collect();
+        let lowered: Result<Vec<Expression>> =
+            arguments.iter().map(|argument| self.expression(argument)).collect();
         self.aggregates = Some(aggregates);
         let slot = self.fresh();
-        let arguments: Vec<Expression> = lowered?;
+        let arguments = lowered?;
         self.aggregates.get_or_insert_default().push(Aggregate {
             slot,
             function: name.into(),
@@ -206,7 +223,11 @@ impl Lowering<'_> {
         Ok(Expression::ListComprehension(Box::new(comprehension)))
     }
 
-    fn quantifier(&mut self, quantity: Quantity, tree: &ast::FilterExpression) -> Result<Expression> {
+    fn quantifier(
+        &mut self,
+        quantity: Quantity,
+        tree: &ast::FilterExpression,
+    ) -> Result<Expression> {
         let list = self.expression(&tree.collection)?;
         let variable = self.declare(&tree.variable.name.name);
         let predicate = self.optional(tree.predicate.as_deref())?;
@@ -235,7 +256,8 @@ impl Lowering<'_> {
                         MapProjectionItem::Property(name.as_str().into())
                     } else {
                         // The parser mistakes `{name: name}` for `{.name}`.
-                        let slot = self.names.get(name).ok_or_else(|| self.undefined(name, *span))?;
+                        let slot =
+                            self.names.get(name).ok_or_else(|| self.undefined(name, *span))?;
                         MapProjectionItem::Entry(name.as_str().into(), Expression::Variable(slot))
                     }
                 }

@@ -21,9 +21,13 @@ impl Lowering<'_> {
             ast::BinaryOperator::Divide => BinaryOperator::Divide,
             ast::BinaryOperator::Modulo => BinaryOperator::Modulo,
             ast::BinaryOperator::Power => return self.power(lhs, rhs),
-            ast::BinaryOperator::And => return self.logical(operator, BinaryOperator::And, lhs, rhs),
+            ast::BinaryOperator::And => {
+                return self.logical(operator, BinaryOperator::And, lhs, rhs);
+            }
             ast::BinaryOperator::Or => return self.logical(operator, BinaryOperator::Or, lhs, rhs),
-            ast::BinaryOperator::Xor => return self.logical(operator, BinaryOperator::Xor, lhs, rhs),
+            ast::BinaryOperator::Xor => {
+                return self.logical(operator, BinaryOperator::Xor, lhs, rhs);
+            }
         };
         let (lhs, rhs) = (self.expression(lhs)?, self.expression(rhs)?);
         Ok(Expression::Binary(ours, Box::new(lhs), Box::new(rhs)))
@@ -35,7 +39,9 @@ impl Lowering<'_> {
         let mut rest = rhs;
         loop {
             let (next, after) = match rest {
-                Tree::BinaryOp { op: ast::BinaryOperator::Power, lhs, rhs, .. } => (&**lhs, Some(&**rhs)),
+                Tree::BinaryOp { op: ast::BinaryOperator::Power, lhs, rhs, .. } => {
+                    (&**lhs, Some(&**rhs))
+                }
                 last => (last, None),
             };
             let next = self.expression(next)?;
@@ -59,7 +65,9 @@ impl Lowering<'_> {
         let mut pending = vec![rhs, lhs];
         while let Some(next) = pending.pop() {
             match next {
-                Tree::BinaryOp { op, lhs, rhs, .. } if *op == operator => pending.extend([&**rhs, &**lhs]),
+                Tree::BinaryOp { op, lhs, rhs, .. } if *op == operator => {
+                    pending.extend([&**rhs, &**lhs])
+                }
                 operand => operands.push(self.expression(operand)?),
             }
         }
@@ -92,7 +100,11 @@ impl Lowering<'_> {
         Ok(whole)
     }
 
-    pub(super) fn unary(&mut self, operator: ast::UnaryOperator, operand: &Tree) -> Result<Expression> {
+    pub(super) fn unary(
+        &mut self,
+        operator: ast::UnaryOperator,
+        operand: &Tree,
+    ) -> Result<Expression> {
         let ours = match operator {
             ast::UnaryOperator::Negate => UnaryOperator::Minus,
             ast::UnaryOperator::Plus => UnaryOperator::Plus,

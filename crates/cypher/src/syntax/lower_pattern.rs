@@ -39,7 +39,8 @@ impl Lowering<'_> {
         let mut paths = Vec::new();
         for part in &pattern.parts {
             let variable = part.variable.as_ref().and_then(|name| self.names.get(&name.name.name));
-            let (start, steps) = path(&part.anonymous.element).map_err(|span| self.quantified(span))?;
+            let (start, steps) =
+                path(&part.anonymous.element).map_err(|span| self.quantified(span))?;
             let mut path = self.path(start, steps, &known, &mut introduced, Some(conditions))?;
             path.variable = variable;
             path.shortest = self.shortest(part.span);
@@ -125,8 +126,12 @@ impl Lowering<'_> {
         let start = self.node(start, known, introduced, conditions.as_deref_mut())?;
         let mut steps = Vec::new();
         for chain in chains {
-            let relationship =
-                self.relationship(&chain.relationship, known, introduced, conditions.as_deref_mut())?;
+            let relationship = self.relationship(
+                &chain.relationship,
+                known,
+                introduced,
+                conditions.as_deref_mut(),
+            )?;
             let node = self.node(&chain.node, known, introduced, conditions.as_deref_mut())?;
             steps.push((relationship, node));
         }
@@ -209,7 +214,8 @@ impl Lowering<'_> {
         match (condition, conditions) {
             (Some(condition), Some(conditions)) => conditions.push(condition),
             (Some(_), None) => {
-                let message = "CREATE and MERGE take labels and types one by one, without operators";
+                let message =
+                    "CREATE and MERGE take labels and types one by one, without operators";
                 return Err(self.fail(Detail::UnexpectedSyntax, message, span));
             }
             (None, _) => {}
@@ -246,7 +252,11 @@ impl Lowering<'_> {
             let before = plain.len();
             if !collect_plain(expression, types, &mut plain) {
                 plain.truncate(before);
-                conditions.push(self.label_condition(expression, &Expression::Variable(slot), span)?);
+                conditions.push(self.label_condition(
+                    expression,
+                    &Expression::Variable(slot),
+                    span,
+                )?);
             }
         }
         Ok(Labels { plain, condition: all_of(conditions) })
@@ -342,7 +352,11 @@ fn path(
 }
 
 /// Collects the names of a plain list: `:A:B`, `:A&B` for labels, `:A|B` for types.
-fn collect_plain(expression: &ast::LabelExpression, types: bool, plain: &mut Vec<Arc<str>>) -> bool {
+fn collect_plain(
+    expression: &ast::LabelExpression,
+    types: bool,
+    plain: &mut Vec<Arc<str>>,
+) -> bool {
     match expression {
         ast::LabelExpression::Static(name) => {
             let name: Arc<str> = name.name.as_str().into();

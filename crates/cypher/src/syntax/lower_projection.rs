@@ -50,7 +50,8 @@ impl Lowering<'_> {
         let text = self.source.text.get(result.span.start..).unwrap_or_default();
         if text.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("WITH")) {
             // The parser takes a WITH at the end for a RETURN.
-            let message = "Query cannot conclude with WITH (must be a RETURN clause or an update clause)";
+            let message =
+                "Query cannot conclude with WITH (must be a RETURN clause or an update clause)";
             return Err(self.fail(Detail::InvalidClauseComposition, message, result.span));
         }
         let body = Body {
@@ -79,7 +80,9 @@ impl Lowering<'_> {
         for (index, item) in body.items.iter().enumerate() {
             let name = self.column_name(item, body.span, index);
             if columns.iter().any(|(known, _)| *known == name) {
-                let message = format!("Multiple result columns with the same name `{name}` are not supported");
+                let message = format!(
+                    "Multiple result columns with the same name `{name}` are not supported"
+                );
                 return Err(self.fail(Detail::ColumnNameConflict, message, body.span));
             }
             let (expression, aggregating) = self.item(&item.expression)?;

@@ -1,10 +1,10 @@
 //! Updating clauses.
 
+use decypher::Span;
 use decypher::ast::clause as ast;
 use decypher::ast::expr::Expression as Tree;
 use decypher::ast::names::{SymbolicName, Variable};
 use decypher::ast::query::UpdatingClause;
-use decypher::Span;
 
 use super::lower::Lowering;
 use crate::error::{Detail, Result};
@@ -39,7 +39,10 @@ impl Lowering<'_> {
 
     fn delete(&mut self, clause: &ast::Delete) -> Result<Clause> {
         let targets = clause.targets.iter().map(|target| self.expression(target));
-        Ok(Clause::Delete(Delete { detach: clause.detach, targets: targets.collect::<Result<_>>()? }))
+        Ok(Clause::Delete(Delete {
+            detach: clause.detach,
+            targets: targets.collect::<Result<_>>()?,
+        }))
     }
 
     fn set_items(&mut self, items: &[ast::SetItem]) -> Result<Vec<SetItem>> {
@@ -95,7 +98,8 @@ impl Lowering<'_> {
             }
             Tree::Parenthesized(inner) => self.property(inner),
             _ => {
-                let message = "SET and REMOVE expect a property, such as n.name, a variable or labels";
+                let message =
+                    "SET and REMOVE expect a property, such as n.name, a variable or labels";
                 Err(self.fail(Detail::UnexpectedSyntax, message, Span::new(0, 0)))
             }
         }

@@ -142,3 +142,6 @@ fn read(source: &Source<'_>, explain: bool, catalog: &dyn Catalog) -> Result<Sta
     };
     Ok(lowering.finish(explain, query))
 }
+
+#[cfg(test)]
+mod tests;

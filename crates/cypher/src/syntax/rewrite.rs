@@ -17,7 +17,8 @@ pub(super) struct Rewritten<'t> {
 impl Rewritten<'_> {
     /// The byte in the text as written that a byte of the rewritten text comes from.
     pub(super) fn original(&self, at: usize) -> usize {
-        let shift = self.shifts.iter().rev().find(|(from, _)| *from <= at).map_or(0, |shift| shift.1);
+        let shift =
+            self.shifts.iter().rev().find(|(from, _)| *from <= at).map_or(0, |shift| shift.1);
         at.checked_add_signed(-shift).unwrap_or(0)
     }
 }
@@ -79,11 +80,7 @@ fn scoped_call(text: &str, tokens: &[Token], open: usize, edits: &mut Vec<Edit>)
         }
         _ => String::new(),
     };
-    edits.push(Edit {
-        from: first.span.start,
-        to: brace.span.end,
-        new: format!("{{{import}"),
-    });
+    edits.push(Edit { from: first.span.start, to: brace.span.end, new: format!("{{{import}") });
     let mut depth = 0_usize;
     let mut body = rest.get(close + 1..).unwrap_or_default().iter().peekable();
     while let Some(token) = body.next() {
@@ -92,9 +89,8 @@ fn scoped_call(text: &str, tokens: &[Token], open: usize, edits: &mut Vec<Edit>)
             TokenKind::Symbol(b'}') if depth <= 1 => return,
             TokenKind::Symbol(b'}') => depth -= 1,
             _ if depth == 1 && token.is_word(text, "UNION") => {
-                let kind = body.next_if(|next| {
-                    next.is_word(text, "ALL") || next.is_word(text, "DISTINCT")
-                });
+                let kind = body
+                    .next_if(|next| next.is_word(text, "ALL") || next.is_word(text, "DISTINCT"));
                 let at = kind.unwrap_or(token).span.end;
                 edits.push(Edit { from: at, to: at, new: import.clone() });
             }

