@@ -2,6 +2,7 @@
 //! Compatibility Kit (TCK) a type, a phase and a detail.
 
 use std::fmt;
+use wellspring_graph::{GraphError, Violation};
 
 /// The result of anything that a statement may fail at.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -53,6 +54,8 @@ pub enum ErrorKind {
     SchemaError,
     /// A procedure that is not there or refused.
     ProcedureError,
+    /// A write in a transaction that only reads.
+    AccessMode,
     /// More steps, rows or bytes than a statement may take.
     ResourceExhausted,
     /// The deadline passed or the client went away.
@@ -85,8 +88,8 @@ details! {
     InvalidPropertyType, InvalidRelationshipPattern, InvalidUnicodeCharacter, InvalidUnicodeLiteral, LimitExceeded,
     ListElementAccessByNonInteger, MapElementAccessByNonString, MergeReadOwnWrites, MissingParameter,
     NegativeIntegerArgument, NestedAggregation, NoExpressionAlias, NoSingleRelationshipType, NoVariablesInScope,
-    NonConstantExpression, NumberOutOfRange, ProcedureNotFound, PropertyAccessOnNonMap, RelationshipUniquenessViolation,
-    RequiresDirectedRelationship, SchemaRuleExists, SchemaRuleMissing, TimeLimit, UndefinedVariable, UnexpectedSyntax,
+    NonConstantExpression, NumberOutOfRange, ProcedureNotFound, PropertyAccessOnNonMap, ReadOnly, RelationshipUniquenessViolation,
+    RequiresDirectedRelationship, SchemaRuleExists, SchemaRuleMissing, SchemaWithData, TimeLimit, UndefinedVariable, UnexpectedSyntax,
     UnknownFunction, Unsupported, VariableAlreadyBound, VariableTypeConflict, Defect,
 }
 
@@ -104,6 +107,7 @@ impl ErrorKind {
             Self::ConstraintVerificationFailed => "ConstraintVerificationFailed",
             Self::SchemaError => "SchemaError",
             Self::ProcedureError => "ProcedureError",
+            Self::AccessMode => "AccessMode",
             Self::ResourceExhausted => "ResourceExhausted",
             Self::Terminated => "Terminated",
             Self::Internal => "Internal",
@@ -160,6 +164,10 @@ impl Error {
             (ErrorKind::SchemaError, Detail::SchemaRuleExists) => {
                 "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
             }
+            (ErrorKind::SchemaError, Detail::SchemaWithData) => {
+                "Neo.ClientError.Transaction.ForbiddenDueToTransactionType"
+            }
+            (ErrorKind::AccessMode, _) => "Neo.ClientError.Statement.AccessMode",
             (ErrorKind::SchemaError, _) => "Neo.DatabaseError.Schema.SchemaRuleNotFound",
             (ErrorKind::ProcedureError, Detail::ProcedureNotFound) => {
                 "Neo.ClientError.Procedure.ProcedureNotFound"
@@ -174,6 +182,42 @@ impl Error {
             (ErrorKind::Terminated, _) => "Neo.TransientError.Transaction.Terminated",
             (ErrorKind::Internal, _) => "Neo.DatabaseError.Statement.ExecutionFailed",
         }
+    }
+}
+
+impl From<GraphError> for Error {
+    fn from(error: GraphError) -> Self {
+        let (kind, detail) = match &error {
+            GraphError::Deleted(_) => (ErrorKind::EntityNotFound, Detail::DeletedEntityAccess),
+            GraphError::NotStorable => (ErrorKind::TypeError, Detail::InvalidPropertyType),
+            GraphError::NotAName | GraphError::TooManyLabels | GraphError::BadSchemaItem => {
+                (ErrorKind::ArgumentError, Detail::InvalidArgumentValue)
+            }
+            GraphError::OutOfIds => (ErrorKind::ResourceExhausted, Detail::LimitExceeded),
+            GraphError::ReadOnly => (ErrorKind::AccessMode, Detail::ReadOnly),
+            GraphError::NameTaken(_) | GraphError::Equivalent(_) => {
+                (ErrorKind::SchemaError, Detail::SchemaRuleExists)
+            }
+            GraphError::NoSuchItem(_) => (ErrorKind::SchemaError, Detail::SchemaRuleMissing),
+            GraphError::Violation(violation) => return violation.clone().into(),
+        };
+        Self::runtime(kind, detail, error.to_string())
+    }
+}
+
+impl From<Violation> for Error {
+    fn from(violation: Violation) -> Self {
+        let (kind, detail) = match &violation {
+            Violation::StillConnected(_) => {
+                (ErrorKind::ConstraintVerificationFailed, Detail::DeleteConnectedNode)
+            }
+            Violation::Duplicate { .. } | Violation::Missing { .. } => {
+                (ErrorKind::ConstraintVerificationFailed, Detail::ConstraintViolation)
+            }
+            Violation::SchemaWithData => (ErrorKind::SchemaError, Detail::SchemaWithData),
+            Violation::PropertyTooLarge { .. } => (ErrorKind::ArgumentError, Detail::LimitExceeded),
+        };
+        Self::runtime(kind, detail, violation.to_string())
     }
 }
 

@@ -11,4 +11,5 @@ pub mod functions;
 pub mod ir;
 #[allow(dead_code, reason = "plans come with the next commits")]
 mod syntax;
+pub mod temporal;
 pub mod value;

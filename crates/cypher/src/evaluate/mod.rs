@@ -1,14 +1,30 @@
 //! What expressions come to.
 
+mod access;
+mod arithmetic;
+mod lists;
+mod logic;
+mod text;
+
+pub use logic::truth;
+
 use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::ir::Expression;
-use crate::value::Value;
+use crate::error::{Detail, Error, ErrorKind, Result};
+use crate::functions::lookup;
+use crate::ir::{Case, Expression, Slot};
+use crate::value::{Value, equals};
+use std::sync::Arc;
+
+/// How much stack an expression may need before the next look whether there is enough.
+const STACK_LEFT: usize = 128 * 1024;
+/// How much more stack is then taken.
+const STACK_MORE: usize = 2 * 1024 * 1024;
 
 /// What an expression comes to for a row.
 ///
 /// The row has a place for every slot of the expression; those of variables of its own (of a comprehension, say) are
-/// written to and hold nothing of meaning afterwards.
+/// written to and hold nothing of meaning afterwards. Memory that is charged on the way is given back at the end: who
+/// keeps the value charges for it.
 ///
 /// # Errors
 /// Whatever the language makes an error at run time, and a budget used up.
@@ -17,9 +33,153 @@ pub fn evaluate(
     row: &mut [Value],
     context: &mut Context<'_>,
 ) -> Result<Value> {
+    let before = context.budget.bytes_left();
+    let value = nested(expression, row, context);
+    let after = context.budget.bytes_left();
+    context.budget.return_bytes(before.saturating_sub(after));
+    value
+}
+
+/// Whether a predicate holds for a row: null counts as no.
+///
+/// # Errors
+/// As [`evaluate`]; a value that is neither a boolean nor null.
+pub fn holds(predicate: &Expression, row: &mut [Value], context: &mut Context<'_>) -> Result<bool> {
+    Ok(truth(&evaluate(predicate, row, context)?)? == Some(true))
+}
+
+/// Leaves at once, everything else where there is stack enough.
+fn nested(expression: &Expression, row: &mut [Value], context: &mut Context<'_>) -> Result<Value> {
     match expression {
         Expression::Null => Ok(Value::Null),
-        Expression::Subquery(number) => context.subqueries.evaluate(*number, row, context),
-        _ => Err(Error::defect("not yet")),
+        Expression::Boolean(truth) => Ok(Value::Boolean(*truth)),
+        Expression::Integer(integer) => Ok(Value::Integer(*integer)),
+        Expression::Float(float) => Ok(Value::Float(*float)),
+        Expression::String(text) => Ok(Value::String(text.clone())),
+        Expression::Variable(slot) => variable(*slot, row).cloned(),
+        Expression::Parameter(name) => parameter(name, context),
+        compound => stacker::maybe_grow(STACK_LEFT, STACK_MORE, || {
+            context.budget.charge_steps(1)?;
+            composed(compound, row, context)
+        }),
     }
+}
+
+fn composed(
+    expression: &Expression,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Value> {
+    match expression {
+        Expression::Property(subject, key) => {
+            if let Expression::Variable(slot) = &**subject {
+                return access::property(variable(*slot, row)?, key, context);
+            }
+            let subject = nested(subject, row, context)?;
+            access::property(&subject, key, context)
+        }
+        Expression::Index(subject, index) => {
+            let subject = nested(subject, row, context)?;
+            let index = nested(index, row, context)?;
+            access::index(&subject, &index, context)
+        }
+        Expression::Slice(list, from, to) => {
+            let list = nested(list, row, context)?;
+            let from = from.as_ref().map(|from| nested(from, row, context)).transpose()?;
+            let to = to.as_ref().map(|to| nested(to, row, context)).transpose()?;
+            access::slice(&list, from.as_ref(), to.as_ref(), context)
+        }
+        Expression::List(items) => {
+            context.budget.charge_bytes((items.len() * size_of::<Value>()) as u64)?;
+            let items: Result<Vec<Value>> =
+                items.iter().map(|item| nested(item, row, context)).collect();
+            items.map(Value::list)
+        }
+        Expression::Map(entries) => {
+            context.budget.charge_bytes(entries.len() as u64 * 64)?;
+            let evaluated =
+                entries.iter().map(|(key, value)| Ok((key.clone(), nested(value, row, context)?)));
+            let entries: Result<crate::value::Entries> = evaluated.collect();
+            Ok(Value::Map(Arc::new(entries?)))
+        }
+        Expression::MapProjection(subject, items) => {
+            access::map_projection(subject, items, row, context)
+        }
+        Expression::Unary(operator, operand) => {
+            let operand = nested(operand, row, context)?;
+            arithmetic::unary(*operator, operand)
+        }
+        Expression::Binary(operator, left, right) => {
+            logic::binary(*operator, left, right, row, context)
+        }
+        Expression::Comparison(first, rest) => logic::comparison(first, rest, row, context),
+        Expression::HasLabels(subject, labels) => {
+            let subject = nested(subject, row, context)?;
+            access::has_labels(&subject, labels, context)
+        }
+        Expression::Case(case) => choice(case, row, context),
+        Expression::Function(name, arguments) => function(name, arguments, row, context),
+        Expression::ListComprehension(comprehension) => {
+            lists::comprehension(comprehension, row, context)
+        }
+        Expression::Quantifier(quantifier) => lists::quantifier(quantifier, row, context),
+        Expression::Reduce(reduce) => lists::reduce(reduce, row, context),
+        Expression::Subquery(number) => {
+            let subqueries = context.subqueries;
+            subqueries.evaluate(*number, row, context)
+        }
+        leaf => nested(leaf, row, context),
+    }
+}
+
+fn variable(slot: Slot, row: &[Value]) -> Result<&Value> {
+    row.get(slot.0 as usize).ok_or_else(|| Error::defect(format!("A row has no slot {}.", slot.0)))
+}
+
+/// Writes the value of a variable of an expression's own.
+fn assign(slot: Slot, value: Value, row: &mut [Value]) -> Result<()> {
+    match row.get_mut(slot.0 as usize) {
+        Some(place) => *place = value,
+        None => return Err(Error::defect(format!("A row has no slot {}.", slot.0))),
+    }
+    Ok(())
+}
+
+fn parameter(name: &str, context: &Context<'_>) -> Result<Value> {
+    context.parameters.get(name).cloned().ok_or_else(|| {
+        let message = format!("Expected parameter(s): {name}");
+        Error::runtime(ErrorKind::ParameterMissing, Detail::MissingParameter, message)
+    })
+}
+
+fn choice(case: &Case, row: &mut [Value], context: &mut Context<'_>) -> Result<Value> {
+    let subject = case.subject.as_ref().map(|subject| nested(subject, row, context)).transpose()?;
+    for (alternative, result) in &case.alternatives {
+        let alternative = nested(alternative, row, context)?;
+        let chosen = match &subject {
+            Some(subject) => equals(subject, &alternative),
+            None => truth(&alternative)?,
+        };
+        if chosen == Some(true) {
+            return nested(result, row, context);
+        }
+    }
+    case.otherwise.as_ref().map_or(Ok(Value::Null), |otherwise| nested(otherwise, row, context))
+}
+
+fn function(
+    name: &str,
+    arguments: &[Expression],
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Value> {
+    let function = lookup(name).ok_or_else(|| Error::defect(format!("No function {name}.")))?;
+    // Most functions take one argument: no list of arguments is made for it.
+    if let [argument] = arguments {
+        let argument = nested(argument, row, context)?;
+        return function.call(std::slice::from_ref(&argument), context);
+    }
+    let arguments: Result<Vec<Value>> =
+        arguments.iter().map(|argument| nested(argument, row, context)).collect();
+    function.call(&arguments?, context)
 }

@@ -3,6 +3,7 @@
 use super::arguments::{number, unfit};
 use crate::context::Budget;
 use crate::error::{Detail, Error, ErrorKind, Result};
+use crate::temporal;
 use crate::value::{Distinct, Duration, Value, order};
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -176,7 +177,7 @@ impl Accumulator {
             Progress::Count(count) => Value::Integer(count),
             Progress::Sum(sum) => sum.value()?,
             Progress::Average { count: 0, .. } => Value::Null,
-            Progress::Average { sum, count } => sum.average(count),
+            Progress::Average { sum, count } => sum.average(count)?,
             Progress::Extreme { best, .. } => best,
             Progress::Collect(values) => Value::list(values),
             Progress::Deviation { count, squares, population, .. } => {
@@ -208,6 +209,10 @@ impl Sum {
             (Self::Integer(sum), Value::Float(float)) => Self::Float(*sum as f64 + float),
             (Self::Float(sum), Value::Integer(integer)) => Self::Float(sum + *integer as f64),
             (Self::Float(sum), Value::Float(float)) => Self::Float(sum + float),
+            (Self::Integer(0), Value::Duration(duration)) => Self::Duration(**duration),
+            (Self::Duration(sum), Value::Duration(duration)) => {
+                Self::Duration(temporal::add(sum, duration)?)
+            }
             (_, other) => return Err(unfit(function, other, "numbers or Durations")),
         };
         Ok(())
@@ -227,12 +232,14 @@ impl Sum {
         }
     }
 
-    fn average(self, count: i64) -> Value {
-        match self {
+    fn average(self, count: i64) -> Result<Value> {
+        Ok(match self {
             Self::Integer(sum) => Value::Float(sum as f64 / count as f64),
             Self::Float(sum) => Value::Float(sum / count as f64),
-            Self::Duration(sum) => Value::duration(sum),
-        }
+            Self::Duration(sum) => {
+                return temporal::scale(&sum, 1.0 / count as f64).map(Value::duration);
+            }
+        })
     }
 }
 

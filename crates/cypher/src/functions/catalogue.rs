@@ -73,7 +73,15 @@ pub fn functions() -> impl Iterator<Item = &'static Function> {
 }
 
 /// The tables of functions, one for each kind.
-static TABLES: &[&[Function]] = &[];
+static TABLES: &[&[Function]] = &[
+    super::conversion::TABLE,
+    super::entity::TABLE,
+    super::lists::TABLE,
+    super::math::TABLE,
+    super::moments::TABLE,
+    super::spatial::TABLE,
+    super::text::TABLE,
+];
 
 /// By names in lower case.
 static BY_NAME: LazyLock<HashMap<String, &'static Function>> = LazyLock::new(|| {

@@ -2,10 +2,47 @@
 //!
 //! [`lookup`] finds those that are computed from one row, [`aggregate`] those that are computed from many.
 
-#![allow(dead_code, reason = "the tables of functions come with the next commits")]
 mod aggregation;
 mod arguments;
 mod catalogue;
+mod conversion;
+mod entity;
+mod lists;
+mod math;
+mod moments;
+mod spatial;
+mod text;
 
 pub use aggregation::{Accumulator, Aggregate, aggregate};
 pub use catalogue::{Function, functions, lookup};
+pub use entity::properties;
+
+use crate::error::{Detail, Error, Result};
+use crate::value::Value;
+
+/// A component of a temporal value or a point: `date.year`, `point.x`.
+///
+/// # Errors
+/// A value that has no components, a component that it does not have.
+pub fn component(subject: &Value, key: &str) -> Result<Value> {
+    let component = match subject {
+        Value::Point(point) => spatial::component(point, key),
+        Value::Date(_)
+        | Value::LocalTime(_)
+        | Value::Time(_)
+        | Value::LocalDateTime(_)
+        | Value::DateTime(_)
+        | Value::Duration(_) => crate::temporal::component(subject, key),
+        other => {
+            let message = format!(
+                "{} has no property {key}: it is no map, node or relationship.",
+                other.type_name()
+            );
+            return Err(Error::type_error(Detail::InvalidArgumentType, message));
+        }
+    };
+    component.ok_or_else(|| {
+        let message = format!("{} has no field {key}.", subject.type_name());
+        Error::argument(Detail::InvalidArgumentValue, message)
+    })
+}

@@ -2,19 +2,22 @@
 //! them: equality (`=`, with null in between), equivalence (DISTINCT, grouping) and the order of ORDER BY.
 
 mod compare;
+mod convert;
 mod equivalence;
 mod order;
 mod path;
-mod stand_in;
+mod text;
 
 pub use compare::{Compared, compare, equals};
+pub use convert::{from_property, to_property};
 pub use equivalence::{Distinct, equivalent, hash};
 pub use order::order;
 pub use path::Path;
-pub use stand_in::{
-    CoordinateSystem, Date, DateTime, Duration, LocalDateTime, LocalTime, NodeId, Point,
-    RelationshipId, Time,
+pub use text::float_text;
+pub use wellspring_graph::value::{
+    CoordinateSystem, Date, DateTime, Duration, LocalDateTime, LocalTime, Point, Time,
 };
+pub use wellspring_graph::{NodeId, RelationshipId};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,0 +1,97 @@
+//! Comprehensions, quantifiers and `reduce`: expressions with variables of their own.
+
+use super::{assign, nested, truth};
+use crate::context::Context;
+use crate::error::{Detail, Error, Result};
+use crate::ir::{Expression, ListComprehension, Quantifier, Quantity, Reduce};
+use crate::value::Value;
+use std::sync::Arc;
+
+/// The elements to go through; `None` for null.
+fn elements(
+    list: &Expression,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Option<Arc<Vec<Value>>>> {
+    match nested(list, row, context)? {
+        Value::Null => Ok(None),
+        Value::List(items) => Ok(Some(items)),
+        other => Err(Error::type_error(
+            Detail::InvalidArgumentType,
+            format!("Expected a List, not {}.", other.type_name()),
+        )),
+    }
+}
+
+pub(super) fn comprehension(
+    comprehension: &ListComprehension,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Value> {
+    let Some(items) = elements(&comprehension.list, row, context)? else { return Ok(Value::Null) };
+    let mut results = Vec::new();
+    for item in items.iter() {
+        context.budget.charge_steps(1)?;
+        assign(comprehension.variable, item.clone(), row)?;
+        if let Some(predicate) = &comprehension.predicate
+            && truth(&nested(predicate, row, context)?)? != Some(true)
+        {
+            continue;
+        }
+        context.budget.charge_bytes(size_of::<Value>() as u64)?;
+        results.push(match &comprehension.result {
+            Some(result) => nested(result, row, context)?,
+            None => item.clone(),
+        });
+    }
+    Ok(Value::list(results))
+}
+
+pub(super) fn quantifier(
+    quantifier: &Quantifier,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Value> {
+    let Some(items) = elements(&quantifier.list, row, context)? else { return Ok(Value::Null) };
+    let (mut met, mut unknown) = (0_usize, false);
+    for item in items.iter() {
+        context.budget.charge_steps(1)?;
+        assign(quantifier.variable, item.clone(), row)?;
+        match (truth(&nested(&quantifier.predicate, row, context)?)?, quantifier.quantity) {
+            (Some(true), Quantity::Any) => return Ok(Value::Boolean(true)),
+            (Some(true), Quantity::None) | (Some(false), Quantity::All) => {
+                return Ok(Value::Boolean(false));
+            }
+            (Some(true), _) => met += 1,
+            (Some(false), _) => {}
+            (None, _) => unknown = true,
+        }
+        if quantifier.quantity == Quantity::Single && met > 1 {
+            return Ok(Value::Boolean(false));
+        }
+    }
+    if unknown {
+        return Ok(Value::Null);
+    }
+    Ok(Value::Boolean(match quantifier.quantity {
+        Quantity::All | Quantity::None => true,
+        Quantity::Any => false,
+        Quantity::Single => met == 1,
+    }))
+}
+
+pub(super) fn reduce(
+    reduce: &Reduce,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Value> {
+    let Some(items) = elements(&reduce.list, row, context)? else { return Ok(Value::Null) };
+    let mut accumulated = nested(&reduce.initial, row, context)?;
+    for item in items.iter() {
+        context.budget.charge_steps(1)?;
+        assign(reduce.accumulator, accumulated, row)?;
+        assign(reduce.variable, item.clone(), row)?;
+        accumulated = nested(&reduce.step, row, context)?;
+    }
+    Ok(accumulated)
+}

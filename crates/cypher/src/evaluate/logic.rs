@@ -1,0 +1,148 @@
+//! Operators on two values: truth of three values, comparison, and the way to all others.
+
+use super::{arithmetic, nested, text};
+use crate::context::Context;
+use crate::error::{Detail, Error, Result};
+use crate::ir::{BinaryOperator, Comparison, Expression};
+use crate::value::{Compared, Value, compare, equals};
+use std::cmp::Ordering;
+
+/// A truth value; `None` is null.
+///
+/// # Errors
+/// A value that is neither a boolean nor null.
+pub fn truth(value: &Value) -> Result<Option<bool>> {
+    match value {
+        Value::Boolean(truth) => Ok(Some(*truth)),
+        Value::Null => Ok(None),
+        other => Err(Error::type_error(
+            Detail::InvalidArgumentType,
+            format!("Expected a Boolean, not {}.", other.type_name()),
+        )),
+    }
+}
+
+pub(super) fn binary(
+    operator: BinaryOperator,
+    left: &Expression,
+    right: &Expression,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Value> {
+    let left = nested(left, row, context)?;
+    match operator {
+        // What decides alone: the other side is not looked at.
+        BinaryOperator::And | BinaryOperator::Or => {
+            let decisive = operator == BinaryOperator::Or;
+            let left = truth(&left)?;
+            if left == Some(decisive) {
+                return Ok(Value::Boolean(decisive));
+            }
+            let right = truth(&nested(right, row, context)?)?;
+            Ok(if right == Some(decisive) {
+                Value::Boolean(decisive)
+            } else {
+                left.and(right).map(|_| !decisive).into()
+            })
+        }
+        BinaryOperator::Xor => {
+            let right = nested(right, row, context)?;
+            let (left, right) = (truth(&left)?, truth(&right)?);
+            Ok(left.zip(right).map(|(left, right)| left != right).into())
+        }
+        _ => {
+            let right = nested(right, row, context)?;
+            of_values(operator, left, right, context)
+        }
+    }
+}
+
+fn of_values(
+    operator: BinaryOperator,
+    left: Value,
+    right: Value,
+    context: &mut Context<'_>,
+) -> Result<Value> {
+    match operator {
+        BinaryOperator::Add => arithmetic::add(left, right, context),
+        BinaryOperator::Subtract => arithmetic::subtract(&left, &right),
+        BinaryOperator::Multiply => arithmetic::multiply(&left, &right),
+        BinaryOperator::Divide => arithmetic::divide(&left, &right),
+        BinaryOperator::Modulo => arithmetic::modulo(&left, &right),
+        BinaryOperator::Power => arithmetic::power(&left, &right),
+        BinaryOperator::In => contained(&left, &right, context),
+        BinaryOperator::StartsWith => {
+            Ok(text::pair(&left, &right, |text, part| text.starts_with(part)))
+        }
+        BinaryOperator::EndsWith => {
+            Ok(text::pair(&left, &right, |text, part| text.ends_with(part)))
+        }
+        BinaryOperator::Contains => {
+            context.budget.charge_steps(left.shallow_bytes() / 64)?;
+            Ok(text::pair(&left, &right, |text, part| text.contains(part)))
+        }
+        BinaryOperator::Matches => text::matches(&left, &right, context),
+        BinaryOperator::And | BinaryOperator::Or | BinaryOperator::Xor => {
+            Err(Error::defect("A logical operator among the others."))
+        }
+    }
+}
+
+/// `element IN list`
+fn contained(element: &Value, list: &Value, context: &mut Context<'_>) -> Result<Value> {
+    let items = match list {
+        Value::Null => return Ok(Value::Null),
+        Value::List(items) => items,
+        other => {
+            let message = format!("IN takes a List on its right, not {}.", other.type_name());
+            return Err(Error::type_error(Detail::InvalidArgumentType, message));
+        }
+    };
+    context.budget.charge_steps(items.len() as u64)?;
+    let mut so_far = Some(false);
+    for item in items.iter() {
+        match equals(element, item) {
+            Some(true) => return Ok(Value::Boolean(true)),
+            Some(false) => {}
+            None => so_far = None,
+        }
+    }
+    Ok(so_far.into())
+}
+
+/// `a < b <= c`: every neighbouring pair compares so; each operand is evaluated once.
+pub(super) fn comparison(
+    first: &Expression,
+    rest: &[(Comparison, Expression)],
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Value> {
+    let mut left = nested(first, row, context)?;
+    let mut so_far = Some(true);
+    for (comparison, right) in rest {
+        let right = nested(right, row, context)?;
+        match compared(*comparison, &left, &right) {
+            Some(true) => {}
+            Some(false) => return Ok(Value::Boolean(false)),
+            None => so_far = None,
+        }
+        left = right;
+    }
+    Ok(so_far.into())
+}
+
+fn compared(comparison: Comparison, left: &Value, right: &Value) -> Option<bool> {
+    let wanted: fn(Ordering) -> bool = match comparison {
+        Comparison::Equal => return equals(left, right),
+        Comparison::NotEqual => return equals(left, right).map(|equal| !equal),
+        Comparison::Less => Ordering::is_lt,
+        Comparison::LessOrEqual => Ordering::is_le,
+        Comparison::Greater => Ordering::is_gt,
+        Comparison::GreaterOrEqual => Ordering::is_ge,
+    };
+    match compare(left, right) {
+        Compared::Ordered(order) => Some(wanted(order)),
+        Compared::NotANumber => Some(false),
+        Compared::Unknown => None,
+    }
+}

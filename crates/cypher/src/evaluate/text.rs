@@ -1,0 +1,24 @@
+//! Operators on strings.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::value::Value;
+
+/// A question about two strings; null if one of the values is none.
+pub(super) fn pair(text: &Value, part: &Value, question: impl Fn(&str, &str) -> bool) -> Value {
+    match (text, part) {
+        (Value::String(text), Value::String(part)) => Value::Boolean(question(text, part)),
+        _ => Value::Null,
+    }
+}
+
+/// `text =~ pattern`: the whole of the text.
+pub(super) fn matches(text: &Value, pattern: &Value, context: &mut Context<'_>) -> Result<Value> {
+    match (text, pattern) {
+        (Value::String(text), Value::String(pattern)) => {
+            context.budget.charge_steps(text.len() as u64 / 16)?;
+            context.patterns.matches(pattern, text).map(Value::Boolean)
+        }
+        _ => Ok(Value::Null),
+    }
+}

@@ -1,0 +1,151 @@
+//! Functions of strings.
+
+use super::arguments::{at, integer, text, unfit};
+use super::catalogue::Function;
+use crate::context::Context;
+use crate::error::{Detail, Error, Result};
+use crate::value::Value;
+
+pub(super) static TABLE: &[Function] = &[
+    Function::new("btrim", 1, 2, |arguments, context| {
+        trim(arguments, context, "btrim", true, true)
+    }),
+    Function::new("char_length", 1, 1, |arguments, _| length(arguments, "char_length")),
+    Function::new("character_length", 1, 1, |arguments, _| length(arguments, "character_length")),
+    Function::new("left", 2, 2, |arguments, context| {
+        let text = charged("left", at(arguments, 0), context)?;
+        let wanted = count("left", at(arguments, 1))?;
+        Ok(Value::string(text.chars().take(wanted).collect::<String>()))
+    }),
+    Function::new("lTrim", 1, 2, |arguments, context| {
+        trim(arguments, context, "lTrim", true, false)
+    }),
+    Function::new("replace", 3, 3, replace),
+    Function::new("right", 2, 2, |arguments, context| {
+        let text = charged("right", at(arguments, 0), context)?;
+        let wanted = count("right", at(arguments, 1))?;
+        let before = text.chars().count().saturating_sub(wanted);
+        Ok(Value::string(text.chars().skip(before).collect::<String>()))
+    }),
+    Function::new("rTrim", 1, 2, |arguments, context| {
+        trim(arguments, context, "rTrim", false, true)
+    }),
+    Function::new("split", 2, 2, split),
+    Function::new("substring", 2, 3, |arguments, context| {
+        let text = charged("substring", at(arguments, 0), context)?;
+        let start = count("substring", at(arguments, 1))?;
+        let wanted =
+            arguments.get(2).map_or(Ok(usize::MAX), |length| count("substring", length))?;
+        Ok(Value::string(text.chars().skip(start).take(wanted).collect::<String>()))
+    }),
+    Function::new("toLower", 1, 1, lower),
+    Function::new("lower", 1, 1, lower),
+    Function::new("toUpper", 1, 1, upper),
+    Function::new("upper", 1, 1, upper),
+    Function::new("trim", 1, 2, |arguments, context| trim(arguments, context, "trim", true, true)),
+    Function::new("randomUUID", 0, 0, |_, context| {
+        let (high, low) = (context.random.bits(), context.random.bits());
+        // Version 4, variant 1 (RFC 4122).
+        let (high, low) = ((high & !0xf000) | 0x4000, (low >> 2) | (1 << 63));
+        let (time, middle, version) = (high >> 32, (high >> 16) & 0xffff, high & 0xffff);
+        let (clock, node) = (low >> 48, low & 0xffff_ffff_ffff);
+        Ok(Value::string(format!("{time:08x}-{middle:04x}-{version:04x}-{clock:04x}-{node:012x}")))
+    })
+    .unrepeatable(),
+];
+
+/// A string, paid for as one that is gone through and copied.
+fn charged<'a>(function: &str, value: &'a Value, context: &mut Context<'_>) -> Result<&'a str> {
+    let text = text(function, value)?;
+    context.budget.charge_steps(text.len() as u64 / 32)?;
+    context.budget.charge_bytes(text.len() as u64)?;
+    Ok(text)
+}
+
+/// A number of characters.
+fn count(function: &str, value: &Value) -> Result<usize> {
+    let integer = integer(function, value)?;
+    usize::try_from(integer).map_err(|_| {
+        let message = format!("{function}() takes no negative number of characters: {integer}.");
+        Error::argument(Detail::NumberOutOfRange, message)
+    })
+}
+
+fn length(arguments: &[Value], function: &str) -> Result<Value> {
+    Ok(Value::Integer(text(function, at(arguments, 0))?.chars().count() as i64))
+}
+
+fn lower(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
+    Ok(Value::string(charged("toLower", at(arguments, 0), context)?.to_lowercase()))
+}
+
+fn upper(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
+    Ok(Value::string(charged("toUpper", at(arguments, 0), context)?.to_uppercase()))
+}
+
+fn trim(
+    arguments: &[Value],
+    context: &mut Context<'_>,
+    function: &str,
+    at_start: bool,
+    at_end: bool,
+) -> Result<Value> {
+    let mut rest = charged(function, at(arguments, 0), context)?;
+    let unwanted = arguments.get(1).map(|characters| text(function, characters)).transpose()?;
+    let is_unwanted = |character: char| match unwanted {
+        Some(characters) => characters.contains(character),
+        None => character.is_whitespace(),
+    };
+    if at_start {
+        rest = rest.trim_start_matches(is_unwanted);
+    }
+    if at_end {
+        rest = rest.trim_end_matches(is_unwanted);
+    }
+    Ok(Value::string(rest))
+}
+
+fn replace(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
+    let original = charged("replace", at(arguments, 0), context)?;
+    let (old, new) = (text("replace", at(arguments, 1))?, text("replace", at(arguments, 2))?);
+    let places = original.matches(&**old).count() as u64;
+    context.budget.charge_steps(places)?;
+    context.budget.charge_bytes(places.saturating_mul(new.len() as u64))?;
+    Ok(Value::string(original.replace(&**old, new)))
+}
+
+/// `split(text, delimiter)`, or at any of a list of delimiters. An empty delimiter stands between all characters.
+fn split(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
+    let original = charged("split", at(arguments, 0), context)?;
+    let delimiters: Vec<&str> = match at(arguments, 1) {
+        Value::String(delimiter) => vec![delimiter],
+        Value::List(delimiters) => {
+            let texts = delimiters.iter().map(|delimiter| Ok(&**text("split", delimiter)?));
+            texts.collect::<Result<_>>()?
+        }
+        other => return Err(unfit("split", other, "a String or a List of Strings as delimiter")),
+    };
+    if delimiters.contains(&"") {
+        super::lists::charge(context, original.len())?;
+        let mut buffer = [0; 4];
+        let characters =
+            original.chars().map(|character| Value::string(character.encode_utf8(&mut buffer)));
+        return Ok(Value::list(characters.collect()));
+    }
+    let mut parts = Vec::new();
+    let mut rest = original;
+    // The first delimiter in the text cuts; of those at one place the first of the list.
+    while let Some((place, length)) = delimiters
+        .iter()
+        .filter_map(|delimiter| Some((rest.find(delimiter)?, delimiter.len())))
+        .min_by_key(|found| found.0)
+    {
+        context.budget.charge_steps(1 + (place as u64 * delimiters.len() as u64) / 64)?;
+        let (part, after) = (rest.get(..place), rest.get(place.saturating_add(length)..));
+        parts.push(Value::string(part.unwrap_or_default()));
+        rest = after.unwrap_or_default();
+    }
+    parts.push(Value::string(rest));
+    super::lists::charge(context, parts.len())?;
+    Ok(Value::list(parts))
+}

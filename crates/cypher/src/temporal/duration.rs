@@ -1,0 +1,151 @@
+//! Arithmetic of durations: months, days and seconds are kept apart.
+
+use crate::error::{Detail, Error, ErrorKind, Result};
+use crate::value::Duration;
+
+/// Nanoseconds of a second.
+pub(super) const SECOND: i128 = 1_000_000_000;
+/// Nanoseconds of a day.
+pub(super) const DAY: i128 = 86_400 * SECOND;
+/// Nanoseconds of a month of a twelfth of 365.2425 days.
+const MONTH: f64 = 2_629_746e9;
+
+#[cold]
+pub(super) fn out_of_range() -> Error {
+    let message = "The result lies beyond the times and durations that can be told.";
+    Error::runtime(ErrorKind::ArithmeticError, Detail::NumberOutOfRange, message)
+}
+
+/// A duration of these parts; nanoseconds may be any number and become seconds.
+pub(super) fn duration(months: i128, days: i128, nanoseconds: i128) -> Result<Duration> {
+    let part = |part: i128| i64::try_from(part).map_err(|_| out_of_range());
+    Ok(Duration {
+        months: part(months)?,
+        days: part(days)?,
+        seconds: part(nanoseconds.div_euclid(SECOND))?,
+        // Below 10⁹.
+        nanoseconds: nanoseconds.rem_euclid(SECOND) as u32,
+    })
+}
+
+/// The seconds and their fraction, in nanoseconds.
+pub(super) fn clock_part(duration: &Duration) -> i128 {
+    i128::from(duration.seconds) * SECOND + i128::from(duration.nanoseconds)
+}
+
+/// `a + b` or, with a `sign` of -1, `a - b`.
+pub(super) fn sum(a: &Duration, b: &Duration, sign: i128) -> Result<Duration> {
+    duration(
+        i128::from(a.months) + sign * i128::from(b.months),
+        i128::from(a.days) + sign * i128::from(b.days),
+        clock_part(a) + sign * clock_part(b),
+    )
+}
+
+/// `a + b`
+///
+/// # Errors
+/// Parts of more than 64 bits.
+pub fn add(a: &Duration, b: &Duration) -> Result<Duration> {
+    sum(a, b, 1)
+}
+
+/// `duration * factor`. Fractions of months become days, those of days seconds.
+///
+/// # Errors
+/// Parts of more than 64 bits, a factor that is no number.
+pub fn scale(duration: &Duration, factor: f64) -> Result<Duration> {
+    let whole = factor as i64;
+    if whole as f64 == factor && whole != i64::MAX {
+        let factor = i128::from(whole);
+        let clock = clock_part(duration).checked_mul(factor).ok_or_else(out_of_range)?;
+        return self::duration(
+            i128::from(duration.months) * factor,
+            i128::from(duration.days) * factor,
+            clock,
+        );
+    }
+    of_fractions(
+        duration.months as f64 * factor,
+        duration.days as f64 * factor,
+        clock_part(duration) as f64 * factor,
+    )
+}
+
+/// A duration of parts that may have fractions: those of months become days, those of days seconds.
+pub(super) fn of_fractions(months: f64, days: f64, nanoseconds: f64) -> Result<Duration> {
+    if ![months, days, nanoseconds].iter().all(|part| part.abs() < 1e28) {
+        return Err(out_of_range());
+    }
+    let of_months = (months.fract() * MONTH).round() as i128;
+    let of_days = days.trunc() as i128 * DAY + (days.fract() * DAY as f64).round() as i128;
+    let day_nanoseconds = of_days.checked_add(of_months).ok_or_else(out_of_range)?;
+    duration(
+        months.trunc() as i128,
+        day_nanoseconds / DAY,
+        day_nanoseconds % DAY + nanoseconds.round() as i128,
+    )
+}
+
+/// As ISO 8601 has it: `P1Y2M3DT4H5M6.7S`, every part with its own sign.
+pub(super) fn text(duration: &Duration) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::from("P");
+    let mut part = |number: i128, unit: char| {
+        if number != 0 {
+            // Writing to a string does not fail.
+            _ = write!(text, "{number}{unit}");
+        }
+    };
+    part(i128::from(duration.months / 12), 'Y');
+    part(i128::from(duration.months % 12), 'M');
+    part(i128::from(duration.days), 'D');
+    let clock = clock_part(duration);
+    if clock == 0 {
+        return if text.len() == 1 { "PT0S".to_owned() } else { text };
+    }
+    text.push('T');
+    let (whole, fraction) = (clock / SECOND, (clock % SECOND).unsigned_abs());
+    let mut part = |number: i128, unit: char| {
+        if number != 0 {
+            _ = write!(text, "{number}{unit}");
+        }
+    };
+    part(whole / 3600, 'H');
+    part(whole / 60 % 60, 'M');
+    let seconds = whole % 60;
+    if fraction != 0 {
+        let sign = if clock < 0 { "-" } else { "" };
+        let digits = format!("{fraction:09}");
+        _ = write!(text, "{sign}{}.{}S", seconds.unsigned_abs(), digits.trim_end_matches('0'));
+    } else {
+        part(seconds, 'S');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_written_with_their_own_signs() {
+        let cases = [
+            (duration(14, -3, 3_661 * SECOND), "P1Y2M-3DT1H1M1S"),
+            (duration(0, 0, -(SECOND / 2)), "PT-0.5S"),
+            (duration(0, 0, 0), "PT0S"),
+            (duration(0, 1, 0), "P1D"),
+            (duration(-1, 0, -61 * SECOND - 1), "P-1MT-1M-1.000000001S"),
+        ];
+        for (duration, expected) in cases {
+            assert_eq!(text(&duration.expect("in range")), expected);
+        }
+    }
+
+    #[test]
+    fn fractions_of_months_become_days_and_those_of_days_seconds() {
+        let scaled = of_fractions(0.75, 0.0, 0.0).expect("in range");
+        assert_eq!(text(&scaled), "P22DT19H51M49.5S");
+        assert!(of_fractions(f64::NAN, 0.0, 0.0).is_err());
+    }
+}
