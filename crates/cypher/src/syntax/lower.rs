@@ -245,7 +245,7 @@ impl<'l> Lowering<'l> {
         invocation: &call::ProcedureInvocation,
         items: Option<&call::YieldItems>,
         standalone: bool,
-    ) -> Result<(CallProcedure, Vec<(std::sync::Arc<str>, Slot)>)> {
+    ) -> Result<(CallProcedure, NamedSlots)> {
         let name = super::lower_expression::dotted(&invocation.name.name);
         let Some(shape) = self.catalog.procedure(&name) else {
             let message = format!(
@@ -381,3 +381,6 @@ fn update_span(clause: &ast::UpdatingClause) -> Span {
         ast::UpdatingClause::Foreach(clause) => clause.span,
     }
 }
+
+/// Names and their slots, in order.
+pub(super) type NamedSlots = Vec<(std::sync::Arc<str>, Slot)>;

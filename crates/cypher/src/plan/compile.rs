@@ -1,0 +1,208 @@
+//! Clauses become operators, with barriers between them.
+
+use super::operator::{Operator, Pipeline, QueryPlan, SubqueryPlan};
+use super::{matching, projecting, writing};
+use crate::ir::{Clause, Expression, Query, SingleQuery, Slot, Statement, StatementBody, Subquery};
+
+/// Compiles the query of a statement and its subqueries; nothing for a schema command.
+pub(crate) fn compile(statement: &Statement) -> (Option<QueryPlan>, Vec<SubqueryPlan>) {
+    let subqueries = statement.subqueries.iter().map(|Subquery { kind, query }| {
+        let query = compile_query(query);
+        SubqueryPlan { kind: *kind, query }
+    });
+    let query = match &statement.body {
+        StatementBody::Query(query) => Some(compile_query(query)),
+        StatementBody::Schema(_) => None,
+    };
+    (query, subqueries.collect())
+}
+
+/// Whether a query changes data.
+pub(crate) fn writes(query: &Query) -> bool {
+    let clauses = query.branches.iter().flat_map(|branch| &branch.clauses);
+    clauses.into_iter().any(|clause| match clause {
+        Clause::Create(_)
+        | Clause::Merge(_)
+        | Clause::Set(_)
+        | Clause::Remove(_)
+        | Clause::Delete(_)
+        | Clause::Foreach(_) => true,
+        Clause::CallSubquery(call) => writes(&call.query),
+        Clause::Match(_) | Clause::Unwind(_) | Clause::CallProcedure(_) | Clause::Project(_) => false,
+    })
+}
+
+pub(super) fn compile_query(query: &Query) -> QueryPlan {
+    let branches = query.branches.iter().map(|branch| (compile_single(branch), branch.result.clone()));
+    QueryPlan { branches: branches.collect(), distinct: !query.all && query.branches.len() > 1 }
+}
+
+fn compile_single(query: &SingleQuery) -> Pipeline {
+    let mut compiler = Compiler { single: true, ..Compiler::default() };
+    let mut visible: &[Slot] = &[];
+    let visibles = query.visible.iter().map(Vec::as_slice);
+    for (clause, after) in query.clauses.iter().zip(visibles) {
+        compiler.clause(clause, visible);
+        visible = after;
+    }
+    super::counts::use_stored(&mut compiler.pipeline);
+    compiler.pipeline
+}
+
+/// Builds a pipeline.
+#[derive(Default)]
+pub(super) struct Compiler {
+    pipeline: Pipeline,
+    /// The graph was read since the last barrier.
+    reads: bool,
+    /// The graph was written since the last barrier, by a clause of this kind.
+    writes: Option<Written>,
+    /// At most one row passes here, so that a clause has ended when it has passed.
+    pub(super) single: bool,
+}
+
+/// What wrote.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    /// Only `CREATE`: what it did before changes nothing for another one.
+    Created,
+    /// Anything.
+    Changed,
+}
+
+impl Compiler {
+    /// A compiler for what is run within one row.
+    pub(super) fn inner() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn finish(self) -> Pipeline {
+        self.pipeline
+    }
+
+    pub(super) fn push(&mut self, operator: Operator) {
+        self.pipeline.operators.push(operator);
+    }
+
+    /// The number for what an operator keeps.
+    pub(super) fn state(&mut self) -> usize {
+        self.pipeline.states += 1;
+        self.pipeline.states - 1
+    }
+
+    fn barrier(&mut self, keep: &[Slot]) {
+        if !self.single {
+            let state = self.state();
+            self.push(Operator::Eager { keep: keep.to_vec(), state });
+        }
+        self.reads = false;
+        self.writes = None;
+    }
+
+    /// Before a clause that reads the graph.
+    fn before_reading(&mut self, visible: &[Slot]) {
+        if self.writes.is_some() {
+            self.barrier(visible);
+        }
+        self.reads = true;
+    }
+
+    /// Before a clause that writes.
+    fn before_writing(&mut self, visible: &[Slot], written: Written) {
+        let meets = self.writes.is_some_and(|before| {
+            before == Written::Changed || written == Written::Changed
+        });
+        if self.reads || meets {
+            self.barrier(visible);
+        }
+        self.writes = Some(written);
+    }
+
+    pub(super) fn clause(&mut self, clause: &Clause, visible: &[Slot]) {
+        match clause {
+            Clause::Match(clause) => {
+                self.before_reading(visible);
+                self.matched(clause);
+                self.single = false;
+            }
+            Clause::Unwind(clause) => {
+                self.before_reading(visible);
+                let (list, variable) = (clause.list.clone(), clause.variable);
+                self.push(Operator::Unwind { list, variable });
+                self.single = false;
+            }
+            Clause::CallProcedure(call) => {
+                self.before_reading(visible);
+                let predicate = call.predicate.clone();
+                self.push(Operator::Procedure(call.clone()));
+                self.filter(predicate);
+                self.single &= call.yields.is_empty();
+            }
+            Clause::CallSubquery(call) => {
+                self.before_reading(visible);
+                if writes(&call.query) {
+                    self.before_writing(visible, Written::Changed);
+                }
+                let (query, introduced) = (compile_query(&call.query), call.introduced.clone());
+                self.single &= introduced.is_empty();
+                self.push(Operator::Call { query, introduced });
+            }
+            Clause::Project(projection) => {
+                self.before_reading(visible);
+                projecting::plan(self, projection);
+            }
+            Clause::Create(patterns) => {
+                self.before_writing(visible, Written::Created);
+                self.push(Operator::Create(writing::creation(patterns)));
+            }
+            _ => {
+                self.before_writing(visible, Written::Changed);
+                self.update(clause);
+            }
+        }
+    }
+
+    /// Clauses that change what is there.
+    pub(super) fn update(&mut self, clause: &Clause) {
+        match clause {
+            Clause::Create(patterns) => self.push(Operator::Create(writing::creation(patterns))),
+            Clause::Merge(merge) => {
+                self.push(writing::merge(merge));
+                self.single = false;
+            }
+            Clause::Set(items) => self.push(Operator::Set(items.clone())),
+            Clause::Remove(items) => self.push(Operator::Remove(items.clone())),
+            Clause::Delete(delete) => self.push(Operator::Delete(delete.clone())),
+            Clause::Foreach(foreach) => {
+                let mut inner = Self::inner();
+                for update in &foreach.updates {
+                    inner.update(update);
+                }
+                let (variable, list) = (foreach.variable, foreach.list.clone());
+                self.push(Operator::Foreach { variable, list, updates: inner.finish() });
+            }
+            Clause::Match(_)
+            | Clause::Unwind(_)
+            | Clause::CallProcedure(_)
+            | Clause::CallSubquery(_)
+            | Clause::Project(_) => {}
+        }
+    }
+
+    fn matched(&mut self, clause: &crate::ir::Match) {
+        if clause.optional {
+            let mut inner = Self::inner();
+            matching::plan(&mut inner, clause);
+            let introduced = clause.introduced.clone();
+            self.push(Operator::Optional { inner: inner.finish(), introduced });
+        } else {
+            matching::plan(self, clause);
+        }
+    }
+
+    pub(super) fn filter(&mut self, predicate: Option<Expression>) {
+        if let Some(predicate) = predicate {
+            self.push(Operator::Filter(predicate));
+        }
+    }
+}

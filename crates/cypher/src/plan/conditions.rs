@@ -1,0 +1,69 @@
+//! Conditions taken apart, so that each is asked as soon as all that it reads is bound.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::ir::{BinaryOperator, Comparison, Expression, Slot, for_each_slot};
+
+/// A condition that is to be asked somewhere.
+#[derive(Debug)]
+pub(super) struct Condition {
+    pub(super) expression: Expression,
+    /// The slots of this clause that it reads.
+    reads: Vec<Slot>,
+    /// It has a subquery, which may read anything.
+    last: bool,
+}
+
+impl Condition {
+    fn new(expression: Expression) -> Self {
+        let (mut reads, mut last) = (Vec::new(), false);
+        for_each_slot(&expression, &mut |slot| reads.push(slot), &mut |_| last = true);
+        Self { expression, reads, last }
+    }
+
+    /// Whether all of this clause that it reads is bound. What the clause does not introduce is bound from before.
+    pub(super) fn is_ready(&self, open: &HashSet<Slot>) -> bool {
+        if self.last { open.is_empty() } else { !self.reads.iter().any(|slot| open.contains(slot)) }
+    }
+
+    /// `slot.key = value` with a value that reads nothing open: the key and the value.
+    pub(super) fn equality(&self, slot: Slot, open: &HashSet<Slot>) -> Option<(&Arc<str>, &Expression)> {
+        let Expression::Comparison(left, rest) = &self.expression else { return None };
+        let [(Comparison::Equal, right)] = rest.as_slice() else { return None };
+        let side = |property: &'_ Expression| matches!(property, Expression::Property(subject, _)
+            if **subject == Expression::Variable(slot));
+        let (property, value) = if side(left) { (&**left, right) } else { (right, &**left) };
+        match property {
+            Expression::Property(_, key) if side(property) => {
+                is_closed(value, open).then_some((key, value))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether an expression reads nothing that is open, and has no subquery.
+fn is_closed(expression: &Expression, open: &HashSet<Slot>) -> bool {
+    let mut closed = true;
+    let mut subquery = false;
+    for_each_slot(expression, &mut |slot| closed &= !open.contains(&slot), &mut |_| subquery = true);
+    closed && !subquery
+}
+
+/// The parts of a condition that must all be true.
+pub(super) fn split(expression: Expression, into: &mut Vec<Condition>) {
+    match expression {
+        Expression::Binary(BinaryOperator::And, left, right) => {
+            split(*left, into);
+            split(*right, into);
+        }
+        other => into.push(Condition::new(other)),
+    }
+}
+
+/// `slot.key = value`
+pub(super) fn property_is(slot: Slot, key: &Arc<str>, value: &Expression) -> Expression {
+    let property = Expression::Property(Box::new(Expression::Variable(slot)), key.clone());
+    Expression::Comparison(Box::new(property), vec![(Comparison::Equal, value.clone())])
+}

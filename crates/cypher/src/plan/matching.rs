@@ -1,0 +1,255 @@
+//! The order in which a pattern is matched: from what is bound outwards, else from where the fewest nodes are expected.
+
+use std::collections::HashSet;
+
+use super::compile::Compiler;
+use super::conditions::{Condition, property_is, split};
+use super::operator::{
+    Connection, Expand, ExpandVariable, Operator, PathAssembly, Scan, ScanSource, ShortestPath,
+};
+use crate::ir::{
+    Expression, Length, Match, NodePattern, PathPattern, RelationshipPattern, Shortest,
+    Slot, UnaryOperator,
+};
+
+/// A relationship of the pattern that is not walked yet.
+struct Edge<'p> {
+    relationship: &'p RelationshipPattern,
+    left: &'p NodePattern,
+    right: &'p NodePattern,
+    shortest: Option<Shortest>,
+}
+
+/// The state of planning one `MATCH`.
+struct Planner<'p, 'c> {
+    compiler: &'c mut Compiler,
+    /// Slots of this clause that have no value yet.
+    open: HashSet<Slot>,
+    conditions: Vec<Condition>,
+    edges: Vec<Edge<'p>>,
+    nodes: Vec<&'p NodePattern>,
+    /// Relationships that were walked: no other may be the same.
+    walked: Vec<Slot>,
+    paths: Vec<PathAssembly>,
+}
+
+/// The operators of a `MATCH`.
+pub(super) fn plan(compiler: &mut Compiler, clause: &Match) {
+    let mut planner = Planner {
+        compiler,
+        open: clause.introduced.iter().copied().collect(),
+        conditions: Vec::new(),
+        edges: Vec::new(),
+        nodes: Vec::new(),
+        walked: Vec::new(),
+        paths: Vec::new(),
+    };
+    for pattern in &clause.patterns {
+        planner.add(pattern);
+    }
+    if let Some(predicate) = &clause.predicate {
+        split(predicate.clone(), &mut planner.conditions);
+    }
+    planner.run();
+}
+
+impl<'p> Planner<'p, '_> {
+    fn add(&mut self, pattern: &'p PathPattern) {
+        self.add_node(&pattern.start);
+        let mut left = &pattern.start;
+        for (relationship, right) in &pattern.steps {
+            self.add_node(right);
+            if relationship.length.is_none() && pattern.shortest.is_none() {
+                for (key, value) in relationship.properties.entries() {
+                    split(property_is(relationship.slot, key, value), &mut self.conditions);
+                }
+            }
+            self.edges.push(Edge { relationship, left, right, shortest: pattern.shortest });
+            left = right;
+        }
+        if let Some(slot) = pattern.variable {
+            let steps = pattern.steps.iter().map(|(step, node)| (step.slot, node.slot)).collect();
+            self.paths.push(PathAssembly { slot, start: pattern.start.slot, steps });
+        }
+    }
+
+    fn add_node(&mut self, node: &'p NodePattern) {
+        if !node.labels.is_empty() {
+            let subject = Box::new(Expression::Variable(node.slot));
+            split(Expression::HasLabels(subject, node.labels.clone()), &mut self.conditions);
+        }
+        for (key, value) in node.properties.entries() {
+            split(property_is(node.slot, key, value), &mut self.conditions);
+        }
+        self.nodes.push(node);
+    }
+
+    fn run(&mut self) {
+        self.check_bound();
+        self.place_conditions();
+        while !self.edges.is_empty() {
+            match self.next_edge() {
+                Some(at) => {
+                    let edge = self.edges.remove(at);
+                    self.walk(&edge);
+                }
+                None => self.scan_best(),
+            }
+            self.place_conditions();
+        }
+        while self.nodes.iter().any(|node| self.open.contains(&node.slot)) {
+            self.scan_best();
+            self.place_conditions();
+        }
+        for path in std::mem::take(&mut self.paths) {
+            self.open.remove(&path.slot);
+            self.compiler.push(Operator::Path(path));
+            self.place_conditions();
+        }
+        // Whatever is still open has no value in any pattern: it cannot hold anything up.
+        self.open.clear();
+        self.place_conditions();
+    }
+
+    /// A node that is bound may be null, from `OPTIONAL MATCH`: no pattern has it.
+    fn check_bound(&mut self) {
+        for node in &self.nodes {
+            let walked = self.edges.iter().any(|edge| {
+                edge.left.slot == node.slot || edge.right.slot == node.slot
+            });
+            if !self.open.contains(&node.slot) && !walked {
+                let subject = Box::new(Expression::Variable(node.slot));
+                let there = Expression::Unary(UnaryOperator::IsNotNull, subject);
+                self.compiler.push(Operator::Filter(there));
+            }
+        }
+    }
+
+    /// Asks every condition whose slots are all bound.
+    fn place_conditions(&mut self) {
+        let conditions = std::mem::take(&mut self.conditions);
+        for condition in conditions {
+            if condition.is_ready(&self.open) {
+                self.compiler.push(Operator::Filter(condition.expression));
+            } else {
+                self.conditions.push(condition);
+            }
+        }
+    }
+
+    /// The next edge to walk: one that has both ends bound, else one end, else none.
+    fn next_edge(&self) -> Option<usize> {
+        let bound = |node: &NodePattern| !self.open.contains(&node.slot);
+        let ends = |edge: &Edge<'_>| {
+            let count = usize::from(bound(edge.left)) + usize::from(bound(edge.right));
+            // A relationship that is bound says both of its ends; a shortest path needs both of them.
+            let relationship = &edge.relationship;
+            match count {
+                2 => 3,
+                _ if edge.shortest.is_some() => 0,
+                _ if relationship.bound && relationship.length.is_none() => 2,
+                count => count,
+            }
+        };
+        let best = (0..self.edges.len()).max_by_key(|at| {
+            let score = self.edges.get(*at).map_or(0, &ends);
+            (score, std::cmp::Reverse(*at))
+        })?;
+        self.edges.get(best).filter(|edge| ends(edge) > 0).map(|_| best)
+    }
+
+    fn walk(&mut self, edge: &Edge<'p>) {
+        let relationship = edge.relationship;
+        let forward = !self.open.contains(&edge.left.slot);
+        let (from, to) = if forward { (edge.left, edge.right) } else { (edge.right, edge.left) };
+        let direction =
+            if forward { relationship.direction } else { relationship.direction.reversed() };
+        let bound = relationship.bound || self.walked.contains(&relationship.slot);
+        let unlike = self.walked.iter().copied().filter(|slot| *slot != relationship.slot).collect();
+        let connection = Connection {
+            from: from.slot,
+            from_bound: !self.open.contains(&from.slot),
+            relationship: relationship.slot,
+            to: to.slot,
+            to_bound: !self.open.contains(&to.slot),
+            direction,
+            types: relationship.types.clone(),
+            unlike,
+        };
+        self.walked.push(relationship.slot);
+        self.open.remove(&from.slot);
+        self.open.remove(&to.slot);
+        self.open.remove(&relationship.slot);
+        let properties = || relationship.properties.entries().to_vec();
+        let length = relationship.length.unwrap_or(Length { from: 1, to: Some(1) });
+        let operator = match (edge.shortest, relationship.length) {
+            (Some(which), _) => {
+                Operator::Shortest(ShortestPath { connection, which, length, properties: properties() })
+            }
+            (None, None) => Operator::Expand(Expand { connection, bound }),
+            (None, Some(length)) => Operator::ExpandVariable(ExpandVariable {
+                connection,
+                bound,
+                length,
+                properties: properties(),
+                reversed: !forward,
+            }),
+        };
+        self.compiler.push(operator);
+    }
+
+    /// Binds the node that promises to have the fewest candidates.
+    fn scan_best(&mut self) {
+        let open = self.nodes.iter().filter(|node| self.open.contains(&node.slot));
+        let Some(best) = open.copied().max_by_key(|node| (self.promise(node), std::cmp::Reverse(node.slot)))
+        else {
+            // Nothing to scan: the edges left have nothing open either, or a defect. Walk the first.
+            if !self.edges.is_empty() {
+                let edge = self.edges.remove(0);
+                self.walk(&edge);
+            }
+            return;
+        };
+        let label = self.labels_of(best).next().cloned();
+        let equality = label.as_ref().and_then(|_| self.equality_of(best.slot));
+        let source = match (label, equality) {
+            (None, _) => ScanSource::All,
+            (Some(label), None) => ScanSource::Label(label),
+            (Some(label), Some((key, value))) => ScanSource::Equal { label, key, value },
+        };
+        if let ScanSource::Label(label) | ScanSource::Equal { label, .. } = &source {
+            // The scan has asked this already.
+            let subject = Box::new(Expression::Variable(best.slot));
+            let asked = Expression::HasLabels(subject, vec![label.clone()]);
+            self.conditions.retain(|condition| condition.expression != asked);
+        }
+        self.open.remove(&best.slot);
+        self.compiler.push(Operator::Scan(Scan { slot: best.slot, source }));
+    }
+
+    fn promise(&self, node: &NodePattern) -> u8 {
+        match (self.labels_of(node).next().is_some(), self.equality_of(node.slot).is_some()) {
+            (true, true) => 3,
+            (true, false) => 2,
+            (false, true) => 1,
+            (false, false) => 0,
+        }
+    }
+
+    /// The labels that any mention of the node in the pattern, or a condition, demands.
+    fn labels_of<'s>(&'s self, node: &NodePattern) -> impl Iterator<Item = &'s std::sync::Arc<str>> + 's {
+        let slot = node.slot;
+        self.conditions.iter().flat_map(move |condition| match &condition.expression {
+            Expression::HasLabels(subject, labels) if **subject == Expression::Variable(slot) => {
+                labels.iter()
+            }
+            _ => [].iter(),
+        })
+    }
+
+    fn equality_of(&self, slot: Slot) -> Option<(std::sync::Arc<str>, Expression)> {
+        let mut found = self.conditions.iter().filter_map(|it| it.equality(slot, &self.open));
+        found.next().map(|(key, value)| (key.clone(), value.clone()))
+    }
+}
+
