@@ -4,12 +4,20 @@
 //! here reads a clock, a disk or a socket: time and randomness come with the statement.
 #![forbid(unsafe_code)]
 
+mod cache;
 pub mod context;
 pub mod error;
 pub mod evaluate;
+mod execute;
 pub mod functions;
 pub mod ir;
-#[allow(dead_code, reason = "plans come with the next commits")]
+mod plan;
+mod procedure;
+mod statement;
 mod syntax;
 pub mod temporal;
 pub mod value;
+
+pub use cache::PlanCache;
+pub use procedure::{BuiltIn, Procedure, Procedures};
+pub use statement::{Access, Environment, Flow, Plan, RowSink, prepare, run};

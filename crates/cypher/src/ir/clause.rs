@@ -58,8 +58,8 @@ pub struct Unwind {
 pub struct CallProcedure {
     /// The name, as it was written.
     pub name: Arc<str>,
-    /// The arguments; none if they are to be taken from the parameters (`CALL name` alone).
-    pub arguments: Option<Vec<Expression>>,
+    /// The arguments; of `CALL name` alone the parameters of their names.
+    pub arguments: Vec<Expression>,
     /// The fields taken over and their slots.
     pub yields: Vec<(Arc<str>, Slot)>,
     /// `YIELD … WHERE`

@@ -1,20 +1,27 @@
 //! Clauses become operators, with barriers between them.
 
-use super::operator::{Operator, Pipeline, QueryPlan, SubqueryPlan};
+use super::operator::{Operator, Pipeline, ProcedureCall, QueryPlan, SubqueryPlan};
 use super::{matching, projecting, writing};
-use crate::ir::{Clause, Expression, Query, SingleQuery, Slot, Statement, StatementBody, Subquery};
+use crate::error::{Detail, Error, ErrorKind, Result};
+use crate::ir::{
+    CallProcedure, Clause, Expression, Query, SingleQuery, Slot, Statement, StatementBody, Subquery,
+};
+use crate::procedure::Procedures;
 
 /// Compiles the query of a statement and its subqueries; nothing for a schema command.
-pub(crate) fn compile(statement: &Statement) -> (Option<QueryPlan>, Vec<SubqueryPlan>) {
+pub(crate) fn compile(
+    statement: &Statement,
+    procedures: &dyn Procedures,
+) -> Result<(Option<QueryPlan>, Vec<SubqueryPlan>)> {
     let subqueries = statement.subqueries.iter().map(|Subquery { kind, query }| {
-        let query = compile_query(query);
-        SubqueryPlan { kind: *kind, query }
+        let query = compile_query(query, procedures)?;
+        Ok(SubqueryPlan { kind: *kind, query })
     });
     let query = match &statement.body {
-        StatementBody::Query(query) => Some(compile_query(query)),
+        StatementBody::Query(query) => Some(compile_query(query, procedures)?),
         StatementBody::Schema(_) => None,
     };
-    (query, subqueries.collect())
+    Ok((query, subqueries.collect::<Result<_>>()?))
 }
 
 /// Whether a query changes data.
@@ -28,25 +35,31 @@ pub(crate) fn writes(query: &Query) -> bool {
         | Clause::Delete(_)
         | Clause::Foreach(_) => true,
         Clause::CallSubquery(call) => writes(&call.query),
-        Clause::Match(_) | Clause::Unwind(_) | Clause::CallProcedure(_) | Clause::Project(_) => false,
+        Clause::Match(_) | Clause::Unwind(_) | Clause::CallProcedure(_) | Clause::Project(_) => {
+            false
+        }
     })
 }
 
-pub(super) fn compile_query(query: &Query) -> QueryPlan {
-    let branches = query.branches.iter().map(|branch| (compile_single(branch), branch.result.clone()));
-    QueryPlan { branches: branches.collect(), distinct: !query.all && query.branches.len() > 1 }
+fn compile_query(query: &Query, procedures: &dyn Procedures) -> Result<QueryPlan> {
+    let branches = query
+        .branches
+        .iter()
+        .map(|branch| Ok((compile_single(branch, procedures)?, branch.result.clone())));
+    let distinct = !query.all && query.branches.len() > 1;
+    Ok(QueryPlan { branches: branches.collect::<Result<_>>()?, distinct })
 }
 
-fn compile_single(query: &SingleQuery) -> Pipeline {
+fn compile_single(query: &SingleQuery, procedures: &dyn Procedures) -> Result<Pipeline> {
     let mut compiler = Compiler { single: true, ..Compiler::default() };
     let mut visible: &[Slot] = &[];
     let visibles = query.visible.iter().map(Vec::as_slice);
     for (clause, after) in query.clauses.iter().zip(visibles) {
-        compiler.clause(clause, visible);
+        compiler.clause(clause, visible, procedures)?;
         visible = after;
     }
     super::counts::use_stored(&mut compiler.pipeline);
-    compiler.pipeline
+    Ok(compiler.pipeline)
 }
 
 /// Builds a pipeline.
@@ -109,16 +122,21 @@ impl Compiler {
 
     /// Before a clause that writes.
     fn before_writing(&mut self, visible: &[Slot], written: Written) {
-        let meets = self.writes.is_some_and(|before| {
-            before == Written::Changed || written == Written::Changed
-        });
+        let meets = self
+            .writes
+            .is_some_and(|before| before == Written::Changed || written == Written::Changed);
         if self.reads || meets {
             self.barrier(visible);
         }
         self.writes = Some(written);
     }
 
-    pub(super) fn clause(&mut self, clause: &Clause, visible: &[Slot]) {
+    fn clause(
+        &mut self,
+        clause: &Clause,
+        visible: &[Slot],
+        procedures: &dyn Procedures,
+    ) -> Result<()> {
         match clause {
             Clause::Match(clause) => {
                 self.before_reading(visible);
@@ -133,9 +151,8 @@ impl Compiler {
             }
             Clause::CallProcedure(call) => {
                 self.before_reading(visible);
-                let predicate = call.predicate.clone();
-                self.push(Operator::Procedure(call.clone()));
-                self.filter(predicate);
+                self.push(Operator::Procedure(procedure(call, procedures)?));
+                self.filter(call.predicate.clone());
                 self.single &= call.yields.is_empty();
             }
             Clause::CallSubquery(call) => {
@@ -143,7 +160,8 @@ impl Compiler {
                 if writes(&call.query) {
                     self.before_writing(visible, Written::Changed);
                 }
-                let (query, introduced) = (compile_query(&call.query), call.introduced.clone());
+                let (query, introduced) =
+                    (compile_query(&call.query, procedures)?, call.introduced.clone());
                 self.single &= introduced.is_empty();
                 self.push(Operator::Call { query, introduced });
             }
@@ -160,6 +178,7 @@ impl Compiler {
                 self.update(clause);
             }
         }
+        Ok(())
     }
 
     /// Clauses that change what is there.
@@ -205,4 +224,19 @@ impl Compiler {
             self.push(Operator::Filter(predicate));
         }
     }
+}
+
+/// The procedure of a call, and the numbers of the columns it takes.
+fn procedure(call: &CallProcedure, procedures: &dyn Procedures) -> Result<ProcedureCall> {
+    let missing = || {
+        let message = format!("There is no procedure with the name `{}` registered", call.name);
+        Error::compile(ErrorKind::ProcedureError, Detail::ProcedureNotFound, message)
+    };
+    let procedure = procedures.find(&call.name).ok_or_else(missing)?;
+    let columns = procedure.yields();
+    let yields = call.yields.iter().filter_map(|(field, slot)| {
+        Some((columns.iter().position(|column| **column == **field)?, *slot))
+    });
+    let yields = yields.collect();
+    Ok(ProcedureCall { procedure, arguments: call.arguments.clone(), yields })
 }

@@ -28,11 +28,17 @@ impl Condition {
     }
 
     /// `slot.key = value` with a value that reads nothing open: the key and the value.
-    pub(super) fn equality(&self, slot: Slot, open: &HashSet<Slot>) -> Option<(&Arc<str>, &Expression)> {
+    pub(super) fn equality(
+        &self,
+        slot: Slot,
+        open: &HashSet<Slot>,
+    ) -> Option<(&Arc<str>, &Expression)> {
         let Expression::Comparison(left, rest) = &self.expression else { return None };
         let [(Comparison::Equal, right)] = rest.as_slice() else { return None };
-        let side = |property: &'_ Expression| matches!(property, Expression::Property(subject, _)
-            if **subject == Expression::Variable(slot));
+        let side = |property: &'_ Expression| {
+            matches!(property, Expression::Property(subject, _)
+            if **subject == Expression::Variable(slot))
+        };
         let (property, value) = if side(left) { (&**left, right) } else { (right, &**left) };
         match property {
             Expression::Property(_, key) if side(property) => {
@@ -47,7 +53,9 @@ impl Condition {
 fn is_closed(expression: &Expression, open: &HashSet<Slot>) -> bool {
     let mut closed = true;
     let mut subquery = false;
-    for_each_slot(expression, &mut |slot| closed &= !open.contains(&slot), &mut |_| subquery = true);
+    for_each_slot(expression, &mut |slot| closed &= !open.contains(&slot), &mut |_| {
+        subquery = true
+    });
     closed && !subquery
 }
 

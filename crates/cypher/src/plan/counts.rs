@@ -6,7 +6,8 @@ use crate::ir::Expression;
 
 /// Replaces a scan and the counting of all of it.
 pub(super) fn use_stored(pipeline: &mut Pipeline) {
-    let [Operator::Scan(scan), Operator::Aggregate(aggregation), ..] = pipeline.operators.as_slice()
+    let [Operator::Scan(scan), Operator::Aggregate(aggregation), ..] =
+        pipeline.operators.as_slice()
     else {
         return;
     };

@@ -8,8 +8,8 @@ use super::operator::{
     Connection, Expand, ExpandVariable, Operator, PathAssembly, Scan, ScanSource, ShortestPath,
 };
 use crate::ir::{
-    Expression, Length, Match, NodePattern, PathPattern, RelationshipPattern, Shortest,
-    Slot, UnaryOperator,
+    Expression, Length, Match, NodePattern, PathPattern, RelationshipPattern, Shortest, Slot,
+    UnaryOperator,
 };
 
 /// A relationship of the pattern that is not walked yet.
@@ -114,9 +114,10 @@ impl<'p> Planner<'p, '_> {
     /// A node that is bound may be null, from `OPTIONAL MATCH`: no pattern has it.
     fn check_bound(&mut self) {
         for node in &self.nodes {
-            let walked = self.edges.iter().any(|edge| {
-                edge.left.slot == node.slot || edge.right.slot == node.slot
-            });
+            let walked = self
+                .edges
+                .iter()
+                .any(|edge| edge.left.slot == node.slot || edge.right.slot == node.slot);
             if !self.open.contains(&node.slot) && !walked {
                 let subject = Box::new(Expression::Variable(node.slot));
                 let there = Expression::Unary(UnaryOperator::IsNotNull, subject);
@@ -165,7 +166,8 @@ impl<'p> Planner<'p, '_> {
         let direction =
             if forward { relationship.direction } else { relationship.direction.reversed() };
         let bound = relationship.bound || self.walked.contains(&relationship.slot);
-        let unlike = self.walked.iter().copied().filter(|slot| *slot != relationship.slot).collect();
+        let unlike =
+            self.walked.iter().copied().filter(|slot| *slot != relationship.slot).collect();
         let connection = Connection {
             from: from.slot,
             from_bound: !self.open.contains(&from.slot),
@@ -183,9 +185,13 @@ impl<'p> Planner<'p, '_> {
         let properties = || relationship.properties.entries().to_vec();
         let length = relationship.length.unwrap_or(Length { from: 1, to: Some(1) });
         let operator = match (edge.shortest, relationship.length) {
-            (Some(which), _) => {
-                Operator::Shortest(ShortestPath { connection, which, length, properties: properties() })
-            }
+            (Some(which), _) => Operator::Shortest(ShortestPath {
+                connection,
+                which,
+                length,
+                single: relationship.length.is_none(),
+                properties: properties(),
+            }),
             (None, None) => Operator::Expand(Expand { connection, bound }),
             (None, Some(length)) => Operator::ExpandVariable(ExpandVariable {
                 connection,
@@ -201,7 +207,8 @@ impl<'p> Planner<'p, '_> {
     /// Binds the node that promises to have the fewest candidates.
     fn scan_best(&mut self) {
         let open = self.nodes.iter().filter(|node| self.open.contains(&node.slot));
-        let Some(best) = open.copied().max_by_key(|node| (self.promise(node), std::cmp::Reverse(node.slot)))
+        let Some(best) =
+            open.copied().max_by_key(|node| (self.promise(node), std::cmp::Reverse(node.slot)))
         else {
             // Nothing to scan: the edges left have nothing open either, or a defect. Walk the first.
             if !self.edges.is_empty() {
@@ -237,7 +244,10 @@ impl<'p> Planner<'p, '_> {
     }
 
     /// The labels that any mention of the node in the pattern, or a condition, demands.
-    fn labels_of<'s>(&'s self, node: &NodePattern) -> impl Iterator<Item = &'s std::sync::Arc<str>> + 's {
+    fn labels_of<'s>(
+        &'s self,
+        node: &NodePattern,
+    ) -> impl Iterator<Item = &'s std::sync::Arc<str>> + 's {
         let slot = node.slot;
         self.conditions.iter().flat_map(move |condition| match &condition.expression {
             Expression::HasLabels(subject, labels) if **subject == Expression::Variable(slot) => {
@@ -252,4 +262,3 @@ impl<'p> Planner<'p, '_> {
         found.next().map(|(key, value)| (key.clone(), value.clone()))
     }
 }
-

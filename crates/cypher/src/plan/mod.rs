@@ -13,9 +13,9 @@ mod operator;
 mod projecting;
 mod writing;
 
-pub(crate) use compile::compile;
+pub(crate) use compile::{compile, writes};
 pub(crate) use operator::{
-    Accumulation, Aggregation, Connection, CreateNode, CreateRelationship, Creation, Expand, ExpandVariable,
-    MergeOperator, Operator, PathAssembly, Pipeline, QueryPlan, Scan, ScanSource, ShortestPath,
-    SortOperator, SubqueryPlan,
+    Aggregation, Connection, Creation, Expand, ExpandVariable, MergeOperator, Operator,
+    PathAssembly, Pipeline, ProcedureCall, QueryPlan, Scan, ScanSource, ShortestPath, SortOperator,
+    SubqueryPlan,
 };

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crate::functions::Aggregate;
 use crate::ir::{
-    CallProcedure, Delete, Direction, Expression, Length, Properties, ProjectionItem, RemoveItem,
-    SetItem, Shortest, Slot, SortKey, SubqueryKind,
+    Delete, Direction, Expression, Length, ProjectionItem, Properties, RemoveItem, SetItem,
+    Shortest, Slot, SortKey, SubqueryKind,
 };
+use crate::procedure::Procedure;
 
 /// A query's plan.
-#[derive(Debug)]
 pub(crate) struct QueryPlan {
     /// The parts of a union, in order; each with the slots of its result.
     pub(crate) branches: Vec<(Pipeline, Option<Vec<Slot>>)>,
@@ -18,7 +18,6 @@ pub(crate) struct QueryPlan {
 }
 
 /// A subquery's plan.
-#[derive(Debug)]
 pub(crate) struct SubqueryPlan {
     /// What is made of its rows.
     pub(crate) kind: SubqueryKind,
@@ -27,7 +26,7 @@ pub(crate) struct SubqueryPlan {
 }
 
 /// A chain of operators.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Pipeline {
     /// In the order in which rows pass them.
     pub(crate) operators: Vec<Operator>,
@@ -36,7 +35,6 @@ pub(crate) struct Pipeline {
 }
 
 /// One operator.
-#[derive(Debug)]
 pub(crate) enum Operator {
     /// Binds a slot to nodes one after the other.
     Scan(Scan),
@@ -132,7 +130,7 @@ pub(crate) enum Operator {
         introduced: Vec<Slot>,
     },
     /// `CALL name(…)`
-    Procedure(CallProcedure),
+    Procedure(ProcedureCall),
 }
 
 impl Operator {
@@ -151,7 +149,6 @@ impl Operator {
 }
 
 /// A scan of nodes.
-#[derive(Debug)]
 pub(crate) struct Scan {
     /// Where they go.
     pub(crate) slot: Slot,
@@ -160,7 +157,6 @@ pub(crate) struct Scan {
 }
 
 /// Where a scan gets its nodes.
-#[derive(Debug)]
 pub(crate) enum ScanSource {
     /// All.
     All,
@@ -178,7 +174,6 @@ pub(crate) enum ScanSource {
 }
 
 /// Where a relationship of a pattern leads.
-#[derive(Debug)]
 pub(crate) struct Connection {
     /// The node walked from.
     pub(crate) from: Slot,
@@ -199,7 +194,6 @@ pub(crate) struct Connection {
 }
 
 /// A step of a pattern.
-#[derive(Debug)]
 pub(crate) struct Expand {
     /// Where it leads.
     pub(crate) connection: Connection,
@@ -208,7 +202,6 @@ pub(crate) struct Expand {
 }
 
 /// A chain of steps.
-#[derive(Debug)]
 pub(crate) struct ExpandVariable {
     /// Where it leads.
     pub(crate) connection: Connection,
@@ -223,7 +216,6 @@ pub(crate) struct ExpandVariable {
 }
 
 /// The shortest chain of steps between bound nodes.
-#[derive(Debug)]
 pub(crate) struct ShortestPath {
     /// Where it leads; both ends are bound.
     pub(crate) connection: Connection,
@@ -231,12 +223,13 @@ pub(crate) struct ShortestPath {
     pub(crate) which: Shortest,
     /// How long it is.
     pub(crate) length: Length,
+    /// It is one relationship and no list.
+    pub(crate) single: bool,
     /// What every relationship has.
     pub(crate) properties: Vec<(Arc<str>, Expression)>,
 }
 
 /// How a path is put together.
-#[derive(Debug, Clone)]
 pub(crate) struct PathAssembly {
     /// Where it goes.
     pub(crate) slot: Slot,
@@ -247,7 +240,6 @@ pub(crate) struct PathAssembly {
 }
 
 /// A grouping with aggregations.
-#[derive(Debug)]
 pub(crate) struct Aggregation {
     /// What rows of a group have in common. Without keys there is one group even of no rows.
     pub(crate) keys: Vec<ProjectionItem>,
@@ -258,7 +250,6 @@ pub(crate) struct Aggregation {
 }
 
 /// An aggregation of a grouping.
-#[derive(Debug)]
 pub(crate) struct Accumulation {
     /// Where the result goes.
     pub(crate) slot: Slot,
@@ -273,7 +264,6 @@ pub(crate) struct Accumulation {
 }
 
 /// Sorting, as a whole or the first rows of it.
-#[derive(Debug)]
 pub(crate) struct SortOperator {
     /// By what.
     pub(crate) keys: Vec<SortKey>,
@@ -286,7 +276,7 @@ pub(crate) struct SortOperator {
 }
 
 /// What a `CREATE` creates, in order.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Creation {
     /// The new nodes.
     pub(crate) nodes: Vec<CreateNode>,
@@ -297,7 +287,6 @@ pub(crate) struct Creation {
 }
 
 /// A new node.
-#[derive(Debug)]
 pub(crate) struct CreateNode {
     /// Where it goes.
     pub(crate) slot: Slot,
@@ -308,7 +297,6 @@ pub(crate) struct CreateNode {
 }
 
 /// A new relationship.
-#[derive(Debug)]
 pub(crate) struct CreateRelationship {
     /// Where it goes.
     pub(crate) slot: Slot,
@@ -322,8 +310,17 @@ pub(crate) struct CreateRelationship {
     pub(crate) properties: Properties,
 }
 
+/// A call of a procedure.
+pub(crate) struct ProcedureCall {
+    /// Which.
+    pub(crate) procedure: Arc<dyn Procedure>,
+    /// With what.
+    pub(crate) arguments: Vec<Expression>,
+    /// Which of its columns go where.
+    pub(crate) yields: Vec<(usize, Slot)>,
+}
+
 /// `MERGE`
-#[derive(Debug)]
 pub(crate) struct MergeOperator {
     /// What is looked for.
     pub(crate) matching: Pipeline,
@@ -333,6 +330,8 @@ pub(crate) struct MergeOperator {
     pub(crate) on_create: Vec<SetItem>,
     /// What is set if there is one.
     pub(crate) on_match: Vec<SetItem>,
+    /// The slots that it binds.
+    pub(crate) introduced: Vec<Slot>,
     /// Nodes that must be there, for a pattern with null for one of them is an error.
     pub(crate) bound: Vec<Slot>,
     /// What the row must have beside: property values that are no null.

@@ -58,7 +58,8 @@ pub(super) fn merge(merge: &Merge) -> Operator {
         introduced: merge.introduced.clone(),
     };
     matching::plan(&mut matching, &clause);
-    let nodes = || std::iter::once(&merge.pattern.start).chain(merge.pattern.steps.iter().map(|it| &it.1));
+    let nodes =
+        || std::iter::once(&merge.pattern.start).chain(merge.pattern.steps.iter().map(|it| &it.1));
     let bound = nodes().filter(|node| node.bound && !merge.introduced.contains(&node.slot));
     let relationships = merge.pattern.steps.iter().map(|(step, _)| &step.properties);
     let properties = nodes().map(|node| &node.properties).chain(relationships);
@@ -67,6 +68,7 @@ pub(super) fn merge(merge: &Merge) -> Operator {
         creation: creation(std::slice::from_ref(&merge.pattern)),
         on_create: merge.on_create.clone(),
         on_match: merge.on_match.clone(),
+        introduced: merge.introduced.clone(),
         bound: bound.map(|node| node.slot).collect(),
         values: properties.flat_map(|properties| properties.entries().to_vec()).collect(),
     }))

@@ -1,28 +1,32 @@
 //! Queries and clauses: from the parser's tree to ours.
 
+use std::sync::Arc;
+
 use decypher::Span;
 use decypher::ast::clause;
 use decypher::ast::procedure as call;
 use decypher::ast::query as ast;
 
+use super::Source;
 use super::columns::Columns;
 use super::names::Names;
-use super::{Catalog, Source};
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::ir::{
     Aggregate, CallProcedure, CallSubquery, Clause, Expression, Match, Query, SingleQuery, Slot,
     Statement, StatementBody, Subquery, Unwind,
 };
+use crate::procedure::Procedures;
 
 /// Lowers one statement.
 pub(super) struct Lowering<'l> {
     pub(super) source: &'l Source<'l>,
     pub(super) columns: &'l Columns,
-    pub(super) catalog: &'l dyn Catalog,
+    pub(super) procedures: &'l dyn Procedures,
     pub(super) names: Names,
     /// The aggregations of the projection that is being lowered; none outside of one.
     pub(super) aggregates: Option<Vec<Aggregate>>,
     pub(super) subqueries: Vec<Subquery>,
+    parameters: Vec<Arc<str>>,
     width: u32,
 }
 
@@ -30,26 +34,38 @@ impl<'l> Lowering<'l> {
     pub(super) fn new(
         source: &'l Source<'l>,
         columns: &'l Columns,
-        catalog: &'l dyn Catalog,
+        procedures: &'l dyn Procedures,
     ) -> Self {
         Self {
             source,
             columns,
-            catalog,
+            procedures,
             names: Names::default(),
             aggregates: None,
             subqueries: Vec::new(),
+            parameters: Vec::new(),
             width: 0,
         }
     }
 
-    pub(super) fn finish(self, explain: bool, query: Query) -> Statement {
-        Statement {
+    /// The statement, and the parameters that it reads.
+    pub(super) fn finish(self, explain: bool, query: Query) -> (Statement, Vec<Arc<str>>) {
+        let statement = Statement {
             explain,
             body: StatementBody::Query(query),
             width: self.width as usize,
             subqueries: self.subqueries,
+        };
+        (statement, self.parameters)
+    }
+
+    /// A parameter, which is remembered.
+    pub(super) fn parameter(&mut self, name: &str) -> Expression {
+        let name: Arc<str> = name.into();
+        if !self.parameters.contains(&name) {
+            self.parameters.push(name.clone());
         }
+        Expression::Parameter(name)
     }
 
     /// A slot that nothing else has.
@@ -247,7 +263,7 @@ impl<'l> Lowering<'l> {
         standalone: bool,
     ) -> Result<(CallProcedure, NamedSlots)> {
         let name = super::lower_expression::dotted(&invocation.name.name);
-        let Some(shape) = self.catalog.procedure(&name) else {
+        let Some(procedure) = self.procedures.find(&name) else {
             let message = format!(
                 "There is no procedure with the name `{name}` registered for this database instance."
             );
@@ -255,7 +271,8 @@ impl<'l> Lowering<'l> {
                 Error::compile(ErrorKind::ProcedureError, Detail::ProcedureNotFound, message);
             return Err(self.source.at(error, invocation.span.start));
         };
-        let arguments = self.arguments(invocation, &shape.arguments, standalone)?;
+        let arguments = self.arguments(invocation, &procedure.arguments(), standalone)?;
+        let shape = procedure.yields();
         let mut yields = Vec::new();
         let fields: Vec<(String, String, Span)> = match items {
             Some(items) => (items.items.iter())
@@ -265,14 +282,14 @@ impl<'l> Lowering<'l> {
                     (item.procedure_field.name.clone(), alias.name.clone(), alias.span)
                 })
                 .collect(),
-            None if standalone => (shape.yields.iter())
+            None if standalone => (shape.iter())
                 .map(|field| (field.clone(), field.clone(), invocation.span))
                 .collect(),
             None => Vec::new(),
         };
         let mut columns = Vec::new();
         for (field, alias, span) in fields {
-            if !shape.yields.contains(&field) {
+            if !shape.contains(&field) {
                 return Err(self.undefined(&field, span));
             }
             if self.names.own().iter().any(|(known, _)| **known == *alias) {
@@ -293,7 +310,7 @@ impl<'l> Lowering<'l> {
         invocation: &call::ProcedureInvocation,
         wanted: &[String],
         standalone: bool,
-    ) -> Result<Option<Vec<Expression>>> {
+    ) -> Result<Vec<Expression>> {
         if invocation.implicit_arguments {
             if !standalone && !wanted.is_empty() {
                 let message =
@@ -304,8 +321,7 @@ impl<'l> Lowering<'l> {
                     invocation.span,
                 ));
             }
-            let parameters = wanted.iter().map(|name| Expression::Parameter(name.as_str().into()));
-            return Ok(Some(parameters.collect()));
+            return Ok(wanted.iter().map(|name| self.parameter(name)).collect());
         }
         let given = &invocation.name.arguments;
         if given.len() != wanted.len() {
@@ -316,7 +332,7 @@ impl<'l> Lowering<'l> {
             );
             return Err(self.fail(Detail::InvalidNumberOfArguments, message, invocation.span));
         }
-        given.iter().map(|argument| self.expression(argument)).collect::<Result<_>>().map(Some)
+        given.iter().map(|argument| self.expression(argument)).collect()
     }
 }
 

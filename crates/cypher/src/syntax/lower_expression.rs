@@ -27,9 +27,7 @@ impl Lowering<'_> {
                 let slot = self.names.get(name).ok_or_else(|| self.undefined(name, *span))?;
                 Expression::Variable(slot)
             }
-            Tree::Parameter(parameter) => {
-                Expression::Parameter(parameter.name.name.as_str().into())
-            }
+            Tree::Parameter(parameter) => self.parameter(&parameter.name.name),
             Tree::Parenthesized(inner) => self.expression(inner)?,
             Tree::PropertyLookup { base, property, .. } => {
                 let base = self.expression(base)?;

@@ -227,7 +227,7 @@ impl Lowering<'_> {
         Ok(match properties {
             None => Properties::Entries(Vec::new()),
             Some(ast::Properties::Parameter(parameter)) => {
-                Properties::Map(Expression::Parameter(parameter.name.name.as_str().into()))
+                Properties::Map(self.parameter(&parameter.name.name))
             }
             Some(ast::Properties::Map(map)) => {
                 let entries = map.entries.iter().map(|(key, value)| {

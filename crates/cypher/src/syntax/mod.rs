@@ -17,10 +17,14 @@ mod rewrite;
 mod scan;
 mod schema;
 
+use std::sync::Arc;
+
 use decypher::ast::query::QueryBody;
+use decypher::{CypherError, ErrorKind as Kind};
 
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::ir::{Statement, StatementBody};
+use crate::procedure::Procedures;
 
 /// How deep expressions may be nested for the ordinary stack to do.
 const SHALLOW: usize = 60;
@@ -32,6 +36,8 @@ const DEEP_STACK: usize = 64 << 20;
 pub(crate) struct Parsed {
     /// The statement.
     pub(crate) statement: Statement,
+    /// The parameters it reads.
+    pub(crate) parameters: Vec<Arc<str>>,
     /// Whether it is deep.
     pub(crate) deep: bool,
 }
@@ -42,7 +48,7 @@ pub(crate) fn with_stack<R>(deep: bool, run: impl FnOnce() -> R) -> R {
 }
 
 /// Reads a text.
-pub(crate) fn parse(text: &str, catalog: &dyn Catalog) -> Result<Parsed> {
+pub(crate) fn parse(text: &str, procedures: &dyn Procedures) -> Result<Parsed> {
     let tokens = scan::tokens(text);
     if tokens.is_empty() {
         let message = "Unexpected end of input: expected a statement";
@@ -62,24 +68,10 @@ pub(crate) fn parse(text: &str, catalog: &dyn Catalog) -> Result<Parsed> {
     if let Some(change) = schema::schema_change(&Source::of(text), command)? {
         let body = StatementBody::Schema(change);
         let statement = Statement { explain, body, width: 0, subqueries: Vec::new() };
-        return Ok(Parsed { statement, deep: false });
+        return Ok(Parsed { statement, parameters: Vec::new(), deep: false });
     }
-    let statement = stacker::grow(DEEP_STACK, || read(&source, explain, catalog))?;
-    Ok(Parsed { statement, deep: depth > SHALLOW })
-}
-
-/// Which procedures there are; functions are the same everywhere.
-pub(crate) trait Catalog {
-    /// The fields that the procedure of this name yields, and how many arguments it takes, if there is one.
-    fn procedure(&self, name: &str) -> Option<ProcedureShape>;
-}
-
-/// What is known of a procedure before it is called.
-pub(crate) struct ProcedureShape {
-    /// The names of its arguments.
-    pub(crate) arguments: Vec<String>,
-    /// The names of its results; none if it only does something.
-    pub(crate) yields: Vec<String>,
+    let (statement, parameters) = stacker::grow(DEEP_STACK, || read(&source, explain, procedures))?;
+    Ok(Parsed { statement, parameters, deep: depth > SHALLOW })
 }
 
 /// A text and the ways back to what was written.
@@ -116,10 +108,21 @@ impl<'t> Source<'t> {
 }
 
 /// Parses, judges and lowers. Everything that recurses is in here, the release of the tree too.
-fn read(source: &Source<'_>, explain: bool, catalog: &dyn Catalog) -> Result<Statement> {
+fn read(
+    source: &Source<'_>,
+    explain: bool,
+    procedures: &dyn Procedures,
+) -> Result<(Statement, Vec<Arc<str>>)> {
     let parse = decypher::Parse::from(source.text);
     let columns = columns::Columns::of(&parse, source.text);
-    let query = decypher::parse(parse).map_err(|error| judge::error(&error, source))?;
+    let query = match decypher::parse(parse) {
+        // A call may stand at the end, but the parser wants something after it.
+        Err(CypherError { kind: Kind::MissingClause { after: "CALL", .. }, .. }) => {
+            decypher::parse(format!("{}\nFINISH", source.text).as_str())
+        }
+        read => read,
+    };
+    let query = query.map_err(|error| judge::error(&error, source))?;
     if let Err(found) = decypher::sema::analyze(&query)
         && let Some(first) = found.errors.iter().find(|error| judge::is_for_the_text(error))
     {
@@ -130,7 +133,7 @@ fn read(source: &Source<'_>, explain: bool, catalog: &dyn Catalog) -> Result<Sta
         let message = "Expected exactly one statement per query";
         return Err(Error::compile(ErrorKind::SyntaxError, Detail::UnexpectedSyntax, message));
     };
-    let mut lowering = lower::Lowering::new(source, &columns, catalog);
+    let mut lowering = lower::Lowering::new(source, &columns, procedures);
     let query = match body {
         QueryBody::SingleQuery(single) => lowering.single(single)?,
         QueryBody::Regular(regular) => lowering.regular(regular)?,

@@ -1,19 +1,12 @@
 //! Texts and what becomes of them.
 
-use super::{Catalog, Parsed, ProcedureShape, parse};
+use super::{Parsed, parse};
 use crate::error::{Detail, Error};
 use crate::ir::{Clause, Expression, Query, Slot, StatementBody};
-
-struct NoProcedures;
-
-impl Catalog for NoProcedures {
-    fn procedure(&self, _: &str) -> Option<ProcedureShape> {
-        None
-    }
-}
+use crate::procedure::BuiltIn;
 
 fn read(text: &str) -> Result<Parsed, Error> {
-    parse(text, &NoProcedures)
+    parse(text, &BuiltIn)
 }
 
 fn query(text: &str) -> Query {

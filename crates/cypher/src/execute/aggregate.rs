@@ -1,0 +1,118 @@
+//! Grouping and aggregation.
+
+use std::collections::HashMap;
+
+use super::keep::State;
+use super::pipeline::{Flow, Next, set};
+use crate::context::Context;
+use crate::error::Result;
+use crate::evaluate::evaluate;
+use crate::functions::Accumulator;
+use crate::plan::Aggregation;
+use crate::value::{Distinct, Value};
+
+/// Groups, in the order in which they came up.
+#[derive(Default)]
+pub(super) struct Groups {
+    places: HashMap<Box<[Distinct]>, usize>,
+    groups: Vec<Group>,
+}
+
+struct Group {
+    keys: Box<[Distinct]>,
+    accumulators: Box<[Accumulator]>,
+}
+
+impl Group {
+    fn new(aggregation: &Aggregation, keys: Box<[Distinct]>) -> Self {
+        let accumulators = aggregation.aggregates.iter();
+        let accumulators = accumulators.map(|it| Accumulator::new(it.aggregate, it.distinct));
+        Self { keys, accumulators: accumulators.collect() }
+    }
+}
+
+pub(super) fn add(
+    aggregation: &Aggregation,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    next: &mut Next<'_>,
+) -> Result<Flow> {
+    context.budget.charge_steps(1)?;
+    let mut keys = Vec::with_capacity(aggregation.keys.len());
+    for key in &aggregation.keys {
+        keys.push(Distinct(evaluate(&key.expression, row, context)?));
+    }
+    let mut values = Vec::with_capacity(aggregation.aggregates.len());
+    for it in &aggregation.aggregates {
+        let mut argument = |expression: &Option<_>| match expression {
+            Some(expression) => evaluate(expression, row, context),
+            None => Ok(Value::Null),
+        };
+        values.push((it.value.is_some(), argument(&it.value)?, argument(&it.fraction)?));
+    }
+    let Some(State::Groups(groups)) = next.state(aggregation.state) else {
+        return Ok(Flow::Continue);
+    };
+    let group = groups.of(aggregation, keys, context)?;
+    for (accumulator, (has_value, value, fraction)) in group.accumulators.iter_mut().zip(values) {
+        if has_value {
+            accumulator.add(value, &fraction, context.budget)?;
+        } else {
+            accumulator.add_row();
+        }
+    }
+    Ok(Flow::Continue)
+}
+
+impl Groups {
+    /// The group with these keys.
+    fn of(
+        &mut self,
+        aggregation: &Aggregation,
+        keys: Vec<Distinct>,
+        context: &mut Context<'_>,
+    ) -> Result<&mut Group> {
+        let at = match self.places.get(keys.as_slice()) {
+            Some(at) => *at,
+            None => {
+                let weight = keys.iter().map(|key| key.0.shallow_bytes()).sum::<u64>();
+                let accumulators = aggregation.aggregates.len() as u64 * 96;
+                context.budget.charge_bytes(128 + weight + accumulators)?;
+                let keys: Box<[Distinct]> = keys.into();
+                self.places.insert(keys.clone(), self.groups.len());
+                self.groups.push(Group::new(aggregation, keys));
+                self.groups.len() - 1
+            }
+        };
+        self.groups
+            .get_mut(at)
+            .ok_or_else(|| crate::error::Error::defect("a group without a place"))
+    }
+}
+
+pub(super) fn release(
+    aggregation: &Aggregation,
+    groups: Groups,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    next: &mut Next<'_>,
+) -> Result<()> {
+    let mut all = groups.groups;
+    if all.is_empty() && aggregation.keys.is_empty() {
+        // Aggregations of nothing are something: a count is 0.
+        all.push(Group::new(aggregation, Box::default()));
+    }
+    for group in all {
+        context.budget.charge_steps(1)?;
+        for (key, value) in aggregation.keys.iter().zip(group.keys) {
+            set(row, key.slot, value.0);
+        }
+        for (it, accumulator) in aggregation.aggregates.iter().zip(group.accumulators) {
+            set(row, it.slot, accumulator.finish()?);
+        }
+        if next.push(row, context)? == Flow::Stop {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! `SET`, `REMOVE` and `DELETE`.
+
+use super::create::{entries_of, key_name, properties_of};
+use super::expand::unfit;
+use crate::context::Context;
+use crate::error::{Detail, Error, Result};
+use crate::evaluate::evaluate;
+use crate::ir::{Delete, Expression, RemoveItem, SetItem};
+use crate::value::{NodeId, RelationshipId, Value, to_property};
+use std::sync::Arc;
+use wellspring_graph::{Name, Value as Property};
+
+/// What can be changed.
+#[derive(Clone, Copy)]
+enum Subject {
+    Node(NodeId),
+    Relationship(RelationshipId),
+}
+
+pub(super) fn set_all(
+    items: &[SetItem],
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<()> {
+    items.iter().try_for_each(|item| {
+        context.budget.charge_steps(1)?;
+        set_one(item, row, context)
+    })
+}
+
+fn set_one(item: &SetItem, row: &mut [Value], context: &mut Context<'_>) -> Result<()> {
+    match item {
+        SetItem::Property { subject, key, value } => {
+            let Some(subject) = self_or_nothing(subject, row, context)? else { return Ok(()) };
+            let key = key_of(key, row, context)?;
+            let value = to_property(&evaluate(value, row, context)?)?;
+            set_property(subject, key, value, context)
+        }
+        SetItem::Replace { subject, value } => {
+            let Some(subject) = self_or_nothing(subject, row, context)? else { return Ok(()) };
+            let properties = properties_of(value, row, context)?;
+            match subject {
+                Subject::Node(id) => context.transaction.replace_node_properties(id, properties)?,
+                Subject::Relationship(id) => {
+                    context.transaction.replace_relationship_properties(id, properties)?;
+                }
+            }
+            Ok(())
+        }
+        SetItem::Merge { subject, value } => {
+            let Some(subject) = self_or_nothing(subject, row, context)? else { return Ok(()) };
+            let changes = entries_of(value, row, context)?;
+            match subject {
+                Subject::Node(id) => context.transaction.change_node(id, changes)?,
+                Subject::Relationship(id) => {
+                    context.transaction.change_relationship(id, changes)?
+                }
+            }
+            Ok(())
+        }
+        SetItem::Labels { subject, labels } => match self_or_nothing(subject, row, context)? {
+            None => Ok(()),
+            Some(Subject::Node(id)) => {
+                let labels = names(labels, context);
+                Ok(context.transaction.add_labels(id, &labels)?)
+            }
+            Some(Subject::Relationship(id)) => Err(unfit(&Value::Relationship(id), "a node")),
+        },
+    }
+}
+
+pub(super) fn remove_all(
+    items: &[RemoveItem],
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<()> {
+    for item in items {
+        context.budget.charge_steps(1)?;
+        match item {
+            RemoveItem::Property { subject, key } => {
+                if let Some(subject) = self_or_nothing(subject, row, context)? {
+                    let key = key_of(key, row, context)?;
+                    set_property(subject, key, None, context)?;
+                }
+            }
+            RemoveItem::Labels { subject, labels } => match self_or_nothing(subject, row, context)?
+            {
+                None => {}
+                Some(Subject::Node(id)) => {
+                    let labels = names(labels, context);
+                    context.transaction.remove_labels(id, &labels)?;
+                }
+                Some(Subject::Relationship(id)) => {
+                    return Err(unfit(&Value::Relationship(id), "a node"));
+                }
+            },
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn delete(delete: &Delete, row: &mut [Value], context: &mut Context<'_>) -> Result<()> {
+    for target in &delete.targets {
+        context.budget.charge_steps(1)?;
+        match evaluate(target, row, context)? {
+            Value::Null => {}
+            Value::Node(id) => delete_node(id, delete.detach, context)?,
+            Value::Relationship(id) => context.transaction.delete_relationship(id)?,
+            Value::Path(path) => {
+                for relationship in path.relationships() {
+                    context.transaction.delete_relationship(relationship)?;
+                }
+                for node in path.nodes() {
+                    delete_node(node, delete.detach, context)?;
+                }
+            }
+            other => return Err(unfit(&other, "a node, a relationship or a path")),
+        }
+    }
+    Ok(())
+}
+
+fn delete_node(id: NodeId, detach: bool, context: &mut Context<'_>) -> Result<()> {
+    context.budget.charge_steps(1)?;
+    if detach {
+        context.transaction.detach_delete_node(id)?;
+    } else {
+        context.transaction.delete_node(id)?;
+    }
+    Ok(())
+}
+
+/// What is to be changed; nothing for null.
+fn self_or_nothing(
+    subject: &Expression,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Option<Subject>> {
+    match evaluate(subject, row, context)? {
+        Value::Null => Ok(None),
+        Value::Node(id) => Ok(Some(Subject::Node(id))),
+        Value::Relationship(id) => Ok(Some(Subject::Relationship(id))),
+        other => Err(unfit(&other, "a node or a relationship")),
+    }
+}
+
+fn key_of(key: &Expression, row: &mut [Value], context: &mut Context<'_>) -> Result<Name> {
+    match evaluate(key, row, context)? {
+        Value::String(key) => key_name(&key, context),
+        other => {
+            let message = format!("A property is named by a String, not by {}", other.type_name());
+            Err(Error::type_error(Detail::MapElementAccessByNonString, message))
+        }
+    }
+}
+
+fn set_property(
+    subject: Subject,
+    key: Name,
+    value: Option<Property>,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    match subject {
+        Subject::Node(id) => context.transaction.set_node_property(id, key, value)?,
+        Subject::Relationship(id) => {
+            context.transaction.set_relationship_property(id, key, value)?
+        }
+    }
+    Ok(())
+}
+
+fn names(names: &[Arc<str>], context: &Context<'_>) -> Vec<Name> {
+    names.iter().map(|name| context.transaction.name(name)).collect()
+}

@@ -1,0 +1,124 @@
+//! `CREATE`.
+
+use super::expand::unfit;
+use super::path;
+use super::pipeline::{get, set};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::evaluate::evaluate;
+use crate::ir::{Expression, Properties, Slot};
+use crate::plan::Creation;
+use crate::value::{NodeId, Value, to_property};
+use std::sync::Arc;
+use wellspring_graph::{Name, Value as Property};
+
+/// Creates nodes and relationships, and binds them.
+pub(super) fn create(
+    creation: &Creation,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<()> {
+    for node in &creation.nodes {
+        context.budget.charge_steps(1)?;
+        let properties = properties(&node.properties, row, context)?;
+        let labels: Vec<Name> = node.labels.iter().map(|it| context.transaction.name(it)).collect();
+        let id = context.transaction.create_node(&labels, properties)?;
+        set(row, node.slot, Value::Node(id));
+    }
+    for relationship in &creation.relationships {
+        context.budget.charge_steps(1)?;
+        let properties = properties(&relationship.properties, row, context)?;
+        let kind = context.transaction.name(&relationship.kind);
+        let (from, to) = (end(row, relationship.from)?, end(row, relationship.to)?);
+        let id = context.transaction.create_relationship(kind, from, to, properties)?;
+        set(row, relationship.slot, Value::Relationship(id));
+    }
+    for assembly in &creation.paths {
+        let path = path::assemble(assembly, row, context)?;
+        set(row, assembly.slot, path);
+    }
+    Ok(())
+}
+
+fn end(row: &[Value], slot: Slot) -> Result<NodeId> {
+    match get(row, slot) {
+        Value::Node(id) => Ok(*id),
+        other => Err(unfit(other, "a node at the end of a relationship")),
+    }
+}
+
+/// The properties that a pattern says; those that are null are none.
+fn properties(
+    properties: &Properties,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Vec<(Name, Property)>> {
+    match properties {
+        Properties::Entries(entries) => {
+            let mut all = Vec::with_capacity(entries.len());
+            for (key, value) in entries {
+                let value = evaluate(value, row, context)?;
+                add(&mut all, key, &value, context)?;
+            }
+            Ok(all)
+        }
+        Properties::Map(map) => properties_of(map, row, context),
+    }
+}
+
+/// The properties that a map, a node or a relationship has.
+pub(super) fn properties_of(
+    map: &Expression,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Vec<(Name, Property)>> {
+    let mut all = Vec::new();
+    for (name, value) in entries_of(map, row, context)? {
+        all.extend(value.map(|value| (name, value)));
+    }
+    Ok(all)
+}
+
+/// The entries of a map, a node or a relationship; null is kept as nothing.
+pub(super) fn entries_of(
+    map: &Expression,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Vec<(Name, Option<Property>)>> {
+    let found = |found: Vec<(Name, Property)>| {
+        found.into_iter().map(|(key, value)| (key, Some(value))).collect()
+    };
+    match evaluate(map, row, context)? {
+        Value::Map(entries) => {
+            let mut all = Vec::with_capacity(entries.len());
+            for (key, value) in entries.iter() {
+                all.push((key_name(key, context)?, to_property(value)?));
+            }
+            Ok(all)
+        }
+        Value::Node(id) => Ok(found(context.transaction.node_properties(id)?)),
+        Value::Relationship(id) => Ok(found(context.transaction.relationship_properties(id)?)),
+        Value::Null => Ok(Vec::new()),
+        other => Err(unfit(&other, "a map, a node or a relationship")),
+    }
+}
+
+fn add(
+    all: &mut Vec<(Name, Property)>,
+    key: &Arc<str>,
+    value: &Value,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    if let Some(value) = to_property(value)? {
+        all.push((key_name(key, context)?, value));
+    }
+    Ok(())
+}
+
+/// The graph's name for a key, if it can have one.
+pub(super) fn key_name(key: &str, context: &Context<'_>) -> Result<Name> {
+    match context.transaction.name(key) {
+        Name::UNKNOWN => Err(Error::from(wellspring_graph::GraphError::NotAName)),
+        name => Ok(name),
+    }
+}

@@ -1,0 +1,222 @@
+//! How rows go from operator to operator.
+
+use super::{
+    aggregate, call, change, create, expand, keep, merge, path, scan, shortest, sort, variable,
+};
+use crate::context::Context;
+use crate::error::Result;
+use crate::evaluate::{evaluate, holds};
+use crate::ir::Slot;
+use crate::plan::{Operator, Pipeline};
+use crate::value::Value;
+
+/// Whether more rows are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The next one, please.
+    Continue,
+    /// No more.
+    Stop,
+}
+
+/// Takes rows.
+pub(super) type Sink<'s> = dyn FnMut(&mut [Value], &mut Context<'_>) -> Result<Flow> + 's;
+
+/// The stack that must be left for an operator and all that it evaluates.
+const RED_ZONE: usize = 256 << 10;
+
+/// The stack that is added if less is left.
+const MORE_STACK: usize = 4 << 20;
+
+/// The value in a slot.
+pub(super) fn get(row: &[Value], slot: Slot) -> &Value {
+    row.get(slot.0 as usize).unwrap_or(&Value::Null)
+}
+
+/// Puts a value into a slot.
+pub(super) fn set(row: &mut [Value], slot: Slot, value: Value) {
+    if let Some(place) = row.get_mut(slot.0 as usize) {
+        *place = value;
+    }
+}
+
+/// What comes after an operator.
+pub(super) struct Next<'n> {
+    operators: &'n [Operator],
+    states: &'n mut [keep::State],
+    sink: &'n mut Sink<'n>,
+}
+
+impl Next<'_> {
+    /// Passes the row on.
+    pub(super) fn push(&mut self, row: &mut [Value], context: &mut Context<'_>) -> Result<Flow> {
+        let Some((operator, rest)) = self.operators.split_first() else {
+            return (self.sink)(row, context);
+        };
+        let mut next = Next { operators: rest, states: &mut *self.states, sink: &mut *self.sink };
+        // Long pipelines recurse deeply; looking at every fourth operator is often enough.
+        if rest.len() % 4 == 3 {
+            stacker::maybe_grow(RED_ZONE, MORE_STACK, || step(operator, row, context, &mut next))
+        } else {
+            step(operator, row, context, &mut next)
+        }
+    }
+
+    /// What an operator keeps.
+    pub(super) fn state(&mut self, number: usize) -> Option<&mut keep::State> {
+        self.states.get_mut(number)
+    }
+}
+
+/// Runs a pipeline for a row. Rows that come out go to the sink; whether that has enough is the result.
+pub(super) fn run(
+    pipeline: &Pipeline,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    sink: &mut Sink<'_>,
+) -> Result<Flow> {
+    if pipeline.states == 0 {
+        let mut enough = Flow::Continue;
+        let mut sink = |row: &mut [Value], context: &mut Context<'_>| {
+            enough = sink(row, context)?;
+            Ok(enough)
+        };
+        let mut next = Next { operators: &pipeline.operators, states: &mut [], sink: &mut sink };
+        next.push(row, context)?;
+        return Ok(enough);
+    }
+    let mut states = keep::states(pipeline, row, context)?;
+    // A LIMIT inside stops the operators before it, not the one who asks for rows.
+    let mut enough = Flow::Continue;
+    let mut sink = |row: &mut [Value], context: &mut Context<'_>| {
+        enough = sink(row, context)?;
+        Ok(enough)
+    };
+    Next { operators: &pipeline.operators, states: &mut states, sink: &mut sink }
+        .push(row, context)?;
+    for (at, operator) in pipeline.operators.iter().enumerate() {
+        let Some(state) = operator.keeps().and_then(|number| states.get_mut(number)) else {
+            continue;
+        };
+        let kept = std::mem::take(state);
+        let rest = pipeline.operators.get(at + 1..).unwrap_or_default();
+        let mut next = Next { operators: rest, states: &mut states, sink: &mut sink };
+        release(operator, kept, row, context, &mut next)?;
+    }
+    Ok(enough)
+}
+
+/// Lets go of what an operator has kept.
+fn release(
+    operator: &Operator,
+    kept: keep::State,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    next: &mut Next<'_>,
+) -> Result<()> {
+    match (operator, kept) {
+        (Operator::Eager { keep, .. }, keep::State::Rows(rows)) => {
+            keep::release_rows(keep, rows, row, context, next)
+        }
+        (Operator::Sort(sort), keep::State::Sorted(kept)) => {
+            sort::release(sort, kept, row, context, next)
+        }
+        (Operator::Aggregate(aggregation), keep::State::Groups(groups)) => {
+            aggregate::release(aggregation, groups, row, context, next)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn step(
+    operator: &Operator,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    next: &mut Next<'_>,
+) -> Result<Flow> {
+    match operator {
+        Operator::Scan(scan) => scan::scan(scan, row, context, next),
+        Operator::Expand(expand) => expand::expand(expand, row, context, next),
+        Operator::ExpandVariable(expand) => variable::expand(expand, row, context, next),
+        Operator::Shortest(shortest) => shortest::expand(shortest, row, context, next),
+        Operator::Path(assembly) => {
+            let path = path::assemble(assembly, row, context)?;
+            set(row, assembly.slot, path);
+            next.push(row, context)
+        }
+        Operator::Filter(predicate) => {
+            context.budget.charge_steps(1)?;
+            if holds(predicate, row, context)? {
+                next.push(row, context)
+            } else {
+                Ok(Flow::Continue)
+            }
+        }
+        Operator::Unwind { list, variable } => scan::unwind(list, *variable, row, context, next),
+        Operator::Optional { inner, introduced } => optional(inner, introduced, row, context, next),
+        Operator::Compute(items) => {
+            for item in items {
+                let value = evaluate(&item.expression, row, context)?;
+                set(row, item.slot, value);
+            }
+            next.push(row, context)
+        }
+        Operator::StoredCount { slot, label } => {
+            let count = scan::stored_count(label.as_deref(), context);
+            set(row, *slot, count);
+            next.push(row, context)
+        }
+        Operator::Aggregate(aggregation) => aggregate::add(aggregation, row, context, next),
+        Operator::Distinct { columns, state } => {
+            keep::distinct(columns, *state, row, context, next)
+        }
+        Operator::Sort(sort) => sort::add(sort, row, context, next),
+        Operator::Skip { state, .. } => keep::skip(*state, row, context, next),
+        Operator::Limit { state, .. } => keep::limit(*state, row, context, next),
+        Operator::Eager { keep, state } => keep::keep_row(keep, *state, row, context, next),
+        Operator::Create(creation) => {
+            create::create(creation, row, context)?;
+            next.push(row, context)
+        }
+        Operator::Merge(operator) => merge::merge(operator, row, context, next),
+        Operator::Set(items) => {
+            change::set_all(items, row, context)?;
+            next.push(row, context)
+        }
+        Operator::Remove(items) => {
+            change::remove_all(items, row, context)?;
+            next.push(row, context)
+        }
+        Operator::Delete(delete) => {
+            change::delete(delete, row, context)?;
+            next.push(row, context)
+        }
+        Operator::Foreach { variable, list, updates } => {
+            scan::for_each(list, *variable, updates, row, context)?;
+            next.push(row, context)
+        }
+        Operator::Call { query, introduced } => call::call(query, introduced, row, context, next),
+        Operator::Procedure(call) => call::procedure(call, row, context, next),
+    }
+}
+
+fn optional(
+    inner: &Pipeline,
+    introduced: &[Slot],
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    next: &mut Next<'_>,
+) -> Result<Flow> {
+    let mut matched = false;
+    let flow = run(inner, row, context, &mut |row, context| {
+        matched = true;
+        next.push(row, context)
+    })?;
+    if matched {
+        return Ok(flow);
+    }
+    for slot in introduced {
+        set(row, *slot, Value::Null);
+    }
+    next.push(row, context)
+}

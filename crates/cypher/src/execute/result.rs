@@ -1,0 +1,83 @@
+//! The rows of a query, and what is made of those of a subquery.
+
+use std::collections::HashSet;
+
+use super::pipeline::{Flow, get, run};
+use crate::context::Context;
+use crate::error::Result;
+use crate::ir::SubqueryKind;
+use crate::plan::{QueryPlan, SubqueryPlan};
+use crate::value::{Distinct, Value};
+
+/// Takes the columns of a row; the row itself is the one that the query ran in.
+pub(super) type Rows<'s> = dyn FnMut(&[Value], &mut [Value], &mut Context<'_>) -> Result<Flow> + 's;
+
+/// Runs a query for a row. A query without a result gives no rows.
+pub(crate) fn run_query(
+    query: &QueryPlan,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    rows: &mut Rows<'_>,
+) -> Result<Flow> {
+    let mut seen: HashSet<Box<[Distinct]>> = HashSet::new();
+    let mut columns = Vec::new();
+    for (pipeline, result) in &query.branches {
+        let flow = run(pipeline, row, context, &mut |row, context| {
+            let Some(slots) = result else { return Ok(Flow::Continue) };
+            columns.clear();
+            columns.extend(slots.iter().map(|slot| get(row, *slot).clone()));
+            if query.distinct {
+                let key: Box<[Distinct]> = columns.iter().cloned().map(Distinct).collect();
+                if !seen.insert(key) {
+                    return Ok(Flow::Continue);
+                }
+                context.budget.charge_bytes(super::keep::weight(&columns))?;
+            }
+            rows(&columns, row, context)
+        })?;
+        if flow == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+    }
+    Ok(Flow::Continue)
+}
+
+/// The value of a subquery for a row.
+pub(crate) fn subquery(
+    plan: &SubqueryPlan,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Value> {
+    let (mut count, mut values) = (0_i64, Vec::new());
+    for (pipeline, result) in plan.query.branches.iter().filter(|_| !plan.query.distinct) {
+        let flow = run(pipeline, row, context, &mut |row, context| {
+            count += 1;
+            if plan.kind == SubqueryKind::Exists {
+                return Ok(Flow::Stop);
+            }
+            if plan.kind == SubqueryKind::Collect
+                && let Some(slot) = result.as_ref().and_then(|slots| slots.first())
+            {
+                let value = get(row, *slot).clone();
+                context.budget.charge_bytes(value.shallow_bytes())?;
+                values.push(value);
+            }
+            Ok(Flow::Continue)
+        })?;
+        if flow == Flow::Stop {
+            break;
+        }
+    }
+    if plan.query.distinct {
+        run_query(&plan.query, row, context, &mut |columns, _, _| {
+            count += 1;
+            values.extend(columns.first().cloned());
+            Ok(Flow::Continue)
+        })?;
+    }
+    Ok(match plan.kind {
+        SubqueryKind::Exists => Value::Boolean(count > 0),
+        SubqueryKind::Count => Value::Integer(count),
+        SubqueryKind::Collect => Value::list(values),
+    })
+}

@@ -1,0 +1,127 @@
+//! The shortest chains between two nodes: breadth first.
+
+use std::collections::HashMap;
+
+use super::expand::{is_taken, node};
+use super::pipeline::{Flow, Next, set};
+use super::variable::Steps;
+use crate::context::Context;
+use crate::error::Result;
+use crate::ir::Shortest;
+use crate::plan::ShortestPath;
+use crate::value::{NodeId, RelationshipId, Value};
+
+/// What a node that was reached is charged with.
+const REACHED_BYTES: u64 = 96;
+
+/// How nodes were reached: the last steps to them, and at which level.
+type Reached = HashMap<NodeId, (u32, Vec<(RelationshipId, NodeId)>)>;
+
+pub(super) fn expand(
+    shortest: &ShortestPath,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    next: &mut Next<'_>,
+) -> Result<Flow> {
+    let connection = &shortest.connection;
+    let (Some(from), Some(to)) = (node(row, connection.from)?, node(row, connection.to)?) else {
+        return Ok(Flow::Continue);
+    };
+    if from == to {
+        // A node has a way to itself only if none at all will do.
+        if shortest.length.from > 0 {
+            return Ok(Flow::Continue);
+        }
+        set(row, connection.relationship, Value::list(Vec::new()));
+        return next.push(row, context);
+    }
+    let (way, types) = (connection.direction, &connection.types);
+    let steps = Steps::new(way, types, &shortest.properties, row, context)?;
+    let reached = search(shortest, &steps, [from, to], row, context)?;
+    let mut chains = Chains { reached: &reached, from, open: vec![(to, 0)], chain: Vec::new() };
+    while let Some(chain) = chains.next(context)? {
+        let ids: Vec<Value> = chain.iter().rev().map(|id| Value::Relationship(*id)).collect();
+        let value = match (shortest.single, ids.first()) {
+            (true, Some(only)) => only.clone(),
+            _ => Value::list(ids),
+        };
+        set(row, connection.relationship, value);
+        if next.push(row, context)? == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+        if shortest.which == Shortest::One {
+            break;
+        }
+    }
+    Ok(Flow::Continue)
+}
+
+/// Goes out level by level until the target is reached.
+fn search(
+    shortest: &ShortestPath,
+    steps: &Steps,
+    [from, to]: [NodeId; 2],
+    row: &[Value],
+    context: &mut Context<'_>,
+) -> Result<Reached> {
+    let mut reached: Reached = HashMap::from([(from, (0, Vec::new()))]);
+    let (mut level, mut frontier) = (0_u32, vec![from]);
+    let most = shortest.length.to.unwrap_or(u32::MAX);
+    while !frontier.is_empty() && level < most && !reached.contains_key(&to) {
+        level += 1;
+        let mut further = Vec::new();
+        for at in frontier {
+            for adjacent in steps.from(at, context)? {
+                if is_taken(adjacent.relationship, &shortest.connection.unlike, row) {
+                    continue;
+                }
+                let (found, last) = reached.entry(adjacent.other).or_insert_with(|| {
+                    further.push(adjacent.other);
+                    (level, Vec::new())
+                });
+                if *found == level {
+                    context.budget.charge_bytes(REACHED_BYTES)?;
+                    last.push((adjacent.relationship, at));
+                }
+            }
+        }
+        frontier = further;
+    }
+    Ok(reached)
+}
+
+/// Walks back from the target by all shortest ways.
+struct Chains<'r> {
+    reached: &'r Reached,
+    from: NodeId,
+    /// Nodes on the way back, each with the number of the step to be tried next.
+    open: Vec<(NodeId, usize)>,
+    chain: Vec<RelationshipId>,
+}
+
+impl Chains<'_> {
+    /// The next chain, from its end to its beginning.
+    fn next(&mut self, context: &mut Context<'_>) -> Result<Option<Vec<RelationshipId>>> {
+        while let Some((at, tried)) = self.open.last_mut() {
+            context.budget.charge_steps(1)?;
+            let step = self.reached.get(at).and_then(|(_, steps)| steps.get(*tried));
+            *tried += 1;
+            match step {
+                Some((relationship, before)) => {
+                    self.chain.push(*relationship);
+                    if *before == self.from {
+                        let whole = self.chain.clone();
+                        self.chain.pop();
+                        return Ok(Some(whole));
+                    }
+                    self.open.push((*before, 0));
+                }
+                None => {
+                    self.open.pop();
+                    self.chain.pop();
+                }
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,98 @@
+//! `ORDER BY`.
+
+use std::cmp::Ordering;
+
+use super::keep::{State, amount, copy, restore, weight};
+use super::pipeline::{Flow, Next};
+use crate::context::Context;
+use crate::error::Result;
+use crate::evaluate::evaluate;
+use crate::plan::SortOperator;
+use crate::value::{Value, order};
+
+/// Rows to be sorted.
+pub(super) struct Sorted {
+    rows: Vec<SortedRow>,
+    /// Only so many of the first are wanted.
+    top: Option<usize>,
+}
+
+struct SortedRow {
+    keys: Box<[Value]>,
+    kept: Box<[Value]>,
+}
+
+impl Sorted {
+    pub(super) fn new(top: Option<usize>) -> Self {
+        Self { rows: Vec::new(), top }
+    }
+}
+
+/// How many of the first rows are wanted, if that is known.
+pub(super) fn top_of(
+    sort: &SortOperator,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Option<usize>> {
+    let Some((skip, limit)) = &sort.top else { return Ok(None) };
+    let limit = amount("LIMIT", limit, row, context)?;
+    let skip = skip.as_ref().map(|skip| amount("SKIP", skip, row, context)).transpose()?;
+    Ok(usize::try_from(limit.saturating_add(skip.unwrap_or(0))).ok())
+}
+
+pub(super) fn add(
+    sort: &SortOperator,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    next: &mut Next<'_>,
+) -> Result<Flow> {
+    let mut keys = Vec::with_capacity(sort.keys.len());
+    for key in &sort.keys {
+        keys.push(evaluate(&key.expression, row, context)?);
+    }
+    let (keys, kept) = (keys.into_boxed_slice(), copy(&sort.keep, row, context)?);
+    context.budget.charge_bytes(weight(&keys))?;
+    let Some(State::Sorted(sorted)) = next.state(sort.state) else { return Ok(Flow::Continue) };
+    sorted.rows.push(SortedRow { keys, kept });
+    // What cannot be among the first is dropped from time to time.
+    if let Some(top) = sorted.top
+        && sorted.rows.len() >= top.saturating_mul(2).saturating_add(1_000)
+    {
+        arrange(sort, &mut sorted.rows);
+        for dropped in sorted.rows.drain(top..) {
+            context.budget.return_bytes(weight(&dropped.keys) + weight(&dropped.kept));
+        }
+    }
+    Ok(Flow::Continue)
+}
+
+pub(super) fn release(
+    sort: &SortOperator,
+    mut sorted: Sorted,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    next: &mut Next<'_>,
+) -> Result<()> {
+    context.budget.charge_steps(sorted.rows.len() as u64)?;
+    arrange(sort, &mut sorted.rows);
+    for values in sorted.rows {
+        context.budget.charge_steps(1)?;
+        context.budget.return_bytes(weight(&values.keys) + weight(&values.kept));
+        restore(&sort.keep, values.kept, row);
+        if next.push(row, context)? == Flow::Stop {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn arrange(sort: &SortOperator, rows: &mut [SortedRow]) {
+    rows.sort_by(|a, b| {
+        let pairs = a.keys.iter().zip(&b.keys).zip(&sort.keys);
+        let mut orders = pairs.map(|((a, b), key)| {
+            let ascending = order(a, b);
+            if key.descending { ascending.reverse() } else { ascending }
+        });
+        orders.find(|order| *order != Ordering::Equal).unwrap_or(Ordering::Equal)
+    });
+}

@@ -1,0 +1,204 @@
+//! Chains of relationships of variable length.
+
+use std::sync::Arc;
+
+use super::expand::{direction, is_taken, names, node, unfit};
+use super::pipeline::{Flow, Next, get, set};
+use crate::context::Context;
+use crate::error::Result;
+use crate::evaluate::evaluate;
+use crate::ir::{self, Expression};
+use crate::plan::ExpandVariable;
+use crate::value::{NodeId, RelationshipId, Value, equals, from_property};
+use wellspring_graph::{Adjacent, Direction, Name};
+
+/// What every relationship of a chain must be.
+pub(super) struct Steps {
+    direction: Direction,
+    types: Vec<Name>,
+    properties: Vec<(Name, Value)>,
+}
+
+impl Steps {
+    pub(super) fn new(
+        way: ir::Direction,
+        types: &[Arc<str>],
+        properties: &[(Arc<str>, Expression)],
+        row: &mut [Value],
+        context: &mut Context<'_>,
+    ) -> Result<Self> {
+        let types = names(types, context);
+        let mut wanted = Vec::with_capacity(properties.len());
+        for (key, value) in properties {
+            let value = evaluate(value, row, context)?;
+            wanted.push((context.transaction.name(key), value));
+        }
+        Ok(Self { direction: direction(way), types, properties: wanted })
+    }
+
+    /// The steps that lead on from a node.
+    pub(super) fn from(&self, node: NodeId, context: &mut Context<'_>) -> Result<Vec<Adjacent>> {
+        let mut scan = context.transaction.adjacent(node, self.direction, &self.types, None);
+        let mut found = Vec::new();
+        loop {
+            let before = found.len();
+            let progress = scan.fill(context.transaction, &mut found);
+            context.budget.charge_steps(1 + progress.examined as u64)?;
+            context
+                .budget
+                .charge_bytes((found.len() - before) as u64 * size_of::<Adjacent>() as u64)?;
+            if progress.is_finished {
+                break;
+            }
+        }
+        context.budget.return_bytes(found.len() as u64 * size_of::<Adjacent>() as u64);
+        if !self.properties.is_empty() {
+            let mut fitting = Vec::with_capacity(found.len());
+            for adjacent in found {
+                if self.has_properties(adjacent.relationship, context)? {
+                    fitting.push(adjacent);
+                }
+            }
+            found = fitting;
+        }
+        Ok(found)
+    }
+
+    fn has_properties(&self, id: RelationshipId, context: &mut Context<'_>) -> Result<bool> {
+        for (key, wanted) in &self.properties {
+            let found = context.transaction.relationship_property(id, *key)?;
+            let found = found.map_or(Value::Null, from_property);
+            if equals(&found, wanted) != Some(true) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+pub(super) fn expand(
+    expand: &ExpandVariable,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    next: &mut Next<'_>,
+) -> Result<Flow> {
+    let connection = &expand.connection;
+    let Some(start) = node(row, connection.from)? else { return Ok(Flow::Continue) };
+    let target = match connection.to_bound {
+        true => match node(row, connection.to)? {
+            Some(target) => Some(target),
+            None => return Ok(Flow::Continue),
+        },
+        false => None,
+    };
+    let (way, types) = (connection.direction, &connection.types);
+    let steps = Steps::new(way, types, &expand.properties, row, context)?;
+    if expand.bound {
+        return along(expand, &steps, start, target, row, context, next);
+    }
+    let mut walk = Walk { expand, target, chain: Vec::new() };
+    if expand.length.from == 0 && walk.give(start, row, context, next)? == Flow::Stop {
+        return Ok(Flow::Stop);
+    }
+    let most = expand.length.to.map_or(usize::MAX, |most| most as usize);
+    let mut open =
+        vec![if most > 0 { steps.from(start, context)? } else { Vec::new() }.into_iter()];
+    while let Some(level) = open.last_mut() {
+        let Some(adjacent) = level.next() else {
+            open.pop();
+            walk.chain.pop();
+            continue;
+        };
+        // The longer the chain, the longer it takes to look whether it has the relationship already.
+        context.budget.charge_steps(1 + walk.chain.len() as u64 / 16)?;
+        let id = adjacent.relationship;
+        if walk.chain.contains(&id) || is_taken(id, &connection.unlike, row) {
+            continue;
+        }
+        walk.chain.push(id);
+        if walk.give(adjacent.other, row, context, next)? == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+        if walk.chain.len() < most {
+            open.push(steps.from(adjacent.other, context)?.into_iter());
+        } else {
+            walk.chain.pop();
+        }
+    }
+    Ok(Flow::Continue)
+}
+
+/// A walk in progress.
+struct Walk<'e> {
+    expand: &'e ExpandVariable,
+    target: Option<NodeId>,
+    chain: Vec<RelationshipId>,
+}
+
+impl Walk<'_> {
+    /// Passes the chain on, if it is long enough and ends where it should.
+    fn give(
+        &self,
+        end: NodeId,
+        row: &mut [Value],
+        context: &mut Context<'_>,
+        next: &mut Next<'_>,
+    ) -> Result<Flow> {
+        let long_enough = self.chain.len() >= self.expand.length.from as usize;
+        if !long_enough || self.target.is_some_and(|target| target != end) {
+            return Ok(Flow::Continue);
+        }
+        let ids = self.chain.iter().map(|id| Value::Relationship(*id));
+        let list = if self.expand.reversed { ids.rev().collect() } else { ids.collect() };
+        context.budget.charge_steps(self.chain.len() as u64)?;
+        set(row, self.expand.connection.relationship, Value::list(list));
+        set(row, self.expand.connection.to, Value::Node(end));
+        next.push(row, context)
+    }
+}
+
+/// The chain is known; whether it leads from one node to the other is in question.
+fn along(
+    expand: &ExpandVariable,
+    steps: &Steps,
+    start: NodeId,
+    target: Option<NodeId>,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    next: &mut Next<'_>,
+) -> Result<Flow> {
+    let list = match get(row, expand.connection.relationship) {
+        Value::List(list) => list.clone(),
+        Value::Null => return Ok(Flow::Continue),
+        other => return Err(unfit(other, "a list of relationships")),
+    };
+    let most = expand.length.to.map_or(usize::MAX, |most| most as usize);
+    if !(expand.length.from as usize..=most).contains(&list.len()) {
+        return Ok(Flow::Continue);
+    }
+    let mut at = start;
+    let mut ids: Vec<&Value> = list.iter().collect();
+    if expand.reversed {
+        ids.reverse();
+    }
+    for item in ids {
+        context.budget.charge_steps(1)?;
+        let Value::Relationship(id) = item else { return Err(unfit(item, "a relationship")) };
+        let found = context.transaction.relationship(*id)?;
+        let leads = match expand.connection.direction {
+            ir::Direction::Outgoing => found.from == at,
+            ir::Direction::Incoming => found.to == at,
+            ir::Direction::Either => found.from == at || found.to == at,
+        };
+        let of_type = steps.types.is_empty() || steps.types.contains(&found.relationship_type);
+        if !leads || !of_type || !steps.has_properties(*id, context)? {
+            return Ok(Flow::Continue);
+        }
+        at = if found.from == at { found.to } else { found.from };
+    }
+    if target.is_some_and(|target| target != at) {
+        return Ok(Flow::Continue);
+    }
+    set(row, expand.connection.to, Value::Node(at));
+    next.push(row, context)
+}

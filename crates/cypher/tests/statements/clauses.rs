@@ -1,0 +1,223 @@
+//! What clauses do.
+
+use super::graph::TestGraph;
+
+#[test]
+fn a_node_is_created_and_counted() {
+    let mut graph = TestGraph::new();
+    graph.parameter("id", 7);
+    let created = graph.run("CREATE (n:T {id: $id}) RETURN n.id");
+    assert_eq!((created.columns, created.rows), (vec!["n.id".into()], vec![vec!["7".to_string()]]));
+    assert_eq!(created.statistics.nodes_created, 1);
+    assert_eq!(created.statistics.properties_set, 1);
+    assert_eq!(created.statistics.labels_added, 1);
+    assert_eq!(graph.column("MATCH (n:T) RETURN count(n)"), ["1"]);
+    assert_eq!(graph.column("MATCH (n) RETURN count(*)"), ["1"]);
+    assert_eq!(graph.column("MATCH (n:Other) RETURN count(n)"), ["0"]);
+    assert_eq!(graph.run("MATCH (n:T) RETURN count(n), count(DISTINCT n.id)").rows, [["1", "1"]]);
+}
+
+/// a -> b -> c, a -> c
+fn triangle() -> TestGraph {
+    TestGraph::of(&[
+        "CREATE (a:P {name: 'a', age: 1})-[:K {w: 1}]->(b:P {name: 'b', age: 2})-[:K {w: 2}]->
+        (c:Q {name: 'c'}), (a)-[:L]->(c)",
+    ])
+}
+
+#[test]
+fn patterns_are_matched_in_all_directions() {
+    let mut graph = triangle();
+    assert_eq!(
+        graph.column("MATCH (a {name: 'a'})-->(x) RETURN x.name ORDER BY x.name"),
+        ["b", "c"]
+    );
+    assert_eq!(graph.column("MATCH (x)-->({name: 'c'}) RETURN x.name ORDER BY x.name"), ["a", "b"]);
+    assert_eq!(graph.column("MATCH ({name: 'b'})--(x) RETURN x.name ORDER BY x.name"), ["a", "c"]);
+    assert_eq!(graph.column("MATCH (:P)-[:K]->(:P)-[r:K]->(x:Q) RETURN r.w"), ["2"]);
+    assert_eq!(graph.column("MATCH (a)-[:K|L]->(b) RETURN count(*)"), ["3"]);
+    assert_eq!(graph.column("MATCH (a)-[:L]->(c), (a)-[:K]->(b)-[:K]->(c) RETURN b.name"), ["b"]);
+    assert_eq!(
+        graph.column("MATCH (a)-->(b)-->(c)<--(a) RETURN a.name + b.name + c.name"),
+        ["abc"]
+    );
+    // No relationship stands for two of a pattern.
+    assert_eq!(graph.column("MATCH (a)-[r]-(b)-[s]-(c) WHERE r = s RETURN count(*)"), ["0"]);
+    assert_eq!(graph.column("MATCH (a)-->(b) MATCH (b)<--(a) RETURN count(*)"), ["3"]);
+    assert_eq!(graph.column("MATCH p = (:P)-[:K*2]->() RETURN length(p)"), ["2"]);
+    assert_eq!(graph.column("MATCH ()-[r {w: 2}]-() RETURN count(r)"), ["2"]);
+}
+
+#[test]
+fn chains_of_variable_length_are_walked_from_both_ends() {
+    let mut graph = TestGraph::of(&[
+        "UNWIND range(0, 4) AS i CREATE (:N {i: i})",
+        "MATCH (a:N), (b:N) WHERE b.i = a.i + 1 CREATE (a)-[:NEXT {to: b.i}]->(b)",
+    ]);
+    assert_eq!(
+        graph.column("MATCH (:N {i: 0})-[*]->(x) RETURN x.i ORDER BY x.i"),
+        ["1", "2", "3", "4"]
+    );
+    assert_eq!(graph.column("MATCH (:N {i: 0})-[*0..1]->(x) RETURN x.i ORDER BY x.i"), ["0", "1"]);
+    assert_eq!(
+        graph.column("MATCH (:N {i: 3})<-[r:NEXT*2..]-(x) RETURN [s IN r | s.to] ORDER BY x.i"),
+        ["[3,2,1]", "[3,2]"]
+    );
+    assert_eq!(
+        graph.column("MATCH (x)-[r:NEXT*2..]->(:N {i: 3}) RETURN [s IN r | s.to] ORDER BY x.i"),
+        ["[1,2,3]", "[2,3]"]
+    );
+    assert_eq!(
+        graph.column("MATCH p = (x)-[:NEXT*2]->(:N {i: 3}) RETURN [n IN nodes(p) | n.i]"),
+        ["[1,2,3]"]
+    );
+    assert_eq!(
+        graph.column("MATCH p = shortestPath((a:N {i: 0})-[*]-(b:N {i: 4})) RETURN length(p)"),
+        ["4"]
+    );
+    assert_eq!(graph.column("MATCH (:N {i: 0})-[*{to: 1}]->(x) RETURN x.i"), ["1"]);
+}
+
+#[test]
+fn what_is_optional_comes_with_nulls() {
+    let mut graph = triangle();
+    assert_eq!(
+        graph
+            .run("MATCH (x) OPTIONAL MATCH (x)-[r:K]->(y) RETURN x.name, y.name ORDER BY x.name")
+            .rows,
+        [["a", "b"], ["b", "c"], ["c", "null"]]
+    );
+    assert_eq!(graph.column("OPTIONAL MATCH (n:Nothing) RETURN n"), ["null"]);
+    assert_eq!(graph.column("OPTIONAL MATCH (n:Nothing) WITH n MATCH (n)-->(m) RETURN m"), [""; 0]);
+    assert_eq!(graph.column("OPTIONAL MATCH (n:Nothing) SET n.x = 1 RETURN n"), ["null"]);
+}
+
+#[test]
+fn rows_are_projected_grouped_sorted_and_cut() {
+    let mut graph = TestGraph::new();
+    assert_eq!(
+        graph.column("UNWIND [3, 1, 2] AS x RETURN x ORDER BY x DESC SKIP 1 LIMIT 1"),
+        ["2"]
+    );
+    assert_eq!(
+        graph.run("UNWIND [1, 2, 3, 4] AS x WITH x % 2 AS odd, sum(x) AS s, collect(x) AS xs RETURN * ORDER BY odd").rows,
+        [["0", "6", "[2,4]"], ["1", "4", "[1,3]"]]
+    );
+    assert_eq!(graph.column("UNWIND [1, 1.0, 2] AS x RETURN DISTINCT x"), ["1", "2"]);
+    assert_eq!(graph.column("UNWIND [1, 2, 3] AS x WITH x WHERE x > 1 RETURN x"), ["2", "3"]);
+    assert_eq!(graph.column("UNWIND [] AS x RETURN count(x)"), ["0"]);
+    assert_eq!(graph.column("UNWIND [] AS x RETURN x, count(*)"), [""; 0]);
+    assert_eq!(graph.run("WITH 1 AS a, 2 AS b WITH b AS a, a AS b RETURN a, b").rows, [["2", "1"]]);
+    assert_eq!(graph.column("RETURN 1 AS x UNION RETURN 2 AS x UNION RETURN 1 AS x"), ["1", "2"]);
+    assert_eq!(graph.column("RETURN 1 AS x UNION ALL RETURN 1 AS x"), ["1", "1"]);
+    assert_eq!(graph.column("UNWIND [2, 1] AS x WITH x ORDER BY x LIMIT 1 RETURN x"), ["1"]);
+}
+
+#[test]
+fn clauses_see_all_that_clauses_before_them_did() {
+    let mut graph = TestGraph::of(&["CREATE (:A {n: 1}), (:A {n: 2})"]);
+    // The scan does not meet what it creates.
+    assert_eq!(graph.run("MATCH (a:A) CREATE (:A {n: a.n + 10})").statistics.nodes_created, 2);
+    assert_eq!(graph.column("MATCH (a:A) CREATE (:B) WITH a MATCH (b:B) RETURN count(*)"), ["16"]);
+    assert_eq!(
+        graph.column("MATCH (b:B) SET b.n = 1 WITH b LIMIT 1 MATCH (c:B {n: 1}) RETURN count(c)"),
+        ["4"]
+    );
+    assert_eq!(graph.run("MATCH (b:B) DELETE b").statistics.nodes_deleted, 4);
+    assert_eq!(graph.column("UNWIND [1, 2] AS i CREATE (n:C {i: i}) RETURN n.i LIMIT 1"), ["1"]);
+    assert_eq!(graph.column("MATCH (c:C) RETURN count(c)"), ["2"]);
+}
+
+#[test]
+fn merge_matches_or_creates() {
+    let mut graph = TestGraph::new();
+    let text =
+        "UNWIND [1, 2, 1] AS i MERGE (n:M {i: i}) ON CREATE SET n.new = 1 ON MATCH SET n.again = 1
+        RETURN n.i, n.new, n.again";
+    assert_eq!(graph.run(text).rows, [["1", "1", "1"], ["2", "1", "null"], ["1", "1", "1"]]);
+    assert_eq!(graph.run(text).statistics.nodes_created, 0);
+    let text = "MATCH (a:M {i: 1}), (b:M {i: 2}) MERGE (a)-[r:R {x: 1}]->(b) RETURN r.x";
+    assert_eq!(graph.run(text).statistics.relationships_created, 1);
+    assert_eq!(graph.run(text).statistics.relationships_created, 0);
+    assert_eq!(
+        graph.run("MATCH (a:M {i: 1}) MERGE (a)-[:R]-(b:M)").statistics.relationships_created,
+        0
+    );
+    let error = graph.attempt("MERGE (n:M {i: null})").unwrap_err();
+    assert_eq!(error.code(), "Neo.ClientError.Statement.SemanticError");
+}
+
+#[test]
+fn properties_and_labels_are_set_and_removed() {
+    let mut graph = TestGraph::of(&["CREATE (:S {a: 1, b: 2})-[:R {x: 1}]->(:T)"]);
+    graph.run("MATCH (n:S) SET n.a = 5, n += {c: 3, b: null}, n:X:Y");
+    assert_eq!(
+        graph.run("MATCH (n:X) RETURN n.a, n.b, n.c, labels(n)").rows[0][..3],
+        ["5", "null", "3"]
+    );
+    graph.run("MATCH (n:S) REMOVE n.a, n:X SET n = {z: 1}");
+    assert_eq!(graph.column("MATCH (n:S:Y) RETURN keys(n)"), ["[z]"]);
+    assert_eq!(graph.column("MATCH (n:X) RETURN n"), [""; 0]);
+    let error = graph.attempt("MATCH (n:S) DELETE n").unwrap_err();
+    assert_eq!(error.code(), "Neo.ClientError.Schema.ConstraintValidationFailed");
+    assert_eq!(graph.run("MATCH (n:S) DETACH DELETE n").statistics.relationships_deleted, 1);
+    let error = graph.attempt("MATCH (n:T) SET n.x = {a: 1}").unwrap_err();
+    assert_eq!(error.code(), "Neo.ClientError.Statement.TypeError");
+}
+
+#[test]
+fn subqueries_are_asked_row_by_row() {
+    let mut graph = triangle();
+    assert_eq!(graph.column("MATCH (x) WHERE (x)-[:L]->() RETURN x.name"), ["a"]);
+    assert_eq!(graph.column("MATCH (x) WHERE NOT (x)-->() RETURN x.name"), ["c"]);
+    assert_eq!(graph.column("MATCH (x:P) RETURN [(x)-->(y) | y.name] ORDER BY x.name")[1], "[c]");
+    assert_eq!(
+        graph.column("MATCH (x) WHERE EXISTS { (x)-->(y) WHERE y.name = 'b' } RETURN x.name"),
+        ["a"]
+    );
+    assert_eq!(
+        graph.column("MATCH (x) WHERE EXISTS { MATCH (x)<--(y) RETURN y } RETURN count(x)"),
+        ["2"]
+    );
+    assert_eq!(graph.column("MATCH (x {name: 'a'}) RETURN COUNT { (x)-->() }"), ["2"]);
+    assert_eq!(
+        graph.run("MATCH (x) CALL { WITH x MATCH (x)-->(y) RETURN count(y) AS c } RETURN x.name, c ORDER BY c, x.name").rows,
+        [["c", "0"], ["b", "1"], ["a", "2"]]
+    );
+    assert_eq!(
+        graph.column("MATCH (x:Q) CALL (x) { RETURN x.name AS y UNION RETURN 1 AS y } RETURN y"),
+        ["c", "1"]
+    );
+    assert_eq!(
+        graph.run("UNWIND [1, 2] AS i CALL { WITH i CREATE (:Z {i: i}) }").statistics.nodes_created,
+        2
+    );
+    graph.run("MATCH (z:Z) WITH collect(z) AS zs FOREACH (z IN zs | SET z.i = z.i + 1)");
+    assert_eq!(graph.column("MATCH (z:Z) RETURN z.i ORDER BY z.i"), ["2", "3"]);
+    assert_eq!(
+        graph.column("CALL db.labels() YIELD label RETURN label ORDER BY label"),
+        ["P", "Q", "Z"]
+    );
+    assert_eq!(graph.run("CALL db.propertyKeys").columns, ["propertyKey"]);
+}
+
+#[test]
+fn indexes_and_constraints_come_and_go() {
+    let mut graph = TestGraph::of(&["CREATE (:T {id: 1}), (:T {id: 2})"]);
+    assert_eq!(graph.run("CREATE INDEX t_id FOR (n:T) ON (n.id)").statistics.indexes_added, 1);
+    assert_eq!(graph.column("MATCH (n:T {id: 2}) RETURN n.id"), ["2"]);
+    assert_eq!(graph.column("MATCH (n:T) WHERE n.id = 1.0 RETURN n.id"), ["1"]);
+    assert!(graph.attempt("CREATE INDEX t_id FOR (n:T) ON (n.id)").is_err());
+    assert_eq!(
+        graph.run("CREATE INDEX t_id IF NOT EXISTS FOR (n:T) ON (n.id)").statistics.indexes_added,
+        0
+    );
+    graph.run("DROP INDEX t_id");
+    graph.run("CREATE CONSTRAINT one FOR (n:T) REQUIRE n.id IS UNIQUE");
+    let error = graph.attempt("CREATE (:T {id: 2})").unwrap_err();
+    assert_eq!(error.code(), "Neo.ClientError.Schema.ConstraintValidationFailed");
+    graph.run("DROP CONSTRAINT one IF EXISTS");
+    graph.run("CREATE (:T {id: 2})");
+    assert!(graph.attempt("DROP CONSTRAINT one").is_err());
+    assert_eq!(graph.run("EXPLAIN CREATE (:T)").statistics.nodes_created, 0);
+}

@@ -1,0 +1,98 @@
+//! A graph that statements are run on one after the other.
+
+use wellspring_cypher::context::{Budget, Parameters, StatementTime};
+use wellspring_cypher::error::Error;
+use wellspring_cypher::value::Value;
+use wellspring_cypher::{BuiltIn, Environment, Flow, prepare, run};
+use wellspring_graph::{Graph, Statistics, Transaction};
+
+/// What a statement came to.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
+    pub(crate) statistics: Statistics,
+}
+
+/// A graph, statements on which are committed at once.
+pub(crate) struct TestGraph {
+    graph: Graph,
+    pub(crate) parameters: Parameters,
+}
+
+impl TestGraph {
+    pub(crate) fn new() -> Self {
+        Self { graph: Graph::new(), parameters: Parameters::new() }
+    }
+
+    /// A graph on which statements have been run.
+    pub(crate) fn of(statements: &[&str]) -> Self {
+        let mut graph = Self::new();
+        for statement in statements {
+            graph.run(statement);
+        }
+        graph
+    }
+
+    pub(crate) fn parameter(&mut self, name: &str, value: impl Into<Value>) -> &mut Self {
+        self.parameters.insert(name.into(), value.into());
+        self
+    }
+
+    pub(crate) fn run(&mut self, text: &str) -> Outcome {
+        self.attempt(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    pub(crate) fn attempt(&mut self, text: &str) -> Result<Outcome, Error> {
+        self.attempt_within(text, Budget::unlimited())
+    }
+
+    pub(crate) fn attempt_within(
+        &mut self,
+        text: &str,
+        mut budget: Budget,
+    ) -> Result<Outcome, Error> {
+        let plan = prepare(text, &BuiltIn)?;
+        let mut transaction = Transaction::writing(self.graph.clone());
+        let environment = Environment {
+            parameters: &self.parameters,
+            database: "test",
+            time: StatementTime { seconds: 0, nanoseconds: 0 },
+            seed: 1,
+        };
+        let mut rows = Vec::new();
+        let statistics = run(&plan, &mut transaction, &environment, &mut budget, &mut |row, _| {
+            rows.push(row.iter().map(shown).collect());
+            Ok(Flow::Continue)
+        })?;
+        let finished = transaction.finish().map_err(wellspring_graph::GraphError::Violation)?;
+        self.graph = finished.into_graph();
+        let columns = plan.columns().iter().map(|name| name.to_string()).collect();
+        Ok(Outcome { columns, rows, statistics })
+    }
+
+    /// The only column of all rows.
+    pub(crate) fn column(&mut self, text: &str) -> Vec<String> {
+        let rows = self.run(text).rows;
+        rows.into_iter().map(|mut row| row.remove(0)).collect()
+    }
+}
+
+/// A value as text.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Boolean(truth) => truth.to_string(),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => format!("{number:?}"),
+        Value::String(text) => text.to_string(),
+        Value::List(items) => {
+            let items: Vec<String> = items.iter().map(shown).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Node(_) => "node".into(),
+        Value::Relationship(_) => "relationship".into(),
+        Value::Path(path) => format!("path of {}", path.length()),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,49 @@
+//! What would take too much ends with an error.
+
+use super::graph::TestGraph;
+use wellspring_cypher::context::{Budget, Stop};
+
+fn code_of(text: &str, budget: Budget) -> &'static str {
+    let mut graph = TestGraph::of(&["UNWIND range(1, 300) AS i CREATE (:N {i: i})"]);
+    match graph.attempt_within(text, budget) {
+        Ok(outcome) => panic!("{text}: {} rows", outcome.rows.len()),
+        Err(error) => error.code(),
+    }
+}
+
+#[test]
+fn steps_bytes_and_time_are_bounded() {
+    let out_of_memory = "Neo.TransientError.General.MemoryPoolOutOfMemoryError";
+    for text in [
+        "MATCH (a), (b), (c), (d) RETURN count(*)",
+        "UNWIND range(1, 1000000000000) AS x RETURN count(x)",
+        "MATCH (a), (b), (c) RETURN a.i ORDER BY a.i",
+        "MATCH (a), (b), (c) WITH collect(a.i) AS l RETURN size(l)",
+        "MATCH (a), (b), (c) CREATE (:M)",
+        "MATCH (a), (b), (c) RETURN DISTINCT a.i + b.i * 1000 + c.i * 1000000",
+    ] {
+        assert_eq!(
+            code_of(text, Budget::new(1_000_000, 1 << 20, || None)),
+            out_of_memory,
+            "{text}"
+        );
+    }
+    let timed_out = || Budget::new(u64::MAX, u64::MAX, || Some(Stop::Deadline));
+    assert_eq!(
+        code_of("MATCH (a), (b), (c), (d) RETURN count(*)", timed_out()),
+        "Neo.ClientError.Transaction.TransactionTimedOut"
+    );
+}
+
+#[test]
+fn deep_expressions_are_computed_and_released() {
+    let mut graph = TestGraph::new();
+    let sum = format!("RETURN 1{}", " + 1".repeat(4_900));
+    assert_eq!(graph.column(&sum), ["4901"]);
+    let chain = format!("RETURN 1{}", " - 1 - 1 * 2".repeat(1_000));
+    assert_eq!(graph.column(&chain), ["-2999"]);
+    let list = format!("RETURN size({}1{})", "[".repeat(150), "]".repeat(150));
+    assert_eq!(graph.column(&list), ["1"]);
+    let clauses = "WITH 1 AS x ".repeat(3_000) + "RETURN x";
+    assert_eq!(graph.column(&clauses), ["1"]);
+}
