@@ -3,6 +3,7 @@
 use crate::id::{Entity, NodeId};
 use crate::limits;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 /// Why a read or a write within a transaction is refused.
@@ -57,6 +58,11 @@ pub enum Violation {
     },
     /// The schema and data were changed in one transaction.
     SchemaWithData,
+    /// The transaction is too large for one append.
+    TransactionTooLarge {
+        /// Bytes of its events.
+        bytes: usize,
+    },
     /// A property is too large for an event.
     PropertyTooLarge {
         /// Where it is.
@@ -140,6 +146,9 @@ impl fmt::Display for Violation {
             Violation::SchemaWithData => {
                 write!(f, "the schema cannot be changed in a transaction that changes data")
             }
+            Violation::TransactionTooLarge { bytes } => {
+                write!(f, "the transaction is too large to be committed at once: {bytes} bytes")
+            }
             Violation::PropertyTooLarge { entity, key } => {
                 write!(f, "the property '{key}' of {entity} is too large for one event")
             }
@@ -149,3 +158,29 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for GraphError {}
 impl std::error::Error for Violation {}
+
+/// Why a snapshot cannot be read.
+#[derive(Debug)]
+pub enum SnapshotFault {
+    /// It ends early, or could not be read.
+    Io(io::Error),
+    /// It holds something that no snapshot of this form holds.
+    Malformed(&'static str),
+}
+
+impl From<io::Error> for SnapshotFault {
+    fn from(error: io::Error) -> SnapshotFault {
+        SnapshotFault::Io(error)
+    }
+}
+
+impl fmt::Display for SnapshotFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SnapshotFault::Io(error) => write!(f, "{error}"),
+            SnapshotFault::Malformed(what) => write!(f, "not sound: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotFault {}

@@ -88,6 +88,11 @@ impl Names {
         dictionary.texts.get(name.0 as usize).cloned().unwrap_or_default()
     }
 
+    /// How many names there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).texts.len()
+    }
+
     /// All texts in order of number.
     pub(crate) fn texts(&self) -> Vec<Arc<str>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).texts.clone()

@@ -37,6 +37,11 @@ impl NameCounts {
         *counter = counter.saturating_sub(1);
     }
 
+    pub(crate) fn set(&mut self, name: Name, count: u64) {
+        let (page, at) = place(name);
+        self.0.get_mut(page).0[at] = count;
+    }
+
     /// The names that count something.
     pub(crate) fn names(&self) -> impl Iterator<Item = Name> {
         self.0.iter().flat_map(|(page, counters)| {

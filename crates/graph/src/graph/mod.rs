@@ -1,11 +1,13 @@
 //! A version of the graph: what is read from it. How it is written is in `write`.
 
+mod audit;
 mod check;
 mod counts;
 mod keys;
 mod row;
 mod schema;
 mod seek;
+mod snapshot;
 mod write;
 
 pub use row::Relationship;
@@ -14,7 +16,8 @@ pub(crate) use schema::{Schema, SchemaItem};
 pub use schema::{SchemaDefinition, SchemaKind, SchemaSubject};
 pub(crate) use seek::{AdjacencyRun, Source};
 pub use seek::{Adjacent, Progress};
-pub(crate) use write::Duplicate;
+pub(crate) use snapshot::{BEYOND, BlockWriter, GraphReader, next_block};
+use write::Duplicate;
 
 use crate::id::{Entity, NodeId, RelationshipId};
 use crate::limits::{MAX_ID, MAX_ID_LEAP};
@@ -54,6 +57,18 @@ pub(crate) struct Shared {
     pub(crate) names: Names,
     next_node: AtomicU64,
     next_relationship: AtomicU64,
+}
+
+impl Shared {
+    /// The counters of ids.
+    fn next_ids(&self) -> [u64; 2] {
+        [&self.next_node, &self.next_relationship].map(|next| next.load(Ordering::Relaxed))
+    }
+
+    fn begin_ids(&self, [node, relationship]: [u64; 2]) {
+        self.next_node.store(node, Ordering::Relaxed);
+        self.next_relationship.store(relationship, Ordering::Relaxed);
+    }
 }
 
 /// The place of an id in its pages.
@@ -136,11 +151,13 @@ impl Graph {
         }
     }
 
-    fn node_row(&self, id: NodeId) -> Option<&[u8]> {
+    /// The bytes of a node: alike if and only if the nodes are.
+    pub(crate) fn node_row(&self, id: NodeId) -> Option<&[u8]> {
         row_at(&self.nodes, id.number())
     }
 
-    fn relationship_row(&self, id: RelationshipId) -> Option<&[u8]> {
+    /// The bytes of a relationship: alike if and only if the relationships are.
+    pub(crate) fn relationship_row(&self, id: RelationshipId) -> Option<&[u8]> {
         row_at(&self.relationships, id.number())
     }
 

@@ -3,9 +3,11 @@
 //! A node is its labels, then pairs of key and value; a relationship its type and ends, then pairs. Names are sorted by
 //! number, so that alike is the same bytes within a process.
 
+use super::counts::NameCounts;
 use crate::id::NodeId;
+use crate::limits::MAX_LABELS;
 use crate::names::Name;
-use crate::value::{Reader, Value, put_value, put_varint, skip_value, take_value};
+use crate::value::{Reader, Value, check_value, put_value, put_varint, skip_value, take_value};
 
 /// Properties in order of key.
 pub(crate) type Properties = Vec<(Name, Value)>;
@@ -165,4 +167,40 @@ pub(crate) fn set_property(properties: &mut Properties, key: Name, value: Option
         (Err(_), None) => return false,
     }
     true
+}
+
+/// Checks a node's row that may be damaged, and counts its keys. `None` if it is.
+pub(crate) fn check_node(row: &[u8], names: usize, counts: &mut NameCounts) -> Option<()> {
+    let mut input = Reader::new(row);
+    let count = input.varint().filter(|count| *count <= MAX_LABELS as u64)?;
+    let mut last = None;
+    for _ in 0..count {
+        last = Some(next_name(&mut input, last, names)?);
+    }
+    check_properties(input, names, counts)
+}
+
+/// Checks a relationship's row that may be damaged, and counts its keys. `None` if it is.
+pub(crate) fn check_relationship(row: &[u8], names: usize, counts: &mut NameCounts) -> Option<()> {
+    let mut input = Reader::new(row);
+    let head = take_head(&mut input)?;
+    let is_known = (head.relationship_type.number() as usize) < names;
+    check_properties(input, names, counts).filter(|()| is_known)
+}
+
+fn check_properties(mut input: Reader<'_>, names: usize, counts: &mut NameCounts) -> Option<()> {
+    let mut last = None;
+    while !input.is_empty() {
+        let key = next_name(&mut input, last, names)?;
+        check_value(&mut input)?;
+        counts.increment(key);
+        last = Some(key);
+    }
+    Some(())
+}
+
+/// A known name that comes after `last`.
+fn next_name(input: &mut Reader<'_>, last: Option<Name>, names: usize) -> Option<Name> {
+    let name = take_name(input)?;
+    ((name.number() as usize) < names && last.is_none_or(|last| last < name)).then_some(name)
 }

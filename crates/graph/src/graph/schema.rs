@@ -86,10 +86,6 @@ impl Schema {
         &self.items
     }
 
-    pub(crate) fn find(&self, name: &str) -> Option<&SchemaItem> {
-        self.items.iter().find(|item| &*item.definition.name == name)
-    }
-
     /// The items about nodes of these labels.
     pub(crate) fn of_labels(&self, labels: &[Name]) -> impl Iterator<Item = &SchemaItem> {
         self.items.iter().filter(|item| match item.definition.subject {
@@ -115,9 +111,14 @@ impl Schema {
     pub(crate) fn add(&mut self, definition: SchemaDefinition) -> SchemaItem {
         let number = self.items.iter().map(|item| item.number + 1).max().unwrap_or(0);
         let item = SchemaItem { number, definition };
-        let at = self.items.partition_point(|known| known.definition.name < item.definition.name);
-        self.items.insert(at, item.clone());
+        self.restore(item.clone());
         item
+    }
+
+    /// Adds an item that has its number already.
+    pub(crate) fn restore(&mut self, item: SchemaItem) {
+        let at = self.items.partition_point(|known| known.definition.name < item.definition.name);
+        self.items.insert(at, item);
     }
 
     pub(crate) fn remove(&mut self, name: &str) -> Option<SchemaItem> {

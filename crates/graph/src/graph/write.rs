@@ -21,7 +21,7 @@ pub(crate) struct Duplicate {
 }
 
 /// The form of the values of all `keys`. `None` if one is missing.
-fn form(properties: &Properties, keys: &[Name]) -> Option<Canonical> {
+pub(super) fn form(properties: &Properties, keys: &[Name]) -> Option<Canonical> {
     let values: Option<Vec<&Value>> =
         keys.iter().map(|key| property_of(properties, *key)).collect();
     Some(Canonical::of_all(values?))

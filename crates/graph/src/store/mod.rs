@@ -6,7 +6,7 @@ mod tree;
 
 pub(crate) use paged::Paged;
 pub(crate) use row_page::RowPage;
-pub(crate) use tree::Tree;
+pub(crate) use tree::{Tree, TreeBuilder};
 
 /// Rows or counters of a page.
 pub(crate) const PAGE_ROWS: usize = 64;

@@ -63,6 +63,11 @@ impl RowPage {
         }
     }
 
+    /// Gives back what is spare, where nothing is to come.
+    pub(crate) fn settle(&mut self) {
+        self.bytes.shrink_to_fit();
+    }
+
     /// All rows with their places.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &[u8])> {
         (0..PAGE_ROWS).filter_map(|place| Some((place, self.get(place)?)))

@@ -157,17 +157,6 @@ impl<const N: usize> Tree<N> {
         was_there
     }
 
-    /// Whether the key is there.
-    pub(crate) fn contains(&self, key: &[u8; N]) -> bool {
-        let mut node = &self.root;
-        loop {
-            match &**node {
-                Node::Leaf(keys) => return keys.binary_search(key).is_ok(),
-                Node::Branch(children) => node = &children[child_of(children, key)].1,
-            }
-        }
-    }
-
     /// Calls `visit` with the keys from `from` on, in order, until it breaks.
     pub(crate) fn walk(&self, from: &[u8; N], mut visit: impl FnMut(&[u8; N]) -> ControlFlow<()>) {
         let _ = self.root.walk(from, &mut visit);
@@ -196,33 +185,46 @@ impl<const N: usize> Tree<N> {
         });
         is_there
     }
+}
 
-    /// A tree of keys that come in order, its leaves full. `None` if they do not.
-    pub(crate) fn from_sorted(keys: impl Iterator<Item = [u8; N]>) -> Option<Tree<N>> {
-        let mut level: Vec<([u8; N], Arc<Node<N>>)> = Vec::new();
-        let mut leaf: Vec<[u8; N]> = Vec::new();
-        let mut last: Option<[u8; N]> = None;
-        for key in keys {
-            if last.is_some_and(|last| last >= key) {
-                return None;
-            }
-            last = Some(key);
-            if leaf.len() == FULL {
-                level.push((leaf[0], Arc::new(Node::Leaf(std::mem::take(&mut leaf)))));
-            }
-            if leaf.is_empty() {
-                leaf.reserve_exact(FULL);
-            }
-            leaf.push(key);
+/// Makes a tree of keys that come in order, its leaves full.
+#[derive(Debug, Default)]
+pub(crate) struct TreeBuilder<const N: usize> {
+    leaves: Vec<([u8; N], Arc<Node<N>>)>,
+    leaf: Vec<[u8; N]>,
+}
+
+impl<const N: usize> TreeBuilder<N> {
+    /// Adds a key. `None` if it does not come after the last one.
+    pub(crate) fn push(&mut self, key: [u8; N]) -> Option<()> {
+        if self.leaf.last().is_some_and(|last| *last >= key) {
+            return None;
         }
-        leaf.shrink_to_fit();
-        level.push((leaf.first().copied().unwrap_or([0; N]), Arc::new(Node::Leaf(leaf))));
+        if self.leaf.len() == FULL {
+            // The last key stays, for the next one to be compared with.
+            let last = self.leaf.pop()?;
+            let leaf = std::mem::replace(&mut self.leaf, Vec::with_capacity(FULL));
+            self.leaves.push((leaf[0], Arc::new(Node::Leaf(leaf))));
+            self.leaf.push(last);
+        }
+        self.leaf.push(key);
+        Some(())
+    }
+
+    /// The tree.
+    pub(crate) fn finish(mut self) -> Tree<N> {
+        self.leaf.shrink_to_fit();
+        let first = self.leaf.first().copied().unwrap_or([0; N]);
+        let mut level = self.leaves;
+        level.push((first, Arc::new(Node::Leaf(self.leaf))));
         while level.len() > 1 {
             let groups = level.chunks(FULL);
-            level =
-                groups.map(|group| (group[0].0, Arc::new(Node::Branch(group.to_vec())))).collect();
+            let branch = |group: &[([u8; N], Arc<Node<N>>)]| {
+                (group[0].0, Arc::new(Node::Branch(group.to_vec())))
+            };
+            level = groups.map(branch).collect();
         }
-        level.pop().map(|(_, root)| Tree { root })
+        level.pop().map_or_else(Tree::default, |(_, root)| Tree { root })
     }
 }
 
@@ -261,8 +263,10 @@ mod tests {
                 for from in [0, 1, 700, 2999, 5000] {
                     prop_assert!(keys_from(&tree, from).iter().eq(model.range(from..)));
                 }
-                prop_assert!((0..6000).all(|key: u32| tree.contains(&key.to_be_bytes()) == model.contains(&key)));
-                let packed = Tree::<4>::from_sorted(model.iter().map(|key| key.to_be_bytes())).expect("sorted");
+                prop_assert!((0..6000).all(|key: u32| tree.has_prefix(&key.to_be_bytes()) == model.contains(&key)));
+                let mut builder = TreeBuilder::default();
+                prop_assert!(model.iter().all(|key| builder.push(key.to_be_bytes()).is_some()));
+                let packed = builder.finish();
                 prop_assert!(keys_from(&packed, 0).iter().eq(model.iter()));
                 prop_assert!(keys_from(&packed, 1500).iter().eq(model.range(1500..)));
             }
@@ -282,6 +286,7 @@ mod tests {
         });
         assert_eq!(keys, [[2, 0], [2, 255]]);
         assert!(tree.has_prefix(&[3]) && !tree.has_prefix(&[4]));
-        assert!(Tree::<1>::from_sorted([[2], [1]].into_iter()).is_none());
+        let mut builder = TreeBuilder::default();
+        assert_eq!([[2], [1], [2]].map(|key| builder.push(key)), [Some(()), None, None]);
     }
 }

@@ -97,7 +97,8 @@ pub(crate) fn put_zigzag(out: &mut Vec<u8>, value: i64) {
     put_varint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-fn put_sized(out: &mut Vec<u8>, bytes: &[u8]) {
+/// Writes a length and as many bytes.
+pub(crate) fn put_sized(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
@@ -252,14 +253,38 @@ fn take_temporal(tag: u8, input: &mut Reader<'_>) -> Option<Value> {
 /// Passes over a value without building it.
 pub(crate) fn skip_value(input: &mut Reader<'_>) -> Option<()> {
     match input.byte()? {
+        LIST => (0..input.varint()?).try_for_each(|_| {
+            let tag = input.byte()?;
+            skip_scalar(tag, input)
+        }),
+        tag => skip_scalar(tag, input),
+    }
+}
+
+fn skip_scalar(tag: u8, input: &mut Reader<'_>) -> Option<()> {
+    match tag {
         FALSE | TRUE => Some(()),
         INTEGER => input.varint().map(|_| ()),
         WIDE_INTEGER | FLOAT => input.take(8).map(|_| ()),
         STRING | BYTES => input.sized().map(|_| ()),
-        LIST => {
-            let count = input.varint()?;
-            (0..count).try_for_each(|_| skip_value(input))
-        }
-        tag => take_scalar(tag, input).map(|_| ()),
+        _ => take_scalar(tag, input).map(|_| ()),
+    }
+}
+
+/// Passes over a value that may be damaged. `None` if it is.
+pub(crate) fn check_value(input: &mut Reader<'_>) -> Option<()> {
+    match input.byte()? {
+        LIST => (0..input.varint()?).try_for_each(|_| {
+            let tag = input.byte()?;
+            check_scalar(tag, input)
+        }),
+        tag => check_scalar(tag, input),
+    }
+}
+
+fn check_scalar(tag: u8, input: &mut Reader<'_>) -> Option<()> {
+    match tag {
+        STRING => std::str::from_utf8(input.sized()?).ok().map(|_| ()),
+        _ => skip_scalar(tag, input),
     }
 }

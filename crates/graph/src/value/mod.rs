@@ -1,13 +1,18 @@
 //! Values that a property may have: never null, and never a map or a list within a list.
 //!
 //! Temporal values are integers here. How they are computed with, written and read belongs to the language; the text
-//! that events carry is in `text`.
+//! that events carry is in [`text`].
 
 mod canonical;
 mod codec;
+#[cfg(test)]
+mod tests;
+pub mod text;
 
 pub use canonical::{Canonical, PREFIX_BYTES};
-pub(crate) use codec::{Reader, put_value, put_varint, skip_value, take_value};
+pub(crate) use codec::{
+    Reader, check_value, put_sized, put_value, put_varint, skip_value, take_value,
+};
 
 use std::sync::Arc;
 

@@ -1,0 +1,277 @@
+//! A change set put into effect on a version: all of it, or nothing.
+//!
+//! The order is fixed: nodes created, relationships created, changes, relationships deleted, nodes deleted; the
+//! schema before all. Whoever applies the same to the same comes to the same, also when it is refused.
+
+use super::{ChangeSet, NodeChange, PropertyChanges, RelationshipChange, Touches};
+use crate::fault::Violation;
+use crate::graph::{Graph, NodeRow, Properties, RelationshipRow, set_property};
+use crate::id::{Entity, NodeId, RelationshipId};
+use crate::limits::MAX_LABELS;
+use crate::names::Name;
+use crate::value::Value;
+use std::fmt;
+
+/// Why a change set cannot be applied to a version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unsound {
+    /// An entity is created that is there.
+    Exists(Entity),
+    /// An entity is changed, deleted or tied to that is not there.
+    Missing(Entity),
+    /// A node would have too many labels.
+    TooManyLabels(NodeId),
+    /// An index or constraint cannot be created or dropped.
+    Schema(String),
+    /// What comes of it breaks a rule of the graph.
+    Violation(Violation),
+}
+
+impl fmt::Display for Unsound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unsound::Exists(entity) => write!(f, "{entity} is created, but is there"),
+            Unsound::Missing(entity) => write!(f, "{entity} is not there"),
+            Unsound::TooManyLabels(id) => {
+                write!(f, "{} would have more than {MAX_LABELS} labels", Entity::Node(*id))
+            }
+            Unsound::Schema(text) => f.write_str(text),
+            Unsound::Violation(violation) => violation.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Unsound {}
+
+impl From<Violation> for Unsound {
+    fn from(violation: Violation) -> Unsound {
+        Unsound::Violation(violation)
+    }
+}
+
+fn change_properties(properties: &mut Properties, changes: &PropertyChanges) {
+    for (key, value) in &changes.set {
+        set_property(properties, *key, Some(value.clone()));
+    }
+    for key in &changes.unset {
+        set_property(properties, *key, None);
+    }
+}
+
+fn sorted(properties: &[(Name, Value)]) -> Properties {
+    let mut row = Vec::with_capacity(properties.len());
+    for (key, value) in properties {
+        set_property(&mut row, *key, Some(value.clone()));
+    }
+    row
+}
+
+impl Graph {
+    /// Applies a change set. Unchanged if it is refused.
+    ///
+    /// # Errors
+    /// What makes it unsound on this version.
+    pub fn apply(&mut self, changes: &ChangeSet) -> Result<Touches, Unsound> {
+        if changes.has_schema() {
+            // Rare, and dear in any case: on a clone there is nothing to undo.
+            let mut next = self.clone();
+            next.apply_schema(changes)?;
+            let mut touches = next.apply_data(changes)?;
+            touches.schema();
+            *self = next;
+            return Ok(touches);
+        }
+        self.apply_data(changes)
+    }
+
+    fn apply_schema(&mut self, changes: &ChangeSet) -> Result<(), Unsound> {
+        for name in &changes.dropped_items {
+            let missing = || Unsound::Schema(format!("there is no item {name:?} to drop"));
+            self.remove_schema_item(name).ok_or_else(missing)?;
+        }
+        for definition in &changes.created_items {
+            let fault = self.check_definition(definition);
+            fault.map_err(|fault| Unsound::Schema(fault.to_string()))?;
+            let item = self.add_schema_item(definition.clone());
+            self.check_item(&item)?;
+        }
+        Ok(())
+    }
+
+    /// In place, as pages that no other version has need no copy.
+    fn apply_data(&mut self, changes: &ChangeSet) -> Result<Touches, Unsound> {
+        let mut application =
+            Application { graph: self, touches: Touches::default(), undo: Vec::new() };
+        if let Err(unsound) = application.run(changes) {
+            application.undo();
+            return Err(unsound);
+        }
+        let touches = application.touches;
+        // Only now: what came to nothing has given no ids.
+        self.pass_ids(changes);
+        Ok(touches)
+    }
+
+    fn pass_ids(&self, changes: &ChangeSet) {
+        for (id, change) in &changes.nodes {
+            if matches!(change, NodeChange::Created { .. }) {
+                self.pass_id(Entity::Node(*id));
+            }
+        }
+        for (id, change) in &changes.relationships {
+            if matches!(change, RelationshipChange::Created { .. }) {
+                self.pass_id(Entity::Relationship(*id));
+            }
+        }
+    }
+}
+
+/// A change set that is being applied.
+struct Application<'a> {
+    graph: &'a mut Graph,
+    touches: Touches,
+    /// What was there before, in the order of writing.
+    undo: Vec<Replaced>,
+}
+
+enum Replaced {
+    Node(NodeId, Option<NodeRow>),
+    Relationship(RelationshipId, Option<RelationshipRow>),
+}
+
+impl Application<'_> {
+    fn run(&mut self, changes: &ChangeSet) -> Result<(), Unsound> {
+        self.create_nodes(changes)?;
+        self.create_relationships(changes)?;
+        self.change(changes)?;
+        self.delete(changes)?;
+        for (id, change) in &changes.nodes {
+            match change {
+                NodeChange::Deleted if self.graph.is_connected(*id) => {
+                    return Err(Violation::StillConnected(*id).into());
+                }
+                _ => self.graph.check_node(*id)?,
+            }
+        }
+        for (id, _) in &changes.relationships {
+            self.graph.check_relationship(*id)?;
+        }
+        Ok(())
+    }
+
+    fn undo(&mut self) {
+        while let Some(replaced) = self.undo.pop() {
+            match replaced {
+                Replaced::Node(id, before) => {
+                    let now = self.graph.node(id);
+                    self.graph.put_node(id, now.as_ref(), before.as_ref());
+                }
+                Replaced::Relationship(id, before) => {
+                    let now = self.graph.whole_relationship(id);
+                    self.graph.put_relationship(id, now.as_ref(), before.as_ref());
+                }
+            }
+        }
+    }
+
+    fn put_node(&mut self, id: NodeId, before: Option<NodeRow>, after: Option<&NodeRow>) {
+        self.graph.put_node(id, before.as_ref(), after);
+        self.touches.node(id, before.as_ref(), after);
+        self.undo.push(Replaced::Node(id, before));
+    }
+
+    fn put_relationship(
+        &mut self,
+        id: RelationshipId,
+        before: Option<RelationshipRow>,
+        after: Option<&RelationshipRow>,
+    ) {
+        self.graph.put_relationship(id, before.as_ref(), after);
+        self.touches.relationship(id, before.as_ref(), after);
+        self.undo.push(Replaced::Relationship(id, before));
+    }
+
+    fn node(&self, id: NodeId) -> Result<NodeRow, Unsound> {
+        self.graph.node(id).ok_or(Unsound::Missing(Entity::Node(id)))
+    }
+
+    fn relationship(&self, id: RelationshipId) -> Result<RelationshipRow, Unsound> {
+        let row = self.graph.whole_relationship(id);
+        row.ok_or(Unsound::Missing(Entity::Relationship(id)))
+    }
+
+    fn create_nodes(&mut self, changes: &ChangeSet) -> Result<(), Unsound> {
+        for (id, change) in &changes.nodes {
+            let NodeChange::Created { labels, properties } = change else { continue };
+            if self.graph.has_node(*id) {
+                return Err(Unsound::Exists(Entity::Node(*id)));
+            }
+            let mut row = NodeRow { labels: labels.clone(), properties: sorted(properties) };
+            tidy_labels(*id, &mut row)?;
+            self.put_node(*id, None, Some(&row));
+        }
+        Ok(())
+    }
+
+    fn create_relationships(&mut self, changes: &ChangeSet) -> Result<(), Unsound> {
+        for (id, change) in &changes.relationships {
+            let RelationshipChange::Created { head, properties } = change else { continue };
+            if self.graph.has_relationship(*id) {
+                return Err(Unsound::Exists(Entity::Relationship(*id)));
+            }
+            let missing = [head.from, head.to].into_iter().find(|end| !self.graph.has_node(*end));
+            if let Some(end) = missing {
+                return Err(Unsound::Missing(Entity::Node(end)));
+            }
+            let row = RelationshipRow { head: *head, properties: sorted(properties) };
+            self.put_relationship(*id, None, Some(&row));
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, changes: &ChangeSet) -> Result<(), Unsound> {
+        for (id, change) in &changes.nodes {
+            let NodeChange::Changed { label, unlabel, properties } = change else { continue };
+            let before = self.node(*id)?;
+            let mut after = before.clone();
+            after.labels.retain(|name| !unlabel.contains(name));
+            after.labels.extend(label);
+            tidy_labels(*id, &mut after)?;
+            change_properties(&mut after.properties, properties);
+            self.put_node(*id, Some(before), Some(&after));
+        }
+        for (id, change) in &changes.relationships {
+            let RelationshipChange::Changed(properties) = change else { continue };
+            let before = self.relationship(*id)?;
+            let mut after = before.clone();
+            change_properties(&mut after.properties, properties);
+            self.put_relationship(*id, Some(before), Some(&after));
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, changes: &ChangeSet) -> Result<(), Unsound> {
+        for (id, change) in &changes.relationships {
+            if matches!(change, RelationshipChange::Deleted) {
+                let before = self.relationship(*id)?;
+                self.put_relationship(*id, Some(before), None);
+            }
+        }
+        for (id, change) in &changes.nodes {
+            if matches!(change, NodeChange::Deleted) {
+                let before = self.node(*id)?;
+                self.put_node(*id, Some(before), None);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tidy_labels(id: NodeId, row: &mut NodeRow) -> Result<(), Unsound> {
+    row.labels.sort_unstable();
+    row.labels.dedup();
+    match row.labels.len() > MAX_LABELS {
+        true => Err(Unsound::TooManyLabels(id)),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,125 @@
+//! What a change set touched, and whether that is anything that another transaction has read.
+
+use crate::footprint::{Footprint, Side};
+use crate::graph::{NodeRow, Properties, Relationship, RelationshipRow, property_of};
+use crate::id::{NodeId, RelationshipId};
+use crate::names::Name;
+use crate::value::{Canonical, Value};
+
+/// What a change set touched. Each list may name a thing twice.
+#[derive(Debug, Clone, Default)]
+pub struct Touches {
+    nodes: Vec<(NodeId, Fate)>,
+    relationships: Vec<(RelationshipId, Fate)>,
+    /// Relationships that came or went.
+    heads: Vec<Relationship>,
+    /// Labels that nodes got or lost.
+    labels: Vec<Name>,
+    /// Label, key and hash of values that came or went.
+    equal: Vec<(Name, Name, u64)>,
+    schema: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Created,
+    Changed,
+    Deleted,
+}
+
+fn fate(was_there: bool, is_there: bool) -> Fate {
+    match (was_there, is_there) {
+        (false, _) => Fate::Created,
+        (true, true) => Fate::Changed,
+        (true, false) => Fate::Deleted,
+    }
+}
+
+impl Touches {
+    pub(crate) fn schema(&mut self) {
+        self.schema = true;
+    }
+
+    pub(crate) fn node(&mut self, id: NodeId, before: Option<&NodeRow>, after: Option<&NodeRow>) {
+        self.nodes.push((id, fate(before.is_some(), after.is_some())));
+        let none = NodeRow::default();
+        let (before, after) = (before.unwrap_or(&none), after.unwrap_or(&none));
+        let (old, new) = (&before.properties, &after.properties);
+        let differing = differing_values(old, new);
+        for label in &before.labels {
+            if after.labels.binary_search(label).is_ok() {
+                self.values(*label, differing.iter().copied());
+            } else {
+                self.labels.push(*label);
+                self.values(*label, old.iter().map(|(key, value)| (*key, value)));
+            }
+        }
+        for label in after.labels.iter().filter(|label| !before.labels.contains(label)) {
+            self.labels.push(*label);
+            self.values(*label, new.iter().map(|(key, value)| (*key, value)));
+        }
+    }
+
+    fn values<'a>(&mut self, label: Name, values: impl Iterator<Item = (Name, &'a Value)>) {
+        self.equal.extend(values.map(|(key, value)| (label, key, Canonical::new(value).hash())));
+    }
+
+    pub(crate) fn relationship(
+        &mut self,
+        id: RelationshipId,
+        before: Option<&RelationshipRow>,
+        after: Option<&RelationshipRow>,
+    ) {
+        self.relationships.push((id, fate(before.is_some(), after.is_some())));
+        if before.is_some() != after.is_some() {
+            self.heads.extend(before.or(after).map(|row| row.head));
+        }
+    }
+
+    /// Whether anything that was read is touched: who read it may not commit after this.
+    pub(crate) fn concerns(&self, footprint: &Footprint) -> bool {
+        self.schema
+            || self.nodes.iter().any(|node| concerns_node(footprint, *node))
+            || self.relationships.iter().any(|one| concerns_relationship(footprint, *one))
+            || self.heads.iter().any(|head| concerns_head(footprint, head))
+            || self.labels.iter().any(|label| footprint.labels.contains(label))
+            || self.equal.iter().any(|(label, key, hash)| {
+                footprint.equal.contains(&(*label, *key, *hash))
+                    || footprint.ranges.contains(&(*label, *key))
+            })
+    }
+}
+
+/// The values that only one of both has, of keys that they share or not.
+fn differing_values<'a>(old: &'a Properties, new: &'a Properties) -> Vec<(Name, &'a Value)> {
+    let is_kept = |others: &Properties, key: Name, value: &Value| {
+        property_of(others, key).is_some_and(|other| other.is_identical(value))
+    };
+    let gone = old.iter().filter(|(key, value)| !is_kept(new, *key, value));
+    let came = new.iter().filter(|(key, value)| !is_kept(old, *key, value));
+    gone.chain(came).map(|(key, value)| (*key, value)).collect()
+}
+
+fn concerns_node(footprint: &Footprint, (id, fate): (NodeId, Fate)) -> bool {
+    let of_membership = footprint.all_nodes && fate != Fate::Changed;
+    let of_content = footprint.every_node && fate != Fate::Created;
+    let of_end = fate == Fate::Deleted && footprint.ends.contains(&id);
+    of_membership || of_content || of_end || footprint.nodes.contains(&id)
+}
+
+fn concerns_relationship(footprint: &Footprint, (id, fate): (RelationshipId, Fate)) -> bool {
+    let of_content = footprint.every_relationship && fate != Fate::Created;
+    of_content || footprint.relationships.contains(&id)
+}
+
+fn concerns_head(footprint: &Footprint, head: &Relationship) -> bool {
+    let Relationship { relationship_type, from, to } = *head;
+    let types = [None, Some(relationship_type)];
+    footprint.all_relationships
+        || footprint.types.contains(&relationship_type)
+        || types.into_iter().any(|kind| {
+            footprint.adjacent.contains(&(from, Side::Outgoing, kind))
+                || footprint.adjacent.contains(&(to, Side::Incoming, kind))
+                || footprint.pairs.contains(&(from, to, kind))
+        })
+}

@@ -1,0 +1,71 @@
+//! A version as text: the same for the same graph, however it came to be.
+
+use crate::event::{put_json, put_text};
+use crate::graph::{Graph, Properties, SchemaKind, SchemaSubject};
+use crate::id::{NodeId, RelationshipId};
+use std::fmt::Write;
+
+impl Graph {
+    /// The graph as lines: nodes in order of id, relationships in order of id, indexes and constraints in order of
+    /// name. Labels and keys are sorted by their text.
+    pub fn dump(&self) -> impl Iterator<Item = String> {
+        let nodes = self.node_ids().filter_map(|id| self.node_line(id));
+        let relationships = self.relationship_ids().filter_map(|id| self.relationship_line(id));
+        nodes.chain(relationships).chain(self.schema_lines())
+    }
+
+    fn node_line(&self, id: NodeId) -> Option<String> {
+        let row = self.node(id)?;
+        let mut line = format!("node {}", id.number());
+        let mut labels: Vec<_> = row.labels.iter().map(|label| self.text(*label)).collect();
+        labels.sort_unstable();
+        for label in labels {
+            line.push_str(" :");
+            put_text(&mut line, &label);
+        }
+        self.put_properties(&mut line, &row.properties);
+        Some(line)
+    }
+
+    fn relationship_line(&self, id: RelationshipId) -> Option<String> {
+        let row = self.whole_relationship(id)?;
+        let (from, to) = (row.head.from.number(), row.head.to.number());
+        let mut line = format!("rel {} {from} -> {to} :", id.number());
+        put_text(&mut line, &self.text(row.head.relationship_type));
+        self.put_properties(&mut line, &row.properties);
+        Some(line)
+    }
+
+    fn put_properties(&self, line: &mut String, properties: &Properties) {
+        let mut sorted: Vec<_> =
+            properties.iter().map(|(key, value)| (self.text(*key), value)).collect();
+        sorted.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        for (key, value) in sorted {
+            line.push(' ');
+            put_text(line, &key);
+            line.push('=');
+            put_json(line, value);
+        }
+    }
+
+    fn schema_lines(&self) -> impl Iterator<Item = String> {
+        self.schema().map(|item| {
+            let kind = match item.kind {
+                SchemaKind::Range => "range",
+                SchemaKind::Unique => "unique",
+                SchemaKind::Exists => "exists",
+                SchemaKind::Key => "key",
+            };
+            let (on, name) = match item.subject {
+                SchemaSubject::Label(name) => ("node", name),
+                SchemaSubject::Type(name) => ("rel", name),
+            };
+            let mut line = format!("schema {:?} {kind} {on} :", item.name);
+            put_text(&mut line, &self.text(name));
+            for key in &item.keys {
+                _ = write!(line, " {:?}", self.text(*key));
+            }
+            line
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! Parts of a transaction that was too large for one event.
+
+use super::{EventFault, MAX_PARTS, fault};
+use crate::change::{ChangeSet, NodeChange, PropertyChanges, RelationshipChange};
+use crate::graph::Properties;
+use crate::id::Entity;
+use std::collections::BTreeMap;
+
+/// What one event says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Part {
+    /// The transaction that it is a part of; nothing if it is all of one.
+    pub(crate) transaction: Option<String>,
+    /// Its number, from 1.
+    pub(crate) number: u64,
+    /// How many there are.
+    pub(crate) of: u64,
+    pub(crate) changes: ChangeSet,
+}
+
+impl Part {
+    pub(super) fn new(
+        place: Option<(String, u64, u64)>,
+        changes: ChangeSet,
+    ) -> Result<Part, EventFault> {
+        let Some((transaction, number, of)) = place else {
+            return Ok(Part { transaction: None, number: 1, of: 1, changes });
+        };
+        if !(1..=MAX_PARTS as u64).contains(&of) || !(1..=of).contains(&number) {
+            return fault(format!("part {number} of {of} cannot be"));
+        }
+        Ok(Part { transaction: Some(transaction), number, of, changes })
+    }
+}
+
+/// Puts together what is said of one entity in several places: in one event as in several.
+pub(crate) fn merge(changes: ChangeSet) -> Result<ChangeSet, EventFault> {
+    let mut nodes = Merged::new(changes.nodes.len());
+    for (id, change) in changes.nodes {
+        nodes.put(id, Entity::Node(id), change, merge_node)?;
+    }
+    let mut relationships = Merged::new(changes.relationships.len());
+    for (id, change) in changes.relationships {
+        relationships.put(id, Entity::Relationship(id), change, merge_relationship)?;
+    }
+    Ok(ChangeSet { nodes: nodes.list, relationships: relationships.list, ..changes })
+}
+
+/// Entities in the order they were met first.
+struct Merged<K, C> {
+    list: Vec<(K, C)>,
+    places: BTreeMap<K, usize>,
+}
+
+impl<K: Ord + Copy, C> Merged<K, C> {
+    fn new(capacity: usize) -> Merged<K, C> {
+        Merged { list: Vec::with_capacity(capacity), places: BTreeMap::new() }
+    }
+
+    fn put(
+        &mut self,
+        id: K,
+        entity: Entity,
+        change: C,
+        merge: fn(&mut C, C) -> Option<()>,
+    ) -> Result<(), EventFault> {
+        // Most events are of one entity, and the others in order.
+        let is_new = self.list.last().is_none_or(|(last, _)| *last < id) && self.places.is_empty();
+        if !is_new && self.places.is_empty() {
+            self.places = self.list.iter().enumerate().map(|(at, (id, _))| (*id, at)).collect();
+        }
+        if let Some(&at) = self.places.get(&id) {
+            let merged = merge(&mut self.list[at].1, change);
+            return merged.map_or_else(|| fault(format!("{entity} stands there twice")), Ok);
+        }
+        if !is_new {
+            self.places.insert(id, self.list.len());
+        }
+        self.list.push((id, change));
+        Ok(())
+    }
+}
+
+fn merge_properties(properties: &mut Properties, more: PropertyChanges) -> Option<()> {
+    properties.extend(more.set);
+    more.unset.is_empty().then_some(())
+}
+
+fn merge_changes(changes: &mut PropertyChanges, more: PropertyChanges) {
+    changes.set.extend(more.set);
+    changes.unset.extend(more.unset);
+}
+
+fn merge_node(first: &mut NodeChange, second: NodeChange) -> Option<()> {
+    match (first, second) {
+        (
+            NodeChange::Created { properties, .. },
+            NodeChange::Changed { label, unlabel, properties: more },
+        ) if label.is_empty() && unlabel.is_empty() => merge_properties(properties, more),
+        (
+            NodeChange::Changed { label, unlabel, properties },
+            NodeChange::Changed { label: labels, unlabel: unlabels, properties: more },
+        ) => {
+            label.extend(labels);
+            unlabel.extend(unlabels);
+            merge_changes(properties, more);
+            Some(())
+        }
+        _ => None,
+    }
+}
+
+fn merge_relationship(first: &mut RelationshipChange, second: RelationshipChange) -> Option<()> {
+    match (first, second) {
+        (RelationshipChange::Created { properties, .. }, RelationshipChange::Changed(more)) => {
+            merge_properties(properties, more)
+        }
+        (RelationshipChange::Changed(changes), RelationshipChange::Changed(more)) => {
+            merge_changes(changes, more);
+            Some(())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,111 @@
+//! Changes of the schema as events, and back.
+//!
+//! ```json
+//! {"create":[{"name":"one","kind":"unique","on":"node","labels":["Person"],"keys":["name"]}],"drop":["old"]}
+//! ```
+
+use super::decode::{Fields, names_of};
+use super::encode::{Tag, event};
+use super::value::put_text;
+use super::{EventFault, GRAPH_SCHEMA_CHANGED, MAX_PROPERTY_BYTES, MAX_TAGS, fault};
+use crate::change::ChangeSet;
+use crate::fault::Violation;
+use crate::graph::{Graph, SchemaDefinition, SchemaKind, SchemaSubject};
+use crate::names::Name;
+use serde_json::Value as Json;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use wellspring_types::Event;
+
+const KINDS: [(&str, SchemaKind); 4] = [
+    ("range", SchemaKind::Range),
+    ("unique", SchemaKind::Unique),
+    ("exists", SchemaKind::Exists),
+    ("key", SchemaKind::Key),
+];
+
+fn put_names<'a>(out: &mut String, names: impl Iterator<Item = &'a str>) {
+    out.push('[');
+    for (at, name) in names.enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        put_text(out, name);
+    }
+    out.push(']');
+}
+
+fn put_definition(out: &mut String, names: &Graph, definition: &SchemaDefinition) {
+    out.push_str("{\"name\":");
+    put_text(out, &definition.name);
+    let kind = KINDS.iter().find(|(_, kind)| *kind == definition.kind).map_or("", |(name, _)| name);
+    let (on, subject) = match definition.subject {
+        SchemaSubject::Label(label) => ("node", label),
+        SchemaSubject::Type(name) => ("rel", name),
+    };
+    _ = write!(out, ",\"kind\":\"{kind}\",\"on\":\"{on}\",\"labels\":");
+    put_names(out, std::iter::once(&*names.text(subject)));
+    out.push_str(",\"keys\":");
+    let keys: Vec<_> = definition.keys.iter().map(|key| names.text(*key)).collect();
+    put_names(out, keys.iter().map(|key| &**key));
+    out.push('}');
+}
+
+/// The event of a change of the schema.
+pub(super) fn encode_schema(base: &Graph, changes: &ChangeSet) -> Result<Vec<Event>, Violation> {
+    let mut json = String::from("{\"create\":[");
+    for (at, definition) in changes.created_items.iter().enumerate() {
+        if at > 0 {
+            json.push(',');
+        }
+        put_definition(&mut json, base, definition);
+    }
+    json.push_str("],\"drop\":");
+    put_names(&mut json, changes.dropped_items.iter().map(|name| &**name));
+    json.push('}');
+    let known = base.schema().filter(|item| changes.dropped_items.contains(&item.name));
+    let tags: BTreeSet<Tag> = known
+        .chain(&changes.created_items)
+        .map(|definition| match definition.subject {
+            SchemaSubject::Label(label) => Tag::Label(label),
+            SchemaSubject::Type(name) => Tag::Type(name),
+        })
+        .collect();
+    if json.len() > MAX_PROPERTY_BYTES || tags.len() > MAX_TAGS {
+        return Err(Violation::TransactionTooLarge { bytes: json.len() });
+    }
+    Ok(vec![event(GRAPH_SCHEMA_CHANGED, base, &tags, json)])
+}
+
+/// Reads a [`GRAPH_SCHEMA_CHANGED`] event.
+pub(crate) fn decode_schema(names: &Graph, data: &[u8]) -> Result<ChangeSet, EventFault> {
+    let mut fields = Fields::parse(data)?;
+    let mut changes = ChangeSet::default();
+    for item in fields.list("create")? {
+        changes.created_items.push(definition(names, Fields::new(item)?)?);
+    }
+    for name in fields.list("drop")? {
+        match name {
+            Json::String(name) => changes.dropped_items.push(name.into()),
+            _ => return fault("drop: names were expected"),
+        }
+    }
+    fields.finish()?;
+    Ok(changes)
+}
+
+fn definition(names: &Graph, mut fields: Fields) -> Result<SchemaDefinition, EventFault> {
+    let (name, kind, on) = (fields.text("name")?, fields.text("kind")?, fields.text("on")?);
+    let kind = KINDS.iter().find(|(known, _)| **known == kind).map(|(_, kind)| *kind);
+    let Some(kind) = kind else { return fault("kind: not known") };
+    let subjects: Vec<Name> = names_of(names, fields.list("labels")?)?;
+    let [subject] = subjects[..] else { return fault("labels: just one was expected") };
+    let subject = match &*on {
+        "node" => SchemaSubject::Label(subject),
+        "rel" => SchemaSubject::Type(subject),
+        _ => return fault("on: node or rel was expected"),
+    };
+    let keys = names_of(names, fields.list("keys")?)?;
+    fields.finish()?;
+    Ok(SchemaDefinition { name: name.into(), kind, subject, keys })
+}
