@@ -19,5 +19,5 @@ pub mod temporal;
 pub mod value;
 
 pub use cache::PlanCache;
-pub use procedure::{BuiltIn, Procedure, Procedures};
+pub use procedure::{Argument, ArgumentType, BuiltIn, Procedure, Procedures};
 pub use statement::{Access, Environment, Flow, Plan, RowSink, prepare, run};

@@ -8,8 +8,8 @@ use crate::value::Value;
 
 /// Something that is called with values and comes to rows.
 pub trait Procedure: Send + Sync {
-    /// The names of its arguments, in order.
-    fn arguments(&self) -> Vec<String>;
+    /// Its arguments, in order.
+    fn arguments(&self) -> Vec<Argument>;
     /// The names of the columns of its rows; none if it only does something.
     fn yields(&self) -> Vec<String>;
     /// Its rows for these arguments.
@@ -17,6 +17,32 @@ pub trait Procedure: Send + Sync {
     /// # Errors
     /// Arguments that do not fit, and whatever it runs into.
     fn call(&self, arguments: &[Value], context: &mut Context<'_>) -> Result<Vec<Vec<Value>>>;
+}
+
+/// An argument of a procedure.
+#[derive(Debug, Clone)]
+pub struct Argument {
+    /// Its name; `CALL name` without brackets takes the parameter of that name.
+    pub name: String,
+    /// What it may be, beside null.
+    pub kind: ArgumentType,
+}
+
+/// What an argument may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgumentType {
+    /// Anything.
+    Any,
+    /// A truth value.
+    Boolean,
+    /// An integer.
+    Integer,
+    /// A float, or an integer that is taken for one.
+    Float,
+    /// An integer or a float.
+    Number,
+    /// Text.
+    String,
 }
 
 /// Which procedures there are.
@@ -52,7 +78,7 @@ struct NameList {
 }
 
 impl Procedure for NameList {
-    fn arguments(&self) -> Vec<String> {
+    fn arguments(&self) -> Vec<Argument> {
         Vec::new()
     }
 

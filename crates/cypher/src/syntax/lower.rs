@@ -15,7 +15,7 @@ use crate::ir::{
     Aggregate, CallProcedure, CallSubquery, Clause, Expression, Match, Query, SingleQuery, Slot,
     Statement, StatementBody, Subquery, Unwind,
 };
-use crate::procedure::Procedures;
+use crate::procedure::{Argument, ArgumentType, Procedures};
 
 /// Lowers one statement.
 pub(super) struct Lowering<'l> {
@@ -308,7 +308,7 @@ impl<'l> Lowering<'l> {
     fn arguments(
         &mut self,
         invocation: &call::ProcedureInvocation,
-        wanted: &[String],
+        wanted: &[Argument],
         standalone: bool,
     ) -> Result<Vec<Expression>> {
         if invocation.implicit_arguments {
@@ -321,7 +321,7 @@ impl<'l> Lowering<'l> {
                     invocation.span,
                 ));
             }
-            return Ok(wanted.iter().map(|name| self.parameter(name)).collect());
+            return Ok(wanted.iter().map(|argument| self.parameter(&argument.name)).collect());
         }
         let given = &invocation.name.arguments;
         if given.len() != wanted.len() {
@@ -332,7 +332,29 @@ impl<'l> Lowering<'l> {
             );
             return Err(self.fail(Detail::InvalidNumberOfArguments, message, invocation.span));
         }
-        given.iter().map(|argument| self.expression(argument)).collect()
+        let mut arguments = Vec::with_capacity(given.len());
+        for (given, wanted) in given.iter().zip(wanted) {
+            let argument = self.expression(given)?;
+            if !is_taken(&argument, wanted.kind) {
+                let message = format!("The argument '{}' is of another type", wanted.name);
+                return Err(self.fail(Detail::InvalidArgumentType, message, invocation.span));
+            }
+            arguments.push(argument);
+        }
+        Ok(arguments)
+    }
+}
+
+/// Whether an argument can be of a type, as far as the text says.
+fn is_taken(argument: &Expression, kind: ArgumentType) -> bool {
+    use ArgumentType::{Any, Boolean, Float, Integer, Number, String};
+    match argument {
+        Expression::Boolean(_) => matches!(kind, Any | Boolean),
+        Expression::Integer(_) => matches!(kind, Any | Integer | Float | Number),
+        Expression::Float(_) => matches!(kind, Any | Float | Number),
+        Expression::String(_) => matches!(kind, Any | String),
+        Expression::List(_) | Expression::Map(_) => kind == Any,
+        _ => true,
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod actual;
 mod gherkin;
+mod procedure;
 mod report;
 mod scenario;
 mod statement;

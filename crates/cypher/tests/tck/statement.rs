@@ -1,17 +1,20 @@
 //! The seam to the library: how a statement is executed.
 
+use crate::procedure::Given as GivenProcedures;
 use crate::value::TckValue;
 use std::collections::BTreeMap;
 use std::time::Instant;
-use wellspring_cypher::context::Parameters;
+use wellspring_cypher::context::{Budget, Parameters, StatementTime, Stop};
 use wellspring_cypher::error::Error;
 use wellspring_cypher::value::Value;
-use wellspring_graph::Graph;
+use wellspring_cypher::{Environment, Flow, prepare, run};
+use wellspring_graph::{Graph, GraphError, Transaction};
 
 /// What statements of a scenario are given.
 #[derive(Default)]
 pub(crate) struct Given {
     parameters: Parameters,
+    procedures: GivenProcedures,
 }
 
 /// What came.
@@ -31,13 +34,17 @@ impl Given {
     }
 
     /// One more procedure.
-    pub(crate) fn procedure(&mut self, signature: &str, _: &[Vec<String>]) -> Result<(), String> {
-        Err(format!("procedures cannot be given yet: {signature}"))
+    pub(crate) fn procedure(
+        &mut self,
+        signature: &str,
+        rows: &[Vec<String>],
+    ) -> Result<(), String> {
+        self.procedures.add(signature, rows)
     }
 }
 
 /// A value without entities.
-fn plain(value: &TckValue) -> Value {
+pub(crate) fn plain(value: &TckValue) -> Value {
     match value {
         TckValue::Boolean(truth) => Value::Boolean(*truth),
         TckValue::Integer(integer) => Value::Integer(*integer),
@@ -62,6 +69,24 @@ pub(crate) fn execute(
     given: &Given,
     deadline: Instant,
 ) -> Result<Rows, Error> {
-    _ = (graph, given, deadline);
-    Err(Error::defect(format!("not yet: {statement}")))
+    let plan = prepare(statement, &given.procedures)?;
+    let mut transaction = Transaction::writing(graph.clone());
+    let environment = Environment {
+        parameters: &given.parameters,
+        database: "tck",
+        time: StatementTime { seconds: 1_700_000_000, nanoseconds: 123_456_789 },
+        seed: 7,
+    };
+    #[expect(clippy::disallowed_methods, reason = "a test watches over real time")]
+    let stop = move || (Instant::now() > deadline).then_some(Stop::Deadline);
+    let mut budget = Budget::new(u64::MAX, 1 << 30, stop);
+    let mut rows = Vec::new();
+    run(&plan, &mut transaction, &environment, &mut budget, &mut |row, _| {
+        rows.push(row.to_vec());
+        Ok(Flow::Continue)
+    })?;
+    let finished = transaction.finish().map_err(GraphError::Violation)?;
+    *graph = finished.into_graph();
+    let columns = plan.columns().iter().map(|name| name.to_string()).collect();
+    Ok(Rows { columns, rows, graph: graph.clone() })
 }
