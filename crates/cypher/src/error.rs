@@ -215,7 +215,9 @@ impl From<Violation> for Error {
                 (ErrorKind::ConstraintVerificationFailed, Detail::ConstraintViolation)
             }
             Violation::SchemaWithData => (ErrorKind::SchemaError, Detail::SchemaWithData),
-            Violation::PropertyTooLarge { .. } => (ErrorKind::ArgumentError, Detail::LimitExceeded),
+            Violation::PropertyTooLarge { .. } | Violation::TransactionTooLarge { .. } => {
+                (ErrorKind::ArgumentError, Detail::LimitExceeded)
+            }
         };
         Self::runtime(kind, detail, violation.to_string())
     }
