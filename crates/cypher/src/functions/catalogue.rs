@@ -79,6 +79,11 @@ static TABLES: &[&[Function]] = &[
     super::lists::TABLE,
     super::math::TABLE,
     super::moments::TABLE,
+    super::moments::DATE,
+    super::moments::DATE_TIME,
+    super::moments::LOCAL_DATE_TIME,
+    super::moments::LOCAL_TIME,
+    super::moments::TIME,
     super::spatial::TABLE,
     super::text::TABLE,
 ];

@@ -87,6 +87,71 @@ pub(super) fn of_fractions(months: f64, days: f64, nanoseconds: f64) -> Result<D
     )
 }
 
+/// What durations are counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    Years,
+    Quarters,
+    Months,
+    Weeks,
+    Days,
+    Hours,
+    Minutes,
+    Seconds,
+    Milliseconds,
+    Microseconds,
+    Nanoseconds,
+}
+
+impl Unit {
+    /// How many months, days and nanoseconds it has.
+    fn parts(self) -> (i128, i128, i128) {
+        match self {
+            Self::Years => (12, 0, 0),
+            Self::Quarters => (3, 0, 0),
+            Self::Months => (1, 0, 0),
+            Self::Weeks => (0, 7, 0),
+            Self::Days => (0, 1, 0),
+            Self::Hours => (0, 0, 3600 * SECOND),
+            Self::Minutes => (0, 0, 60 * SECOND),
+            Self::Seconds => (0, 0, SECOND),
+            Self::Milliseconds => (0, 0, 1_000_000),
+            Self::Microseconds => (0, 0, 1_000),
+            Self::Nanoseconds => (0, 0, 1),
+        }
+    }
+}
+
+/// Amounts of units, added up: what is whole exactly, and fractions apart.
+#[derive(Debug, Default)]
+pub(super) struct Amounts {
+    whole: (i128, i128, i128),
+    fractions: (f64, f64, f64),
+}
+
+impl Amounts {
+    /// So many more of a unit.
+    pub(super) fn add(&mut self, unit: Unit, whole: i64, fraction: f64) {
+        let (months, days, nanoseconds) = unit.parts();
+        let times = i128::from(whole);
+        // A few products of 64 bits by less than 43: far from 128.
+        self.whole.0 += months * times;
+        self.whole.1 += days * times;
+        self.whole.2 += nanoseconds * times;
+        self.fractions.0 += months as f64 * fraction;
+        self.fractions.1 += days as f64 * fraction;
+        self.fractions.2 += nanoseconds as f64 * fraction;
+    }
+
+    /// What they come to.
+    pub(super) fn total(self) -> Result<Duration> {
+        let (months, days, nanoseconds) = self.whole;
+        let whole = duration(months, days, nanoseconds)?;
+        let rest = of_fractions(self.fractions.0, self.fractions.1, self.fractions.2)?;
+        sum(&whole, &rest, 1)
+    }
+}
+
 /// As ISO 8601 has it: `P1Y2M3DT4H5M6.7S`, every part with its own sign.
 pub(super) fn text(duration: &Duration) -> String {
     use std::fmt::Write as _;

@@ -1,23 +1,26 @@
-//! Temporal values.
-#![allow(unused_variables, missing_docs, reason = "written next")]
+//! Points in time and durations: how they are made, read, written, and computed with.
+//!
+//! Values are integers of `wellspring_graph::value`; here is the calendar. What zones' names mean comes from a bundled
+//! copy of the IANA rules, so the same statement means the same on every machine.
+
+mod arithmetic;
+mod between;
+mod calendar;
+mod component;
+mod construct;
 mod duration;
+mod fields;
+mod parse;
+mod parts;
+mod text;
+mod truncate;
+mod zone;
 
+pub use arithmetic::{minus, plus};
+pub use between::{Measure, between};
+pub use component::component;
+pub use construct::{duration, instant, now, point_in_time};
 pub use duration::{add, scale};
-
-use crate::error::Result;
-use crate::value::{Duration, Value};
-pub fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::Duration(duration) => Some(duration::text(duration)),
-        _ => None,
-    }
-}
-pub fn component(value: &Value, key: &str) -> Option<Value> {
-    None
-}
-pub fn plus(value: &Value, duration: &Duration) -> Option<Result<Value>> {
-    None
-}
-pub fn minus(value: &Value, duration: &Duration) -> Option<Result<Value>> {
-    None
-}
+pub use parts::Kind;
+pub use text::text;
+pub use truncate::truncate;

@@ -1,0 +1,59 @@
+//! A duration before or after a point in time.
+
+use super::calendar;
+use super::duration::{self, DAY, SECOND, clock_part, out_of_range};
+use super::parts::{self, Kind, Parts};
+use crate::error::Result;
+use crate::value::{Duration, Value};
+
+/// `value + duration`; `None` if the value is no temporal one.
+pub fn plus(value: &Value, duration: &Duration) -> Option<Result<Value>> {
+    shifted(value, duration, 1)
+}
+
+/// `value - duration`; `None` if the value is no temporal one.
+pub fn minus(value: &Value, duration: &Duration) -> Option<Result<Value>> {
+    shifted(value, duration, -1)
+}
+
+fn shifted(value: &Value, by: &Duration, sign: i128) -> Option<Result<Value>> {
+    if let Value::Duration(duration) = value {
+        return Some(duration::sum(duration, by, sign).map(Value::duration));
+    }
+    let kind = parts::kind_of(value)?;
+    let parts = Parts::of(value)?;
+    Some(later(parts, kind, by, sign).ok_or_else(out_of_range).and_then(|parts| parts.value(kind)))
+}
+
+/// Months first, then days, then what the clock tells; `None` out of range.
+fn later(mut parts: Parts, kind: Kind, by: &Duration, sign: i128) -> Option<Parts> {
+    let clock = sign * clock_part(by);
+    if let Some(date) = parts.date {
+        let months = i64::try_from(sign * i128::from(by.months)).ok()?;
+        let date = i128::from(calendar::plus_months(date, months)?) + sign * i128::from(by.days);
+        // A day knows whole days only.
+        let date = if kind == Kind::Date { date + clock / DAY } else { date };
+        parts.date = Some(calendar::in_range(date)?);
+    }
+    if !kind.has_time() {
+        return Some(parts);
+    }
+    let Some(date) = parts.date else {
+        let time = i128::from(parts.time.unwrap_or(0)) + clock;
+        parts.time = Some(time.rem_euclid(DAY) as u64);
+        return Some(parts);
+    };
+    if let Some(zone) = parts.zone.clone() {
+        // What the clock tells is an amount of real time, also when clocks are put forward or back.
+        let nanoseconds =
+            i128::from(parts.instant()) * SECOND + i128::from(parts.fraction()) + clock;
+        let instant = i64::try_from(nanoseconds.div_euclid(SECOND)).ok()?;
+        let (date, time) = parts::split(instant, nanoseconds.rem_euclid(SECOND) as u32);
+        let greenwich = Parts { date: Some(date), time: Some(time), zone: None };
+        return Some(greenwich.in_zone(zone));
+    }
+    let nanoseconds = i128::from(date) * DAY + i128::from(parts.time.unwrap_or(0)) + clock;
+    parts.date = Some(calendar::in_range(nanoseconds.div_euclid(DAY))?);
+    parts.time = Some(nanoseconds.rem_euclid(DAY) as u64);
+    Some(parts)
+}

@@ -1,0 +1,138 @@
+//! The proleptic Gregorian calendar: days since 1970-01-01 and what people call them.
+
+/// The first and the last year that a day may be of.
+pub(super) const YEARS: std::ops::RangeInclusive<i64> = -999_999_999..=999_999_999;
+
+/// A day by year, month and day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Civil {
+    pub(super) year: i64,
+    /// 1 to 12.
+    pub(super) month: i64,
+    /// 1 to 31.
+    pub(super) day: i64,
+}
+
+/// The days of a year, month and day, which must be in range.
+pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
+    // Years begin in March, so that the day that comes and goes is the last one.
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+/// The year, month and day of a day.
+pub(super) fn civil(days: i64) -> Civil {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    Civil { year, month, day }
+}
+
+fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+/// How many days a year has.
+pub(super) fn year_length(year: i64) -> i64 {
+    if is_leap(year) { 366 } else { 365 }
+}
+
+/// How many days a month has.
+pub(super) fn month_length(year: i64, month: i64) -> i64 {
+    match month {
+        2 => 28 + i64::from(is_leap(year)),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// 1 for Monday to 7 for Sunday.
+pub(super) fn day_of_week(days: i64) -> i64 {
+    (days + 3).rem_euclid(7) + 1
+}
+
+/// The day of the year, from 1.
+pub(super) fn ordinal_day(day: i64) -> i64 {
+    day - days(civil(day).year, 1, 1) + 1
+}
+
+/// The quarter of a month.
+pub(super) fn quarter(month: i64) -> i64 {
+    (month - 1) / 3 + 1
+}
+
+/// The first day of a quarter.
+pub(super) fn quarter_start(year: i64, quarter: i64) -> i64 {
+    days(year, quarter * 3 - 2, 1)
+}
+
+/// The ISO week of a day, and the year that it counts in.
+pub(super) fn week(day: i64) -> (i64, i64) {
+    let thursday = day - day_of_week(day) + 4;
+    let year = civil(thursday).year;
+    (year, (thursday - days(year, 1, 1)) / 7 + 1)
+}
+
+/// The Monday of an ISO week.
+pub(super) fn week_start(year: i64, week: i64) -> i64 {
+    let fourth = days(year, 1, 4);
+    fourth - day_of_week(fourth) + 1 + (week - 1) * 7
+}
+
+/// The same day so many months later, or the last of its month. `None` out of range.
+pub(super) fn plus_months(day: i64, months: i64) -> Option<i64> {
+    let civil = civil(day);
+    let month = civil.year.checked_mul(12)?.checked_add(civil.month - 1)?.checked_add(months)?;
+    let (year, month) = (month.div_euclid(12), month.rem_euclid(12) + 1);
+    YEARS.contains(&year).then(|| days(year, month, civil.day.min(month_length(year, month))))
+}
+
+/// A day in range, `None` out of it.
+pub(super) fn in_range(day: i128) -> Option<i64> {
+    let day = i64::try_from(day).ok()?;
+    (days(*YEARS.start(), 1, 1)..=days(*YEARS.end(), 12, 31)).contains(&day).then_some(day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_and_dates_are_one_to_one() {
+        assert_eq!(days(1970, 1, 1), 0);
+        assert_eq!(days(2000, 2, 29), 11_016);
+        for day in (-800_000..800_000)
+            .step_by(97)
+            .chain([days(-999_999_999, 1, 1), days(999_999_999, 12, 31)])
+        {
+            let date = civil(day);
+            assert_eq!(days(date.year, date.month, date.day), day);
+        }
+    }
+
+    #[test]
+    fn weeks_belong_to_the_year_of_their_thursday() {
+        assert_eq!(week(days(1816, 12, 30)), (1817, 1));
+        assert_eq!(week(days(1984, 1, 1)), (1983, 52));
+        assert_eq!(week_start(1818, 53), days(1818, 12, 28));
+        assert_eq!(day_of_week(days(1984, 10, 11)), 4);
+    }
+
+    #[test]
+    fn months_are_added_to_the_last_day_of_a_shorter_one() {
+        assert_eq!(plus_months(days(2019, 1, 31), 1), Some(days(2019, 2, 28)));
+        assert_eq!(plus_months(days(2020, 3, 31), -13), Some(days(2019, 2, 28)));
+        assert_eq!(plus_months(0, i64::MAX), None);
+    }
+}

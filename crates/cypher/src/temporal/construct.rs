@@ -1,0 +1,111 @@
+//! Points in time and durations from what a function is given.
+
+use super::fields::{self, malformed};
+use super::parse;
+use super::parts::{self, Kind, Parts};
+use super::zone::{UTC, Zone};
+use crate::context::StatementTime;
+use crate::error::Result;
+use crate::value::{Duration, Value};
+
+/// A point in time of an argument: a text, a map of fields, or another point in time.
+///
+/// # Errors
+/// What is none, or says too little.
+pub fn point_in_time(kind: Kind, argument: &Value) -> Result<Value> {
+    match argument {
+        Value::String(text) => parsed(kind, text),
+        Value::Map(entries) => fields::built(kind, entries),
+        other => {
+            let parts = Parts::of(other).filter(|parts| {
+                let lacks_date = kind.has_date() && parts.date.is_none();
+                let lacks_time = kind.has_time() && !kind.has_date() && parts.time.is_none();
+                !lacks_date && !lacks_time
+            });
+            match parts {
+                Some(parts) => parts.value(kind),
+                None => Err(malformed(format!(
+                    "There is no {}() of {}.",
+                    kind.name(),
+                    other.type_name()
+                ))),
+            }
+        }
+    }
+}
+
+/// The instant at which the statement began, in a zone if one is named.
+///
+/// # Errors
+/// A zone that is none.
+pub fn now(kind: Kind, zone: Option<&Value>, time: StatementTime) -> Result<Value> {
+    let zone = match zone {
+        None => UTC,
+        Some(Value::String(text)) => Zone::parse(text)?,
+        Some(Value::Map(entries)) => fields::zone(entries)?.unwrap_or(UTC),
+        Some(other) => {
+            return Err(malformed(format!("A time zone is a String, not {}.", other.type_name())));
+        }
+    };
+    from_epoch(time.seconds, time.nanoseconds).in_zone(zone).value(kind)
+}
+
+fn from_epoch(seconds: i64, nanoseconds: u32) -> Parts {
+    let (date, time) = parts::split(seconds, nanoseconds);
+    Parts { date: Some(date), time: Some(time), zone: Some(UTC) }
+}
+
+/// The instant so many seconds and nanoseconds after 1970-01-01T00:00Z.
+///
+/// # Errors
+/// Instants out of range.
+pub fn instant(seconds: i64, nanoseconds: i64) -> Result<Value> {
+    let carried = seconds.checked_add(nanoseconds.div_euclid(1_000_000_000));
+    let seconds = carried.ok_or_else(super::duration::out_of_range)?;
+    from_epoch(seconds, nanoseconds.rem_euclid(1_000_000_000) as u32).value(Kind::DateTime)
+}
+
+/// A point in time of a text.
+pub(super) fn parsed(kind: Kind, text: &str) -> Result<Value> {
+    let text = text.trim();
+    let unreadable = || malformed(format!("Text cannot be parsed to a {}: '{text}'", kind.name()));
+    let (date, clock) = match (kind.has_date(), kind.has_time()) {
+        (true, false) => (Some(text), None),
+        (false, _) => (None, Some(text)),
+        (true, true) => match text.split_once('T') {
+            Some((date, clock)) => (Some(date), Some(clock)),
+            None => (Some(text), None),
+        },
+    };
+    let mut parts = Parts::default();
+    if let Some(date) = date {
+        parts.date = Some(parse::date(date).ok_or_else(unreadable)?);
+    }
+    match clock {
+        Some(clock) if kind.has_zone() => {
+            let (time, offset, name) = parse::zoned_time(clock).ok_or_else(unreadable)?;
+            parts.time = Some(time);
+            parts.zone = match (name, offset) {
+                (Some(name), offset) => Some(Zone::named(name, offset)?),
+                (None, offset) => offset.map(Zone::Offset),
+            };
+        }
+        Some(clock) => parts.time = Some(parse::time(clock).ok_or_else(unreadable)?),
+        None => {}
+    }
+    parts.value(kind)
+}
+
+/// A duration of a text or of a map of amounts.
+///
+/// # Errors
+/// What is none.
+pub fn duration(argument: &Value) -> Result<Duration> {
+    match argument {
+        Value::String(text) => parse::duration(text.trim())
+            .ok_or_else(|| malformed(format!("Text cannot be parsed to a Duration: '{text}'"))),
+        Value::Map(entries) => fields::duration(entries),
+        Value::Duration(duration) => Ok(**duration),
+        other => Err(malformed(format!("There is no duration() of {}.", other.type_name()))),
+    }
+}
