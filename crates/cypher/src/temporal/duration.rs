@@ -77,14 +77,19 @@ pub(super) fn of_fractions(months: f64, days: f64, nanoseconds: f64) -> Result<D
     if ![months, days, nanoseconds].iter().all(|part| part.abs() < 1e28) {
         return Err(out_of_range());
     }
-    let of_months = (months.fract() * MONTH).round() as i128;
-    let of_days = days.trunc() as i128 * DAY + (days.fract() * DAY as f64).round() as i128;
+    let of_months = nearest(months.fract() * MONTH);
+    let of_days = days.trunc() as i128 * DAY + nearest(days.fract() * DAY as f64);
     let day_nanoseconds = of_days.checked_add(of_months).ok_or_else(out_of_range)?;
     duration(
         months.trunc() as i128,
         day_nanoseconds / DAY,
-        day_nanoseconds % DAY + nanoseconds.round() as i128,
+        day_nanoseconds % DAY + nearest(nanoseconds),
     )
+}
+
+/// The nearest whole number; half a nanosecond is none.
+fn nearest(nanoseconds: f64) -> i128 {
+    (nanoseconds.abs() - 0.5).ceil().copysign(nanoseconds) as i128
 }
 
 /// What durations are counted in.

@@ -35,14 +35,7 @@ pub(super) fn zone(entries: &Entries) -> Result<Option<Zone>> {
 
 /// A value of a type of the fields of a map; `date`, `time` and `datetime` select from other values.
 pub(super) fn built(kind: Kind, entries: &Entries) -> Result<Value> {
-    let mut parts = selected(kind, entries)?;
-    if let Some(zone) = zone(entries)?.filter(|_| kind.has_zone()) {
-        // What has a zone already is the same instant in the new one.
-        parts = match parts.zone {
-            Some(_) => parts.in_zone(zone),
-            None => Parts { zone: Some(zone), ..parts },
-        };
-    }
+    let parts = selected(kind, entries)?;
     let lacks_date = kind.has_date() && parts.date.is_none();
     let lacks_time = !kind.has_date() && parts.time.is_none();
     if lacks_date && integer(entries, "year")?.is_none() {
@@ -51,7 +44,15 @@ pub(super) fn built(kind: Kind, entries: &Entries) -> Result<Value> {
     if lacks_time && integer(entries, "hour")?.is_none() {
         return Err(malformed(format!("{}() needs an hour.", kind.name())));
     }
-    overridden(kind, parts, entries)?.value(kind)
+    let mut parts = overridden(kind, parts, entries)?;
+    if let Some(zone) = zone(entries)?.filter(|_| kind.has_zone()) {
+        // What has a zone already is the same instant in the new one.
+        parts = match parts.zone {
+            Some(_) => parts.in_zone(zone),
+            None => Parts { zone: Some(zone), ..parts },
+        };
+    }
+    parts.value(kind)
 }
 
 /// The parts of the values under `date`, `time` and `datetime`.

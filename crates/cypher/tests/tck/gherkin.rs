@@ -126,8 +126,8 @@ impl Reader {
             for row in rows {
                 number += 1;
                 let steps = steps.iter().map(|step| filled(step, header, row)).collect();
-                self.scenarios
-                    .push(Scenario { name: format!("{} #{number}", outline.name), steps });
+                let name = format!("{} #{number}", fill(&outline.name, header, row));
+                self.scenarios.push(Scenario { name, steps });
             }
         }
     }
@@ -146,6 +146,13 @@ fn filled(step: &Step, header: &[String], row: &[String]) -> Step {
         text: step.text.as_ref().map(fill),
         table: step.table.iter().map(|cells| cells.iter().map(fill).collect()).collect(),
     }
+}
+
+fn fill(text: &str, header: &[String], row: &[String]) -> String {
+    header
+        .iter()
+        .zip(row)
+        .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("<{name}>"), value))
 }
 
 /// The cells of a row; `\|` is a bar within one.

@@ -48,7 +48,8 @@ impl TckValue {
             Self::Boolean(truth) => truth.to_string(),
             Self::Integer(integer) => integer.to_string(),
             Self::Float(float) if float.is_nan() => "NaN".to_owned(),
-            Self::Float(float) => format!("{float:?}"),
+            // Negative zero is zero.
+            Self::Float(float) => format!("{:?}", float + 0.0),
             Self::String(text) => format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'")),
             Self::List(items) => {
                 let mut texts: Vec<String> = items.iter().map(|item| item.text(order)).collect();
