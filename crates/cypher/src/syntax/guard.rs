@@ -17,7 +17,7 @@ const OPERATORS: [&str; 10] =
     ["AND", "OR", "XOR", "NOT", "IN", "STARTS", "ENDS", "CONTAINS", "IS", "CASE"];
 
 /// Words that begin a clause, and so end all expressions before them outside of brackets.
-const CLAUSES: [&str; 14] = [
+pub(super) const CLAUSES: [&str; 14] = [
     "MATCH", "OPTIONAL", "RETURN", "WITH", "UNWIND", "CREATE", "MERGE", "SET", "REMOVE", "DELETE",
     "DETACH", "CALL", "UNION", "FOREACH",
 ];

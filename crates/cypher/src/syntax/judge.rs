@@ -1,14 +1,82 @@
 //! What the parser and its analysis object to, in our words.
 
-use decypher::{CypherError, ErrorKind as Kind};
+use decypher::{CypherError, ErrorKind as Kind, Expected, ValueTypes};
 
-use super::Source;
+use super::scan::{Token, TokenKind};
+use super::{Source, guard, scan};
 use crate::error::{Detail, Error, ErrorKind};
+use crate::functions;
 
 /// The error for what the parser or its analysis found.
 pub(super) fn error(found: &CypherError, source: &Source<'_>) -> Error {
-    let (kind, detail) = classify(&found.kind);
+    let (kind, detail) = in_place(found, source).unwrap_or_else(|| classify(&found.kind));
     source.at(Error::compile(kind, detail, message(&found.kind)), found.span.start)
+}
+
+/// The words for objections whose detail depends on where they are made.
+fn in_place(found: &CypherError, source: &Source<'_>) -> Option<(ErrorKind, Detail)> {
+    let before = source.text.get(..found.span.start).unwrap_or_default();
+    let tokens = scan::tokens(before);
+    let detail = match &found.kind {
+        Kind::RedeclaredVariable { .. } if is_in_projection(before, &tokens) => {
+            Detail::ColumnNameConflict
+        }
+        Kind::AggregateNotAllowed { .. } if is_in_aggregate(before, &tokens) => {
+            Detail::NestedAggregation
+        }
+        Kind::UnexpectedToken { expected, found } => {
+            let is = |symbol: &str| matches!(expected.as_slice(), [Expected::Symbol(it)] if it == symbol);
+            let first = found.chars().next()?;
+            if is("(") && found.to_ascii_uppercase().starts_with("YIELD") {
+                Detail::InvalidArgumentPassingMode
+            } else if is("]") && matches!(found.as_str(), ".." | "-") {
+                Detail::InvalidRelationshipPattern
+            } else if before.ends_with(|it: char| it.is_ascii_digit()) && first.is_alphanumeric() {
+                Detail::InvalidNumberLiteral
+            } else if !first.is_ascii() && !first.is_alphanumeric() {
+                Detail::InvalidUnicodeCharacter
+            } else {
+                return None;
+            }
+        }
+        _ => return None,
+    };
+    Some((ErrorKind::SyntaxError, detail))
+}
+
+/// Whether what follows belongs to `WITH` or `RETURN`.
+fn is_in_projection(text: &str, tokens: &[Token]) -> bool {
+    let is_clause = |at: &usize| {
+        let follows_part = at
+            .checked_sub(1)
+            .and_then(|at| tokens.get(at))
+            .is_some_and(|token| token.is_word(text, "STARTS") || token.is_word(text, "ENDS"));
+        let token = tokens.get(*at);
+        let is = |word: &str| token.is_some_and(|token| token.is_word(text, word));
+        !follows_part && guard::CLAUSES.iter().any(|word| is(word))
+    };
+    let clause = (0..tokens.len()).rev().find(is_clause).and_then(|at| tokens.get(at));
+    clause.is_some_and(|token| token.is_word(text, "WITH") || token.is_word(text, "RETURN"))
+}
+
+/// Whether what follows is inside the brackets of an aggregation.
+fn is_in_aggregate(text: &str, tokens: &[Token]) -> bool {
+    let mut closed = 0_usize;
+    for (at, token) in tokens.iter().enumerate().rev() {
+        match token.kind {
+            TokenKind::Symbol(b')' | b']' | b'}') => closed += 1,
+            TokenKind::Symbol(b'(' | b'[' | b'{') if closed > 0 => closed -= 1,
+            TokenKind::Symbol(b'(') => {
+                let name = at.checked_sub(1).and_then(|at| tokens.get(at));
+                let name = name.and_then(|token| text.get(token.span.clone())).unwrap_or_default();
+                if functions::aggregate(name).is_some() {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 fn classify(kind: &Kind) -> (ErrorKind, Detail) {
@@ -37,6 +105,12 @@ fn classify(kind: &Kind) -> (ErrorKind, Detail) {
             Detail::NonConstantExpression
         }
         Kind::InvalidParameterUse => Detail::InvalidParameterUse,
+        // Of a path that is known to be one, the TCK has a word on the text; of a value, one on its type.
+        Kind::InvalidArgumentType { context, found, .. }
+            if context.starts_with("property") && *found != ValueTypes::PATH =>
+        {
+            return (ErrorKind::TypeError, Detail::InvalidArgumentType);
+        }
         Kind::InvalidArgumentType { .. } => Detail::InvalidArgumentType,
         Kind::InvalidNumberOfArguments { .. } => Detail::InvalidNumberOfArguments,
         Kind::UnknownFunction { .. } => Detail::UnknownFunction,

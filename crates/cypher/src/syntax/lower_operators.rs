@@ -1,4 +1,4 @@
-//! Operators: chains that the parser nests the wrong way are put right, long ones of `AND` and `OR` are kept flat.
+//! Operators. Long chains of `AND` and `OR` become trees of little depth.
 
 use decypher::ast::expr as ast;
 use decypher::ast::expr::Expression as Tree;
@@ -20,7 +20,7 @@ impl Lowering<'_> {
             ast::BinaryOperator::Multiply => BinaryOperator::Multiply,
             ast::BinaryOperator::Divide => BinaryOperator::Divide,
             ast::BinaryOperator::Modulo => BinaryOperator::Modulo,
-            ast::BinaryOperator::Power => return self.power(lhs, rhs),
+            ast::BinaryOperator::Power => BinaryOperator::Power,
             ast::BinaryOperator::And => {
                 return self.logical(operator, BinaryOperator::And, lhs, rhs);
             }
@@ -31,26 +31,6 @@ impl Lowering<'_> {
         };
         let (lhs, rhs) = (self.expression(lhs)?, self.expression(rhs)?);
         Ok(Expression::Binary(ours, Box::new(lhs), Box::new(rhs)))
-    }
-
-    /// `a ^ b ^ c` is `(a ^ b) ^ c`; the parser has it the other way round.
-    fn power(&mut self, lhs: &Tree, rhs: &Tree) -> Result<Expression> {
-        let mut whole = self.expression(lhs)?;
-        let mut rest = rhs;
-        loop {
-            let (next, after) = match rest {
-                Tree::BinaryOp { op: ast::BinaryOperator::Power, lhs, rhs, .. } => {
-                    (&**lhs, Some(&**rhs))
-                }
-                last => (last, None),
-            };
-            let next = self.expression(next)?;
-            whole = Expression::Binary(BinaryOperator::Power, Box::new(whole), Box::new(next));
-            match after {
-                Some(after) => rest = after,
-                None => return Ok(whole),
-            }
-        }
     }
 
     /// `AND`, `OR` and `XOR` are associative, so a long chain becomes a tree of little depth.
@@ -81,8 +61,7 @@ impl Lowering<'_> {
         operators: &[(ast::ComparisonOperator, Box<Tree>)],
     ) -> Result<Expression> {
         let mut whole = self.expression(lhs)?;
-        // `a < b < c` comes as `(a < b) < c`; brackets that were written are still in the tree.
-        let mut chained = matches!(lhs, Tree::Comparison { .. });
+        let mut chained = false;
         for (operator, rhs) in operators {
             let rhs = self.expression(rhs)?;
             whole = match relation(*operator) {

@@ -13,6 +13,7 @@ mod lower_pattern;
 mod lower_projection;
 mod lower_update;
 mod names;
+mod precedence;
 mod rewrite;
 mod scan;
 mod schema;
@@ -122,7 +123,8 @@ fn read(
         }
         read => read,
     };
-    let query = query.map_err(|error| judge::error(&error, source))?;
+    let mut query = query.map_err(|error| judge::error(&error, source))?;
+    precedence::mend(&mut query);
     if let Err(found) = decypher::sema::analyze(&query)
         && let Some(first) = found.errors.iter().find(|error| judge::is_for_the_text(error))
     {
