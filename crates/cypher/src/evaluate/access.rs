@@ -153,5 +153,5 @@ pub(super) fn map_projection(
         }
     }
     context.budget.charge_bytes(entries.len() as u64 * 64)?;
-    Ok(Value::Map(Arc::new(entries)))
+    Value::Map(Arc::new(entries.into())).not_too_deep()
 }

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::ir::UnaryOperator;
 use crate::temporal;
-use crate::value::{Value, float_text};
+use crate::value::{List, Value, float_text};
 use std::sync::Arc;
 
 pub(super) fn unary(operator: UnaryOperator, operand: Value) -> Result<Value> {
@@ -56,7 +56,7 @@ pub(super) fn add(left: Value, right: Value, context: &mut Context<'_>) -> Resul
         (Value::String(a), Value::String(b)) => joined(&a, &b, context),
         (Value::List(a), Value::List(b)) => appended(a, &b, context),
         (Value::List(a), b) => appended(a, &[b], context),
-        (a, Value::List(b)) => appended(Arc::new(vec![a]), &b, context),
+        (a, Value::List(b)) => appended(Arc::new(vec![a].into()), &b, context),
         (Value::String(a), b @ (Value::Integer(_) | Value::Float(_))) => {
             joined(&a, &number_text(&b), context)
         }
@@ -89,17 +89,13 @@ fn joined(left: &str, right: &str, context: &mut Context<'_>) -> Result<Value> {
 }
 
 /// In place if nobody else has the list.
-fn appended(
-    mut list: Arc<Vec<Value>>,
-    items: &[Value],
-    context: &mut Context<'_>,
-) -> Result<Value> {
+fn appended(mut list: Arc<List>, items: &[Value], context: &mut Context<'_>) -> Result<Value> {
     let (length, more) = (list.len() as u64, items.len() as u64);
     let copied = if Arc::get_mut(&mut list).is_some() { more } else { length.saturating_add(more) };
     context.budget.charge_steps(copied / 8)?;
     context.budget.charge_bytes(copied.saturating_mul(size_of::<Value>() as u64))?;
-    Arc::make_mut(&mut list).extend_from_slice(items);
-    Ok(Value::List(list))
+    Arc::make_mut(&mut list).extend(items);
+    Value::List(list).not_too_deep()
 }
 
 /// `a - b`

@@ -4,7 +4,7 @@ use super::{assign, nested, truth};
 use crate::context::Context;
 use crate::error::{Detail, Error, Result};
 use crate::ir::{Expression, ListComprehension, Quantifier, Quantity, Reduce};
-use crate::value::Value;
+use crate::value::{List, Value};
 use std::sync::Arc;
 
 /// The elements to go through; `None` for null.
@@ -12,7 +12,7 @@ fn elements(
     list: &Expression,
     row: &mut [Value],
     context: &mut Context<'_>,
-) -> Result<Option<Arc<Vec<Value>>>> {
+) -> Result<Option<Arc<List>>> {
     match nested(list, row, context)? {
         Value::Null => Ok(None),
         Value::List(items) => Ok(Some(items)),
@@ -44,7 +44,7 @@ pub(super) fn comprehension(
             None => item.clone(),
         });
     }
-    Ok(Value::list(results))
+    Value::list(results).not_too_deep()
 }
 
 pub(super) fn quantifier(

@@ -93,14 +93,14 @@ fn composed(
             context.budget.charge_bytes((items.len() * size_of::<Value>()) as u64)?;
             let items: Result<Vec<Value>> =
                 items.iter().map(|item| nested(item, row, context)).collect();
-            items.map(Value::list)
+            Value::list(items?).not_too_deep()
         }
         Expression::Map(entries) => {
             context.budget.charge_bytes(entries.len() as u64 * 64)?;
             let evaluated =
                 entries.iter().map(|(key, value)| Ok((key.clone(), nested(value, row, context)?)));
             let entries: Result<crate::value::Entries> = evaluated.collect();
-            Ok(Value::Map(Arc::new(entries?)))
+            Value::Map(Arc::new(entries?.into())).not_too_deep()
         }
         Expression::MapProjection(subject, items) => {
             access::map_projection(subject, items, row, context)
@@ -183,3 +183,6 @@ fn function(
         arguments.iter().map(|argument| nested(argument, row, context)).collect();
     function.call(&arguments?, context)
 }
+
+#[cfg(test)]
+mod tests;

@@ -107,7 +107,7 @@ pub(super) fn for_each(
     let items = match evaluate(list, row, context)? {
         Value::Null => return Ok(()),
         Value::List(items) => items,
-        single => std::sync::Arc::new(vec![single]),
+        single => std::sync::Arc::new(vec![single].into()),
     };
     for item in items.iter() {
         context.budget.charge_steps(1)?;

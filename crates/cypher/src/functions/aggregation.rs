@@ -179,7 +179,7 @@ impl Accumulator {
             Progress::Average { count: 0, .. } => Value::Null,
             Progress::Average { sum, count } => sum.average(count)?,
             Progress::Extreme { best, .. } => best,
-            Progress::Collect(values) => Value::list(values),
+            Progress::Collect(values) => Value::list(values).not_too_deep()?,
             Progress::Deviation { count, squares, population, .. } => {
                 let freedom = if population { count } else { count - 1.0 };
                 Value::Float(if freedom > 0.0 { (squares / freedom).sqrt() } else { 0.0 })

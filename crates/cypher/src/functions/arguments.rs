@@ -43,7 +43,7 @@ pub(super) fn text<'a>(function: &str, value: &'a Value) -> Result<&'a Arc<str>>
 }
 
 /// A list.
-pub(super) fn list<'a>(function: &str, value: &'a Value) -> Result<&'a Arc<Vec<Value>>> {
+pub(super) fn list<'a>(function: &str, value: &'a Value) -> Result<&'a [Value]> {
     match value {
         Value::List(items) => Ok(items),
         other => Err(unfit(function, other, "a List")),

@@ -66,6 +66,9 @@ fn size(value: &Value, context: &mut Context<'_>) -> Result<Value> {
     Ok(Value::Integer(length as i64))
 }
 
+/// What no budget allows: so many numbers fit into no memory.
+const LONGEST_RANGE: u64 = 1 << 32;
+
 /// `range(start, end, step)`, both ends included.
 fn range(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
     let bound = |index: usize, otherwise: Option<i64>| match (arguments.get(index), otherwise) {
@@ -84,6 +87,10 @@ fn range(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
     let distance = (i128::from(end) - i128::from(start)) / i128::from(step);
     let against = (end < start && step > 0) || (end > start && step < 0);
     let length = if against { 0 } else { u64::try_from(distance + 1).unwrap_or(u64::MAX) };
+    if length > LONGEST_RANGE {
+        let message = format!("range() makes at most {LONGEST_RANGE} numbers.");
+        return Err(Error::argument(Detail::LimitExceeded, message));
+    }
     context.budget.charge_steps(length)?;
     context.budget.charge_bytes(length.saturating_mul(size_of::<Value>() as u64))?;
     let mut items = Vec::with_capacity(usize::try_from(length).unwrap_or(0));

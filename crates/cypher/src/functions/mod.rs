@@ -46,3 +46,6 @@ pub fn component(subject: &Value, key: &str) -> Result<Value> {
         Error::argument(Detail::InvalidArgumentValue, message)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -214,7 +214,11 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 fn amount(text: &str, negated: bool) -> Option<(i64, f64)> {
     let (whole, fraction) = text.split_once(['.', ',']).unwrap_or((text, ""));
     let sign = if whole.starts_with('-') != negated { -1 } else { 1 };
-    let whole = number(whole.strip_prefix(['-', '+']).unwrap_or(whole))?.checked_mul(sign)?;
+    // The least number has no opposite, so the sign is read with the digits.
+    let digits = whole.strip_prefix(['-', '+']).unwrap_or(whole);
+    let starts_well = digits.starts_with(|c: char| c.is_ascii_digit());
+    let whole = if sign < 0 { format!("-{digits}") } else { digits.to_owned() };
+    let whole = if starts_well { whole.parse().ok()? } else { return None };
     if fraction.is_empty() {
         return Some((whole, 0.0));
     }

@@ -4,6 +4,7 @@
 mod compare;
 mod convert;
 mod equivalence;
+mod nested;
 mod order;
 mod path;
 mod text;
@@ -11,6 +12,7 @@ mod text;
 pub use compare::{Compared, compare, equals};
 pub use convert::{from_property, to_property};
 pub use equivalence::{Distinct, equivalent, hash};
+pub use nested::{List, MAX_DEPTH, Map};
 pub use order::order;
 pub use path::Path;
 pub use text::float_text;
@@ -40,9 +42,9 @@ pub enum Value {
     /// A string.
     String(Arc<str>),
     /// A list of any values.
-    List(Arc<Vec<Value>>),
+    List(Arc<List>),
     /// Values by name.
-    Map(Arc<Entries>),
+    Map(Arc<Map>),
     /// A node of the graph.
     Node(NodeId),
     /// A relationship of the graph.
@@ -75,12 +77,12 @@ impl Value {
 
     /// A list.
     pub fn list(items: Vec<Self>) -> Self {
-        Self::List(Arc::new(items))
+        Self::List(Arc::new(items.into()))
     }
 
     /// A map.
     pub fn map(entries: impl IntoIterator<Item = (Arc<str>, Self)>) -> Self {
-        Self::Map(Arc::new(entries.into_iter().collect()))
+        Self::Map(Arc::new(entries.into_iter().collect::<Entries>().into()))
     }
 
     /// A duration.

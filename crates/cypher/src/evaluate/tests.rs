@@ -1,0 +1,237 @@
+//! Expressions by what they come to. What the TCK asks already is not asked again.
+
+use super::{evaluate, truth};
+use crate::context::{Budget, Context, NoSubqueries, Parameters, Patterns, Random, StatementTime};
+use crate::error::{Detail, ErrorKind, Result};
+use crate::ir::{BinaryOperator, Expression, ListComprehension, Reduce, Slot, UnaryOperator};
+use crate::temporal;
+use crate::value::{MAX_DEPTH, Value, equivalent};
+use wellspring_graph::{Graph, Transaction};
+
+fn value_within(expression: &Expression, budget: &mut Budget) -> Result<Value> {
+    let mut transaction = Transaction::reading(Graph::new());
+    let mut context = Context {
+        transaction: &mut transaction,
+        parameters: &Parameters::new(),
+        database: "test",
+        time: StatementTime { seconds: 0, nanoseconds: 0 },
+        random: &mut Random::new(1),
+        budget,
+        patterns: Patterns::default(),
+        subqueries: &NoSubqueries,
+    };
+    evaluate(expression, &mut [Value::Null, Value::Null], &mut context)
+}
+
+fn value(expression: &Expression) -> Result<Value> {
+    value_within(expression, &mut Budget::unlimited())
+}
+
+fn call(name: &str, arguments: &[Expression]) -> Expression {
+    Expression::Function(name.into(), arguments.to_vec())
+}
+
+fn integer(number: i64) -> Expression {
+    Expression::Integer(number)
+}
+
+fn string(text: &str) -> Expression {
+    Expression::String(text.into())
+}
+
+fn binary(operator: BinaryOperator, left: Expression, right: Expression) -> Expression {
+    Expression::Binary(operator, Box::new(left), Box::new(right))
+}
+
+fn range(to: i64) -> Expression {
+    call("range", &[integer(1), integer(to)])
+}
+
+fn reduce(initial: Expression, to: i64, step: Expression) -> Expression {
+    let list = range(to);
+    Expression::Reduce(Box::new(Reduce {
+        accumulator: Slot(0),
+        initial,
+        variable: Slot(1),
+        list,
+        step,
+    }))
+}
+
+#[test]
+fn integers_that_leave_64_bits_are_errors() {
+    let (least, greatest) = (integer(i64::MIN), integer(i64::MAX));
+    let cases = [
+        binary(BinaryOperator::Add, greatest.clone(), integer(1)),
+        binary(BinaryOperator::Subtract, least.clone(), integer(1)),
+        binary(BinaryOperator::Multiply, greatest, integer(2)),
+        binary(BinaryOperator::Divide, least.clone(), integer(-1)),
+        Expression::Unary(UnaryOperator::Minus, Box::new(least.clone())),
+        call("abs", std::slice::from_ref(&least)),
+    ];
+    for case in cases {
+        assert_eq!(
+            value(&case).expect_err("too large").detail,
+            Detail::IntegerOverflow,
+            "{case:?}"
+        );
+    }
+    let rest = value(&binary(BinaryOperator::Modulo, least, integer(-1))).expect("a remainder");
+    assert!(equivalent(&rest, &Value::from(0)));
+    for operator in [BinaryOperator::Divide, BinaryOperator::Modulo] {
+        let error = value(&binary(operator, integer(1), integer(0))).expect_err("nothing by zero");
+        assert_eq!(
+            (error.kind, error.detail),
+            (ErrorKind::ArithmeticError, Detail::DivisionByZero)
+        );
+    }
+}
+
+#[test]
+fn a_long_range_is_refused_before_it_is_made() {
+    let error =
+        value_within(&range(1_000_000_000_000), &mut Budget::new(1_000_000, 1 << 30, || None));
+    assert_eq!(error.expect_err("too long").detail, Detail::LimitExceeded);
+    let widest = call("range", &[integer(i64::MIN), integer(i64::MAX)]);
+    let error = value_within(&widest, &mut Budget::new(u64::MAX - 1, u64::MAX, || None));
+    assert_eq!(error.expect_err("too long").detail, Detail::LimitExceeded);
+    let ends = call("range", &[integer(i64::MAX), integer(i64::MIN), integer(i64::MIN)]);
+    let two = value(&ends).expect("two numbers");
+    assert!(equivalent(&two, &Value::list(vec![Value::from(i64::MAX), Value::from(-1)])));
+}
+
+#[test]
+fn a_text_that_doubles_ends_at_the_memory() {
+    let twice =
+        binary(BinaryOperator::Add, Expression::Variable(Slot(0)), Expression::Variable(Slot(0)));
+    let doubling = reduce(string("x"), 100, twice);
+    let mut budget = Budget::new(u64::MAX, 1 << 20, || None);
+    let error = value_within(&doubling, &mut budget).expect_err("too large");
+    assert_eq!(error.detail, Detail::LimitExceeded);
+    assert_eq!(budget.bytes_left(), 1 << 20);
+}
+
+#[test]
+fn values_are_nested_so_deep_and_no_deeper() {
+    let deeper = Expression::List(vec![Expression::Variable(Slot(0))]);
+    let just = reduce(integer(1), i64::from(MAX_DEPTH), deeper.clone());
+    assert_eq!(value(&just).expect("as deep as can be").depth(), MAX_DEPTH);
+    let error = value(&reduce(integer(1), 100_000, deeper)).expect_err("too deep");
+    assert_eq!(error.detail, Detail::LimitExceeded);
+    let map = Expression::Map(vec![("a".into(), Expression::Variable(Slot(0)))]);
+    assert!(value(&reduce(integer(1), 100_000, map)).is_err());
+    let wrapped = binary(
+        BinaryOperator::Add,
+        Expression::List(vec![]),
+        Expression::List(vec![Expression::Variable(Slot(0))]),
+    );
+    assert!(value(&reduce(integer(1), 100_000, wrapped)).is_err());
+}
+
+#[test]
+fn deep_expressions_find_stack() {
+    let mut chain = integer(0);
+    for _ in 0..50_000 {
+        chain = binary(BinaryOperator::Add, chain, integer(1));
+    }
+    let sum = value(&chain).expect("a number");
+    assert!(equivalent(&sum, &Value::from(50_000)));
+    // Dropping it goes as deep.
+    stacker::grow(256 << 20, || drop(chain));
+}
+
+#[test]
+fn what_decides_alone_is_not_evaluated_further() {
+    let fails = binary(BinaryOperator::Divide, integer(1), integer(0));
+    let no = binary(BinaryOperator::And, Expression::Boolean(false), fails.clone());
+    assert_eq!(truth(&value(&no).expect("false")).expect("a truth"), Some(false));
+    let unknown = binary(BinaryOperator::Or, Expression::Null, Expression::Boolean(true));
+    assert_eq!(truth(&value(&unknown).expect("true")).expect("a truth"), Some(true));
+    let first = call("coalesce", &[Expression::Null, integer(1)]);
+    assert!(equivalent(&value(&first).expect("a number"), &Value::from(1)));
+    assert!(value(&fails).is_err());
+}
+
+#[test]
+fn regular_expressions_match_the_whole_and_are_bounded() {
+    let matches = |pattern: &str| {
+        value(&binary(BinaryOperator::Matches, string("Wellspring"), string(pattern)))
+    };
+    assert!(equivalent(&matches("(?i)well.*").expect("a truth"), &Value::from(true)));
+    assert!(equivalent(&matches("Well").expect("a truth"), &Value::from(false)));
+    for pattern in ["(", "(((a{1000}){1000}){1000})", "a{99999999}"] {
+        assert_eq!(
+            matches(pattern).expect_err("no pattern").kind,
+            ErrorKind::ArgumentError,
+            "{pattern}"
+        );
+    }
+}
+
+#[test]
+fn functions_of_strings_count_characters() {
+    let cases = [
+        (call("substring", &[string("häuser"), integer(1), integer(3)]), Value::from("äus")),
+        (call("left", &[string("häuser"), integer(99)]), Value::from("häuser")),
+        (call("right", &[string("häuser"), integer(2)]), Value::from("er")),
+        (call("reverse", &[string("aé")]), Value::from("éa")),
+        (call("size", &[string("äöü")]), Value::from(3)),
+        (call("replace", &[string("aaa"), string("a"), string("bb")]), Value::from("bbbbbb")),
+        (call("trim", &[string(" \u{a0}x ")]), Value::from("x")),
+        (call("toInteger", &[string("0.9e1")]), Value::from(9)),
+        (call("toInteger", &[Expression::Float(1e300)]), Value::Null),
+        (call("toFloat", &[string("x")]), Value::Null),
+        (call("round", &[Expression::Float(-1.5)]), Value::from(-1.0)),
+        (call("round", &[Expression::Float(2.345), integer(2)]), Value::from(2.35)),
+        (
+            call("split", &[string("a,b;c"), Expression::List(vec![string(","), string(";")])]),
+            list(&["a", "b", "c"]),
+        ),
+        (call("split", &[string("ab"), string("")]), list(&["a", "b"])),
+    ];
+    for (expression, expected) in cases {
+        let came = value(&expression).expect("a value");
+        assert!(equivalent(&came, &expected), "{expression:?}: {came:?}");
+    }
+    assert!(value(&call("left", &[string("x"), integer(-1)])).is_err());
+}
+
+fn list(texts: &[&str]) -> Value {
+    Value::list(texts.iter().map(|text| Value::from(*text)).collect())
+}
+
+#[test]
+fn what_is_written_reads_back() {
+    for (function, text) in [
+        ("date", "-0001-12-31"),
+        ("date", "+12345-01-01"),
+        ("time", "23:59:59.500-18:00"),
+        ("localdatetime", "2020-02-29T00:00:00.000000001"),
+        ("datetime", "2017-10-29T02:30+01:00[Europe/Stockholm]"),
+        ("datetime", "2017-10-29T02:30+02:00[Europe/Stockholm]"),
+        ("duration", "P1Y-2M3DT-4H5M-0.000000001S"),
+    ] {
+        let read = value(&call(function, &[string(text)])).expect("readable");
+        let written = temporal::text(&read).expect("temporal");
+        let again = value(&call(function, &[string(&written)])).expect("readable");
+        assert!(equivalent(&read, &again), "{text}: {written}");
+        if function != "duration" {
+            assert_eq!(written, text);
+        }
+    }
+}
+
+#[test]
+fn a_comprehension_leaves_out_what_is_not_true() {
+    let expression = Expression::ListComprehension(Box::new(ListComprehension {
+        variable: Slot(1),
+        list: Expression::List(vec![integer(1), Expression::Null, integer(3)]),
+        predicate: Some(Expression::Unary(
+            UnaryOperator::IsNotNull,
+            Box::new(Expression::Variable(Slot(1))),
+        )),
+        result: None,
+    }));
+    let came = value(&expression).expect("a list");
+    assert!(equivalent(&came, &Value::list(vec![Value::from(1), Value::from(3)])));
+}

@@ -1,0 +1,247 @@
+//! Whatever a function is given, it comes to a value or an error.
+
+use super::{Accumulator, Aggregate, functions, lookup};
+use crate::context::{Budget, Context, NoSubqueries, Parameters, Patterns, Random, StatementTime};
+use crate::temporal;
+use crate::value::{
+    CoordinateSystem, Date, DateTime, Duration, LocalDateTime, LocalTime, NodeId, Path, Point,
+    RelationshipId, Time, Value, compare, equals, equivalent, hash, order,
+};
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+use std::cmp::Ordering;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+use wellspring_graph::{Graph, Transaction};
+
+fn integer() -> impl Strategy<Value = i64> {
+    prop_oneof![-3_i64..30, any::<i64>(), Just(i64::MIN), Just(i64::MAX), Just(1 << 53)]
+}
+
+fn float() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        any::<f64>(),
+        (-4_i8..4).prop_map(f64::from),
+        Just(f64::NAN),
+        Just(f64::INFINITY),
+        Just(-0.0)
+    ]
+}
+
+/// Texts that look like something.
+fn text() -> impl Strategy<Value = String> {
+    let words = [
+        "day",
+        "week",
+        "Europe/Stockholm",
+        "+01:00",
+        "P1Y2M",
+        "2015-W30-2T21:40",
+        "true",
+        "1e3",
+        "cartesian",
+    ];
+    prop_oneof![
+        proptest::sample::select(words.to_vec()).prop_map(str::to_owned),
+        "[-+0-9TWPZ:.,MDYHS\\[\\]]{0,14}",
+        "\\PC{0,6}",
+    ]
+}
+
+fn moment() -> impl Strategy<Value = Value> {
+    let days =
+        prop_oneof![-1_000_000_i64..1_000_000, Just(-365_243_219_161), Just(365_241_780_470)];
+    let parts = (days, 0_u64..86_400_000_000_000, -64_800_i32..=64_800, any::<bool>());
+    parts.prop_flat_map(|(days, nanoseconds, offset, named)| {
+        let seconds = days * 86_400 + (nanoseconds / 1_000_000_000) as i64;
+        let fraction = (nanoseconds % 1_000_000_000) as u32;
+        let zone = named.then(|| Arc::from("Europe/Stockholm"));
+        proptest::sample::select(vec![
+            Value::Date(Date { days }),
+            Value::LocalTime(LocalTime { nanoseconds }),
+            Value::Time(Time { nanoseconds, offset }),
+            Value::LocalDateTime(LocalDateTime { seconds, nanoseconds: fraction }),
+            Value::DateTime(Arc::new(DateTime { seconds, nanoseconds: fraction, offset, zone })),
+        ])
+    })
+}
+
+fn duration() -> impl Strategy<Value = Value> {
+    (integer(), integer(), integer(), 0_u32..1_000_000_000).prop_map(
+        |(months, days, seconds, nanoseconds)| {
+            Value::duration(Duration { months, days, seconds, nanoseconds })
+        },
+    )
+}
+
+fn entity() -> impl Strategy<Value = Value> {
+    let node = |number| NodeId::new(number).expect("small");
+    let relationship = |number| RelationshipId::new(number).expect("small");
+    prop_oneof![
+        (0_u64..3).prop_map(move |number| Value::Node(node(number))),
+        (0_u64..3).prop_map(move |number| Value::Relationship(relationship(number))),
+        vec((0_u64..3, 0_u64..3), 0..3).prop_map(move |steps| {
+            let steps = steps.into_iter().map(|(by, to)| (relationship(by), node(to))).collect();
+            Value::Path(Arc::new(Path { start: node(0), steps }))
+        }),
+    ]
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let system =
+        proptest::sample::select(vec![CoordinateSystem::Cartesian, CoordinateSystem::Wgs84With3d]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        integer().prop_map(Value::from),
+        float().prop_map(Value::from),
+        text().prop_map(|text| Value::from(text.as_str())),
+        moment(),
+        duration(),
+        entity(),
+        (system, float(), float()).prop_map(|(system, x, y)| Value::Point(Arc::new(Point {
+            system,
+            x,
+            y,
+            z: 0.0
+        }))),
+    ];
+    leaf.prop_recursive(2, 12, 4, |inner| {
+        let keys = [
+            "year",
+            "month",
+            "day",
+            "hour",
+            "nanosecond",
+            "timezone",
+            "date",
+            "days",
+            "x",
+            "y",
+            "srid",
+        ];
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::list),
+            btree_map(proptest::sample::select(keys.to_vec()), inner, 0..4).prop_map(|entries| {
+                Value::map(entries.into_iter().map(|(key, value)| (key.into(), value)))
+            }),
+        ]
+    })
+}
+
+fn with_context<R>(use_it: impl FnOnce(&mut Context<'_>) -> R) -> R {
+    let mut transaction = Transaction::reading(Graph::new());
+    let mut context = Context {
+        transaction: &mut transaction,
+        parameters: &Parameters::new(),
+        database: "test",
+        time: StatementTime { seconds: 1_700_000_000, nanoseconds: 0 },
+        random: &mut Random::new(1),
+        budget: &mut Budget::new(100_000, 1 << 20, || None),
+        patterns: Patterns::default(),
+        subqueries: &NoSubqueries,
+    };
+    use_it(&mut context)
+}
+
+fn hash_of(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hash(value, &mut hasher);
+    hasher.finish()
+}
+
+#[test]
+fn functions_are_found_in_whatever_case_and_each_once() {
+    assert!(lookup("TOUPPER").is_some_and(|function| function.name == "toUpper"));
+    assert!(lookup("duration.inseconds").is_some() && lookup("nothing").is_none());
+    let mut names: Vec<String> =
+        functions().map(|function| function.name.to_ascii_lowercase()).collect();
+    let all = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_argument_makes_a_function_panic(arguments in vec(value(), 3)) {
+        with_context(|context| {
+            for function in functions() {
+                for count in function.least..=function.most.min(3) {
+                    // Whether it can take them is its own affair.
+                    _ = function.call(&arguments[..count], context);
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn no_value_makes_arithmetic_of_time_panic(left in value(), right in value(), factor in float()) {
+        if let Value::Duration(by) = &right {
+            _ = temporal::plus(&left, by);
+            _ = temporal::minus(&left, by);
+            _ = temporal::scale(by, factor);
+        }
+        _ = temporal::text(&left);
+    }
+
+    #[test]
+    fn no_value_makes_an_aggregation_panic(values in vec(value(), 0..6), fraction in value()) {
+        let all = [
+            Aggregate::Count, Aggregate::Sum, Aggregate::Average, Aggregate::Minimum, Aggregate::Maximum,
+            Aggregate::Collect, Aggregate::Deviation, Aggregate::PopulationDeviation,
+            Aggregate::PercentileContinuous, Aggregate::PercentileDiscrete,
+        ];
+        for aggregate in all {
+            let mut accumulator = Accumulator::new(aggregate, true);
+            let mut budget = Budget::unlimited();
+            let added = values.iter().try_for_each(|value| accumulator.add(value.clone(), &fraction, &mut budget));
+            if added.is_ok() {
+                _ = accumulator.finish();
+            }
+        }
+    }
+
+    #[test]
+    fn points_in_time_read_back_as_written(moment in moment()) {
+        let kind = match &moment {
+            Value::Date(_) => "date",
+            Value::LocalTime(_) => "localtime",
+            Value::Time(_) => "time",
+            Value::LocalDateTime(_) => "localdatetime",
+            _ => "datetime",
+        };
+        let written = temporal::text(&moment).expect("temporal");
+        // A zone's name with an offset that the place never had is not what anything here makes.
+        prop_assume!(!written.contains('['));
+        let read = with_context(|context| lookup(kind).expect("a function").call(&[Value::from(written.as_str())], context));
+        prop_assert!(equivalent(&read.expect("readable"), &moment), "{}", written);
+    }
+
+    #[test]
+    fn durations_read_back_as_written(duration in duration()) {
+        let written = temporal::text(&duration).expect("temporal");
+        let read = temporal::duration(&Value::from(written.as_str())).expect("readable");
+        prop_assert_eq!(temporal::text(&Value::duration(read)), Some(written));
+    }
+
+    #[test]
+    fn the_order_is_total_and_equivalence_goes_with_it(a in value(), b in value(), c in value()) {
+        prop_assert_eq!(order(&a, &b), order(&b, &a).reverse());
+        prop_assert_eq!(order(&a, &a), Ordering::Equal);
+        if order(&a, &b).is_le() && order(&b, &c).is_le() {
+            prop_assert!(order(&a, &c).is_le());
+        }
+        if equivalent(&a, &b) {
+            prop_assert_eq!(hash_of(&a), hash_of(&b));
+        }
+        if equals(&a, &b) == Some(true) {
+            prop_assert!(equivalent(&a, &b));
+        }
+        if let crate::value::Compared::Ordered(compared) = compare(&a, &b) {
+            prop_assert_eq!(compared, order(&a, &b));
+        }
+    }
+}
