@@ -96,3 +96,16 @@ proptest! {
         prop_assert_eq!(encoded(&restored), bytes);
     }
 }
+
+/// Creates a unique constraint that is soon in the way.
+pub(super) fn create_unique(head: &mut Graph) {
+    let mut tx = Transaction::writing(head.clone());
+    let definition = SchemaDefinition {
+        name: "one".into(),
+        kind: SchemaKind::Unique,
+        subject: SchemaSubject::Label(tx.name(LABELS[0])),
+        keys: vec![tx.name(KEYS[0])],
+    };
+    tx.create_schema_item(definition).expect("a new one");
+    commit(tx, head, &mut GraphFold::new());
+}

@@ -1,7 +1,10 @@
 //! The whole against a model: what no single file can show.
 
+mod concurrent;
+mod events;
 mod history;
 mod model;
+mod script;
 mod step;
 mod values;
 

@@ -1,0 +1,119 @@
+//! Transactions that began with the same version: what is committed is as if one had run after the other.
+
+use super::history::create_unique;
+use super::script::{Act, Run, any_act, run};
+use crate::{CommittedChanges, Graph, Verdict};
+use proptest::prelude::*;
+
+fn dump(graph: &Graph) -> Vec<String> {
+    graph.dump().collect()
+}
+
+fn begin(acts: &[Act], is_unique: bool) -> Graph {
+    let mut graph = Graph::new();
+    if is_unique {
+        create_unique(&mut graph);
+    }
+    let Ok(Run { prepared, .. }) = run(&graph, &graph, acts) else { return graph };
+    match prepared.decide(&graph, &[]) {
+        Verdict::Committed(commit) => commit.graph,
+        _ => graph,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+    #[test]
+    fn committed_is_serial(
+        setup in prop::collection::vec(any_act(), 0..14),
+        scripts in prop::collection::vec(prop::collection::vec(any_act(), 1..5), 2..5),
+        is_unique in any::<bool>(),
+    ) {
+        let base = begin(&setup, is_unique);
+        let runs: Vec<_> = scripts.iter().map(|acts| run(&base, &base, acts)).collect();
+        let (mut head, mut since) = (base.clone(), Vec::<CommittedChanges>::new());
+        for (acts, first) in scripts.iter().zip(runs) {
+            let Ok(first) = first else { continue };
+            let (log, changes) = (first.log.clone(), first.normal_changes());
+            let later: Vec<&CommittedChanges> = since.iter().collect();
+            match first.prepared.decide(&head, &later) {
+                Verdict::Committed(commit) => {
+                    let again = run(&base, &head, acts);
+                    let Ok(again) = again else { panic!("refused when it comes second: {again:?}") };
+                    prop_assert_eq!(&log, &again.log);
+                    prop_assert_eq!(changes, again.normal_changes());
+                    // The other side replayed.
+                    let mut other = head.clone();
+                    other.apply(&commit.changes.changes).expect("it is the graph's next");
+                    prop_assert_eq!(dump(&other), dump(&commit.graph));
+                    prop_assert_eq!(commit.graph.audit(), Ok(()));
+                    (head, since) = (commit.graph, { since.push(commit.changes); since });
+                }
+                Verdict::Refused(_) => prop_assert!(run(&base, &head, acts).is_err()),
+                Verdict::Overtaken => {
+                    let Ok(again) = run(&base, &head, acts) else { continue };
+                    if let Verdict::Committed(commit) = again.prepared.decide(&head, &[]) {
+                        (head, since) = (commit.graph, { since.push(commit.changes); since });
+                    }
+                }
+                Verdict::Unchanged => {}
+            }
+        }
+    }
+}
+
+/// Whether the second of two transactions commits after the first.
+fn second_commits(setup: &[Act], first: &[Act], second: &[Act]) -> bool {
+    let base = begin(setup, false);
+    let [first, second] =
+        [first, second].map(|acts| run(&base, &base, acts).expect("nothing broken"));
+    let Verdict::Committed(commit) = first.prepared.decide(&base, &[]) else {
+        panic!("the first always commits")
+    };
+    matches!(second.prepared.decide(&commit.graph, &[&commit.changes]), Verdict::Committed(_))
+}
+
+#[test]
+fn only_what_was_read_is_in_the_way() {
+    let two = [Act::Create(0, 0, 1), Act::Create(0, 0, 2)];
+    // A busy node: relationships at it disturb nobody who did not look at them.
+    let connect = [Act::Read(0), Act::Connect(0, 1, 0)];
+    assert!(second_commits(&two, &connect, &connect));
+    assert!(!second_commits(&two, &connect, &[Act::Adjacent(0, 0, None), Act::Create(0, 0, 9)]));
+    assert!(second_commits(&two, &connect, &[Act::Adjacent(0, 0, Some(1)), Act::Create(0, 0, 9)]));
+    assert!(!second_commits(&two, &connect, &[Act::ConnectOnce(0, 1, 0)]));
+    assert!(second_commits(&two, &connect, &[Act::ConnectOnce(1, 0, 0)]));
+    // One key merged by two; another key.
+    assert!(!second_commits(&[], &[Act::Merge(0, 0, 1)], &[Act::Merge(0, 0, 1)]));
+    assert!(second_commits(&[], &[Act::Merge(0, 0, 1)], &[Act::Merge(0, 0, 2)]));
+    assert!(second_commits(&[], &[Act::Merge(0, 0, 1)], &[Act::Merge(1, 0, 1)]));
+    // One counter.
+    assert!(!second_commits(&two, &[Act::Increment(0, 1)], &[Act::Increment(0, 2)]));
+    assert!(second_commits(&two, &[Act::Increment(0, 1)], &[Act::Increment(1, 1)]));
+    // An end that goes.
+    assert!(!second_commits(&two, &[Act::DetachDelete(1)], &connect));
+    assert!(!second_commits(&two, &connect, &[Act::Delete(0)]));
+    // A count.
+    assert!(!second_commits(
+        &two,
+        &[Act::Create(0, 0, 3)],
+        &[Act::CountLabel(0), Act::Create(1, 0, 1)]
+    ));
+    assert!(second_commits(
+        &two,
+        &[Act::Create(1, 0, 3)],
+        &[Act::CountLabel(0), Act::Create(1, 0, 1)]
+    ));
+}
+
+#[test]
+fn a_footprint_that_grows_becomes_coarser_and_stays_sound() {
+    let setup: Vec<Act> = (0..6_000).map(|number| Act::Create(0, 0, number)).collect();
+    let read_all: Vec<Act> = (0..6_000).map(Act::Read).chain([Act::Create(1, 1, 1)]).collect();
+    assert!(!second_commits(&setup, &[Act::Increment(5_999, 0)], &read_all));
+    assert!(second_commits(&setup, &[Act::Create(0, 0, 7)], &read_all));
+    let seek_all: Vec<Act> =
+        (0..6_000).map(|number| Act::Seek(2, 0, number)).chain([Act::Create(1, 1, 1)]).collect();
+    assert!(!second_commits(&[], &[Act::Create(2, 0, 9_999)], &seek_all));
+    assert!(second_commits(&[], &[Act::Create(1, 0, 9_999)], &seek_all));
+}

@@ -1,0 +1,311 @@
+//! Transactions that note what they read, so that two runs can be compared.
+
+use super::step::{KEYS, LABELS, TYPES};
+use crate::value::Value;
+use crate::{
+    ChangeSet, Direction, Graph, Name, NodeChange, NodeId, PreparedTransaction, RelationshipChange,
+    RelationshipId, Transaction, Violation,
+};
+use proptest::prelude::*;
+
+/// One read or write. Nodes and relationships are picked among those of a version that all begin with.
+#[derive(Debug, Clone)]
+pub(super) enum Act {
+    Create(usize, usize, i64),
+    Seek(usize, usize, i64),
+    Merge(usize, usize, i64),
+    CountLabel(usize),
+    ScanLabel(usize),
+    CountAll,
+    Read(usize),
+    Adjacent(usize, usize, Option<usize>),
+    CountType(usize),
+    ReadRelationship(usize),
+    Set(usize, usize, Option<i64>),
+    Increment(usize, usize),
+    Label(usize, usize),
+    Unlabel(usize, usize),
+    Connect(usize, usize, usize),
+    ConnectOnce(usize, usize, usize),
+    SetRelationship(usize, usize, i64),
+    DeleteRelationship(usize),
+    Delete(usize),
+    DetachDelete(usize),
+}
+
+pub(super) fn any_act() -> impl Strategy<Value = Act> {
+    let (label, key, kind) = (0..LABELS.len(), 0..2usize, 0..TYPES.len());
+    let at = 0..5usize;
+    let value = 0i64..3;
+    let lkv = (label.clone(), key.clone(), value.clone());
+    prop_oneof![
+        3 => lkv.clone().prop_map(|(l, k, v)| Act::Create(l, k, v)),
+        1 => lkv.clone().prop_map(|(l, k, v)| Act::Seek(l, k, v)),
+        2 => lkv.prop_map(|(l, k, v)| Act::Merge(l, k, v)),
+        1 => label.clone().prop_map(Act::CountLabel),
+        1 => label.clone().prop_map(Act::ScanLabel),
+        1 => Just(Act::CountAll),
+        1 => at.clone().prop_map(Act::Read),
+        2 => (at.clone(), 0..3usize, prop::option::of(kind.clone())).prop_map(|(n, d, t)| Act::Adjacent(n, d, t)),
+        1 => kind.clone().prop_map(Act::CountType),
+        1 => at.clone().prop_map(Act::ReadRelationship),
+        2 => (at.clone(), key.clone(), prop::option::of(value.clone())).prop_map(|(n, k, v)| Act::Set(n, k, v)),
+        2 => (at.clone(), key.clone()).prop_map(|(n, k)| Act::Increment(n, k)),
+        1 => (at.clone(), label.clone()).prop_map(|(n, l)| Act::Label(n, l)),
+        1 => (at.clone(), label).prop_map(|(n, l)| Act::Unlabel(n, l)),
+        3 => (at.clone(), at.clone(), kind.clone()).prop_map(|(a, b, t)| Act::Connect(a, b, t)),
+        2 => (at.clone(), at.clone(), kind).prop_map(|(a, b, t)| Act::ConnectOnce(a, b, t)),
+        1 => (at.clone(), key, value).prop_map(|(r, k, v)| Act::SetRelationship(r, k, v)),
+        1 => at.clone().prop_map(Act::DeleteRelationship),
+        1 => at.clone().prop_map(Act::Delete),
+        1 => at.prop_map(Act::DetachDelete),
+    ]
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub(super) struct Run {
+    /// What was read, with new entities by the order of their creation.
+    pub(super) log: Vec<String>,
+    pub(super) prepared: PreparedTransaction,
+    new_nodes: Vec<NodeId>,
+    new_relationships: Vec<RelationshipId>,
+}
+
+struct Runner<'a> {
+    graph: &'a Graph,
+    tx: Transaction,
+    nodes: Vec<NodeId>,
+    relationships: Vec<RelationshipId>,
+    new_nodes: Vec<NodeId>,
+    new_relationships: Vec<RelationshipId>,
+    log: Vec<String>,
+}
+
+fn place<T: PartialEq>(all: &[T], one: T) -> Option<u64> {
+    all.iter().position(|known| *known == one).map(|at| at as u64)
+}
+
+impl Runner<'_> {
+    fn say(&mut self, what: impl std::fmt::Debug) {
+        self.log.push(format!("{what:?}"));
+    }
+
+    fn normal(&self, id: NodeId) -> i64 {
+        place(&self.new_nodes, id).map_or(id.number() as i64, |at| -1 - at as i64)
+    }
+
+    fn normal_relationship(&self, id: RelationshipId) -> i64 {
+        place(&self.new_relationships, id).map_or(id.number() as i64, |at| -1 - at as i64)
+    }
+
+    fn found(&mut self, nodes: Vec<NodeId>) -> usize {
+        let mut ids: Vec<i64> = nodes.into_iter().map(|id| self.normal(id)).collect();
+        ids.sort_unstable();
+        let count = ids.len();
+        self.say(ids);
+        count
+    }
+
+    fn create(&mut self, label: Name, key: Name, value: i64) {
+        let id = self.tx.create_node(&[label], [(key, value.into())]).expect("a node");
+        self.new_nodes.push(id);
+    }
+
+    fn connect(&mut self, from: NodeId, to: NodeId, kind: Name) {
+        match self.tx.create_relationship(kind, from, to, []) {
+            Ok(id) => self.new_relationships.push(id),
+            Err(error) => self.say(error),
+        }
+    }
+
+    fn act(&mut self, act: &Act) {
+        let label = |label: &usize| self.graph.names().intern(LABELS[*label]).expect("a name");
+        let key = |key: &usize| self.graph.names().intern(KEYS[*key]).expect("a name");
+        match act {
+            Act::Create(l, k, v) => self.create(label(l), key(k), *v),
+            Act::Seek(l, k, v) => {
+                let nodes = self.tx.seek_nodes(label(l), key(k), &Value::Integer(*v));
+                let nodes = nodes.collect(&self.tx);
+                self.found(nodes);
+            }
+            Act::Merge(l, k, v) => {
+                let (label, key) = (label(l), key(k));
+                let nodes = self.tx.seek_nodes(label, key, &Value::Integer(*v)).collect(&self.tx);
+                if self.found(nodes) == 0 {
+                    self.create(label, key, *v);
+                }
+            }
+            Act::CountLabel(l) => self.say(self.tx.label_count(label(l))),
+            Act::ScanLabel(l) => {
+                let nodes = self.tx.scan_label(label(l)).collect(&self.tx);
+                self.found(nodes);
+            }
+            Act::CountAll => {
+                let count = self.tx.node_count();
+                let nodes = self.tx.scan_nodes().collect(&self.tx);
+                assert_eq!(self.found(nodes) as u64, count);
+            }
+            Act::CountType(t) => {
+                let name = self.tx.name(TYPES[*t]);
+                self.say(self.tx.type_count(name));
+            }
+            _ => self.act_on_one(act),
+        }
+    }
+
+    fn act_on_one(&mut self, act: &Act) {
+        let of_relationship = match act {
+            Act::ReadRelationship(at)
+            | Act::SetRelationship(at, ..)
+            | Act::DeleteRelationship(at) => Some(*at),
+            _ => None,
+        };
+        if let Some(at) = of_relationship {
+            if let Some(&id) = self.relationships.get(at) {
+                self.act_on_relationship(act, id);
+            }
+            return;
+        }
+        let (Act::Read(at)
+        | Act::Adjacent(at, ..)
+        | Act::Set(at, ..)
+        | Act::Increment(at, _)
+        | Act::Label(at, _)
+        | Act::Unlabel(at, _)
+        | Act::Connect(at, ..)
+        | Act::ConnectOnce(at, ..)
+        | Act::Delete(at)
+        | Act::DetachDelete(at)) = act
+        else {
+            return;
+        };
+        if let Some(&id) = self.nodes.get(*at) {
+            self.act_on_node(act, id);
+        }
+    }
+
+    fn act_on_relationship(&mut self, act: &Act, id: RelationshipId) {
+        match act {
+            Act::SetRelationship(_, k, v) => {
+                let key = self.tx.name(KEYS[*k]);
+                let set = self.tx.set_relationship_property(id, key, Some((*v).into()));
+                self.say(set);
+            }
+            Act::DeleteRelationship(_) => {
+                let deleted = self.tx.delete_relationship(id);
+                self.say(deleted);
+            }
+            _ => self.say((self.tx.relationship(id), self.tx.relationship_properties(id))),
+        }
+    }
+
+    fn act_on_node(&mut self, act: &Act, id: NodeId) {
+        let result = match act {
+            Act::Read(_) => {
+                self.say((self.tx.labels(id), self.tx.node_properties(id)));
+                return;
+            }
+            Act::Adjacent(_, d, t) => return self.adjacent(id, *d, *t),
+            Act::Connect(_, other, t) | Act::ConnectOnce(_, other, t) => {
+                let name = self.tx.name(TYPES[*t]);
+                let Some(&other) = self.nodes.get(*other) else { return };
+                if matches!(act, Act::ConnectOnce(..)) {
+                    let (out, types) = (Direction::Outgoing, [name]);
+                    let known = self.tx.adjacent(id, out, &types, Some(other)).collect(&self.tx);
+                    self.say(known.len());
+                    if !known.is_empty() {
+                        return;
+                    }
+                }
+                return self.connect(id, other, name);
+            }
+            Act::Set(_, k, v) => {
+                let key = self.tx.name(KEYS[*k]);
+                self.tx.set_node_property(id, key, v.map(Value::Integer))
+            }
+            Act::Increment(_, k) => {
+                let key = self.tx.name(KEYS[*k]);
+                let value = self.tx.node_property(id, key);
+                self.say(&value);
+                let next = match value {
+                    Ok(Some(Value::Integer(value))) => value + 1,
+                    _ => 0,
+                };
+                self.tx.set_node_property(id, key, Some(next.into()))
+            }
+            Act::Label(_, l) => {
+                let label = self.tx.name(LABELS[*l]);
+                self.tx.add_labels(id, &[label])
+            }
+            Act::Unlabel(_, l) => {
+                let label = self.tx.name(LABELS[*l]);
+                self.tx.remove_labels(id, &[label])
+            }
+            Act::Delete(_) => self.tx.delete_node(id),
+            _ => self.tx.detach_delete_node(id),
+        };
+        self.say(result);
+    }
+
+    fn adjacent(&mut self, id: NodeId, direction: usize, kind: Option<usize>) {
+        let directions = [Direction::Outgoing, Direction::Incoming, Direction::Both];
+        let types: Vec<Name> = kind.map(|kind| self.tx.name(TYPES[kind])).into_iter().collect();
+        let scan = self.tx.adjacent(id, directions[direction], &types, None);
+        let mut met: Vec<_> = scan
+            .collect(&self.tx)
+            .into_iter()
+            .map(|met| (self.normal_relationship(met.relationship), self.normal(met.other)))
+            .collect();
+        met.sort_unstable();
+        self.say(met);
+    }
+}
+
+/// Runs a script on a version. What it picks is picked from `base`.
+pub(super) fn run(base: &Graph, graph: &Graph, acts: &[Act]) -> Result<Run, Violation> {
+    let mut runner = Runner {
+        graph,
+        tx: Transaction::writing(graph.clone()),
+        nodes: base.node_ids().collect(),
+        relationships: base.relationship_ids().collect(),
+        new_nodes: Vec::new(),
+        new_relationships: Vec::new(),
+        log: Vec::new(),
+    };
+    acts.iter().for_each(|act| runner.act(act));
+    let Runner { tx, new_nodes, new_relationships, log, .. } = runner;
+    Ok(Run { log, prepared: tx.finish()?.prepare(), new_nodes, new_relationships })
+}
+
+/// New entities are counted from here in a normal change set.
+const NEW: u64 = 1 << 40;
+
+impl Run {
+    fn normal(&self, id: NodeId) -> NodeId {
+        let new = place(&self.new_nodes, id).and_then(|at| NodeId::new(NEW + at));
+        new.unwrap_or(id)
+    }
+
+    /// The net change with new entities by the order of their creation, as text.
+    pub(super) fn normal_changes(&self) -> String {
+        let ChangeSet { nodes, relationships, .. } = &self.prepared.changes().changes;
+        let mut nodes: Vec<(NodeId, NodeChange)> =
+            nodes.iter().map(|(id, change)| (self.normal(*id), change.clone())).collect();
+        nodes.sort_by_key(|(id, _)| *id);
+        let mut relationships: Vec<_> = relationships
+            .iter()
+            .map(|(id, change)| {
+                let new = place(&self.new_relationships, *id);
+                let id = new.map_or(id.number(), |at| NEW + at);
+                let mut change = change.clone();
+                if let RelationshipChange::Created { head, .. } = &mut change {
+                    (head.from, head.to) = (self.normal(head.from), self.normal(head.to));
+                }
+                (id, change)
+            })
+            .collect();
+        relationships.sort_by_key(|(id, _)| *id);
+        format!("{nodes:?} {relationships:?}")
+    }
+}
