@@ -4,7 +4,7 @@ use super::{arithmetic, nested, text};
 use crate::context::Context;
 use crate::error::{Detail, Error, Result};
 use crate::ir::{BinaryOperator, Comparison, Expression};
-use crate::value::{Compared, Value, compare, equals};
+use crate::value::{Standing, Value, compare, equals};
 use std::cmp::Ordering;
 
 /// A truth value; `None` is null.
@@ -141,8 +141,8 @@ fn compared(comparison: Comparison, left: &Value, right: &Value) -> Option<bool>
         Comparison::GreaterOrEqual => Ordering::is_ge,
     };
     match compare(left, right) {
-        Compared::Ordered(order) => Some(wanted(order)),
-        Compared::NotANumber => Some(false),
-        Compared::Unknown => None,
+        Standing::Ordered(order) => Some(wanted(order)),
+        Standing::NotANumber => Some(false),
+        Standing::Unknown => None,
     }
 }

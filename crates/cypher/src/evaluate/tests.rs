@@ -3,9 +3,15 @@
 use super::{evaluate, truth};
 use crate::context::{Budget, Context, NoSubqueries, Parameters, Patterns, Random, StatementTime};
 use crate::error::{Detail, ErrorKind, Result};
-use crate::ir::{BinaryOperator, Expression, ListComprehension, Reduce, Slot, UnaryOperator};
+use crate::ir::{
+    BinaryOperator, Case, Comparison, Expression, ListComprehension, MapProjectionItem, Quantifier,
+    Quantity, Reduce, Slot, UnaryOperator,
+};
 use crate::temporal;
 use crate::value::{MAX_DEPTH, Value, equivalent};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
 use wellspring_graph::{Graph, Transaction};
 
 fn value_within(expression: &Expression, budget: &mut Budget) -> Result<Value> {
@@ -234,4 +240,138 @@ fn a_comprehension_leaves_out_what_is_not_true() {
     }));
     let came = value(&expression).expect("a list");
     assert!(equivalent(&came, &Value::list(vec![Value::from(1), Value::from(3)])));
+}
+
+fn leaf() -> impl Strategy<Value = Expression> {
+    let slots =
+        prop_oneof![Just(0), Just(1), Just(7)].prop_map(|slot| Expression::Variable(Slot(slot)));
+    prop_oneof![
+        Just(Expression::Null),
+        any::<bool>().prop_map(Expression::Boolean),
+        prop_oneof![-3_i64..9, any::<i64>()].prop_map(Expression::Integer),
+        any::<f64>().prop_map(Expression::Float),
+        select(vec!["", "a", "(", "P1D", "2020-01-01", "day"]).prop_map(string),
+        slots,
+        Just(Expression::Parameter("absent".into())),
+    ]
+}
+
+fn operator() -> impl Strategy<Value = BinaryOperator> {
+    use BinaryOperator as B;
+    let logical = [B::Or, B::Xor, B::And, B::In];
+    let numbers = [B::Add, B::Subtract, B::Multiply, B::Divide, B::Modulo, B::Power];
+    let texts = [B::StartsWith, B::EndsWith, B::Contains, B::Matches];
+    select([&logical[..], &numbers, &texts].concat())
+}
+
+fn with_variables(inner: &BoxedStrategy<Expression>) -> impl Strategy<Value = Expression> + use<> {
+    let four = (inner.clone(), inner.clone(), inner.clone(), any::<bool>());
+    let quantities = select(vec![Quantity::All, Quantity::Any, Quantity::None, Quantity::Single]);
+    let quantified =
+        (quantities, inner.clone(), inner.clone()).prop_map(|(quantity, list, predicate)| {
+            Expression::Quantifier(Box::new(Quantifier {
+                quantity,
+                variable: Slot(1),
+                list,
+                predicate,
+            }))
+        });
+    let others = four.prop_map(|(a, b, c, reduces)| match reduces {
+        true => Expression::Reduce(Box::new(Reduce {
+            accumulator: Slot(0),
+            initial: a,
+            variable: Slot(1),
+            list: b,
+            step: c,
+        })),
+        false => Expression::ListComprehension(Box::new(ListComprehension {
+            variable: Slot(1),
+            list: a,
+            predicate: Some(b),
+            result: Some(c),
+        })),
+    });
+    prop_oneof![quantified, others]
+}
+
+fn any_expression() -> impl Strategy<Value = Expression> {
+    leaf().prop_recursive(4, 40, 3, |inner| {
+        let boxed = || inner.clone().prop_map(Box::new);
+        let many = || vec(inner.clone(), 0..4);
+        let functions =
+            select(crate::functions::functions().map(|function| function.name).collect::<Vec<_>>());
+        let comparisons = select(vec![
+            Comparison::Equal,
+            Comparison::NotEqual,
+            Comparison::Less,
+            Comparison::GreaterOrEqual,
+        ]);
+        let unary = select(vec![
+            UnaryOperator::Not,
+            UnaryOperator::Plus,
+            UnaryOperator::Minus,
+            UnaryOperator::IsNull,
+        ]);
+        prop_oneof![
+            (boxed(), select(vec!["year", "x", "a"]))
+                .prop_map(|(subject, key)| Expression::Property(subject, key.into())),
+            (boxed(), boxed()).prop_map(|(subject, index)| Expression::Index(subject, index)),
+            (boxed(), boxed()).prop_map(|(list, to)| Expression::Slice(list, None, Some(to))),
+            many().prop_map(Expression::List),
+            many().prop_map(|values| Expression::Map(
+                values.into_iter().map(|value| ("a".into(), value)).collect()
+            )),
+            (boxed(), inner.clone()).prop_map(|(subject, entry)| {
+                let items = vec![
+                    MapProjectionItem::AllProperties,
+                    MapProjectionItem::Entry("b".into(), entry),
+                ];
+                Expression::MapProjection(subject, items)
+            }),
+            (unary, boxed()).prop_map(|(operator, operand)| Expression::Unary(operator, operand)),
+            (operator(), boxed(), boxed())
+                .prop_map(|(operator, left, right)| Expression::Binary(operator, left, right)),
+            (boxed(), vec((comparisons, inner.clone()), 1..3))
+                .prop_map(|(first, rest)| Expression::Comparison(first, rest)),
+            boxed().prop_map(|subject| Expression::HasLabels(subject, vec!["A".into()])),
+            (inner.clone(), inner.clone(), inner.clone()).prop_map(|(subject, when, then)| {
+                let alternatives = vec![(when, then)];
+                Expression::Case(Box::new(Case {
+                    subject: Some(subject),
+                    alternatives,
+                    otherwise: None,
+                }))
+            }),
+            (functions, many()).prop_map(|(name, arguments)| {
+                let function = crate::functions::lookup(name).expect("in the catalogue");
+                let filled = arguments.into_iter().chain(std::iter::repeat(Expression::Integer(1)));
+                let count = function.least.max(function.most.min(2));
+                Expression::Function(name.into(), filled.take(count).collect())
+            }),
+            with_variables(&inner.clone().boxed()),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
+
+    #[test]
+    fn any_expression_comes_to_a_value_or_an_error_and_gives_its_memory_back(expression in any_expression()) {
+        let mut budget = Budget::new(20_000, 1 << 20, || None);
+        _ = value_within(&expression, &mut budget);
+        prop_assert_eq!(budget.bytes_left(), 1 << 20);
+    }
+}
+
+#[test]
+fn an_instant_is_also_told_by_the_seconds_since_1970() {
+    let fields = Expression::Map(vec![
+        ("epochSeconds".into(), integer(1_000_000_000)),
+        ("nanosecond".into(), integer(5)),
+        ("timezone".into(), string("Europe/Stockholm")),
+    ]);
+    let told = value(&call("datetime", &[fields])).expect("a point in time");
+    let text = temporal::text(&told).expect("temporal");
+    assert_eq!(text, "2001-09-09T03:46:40.000000005+02:00[Europe/Stockholm]");
 }

@@ -240,7 +240,7 @@ proptest! {
         if equals(&a, &b) == Some(true) {
             prop_assert!(equivalent(&a, &b));
         }
-        if let crate::value::Compared::Ordered(compared) = compare(&a, &b) {
+        if let crate::value::Standing::Ordered(compared) = compare(&a, &b) {
             prop_assert_eq!(compared, order(&a, &b));
         }
     }

@@ -3,8 +3,8 @@
 use super::calendar;
 use super::duration::{Amounts, Unit};
 use super::parse;
-use super::parts::{Kind, Parts, SECOND};
-use super::zone::Zone;
+use super::parts::{Kind, Parts, SECOND, split};
+use super::zone::{UTC, Zone};
 use crate::error::{Detail, Error, Result};
 use crate::value::{Duration, Entries, Value};
 
@@ -35,6 +35,10 @@ pub(super) fn zone(entries: &Entries) -> Result<Option<Zone>> {
 
 /// A value of a type of the fields of a map; `date`, `time` and `datetime` select from other values.
 pub(super) fn built(kind: Kind, entries: &Entries) -> Result<Value> {
+    if let Some(instant) = epoch(entries)? {
+        let zone = zone(entries)?.unwrap_or(UTC);
+        return instant.in_zone(zone).value(kind);
+    }
     let parts = selected(kind, entries)?;
     let lacks_date = kind.has_date() && parts.date.is_none();
     let lacks_time = !kind.has_date() && parts.time.is_none();
@@ -53,6 +57,24 @@ pub(super) fn built(kind: Kind, entries: &Entries) -> Result<Value> {
         };
     }
     parts.value(kind)
+}
+
+/// The instant of the fields `epochSeconds` or `epochMillis`, in Greenwich.
+fn epoch(entries: &Entries) -> Result<Option<Parts>> {
+    let (seconds, nanoseconds) =
+        match (integer(entries, "epochSeconds")?, integer(entries, "epochMillis")?) {
+            (Some(seconds), _) => (seconds, 0),
+            (None, Some(milliseconds)) => {
+                (milliseconds.div_euclid(1_000), milliseconds.rem_euclid(1_000) * 1_000_000)
+            }
+            (None, None) => return Ok(None),
+        };
+    let fraction =
+        subsecond(nanoseconds, entries)?.and_then(|fraction| u32::try_from(fraction).ok());
+    let fraction = fraction.filter(|fraction| u64::from(*fraction) < SECOND);
+    let fraction = fraction.ok_or_else(|| malformed("There is no such time of day.".to_owned()))?;
+    let (date, time) = split(seconds, fraction);
+    Ok(Some(Parts { date: Some(date), time: Some(time), zone: Some(UTC) }))
 }
 
 /// The parts of the values under `date`, `time` and `datetime`.

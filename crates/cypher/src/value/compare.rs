@@ -4,9 +4,9 @@ use super::order::{cmp_instants, cmp_times};
 use super::{Entries, Value};
 use std::cmp::Ordering;
 
-/// What a comparison by `<`, `<=`, `>` or `>=` comes to.
+/// How two values stand to each other: what a comparison by `<`, `<=`, `>` or `>=` comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compared {
+pub enum Standing {
     /// They stand so to each other.
     Ordered(Ordering),
     /// A number that is none (NaN) is among them: every comparison is false.
@@ -74,7 +74,7 @@ fn equal_maps(left: &Entries, right: &Entries) -> Option<bool> {
 }
 
 /// How `left` stands to `right` for `<`, `<=`, `>` and `>=`.
-pub fn compare(left: &Value, right: &Value) -> Compared {
+pub fn compare(left: &Value, right: &Value) -> Standing {
     let order = match (left, right) {
         (Value::Integer(a), Value::Integer(b)) => a.cmp(b),
         (Value::Float(a), Value::Float(b)) => return number_order(a.partial_cmp(b)),
@@ -90,25 +90,25 @@ pub fn compare(left: &Value, right: &Value) -> Compared {
         (Value::LocalDateTime(a), Value::LocalDateTime(b)) => a.cmp(b),
         (Value::DateTime(a), Value::DateTime(b)) => cmp_instants(a, b),
         (Value::List(a), Value::List(b)) => return compare_lists(a, b),
-        _ => return Compared::Unknown,
+        _ => return Standing::Unknown,
     };
-    Compared::Ordered(order)
+    Standing::Ordered(order)
 }
 
-fn number_order(order: Option<Ordering>) -> Compared {
-    order.map_or(Compared::NotANumber, Compared::Ordered)
+fn number_order(order: Option<Ordering>) -> Standing {
+    order.map_or(Standing::NotANumber, Standing::Ordered)
 }
 
 /// By the first elements that are not equal; a list that begins another is less than it.
-fn compare_lists(left: &[Value], right: &[Value]) -> Compared {
+fn compare_lists(left: &[Value], right: &[Value]) -> Standing {
     for (a, b) in left.iter().zip(right) {
         match equals(a, b) {
             Some(true) => {}
             Some(false) => return compare(a, b),
-            None => return Compared::Unknown,
+            None => return Standing::Unknown,
         }
     }
-    Compared::Ordered(left.len().cmp(&right.len()))
+    Standing::Ordered(left.len().cmp(&right.len()))
 }
 
 /// Exact, also where a float of 64 bits cannot hold the integer. `None` if the float is NaN.
@@ -163,16 +163,16 @@ mod tests {
 
     #[test]
     fn nan_is_neither_less_nor_more_and_strings_are_not_compared_with_numbers() {
-        assert_eq!(compare(&Value::from(f64::NAN), &Value::from(1)), Compared::NotANumber);
-        assert_eq!(compare(&Value::from(f64::NAN), &Value::from("a")), Compared::Unknown);
+        assert_eq!(compare(&Value::from(f64::NAN), &Value::from(1)), Standing::NotANumber);
+        assert_eq!(compare(&Value::from(f64::NAN), &Value::from("a")), Standing::Unknown);
     }
 
     #[test]
     fn lists_are_compared_by_their_first_difference() {
         let (one, two, three) = (Value::from(1), Value::from(2), Value::from(3));
         let a = list(&[one.clone(), two]);
-        assert_eq!(compare(&a, &list(&[three, Value::Null])), Compared::Ordered(Ordering::Less));
-        assert_eq!(compare(&a, &list(&[one.clone(), Value::Null])), Compared::Unknown);
-        assert_eq!(compare(&a, &list(&[one])), Compared::Ordered(Ordering::Greater));
+        assert_eq!(compare(&a, &list(&[three, Value::Null])), Standing::Ordered(Ordering::Less));
+        assert_eq!(compare(&a, &list(&[one.clone(), Value::Null])), Standing::Unknown);
+        assert_eq!(compare(&a, &list(&[one])), Standing::Ordered(Ordering::Greater));
     }
 }

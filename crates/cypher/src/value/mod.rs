@@ -9,7 +9,7 @@ mod order;
 mod path;
 mod text;
 
-pub use compare::{Compared, compare, equals};
+pub use compare::{Standing, compare, equals};
 pub use convert::{from_property, to_property};
 pub use equivalence::{Distinct, equivalent, hash};
 pub use nested::{List, MAX_DEPTH, Map};
