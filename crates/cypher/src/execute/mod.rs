@@ -18,6 +18,7 @@ mod scan;
 mod schema;
 mod shortest;
 mod sort;
+mod unwind;
 mod variable;
 
 pub use pipeline::Flow;

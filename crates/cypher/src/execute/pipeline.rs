@@ -1,7 +1,8 @@
 //! How rows go from operator to operator.
 
 use super::{
-    aggregate, call, change, create, expand, keep, merge, path, scan, shortest, sort, variable,
+    aggregate, call, change, create, expand, keep, merge, path, scan, shortest, sort, unwind,
+    variable,
 };
 use crate::context::Context;
 use crate::error::Result;
@@ -136,6 +137,7 @@ fn step(
 ) -> Result<Flow> {
     match operator {
         Operator::Scan(scan) => scan::scan(scan, row, context, next),
+        Operator::ScanRelationships(scan) => scan::scan_relationships(scan, row, context, next),
         Operator::Expand(expand) => expand::expand(expand, row, context, next),
         Operator::ExpandVariable(expand) => variable::expand(expand, row, context, next),
         Operator::Shortest(shortest) => shortest::expand(shortest, row, context, next),
@@ -152,7 +154,7 @@ fn step(
                 Ok(Flow::Continue)
             }
         }
-        Operator::Unwind { list, variable } => scan::unwind(list, *variable, row, context, next),
+        Operator::Unwind { list, variable } => unwind::unwind(list, *variable, row, context, next),
         Operator::Optional { inner, introduced } => optional(inner, introduced, row, context, next),
         Operator::Compute(items) => {
             for item in items {
@@ -161,8 +163,8 @@ fn step(
             }
             next.push(row, context)
         }
-        Operator::StoredCount { slot, label } => {
-            let count = scan::stored_count(label.as_deref(), context);
+        Operator::StoredCount { slot, counted } => {
+            let count = scan::stored_count(counted, context);
             set(row, *slot, count);
             next.push(row, context)
         }
@@ -174,29 +176,31 @@ fn step(
         Operator::Skip { state, .. } => keep::skip(*state, row, context, next),
         Operator::Limit { state, .. } => keep::limit(*state, row, context, next),
         Operator::Eager { keep, state } => keep::keep_row(keep, *state, row, context, next),
-        Operator::Create(creation) => {
-            create::create(creation, row, context)?;
-            next.push(row, context)
-        }
         Operator::Merge(operator) => merge::merge(operator, row, context, next),
-        Operator::Set(items) => {
-            change::set_all(items, row, context)?;
-            next.push(row, context)
-        }
-        Operator::Remove(items) => {
-            change::remove_all(items, row, context)?;
-            next.push(row, context)
-        }
-        Operator::Delete(delete) => {
-            change::delete(delete, row, context)?;
-            next.push(row, context)
-        }
-        Operator::Foreach { variable, list, updates } => {
-            scan::for_each(list, *variable, updates, row, context)?;
-            next.push(row, context)
-        }
         Operator::Call { query, introduced } => call::call(query, introduced, row, context, next),
         Operator::Procedure(call) => call::procedure(call, row, context, next),
+        Operator::Create(_)
+        | Operator::Set(_)
+        | Operator::Remove(_)
+        | Operator::Delete(_)
+        | Operator::Foreach { .. } => {
+            update(operator, row, context)?;
+            next.push(row, context)
+        }
+    }
+}
+
+/// What changes the graph and lets the row pass.
+fn update(operator: &Operator, row: &mut [Value], context: &mut Context<'_>) -> Result<()> {
+    match operator {
+        Operator::Create(creation) => create::create(creation, row, context),
+        Operator::Set(items) => change::set_all(items, row, context),
+        Operator::Remove(items) => change::remove_all(items, row, context),
+        Operator::Delete(delete) => change::delete(delete, row, context),
+        Operator::Foreach { variable, list, updates } => {
+            unwind::for_each(list, *variable, updates, row, context)
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,13 +1,15 @@
-//! Rows from nodes and lists.
+//! Rows from nodes and relationships.
 
-use super::pipeline::{Flow, Next, run, set};
+use std::collections::{BTreeSet, HashSet, VecDeque};
+
+use super::pipeline::{Flow, Next, set};
 use crate::context::Context;
 use crate::error::Result;
 use crate::evaluate::evaluate;
-use crate::ir::{Expression, Slot};
-use crate::plan::{Pipeline, Scan, ScanSource};
-use crate::value::{Value, to_property};
-use wellspring_graph::NodeScan;
+use crate::ir::Slot;
+use crate::plan::{Counted, RelationshipScan, RelationshipSource, Scan, ScanSource, Seek, Wanted};
+use crate::value::{Distinct, NodeId, RelationshipId, Value, to_property};
+use wellspring_graph::{Name, NodeScan};
 
 pub(super) fn scan(
     scan: &Scan,
@@ -15,13 +17,47 @@ pub(super) fn scan(
     context: &mut Context<'_>,
     next: &mut Next<'_>,
 ) -> Result<Flow> {
-    let Some(mut nodes) = open(&scan.source, row, context)? else { return Ok(Flow::Continue) };
+    match &scan.source {
+        ScanSource::All => {
+            let nodes = context.transaction.scan_nodes();
+            run_through(nodes, scan.slot, row, context, next)
+        }
+        ScanSource::Label(label) => {
+            let label = context.transaction.name(label);
+            let nodes = context.transaction.scan_label(label);
+            run_through(nodes, scan.slot, row, context, next)
+        }
+        ScanSource::Seek(seeks) => seek(seeks, scan.slot, row, context, next),
+        ScanSource::Ids(wanted) => {
+            for id in ids(wanted, row, context)? {
+                context.budget.charge_steps(1)?;
+                let Some(id) = NodeId::new(id).filter(|id| context.transaction.has_node(*id))
+                else {
+                    continue;
+                };
+                set(row, scan.slot, Value::Node(id));
+                if next.push(row, context)? == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
+            }
+            Ok(Flow::Continue)
+        }
+    }
+}
+
+fn run_through(
+    mut nodes: NodeScan,
+    slot: Slot,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    next: &mut Next<'_>,
+) -> Result<Flow> {
     let mut found = Vec::new();
     loop {
         let progress = nodes.fill(context.transaction, &mut found);
         context.budget.charge_steps(1 + progress.examined as u64)?;
         for node in found.drain(..) {
-            set(row, scan.slot, Value::Node(node));
+            set(row, slot, Value::Node(node));
             if next.push(row, context)? == Flow::Stop {
                 return Ok(Flow::Stop);
             }
@@ -32,87 +68,149 @@ pub(super) fn scan(
     }
 }
 
-/// The scan; none if nothing can be found.
-fn open(
-    source: &ScanSource,
-    row: &mut [Value],
-    context: &mut Context<'_>,
-) -> Result<Option<NodeScan>> {
-    Ok(match source {
-        ScanSource::All => Some(context.transaction.scan_nodes()),
-        ScanSource::Label(label) => {
-            let label = context.transaction.name(label);
-            Some(context.transaction.scan_label(label))
-        }
-        ScanSource::Equal { label, key, value } => {
-            let value = evaluate(value, row, context)?;
-            let label = context.transaction.name(label);
-            match to_property(&value) {
-                // Nothing is equal to null.
-                Ok(None) => None,
-                Ok(Some(value)) => {
-                    let key = context.transaction.name(key);
-                    Some(context.transaction.seek_nodes(label, key, &value))
-                }
-                // No property is that, but the predicate that follows is to say so.
-                Err(_) => Some(context.transaction.scan_label(label)),
-            }
-        }
-    })
-}
-
-/// The number of nodes with a label, or of all.
-pub(super) fn stored_count(label: Option<&str>, context: &mut Context<'_>) -> Value {
-    let count = match label {
-        Some(label) => context.transaction.label_count(context.transaction.name(label)),
-        None => context.transaction.node_count(),
-    };
-    Value::Integer(i64::try_from(count).unwrap_or(i64::MAX))
-}
-
-pub(super) fn unwind(
-    list: &Expression,
-    variable: Slot,
+/// Looks values up, each once.
+fn seek(
+    seeks: &[Seek],
+    slot: Slot,
     row: &mut [Value],
     context: &mut Context<'_>,
     next: &mut Next<'_>,
 ) -> Result<Flow> {
-    match evaluate(list, row, context)? {
-        Value::Null => Ok(Flow::Continue),
-        Value::List(items) => {
-            for item in items.iter() {
-                context.budget.charge_steps(1)?;
-                set(row, variable, item.clone());
+    let indexed = |seek: &&Seek| {
+        let transaction = &context.transaction;
+        transaction.has_index(transaction.name(&seek.label), transaction.name(&seek.key))
+    };
+    let chosen = if seeks.len() > 1 { seeks.iter().find(indexed) } else { None };
+    let Some(seek) = chosen.or(seeks.first()) else { return Ok(Flow::Continue) };
+    let (label, key) = (context.transaction.name(&seek.label), context.transaction.name(&seek.key));
+    match &seek.wanted {
+        Wanted::One(value) => {
+            let nodes = match to_property(&evaluate(value, row, context)?) {
+                // Nothing is equal to null.
+                Ok(None) => return Ok(Flow::Continue),
+                Ok(Some(value)) => context.transaction.seek_nodes(label, key, &value),
+                // No property is that, but the predicate that follows is to say so.
+                Err(_) => context.transaction.scan_label(label),
+            };
+            run_through(nodes, slot, row, context, next)
+        }
+        Wanted::AnyOf(list) => {
+            let list = evaluate(list, row, context)?;
+            // Two values may find the same node; it passes once.
+            for node in any_of([label, key], &list, context)? {
+                set(row, slot, Value::Node(node));
                 if next.push(row, context)? == Flow::Stop {
                     return Ok(Flow::Stop);
                 }
             }
             Ok(Flow::Continue)
         }
-        single => {
-            set(row, variable, single);
-            next.push(row, context)
-        }
     }
 }
 
-/// Runs updates for every element of a list.
-pub(super) fn for_each(
-    list: &Expression,
-    variable: Slot,
-    updates: &Pipeline,
-    row: &mut [Value],
+/// The nodes that are found for any element of a list.
+fn any_of(
+    [label, key]: [Name; 2],
+    list: &Value,
     context: &mut Context<'_>,
-) -> Result<()> {
-    let items = match evaluate(list, row, context)? {
-        Value::Null => return Ok(()),
-        Value::List(items) => items,
-        single => std::sync::Arc::new(vec![single].into()),
-    };
+) -> Result<BTreeSet<NodeId>> {
+    let mut nodes = BTreeSet::new();
+    let Value::List(items) = list else { return Ok(nodes) };
+    let mut sought = HashSet::new();
+    let mut found = Vec::new();
     for item in items.iter() {
         context.budget.charge_steps(1)?;
-        set(row, variable, item.clone());
-        run(updates, row, context, &mut |_, _| Ok(Flow::Continue))?;
+        // Nothing is equal to null, and no property to what cannot be one.
+        let Ok(Some(value)) = to_property(item) else { continue };
+        if !sought.insert(Distinct(item.clone())) {
+            continue;
+        }
+        let mut scan = context.transaction.seek_nodes(label, key, &value);
+        loop {
+            let progress = scan.fill(context.transaction, &mut found);
+            context.budget.charge_steps(1 + progress.examined as u64)?;
+            context.budget.charge_bytes(found.len() as u64 * 16)?;
+            nodes.extend(found.drain(..));
+            if progress.is_finished {
+                break;
+            }
+        }
     }
-    Ok(())
+    Ok(nodes)
+}
+
+/// The numbers that ids say: of `id()` integers, of `elementId()` the last part of a text.
+fn ids(wanted: &Wanted, row: &mut [Value], context: &mut Context<'_>) -> Result<BTreeSet<u64>> {
+    let number = |value: &Value| match value {
+        Value::Integer(id) => u64::try_from(*id).ok(),
+        Value::Float(id) if id.fract() == 0.0 && *id >= 0.0 => Some(*id as u64),
+        Value::String(text) => text.rsplit(':').next().and_then(|id| id.parse().ok()),
+        _ => None,
+    };
+    Ok(match wanted {
+        Wanted::One(value) => number(&evaluate(value, row, context)?).into_iter().collect(),
+        Wanted::AnyOf(list) => match evaluate(list, row, context)? {
+            Value::List(items) => {
+                context.budget.charge_steps(items.len() as u64)?;
+                items.iter().filter_map(number).collect()
+            }
+            _ => BTreeSet::new(),
+        },
+    })
+}
+
+pub(super) fn scan_relationships(
+    scan: &RelationshipScan,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    next: &mut Next<'_>,
+) -> Result<Flow> {
+    let mut scans = VecDeque::new();
+    match &scan.source {
+        RelationshipSource::All => scans.push_back(context.transaction.scan_relationships()),
+        RelationshipSource::Types(types) => {
+            let types = types.iter().map(|name| context.transaction.name(name));
+            scans.extend(types.map(|name| context.transaction.scan_type(name)));
+        }
+        RelationshipSource::Ids(wanted) => {
+            for id in ids(wanted, row, context)? {
+                context.budget.charge_steps(1)?;
+                let id = RelationshipId::new(id);
+                let Some(id) = id.filter(|id| context.transaction.has_relationship(*id)) else {
+                    continue;
+                };
+                set(row, scan.slot, Value::Relationship(id));
+                if next.push(row, context)? == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
+            }
+        }
+    }
+    let mut found = Vec::new();
+    while let Some(relationships) = scans.front_mut() {
+        let progress = relationships.fill(context.transaction, &mut found);
+        context.budget.charge_steps(1 + progress.examined as u64)?;
+        for id in found.drain(..) {
+            set(row, scan.slot, Value::Relationship(id));
+            if next.push(row, context)? == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        if progress.is_finished {
+            scans.pop_front();
+        }
+    }
+    Ok(Flow::Continue)
+}
+
+/// What the graph has counted along.
+pub(super) fn stored_count(counted: &Counted, context: &mut Context<'_>) -> Value {
+    let transaction = &context.transaction;
+    let count = match counted {
+        Counted::Nodes(None) => transaction.node_count(),
+        Counted::Nodes(Some(label)) => transaction.label_count(transaction.name(label)),
+        Counted::Relationships(None) => transaction.relationship_count(),
+        Counted::Relationships(Some(kind)) => transaction.type_count(transaction.name(kind)),
+    };
+    Value::Integer(i64::try_from(count).unwrap_or(i64::MAX))
 }

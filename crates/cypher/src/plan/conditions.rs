@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::operator::Wanted;
 use crate::ir::{BinaryOperator, Comparison, Expression, Slot, for_each_slot};
 
 /// A condition that is to be asked somewhere.
@@ -27,22 +28,48 @@ impl Condition {
         if self.last { open.is_empty() } else { !self.reads.iter().any(|slot| open.contains(slot)) }
     }
 
-    /// `slot.key = value` with a value that reads nothing open: the key and the value.
-    pub(super) fn equality(
-        &self,
-        slot: Slot,
-        open: &HashSet<Slot>,
-    ) -> Option<(&Arc<str>, &Expression)> {
-        let Expression::Comparison(left, rest) = &self.expression else { return None };
-        let [(Comparison::Equal, right)] = rest.as_slice() else { return None };
-        let side = |property: &'_ Expression| {
-            matches!(property, Expression::Property(subject, _)
-            if **subject == Expression::Variable(slot))
+    /// `slot.key = value`, `slot.key IN list` with a value that reads nothing open: the key and the value.
+    pub(super) fn property(&self, slot: Slot, open: &HashSet<Slot>) -> Option<(Arc<str>, Wanted)> {
+        let key = |side: &Expression| match side {
+            Expression::Property(subject, key) if **subject == Expression::Variable(slot) => {
+                Some(key.clone())
+            }
+            _ => None,
         };
-        let (property, value) = if side(left) { (&**left, right) } else { (right, &**left) };
-        match property {
-            Expression::Property(_, key) if side(property) => {
-                is_closed(value, open).then_some((key, value))
+        self.wanted(&key, open)
+    }
+
+    /// `id(slot) = value`, `elementId(slot) IN list` and the like.
+    pub(super) fn id(&self, slot: Slot, open: &HashSet<Slot>) -> Option<Wanted> {
+        let is_id = |side: &Expression| match side {
+            Expression::Function(name, arguments) => {
+                let subject = [Expression::Variable(slot)];
+                let of_it = arguments.as_slice() == subject;
+                (of_it && matches!(&**name, "id" | "elementId")).then_some(())
+            }
+            _ => None,
+        };
+        self.wanted(&is_id, open).map(|found| found.1)
+    }
+
+    /// The values that what `is_it` knows must be equal to.
+    fn wanted<T>(
+        &self,
+        is_it: &dyn Fn(&Expression) -> Option<T>,
+        open: &HashSet<Slot>,
+    ) -> Option<(T, Wanted)> {
+        let closed = |value: &Expression| is_closed(value, open).then(|| value.clone());
+        match &self.expression {
+            Expression::Comparison(left, rest) => {
+                let [(Comparison::Equal, right)] = rest.as_slice() else { return None };
+                let (found, value) = match is_it(left) {
+                    Some(found) => (found, right),
+                    None => (is_it(right)?, &**left),
+                };
+                Some((found, Wanted::One(closed(value)?)))
+            }
+            Expression::Binary(BinaryOperator::In, left, right) => {
+                Some((is_it(left)?, Wanted::AnyOf(closed(right)?)))
             }
             _ => None,
         }

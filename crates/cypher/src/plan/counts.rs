@@ -1,30 +1,69 @@
-//! `MATCH (n) RETURN count(n)` and `MATCH (n:L) RETURN count(*)` are answered without a scan: the graph counts along.
+//! `MATCH (n:L) RETURN count(n)`, `MATCH ()-[r:T]->() RETURN count(*)` and the like are answered without a scan: the
+//! graph counts along.
 
-use super::operator::{Operator, Pipeline, ScanSource};
+use super::operator::{
+    Aggregation, Counted, Expand, Operator, Pipeline, RelationshipScan, RelationshipSource, Scan,
+    ScanSource,
+};
 use crate::functions::Aggregate;
-use crate::ir::Expression;
+use crate::ir::{Direction, Expression, Slot};
 
 /// Replaces a scan and the counting of all of it.
 pub(super) fn use_stored(pipeline: &mut Pipeline) {
-    let [Operator::Scan(scan), Operator::Aggregate(aggregation), ..] =
-        pipeline.operators.as_slice()
-    else {
-        return;
+    let (counted, slot, length) = match pipeline.operators.as_slice() {
+        [Operator::Scan(scan), Operator::Aggregate(aggregation), ..] => {
+            match (nodes(scan), counts(aggregation, scan.slot)) {
+                (Some(counted), Some(slot)) => (counted, slot, 2),
+                _ => return,
+            }
+        }
+        [
+            Operator::ScanRelationships(scan),
+            Operator::Expand(expand),
+            Operator::Aggregate(aggregation),
+            ..,
+        ] => match (relationships(scan, expand), counts(aggregation, scan.slot)) {
+            (Some(counted), Some(slot)) => (counted, slot, 3),
+            _ => return,
+        },
+        _ => return,
     };
-    let label = match &scan.source {
-        ScanSource::All => None,
-        ScanSource::Label(label) => Some(label.clone()),
-        ScanSource::Equal { .. } => return,
-    };
-    let node = Expression::Variable(scan.slot);
-    let [only] = aggregation.aggregates.as_slice() else { return };
+    pipeline.operators.splice(0..length, [Operator::StoredCount { slot, counted }]);
+}
+
+fn nodes(scan: &Scan) -> Option<Counted> {
+    match &scan.source {
+        ScanSource::All => Some(Counted::Nodes(None)),
+        ScanSource::Label(label) => Some(Counted::Nodes(Some(label.clone()))),
+        ScanSource::Seek(_) | ScanSource::Ids(_) => None,
+    }
+}
+
+fn relationships(scan: &RelationshipScan, expand: &Expand) -> Option<Counted> {
+    let connection = &expand.connection;
+    // Without a direction every relationship passes twice, and a loop once.
+    let each_once = connection.direction != Direction::Either && connection.from != connection.to;
+    let free = !connection.from_bound && !connection.to_bound && connection.unlike.is_empty();
+    match &scan.source {
+        _ if !each_once || !free => None,
+        RelationshipSource::All => Some(Counted::Relationships(None)),
+        RelationshipSource::Types(types) => match types.as_slice() {
+            [only] => Some(Counted::Relationships(Some(only.clone()))),
+            _ => None,
+        },
+        RelationshipSource::Ids(_) => None,
+    }
+}
+
+/// Where the count goes, if nothing but all rows, or all values of a slot that is never null, are counted.
+fn counts(aggregation: &Aggregation, scanned: Slot) -> Option<Slot> {
+    let [only] = aggregation.aggregates.as_slice() else { return None };
     let all = match &only.value {
         None => only.aggregate == Aggregate::CountRows,
-        // Each node passes once, so that counting distinct ones is the same.
-        Some(value) => only.aggregate == Aggregate::Count && *value == node,
+        // Each passes once, so that counting distinct ones is the same.
+        Some(value) => {
+            only.aggregate == Aggregate::Count && *value == Expression::Variable(scanned)
+        }
     };
-    if all && aggregation.keys.is_empty() {
-        let count = Operator::StoredCount { slot: only.slot, label };
-        pipeline.operators.splice(0..2, [count]);
-    }
+    (all && aggregation.keys.is_empty()).then_some(only.slot)
 }

@@ -4,30 +4,31 @@ use std::collections::HashSet;
 
 use super::compile::Compiler;
 use super::conditions::{Condition, property_is, split};
-use super::operator::{
-    Connection, Expand, ExpandVariable, Operator, PathAssembly, Scan, ScanSource, ShortestPath,
-};
+use super::operator::{Connection, Expand, ExpandVariable, Operator, PathAssembly, ShortestPath};
+use super::start;
 use crate::ir::{
     Expression, Length, Match, NodePattern, PathPattern, RelationshipPattern, Shortest, Slot,
     UnaryOperator,
 };
 
 /// A relationship of the pattern that is not walked yet.
-struct Edge<'p> {
-    relationship: &'p RelationshipPattern,
-    left: &'p NodePattern,
-    right: &'p NodePattern,
-    shortest: Option<Shortest>,
+pub(super) struct Edge<'p> {
+    pub(super) relationship: &'p RelationshipPattern,
+    pub(super) left: &'p NodePattern,
+    pub(super) right: &'p NodePattern,
+    pub(super) shortest: Option<Shortest>,
 }
 
 /// The state of planning one `MATCH`.
-struct Planner<'p, 'c> {
-    compiler: &'c mut Compiler,
+pub(super) struct Planner<'p, 'c> {
+    pub(super) compiler: &'c mut Compiler,
     /// Slots of this clause that have no value yet.
-    open: HashSet<Slot>,
-    conditions: Vec<Condition>,
-    edges: Vec<Edge<'p>>,
-    nodes: Vec<&'p NodePattern>,
+    pub(super) open: HashSet<Slot>,
+    /// Conditions that are not asked yet.
+    pub(super) conditions: Vec<Condition>,
+    /// Relationships that are not walked yet.
+    pub(super) edges: Vec<Edge<'p>>,
+    pub(super) nodes: Vec<&'p NodePattern>,
     /// Relationships that were walked: no other may be the same.
     walked: Vec<Slot>,
     paths: Vec<PathAssembly>,
@@ -93,12 +94,12 @@ impl<'p> Planner<'p, '_> {
                     let edge = self.edges.remove(at);
                     self.walk(&edge);
                 }
-                None => self.scan_best(),
+                None => start::begin(self),
             }
             self.place_conditions();
         }
         while self.nodes.iter().any(|node| self.open.contains(&node.slot)) {
-            self.scan_best();
+            start::begin(self);
             self.place_conditions();
         }
         for path in std::mem::take(&mut self.paths) {
@@ -159,13 +160,14 @@ impl<'p> Planner<'p, '_> {
         self.edges.get(best).filter(|edge| ends(edge) > 0).map(|_| best)
     }
 
-    fn walk(&mut self, edge: &Edge<'p>) {
+    /// Goes along a relationship, from an end that is bound or, if the relationship is, from any.
+    pub(super) fn walk(&mut self, edge: &Edge<'p>) {
         let relationship = edge.relationship;
         let forward = !self.open.contains(&edge.left.slot);
         let (from, to) = if forward { (edge.left, edge.right) } else { (edge.right, edge.left) };
         let direction =
             if forward { relationship.direction } else { relationship.direction.reversed() };
-        let bound = relationship.bound || self.walked.contains(&relationship.slot);
+        let bound = relationship.bound || !self.open.contains(&relationship.slot);
         let unlike =
             self.walked.iter().copied().filter(|slot| *slot != relationship.slot).collect();
         let connection = Connection {
@@ -202,63 +204,5 @@ impl<'p> Planner<'p, '_> {
             }),
         };
         self.compiler.push(operator);
-    }
-
-    /// Binds the node that promises to have the fewest candidates.
-    fn scan_best(&mut self) {
-        let open = self.nodes.iter().filter(|node| self.open.contains(&node.slot));
-        let Some(best) =
-            open.copied().max_by_key(|node| (self.promise(node), std::cmp::Reverse(node.slot)))
-        else {
-            // Nothing to scan: the edges left have nothing open either, or a defect. Walk the first.
-            if !self.edges.is_empty() {
-                let edge = self.edges.remove(0);
-                self.walk(&edge);
-            }
-            return;
-        };
-        let label = self.labels_of(best).next().cloned();
-        let equality = label.as_ref().and_then(|_| self.equality_of(best.slot));
-        let source = match (label, equality) {
-            (None, _) => ScanSource::All,
-            (Some(label), None) => ScanSource::Label(label),
-            (Some(label), Some((key, value))) => ScanSource::Equal { label, key, value },
-        };
-        if let ScanSource::Label(label) | ScanSource::Equal { label, .. } = &source {
-            // The scan has asked this already.
-            let subject = Box::new(Expression::Variable(best.slot));
-            let asked = Expression::HasLabels(subject, vec![label.clone()]);
-            self.conditions.retain(|condition| condition.expression != asked);
-        }
-        self.open.remove(&best.slot);
-        self.compiler.push(Operator::Scan(Scan { slot: best.slot, source }));
-    }
-
-    fn promise(&self, node: &NodePattern) -> u8 {
-        match (self.labels_of(node).next().is_some(), self.equality_of(node.slot).is_some()) {
-            (true, true) => 3,
-            (true, false) => 2,
-            (false, true) => 1,
-            (false, false) => 0,
-        }
-    }
-
-    /// The labels that any mention of the node in the pattern, or a condition, demands.
-    fn labels_of<'s>(
-        &'s self,
-        node: &NodePattern,
-    ) -> impl Iterator<Item = &'s std::sync::Arc<str>> + 's {
-        let slot = node.slot;
-        self.conditions.iter().flat_map(move |condition| match &condition.expression {
-            Expression::HasLabels(subject, labels) if **subject == Expression::Variable(slot) => {
-                labels.iter()
-            }
-            _ => [].iter(),
-        })
-    }
-
-    fn equality_of(&self, slot: Slot) -> Option<(std::sync::Arc<str>, Expression)> {
-        let mut found = self.conditions.iter().filter_map(|it| it.equality(slot, &self.open));
-        found.next().map(|(key, value)| (key.clone(), value.clone()))
     }
 }

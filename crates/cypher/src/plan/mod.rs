@@ -11,11 +11,12 @@ mod counts;
 mod matching;
 mod operator;
 mod projecting;
+mod start;
 mod writing;
 
 pub(crate) use compile::{compile, writes};
 pub(crate) use operator::{
-    Aggregation, Connection, Creation, Expand, ExpandVariable, MergeOperator, Operator,
-    PathAssembly, Pipeline, ProcedureCall, QueryPlan, Scan, ScanSource, ShortestPath, SortOperator,
-    SubqueryPlan,
+    Aggregation, Connection, Counted, Creation, Expand, ExpandVariable, MergeOperator, Operator,
+    PathAssembly, Pipeline, ProcedureCall, QueryPlan, RelationshipScan, RelationshipSource, Scan,
+    ScanSource, Seek, ShortestPath, SortOperator, SubqueryPlan, Wanted,
 };

@@ -38,6 +38,8 @@ pub(crate) struct Pipeline {
 pub(crate) enum Operator {
     /// Binds a slot to nodes one after the other.
     Scan(Scan),
+    /// Binds a slot to relationships one after the other.
+    ScanRelationships(RelationshipScan),
     /// Binds a slot to relationships of bound nodes, and another to their other ends.
     Expand(Expand),
     /// The same for chains of relationships.
@@ -68,8 +70,8 @@ pub(crate) enum Operator {
     StoredCount {
         /// The slot.
         slot: Slot,
-        /// Of nodes with this label, or of all.
-        label: Option<Arc<str>>,
+        /// Of what.
+        counted: Counted,
     },
     /// One row for each group.
     Aggregate(Aggregation),
@@ -148,6 +150,14 @@ impl Operator {
     }
 }
 
+/// What the graph counts.
+pub(crate) enum Counted {
+    /// Nodes with a label, or all.
+    Nodes(Option<Arc<str>>),
+    /// Relationships of a type, or all.
+    Relationships(Option<Arc<str>>),
+}
+
 /// A scan of nodes.
 pub(crate) struct Scan {
     /// Where they go.
@@ -162,15 +172,47 @@ pub(crate) enum ScanSource {
     All,
     /// Those with a label.
     Label(Arc<str>),
-    /// Those with a label and a property; from an index if there is one.
-    Equal {
-        /// The label.
-        label: Arc<str>,
-        /// The property.
-        key: Arc<str>,
-        /// Its value.
-        value: Expression,
-    },
+    /// Those with a label and a property: by the first of these for which there is an index, else by the first.
+    Seek(Vec<Seek>),
+    /// Those with an id.
+    Ids(Wanted),
+}
+
+/// A label, a property and its values.
+pub(crate) struct Seek {
+    /// The label.
+    pub(crate) label: Arc<str>,
+    /// The property.
+    pub(crate) key: Arc<str>,
+    /// Its values.
+    pub(crate) wanted: Wanted,
+}
+
+/// Values that are looked for. What is found for them is still to be compared.
+#[derive(Clone)]
+pub(crate) enum Wanted {
+    /// Equal to a value.
+    One(Expression),
+    /// Equal to an element of a list.
+    AnyOf(Expression),
+}
+
+/// A scan of relationships.
+pub(crate) struct RelationshipScan {
+    /// Where they go.
+    pub(crate) slot: Slot,
+    /// Which.
+    pub(crate) source: RelationshipSource,
+}
+
+/// Where a scan gets its relationships.
+pub(crate) enum RelationshipSource {
+    /// All.
+    All,
+    /// Those of a type.
+    Types(Vec<Arc<str>>),
+    /// Those with an id.
+    Ids(Wanted),
 }
 
 /// Where a relationship of a pattern leads.

@@ -221,3 +221,69 @@ fn indexes_and_constraints_come_and_go() {
     assert!(graph.attempt("DROP CONSTRAINT one").is_err());
     assert_eq!(graph.run("EXPLAIN CREATE (:T)").statistics.nodes_created, 0);
 }
+
+#[test]
+fn ids_values_and_relationships_are_looked_up() {
+    let mut graph = triangle();
+    let id = graph.column("MATCH (n {name: 'b'}) RETURN id(n)").remove(0);
+    let element = graph.column("MATCH (n {name: 'b'}) RETURN elementId(n)").remove(0);
+    assert_eq!(graph.column(&format!("MATCH (n) WHERE id(n) = {id} RETURN n.name")), ["b"]);
+    assert_eq!(
+        graph.column(&format!("MATCH (n) WHERE id(n) IN [{id}, {id}, 99, null] RETURN n.name")),
+        ["b"]
+    );
+    assert_eq!(
+        graph.column(&format!("MATCH (n) WHERE elementId(n) = '{element}' RETURN n.name")),
+        ["b"]
+    );
+    assert_eq!(graph.column(&format!("MATCH (n)-->(m) WHERE id(m) = {id} RETURN n.name")), ["a"]);
+    assert_eq!(
+        graph.column(&format!("MATCH (n) WHERE elementId(n) = '4:other:{id}' RETURN n")),
+        [""; 0]
+    );
+    let id = graph.column("MATCH ()-[r:K {w: 2}]->() RETURN id(r)").remove(0);
+    assert_eq!(
+        graph.column(&format!("MATCH (a)-[r]->(b) WHERE id(r) = {id} RETURN a.name + b.name")),
+        ["bc"]
+    );
+    assert_eq!(
+        graph.column(&format!(
+            "MATCH (a)-[r]-(b) WHERE id(r) = {id} RETURN a.name + b.name ORDER BY a.name"
+        )),
+        ["bc", "cb"]
+    );
+    assert_eq!(
+        graph.column(
+            "MATCH (n:P) WHERE n.name IN ['a', 'x', 'b', 'a', null] RETURN n.name ORDER BY n.name"
+        ),
+        ["a", "b"]
+    );
+    assert_eq!(graph.column("MATCH (n:P) WHERE n.age IN [1, 1.0] RETURN n.name"), ["a"]);
+    assert_eq!(graph.column("MATCH ()-[r:K]->() RETURN count(r)"), ["2"]);
+    assert_eq!(graph.column("MATCH ()-->() RETURN count(*)"), ["3"]);
+    assert_eq!(graph.column("MATCH ()-[r:K]-() RETURN count(r)"), ["4"]);
+    assert_eq!(
+        graph.column("MATCH (x)-[r:K|L]->(y) RETURN x.name + y.name ORDER BY x.name + y.name"),
+        ["ab", "ac", "bc"]
+    );
+    graph.run("MATCH (n {name: 'a'}) CREATE (n)-[:LOOP]->(n)");
+    assert_eq!(graph.column("MATCH (x)-[:LOOP]-(y) RETURN x.name + y.name"), ["aa"]);
+    assert_eq!(graph.column("MATCH (x)-[:LOOP]->(x) RETURN x.name"), ["a"]);
+    assert_eq!(graph.column("MATCH (x)-[:K]->(x) RETURN count(*)"), ["0"]);
+}
+
+#[test]
+fn labels_are_combined() {
+    let mut graph =
+        TestGraph::of(&["CREATE (:A {n: 'a'}), (:B {n: 'b'}), (:A:B {n: 'ab'}), ({n: ''})"]);
+    let mut names =
+        |pattern: &str| graph.column(&format!("MATCH {pattern} RETURN x.n ORDER BY x.n")).join(",");
+    assert_eq!(names("(x:A|B)"), "a,ab,b");
+    assert_eq!(names("(x:A&B)"), "ab");
+    assert_eq!(names("(x:A:B)"), "ab");
+    assert_eq!(names("(x:!A)"), ",b");
+    assert_eq!(names("(x:A&!B)"), "a");
+    assert_eq!(names("(x:%)"), "a,ab,b");
+    assert_eq!(names("(x) WHERE x:A AND NOT x:B"), "a");
+    assert_eq!(names("(x) WHERE x:A|B"), "a,ab,b");
+}

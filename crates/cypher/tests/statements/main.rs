@@ -4,3 +4,4 @@ mod clauses;
 mod cost;
 mod graph;
 mod limits;
+mod soup;
