@@ -42,6 +42,13 @@ pub enum FoldStep {
     Void(String),
 }
 
+impl From<Graph> for GraphFold {
+    /// A version that no parts are waited for in.
+    fn from(graph: Graph) -> GraphFold {
+        GraphFold { graph, unfinished: None }
+    }
+}
+
 impl GraphFold {
     /// What comes of no events.
     #[must_use]

@@ -1,5 +1,6 @@
 //! A sorted set of keys of fixed size: a B+ tree whose nodes are shared by versions until one of them writes.
 
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -35,9 +36,32 @@ fn insert_at<T>(list: &mut Vec<T>, at: usize, item: T) {
     list.insert(at, item);
 }
 
+/// The order of bytes, eight at a time: searching is most of what a tree does.
+#[inline]
+fn compare<const N: usize>(a: &[u8; N], b: &[u8; N]) -> Ordering {
+    let (mut a, mut b) = (&a[..], &b[..]);
+    while let (Some((x, rest_a)), Some((y, rest_b))) =
+        (a.split_first_chunk::<8>(), b.split_first_chunk::<8>())
+    {
+        match u64::from_be_bytes(*x).cmp(&u64::from_be_bytes(*y)) {
+            Ordering::Equal => (a, b) = (rest_a, rest_b),
+            order => return order,
+        }
+    }
+    let [mut x, mut y] = [[0; 8]; 2];
+    x[..a.len()].copy_from_slice(a);
+    y[..b.len()].copy_from_slice(b);
+    u64::from_be_bytes(x).cmp(&u64::from_be_bytes(y))
+}
+
 /// Which child a key belongs to.
 fn child_of<const N: usize>(children: &[([u8; N], Arc<Node<N>>)], key: &[u8; N]) -> usize {
-    children.partition_point(|(first, _)| first <= key).saturating_sub(1)
+    children.partition_point(|(first, _)| compare(first, key).is_le()).saturating_sub(1)
+}
+
+/// Where a key is among others, or where it would be.
+fn place_of<const N: usize>(keys: &[[u8; N]], key: &[u8; N]) -> Result<usize, usize> {
+    keys.binary_search_by(|known| compare(known, key))
 }
 
 impl<const N: usize> Node<N> {
@@ -52,7 +76,7 @@ impl<const N: usize> Node<N> {
     fn insert(&mut self, key: [u8; N]) -> (bool, Option<([u8; N], Node<N>)>) {
         match self {
             Node::Leaf(keys) => {
-                let Err(at) = keys.binary_search(&key) else { return (false, None) };
+                let Err(at) = place_of(keys, &key) else { return (false, None) };
                 insert_at(keys, at, key);
                 if keys.len() <= FULL {
                     return (true, None);
@@ -80,7 +104,7 @@ impl<const N: usize> Node<N> {
     fn remove(&mut self, key: &[u8; N]) -> bool {
         match self {
             Node::Leaf(keys) => {
-                let Ok(at) = keys.binary_search(key) else { return false };
+                let Ok(at) = place_of(keys, key) else { return false };
                 keys.remove(at);
                 true
             }
@@ -103,7 +127,7 @@ impl<const N: usize> Node<N> {
     ) -> ControlFlow<()> {
         match self {
             Node::Leaf(keys) => {
-                let start = keys.partition_point(|key| key < from);
+                let start = keys.partition_point(|key| compare(key, from).is_lt());
                 keys[start..].iter().try_for_each(visit)
             }
             Node::Branch(children) => {
@@ -270,6 +294,14 @@ mod tests {
                 prop_assert!(keys_from(&packed, 0).iter().eq(model.iter()));
                 prop_assert!(keys_from(&packed, 1500).iter().eq(model.range(1500..)));
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_in_the_order_of_their_bytes(a in any::<[u8; 21]>(), mut b in any::<[u8; 21]>(), shared in 0..=21usize) {
+            b[..shared].copy_from_slice(&a[..shared]);
+            prop_assert_eq!(compare(&a, &b), a.cmp(&b));
         }
     }
 
