@@ -1,9 +1,11 @@
 //! Comprehensions, quantifiers and `reduce`: expressions with variables of their own.
 
-use super::{assign, nested, truth};
+use super::{arithmetic, assign, nested, truth};
 use crate::context::Context;
 use crate::error::{Detail, Error, Result};
-use crate::ir::{Expression, ListComprehension, Quantifier, Quantity, Reduce};
+use crate::ir::{
+    BinaryOperator, Expression, ListComprehension, Quantifier, Quantity, Reduce, Slot,
+};
 use crate::value::{List, Value};
 use std::sync::Arc;
 
@@ -87,11 +89,43 @@ pub(super) fn reduce(
 ) -> Result<Value> {
     let Some(items) = elements(&reduce.list, row, context)? else { return Ok(Value::Null) };
     let mut accumulated = nested(&reduce.initial, row, context)?;
+    let mut taken = 0;
     for item in items.iter() {
         context.budget.charge_steps(1)?;
+        let left = context.budget.bytes_left();
         assign(reduce.accumulator, accumulated, row)?;
         assign(reduce.variable, item.clone(), row)?;
-        accumulated = nested(&reduce.step, row, context)?;
+        accumulated = match appended(reduce) {
+            // The accumulator is taken out of the row, so that a list that nobody else has grows in place.
+            Some(addend) => {
+                let addend = nested(addend, row, context)?;
+                arithmetic::add(take(reduce.accumulator, row), addend, context)?
+            }
+            None => nested(&reduce.step, row, context)?,
+        };
+        if accumulated.depth() == 0 {
+            // A text or a number holds nothing of the steps before: what they took is free again.
+            context.budget.return_bytes(taken);
+            taken = left.saturating_sub(context.budget.bytes_left().saturating_sub(taken));
+        } else {
+            taken = 0;
+        }
     }
     Ok(accumulated)
+}
+
+/// What is added to the accumulator, if that is the whole of a step: `accumulator + addend`.
+fn appended(reduce: &Reduce) -> Option<&Expression> {
+    match &reduce.step {
+        Expression::Binary(BinaryOperator::Add, left, addend)
+            if **left == Expression::Variable(reduce.accumulator) =>
+        {
+            Some(addend)
+        }
+        _ => None,
+    }
+}
+
+fn take(slot: Slot, row: &mut [Value]) -> Value {
+    row.get_mut(slot.0 as usize).map(std::mem::take).unwrap_or_default()
 }

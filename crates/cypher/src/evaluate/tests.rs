@@ -118,6 +118,23 @@ fn a_text_that_doubles_ends_at_the_memory() {
 }
 
 #[test]
+fn lists_and_texts_grow_step_by_step_within_their_own_size() {
+    let plus = |addend| binary(BinaryOperator::Add, Expression::Variable(Slot(0)), addend);
+    for (initial, addend) in
+        [(Expression::List(vec![]), Expression::Variable(Slot(1))), (string(""), string("xy"))]
+    {
+        let growing = call("size", &[reduce(initial, 50_000, plus(addend))]);
+        let mut budget = Budget::new(100_000_000, 4 << 20, || None);
+        assert!(value_within(&growing, &mut budget).is_ok_and(|size| !size.is_null()));
+    }
+    // The addend may be the accumulator itself.
+    let doubled =
+        reduce(Expression::List(vec![integer(1)]), 3, plus(Expression::Variable(Slot(0))));
+    let size = value(&call("size", &[doubled])).expect("a number");
+    assert!(equivalent(&size, &Value::from(8)));
+}
+
+#[test]
 fn values_are_nested_so_deep_and_no_deeper() {
     let deeper = Expression::List(vec![Expression::Variable(Slot(0))]);
     let just = reduce(integer(1), i64::from(MAX_DEPTH), deeper.clone());
