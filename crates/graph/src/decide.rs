@@ -91,7 +91,12 @@ impl PreparedTransaction {
             // As of its base, which was a version like any other.
             return Verdict::Unchanged;
         }
-        if !self.graph.is_kin(head) || since.iter().any(|changes| self.is_concerned_by(changes)) {
+        // A head older than the base: what it began with has come to nothing.
+        let is_ahead = self.base.position() > head.position();
+        if is_ahead
+            || !self.graph.is_kin(head)
+            || since.iter().any(|changes| self.is_concerned_by(changes))
+        {
             return Verdict::Overtaken;
         }
         let PreparedTransaction { mut graph, changes, .. } = self;

@@ -29,9 +29,9 @@ pub(crate) struct Footprint {
     pub(crate) pairs: BTreeSet<(NodeId, NodeId, Option<Name>)>,
     /// Labels of which all nodes were gone through or counted.
     pub(crate) labels: BTreeSet<Name>,
-    /// Label, key and the hash of a value that were looked up.
+    /// Label or type, key and the hash of a value that were looked up.
     pub(crate) equal: BTreeSet<(Name, Name, u64)>,
-    /// Label and key of which all values were looked at.
+    /// Label or type and key of which all values were looked at.
     pub(crate) ranges: BTreeSet<(Name, Name)>,
     /// Types of which all relationships were gone through or counted.
     pub(crate) types: BTreeSet<Name>,
@@ -109,11 +109,19 @@ impl Footprint {
     }
 
     fn range(&mut self, label: Name, key: Name) {
-        let is_coarser = self.all_nodes && self.every_node;
-        if !is_coarser && self.ranges.insert((label, key)) && is_full(&self.ranges) {
+        if !self.is_everything() && self.ranges.insert((label, key)) && is_full(&self.ranges) {
             self.ranges.clear();
-            (self.all_nodes, self.every_node) = (true, true);
+            self.everything();
         }
+    }
+
+    fn everything(&mut self) {
+        (self.all_nodes, self.every_node) = (true, true);
+        (self.all_relationships, self.every_relationship) = (true, true);
+    }
+
+    fn is_everything(&self) -> bool {
+        self.all_nodes && self.every_node && self.all_relationships && self.every_relationship
     }
 
     pub(crate) fn relationship_type(&mut self, name: Name) {

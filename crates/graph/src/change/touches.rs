@@ -15,7 +15,7 @@ pub struct Touches {
     heads: Vec<Relationship>,
     /// Labels that nodes got or lost.
     labels: Vec<Name>,
-    /// Label, key and hash of values that came or went.
+    /// Label or type, key and hash of values that came or went.
     equal: Vec<(Name, Name, u64)>,
     schema: bool,
 }
@@ -60,8 +60,8 @@ impl Touches {
         }
     }
 
-    fn values<'a>(&mut self, label: Name, values: impl Iterator<Item = (Name, &'a Value)>) {
-        self.equal.extend(values.map(|(key, value)| (label, key, Canonical::new(value).hash())));
+    fn values<'a>(&mut self, name: Name, values: impl Iterator<Item = (Name, &'a Value)>) {
+        self.equal.extend(values.map(|(key, value)| (name, key, Canonical::new(value).hash())));
     }
 
     pub(crate) fn relationship(
@@ -71,9 +71,13 @@ impl Touches {
         after: Option<&RelationshipRow>,
     ) {
         self.relationships.push((id, fate(before.is_some(), after.is_some())));
+        let Some(head) = before.or(after).map(|row| row.head) else { return };
         if before.is_some() != after.is_some() {
-            self.heads.extend(before.or(after).map(|row| row.head));
+            self.heads.push(head);
         }
+        let none = Properties::new();
+        let [old, new] = [before, after].map(|row| row.map_or(&none, |row| &row.properties));
+        self.values(head.relationship_type, differing_values(old, new).into_iter());
     }
 
     /// Whether anything that was read is touched: who read it may not commit after this.

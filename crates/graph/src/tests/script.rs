@@ -27,6 +27,7 @@ pub(super) enum Act {
     Unlabel(usize, usize),
     Connect(usize, usize, usize),
     ConnectOnce(usize, usize, usize),
+    SeekRelationship(usize, usize, i64),
     SetRelationship(usize, usize, i64),
     DeleteRelationship(usize),
     Delete(usize),
@@ -54,8 +55,9 @@ pub(super) fn any_act() -> impl Strategy<Value = Act> {
         1 => (at.clone(), label.clone()).prop_map(|(n, l)| Act::Label(n, l)),
         1 => (at.clone(), label).prop_map(|(n, l)| Act::Unlabel(n, l)),
         3 => (at.clone(), at.clone(), kind.clone()).prop_map(|(a, b, t)| Act::Connect(a, b, t)),
-        2 => (at.clone(), at.clone(), kind).prop_map(|(a, b, t)| Act::ConnectOnce(a, b, t)),
-        1 => (at.clone(), key, value).prop_map(|(r, k, v)| Act::SetRelationship(r, k, v)),
+        2 => (at.clone(), at.clone(), kind.clone()).prop_map(|(a, b, t)| Act::ConnectOnce(a, b, t)),
+        1 => (at.clone(), key.clone(), value.clone()).prop_map(|(r, k, v)| Act::SetRelationship(r, k, v)),
+        1 => (kind.clone(), key.clone(), value.clone()).prop_map(|(t, k, v)| Act::SeekRelationship(t, k, v)),
         1 => at.clone().prop_map(Act::DeleteRelationship),
         1 => at.clone().prop_map(Act::Delete),
         1 => at.prop_map(Act::DetachDelete),
@@ -149,6 +151,17 @@ impl Runner<'_> {
             Act::CountType(t) => {
                 let name = self.tx.name(TYPES[*t]);
                 self.say(self.tx.type_count(name));
+            }
+            Act::SeekRelationship(t, k, v) => {
+                let (name, key) = (self.tx.name(TYPES[*t]), key(k));
+                let scan = self.tx.seek_relationships(name, key, &Value::Integer(*v));
+                let mut found: Vec<i64> = scan
+                    .collect(&self.tx)
+                    .into_iter()
+                    .map(|id| self.normal_relationship(id))
+                    .collect();
+                found.sort_unstable();
+                self.say(found);
             }
             _ => self.act_on_one(act),
         }

@@ -122,6 +122,13 @@ impl Transaction {
         RelationshipScan(Source::members(relationship_type))
     }
 
+    /// The relationships of that type whose property is equal to the value, as [`seek_nodes`](Self::seek_nodes).
+    pub fn seek_relationships(&self, name: Name, key: Name, value: &Value) -> RelationshipScan {
+        let value = Canonical::new(value);
+        self.note(|footprint| footprint.equal(name, key, value.hash()));
+        RelationshipScan(self.graph.equality_source(SchemaSubject::Type(name), key, &value))
+    }
+
     /// The relationships of a node: of some types, or of any if `types` is empty; to or from one other node, or any.
     /// Nothing for a node that is not there.
     pub fn adjacent(

@@ -126,3 +126,14 @@ fn what_cannot_be_stored_is_refused() {
     let mut tx = Transaction::reading(Graph::new());
     assert_eq!(tx.create_node(&[], []), Err(GraphError::ReadOnly));
 }
+
+#[test]
+fn versions_and_transactions_go_from_thread_to_thread() {
+    fn goes<T: Send>() {}
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<Graph>();
+    is_shared::<crate::GraphFold>();
+    is_shared::<crate::CommittedChanges>();
+    goes::<Transaction>();
+    goes::<crate::PreparedTransaction>();
+}
