@@ -15,7 +15,7 @@ pub enum GraphError {
     NotAName,
     /// A node would have too many labels.
     TooManyLabels,
-    /// A list within a list cannot be stored.
+    /// A list within a list cannot be stored, nor what is temporal and beyond what text can say.
     NotStorable,
     /// Ids are used up.
     OutOfIds,

@@ -2,6 +2,16 @@
 //!
 //! A version of the graph is one [`Graph`], which is cloned in constant time; a [`Transaction`] works on its own
 //! clone. Nothing here reads a clock, a disk or a socket.
+//!
+//! ```text
+//! Transaction::writing(version) ── statements: reads are noted, writes go to the clone
+//!   finish()                       constraints, relationships of deleted nodes
+//!   prepare()                      the net change; its events(…)
+//!   decide(head, changes since)    Committed: the next version │ Unchanged │ Overtaken: again │ Refused
+//! GraphFold::apply(event)          the same version from the log; encode and decode: its snapshot
+//! ```
+//! To roll back is to drop. After an error in the middle of a statement the transaction holds half of it, so it must be
+//! dropped as well. Whoever holds a version makes writers copy what they change, no more.
 #![forbid(unsafe_code)]
 
 mod change;
@@ -27,7 +37,7 @@ pub use change::{
 pub use decide::{Commit, PreparedTransaction, Verdict};
 pub use event::EventFault;
 pub use fault::{GraphError, SnapshotFault, Violation};
-pub use fold::{FoldStep, GraphFold};
+pub use fold::{Adoption, FoldStep, GraphFold};
 pub use graph::{
     Adjacent, Graph, Progress, Relationship, SchemaDefinition, SchemaKind, SchemaSubject,
 };

@@ -29,6 +29,15 @@ struct Unfinished {
 /// Most bytes of all parts of a transaction: what one append can hold.
 const MAX_BYTES: usize = 16 << 20;
 
+/// Whether a version was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adoption {
+    /// It is the fold's now.
+    Adopted,
+    /// It is older, or of another graph: the events must be folded.
+    MustFold,
+}
+
 /// What an event did.
 #[derive(Debug)]
 pub enum FoldStep {
@@ -60,6 +69,18 @@ impl GraphFold {
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// Takes the version that a commit came to, in place of folding its events: one whose position is that of its last
+    /// event, and in which every event up to there is. That nothing of others lies between is the caller's to know.
+    pub fn adopt(&mut self, version: &Graph) -> Adoption {
+        let is_newer = version.position() > self.graph.position();
+        if !is_newer || !version.is_kin(&self.graph) {
+            return Adoption::MustFold;
+        }
+        self.unfinished = None;
+        self.graph = version.clone();
+        Adoption::Adopted
     }
 
     /// Folds the next event. One whose position is in the version already changes nothing.

@@ -87,6 +87,17 @@ fn parts_show_when_the_last_has_come_and_not_if_something_comes_between() {
 }
 
 #[test]
+fn an_id_far_off_uses_up_no_ids() {
+    let (fold, _) = fold_of(&[
+        r#"{"nodes":[{"id":281474976710655,"new":[]},{"id":1000,"new":[]},{"id":1001,"new":[]}]}"#,
+    ]);
+    let mut tx = Transaction::writing(fold.graph().clone());
+    assert_eq!(tx.create_node(&[], []).map(NodeId::number), Ok(1002));
+    let graph = tx.finish().expect("nothing broken").into_graph();
+    assert_eq!(graph.dump().count(), 4);
+}
+
+#[test]
 fn an_event_that_is_in_the_version_is_passed() {
     let mut fold = GraphFold::new();
     let event = br#"{"nodes":[{"id":9,"new":[]}]}"#;

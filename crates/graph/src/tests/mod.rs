@@ -1,5 +1,6 @@
 //! The whole against a model: what no single file can show.
 
+mod clients;
 mod concurrent;
 mod events;
 mod history;

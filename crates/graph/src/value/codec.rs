@@ -2,7 +2,7 @@
 
 use super::{
     CoordinateSystem, DAY_SECONDS, Date, DateTime, Duration, LocalDateTime, LocalTime, NANOSECONDS,
-    Point, Time, Value,
+    Point, Time, Value, bits,
 };
 
 const FALSE: u8 = 0;
@@ -120,7 +120,7 @@ pub(crate) fn put_value(out: &mut Vec<u8>, value: &Value) {
         Value::Integer(value) => put_integer(out, *value),
         Value::Float(value) => {
             out.push(FLOAT);
-            out.extend_from_slice(&value.to_le_bytes());
+            out.extend_from_slice(&bits(*value).to_le_bytes());
         }
         Value::String(text) => {
             out.push(STRING);
@@ -139,7 +139,7 @@ pub(crate) fn put_value(out: &mut Vec<u8>, value: &Value) {
             out.push(POINT);
             out.extend_from_slice(&point.system.srid().to_le_bytes());
             for coordinate in [point.x, point.y, point.z] {
-                out.extend_from_slice(&coordinate.to_le_bytes());
+                out.extend_from_slice(&bits(coordinate).to_le_bytes());
             }
         }
         _ => put_temporal(out, value),

@@ -51,20 +51,23 @@ pub enum Value {
 }
 
 impl Value {
-    /// Whether a property may have this value: no list within a list.
+    /// Whether a property may have this value: no list within a list, and what is temporal within what text can say, so
+    /// that every event is read as it was written.
     #[must_use]
     pub fn is_storable(&self) -> bool {
         match self {
-            Value::List(items) => !items.iter().any(|item| matches!(item, Value::List(_))),
-            _ => true,
+            Value::List(items) => {
+                items.iter().all(|item| !matches!(item, Value::List(_)) && item.is_storable())
+            }
+            _ => text::is_in_range(self),
         }
     }
 
-    /// Whether both are stored alike, bit by bit: NaN is identical to itself, `0.0` is not to `-0.0`.
+    /// Whether both are stored alike, bit by bit: any NaN is identical to any other, `0.0` is not to `-0.0`.
     #[must_use]
     pub fn is_identical(&self, other: &Value) -> bool {
         match (self, other) {
-            (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+            (Value::Float(a), Value::Float(b)) => bits(*a) == bits(*b),
             (Value::Point(a), Value::Point(b)) => a.bits() == b.bits(),
             (Value::List(a), Value::List(b)) => {
                 a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.is_identical(b))
@@ -72,6 +75,11 @@ impl Value {
             _ => self == other,
         }
     }
+}
+
+/// The bits of a float. There is but one NaN.
+fn bits(value: f64) -> u64 {
+    if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() }
 }
 
 impl From<bool> for Value {
@@ -157,7 +165,7 @@ pub struct Point {
 
 impl Point {
     fn bits(&self) -> (CoordinateSystem, [u64; 3]) {
-        (self.system, [self.x.to_bits(), self.y.to_bits(), self.z.to_bits()])
+        (self.system, [bits(self.x), bits(self.y), bits(self.z)])
     }
 }
 

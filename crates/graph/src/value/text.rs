@@ -52,8 +52,7 @@ pub fn from_typed(name: &str, text: &str) -> Option<Value> {
         "OffsetDateTime" => Value::DateTime(clock::read_date_time(text, None)?),
         "ZonedDateTime" => {
             let (text, zone) = text.strip_suffix(']')?.split_once('[')?;
-            let is_zone = (1..=64).contains(&zone.len()) && !zone.chars().any(char::is_control);
-            let zone: Arc<str> = Some(zone).filter(|_| is_zone)?.into();
+            let zone: Arc<str> = Some(zone).filter(|zone| clock::is_zone(zone))?.into();
             Value::DateTime(clock::read_date_time(text, Some(zone))?)
         }
         "Duration" => Value::Duration(duration::read(text)?),
@@ -61,7 +60,8 @@ pub fn from_typed(name: &str, text: &str) -> Option<Value> {
     })
 }
 
-/// Whether a temporal value is within what can be written: years ±999,999,999, offsets ±18 hours, times of a day.
+/// Whether a temporal value is within what can be written: years ±999,999,999, offsets ±18 hours, times of a day, names
+/// of zones without brackets.
 #[must_use]
 pub fn is_in_range(value: &Value) -> bool {
     clock::is_in_range(value)

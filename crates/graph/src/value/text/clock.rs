@@ -110,6 +110,12 @@ pub(super) fn date_time(at: &DateTime) -> String {
     out
 }
 
+/// Whether a zone may have this name.
+pub(super) fn is_zone(name: &str) -> bool {
+    let is_odd = |letter: char| letter.is_control() || matches!(letter, '[' | ']');
+    (1..=64).contains(&name.len()) && !name.contains(is_odd)
+}
+
 pub(super) fn is_in_range(value: &Value) -> bool {
     let is_day = |days: i64| {
         let (first, last) = (-365_243_219_162, 365_241_780_471);
@@ -127,7 +133,8 @@ pub(super) fn is_in_range(value: &Value) -> bool {
         Value::DateTime(at) => {
             is_offset(at.offset)
                 && is_second(at.seconds)
-                && is_second(at.seconds + i64::from(at.offset))
+                && is_second(at.seconds.saturating_add(at.offset.into()))
+                && at.zone.as_deref().is_none_or(is_zone)
                 && u64::from(at.nanoseconds) < NANOSECONDS
         }
         Value::Duration(amount) => u64::from(amount.nanoseconds) < NANOSECONDS,
