@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Most keys of a leaf, and most children of a branch.
-const FULL: usize = 96;
-/// A node with fewer is joined with a neighbour.
-const SCANT: usize = 32;
+/// Most keys of a leaf.
+const FULL_LEAF: usize = 96;
+/// Most children of a branch: fewer, as each one costs a reference count whenever the branch is copied.
+const FULL_BRANCH: usize = 32;
 
 /// A sorted set of keys. A clone is a version: what one writes, the other never sees.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub(crate) struct Tree<const N: usize> {
     root: Arc<Node<N>>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum Node<const N: usize> {
     Leaf(Vec<[u8; N]>),
     /// Children with a key each that none of theirs is less than, except in the first.
@@ -25,6 +25,21 @@ enum Node<const N: usize> {
 impl<const N: usize> Default for Tree<N> {
     fn default() -> Tree<N> {
         Tree { root: Arc::new(Node::Leaf(Vec::new())) }
+    }
+}
+
+impl<const N: usize> Clone for Node<N> {
+    /// With room for what it is copied for.
+    fn clone(&self) -> Node<N> {
+        fn roomy<T: Clone>(list: &[T]) -> Vec<T> {
+            let mut copy = Vec::with_capacity(list.len() + 2);
+            copy.extend_from_slice(list);
+            copy
+        }
+        match self {
+            Node::Leaf(keys) => Node::Leaf(roomy(keys)),
+            Node::Branch(children) => Node::Branch(roomy(children)),
+        }
     }
 }
 
@@ -72,17 +87,30 @@ impl<const N: usize> Node<N> {
         }
     }
 
+    /// How many it may have.
+    fn full(&self) -> usize {
+        match self {
+            Node::Leaf(_) => FULL_LEAF,
+            Node::Branch(_) => FULL_BRANCH,
+        }
+    }
+
+    /// Whether it has so few that it is joined with a neighbour.
+    fn is_scant(&self) -> bool {
+        self.len() < self.full() / 3
+    }
+
     /// Whether the key was not there, and the right half of a node that became too large with its first key.
     fn insert(&mut self, key: [u8; N]) -> (bool, Option<([u8; N], Node<N>)>) {
         match self {
             Node::Leaf(keys) => {
                 let Err(at) = place_of(keys, &key) else { return (false, None) };
                 insert_at(keys, at, key);
-                if keys.len() <= FULL {
+                if keys.len() <= FULL_LEAF {
                     return (true, None);
                 }
                 // What comes sorted leaves full leaves behind.
-                let half = if at == FULL { FULL } else { keys.len() / 2 };
+                let half = if at == FULL_LEAF { FULL_LEAF } else { keys.len() / 2 };
                 let right = keys.split_off(half);
                 (true, Some((right[0], Node::Leaf(right))))
             }
@@ -91,10 +119,10 @@ impl<const N: usize> Node<N> {
                 let (is_new, split) = Arc::make_mut(&mut children[at].1).insert(key);
                 let Some((first, right)) = split else { return (is_new, None) };
                 insert_at(children, at + 1, (first, Arc::new(right)));
-                if children.len() <= FULL {
+                if children.len() <= FULL_BRANCH {
                     return (is_new, None);
                 }
-                let half = if at + 1 == FULL { FULL - 1 } else { children.len() / 2 };
+                let half = if at + 1 == FULL_BRANCH { FULL_BRANCH - 1 } else { children.len() / 2 };
                 let right = children.split_off(half);
                 (is_new, Some((right[0].0, Node::Branch(right))))
             }
@@ -111,7 +139,7 @@ impl<const N: usize> Node<N> {
             Node::Branch(children) => {
                 let at = child_of(children, key);
                 let was_there = Arc::make_mut(&mut children[at].1).remove(key);
-                if children[at].1.len() < SCANT {
+                if children[at].1.is_scant() {
                     join(children, at);
                 }
                 was_there
@@ -146,7 +174,7 @@ fn join<const N: usize>(children: &mut Vec<([u8; N], Arc<Node<N>>)>, at: usize) 
     }
     let left = if at + 1 < children.len() { at } else { at.saturating_sub(1) };
     let Some([(_, a), (_, b)]) = children.get(left..left + 2) else { return };
-    if a.len() + b.len() > FULL * 3 / 4 {
+    if a.len() + b.len() > a.full() * 3 / 4 {
         return;
     }
     let (first, right) = children.remove(left + 1);
@@ -224,10 +252,10 @@ impl<const N: usize> TreeBuilder<N> {
         if self.leaf.last().is_some_and(|last| *last >= key) {
             return None;
         }
-        if self.leaf.len() == FULL {
+        if self.leaf.len() == FULL_LEAF {
             // The last key stays, for the next one to be compared with.
             let last = self.leaf.pop()?;
-            let leaf = std::mem::replace(&mut self.leaf, Vec::with_capacity(FULL));
+            let leaf = std::mem::replace(&mut self.leaf, Vec::with_capacity(FULL_LEAF));
             self.leaves.push((leaf[0], Arc::new(Node::Leaf(leaf))));
             self.leaf.push(last);
         }
@@ -242,7 +270,7 @@ impl<const N: usize> TreeBuilder<N> {
         let mut level = self.leaves;
         level.push((first, Arc::new(Node::Leaf(self.leaf))));
         while level.len() > 1 {
-            let groups = level.chunks(FULL);
+            let groups = level.chunks(FULL_BRANCH);
             let branch = |group: &[([u8; N], Arc<Node<N>>)]| {
                 (group[0].0, Arc::new(Node::Branch(group.to_vec())))
             };
