@@ -7,6 +7,7 @@ use crate::functions::{component, properties};
 use crate::ir::{Expression, MapProjectionItem};
 use crate::value::{Entries, Value, from_property};
 use std::sync::Arc;
+use wellspring_graph::Value as Property;
 
 /// `subject.key`
 pub(super) fn property(subject: &Value, key: &str, context: &mut Context<'_>) -> Result<Value> {
@@ -14,17 +15,23 @@ pub(super) fn property(subject: &Value, key: &str, context: &mut Context<'_>) ->
         Value::Null => Ok(Value::Null),
         Value::Node(id) => {
             let key = context.transaction.name(key);
-            let stored = context.transaction.node_property(*id, key)?;
-            Ok(stored.map(from_property).unwrap_or_default())
+            read(context.transaction.node_property(*id, key)?, context)
         }
         Value::Relationship(id) => {
             let key = context.transaction.name(key);
-            let stored = context.transaction.relationship_property(*id, key)?;
-            Ok(stored.map(from_property).unwrap_or_default())
+            read(context.transaction.relationship_property(*id, key)?, context)
         }
         Value::Map(entries) => Ok(entries.get(key).cloned().unwrap_or_default()),
         other => component(other, key),
     }
+}
+
+/// A property as it was read: from a copy that was made for the purpose.
+fn read(stored: Option<Property>, context: &mut Context<'_>) -> Result<Value> {
+    let value = stored.map(from_property).unwrap_or_default();
+    context.budget.charge_steps(value.steps())?;
+    context.budget.charge_bytes(value.bytes())?;
+    Ok(value)
 }
 
 /// `subject[index]`

@@ -78,7 +78,7 @@ fn of_values(
             Ok(text::pair(&left, &right, |text, part| text.ends_with(part)))
         }
         BinaryOperator::Contains => {
-            context.budget.charge_steps(left.shallow_bytes() / 64)?;
+            context.budget.charge_steps(left.steps())?;
             Ok(text::pair(&left, &right, |text, part| text.contains(part)))
         }
         BinaryOperator::Matches => text::matches(&left, &right, context),
@@ -99,8 +99,12 @@ fn contained(element: &Value, list: &Value, context: &mut Context<'_>) -> Result
         }
     };
     context.budget.charge_steps(items.len() as u64)?;
+    let is_large = element.steps() > 0;
     let mut so_far = Some(false);
     for item in items.iter() {
+        if is_large {
+            context.budget.charge_steps(element.steps().min(item.steps()))?;
+        }
         match equals(element, item) {
             Some(true) => return Ok(Value::Boolean(true)),
             Some(false) => {}
@@ -121,6 +125,7 @@ pub(super) fn comparison(
     let mut so_far = Some(true);
     for (comparison, right) in rest {
         let right = nested(right, row, context)?;
+        context.budget.charge_steps(left.steps().min(right.steps()))?;
         match compared(*comparison, &left, &right) {
             Some(true) => {}
             Some(false) => return Ok(Value::Boolean(false)),

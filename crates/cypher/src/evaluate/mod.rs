@@ -157,7 +157,10 @@ fn choice(case: &Case, row: &mut [Value], context: &mut Context<'_>) -> Result<V
     for (alternative, result) in &case.alternatives {
         let alternative = nested(alternative, row, context)?;
         let chosen = match &subject {
-            Some(subject) => equals(subject, &alternative),
+            Some(subject) => {
+                context.budget.charge_steps(subject.steps().min(alternative.steps()))?;
+                equals(subject, &alternative)
+            }
             None => truth(&alternative)?,
         };
         if chosen == Some(true) {

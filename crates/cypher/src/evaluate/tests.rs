@@ -107,6 +107,23 @@ fn a_long_range_is_refused_before_it_is_made() {
 }
 
 #[test]
+fn comparing_what_is_large_takes_its_steps() {
+    let large = reduce(
+        Expression::List(vec![]),
+        10_000,
+        binary(BinaryOperator::Add, Expression::Variable(Slot(0)), integer(7)),
+    );
+    let same = Expression::Comparison(Box::new(large.clone()), vec![(Comparison::Equal, large)]);
+    let steps_of = |expression: &Expression| {
+        let mut budget = Budget::new(1 << 40, 1 << 30, || None);
+        value_within(expression, &mut budget).expect("a value");
+        (1_u64 << 40) - budget.steps_left()
+    };
+    let Expression::Comparison(first, _) = &same else { unreachable!() };
+    assert!(steps_of(&same) > 2 * steps_of(first) + 10_000 * 24 / 256);
+}
+
+#[test]
 fn a_text_that_doubles_ends_at_the_memory() {
     let twice =
         binary(BinaryOperator::Add, Expression::Variable(Slot(0)), Expression::Variable(Slot(0)));

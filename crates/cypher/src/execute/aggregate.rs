@@ -75,7 +75,7 @@ impl Groups {
         let at = match self.places.get(keys.as_slice()) {
             Some(at) => *at,
             None => {
-                let weight = keys.iter().map(|key| key.0.shallow_bytes()).sum::<u64>();
+                let weight = keys.iter().map(|key| key.0.share_of_bytes()).sum::<u64>();
                 let accumulators = aggregation.aggregates.len() as u64 * 96;
                 context.budget.charge_bytes(128 + weight + accumulators)?;
                 let keys: Box<[Distinct]> = keys.into();

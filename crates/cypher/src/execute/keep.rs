@@ -19,7 +19,7 @@ pub(super) enum State {
     #[default]
     Nothing,
     /// Rows that wait for the others.
-    Rows(Vec<Box<[Value]>>),
+    Rows(Vec<KeptRow>),
     /// Rows that were seen.
     Seen(HashSet<Box<[Distinct]>>),
     /// Rows still to be skipped or to come.
@@ -28,6 +28,12 @@ pub(super) enum State {
     Sorted(Sorted),
     /// Groups.
     Groups(Groups),
+}
+
+/// Values that are kept, and the bytes that they were charged with.
+pub(super) struct KeptRow {
+    values: Box<[Value]>,
+    bytes: u64,
 }
 
 /// The states that the operators of a pipeline begin with.
@@ -77,24 +83,27 @@ pub(super) fn amount(
 }
 
 /// Copies the values of slots.
-pub(super) fn copy(
-    slots: &[Slot],
-    row: &[Value],
-    context: &mut Context<'_>,
-) -> Result<Box<[Value]>> {
+pub(super) fn copy(slots: &[Slot], row: &[Value], context: &mut Context<'_>) -> Result<KeptRow> {
     let values: Box<[Value]> = slots.iter().map(|slot| get(row, *slot).clone()).collect();
-    context.budget.charge_bytes(weight(&values))?;
-    Ok(values)
+    let bytes = weight(&values);
+    context.budget.charge_bytes(bytes)?;
+    Ok(KeptRow { values, bytes })
 }
 
-/// The bytes that kept values are charged with.
+/// The bytes that values are charged with when they are kept. Other ones later, if others keep them too.
 pub(super) fn weight(values: &[Value]) -> u64 {
-    32 + values.iter().map(Value::shallow_bytes).sum::<u64>()
+    32 + values.iter().map(Value::share_of_bytes).sum::<u64>()
+}
+
+/// Gives back what a row was charged with that is not wanted after all.
+pub(super) fn forget(kept: &KeptRow, context: &mut Context<'_>) {
+    context.budget.return_bytes(kept.bytes);
 }
 
 /// Puts values back where they were copied from.
-pub(super) fn restore(slots: &[Slot], values: Box<[Value]>, row: &mut [Value]) {
-    for (slot, value) in slots.iter().zip(values) {
+pub(super) fn restore(slots: &[Slot], kept: KeptRow, row: &mut [Value], context: &mut Context<'_>) {
+    forget(&kept, context);
+    for (slot, value) in slots.iter().zip(kept.values) {
         set(row, *slot, value);
     }
 }
@@ -115,15 +124,14 @@ pub(super) fn keep_row(
 
 pub(super) fn release_rows(
     keep: &[Slot],
-    rows: Vec<Box<[Value]>>,
+    rows: Vec<KeptRow>,
     row: &mut [Value],
     context: &mut Context<'_>,
     next: &mut Next<'_>,
 ) -> Result<()> {
     for values in rows {
         context.budget.charge_steps(1)?;
-        context.budget.return_bytes(weight(&values));
-        restore(keep, values, row);
+        restore(keep, values, row, context);
         if next.push(row, context)? == Flow::Stop {
             break;
         }
@@ -140,7 +148,7 @@ pub(super) fn distinct(
 ) -> Result<Flow> {
     let key: Box<[Distinct]> =
         columns.iter().map(|slot| Distinct(get(row, *slot).clone())).collect();
-    let weight = 32 + key.iter().map(|value| value.0.shallow_bytes()).sum::<u64>();
+    let weight = 32 + key.iter().map(|value| value.0.share_of_bytes()).sum::<u64>();
     let new = match next.state(state) {
         Some(State::Seen(seen)) => seen.insert(key),
         _ => true,

@@ -27,8 +27,7 @@ pub(super) fn merge(
         return next.push(row, context);
     }
     for values in found {
-        context.budget.return_bytes(keep::weight(&values));
-        keep::restore(&merge.introduced, values, row);
+        keep::restore(&merge.introduced, values, row, context);
         change::set_all(&merge.on_match, row, context)?;
         if next.push(row, context)? == Flow::Stop {
             return Ok(Flow::Stop);

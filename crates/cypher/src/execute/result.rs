@@ -59,7 +59,7 @@ pub(crate) fn subquery(
                 && let Some(slot) = result.as_ref().and_then(|slots| slots.first())
             {
                 let value = get(row, *slot).clone();
-                context.budget.charge_bytes(value.shallow_bytes())?;
+                context.budget.charge_bytes(value.share_of_bytes())?;
                 values.push(value);
             }
             Ok(Flow::Continue)

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::keep::{State, amount, copy, restore, weight};
+use super::keep::{KeptRow, State, amount, copy, forget, restore, weight};
 use super::pipeline::{Flow, Next};
 use crate::context::Context;
 use crate::error::Result;
@@ -19,7 +19,9 @@ pub(super) struct Sorted {
 
 struct SortedRow {
     keys: Box<[Value]>,
-    kept: Box<[Value]>,
+    /// The bytes that the keys were charged with.
+    key_bytes: u64,
+    kept: KeptRow,
 }
 
 impl Sorted {
@@ -51,16 +53,18 @@ pub(super) fn add(
         keys.push(evaluate(&key.expression, row, context)?);
     }
     let (keys, kept) = (keys.into_boxed_slice(), copy(&sort.keep, row, context)?);
-    context.budget.charge_bytes(weight(&keys))?;
+    let key_bytes = weight(&keys);
+    context.budget.charge_bytes(key_bytes)?;
     let Some(State::Sorted(sorted)) = next.state(sort.state) else { return Ok(Flow::Continue) };
-    sorted.rows.push(SortedRow { keys, kept });
+    sorted.rows.push(SortedRow { keys, key_bytes, kept });
     // What cannot be among the first is dropped from time to time.
     if let Some(top) = sorted.top
         && sorted.rows.len() >= top.saturating_mul(2).saturating_add(1_000)
     {
         arrange(sort, &mut sorted.rows);
         for dropped in sorted.rows.drain(top..) {
-            context.budget.return_bytes(weight(&dropped.keys) + weight(&dropped.kept));
+            context.budget.return_bytes(dropped.key_bytes);
+            forget(&dropped.kept, context);
         }
     }
     Ok(Flow::Continue)
@@ -77,8 +81,8 @@ pub(super) fn release(
     arrange(sort, &mut sorted.rows);
     for values in sorted.rows {
         context.budget.charge_steps(1)?;
-        context.budget.return_bytes(weight(&values.keys) + weight(&values.kept));
-        restore(&sort.keep, values.kept, row);
+        context.budget.return_bytes(values.key_bytes);
+        restore(&sort.keep, values.kept, row, context);
         if next.push(row, context)? == Flow::Stop {
             break;
         }

@@ -130,7 +130,7 @@ impl Accumulator {
             if !seen.insert(Distinct(value.clone())) {
                 return Ok(());
             }
-            budget.charge_bytes(value.shallow_bytes())?;
+            budget.charge_bytes(value.share_of_bytes())?;
         }
         match &mut self.progress {
             Progress::Count(count) => *count = count.saturating_add(1),
@@ -145,7 +145,7 @@ impl Accumulator {
                 }
             }
             Progress::Collect(values) => {
-                budget.charge_bytes(value.shallow_bytes())?;
+                budget.charge_bytes(value.share_of_bytes())?;
                 values.push(value);
             }
             Progress::Deviation { count, mean, squares, .. } => {

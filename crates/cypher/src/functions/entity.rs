@@ -105,8 +105,12 @@ pub fn properties(subject: &Value, context: &mut Context<'_>) -> Result<Vec<(Arc
             return Err(Error::type_error(Detail::InvalidArgumentType, message));
         }
     };
-    let texts = stored
-        .into_iter()
-        .map(|(key, value)| (context.transaction.text(key), from_property(value)));
-    Ok(texts.collect())
+    let mut properties = Vec::with_capacity(stored.len());
+    for (key, value) in stored {
+        let value = from_property(value);
+        context.budget.charge_steps(1 + value.steps())?;
+        context.budget.charge_bytes(value.bytes())?;
+        properties.push((context.transaction.text(key), value));
+    }
+    Ok(properties)
 }

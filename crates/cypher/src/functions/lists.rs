@@ -29,7 +29,7 @@ pub(super) static TABLE: &[Function] = &[
     }),
     Function::new("range", 2, 3, range),
     Function::new("reverse", 1, 1, |arguments, context| {
-        context.budget.charge_steps(at(arguments, 0).shallow_bytes() / 16)?;
+        context.budget.charge_steps(at(arguments, 0).bytes() / 16)?;
         match at(arguments, 0) {
             Value::List(items) => {
                 charge(context, items.len())?;

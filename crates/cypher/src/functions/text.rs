@@ -133,19 +133,23 @@ fn split(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
         return Ok(Value::list(characters.collect()));
     }
     let mut parts = Vec::new();
-    let mut rest = original;
-    // The first delimiter in the text cuts; of those at one place the first of the list.
-    while let Some((place, length)) = delimiters
-        .iter()
-        .filter_map(|delimiter| Some((rest.find(delimiter)?, delimiter.len())))
-        .min_by_key(|found| found.0)
-    {
-        context.budget.charge_steps(1 + (place as u64 * delimiters.len() as u64) / 64)?;
-        let (part, after) = (rest.get(..place), rest.get(place.saturating_add(length)..));
-        parts.push(Value::string(part.unwrap_or_default()));
-        rest = after.unwrap_or_default();
+    let mut start = 0;
+    let mut place = 0;
+    // At every place the first delimiter of the list that stands there cuts.
+    context
+        .budget
+        .charge_steps((original.len() as u64).saturating_mul(delimiters.len() as u64) / 16)?;
+    while let Some(rest) = original.get(place..).filter(|rest| !rest.is_empty()) {
+        match delimiters.iter().find(|delimiter| rest.starts_with(**delimiter)) {
+            Some(delimiter) => {
+                parts.push(Value::string(original.get(start..place).unwrap_or_default()));
+                place += delimiter.len();
+                start = place;
+            }
+            None => place += rest.chars().next().map_or(1, char::len_utf8),
+        }
     }
-    parts.push(Value::string(rest));
+    parts.push(Value::string(original.get(start..).unwrap_or_default()));
     super::lists::charge(context, parts.len())?;
     Ok(Value::list(parts))
 }

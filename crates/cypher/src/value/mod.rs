@@ -118,19 +118,6 @@ impl Value {
             Self::Bytes(_) => "ByteArray",
         }
     }
-
-    /// About how many bytes of memory it takes, shared parts counted as if they were its own, one level deep.
-    pub fn shallow_bytes(&self) -> u64 {
-        let inner = match self {
-            Self::String(text) => text.len(),
-            Self::Bytes(bytes) => bytes.len(),
-            Self::List(items) => items.len().saturating_mul(size_of::<Self>()),
-            Self::Map(entries) => entries.len().saturating_mul(64),
-            Self::Path(path) => path.length().saturating_mul(16),
-            _ => 0,
-        };
-        (inner as u64).saturating_add(size_of::<Self>() as u64)
-    }
 }
 
 impl From<bool> for Value {

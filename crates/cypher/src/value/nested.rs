@@ -1,9 +1,10 @@
-//! Lists and maps, which know how deeply they are nested: what goes through a value goes down one call a level, so
-//! there must be an end to them.
+//! Lists and maps, which know how deeply they are nested and how large they are. What goes through a value goes down one
+//! call a level, so there must be an end to them; and what keeps one says how much it keeps without going through it.
 
 use super::{Entries, Value};
 use crate::error::{Detail, Error, Result};
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// How deeply lists and maps may be nested.
 pub const MAX_DEPTH: u32 = 256;
@@ -13,6 +14,7 @@ pub const MAX_DEPTH: u32 = 256;
 pub struct List {
     items: Vec<Value>,
     depth: u32,
+    bytes: u64,
 }
 
 /// The entries of a map.
@@ -20,24 +22,33 @@ pub struct List {
 pub struct Map {
     entries: Entries,
     depth: u32,
+    bytes: u64,
 }
 
-fn deepest<'a>(values: impl IntoIterator<Item = &'a Value>) -> u32 {
-    values.into_iter().map(Value::depth).max().unwrap_or(0)
+/// What a map keeps for an entry besides its value.
+const ENTRY_BYTES: u64 = 40;
+
+/// How deep the deepest value is, and how large all are.
+fn measure<'a>(values: impl IntoIterator<Item = &'a Value>) -> (u32, u64) {
+    values.into_iter().fold((0, 0), |(depth, bytes), value| {
+        (depth.max(value.depth()), bytes.saturating_add(value.bytes()))
+    })
 }
 
 impl List {
     /// Adds items at the end.
     pub(crate) fn extend(&mut self, items: &[Value]) {
-        self.depth = self.depth.max(deepest(items).saturating_add(1));
+        let (depth, bytes) = measure(items);
+        self.depth = self.depth.max(depth.saturating_add(1));
+        self.bytes = self.bytes.saturating_add(bytes);
         self.items.extend_from_slice(items);
     }
 }
 
 impl From<Vec<Value>> for List {
     fn from(items: Vec<Value>) -> Self {
-        let depth = deepest(&items).saturating_add(1);
-        Self { items, depth }
+        let (depth, bytes) = measure(&items);
+        Self { items, depth: depth.saturating_add(1), bytes }
     }
 }
 
@@ -51,8 +62,9 @@ impl Deref for List {
 
 impl From<Entries> for Map {
     fn from(entries: Entries) -> Self {
-        let depth = deepest(entries.values()).saturating_add(1);
-        Self { entries, depth }
+        let (depth, bytes) = measure(entries.values());
+        let bytes = bytes.saturating_add(ENTRY_BYTES.saturating_mul(entries.len() as u64));
+        Self { entries, depth: depth.saturating_add(1), bytes }
     }
 }
 
@@ -74,6 +86,43 @@ impl Value {
         }
     }
 
+    /// About how many bytes of memory it takes with all that is in it, as if nothing in it were shared.
+    pub fn bytes(&self) -> u64 {
+        self.inner_bytes().saturating_add(size_of::<Self>() as u64)
+    }
+
+    /// The bytes that one more who keeps it is to be charged with: a value that many keep is charged to each in part.
+    /// It changes with their number, so what was charged is what must be given back.
+    pub fn share_of_bytes(&self) -> u64 {
+        let holders = match self {
+            Self::String(text) => Arc::strong_count(text),
+            Self::Bytes(bytes) => Arc::strong_count(bytes),
+            Self::List(list) => Arc::strong_count(list),
+            Self::Map(map) => Arc::strong_count(map),
+            Self::Path(path) => Arc::strong_count(path),
+            _ => 1,
+        };
+        (self.inner_bytes() / holders.max(1) as u64).saturating_add(size_of::<Self>() as u64)
+    }
+
+    /// The bytes that lie outside of the value itself.
+    fn inner_bytes(&self) -> u64 {
+        match self {
+            Self::String(text) => text.len() as u64 + 16,
+            Self::Bytes(bytes) => bytes.len() as u64 + 16,
+            Self::List(list) => list.bytes,
+            Self::Map(map) => map.bytes,
+            Self::Path(path) => path.length() as u64 * 16 + 48,
+            Self::DateTime(_) | Self::Duration(_) | Self::Point(_) => 48,
+            _ => 0,
+        }
+    }
+
+    /// How many steps it is to go through it once.
+    pub fn steps(&self) -> u64 {
+        self.inner_bytes() / 256
+    }
+
     /// The value itself, if it is not nested too deeply. To be asked wherever a value is made that holds others.
     ///
     /// # Errors
@@ -84,5 +133,31 @@ impl Value {
         }
         let message = format!("Lists and maps can be nested {MAX_DEPTH} deep and no deeper.");
         Err(Error::argument(Detail::LimitExceeded, message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_small_and_knows_what_hangs_on_it() {
+        assert_eq!(size_of::<Value>(), 24);
+        let text = Value::string("x".repeat(1_000));
+        let list = Value::list(vec![text.clone(), Value::list(vec![text])]);
+        assert!((2_000..2_300).contains(&list.bytes()), "{}", list.bytes());
+        assert_eq!(list.depth(), 2);
+        let mut grown = List::default();
+        grown.extend(&[list.clone(), Value::Null]);
+        assert_eq!((grown.depth, grown.len()), (3, 2));
+        assert_eq!(grown.bytes, list.bytes() + 24);
+    }
+
+    #[test]
+    fn what_many_keep_is_charged_in_parts() {
+        let list = Value::list(vec![Value::Null; 1_000]);
+        let alone = list.share_of_bytes();
+        let copies: Vec<Value> = vec![list.clone(); 999];
+        assert!(alone > 24_000 && list.share_of_bytes() < 60, "{alone} {}", copies.len());
     }
 }
