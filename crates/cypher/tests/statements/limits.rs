@@ -51,3 +51,28 @@ fn deep_expressions_are_computed_and_released() {
     let clauses = "WITH 1 AS x ".repeat(3_000) + "RETURN x";
     assert_eq!(graph.column(&clauses), ["1"]);
 }
+
+#[test]
+fn what_hangs_on_kept_rows_is_counted() {
+    let most = || Budget::new(20_000_000, 16 << 20, || None);
+    for text in [
+        "UNWIND range(1, 100000) AS x WITH x, range(1, 1000) AS l ORDER BY x RETURN count(l)",
+        "UNWIND range(1, 100000) AS x RETURN size(collect([range(1, 1000)]))",
+        "UNWIND range(1, 100000) AS x WITH DISTINCT [x, [range(1, 1000)]] AS l RETURN count(l)",
+        "UNWIND range(1, 100000) AS x RETURN count(DISTINCT {x: x, l: [range(1, 1000)]})",
+        "UNWIND range(1, 100000) AS x WITH [x, [range(1, 1000)]] AS l, count(*) AS c RETURN sum(c)",
+        "UNWIND range(1, 100000) AS x WITH reduce(s = '', i IN range(1, 12) | s + x + s) AS s ORDER BY s RETURN count(s)",
+    ] {
+        let code = code_of(text, most());
+        assert_eq!(code, "Neo.TransientError.General.MemoryPoolOutOfMemoryError", "{text}");
+    }
+}
+
+#[test]
+fn what_rows_share_is_counted_about_once() {
+    let mut graph = TestGraph::new();
+    let text =
+        "WITH range(1, 10000) AS l UNWIND l AS x WITH x, l ORDER BY -x RETURN sum(size(l)) AS s";
+    let outcome = graph.attempt_within(text, Budget::new(10_000_000, 16 << 20, || None));
+    assert!(outcome.is_ok(), "10,000 rows with one list of 240 kB");
+}

@@ -40,17 +40,10 @@ fn main() -> ExitCode {
     report::report(cases, &outcomes, !wanted.is_empty())
 }
 
-/// Where the kit is, by asking Cargo.
+/// Where the kit is, by asking Cargo. Where no build has wanted the package before, this downloads it.
 fn kit() -> PathBuf {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--locked", "--offline", "--format-version", "1"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo runs");
-    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
-    let metadata: serde_json::Value =
-        serde_json::from_slice(&output.stdout).expect("metadata is JSON");
+    let metadata = metadata(&["--offline"]).or_else(|_| metadata(&[]));
+    let metadata = metadata.unwrap_or_else(|problem| panic!("cargo metadata: {problem}"));
     let packages = metadata["packages"].as_array().expect("metadata lists packages");
     let package = packages
         .iter()
@@ -62,6 +55,20 @@ fn kit() -> PathBuf {
     let version =
         versions.next().expect("a version of the kit").expect("a folder that can be read");
     version.path().join("tck")
+}
+
+fn metadata(more: &[&str]) -> Result<serde_json::Value, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--locked", "--format-version", "1"])
+        .args(more)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
 }
 
 fn cases(features: &Path) -> Vec<Case> {
