@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::context::{Budget, Context, Parameters, Patterns, Random, StatementTime, Subqueries};
+use crate::context::{
+    Budget, Context, Names, Parameters, Patterns, Random, StatementTime, Subqueries,
+};
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::execute;
 use crate::ir::{SchemaChange, StatementBody};
@@ -170,6 +172,7 @@ fn run_query(
         random: &mut Random::new(environment.seed),
         budget,
         patterns: Patterns::default(),
+        names: Names::default(),
         subqueries: plan,
     };
     execute::run_query(query, &mut row, &mut context, &mut |columns, _, context| {

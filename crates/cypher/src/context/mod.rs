@@ -1,10 +1,12 @@
 //! What a statement is executed with: everything an expression may read besides its row.
 
 mod budget;
+mod names;
 mod patterns;
 mod random;
 
 pub use budget::{Budget, Stop};
+pub use names::Names;
 pub use patterns::Patterns;
 pub use random::Random;
 
@@ -33,6 +35,8 @@ pub struct Context<'a> {
     pub budget: &'a mut Budget,
     /// The regular expressions met so far; empty at first.
     pub patterns: Patterns,
+    /// The names met so far; empty at first.
+    pub names: Names,
     /// Who answers subqueries.
     pub subqueries: &'a dyn Subqueries,
 }

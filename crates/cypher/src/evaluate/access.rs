@@ -7,20 +7,46 @@ use crate::functions::{component, properties};
 use crate::ir::{Expression, MapProjectionItem};
 use crate::value::{Entries, Value, from_property};
 use std::sync::Arc;
-use wellspring_graph::Value as Property;
+use wellspring_graph::{Name, Value as Property};
 
-/// `subject.key`
-pub(super) fn property(subject: &Value, key: &str, context: &mut Context<'_>) -> Result<Value> {
+/// `subject.key`, with a key of the statement's text.
+pub(super) fn property(
+    subject: &Value,
+    key: &Arc<str>,
+    context: &mut Context<'_>,
+) -> Result<Value> {
+    match subject {
+        Value::Node(_) | Value::Relationship(_) => {
+            let name = context.names.of_plan(key, context.transaction);
+            entity_property(subject, name, context)
+        }
+        other => part(other, key),
+    }
+}
+
+/// `subject[key]`, with a key that was computed.
+fn computed_property(subject: &Value, key: &str, context: &mut Context<'_>) -> Result<Value> {
+    match subject {
+        Value::Node(_) | Value::Relationship(_) => {
+            let name = context.transaction.name(key);
+            entity_property(subject, name, context)
+        }
+        other => part(other, key),
+    }
+}
+
+fn entity_property(subject: &Value, key: Name, context: &mut Context<'_>) -> Result<Value> {
+    let stored = match subject {
+        Value::Node(id) => context.transaction.node_property(*id, key)?,
+        Value::Relationship(id) => context.transaction.relationship_property(*id, key)?,
+        _ => None,
+    };
+    read(stored, context)
+}
+
+fn part(subject: &Value, key: &str) -> Result<Value> {
     match subject {
         Value::Null => Ok(Value::Null),
-        Value::Node(id) => {
-            let key = context.transaction.name(key);
-            read(context.transaction.node_property(*id, key)?, context)
-        }
-        Value::Relationship(id) => {
-            let key = context.transaction.name(key);
-            read(context.transaction.relationship_property(*id, key)?, context)
-        }
         Value::Map(entries) => Ok(entries.get(key).cloned().unwrap_or_default()),
         other => component(other, key),
     }
@@ -46,7 +72,7 @@ pub(super) fn index(subject: &Value, index: &Value, context: &mut Context<'_>) -
             .cloned()
             .unwrap_or_default()),
         (Value::Map(_) | Value::Node(_) | Value::Relationship(_), Value::String(key)) => {
-            property(subject, key, context)
+            computed_property(subject, key, context)
         }
         (Value::List(_), other) => Err(Error::type_error(
             Detail::ListElementAccessByNonInteger,
@@ -115,7 +141,7 @@ pub(super) fn has_labels(
         Value::Null => Ok(Value::Null),
         Value::Node(id) => {
             for label in labels {
-                let label = context.transaction.name(label);
+                let label = context.names.of_plan(label, context.transaction);
                 if !context.transaction.has_label(*id, label)? {
                     return Ok(Value::Boolean(false));
                 }

@@ -1,7 +1,9 @@
 //! Expressions by what they come to. What the TCK asks already is not asked again.
 
 use super::{evaluate, truth};
-use crate::context::{Budget, Context, NoSubqueries, Parameters, Patterns, Random, StatementTime};
+use crate::context::{
+    Budget, Context, Names, NoSubqueries, Parameters, Patterns, Random, StatementTime,
+};
 use crate::error::{Detail, ErrorKind, Result};
 use crate::ir::{
     BinaryOperator, Case, Comparison, Expression, ListComprehension, MapProjectionItem, Quantifier,
@@ -24,6 +26,7 @@ fn value_within(expression: &Expression, budget: &mut Budget) -> Result<Value> {
         random: &mut Random::new(1),
         budget,
         patterns: Patterns::default(),
+        names: Names::default(),
         subqueries: &NoSubqueries,
     };
     evaluate(expression, &mut [Value::Null, Value::Null], &mut context)

@@ -1,7 +1,9 @@
 //! Whatever a function is given, it comes to a value or an error.
 
 use super::{Accumulator, Aggregate, functions, lookup};
-use crate::context::{Budget, Context, NoSubqueries, Parameters, Patterns, Random, StatementTime};
+use crate::context::{
+    Budget, Context, Names, NoSubqueries, Parameters, Patterns, Random, StatementTime,
+};
 use crate::temporal;
 use crate::value::{
     CoordinateSystem, Date, DateTime, Duration, LocalDateTime, LocalTime, NodeId, Path, Point,
@@ -139,6 +141,7 @@ fn with_context<R>(use_it: impl FnOnce(&mut Context<'_>) -> R) -> R {
         random: &mut Random::new(1),
         budget: &mut Budget::new(100_000, 1 << 20, || None),
         patterns: Patterns::default(),
+        names: Names::default(),
         subqueries: &NoSubqueries,
     };
     use_it(&mut context)
