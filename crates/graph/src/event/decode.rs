@@ -1,8 +1,9 @@
 //! Events as change sets. Anyone may append events of these types, so everything is checked here that can be without
 //! the graph; the rest when the change set is applied.
 
+use super::json::{Json, Kind};
 use super::parts::Part;
-use super::value::from_json;
+use super::value::read_value;
 use super::{EventFault, fault};
 use crate::change::{ChangeSet, NodeChange, PropertyChanges, RelationshipChange};
 use crate::graph::{Graph, Relationship};
@@ -10,98 +11,40 @@ use crate::id::{NodeId, RelationshipId};
 use crate::limits::MAX_LABELS;
 use crate::names::Name;
 use crate::value::Value;
-use serde_json::{Map, Value as Json};
 
-/// The fields of an object, to be taken one by one; what is left is nonsense.
-pub(super) struct Fields(Map<String, Json>);
-
-impl Fields {
-    pub(super) fn new(json: Json) -> Result<Fields, EventFault> {
-        match json {
-            Json::Object(fields) => Ok(Fields(fields)),
-            _ => fault("an object was expected"),
-        }
-    }
-
-    pub(super) fn parse(data: &[u8]) -> Result<Fields, EventFault> {
-        let json = serde_json::from_slice(data);
-        Fields::new(json.map_err(|error| EventFault(error.to_string()))?)
-    }
-
-    pub(super) fn take(&mut self, field: &str) -> Option<Json> {
-        self.0.remove(field)
-    }
-
-    pub(super) fn list(&mut self, field: &str) -> Result<Vec<Json>, EventFault> {
-        match self.take(field) {
-            None => Ok(Vec::new()),
-            Some(Json::Array(items)) => Ok(items),
-            Some(_) => fault(format!("{field}: a list was expected")),
-        }
-    }
-
-    pub(super) fn text(&mut self, field: &str) -> Result<String, EventFault> {
-        match self.take(field) {
-            Some(Json::String(text)) => Ok(text),
-            _ => fault(format!("{field}: a string was expected")),
-        }
-    }
-
-    pub(super) fn number(&mut self, field: &str) -> Result<u64, EventFault> {
-        let number = self.take(field).and_then(|number| number.as_u64());
-        number.map_or_else(|| fault(format!("{field}: a number was expected")), Ok)
-    }
-
-    pub(super) fn finish(self) -> Result<(), EventFault> {
-        match self.0.keys().next() {
-            None => Ok(()),
-            Some(field) => fault(format!("{field}: not expected here")),
-        }
-    }
-
-    fn is_gone(&mut self) -> Result<bool, EventFault> {
-        match self.take("gone") {
-            None => Ok(false),
-            Some(Json::Bool(true)) => Ok(true),
-            Some(_) => fault("gone: must be true"),
-        }
-    }
-
-    fn node_id(&mut self, field: &str) -> Result<NodeId, EventFault> {
-        let number = self.number(field)?;
-        NodeId::new(number).map_or_else(|| fault(format!("{field}: too large")), Ok)
-    }
-
-    fn properties(&mut self, names: &Graph) -> Result<Vec<(Name, Value)>, EventFault> {
-        let Some(set) = self.take("set") else { return Ok(Vec::new()) };
-        let properties = Fields::new(set)?.0.into_iter();
-        properties.map(|(key, value)| Ok((name_of(names, &key)?, from_json(value)?))).collect()
-    }
-
-    fn changes(&mut self, names: &Graph) -> Result<PropertyChanges, EventFault> {
-        let set = self.properties(names)?;
-        let unset = names_of(names, self.list("unset")?)?;
-        match unset.iter().any(|key| set.iter().any(|(other, _)| other == key)) {
-            true => fault("unset: a key is set as well"),
-            false => Ok(PropertyChanges { set, unset }),
-        }
-    }
+/// What an event may say of an entity, before it is known whether that makes sense.
+#[derive(Default)]
+struct Entry {
+    id: Option<u64>,
+    /// Labels that it is created with.
+    new_labels: Option<Vec<Name>>,
+    /// The type that it is created with.
+    new_type: Option<Name>,
+    from: Option<u64>,
+    to: Option<u64>,
+    label: Option<Vec<Name>>,
+    unlabel: Option<Vec<Name>>,
+    set: Option<Vec<(Name, Value)>>,
+    unset: Option<Vec<Name>>,
+    gone: Option<bool>,
 }
 
-pub(super) fn name_of(names: &Graph, text: &str) -> Result<Name, EventFault> {
-    names.names().intern(text).map_or_else(|| fault(format!("{text:?} is no name")), Ok)
+pub(super) fn read_name(names: &Graph, json: &mut Json<'_>) -> Result<Name, EventFault> {
+    let text = json.text()?;
+    names.names().intern(&text).map_or_else(|| fault(format!("{text:?} is no name")), Ok)
 }
 
-pub(super) fn names_of(names: &Graph, texts: Vec<Json>) -> Result<Vec<Name>, EventFault> {
-    let name = |text: Json| match text {
-        Json::String(text) => name_of(names, &text),
-        _ => fault("a name is a string"),
-    };
-    texts.into_iter().map(name).collect()
+pub(super) fn read_names(names: &Graph, json: &mut Json<'_>) -> Result<Vec<Name>, EventFault> {
+    let mut list = Vec::new();
+    json.list(|json| {
+        list.push(read_name(names, json)?);
+        Ok(())
+    })?;
+    Ok(list)
 }
 
-fn labels_of(names: &Graph, texts: Vec<Json>) -> Result<Vec<Name>, EventFault> {
-    let mut labels = names_of(names, texts)?;
+fn read_labels(names: &Graph, json: &mut Json<'_>) -> Result<Vec<Name>, EventFault> {
+    let mut labels = read_names(names, json)?;
     labels.sort_unstable();
     labels.dedup();
     match labels.len() > MAX_LABELS {
@@ -110,66 +53,145 @@ fn labels_of(names: &Graph, texts: Vec<Json>) -> Result<Vec<Name>, EventFault> {
     }
 }
 
+fn read_properties(names: &Graph, json: &mut Json<'_>) -> Result<Vec<(Name, Value)>, EventFault> {
+    let mut properties = Vec::new();
+    json.object(|json, key| {
+        let name = names.names().intern(key);
+        let Some(name) = name else { return fault(format!("{key:?} is no name")) };
+        properties.push((name, read_value(json)?));
+        Ok(())
+    })?;
+    Ok(properties)
+}
+
+/// Keeps what a field says; a field may stand there once.
+pub(super) fn once<T>(place: &mut Option<T>, field: &str, value: T) -> Result<(), EventFault> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => fault(format!("{field}: stands there twice")),
+    }
+}
+
+impl Entry {
+    fn read(names: &Graph, json: &mut Json<'_>) -> Result<Entry, EventFault> {
+        let mut entry = Entry::default();
+        json.object(|json, field| match field {
+            "id" => once(&mut entry.id, field, json.natural()?),
+            "new" if json.kind()? == Kind::List => {
+                once(&mut entry.new_labels, field, read_labels(names, json)?)
+            }
+            "new" => once(&mut entry.new_type, field, read_name(names, json)?),
+            "from" => once(&mut entry.from, field, json.natural()?),
+            "to" => once(&mut entry.to, field, json.natural()?),
+            "label" => once(&mut entry.label, field, read_labels(names, json)?),
+            "unlabel" => once(&mut entry.unlabel, field, read_labels(names, json)?),
+            "set" => once(&mut entry.set, field, read_properties(names, json)?),
+            "unset" => once(&mut entry.unset, field, read_names(names, json)?),
+            "gone" => once(&mut entry.gone, field, json.boolean()?),
+            _ => fault(format!("{field:?} is nothing that an event says of an entity")),
+        })?;
+        Ok(entry)
+    }
+
+    fn changes(&mut self) -> Result<PropertyChanges, EventFault> {
+        let set = self.set.take().unwrap_or_default();
+        let unset = self.unset.take().unwrap_or_default();
+        match unset.iter().any(|key| set.iter().any(|(other, _)| other == key)) {
+            true => fault("unset: a key is set as well"),
+            false => Ok(PropertyChanges { set, unset }),
+        }
+    }
+
+    /// Nothing is left of what was said.
+    fn finish(self) -> Result<(), EventFault> {
+        let is_empty = self.new_labels.is_none()
+            && self.new_type.is_none()
+            && self.from.is_none()
+            && self.to.is_none()
+            && self.label.is_none()
+            && self.unlabel.is_none()
+            && self.set.is_none()
+            && self.unset.is_none()
+            && self.gone.is_none();
+        if is_empty { Ok(()) } else { fault("an entity of which is said what makes no sense") }
+    }
+
+    fn node(mut self) -> Result<(NodeId, NodeChange), EventFault> {
+        let id = node_id(self.id)?;
+        let change = if let Some(labels) = self.new_labels.take() {
+            let properties = self.set.take().unwrap_or_default();
+            NodeChange::Created { labels, properties }
+        } else if self.gone.take_if(|gone| *gone).is_some() {
+            NodeChange::Deleted
+        } else {
+            NodeChange::Changed {
+                label: self.label.take().unwrap_or_default(),
+                unlabel: self.unlabel.take().unwrap_or_default(),
+                properties: self.changes()?,
+            }
+        };
+        self.finish().map(|()| (id, change))
+    }
+
+    fn relationship(mut self) -> Result<(RelationshipId, RelationshipChange), EventFault> {
+        let Some(id) = self.id.and_then(RelationshipId::new) else { return fault("id: no id") };
+        let change = if let Some(relationship_type) = self.new_type.take() {
+            let (from, to) = (node_id(self.from.take())?, node_id(self.to.take())?);
+            let head = Relationship { relationship_type, from, to };
+            let properties = self.set.take().unwrap_or_default();
+            RelationshipChange::Created { head, properties }
+        } else if self.gone.take_if(|gone| *gone).is_some() {
+            RelationshipChange::Deleted
+        } else {
+            RelationshipChange::Changed(self.changes()?)
+        };
+        self.finish().map(|()| (id, change))
+    }
+}
+
+fn node_id(number: Option<u64>) -> Result<NodeId, EventFault> {
+    number.and_then(NodeId::new).map_or_else(|| fault("a node without an id below 2^48"), Ok)
+}
+
 /// Reads a [`GRAPH_CHANGED`](super::GRAPH_CHANGED) event. `names` is any version of the graph it is for.
 pub(crate) fn decode_changes(names: &Graph, data: &[u8]) -> Result<Part, EventFault> {
-    let mut fields = Fields::parse(data)?;
-    let place = match fields.take("tx") {
-        None => None,
-        Some(Json::String(transaction)) if (1..=64).contains(&transaction.len()) => {
-            let (part, of) = (fields.number("part")?, fields.number("of")?);
+    let mut json = Json::new(data);
+    let (mut transaction, mut part, mut of) = (None, None, None);
+    let (mut nodes, mut relationships) = (None, None);
+    json.object(|json, field| match field {
+        "tx" => once(&mut transaction, field, json.text()?.into_owned()),
+        "part" => once(&mut part, field, json.natural()?),
+        "of" => once(&mut of, field, json.natural()?),
+        "nodes" => {
+            let mut list = Vec::new();
+            json.list(|json| {
+                list.push(Entry::read(names, json)?.node()?);
+                Ok(())
+            })?;
+            once(&mut nodes, field, list)
+        }
+        "rels" => {
+            let mut list = Vec::new();
+            json.list(|json| {
+                list.push(Entry::read(names, json)?.relationship()?);
+                Ok(())
+            })?;
+            once(&mut relationships, field, list)
+        }
+        _ => fault(format!("{field:?} is nothing that an event says")),
+    })?;
+    json.end()?;
+    let place = match (transaction, part, of) {
+        (None, None, None) => None,
+        (Some(transaction), Some(part), Some(of)) if (1..=64).contains(&transaction.len()) => {
             Some((transaction, part, of))
         }
-        Some(_) => return fault("tx: a string of 1 to 64 bytes was expected"),
+        _ => return fault("tx, part and of: all of them, or none"),
     };
-    let mut changes = ChangeSet::default();
-    for node in fields.list("nodes")? {
-        changes.nodes.push(node_change(names, Fields::new(node)?)?);
-    }
-    for relationship in fields.list("rels")? {
-        changes.relationships.push(relationship_change(names, Fields::new(relationship)?)?);
-    }
-    fields.finish()?;
+    let changes = ChangeSet {
+        nodes: nodes.unwrap_or_default(),
+        relationships: relationships.unwrap_or_default(),
+        ..ChangeSet::default()
+    };
     Part::new(place, changes)
-}
-
-fn node_change(names: &Graph, mut fields: Fields) -> Result<(NodeId, NodeChange), EventFault> {
-    let id = fields.node_id("id")?;
-    let change = match fields.take("new") {
-        Some(Json::Array(labels)) => NodeChange::Created {
-            labels: labels_of(names, labels)?,
-            properties: fields.properties(names)?,
-        },
-        Some(_) => return fault("new: a list of labels was expected"),
-        None if fields.is_gone()? => NodeChange::Deleted,
-        None => NodeChange::Changed {
-            label: labels_of(names, fields.list("label")?)?,
-            unlabel: labels_of(names, fields.list("unlabel")?)?,
-            properties: fields.changes(names)?,
-        },
-    };
-    fields.finish()?;
-    Ok((id, change))
-}
-
-fn relationship_change(
-    names: &Graph,
-    mut fields: Fields,
-) -> Result<(RelationshipId, RelationshipChange), EventFault> {
-    let id = RelationshipId::new(fields.number("id")?);
-    let Some(id) = id else { return fault("id: too large") };
-    let change = match fields.take("new") {
-        Some(Json::String(name)) => RelationshipChange::Created {
-            head: Relationship {
-                relationship_type: name_of(names, &name)?,
-                from: fields.node_id("from")?,
-                to: fields.node_id("to")?,
-            },
-            properties: fields.properties(names)?,
-        },
-        Some(_) => return fault("new: a type was expected"),
-        None if fields.is_gone()? => RelationshipChange::Deleted,
-        None => RelationshipChange::Changed(fields.changes(names)?),
-    };
-    fields.finish()?;
-    Ok((id, change))
 }

@@ -11,6 +11,7 @@
 mod decode;
 mod encode;
 mod fragment;
+mod json;
 mod parts;
 mod schema;
 mod value;

@@ -4,15 +4,14 @@
 //! {"create":[{"name":"one","kind":"unique","on":"node","labels":["Person"],"keys":["name"]}],"drop":["old"]}
 //! ```
 
-use super::decode::{Fields, names_of};
+use super::decode::{once, read_names};
 use super::encode::{Tag, event};
+use super::json::Json;
 use super::value::put_text;
 use super::{EventFault, GRAPH_SCHEMA_CHANGED, MAX_PROPERTY_BYTES, MAX_TAGS, fault};
 use crate::change::ChangeSet;
 use crate::fault::Violation;
 use crate::graph::{Graph, SchemaDefinition, SchemaKind, SchemaSubject};
-use crate::names::Name;
-use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use wellspring_types::Event;
@@ -79,33 +78,58 @@ pub(super) fn encode_schema(base: &Graph, changes: &ChangeSet) -> Result<Vec<Eve
 
 /// Reads a [`GRAPH_SCHEMA_CHANGED`] event.
 pub(crate) fn decode_schema(names: &Graph, data: &[u8]) -> Result<ChangeSet, EventFault> {
-    let mut fields = Fields::parse(data)?;
-    let mut changes = ChangeSet::default();
-    for item in fields.list("create")? {
-        changes.created_items.push(definition(names, Fields::new(item)?)?);
-    }
-    for name in fields.list("drop")? {
-        match name {
-            Json::String(name) => changes.dropped_items.push(name.into()),
-            _ => return fault("drop: names were expected"),
+    let mut json = Json::new(data);
+    let (mut created, mut dropped) = (None, None);
+    json.object(|json, field| match field {
+        "create" => {
+            let mut list = Vec::new();
+            json.list(|json| {
+                list.push(read_definition(names, json)?);
+                Ok(())
+            })?;
+            once(&mut created, field, list)
         }
-    }
-    fields.finish()?;
-    Ok(changes)
+        "drop" => {
+            let mut list = Vec::new();
+            json.list(|json| {
+                list.push((&*json.text()?).into());
+                Ok(())
+            })?;
+            once(&mut dropped, field, list)
+        }
+        _ => fault(format!("{field:?} is nothing that an event says of a schema")),
+    })?;
+    json.end()?;
+    Ok(ChangeSet {
+        created_items: created.unwrap_or_default(),
+        dropped_items: dropped.unwrap_or_default(),
+        ..ChangeSet::default()
+    })
 }
 
-fn definition(names: &Graph, mut fields: Fields) -> Result<SchemaDefinition, EventFault> {
-    let (name, kind, on) = (fields.text("name")?, fields.text("kind")?, fields.text("on")?);
+fn read_definition(names: &Graph, json: &mut Json<'_>) -> Result<SchemaDefinition, EventFault> {
+    let (mut name, mut kind, mut on) = (None, None, None);
+    let (mut labels, mut keys) = (None, None);
+    json.object(|json, field| match field {
+        "name" => once(&mut name, field, json.text()?.into_owned()),
+        "kind" => once(&mut kind, field, json.text()?.into_owned()),
+        "on" => once(&mut on, field, json.text()?.into_owned()),
+        "labels" => once(&mut labels, field, read_names(names, json)?),
+        "keys" => once(&mut keys, field, read_names(names, json)?),
+        _ => fault(format!("{field:?} is nothing that an event says of a schema item")),
+    })?;
+    let (Some(name), Some(kind), Some(on)) = (name, kind, on) else {
+        return fault("a schema item has a name, a kind and what it is on");
+    };
     let kind = KINDS.iter().find(|(known, _)| **known == kind).map(|(_, kind)| *kind);
     let Some(kind) = kind else { return fault("kind: not known") };
-    let subjects: Vec<Name> = names_of(names, fields.list("labels")?)?;
-    let [subject] = subjects[..] else { return fault("labels: just one was expected") };
+    let [subject] = labels.unwrap_or_default()[..] else {
+        return fault("labels: just one was expected");
+    };
     let subject = match &*on {
         "node" => SchemaSubject::Label(subject),
         "rel" => SchemaSubject::Type(subject),
         _ => return fault("on: node or rel was expected"),
     };
-    let keys = names_of(names, fields.list("keys")?)?;
-    fields.finish()?;
-    Ok(SchemaDefinition { name: name.into(), kind, subject, keys })
+    Ok(SchemaDefinition { name: name.into(), kind, subject, keys: keys.unwrap_or_default() })
 }

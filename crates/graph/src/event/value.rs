@@ -1,8 +1,9 @@
 //! Property values in JSON. What JSON cannot say is `{"$type":…,"_value":…}`.
 
+use super::decode::once;
+use super::json::{Json, Kind, Number};
 use super::{EventFault, fault};
 use crate::value::{Value, text};
-use serde_json::Value as Json;
 use std::fmt::Write;
 
 /// Writes a text as JSON.
@@ -52,35 +53,40 @@ pub(crate) fn put_json(out: &mut String, value: &Value) {
 }
 
 /// Reads a value.
-pub(super) fn from_json(json: Json) -> Result<Value, EventFault> {
-    match json {
-        Json::Array(items) => {
-            let items: Result<Vec<Value>, _> = items.into_iter().map(scalar).collect();
-            Ok(Value::List(items?.into()))
-        }
-        other => scalar(other),
+pub(super) fn read_value(json: &mut Json<'_>) -> Result<Value, EventFault> {
+    if json.kind()? != Kind::List {
+        return read_scalar(json);
+    }
+    let mut items = Vec::new();
+    json.list(|json| {
+        items.push(read_scalar(json)?);
+        Ok(())
+    })?;
+    Ok(Value::List(items.into()))
+}
+
+fn read_scalar(json: &mut Json<'_>) -> Result<Value, EventFault> {
+    match json.kind()? {
+        Kind::True | Kind::False => json.boolean().map(Value::Boolean),
+        Kind::Text => Ok(Value::String((&*json.text()?).into())),
+        Kind::Number => json.number().map(|number| match number {
+            Number::Integer(value) => Value::Integer(value),
+            Number::Float(value) => Value::Float(value),
+        }),
+        Kind::Object => read_typed(json),
+        Kind::Null => fault("a property is never null"),
+        Kind::List => fault("a list has lists in it"),
     }
 }
 
-fn scalar(json: Json) -> Result<Value, EventFault> {
-    match json {
-        Json::Bool(value) => Ok(Value::Boolean(value)),
-        Json::String(text) => Ok(Value::String(text.into())),
-        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(value), _) => Ok(Value::Integer(value)),
-            (None, Some(value)) if number.is_f64() => Ok(Value::Float(value)),
-            _ => fault(format!("the number {number} is no 64-bit integer")),
-        },
-        Json::Object(mut fields) => {
-            let name = fields.remove("$type").and_then(|name| name.as_str().map(str::to_owned));
-            let text = fields.remove("_value");
-            let value = match (&name, &text, fields.is_empty()) {
-                (Some(name), Some(Json::String(text)), true) => text::from_typed(name, text),
-                _ => None,
-            };
-            value.ok_or_else(|| EventFault(format!("no value is {name:?} {text:?}")))
-        }
-        Json::Null => fault("a property is never null"),
-        Json::Array(_) => fault("a list has lists in it"),
-    }
+fn read_typed(json: &mut Json<'_>) -> Result<Value, EventFault> {
+    let (mut name, mut text) = (None, None);
+    json.object(|json, field| match field {
+        "$type" => once(&mut name, field, json.text()?.into_owned()),
+        "_value" => once(&mut text, field, json.text()?.into_owned()),
+        _ => fault(format!("{field:?} is no part of a typed value")),
+    })?;
+    let (Some(name), Some(text)) = (name, text) else { return fault("half of a typed value") };
+    let value = crate::value::text::from_typed(&name, &text);
+    value.map_or_else(|| fault(format!("no {name} is {text:?}")), Ok)
 }
