@@ -14,3 +14,7 @@ pub const MAX_INDEX_KEYS: usize = 8;
 pub const MAX_SCHEMA_ITEMS: usize = 1_000;
 /// Most entries of a kind in a footprint; more become the coarser kind.
 pub const MAX_FOOTPRINT: usize = 4_096;
+/// Most nodes and relationships that a transaction may write: more do not fit the events of one append.
+pub const MAX_WRITES: usize = 1_000_000;
+/// By how many bytes a transaction may make the graph larger: more do not fit the events of one append.
+pub const MAX_GROWTH_BYTES: i64 = 64 << 20;

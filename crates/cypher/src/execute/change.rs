@@ -123,7 +123,13 @@ pub(super) fn delete(delete: &Delete, row: &mut [Value], context: &mut Context<'
 fn delete_node(id: NodeId, detach: bool, context: &mut Context<'_>) -> Result<()> {
     context.budget.charge_steps(1)?;
     if detach {
-        context.transaction.detach_delete_node(id)?;
+        loop {
+            let progress = context.transaction.detach_some(id)?;
+            if progress.is_finished {
+                break;
+            }
+            context.budget.charge_steps(progress.examined as u64)?;
+        }
     } else {
         context.transaction.delete_node(id)?;
     }

@@ -63,16 +63,16 @@ fn replace_entries<'a>(
 }
 
 impl Graph {
-    /// Puts a node in place of what it was; `None` is no node.
+    /// Puts a node in place of what it was; `None` is no node. By how many bytes its row is longer.
     pub(crate) fn put_node(
         &mut self,
         id: NodeId,
         before: Option<&NodeRow>,
         after: Option<&NodeRow>,
-    ) {
+    ) -> i64 {
         let (page, at) = place(id.number());
         let bytes = after.map(NodeRow::encode).unwrap_or_default();
-        self.nodes.get_mut(page).set(at, &bytes);
+        let growth = self.nodes.get_mut(page).set(at, &bytes);
         match (before.is_some(), after.is_some()) {
             (false, true) => self.node_count += 1,
             (true, false) => self.node_count = self.node_count.saturating_sub(1),
@@ -96,19 +96,21 @@ impl Graph {
             let properties = [&before.properties, &after.properties];
             replace_entries(&mut self.index, id.bytes(), old, new, properties);
         }
+        growth
     }
 
-    /// Puts a relationship in place of what it was; `None` is no relationship. Type and ends never change.
+    /// Puts a relationship in place of what it was; `None` is no relationship. Type and ends never change. By how many
+    /// bytes its row is longer.
     pub(crate) fn put_relationship(
         &mut self,
         id: RelationshipId,
         before: Option<&RelationshipRow>,
         after: Option<&RelationshipRow>,
-    ) {
+    ) -> i64 {
         let (page, at) = place(id.number());
         let bytes = after.map(RelationshipRow::encode).unwrap_or_default();
-        self.relationships.get_mut(page).set(at, &bytes);
-        let Some(head) = before.or(after).map(|row| row.head) else { return };
+        let growth = self.relationships.get_mut(page).set(at, &bytes);
+        let Some(head) = before.or(after).map(|row| row.head) else { return growth };
         let kind = head.relationship_type;
         let outgoing = adjacency(head.from, kind, head.to, id);
         let incoming = adjacency(head.to, kind, head.from, id);
@@ -138,6 +140,7 @@ impl Graph {
             let items = || schema.of_type(kind);
             replace_entries(&mut self.index, id.bytes(), items(), items(), [old, new]);
         }
+        growth
     }
 
     /// Adds an index or constraint and fills it from what there is.

@@ -40,8 +40,9 @@ impl RowPage {
         found.map(|(_, row)| &**row)
     }
 
-    /// Puts a row there, in place of the one that was; an empty one removes it.
-    pub(crate) fn set(&mut self, place: usize, row: &[u8]) {
+    /// Puts a row there, in place of the one that was; an empty one removes it. By how many bytes it is longer.
+    pub(crate) fn set(&mut self, place: usize, row: &[u8]) -> i64 {
+        let growth = row.len() as i64 - self.get(place).map_or(0, <[u8]>::len) as i64;
         self.outside.retain(|(at, _)| usize::from(*at) != place);
         let inside = if row.len() > LONGEST_INSIDE {
             let at = self.outside.partition_point(|(at, _)| usize::from(*at) < place);
@@ -61,6 +62,7 @@ impl RowPage {
         for end in &mut self.ends[place..] {
             *end = *end - removed + added;
         }
+        growth
     }
 
     /// Gives back what is spare, where nothing is to come.
@@ -91,7 +93,8 @@ mod tests {
             let (mut page, mut model) = (RowPage::default(), BTreeMap::new());
             for (round, (place, length)) in writes.into_iter().enumerate() {
                 let row = vec![round as u8; length];
-                page.set(place, &row);
+                let before = model.get(&place).map_or(0, Vec::len) as i64;
+                prop_assert_eq!(page.set(place, &row), row.len() as i64 - before);
                 model.insert(place, row);
                 model.retain(|_, row| !row.is_empty());
                 prop_assert!(page.iter().eq(model.iter().map(|(&place, row)| (place, &**row))));
@@ -103,10 +106,14 @@ mod tests {
     fn a_page_full_of_long_rows_holds_them() {
         let mut page = RowPage::default();
         for length in [512, 70_000, 512] {
-            (0..PAGE_ROWS).for_each(|place| page.set(place, &vec![place as u8 + 1; length]));
+            for place in 0..PAGE_ROWS {
+                page.set(place, &vec![place as u8 + 1; length]);
+            }
             assert!(page.iter().all(|(place, row)| row == vec![place as u8 + 1; length]));
         }
-        (0..PAGE_ROWS).for_each(|place| page.set(place, &[]));
+        for place in 0..PAGE_ROWS {
+            page.set(place, &[]);
+        }
         assert_eq!(page.next(0), None);
     }
 }

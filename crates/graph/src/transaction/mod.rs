@@ -18,6 +18,7 @@ use crate::fault::{GraphError, Violation};
 use crate::footprint::Footprint;
 use crate::graph::{Graph, Relationship, SchemaDefinition};
 use crate::id::{NodeId, RelationshipId};
+use crate::limits::{MAX_GROWTH_BYTES, MAX_WRITES};
 use crate::names::Name;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +50,8 @@ pub(crate) struct Writes {
     pub(crate) deleted: BTreeMap<RelationshipId, Relationship>,
     pub(crate) created_items: Vec<SchemaDefinition>,
     pub(crate) dropped_items: Vec<Arc<str>>,
+    /// By how many bytes the rows are longer.
+    growth: i64,
     /// What the constraints were not yet asked about.
     unchecked_nodes: Vec<NodeId>,
     unchecked_relationships: Vec<RelationshipId>,
@@ -135,6 +138,18 @@ impl Transaction {
         }
         for id in std::mem::take(&mut self.writes.unchecked_relationships) {
             self.graph.check_relationship(id)?;
+        }
+        Ok(())
+    }
+
+    /// Counts a write, and ends a transaction that could not be committed anyway.
+    fn grow(&mut self, bytes: i64) -> Result<(), GraphError> {
+        let writes = &mut self.writes;
+        writes.growth += bytes;
+        let count = writes.nodes.len() + writes.relationships.len();
+        if count > MAX_WRITES || writes.growth > MAX_GROWTH_BYTES {
+            let bytes = usize::try_from(writes.growth).unwrap_or(0);
+            return Err(Violation::TransactionTooLarge { bytes }.into());
         }
         Ok(())
     }

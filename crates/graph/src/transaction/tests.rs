@@ -137,3 +137,37 @@ fn versions_and_transactions_go_from_thread_to_thread() {
     goes::<Transaction>();
     goes::<crate::PreparedTransaction>();
 }
+
+#[test]
+fn a_node_with_many_relationships_is_deleted_bit_by_bit() {
+    let mut tx = Transaction::writing(Graph::new());
+    let (busy, other) = (tx.create_node(&[], []).unwrap(), tx.create_node(&[], []).unwrap());
+    let kind = tx.name("T");
+    for (from, to) in [(busy, other), (other, busy), (busy, busy)].repeat(200) {
+        tx.create_relationship(kind, from, to, []).unwrap();
+    }
+    let mut calls = 1;
+    while !tx.detach_some(busy).unwrap().is_finished {
+        calls += 1;
+    }
+    assert!(calls > 4, "{calls}");
+    assert_eq!((tx.node_count(), tx.relationship_count()), (1, 0));
+    assert_eq!(tx.statistics().relationships_deleted, 600);
+    assert_eq!(commit(tx).audit(), Ok(()));
+}
+
+#[test]
+fn a_transaction_that_no_append_can_hold_ends_early() {
+    let mut tx = Transaction::writing(Graph::new());
+    let key = tx.name("k");
+    let long: Value = "x".repeat(1 << 20).as_str().into();
+    let node = tx.create_node(&[], [(key, long.clone())]).unwrap();
+    for _ in 0..100 {
+        tx.set_node_property(node, key, Some(long.clone())).unwrap();
+    }
+    let refused = (0..100).find_map(|_| tx.create_node(&[], [(key, long.clone())]).err());
+    let too_large = Some(GraphError::Violation(Violation::TransactionTooLarge { bytes: 0 }));
+    let discriminants =
+        [refused, too_large].map(|error| error.as_ref().map(std::mem::discriminant));
+    assert_eq!(discriminants[0], discriminants[1]);
+}

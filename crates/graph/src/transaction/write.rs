@@ -2,7 +2,7 @@
 
 use super::Transaction;
 use crate::fault::GraphError;
-use crate::graph::{NodeRow, Properties, Relationship, RelationshipRow, set_property};
+use crate::graph::{NodeRow, Progress, Properties, Relationship, RelationshipRow, set_property};
 use crate::id::{Entity, NodeId, RelationshipId};
 use crate::limits::MAX_LABELS;
 use crate::names::Name;
@@ -50,12 +50,18 @@ impl Transaction {
         self.graph.node(id).ok_or(GraphError::Deleted(Entity::Node(id)))
     }
 
-    fn put_node(&mut self, id: NodeId, before: Option<&NodeRow>, after: Option<&NodeRow>) {
-        self.graph.put_node(id, before, after);
+    fn put_node(
+        &mut self,
+        id: NodeId,
+        before: Option<&NodeRow>,
+        after: Option<&NodeRow>,
+    ) -> Result<(), GraphError> {
+        let growth = self.graph.put_node(id, before, after);
         self.writes.nodes.insert(id);
         if self.graph.has_schema() {
             self.writes.unchecked_nodes.push(id);
         }
+        self.grow(growth)
     }
 
     /// Creates a node. A label or key that stands twice counts once; the last value of a key is kept.
@@ -78,7 +84,7 @@ impl Transaction {
         let changes = properties.into_iter().map(|(key, value)| (key, Some(value)));
         let set = change_properties(&mut row.properties, changes)?;
         let id = self.graph.new_node_id().ok_or(GraphError::OutOfIds)?;
-        self.put_node(id, None, Some(&row));
+        self.put_node(id, None, Some(&row))?;
         self.statistics.nodes_created += 1;
         self.statistics.labels_added += row.labels.len() as u64;
         self.statistics.properties_set += set;
@@ -98,7 +104,7 @@ impl Transaction {
         let mut after = before.clone();
         let set = change_properties(&mut after.properties, changes)?;
         if set > 0 {
-            self.put_node(id, Some(&before), Some(&after));
+            self.put_node(id, Some(&before), Some(&after))?;
             self.statistics.properties_set += set;
         }
         Ok(())
@@ -148,7 +154,7 @@ impl Transaction {
             return Err(GraphError::TooManyLabels);
         }
         if added > 0 {
-            self.put_node(id, Some(&before), Some(&after));
+            self.put_node(id, Some(&before), Some(&after))?;
             self.statistics.labels_added += added as u64;
         }
         Ok(())
@@ -164,7 +170,7 @@ impl Transaction {
         after.labels.retain(|label| !labels.contains(label));
         let removed = before.labels.len() - after.labels.len();
         if removed > 0 {
-            self.put_node(id, Some(&before), Some(&after));
+            self.put_node(id, Some(&before), Some(&after))?;
             self.statistics.labels_removed += removed as u64;
         }
         Ok(())
@@ -182,9 +188,28 @@ impl Transaction {
         let before = self.node_to_write(id)?;
         // Nobody may tie something to it meanwhile.
         let _ = self.adjacent(id, Direction::Both, &[], None);
-        self.put_node(id, Some(&before), None);
+        self.put_node(id, Some(&before), None)?;
         self.statistics.nodes_deleted += 1;
         Ok(())
+    }
+
+    /// Deletes some of a node's relationships, and when none are left the node: to be called until
+    /// [`Progress::is_finished`]. A node may have millions, and a budget is charged in between.
+    ///
+    /// # Errors
+    /// [`GraphError::Deleted`] if there never was one.
+    pub fn detach_some(&mut self, id: NodeId) -> Result<Progress, GraphError> {
+        let mut connected = Vec::new();
+        let mut scan = self.adjacent(id, Direction::Both, &[], None);
+        while connected.is_empty() && !scan.fill(self, &mut connected).is_finished {}
+        for adjacent in &connected {
+            self.delete_relationship(adjacent.relationship)?;
+        }
+        let is_finished = connected.is_empty();
+        if is_finished {
+            self.delete_node(id)?;
+        }
+        Ok(Progress { examined: connected.len(), is_finished })
     }
 
     /// Deletes a node and its relationships.
@@ -192,11 +217,8 @@ impl Transaction {
     /// # Errors
     /// [`GraphError::Deleted`] if there never was one.
     pub fn detach_delete_node(&mut self, id: NodeId) -> Result<(), GraphError> {
-        let connected = self.adjacent(id, Direction::Both, &[], None).collect(self);
-        for adjacent in connected {
-            self.delete_relationship(adjacent.relationship)?;
-        }
-        self.delete_node(id)
+        while !self.detach_some(id)?.is_finished {}
+        Ok(())
     }
 
     /// Creates a relationship.
@@ -223,7 +245,7 @@ impl Transaction {
         let changes = properties.into_iter().map(|(key, value)| (key, Some(value)));
         let set = change_properties(&mut row.properties, changes)?;
         let id = self.graph.new_relationship_id().ok_or(GraphError::OutOfIds)?;
-        self.put_relationship(id, None, Some(&row));
+        self.put_relationship(id, None, Some(&row))?;
         self.statistics.relationships_created += 1;
         self.statistics.properties_set += set;
         Ok(id)
@@ -241,12 +263,13 @@ impl Transaction {
         id: RelationshipId,
         before: Option<&RelationshipRow>,
         after: Option<&RelationshipRow>,
-    ) {
-        self.graph.put_relationship(id, before, after);
+    ) -> Result<(), GraphError> {
+        let growth = self.graph.put_relationship(id, before, after);
         self.writes.relationships.insert(id);
         if self.graph.has_schema() {
             self.writes.unchecked_relationships.push(id);
         }
+        self.grow(growth)
     }
 
     /// Sets and removes properties of a relationship.
@@ -262,7 +285,7 @@ impl Transaction {
         let mut after = before.clone();
         let set = change_properties(&mut after.properties, changes)?;
         if set > 0 {
-            self.put_relationship(id, Some(&before), Some(&after));
+            self.put_relationship(id, Some(&before), Some(&after))?;
             self.statistics.properties_set += set;
         }
         Ok(())
@@ -303,7 +326,7 @@ impl Transaction {
             return Ok(());
         }
         let before = self.relationship_to_write(id)?;
-        self.put_relationship(id, Some(&before), None);
+        self.put_relationship(id, Some(&before), None)?;
         self.writes.deleted.insert(id, before.head);
         self.statistics.relationships_deleted += 1;
         Ok(())
