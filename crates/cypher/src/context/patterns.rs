@@ -14,9 +14,18 @@ pub struct Patterns {
 
 impl Patterns {
     /// How many are kept; a statement that meets more compiles some again.
-    const KEPT: usize = 64;
+    const KEPT: usize = 16;
     /// How much memory one may take when compiled.
-    const BYTES: usize = 1 << 20;
+    const BYTES: usize = 512 << 10;
+    /// How much more it may take for what it learns of texts.
+    const LEARNT_BYTES: usize = 256 << 10;
+    /// What compiling one takes.
+    const STEPS: u64 = 1_000;
+
+    /// How many steps it will take before a text can be looked at.
+    pub fn steps(&self, pattern: &str) -> u64 {
+        if self.compiled.contains_key(pattern) { 0 } else { Self::STEPS }
+    }
 
     /// Whether a regular expression matches a text from beginning to end.
     ///
@@ -37,8 +46,9 @@ impl Patterns {
 }
 
 fn compile(pattern: &str) -> Result<Regex> {
-    let config =
-        Config::new().nfa_size_limit(Some(Patterns::BYTES)).hybrid_cache_capacity(Patterns::BYTES);
+    let config = Config::new()
+        .nfa_size_limit(Some(Patterns::BYTES))
+        .hybrid_cache_capacity(Patterns::LEARNT_BYTES);
     Regex::builder()
         .configure(config)
         .syntax(syntax::Config::new().nest_limit(100))

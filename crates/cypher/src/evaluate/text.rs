@@ -16,7 +16,8 @@ pub(super) fn pair(text: &Value, part: &Value, question: impl Fn(&str, &str) -> 
 pub(super) fn matches(text: &Value, pattern: &Value, context: &mut Context<'_>) -> Result<Value> {
     match (text, pattern) {
         (Value::String(text), Value::String(pattern)) => {
-            context.budget.charge_steps(text.len() as u64 / 16)?;
+            let steps = context.patterns.steps(pattern).saturating_add(text.len() as u64 / 16);
+            context.budget.charge_steps(steps)?;
             context.patterns.matches(pattern, text).map(Value::Boolean)
         }
         _ => Ok(Value::Null),

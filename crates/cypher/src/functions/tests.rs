@@ -165,6 +165,19 @@ fn functions_are_found_in_whatever_case_and_each_once() {
     assert_eq!(names.len(), all);
 }
 
+#[test]
+fn every_function_is_in_the_guide() {
+    let guide = include_str!("../../../../docs/cypher.md");
+    let is_named = |name: &str| guide.contains(&format!("`{name}`"));
+    for function in functions() {
+        // Those of the five types of points in time are named by their last part.
+        let parts = function.name.split_once('.');
+        let listed = is_named(function.name)
+            || parts.is_some_and(|(kind, part)| is_named(kind) && is_named(&format!(".{part}")));
+        assert!(listed, "{} is not in docs/cypher.md", function.name);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
