@@ -101,8 +101,9 @@ impl PreparedTransaction {
         }
         let PreparedTransaction { mut graph, changes, .. } = self;
         let theirs: usize = since.iter().map(|changes| changes.changes.len()).sum();
-        // Both ways lead to the same version, as neither touches what the other read or wrote.
-        if theirs > changes.changes.len() {
+        // Both ways lead to the same version, as neither touches what the other read or wrote. To fill an index again is
+        // always more than what others did meanwhile.
+        if theirs > changes.changes.len() && !changes.changes.has_schema() {
             graph = head.clone();
             match graph.apply(&changes.changes) {
                 Ok(_) => {}

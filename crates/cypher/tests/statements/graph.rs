@@ -4,7 +4,7 @@ use wellspring_cypher::context::{Budget, Parameters, StatementTime};
 use wellspring_cypher::error::Error;
 use wellspring_cypher::value::Value;
 use wellspring_cypher::{BuiltIn, Environment, Flow, prepare, run};
-use wellspring_graph::{Graph, Statistics, Transaction};
+use wellspring_graph::{Graph, GraphError, PreparedTransaction, Statistics, Transaction, Verdict};
 
 /// What a statement came to.
 #[derive(Debug)]
@@ -95,4 +95,47 @@ fn shown(value: &Value) -> String {
         Value::Path(path) => format!("path of {}", path.length()),
         other => format!("{other:?}"),
     }
+}
+
+/// A statement that has run on a version and is to be judged.
+pub(crate) struct JudgedStatement {
+    /// Sorted: their order is nobody's promise.
+    pub(crate) rows: Vec<String>,
+    pub(crate) prepared: PreparedTransaction,
+}
+
+/// Runs a statement on a version.
+pub(crate) fn begin(graph: &Graph, text: &str) -> Result<JudgedStatement, Error> {
+    let plan = prepare(text, &BuiltIn)?;
+    let mut transaction = Transaction::writing(graph.clone());
+    let environment = Environment {
+        parameters: &Parameters::new(),
+        database: "test",
+        time: StatementTime { seconds: 0, nanoseconds: 0 },
+        seed: 1,
+    };
+    let mut rows = Vec::new();
+    run(&plan, &mut transaction, &environment, &mut Budget::unlimited(), &mut |row, _| {
+        rows.push(row.iter().map(shown).collect::<Vec<_>>().join(" "));
+        Ok(Flow::Continue)
+    })?;
+    rows.sort_unstable();
+    let finished = transaction.finish().map_err(GraphError::Violation)?;
+    Ok(JudgedStatement { rows, prepared: finished.prepare() })
+}
+
+/// The version that a statement comes to that has run on the newest one.
+pub(crate) fn finish(
+    graph: &Graph,
+    finished: Result<JudgedStatement, Error>,
+) -> Result<Graph, Error> {
+    match finished?.prepared.decide(graph, &[]) {
+        Verdict::Committed(commit) => Ok(commit.graph),
+        _ => Ok(graph.clone()),
+    }
+}
+
+/// The rows of a statement that only reads.
+pub(crate) fn rows_of(graph: &Graph, text: &str) -> Vec<String> {
+    begin(graph, text).unwrap_or_else(|error| panic!("{text}: {error}")).rows
 }

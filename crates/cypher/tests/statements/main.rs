@@ -4,4 +4,5 @@ mod clauses;
 mod cost;
 mod graph;
 mod limits;
+mod serial;
 mod soup;
