@@ -202,6 +202,7 @@ fn regular_expressions_match_the_whole_and_are_bounded() {
     };
     assert!(equivalent(&matches("(?i)well.*").expect("a truth"), &Value::from(true)));
     assert!(equivalent(&matches("Well").expect("a truth"), &Value::from(false)));
+    assert!(equivalent(&matches("\\p{Lu}\\w+").expect("a truth"), &Value::from(true)));
     for pattern in ["(", "(((a{1000}){1000}){1000})", "a{99999999}"] {
         assert_eq!(
             matches(pattern).expect_err("no pattern").kind,
