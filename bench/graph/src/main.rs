@@ -34,7 +34,11 @@ fn measure<T>(what: &str, count: u64, run: impl FnOnce() -> T) -> T {
     let result = run();
     let (elapsed, used) = (start.elapsed().as_secs_f64(), on_processor() - used);
     let each = |seconds: f64| seconds * 1e6 / count as f64;
-    println!("{what}: {:.3} us each on the processor, {:.3} by the clock", each(used), each(elapsed));
+    println!(
+        "{what}: {:.3} us each on the processor, {:.3} by the clock",
+        each(used),
+        each(elapsed)
+    );
     result
 }
 

@@ -1,8 +1,8 @@
 //! Reading.
 
+use crate::measure;
 use crate::random::Random;
 use crate::writes::node;
-use crate::measure;
 use std::hint::black_box;
 use wellspring_graph::{Direction, Graph, Name, NodeId, Transaction, Value};
 
@@ -33,7 +33,8 @@ pub(crate) fn all(graph: &Graph, nodes: u64, random: &mut Random) {
         .collect();
     let person = tx.name("Person");
     measure("seek by index", known.len() as u64, || {
-        let found = known.iter().map(|value| tx.seek_nodes(person, score, value).collect(&tx).len());
+        let found =
+            known.iter().map(|value| tx.seek_nodes(person, score, value).collect(&tx).len());
         assert_eq!(found.sum::<usize>(), known.len());
     });
     let (knows, starts) = (tx.name("KNOWS"), 10_000);

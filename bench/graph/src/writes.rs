@@ -83,10 +83,8 @@ pub(crate) fn versions(graph: &Graph, nodes: u64, random: &mut Random) {
     let mut number = 0i64;
     let mut create = |label: &'static str, score: &mut dyn FnMut() -> i64, tx: &mut Transaction| {
         number += 1;
-        let properties = [
-            (tx.name("id"), Value::Integer(number)),
-            (tx.name("score"), Value::Integer(score())),
-        ];
+        let properties =
+            [(tx.name("id"), Value::Integer(number)), (tx.name("score"), Value::Integer(score()))];
         tx.create_node(&[tx.name(label)], properties).expect("a node");
     };
     run("CREATE a node, a version each", 1, &mut |tx| create("Other", &mut || 7, tx));

@@ -15,12 +15,18 @@ pub(crate) enum Side {
 }
 
 /// What was read. Where a kind has too many entries, a coarser one stands for them all.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Footprint {
+    /// Most entries of a kind.
+    limit: usize,
     /// Nodes of which labels or properties were read, or that were written.
     pub(crate) nodes: BTreeSet<NodeId>,
     /// Nodes that must go on existing, as something was tied to them.
     pub(crate) ends: BTreeSet<NodeId>,
+    /// Nodes that were looked for and are not there.
+    pub(crate) absent_nodes: BTreeSet<NodeId>,
+    /// Relationships that were looked for and are not there.
+    pub(crate) absent_relationships: BTreeSet<RelationshipId>,
     /// Relationships that were read or written.
     pub(crate) relationships: BTreeSet<RelationshipId>,
     /// Sides of nodes, of one type or any.
@@ -46,28 +52,72 @@ pub(crate) struct Footprint {
 }
 
 /// Whether a set is as large as it may be.
-fn is_full<T>(set: &BTreeSet<T>) -> bool {
-    set.len() > MAX_FOOTPRINT
+fn is_full<T>(set: &BTreeSet<T>, limit: usize) -> bool {
+    set.len() > limit
+}
+
+impl Default for Footprint {
+    fn default() -> Footprint {
+        Footprint::with_limit(MAX_FOOTPRINT)
+    }
 }
 
 impl Footprint {
+    /// Nothing read yet; more than `limit` entries of a kind become coarser.
+    pub(crate) fn with_limit(limit: usize) -> Footprint {
+        Footprint {
+            limit,
+            nodes: BTreeSet::new(),
+            ends: BTreeSet::new(),
+            absent_nodes: BTreeSet::new(),
+            absent_relationships: BTreeSet::new(),
+            relationships: BTreeSet::new(),
+            adjacent: BTreeSet::new(),
+            pairs: BTreeSet::new(),
+            labels: BTreeSet::new(),
+            equal: BTreeSet::new(),
+            ranges: BTreeSet::new(),
+            types: BTreeSet::new(),
+            every_node: false,
+            every_relationship: false,
+            all_nodes: false,
+            all_relationships: false,
+        }
+    }
+
     pub(crate) fn node(&mut self, id: NodeId) {
-        if !self.every_node && self.nodes.insert(id) && is_full(&self.nodes) {
+        if !self.every_node && self.nodes.insert(id) && is_full(&self.nodes, self.limit) {
             self.nodes.clear();
             self.every_node = true;
         }
     }
 
     pub(crate) fn end(&mut self, id: NodeId) {
-        if !self.every_node && self.ends.insert(id) && is_full(&self.ends) {
+        if !self.every_node && self.ends.insert(id) && is_full(&self.ends, self.limit) {
             self.ends.clear();
             self.every_node = true;
         }
     }
 
+    pub(crate) fn absent_node(&mut self, id: NodeId) {
+        let noted = !self.all_nodes && self.absent_nodes.insert(id);
+        if noted && is_full(&self.absent_nodes, self.limit) {
+            self.absent_nodes.clear();
+            self.all_nodes = true;
+        }
+    }
+
+    pub(crate) fn absent_relationship(&mut self, id: RelationshipId) {
+        let noted = !self.all_relationships && self.absent_relationships.insert(id);
+        if noted && is_full(&self.absent_relationships, self.limit) {
+            self.absent_relationships.clear();
+            self.all_relationships = true;
+        }
+    }
+
     pub(crate) fn relationship(&mut self, id: RelationshipId) {
         let noted = !self.every_relationship && self.relationships.insert(id);
-        if noted && is_full(&self.relationships) {
+        if noted && is_full(&self.relationships, self.limit) {
             self.relationships.clear();
             self.every_relationship = true;
         }
@@ -76,7 +126,7 @@ impl Footprint {
     pub(crate) fn adjacent(&mut self, node: NodeId, side: Side, relationship_type: Option<Name>) {
         let noted =
             !self.all_relationships && self.adjacent.insert((node, side, relationship_type));
-        if noted && is_full(&self.adjacent) {
+        if noted && is_full(&self.adjacent, self.limit) {
             self.adjacent.clear();
             self.all_relationships = true;
         }
@@ -84,16 +134,17 @@ impl Footprint {
 
     pub(crate) fn pair(&mut self, from: NodeId, to: NodeId, relationship_type: Option<Name>) {
         let noted = !self.all_relationships && self.pairs.insert((from, to, relationship_type));
-        if noted && is_full(&self.pairs) {
+        if noted && is_full(&self.pairs, self.limit) {
             self.pairs.clear();
             self.all_relationships = true;
         }
     }
 
     pub(crate) fn label(&mut self, label: Name) {
-        if !self.all_nodes && self.labels.insert(label) && is_full(&self.labels) {
+        // That all nodes were gone through says nothing of their labels.
+        if !self.is_everything() && self.labels.insert(label) && is_full(&self.labels, self.limit) {
             self.labels.clear();
-            (self.all_nodes, self.every_node) = (true, true);
+            self.everything();
         }
     }
 
@@ -101,7 +152,7 @@ impl Footprint {
         if self.ranges.contains(&(label, key)) {
             return;
         }
-        if self.equal.insert((label, key, hash)) && is_full(&self.equal) {
+        if self.equal.insert((label, key, hash)) && is_full(&self.equal, self.limit) {
             for (label, key, _) in std::mem::take(&mut self.equal) {
                 self.range(label, key);
             }
@@ -109,7 +160,10 @@ impl Footprint {
     }
 
     fn range(&mut self, label: Name, key: Name) {
-        if !self.is_everything() && self.ranges.insert((label, key)) && is_full(&self.ranges) {
+        if !self.is_everything()
+            && self.ranges.insert((label, key))
+            && is_full(&self.ranges, self.limit)
+        {
             self.ranges.clear();
             self.everything();
         }
@@ -125,7 +179,7 @@ impl Footprint {
     }
 
     pub(crate) fn relationship_type(&mut self, name: Name) {
-        if !self.all_relationships && self.types.insert(name) && is_full(&self.types) {
+        if !self.all_relationships && self.types.insert(name) && is_full(&self.types, self.limit) {
             self.types.clear();
             self.all_relationships = true;
         }

@@ -108,12 +108,14 @@ fn concerns_node(footprint: &Footprint, (id, fate): (NodeId, Fate)) -> bool {
     let of_membership = footprint.all_nodes && fate != Fate::Changed;
     let of_content = footprint.every_node && fate != Fate::Created;
     let of_end = fate == Fate::Deleted && footprint.ends.contains(&id);
-    of_membership || of_content || of_end || footprint.nodes.contains(&id)
+    let of_absence = fate == Fate::Created && footprint.absent_nodes.contains(&id);
+    of_membership || of_content || of_end || of_absence || footprint.nodes.contains(&id)
 }
 
 fn concerns_relationship(footprint: &Footprint, (id, fate): (RelationshipId, Fate)) -> bool {
     let of_content = footprint.every_relationship && fate != Fate::Created;
-    of_content || footprint.relationships.contains(&id)
+    let of_absence = fate == Fate::Created && footprint.absent_relationships.contains(&id);
+    of_content || of_absence || footprint.relationships.contains(&id)
 }
 
 fn concerns_head(footprint: &Footprint, head: &Relationship) -> bool {

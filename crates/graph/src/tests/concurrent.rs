@@ -1,8 +1,8 @@
 //! Transactions that began with the same version: what is committed is as if one had run after the other.
 
 use super::history::create_unique;
-use super::script::{Act, Run, any_act, run};
-use crate::{CommittedChanges, Graph, Verdict};
+use super::script::{Act, Run, any_act, run, run_within};
+use crate::{ChangeSet, CommittedChanges, Graph, NodeChange, NodeId, Transaction, Verdict};
 use proptest::prelude::*;
 
 fn dump(graph: &Graph) -> Vec<String> {
@@ -22,15 +22,16 @@ fn begin(acts: &[Act], is_unique: bool) -> Graph {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_500))]
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
     #[test]
     fn committed_is_serial(
         setup in prop::collection::vec(any_act(), 0..14),
-        scripts in prop::collection::vec(prop::collection::vec(any_act(), 1..5), 2..5),
+        scripts in prop::collection::vec(prop::collection::vec(any_act(), 1..7), 2..5),
         is_unique in any::<bool>(),
+        limit in prop::sample::select(vec![0, 1, 2, 4_096]),
     ) {
         let base = begin(&setup, is_unique);
-        let runs: Vec<_> = scripts.iter().map(|acts| run(&base, &base, acts)).collect();
+        let runs: Vec<_> = scripts.iter().map(|acts| run_within(limit, &base, &base, acts)).collect();
         let (mut head, mut since) = (base.clone(), Vec::<CommittedChanges>::new());
         for (acts, first) in scripts.iter().zip(runs) {
             let Ok(first) = first else { continue };
@@ -104,6 +105,30 @@ fn only_what_was_read_is_in_the_way() {
         &[Act::Create(1, 0, 3)],
         &[Act::CountLabel(0), Act::Create(1, 0, 1)]
     ));
+}
+
+#[test]
+fn to_have_seen_all_nodes_is_not_to_have_seen_their_labels() {
+    let count = [Act::CountAll, Act::CountLabel(0), Act::Create(1, 1, 1)];
+    assert!(!second_commits(&[Act::Create(0, 0, 1)], &[Act::Unlabel(0, 0)], &count));
+}
+
+#[test]
+fn what_was_looked_for_in_vain_is_noted_however_much_else_was_read() {
+    let setup: Vec<Act> = (0..5_000).map(|number| Act::Create(0, 0, number)).collect();
+    let base = begin(&setup, false);
+    let mut tx = Transaction::writing(base.clone());
+    let absent = NodeId::new(7_000).expect("an id");
+    assert!(!tx.has_node(absent));
+    assert!(base.node_ids().all(|id| tx.has_node(id)));
+    tx.create_node(&[], []).expect("a node");
+    let mut head = base.clone();
+    let created = NodeChange::Created { labels: Vec::new(), properties: Vec::new() };
+    let changes = ChangeSet { nodes: vec![(absent, created)], ..ChangeSet::default() };
+    let touches = head.apply(&changes).expect("it is not there");
+    let theirs = CommittedChanges { changes, touches };
+    let prepared = tx.finish().expect("nothing broken").prepare();
+    assert!(matches!(prepared.decide(&head, &[&theirs]), Verdict::Overtaken));
 }
 
 #[test]

@@ -35,8 +35,9 @@ pub(super) enum Act {
 }
 
 pub(super) fn any_act() -> impl Strategy<Value = Act> {
-    let (label, key, kind) = (0..LABELS.len(), 0..2usize, 0..TYPES.len());
-    let at = 0..5usize;
+    // Few of everything, so that scripts meet.
+    let (label, key, kind) = (0..2usize, 0..2usize, 0..TYPES.len());
+    let at = 0..4usize;
     let value = 0i64..3;
     let lkv = (label.clone(), key.clone(), value.clone());
     prop_oneof![
@@ -277,9 +278,19 @@ impl Runner<'_> {
 
 /// Runs a script on a version. What it picks is picked from `base`.
 pub(super) fn run(base: &Graph, graph: &Graph, acts: &[Act]) -> Result<Run, Violation> {
+    run_within(4_096, base, graph, acts)
+}
+
+/// Runs a script with a footprint of that many entries of a kind.
+pub(super) fn run_within(
+    limit: usize,
+    base: &Graph,
+    graph: &Graph,
+    acts: &[Act],
+) -> Result<Run, Violation> {
     let mut runner = Runner {
         graph,
-        tx: Transaction::writing(graph.clone()),
+        tx: Transaction::with_footprint_limit(graph.clone(), limit),
         nodes: base.node_ids().collect(),
         relationships: base.relationship_ids().collect(),
         new_nodes: Vec::new(),

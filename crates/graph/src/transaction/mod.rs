@@ -70,6 +70,13 @@ impl Transaction {
         Transaction::new(graph, Access::Write)
     }
 
+    /// One that becomes coarser sooner.
+    #[cfg(test)]
+    pub(crate) fn with_footprint_limit(graph: Graph, limit: usize) -> Transaction {
+        let footprint = RefCell::new(Footprint::with_limit(limit));
+        Transaction { footprint, ..Transaction::writing(graph) }
+    }
+
     fn new(base: Graph, access: Access) -> Transaction {
         Transaction {
             graph: base.clone(),

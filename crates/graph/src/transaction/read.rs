@@ -19,14 +19,22 @@ fn no_relationship<T>(id: RelationshipId, found: Option<T>) -> Result<T, GraphEr
 impl Transaction {
     /// Whether there is such a node.
     pub fn has_node(&self, id: NodeId) -> bool {
-        self.note(|footprint| footprint.node(id));
-        self.graph.has_node(id)
+        let is_there = self.graph.has_node(id);
+        self.note(|footprint| match is_there {
+            true => footprint.node(id),
+            false => footprint.absent_node(id),
+        });
+        is_there
     }
 
     /// Whether there is such a relationship.
     pub fn has_relationship(&self, id: RelationshipId) -> bool {
-        self.note(|footprint| footprint.relationship(id));
-        self.graph.has_relationship(id)
+        let is_there = self.graph.has_relationship(id);
+        self.note(|footprint| match is_there {
+            true => footprint.relationship(id),
+            false => footprint.absent_relationship(id),
+        });
+        is_there
     }
 
     /// A node's labels, in no order that means anything.
