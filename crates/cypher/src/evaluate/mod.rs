@@ -5,6 +5,7 @@ mod arithmetic;
 mod lists;
 mod logic;
 mod text;
+mod types;
 
 pub use logic::truth;
 
@@ -116,6 +117,10 @@ fn composed(
         Expression::HasLabels(subject, labels) => {
             let subject = nested(subject, row, context)?;
             access::has_labels(&subject, labels, context)
+        }
+        Expression::HasType(subject, of) => {
+            let subject = nested(subject, row, context)?;
+            types::is_of_type(&subject, of, context).map(Value::Boolean)
         }
         Expression::Case(case) => choice(case, row, context),
         Expression::Function(name, arguments) => function(name, arguments, row, context),

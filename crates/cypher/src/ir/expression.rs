@@ -1,5 +1,6 @@
 //! Expressions with resolved names.
 
+use super::ValueType;
 use std::sync::Arc;
 
 /// The place of a variable in a row.
@@ -47,6 +48,8 @@ pub enum Expression {
     Comparison(Box<Expression>, Vec<(Comparison, Expression)>),
     /// `subject:A:B`, of a node (labels) or relationship (type).
     HasLabels(Box<Expression>, Vec<Arc<str>>),
+    /// `subject IS :: TYPE`: true or false, also of null.
+    HasType(Box<Expression>, Box<ValueType>),
     /// `CASE …`
     Case(Box<Case>),
     /// `name(a, b)`: a function that is no aggregation. The name is as in the catalogue of functions.

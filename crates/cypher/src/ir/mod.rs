@@ -10,6 +10,7 @@ mod projection;
 mod query;
 mod schema;
 mod slots;
+mod value_type;
 
 pub use clause::{
     CallProcedure, CallSubquery, Clause, Delete, Foreach, Match, Merge, RemoveItem, SetItem, Unwind,
@@ -25,3 +26,4 @@ pub use projection::{Aggregate, Projection, ProjectionItem, SortKey};
 pub use query::{Query, SingleQuery, Statement, StatementBody, Subquery, SubqueryKind};
 pub use schema::{SchemaChange, SchemaKind, SchemaTarget};
 pub use slots::{for_each_slot, replace_all};
+pub use value_type::{BaseType, TypeAlternative, ValueType};

@@ -37,7 +37,10 @@ pub fn replace_all(
 fn for_each_child(expression: &Expression, visit: &mut dyn FnMut(&Expression)) {
     // The children are the same for both walks; this one only looks.
     match expression {
-        Expression::Property(a, _) | Expression::Unary(_, a) | Expression::HasLabels(a, _) => {
+        Expression::Property(a, _)
+        | Expression::Unary(_, a)
+        | Expression::HasLabels(a, _)
+        | Expression::HasType(a, _) => {
             visit(a);
         }
         Expression::Index(a, b) | Expression::Binary(_, a, b) => {
@@ -97,7 +100,10 @@ fn for_each_child(expression: &Expression, visit: &mut dyn FnMut(&Expression)) {
 
 fn for_each_child_mut(expression: &mut Expression, visit: &mut dyn FnMut(&mut Expression)) {
     match expression {
-        Expression::Property(a, _) | Expression::Unary(_, a) | Expression::HasLabels(a, _) => {
+        Expression::Property(a, _)
+        | Expression::Unary(_, a)
+        | Expression::HasLabels(a, _)
+        | Expression::HasType(a, _) => {
             visit(a);
         }
         Expression::Index(a, b) | Expression::Binary(_, a, b) => {

@@ -14,7 +14,7 @@ use crate::functions;
 use crate::ir::{
     Aggregate, BinaryOperator, Case, Clause, Expression, ListComprehension, MapProjectionItem,
     Match, Projection, ProjectionItem, Quantifier, Quantity, Query, Reduce, SingleQuery, Subquery,
-    SubqueryKind, UnaryOperator,
+    SubqueryKind, UnaryOperator, ValueType,
 };
 
 impl Lowering<'_> {
@@ -90,8 +90,17 @@ impl Lowering<'_> {
             Tree::IsNormalized { span, .. } => {
                 Err(self.fail(Detail::Unsupported, "IS NORMALIZED is not supported yet", *span))
             }
-            Tree::IsTyped { span, .. } => {
-                Err(self.fail(Detail::Unsupported, "Type predicates are not supported yet", *span))
+            Tree::IsTyped { operand, negated, type_name, span } => {
+                let Some(of) = ValueType::parse(type_name) else {
+                    let message = format!("There is no type {type_name}");
+                    return Err(self.fail(Detail::UnexpectedSyntax, &message, *span));
+                };
+                let subject = Box::new(self.expression(operand)?);
+                let holds = Expression::HasType(subject, Box::new(of));
+                Ok(match negated {
+                    true => Expression::Unary(UnaryOperator::Not, Box::new(holds)),
+                    false => holds,
+                })
             }
             _ => {
                 Err(self.fail(Detail::Unsupported, "Expression not supported yet", Span::new(0, 0)))

@@ -6,3 +6,4 @@ mod graph;
 mod limits;
 mod serial;
 mod soup;
+mod types;
