@@ -7,7 +7,9 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::evaluate::evaluate;
 use crate::ir::Slot;
-use crate::plan::{Counted, RelationshipScan, RelationshipSource, Scan, ScanSource, Seek, Wanted};
+use crate::plan::{
+    RelationshipScan, RelationshipSource, Scan, ScanSource, Seek, SoughtValue, StoredCount,
+};
 use crate::value::{Distinct, NodeId, RelationshipId, Value, to_property};
 use wellspring_graph::{Name, NodeScan};
 
@@ -84,7 +86,7 @@ fn seek(
     let Some(seek) = chosen.or(seeks.first()) else { return Ok(Flow::Continue) };
     let (label, key) = (context.transaction.name(&seek.label), context.transaction.name(&seek.key));
     match &seek.wanted {
-        Wanted::One(value) => {
+        SoughtValue::One(value) => {
             let nodes = match to_property(&evaluate(value, row, context)?) {
                 // Nothing is equal to null.
                 Ok(None) => return Ok(Flow::Continue),
@@ -94,7 +96,7 @@ fn seek(
             };
             run_through(nodes, slot, row, context, next)
         }
-        Wanted::AnyOf(list) => {
+        SoughtValue::AnyOf(list) => {
             let list = evaluate(list, row, context)?;
             // Two values may find the same node; it passes once.
             for node in any_of([label, key], &list, context)? {
@@ -140,7 +142,11 @@ fn any_of(
 }
 
 /// The numbers that ids say: of `id()` integers, of `elementId()` the last part of a text.
-fn ids(wanted: &Wanted, row: &mut [Value], context: &mut Context<'_>) -> Result<BTreeSet<u64>> {
+fn ids(
+    wanted: &SoughtValue,
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<BTreeSet<u64>> {
     let number = |value: &Value| match value {
         Value::Integer(id) => u64::try_from(*id).ok(),
         Value::Float(id) if id.fract() == 0.0 && *id >= 0.0 => Some(*id as u64),
@@ -148,8 +154,8 @@ fn ids(wanted: &Wanted, row: &mut [Value], context: &mut Context<'_>) -> Result<
         _ => None,
     };
     Ok(match wanted {
-        Wanted::One(value) => number(&evaluate(value, row, context)?).into_iter().collect(),
-        Wanted::AnyOf(list) => match evaluate(list, row, context)? {
+        SoughtValue::One(value) => number(&evaluate(value, row, context)?).into_iter().collect(),
+        SoughtValue::AnyOf(list) => match evaluate(list, row, context)? {
             Value::List(items) => {
                 context.budget.charge_steps(items.len() as u64)?;
                 items.iter().filter_map(number).collect()
@@ -204,13 +210,13 @@ pub(super) fn scan_relationships(
 }
 
 /// What the graph has counted along.
-pub(super) fn stored_count(counted: &Counted, context: &mut Context<'_>) -> Value {
+pub(super) fn stored_count(counted: &StoredCount, context: &mut Context<'_>) -> Value {
     let transaction = &context.transaction;
     let count = match counted {
-        Counted::Nodes(None) => transaction.node_count(),
-        Counted::Nodes(Some(label)) => transaction.label_count(transaction.name(label)),
-        Counted::Relationships(None) => transaction.relationship_count(),
-        Counted::Relationships(Some(kind)) => transaction.type_count(transaction.name(kind)),
+        StoredCount::Nodes(None) => transaction.node_count(),
+        StoredCount::Nodes(Some(label)) => transaction.label_count(transaction.name(label)),
+        StoredCount::Relationships(None) => transaction.relationship_count(),
+        StoredCount::Relationships(Some(kind)) => transaction.type_count(transaction.name(kind)),
     };
     Value::Integer(i64::try_from(count).unwrap_or(i64::MAX))
 }

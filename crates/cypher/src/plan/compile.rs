@@ -69,14 +69,14 @@ pub(super) struct Compiler {
     /// The graph was read since the last barrier.
     reads: bool,
     /// The graph was written since the last barrier, by a clause of this kind.
-    writes: Option<Written>,
+    writes: Option<WriteKind>,
     /// At most one row passes here, so that a clause has ended when it has passed.
     pub(super) single: bool,
 }
 
 /// What wrote.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Written {
+enum WriteKind {
     /// Only `CREATE`: what it did before changes nothing for another one.
     Created,
     /// Anything.
@@ -121,10 +121,10 @@ impl Compiler {
     }
 
     /// Before a clause that writes.
-    fn before_writing(&mut self, visible: &[Slot], written: Written) {
+    fn before_writing(&mut self, visible: &[Slot], written: WriteKind) {
         let meets = self
             .writes
-            .is_some_and(|before| before == Written::Changed || written == Written::Changed);
+            .is_some_and(|before| before == WriteKind::Changed || written == WriteKind::Changed);
         if self.reads || meets {
             self.barrier(visible);
         }
@@ -158,7 +158,7 @@ impl Compiler {
             Clause::CallSubquery(call) => {
                 self.before_reading(visible);
                 if writes(&call.query) {
-                    self.before_writing(visible, Written::Changed);
+                    self.before_writing(visible, WriteKind::Changed);
                 }
                 let (query, introduced) =
                     (compile_query(&call.query, procedures)?, call.introduced.clone());
@@ -170,11 +170,11 @@ impl Compiler {
                 projecting::plan(self, projection);
             }
             Clause::Create(patterns) => {
-                self.before_writing(visible, Written::Created);
+                self.before_writing(visible, WriteKind::Created);
                 self.push(Operator::Create(writing::creation(patterns)));
             }
             _ => {
-                self.before_writing(visible, Written::Changed);
+                self.before_writing(visible, WriteKind::Changed);
                 self.update(clause);
             }
         }

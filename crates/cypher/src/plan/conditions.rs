@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::operator::Wanted;
+use super::operator::SoughtValue;
 use crate::ir::{BinaryOperator, Comparison, Expression, Slot, for_each_slot};
 
 /// A condition that is to be asked somewhere.
@@ -29,7 +29,11 @@ impl Condition {
     }
 
     /// `slot.key = value`, `slot.key IN list` with a value that reads nothing open: the key and the value.
-    pub(super) fn property(&self, slot: Slot, open: &HashSet<Slot>) -> Option<(Arc<str>, Wanted)> {
+    pub(super) fn property(
+        &self,
+        slot: Slot,
+        open: &HashSet<Slot>,
+    ) -> Option<(Arc<str>, SoughtValue)> {
         let key = |side: &Expression| match side {
             Expression::Property(subject, key) if **subject == Expression::Variable(slot) => {
                 Some(key.clone())
@@ -40,7 +44,7 @@ impl Condition {
     }
 
     /// `id(slot) = value`, `elementId(slot) IN list` and the like.
-    pub(super) fn id(&self, slot: Slot, open: &HashSet<Slot>) -> Option<Wanted> {
+    pub(super) fn id(&self, slot: Slot, open: &HashSet<Slot>) -> Option<SoughtValue> {
         let is_id = |side: &Expression| match side {
             Expression::Function(name, arguments) => {
                 let subject = [Expression::Variable(slot)];
@@ -57,7 +61,7 @@ impl Condition {
         &self,
         is_it: &dyn Fn(&Expression) -> Option<T>,
         open: &HashSet<Slot>,
-    ) -> Option<(T, Wanted)> {
+    ) -> Option<(T, SoughtValue)> {
         let closed = |value: &Expression| is_closed(value, open).then(|| value.clone());
         match &self.expression {
             Expression::Comparison(left, rest) => {
@@ -66,10 +70,10 @@ impl Condition {
                     Some(found) => (found, right),
                     None => (is_it(right)?, &**left),
                 };
-                Some((found, Wanted::One(closed(value)?)))
+                Some((found, SoughtValue::One(closed(value)?)))
             }
             Expression::Binary(BinaryOperator::In, left, right) => {
-                Some((is_it(left)?, Wanted::AnyOf(closed(right)?)))
+                Some((is_it(left)?, SoughtValue::AnyOf(closed(right)?)))
             }
             _ => None,
         }

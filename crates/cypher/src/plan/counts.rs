@@ -2,8 +2,8 @@
 //! graph counts along.
 
 use super::operator::{
-    Aggregation, Counted, Expand, Operator, Pipeline, RelationshipScan, RelationshipSource, Scan,
-    ScanSource,
+    Aggregation, Expand, Operator, Pipeline, RelationshipScan, RelationshipSource, Scan,
+    ScanSource, StoredCount,
 };
 use crate::functions::Aggregate;
 use crate::ir::{Direction, Expression, Slot};
@@ -31,24 +31,24 @@ pub(super) fn use_stored(pipeline: &mut Pipeline) {
     pipeline.operators.splice(0..length, [Operator::StoredCount { slot, counted }]);
 }
 
-fn nodes(scan: &Scan) -> Option<Counted> {
+fn nodes(scan: &Scan) -> Option<StoredCount> {
     match &scan.source {
-        ScanSource::All => Some(Counted::Nodes(None)),
-        ScanSource::Label(label) => Some(Counted::Nodes(Some(label.clone()))),
+        ScanSource::All => Some(StoredCount::Nodes(None)),
+        ScanSource::Label(label) => Some(StoredCount::Nodes(Some(label.clone()))),
         ScanSource::Seek(_) | ScanSource::Ids(_) => None,
     }
 }
 
-fn relationships(scan: &RelationshipScan, expand: &Expand) -> Option<Counted> {
+fn relationships(scan: &RelationshipScan, expand: &Expand) -> Option<StoredCount> {
     let connection = &expand.connection;
     // Without a direction every relationship passes twice, and a loop once.
     let each_once = connection.direction != Direction::Either && connection.from != connection.to;
     let free = !connection.from_bound && !connection.to_bound && connection.unlike.is_empty();
     match &scan.source {
         _ if !each_once || !free => None,
-        RelationshipSource::All => Some(Counted::Relationships(None)),
+        RelationshipSource::All => Some(StoredCount::Relationships(None)),
         RelationshipSource::Types(types) => match types.as_slice() {
-            [only] => Some(Counted::Relationships(Some(only.clone()))),
+            [only] => Some(StoredCount::Relationships(Some(only.clone()))),
             _ => None,
         },
         RelationshipSource::Ids(_) => None,

@@ -16,7 +16,7 @@ mod writing;
 
 pub(crate) use compile::{compile, writes};
 pub(crate) use operator::{
-    Aggregation, Connection, Counted, Creation, Expand, ExpandVariable, MergeOperator, Operator,
+    Aggregation, Connection, Creation, Expand, ExpandVariable, MergeOperator, Operator,
     PathAssembly, Pipeline, ProcedureCall, QueryPlan, RelationshipScan, RelationshipSource, Scan,
-    ScanSource, Seek, ShortestPath, SortOperator, SubqueryPlan, Wanted,
+    ScanSource, Seek, ShortestPath, SortOperator, SoughtValue, StoredCount, SubqueryPlan,
 };

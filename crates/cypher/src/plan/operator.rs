@@ -71,7 +71,7 @@ pub(crate) enum Operator {
         /// The slot.
         slot: Slot,
         /// Of what.
-        counted: Counted,
+        counted: StoredCount,
     },
     /// One row for each group.
     Aggregate(Aggregation),
@@ -151,7 +151,7 @@ impl Operator {
 }
 
 /// What the graph counts.
-pub(crate) enum Counted {
+pub(crate) enum StoredCount {
     /// Nodes with a label, or all.
     Nodes(Option<Arc<str>>),
     /// Relationships of a type, or all.
@@ -175,7 +175,7 @@ pub(crate) enum ScanSource {
     /// Those with a label and a property: by the first of these for which there is an index, else by the first.
     Seek(Vec<Seek>),
     /// Those with an id.
-    Ids(Wanted),
+    Ids(SoughtValue),
 }
 
 /// A label, a property and its values.
@@ -185,12 +185,12 @@ pub(crate) struct Seek {
     /// The property.
     pub(crate) key: Arc<str>,
     /// Its values.
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: SoughtValue,
 }
 
 /// Values that are looked for. What is found for them is still to be compared.
 #[derive(Clone)]
-pub(crate) enum Wanted {
+pub(crate) enum SoughtValue {
     /// Equal to a value.
     One(Expression),
     /// Equal to an element of a list.
@@ -212,7 +212,7 @@ pub(crate) enum RelationshipSource {
     /// Those of a type.
     Types(Vec<Arc<str>>),
     /// Those with an id.
-    Ids(Wanted),
+    Ids(SoughtValue),
 }
 
 /// Where a relationship of a pattern leads.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::matching::Planner;
 use super::operator::{
-    Operator, RelationshipScan, RelationshipSource, Scan, ScanSource, Seek, Wanted,
+    Operator, RelationshipScan, RelationshipSource, Scan, ScanSource, Seek, SoughtValue,
 };
 use crate::ir::{Expression, NodePattern, Slot};
 
@@ -69,8 +69,8 @@ fn edge(planner: &Planner<'_, '_>, expected: u8) -> Option<usize> {
 fn scan(planner: &mut Planner<'_, '_>, node: &NodePattern) {
     let labels: Vec<Arc<str>> = labels_of(planner, node.slot).cloned().collect();
     let equal = planner.conditions.iter().filter_map(|it| it.property(node.slot, &planner.open));
-    let equal: Vec<(Arc<str>, Wanted)> = equal.collect();
-    let seek = |label: &Arc<str>, (key, wanted): &(Arc<str>, Wanted)| Seek {
+    let equal: Vec<(Arc<str>, SoughtValue)> = equal.collect();
+    let seek = |label: &Arc<str>, (key, wanted): &(Arc<str>, SoughtValue)| Seek {
         label: label.clone(),
         key: key.clone(),
         wanted: wanted.clone(),
@@ -107,6 +107,6 @@ fn labels_of<'s>(
     })
 }
 
-fn id_of(planner: &Planner<'_, '_>, slot: Slot) -> Option<Wanted> {
+fn id_of(planner: &Planner<'_, '_>, slot: Slot) -> Option<SoughtValue> {
     planner.conditions.iter().find_map(|condition| condition.id(slot, &planner.open))
 }

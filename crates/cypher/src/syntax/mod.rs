@@ -18,6 +18,7 @@ mod rewrite;
 mod scan;
 mod schema;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use decypher::ast::query::QueryBody;
@@ -71,7 +72,13 @@ pub(crate) fn parse(text: &str, procedures: &dyn Procedures) -> Result<Parsed> {
         let statement = Statement { explain, body, width: 0, subqueries: Vec::new() };
         return Ok(Parsed { statement, parameters: Vec::new(), deep: false });
     }
-    let (statement, parameters) = stacker::grow(DEEP_STACK, || read(&source, explain, procedures))?;
+    let (statement, parameters) = stacker::grow(DEEP_STACK, || {
+        // The parser is young. A text that makes it panic is refused, and harms nobody else.
+        catch_unwind(AssertUnwindSafe(|| read(&source, explain, procedures))).unwrap_or_else(|_| {
+            let message = "Invalid input: the parser has a defect that this text meets";
+            Err(Error::compile(ErrorKind::SyntaxError, Detail::UnexpectedSyntax, message))
+        })
+    })?;
     Ok(Parsed { statement, parameters, deep: depth > SHALLOW })
 }
 

@@ -10,7 +10,7 @@ use wellspring_cypher::{Argument, ArgumentType, Procedure, Procedures};
 
 /// The procedures of a scenario.
 #[derive(Default)]
-pub(crate) struct Given(Vec<Arc<Table>>);
+pub(crate) struct ProcedureTables(Vec<Arc<Table>>);
 
 /// A procedure whose rows are given.
 struct Table {
@@ -20,7 +20,7 @@ struct Table {
     rows: Vec<Vec<Value>>,
 }
 
-impl Given {
+impl ProcedureTables {
     /// `test.my.proc(in :: INTEGER?) :: (out :: STRING?)` and its rows below their header.
     pub(crate) fn add(&mut self, signature: &str, rows: &[Vec<String>]) -> Result<(), String> {
         let fail = || format!("no signature: {signature}");
@@ -47,7 +47,7 @@ fn fields(text: &str) -> Vec<(String, String)> {
     fields.map(|(name, kind)| (name.trim().to_owned(), kind.trim().to_owned())).collect()
 }
 
-impl Procedures for Given {
+impl Procedures for ProcedureTables {
     fn find(&self, name: &str) -> Option<Arc<dyn Procedure>> {
         let table = self.0.iter().find(|table| table.name == name)?;
         Some(Arc::clone(table) as Arc<dyn Procedure>)

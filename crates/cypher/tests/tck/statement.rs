@@ -1,6 +1,6 @@
 //! The seam to the library: how a statement is executed.
 
-use crate::procedure::Given as GivenProcedures;
+use crate::procedure::ProcedureTables;
 use crate::value::TckValue;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use wellspring_graph::{Graph, GraphError, Transaction};
 #[derive(Default)]
 pub(crate) struct Given {
     parameters: Parameters,
-    procedures: GivenProcedures,
+    procedures: ProcedureTables,
 }
 
 /// What came.
