@@ -12,6 +12,8 @@ pub(crate) fn change_schema(change: &SchemaChange, transaction: &mut Transaction
             let kind = match kind {
                 ir::SchemaKind::Range => SchemaKind::Range,
                 ir::SchemaKind::Unique => SchemaKind::Unique,
+                ir::SchemaKind::Exists => SchemaKind::Exists,
+                ir::SchemaKind::Key => SchemaKind::Key,
             };
             let name = name.clone().unwrap_or_else(|| made_up(kind, *on, label, keys));
             let subject = match on {

@@ -38,6 +38,10 @@ pub enum SchemaKind {
     Range,
     /// No two entities have the same values.
     Unique,
+    /// Every entity has the properties.
+    Exists,
+    /// Both.
+    Key,
 }
 
 /// What an index or constraint is on.

@@ -1,24 +1,37 @@
-//! The names of columns that have no alias: what was written, to the letter. The parser's tree has no places for
-//! projection items, so they are taken from its syntax tree below.
+//! What the parser's tree leaves out, taken from its syntax tree below: the names of columns that have no alias (what
+//! was written, to the letter), and conditions inside of patterns.
 
 use std::collections::HashMap;
 
 use decypher::Parse;
-use decypher::cst::{AstNode, ProjectionBody, ReturnClause, WithClause};
+use decypher::ast::expr::Expression as Tree;
+use decypher::ast::query::{QueryBody, SinglePartBody, SingleQueryKind};
+use decypher::cst::{
+    AstNode, NodePattern, ProjectionBody, RelationshipDetail, ReturnClause, WhereClause, WithClause,
+};
 
 use super::scan;
 
 /// The texts of the items of every `WITH` and `RETURN`, by where the clause begins.
 pub(super) struct Columns {
     texts: HashMap<usize, Vec<String>>,
+    /// Conditions inside of patterns: where the pattern begins, and where the condition begins and ends.
+    conditions: HashMap<usize, (usize, usize)>,
 }
 
 impl Columns {
     /// Those of a text.
     pub(super) fn of(parse: &Parse, text: &str) -> Self {
-        let mut texts = HashMap::new();
+        let (mut texts, mut conditions) = (HashMap::new(), HashMap::new());
         for node in parse.tree.descendants() {
             let start = usize::from(node.text_range().start());
+            if NodePattern::can_cast(node.kind()) || RelationshipDetail::can_cast(node.kind()) {
+                let clause = node.children().find_map(WhereClause::cast);
+                if let Some(range) = clause.map(|clause| clause.syntax().text_range()) {
+                    conditions
+                        .insert(start, (usize::from(range.start()), usize::from(range.end())));
+                }
+            }
             let body = match ReturnClause::cast(node.clone()) {
                 Some(clause) => clause.projection_body(),
                 None => WithClause::cast(node).and_then(|clause| clause.projection_body()),
@@ -27,13 +40,35 @@ impl Columns {
                 texts.insert(start, items(&body, text));
             }
         }
-        Self { texts }
+        Self { texts, conditions }
     }
 
     /// The text of an item of the clause that begins there.
     pub(super) fn text(&self, clause: usize, item: usize) -> Option<&str> {
         self.texts.get(&clause).and_then(|items| items.get(item)).map(String::as_str)
     }
+}
+
+impl Columns {
+    /// The condition inside of the pattern that begins there, if it has one.
+    pub(super) fn condition(&self, pattern: usize, text: &str) -> Option<decypher::Result<Tree>> {
+        let (from, to) = *self.conditions.get(&pattern)?;
+        let condition = text.get(from..to)?;
+        let condition = condition.get("WHERE".len()..)?;
+        // Read as the item of a RETURN, at the place where it stands, so that what is wrong with it is told there.
+        let blanks = " ".repeat((from + "WHERE".len()).saturating_sub("RETURN".len()));
+        Some(decypher::parse(format!("RETURN{blanks}{condition}").as_str()).map(|mut query| {
+            super::precedence::mend(&mut query);
+            only_item(query).unwrap_or(Tree::Literal(decypher::ast::expr::Literal::Null))
+        }))
+    }
+}
+
+fn only_item(query: decypher::Query) -> Option<Tree> {
+    let QueryBody::SingleQuery(single) = query.statements.into_iter().next()? else { return None };
+    let SingleQueryKind::SinglePart(part) = single.kind else { return None };
+    let SinglePartBody::Return(result) = part.body else { return None };
+    result.items.into_iter().next().map(|item| item.expression)
 }
 
 fn items(body: &ProjectionBody, text: &str) -> Vec<String> {

@@ -6,6 +6,7 @@ use decypher::Span;
 use decypher::ast::names::Variable;
 use decypher::ast::pattern as ast;
 
+use super::judge;
 use super::lower::Lowering;
 use super::lower_operators::all_of;
 use crate::error::{Detail, Result};
@@ -148,7 +149,8 @@ impl Lowering<'_> {
         let properties = self.properties(node.properties.as_ref())?;
         let (slot, bound) = self.bind(node.variable.as_ref(), known, introduced);
         let labels = self.labels(&node.labels, slot, false, node.span)?;
-        self.ask(labels.condition, conditions, node.span)?;
+        let condition = self.inline_condition(node.span, labels.condition)?;
+        self.ask(condition, conditions, node.span)?;
         Ok(NodePattern { slot, bound, labels: labels.plain, properties })
     }
 
@@ -167,11 +169,15 @@ impl Lowering<'_> {
         let types = types.map(std::slice::from_ref).unwrap_or_default();
         let types = self.labels(types, slot, true, relationship.span)?;
         let length = self.length(relationship)?;
-        if length.is_some() && types.condition.is_some() {
-            let message = "Type expressions on paths of variable length are not supported yet";
+        let condition = match detail {
+            Some(detail) => self.inline_condition(detail.span, types.condition)?,
+            None => types.condition,
+        };
+        if length.is_some() && condition.is_some() {
+            let message = "Conditions inside of a path of variable length are not supported yet";
             return Err(self.fail(Detail::Unsupported, message, relationship.span));
         }
-        self.ask(types.condition, conditions, relationship.span)?;
+        self.ask(condition, conditions, relationship.span)?;
         let direction = match relationship.direction {
             ast::RelationshipDirection::Right => Direction::Outgoing,
             ast::RelationshipDirection::Left => Direction::Incoming,
@@ -202,6 +208,20 @@ impl Lowering<'_> {
                 (slot, false)
             }
         }
+    }
+
+    /// The condition that stands inside of a pattern (`(n WHERE n.age > 3)`), and another one.
+    fn inline_condition(
+        &mut self,
+        span: Span,
+        other: Option<Expression>,
+    ) -> Result<Option<Expression>> {
+        let Some(condition) = self.columns.condition(span.start, self.source.text) else {
+            return Ok(other);
+        };
+        let condition = condition.map_err(|error| judge::error(&error, self.source))?;
+        let condition = self.expression(&condition)?;
+        Ok(all_of(std::iter::once(condition).chain(other).collect()))
     }
 
     /// Adds a condition of a matched pattern; a created one can have none.

@@ -16,7 +16,9 @@ impl Lowering<'_> {
             UpdatingClause::Create(clause) => self.create(clause),
             UpdatingClause::Merge(clause) => self.merge(clause),
             UpdatingClause::Delete(clause) => self.delete(clause),
-            UpdatingClause::Set(clause) => self.set_items(&clause.items).map(Clause::Set),
+            UpdatingClause::Set(clause) => {
+                self.set_items(&clause.items, clause.span).map(Clause::Set)
+            }
             UpdatingClause::Remove(clause) => self.remove(clause),
             UpdatingClause::Foreach(clause) => self.foreach(clause),
         }
@@ -31,7 +33,7 @@ impl Lowering<'_> {
         let (pattern, introduced) = self.merged(&clause.pattern)?;
         let (mut on_create, mut on_match) = (Vec::new(), Vec::new());
         for action in &clause.actions {
-            let items = self.set_items(&action.set_items)?;
+            let items = self.set_items(&action.set_items, action.span)?;
             if action.on_match { on_match.extend(items) } else { on_create.extend(items) }
         }
         Ok(Clause::Merge(Merge { pattern, on_create, on_match, introduced }))
@@ -45,12 +47,18 @@ impl Lowering<'_> {
         }))
     }
 
-    fn set_items(&mut self, items: &[ast::SetItem]) -> Result<Vec<SetItem>> {
-        items.iter().map(|item| self.set_item(item)).collect()
+    fn set_items(&mut self, items: &[ast::SetItem], span: Span) -> Result<Vec<SetItem>> {
+        items.iter().map(|item| self.set_item(item, span)).collect()
     }
 
-    fn set_item(&mut self, item: &ast::SetItem) -> Result<SetItem> {
+    fn set_item(&mut self, item: &ast::SetItem, span: Span) -> Result<SetItem> {
         match item {
+            ast::SetItem::Property { operator: ast::SetOperator::Add, .. }
+            | ast::SetItem::DynamicProperty { operator: ast::SetOperator::Add, .. } => {
+                let message =
+                    "+= adds the entries of a map to a node or relationship, not to a property";
+                Err(self.fail(Detail::UnexpectedSyntax, message, span))
+            }
             ast::SetItem::Property { property, value, .. } => {
                 let (subject, key) = self.property(property)?;
                 Ok(SetItem::Property { subject, key, value: self.expression(value)? })
@@ -119,7 +127,9 @@ impl Lowering<'_> {
             ast::ForeachUpdate::Create(clause) => self.create(clause),
             ast::ForeachUpdate::Merge(clause) => self.merge(clause),
             ast::ForeachUpdate::Delete(clause) => self.delete(clause),
-            ast::ForeachUpdate::Set(clause) => self.set_items(&clause.items).map(Clause::Set),
+            ast::ForeachUpdate::Set(clause) => {
+                self.set_items(&clause.items, clause.span).map(Clause::Set)
+            }
             ast::ForeachUpdate::Remove(clause) => self.remove(clause),
             ast::ForeachUpdate::Foreach(clause) => self.foreach(clause),
         });

@@ -30,7 +30,7 @@ struct Edit {
     new: String,
 }
 
-/// Takes `EXPLAIN` and `PROFILE` off, and rewrites `OFFSET` and `CALL (x) { … }`.
+/// Takes `EXPLAIN`, `PROFILE` and `USING INDEX` off, and rewrites `OFFSET`, `||` and `CALL (x) { … }`.
 pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> Rewritten<'t> {
     let mut edits = Vec::new();
     let mut explain = false;
@@ -46,12 +46,42 @@ pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> Rewritten<'t> {
         if token.is_word(text, "OFFSET") && is_amount(next) && !is_name_place(tokens, index) {
             let new = "SKIP  ".to_owned();
             edits.push(Edit { from: token.span.start, to: token.span.end, new });
+        } else if token.is_symbol(b'|') && next.is_some_and(|next| is_after(token, next, b'|')) {
+            edits.push(Edit {
+                from: token.span.start,
+                to: token.span.end + 1,
+                new: "+ ".to_owned(),
+            });
+        } else if token.is_word(text, "USING") {
+            hint(text, tokens, index, &mut edits);
         } else if token.is_word(text, "CALL") && next.is_some_and(|token| token.is_symbol(b'(')) {
             scoped_call(text, tokens, index + 1, &mut edits);
         }
     }
     edits.sort_by_key(|edit| edit.from);
     apply(text, explain, &edits)
+}
+
+/// Whether a symbol stands just behind a token.
+fn is_after(token: &Token, next: &Token, symbol: u8) -> bool {
+    next.is_symbol(symbol) && next.span.start == token.span.end
+}
+
+/// `USING INDEX n:Label(key)`, `USING SCAN n:Label`: a hint to another planner. It becomes blanks.
+fn hint(text: &str, tokens: &[Token], using: usize, edits: &mut Vec<Edit>) {
+    let rest = tokens.get(using..).unwrap_or_default();
+    let Some(kind) = rest.get(1) else { return };
+    let scan = kind.is_word(text, "SCAN");
+    let hints = ["INDEX", "RANGE", "TEXT", "POINT"];
+    if !scan && !hints.iter().any(|word| kind.is_word(text, word)) {
+        return;
+    }
+    let is_end = |token: &Token| if scan { token.is_symbol(b':') } else { token.is_symbol(b')') };
+    let end = rest.iter().position(is_end).and_then(|at| rest.get(at + usize::from(scan)));
+    if let (Some(first), Some(last)) = (rest.first(), end) {
+        let blanks = " ".repeat(last.span.end - first.span.start);
+        edits.push(Edit { from: first.span.start, to: last.span.end, new: blanks });
+    }
 }
 
 /// What can follow `OFFSET`: a number or a parameter.
@@ -133,6 +163,10 @@ mod tests {
         );
         assert_eq!(new("CALL () { RETURN 1 AS a } RETURN a"), "CALL { RETURN 1 AS a } RETURN a");
         assert_eq!(new("CALL db.labels()"), "CALL db.labels()");
+        assert_eq!(new("RETURN 'a'||'b'"), "RETURN 'a'+ 'b'");
+        let hinted = new("MATCH (n:A) USING INDEX n:A(b) WHERE n.b = 1 USING SCAN n:A RETURN n");
+        let words: Vec<&str> = hinted.split_whitespace().collect();
+        assert_eq!(words.join(" "), "MATCH (n:A) WHERE n.b = 1 RETURN n");
     }
 
     #[test]

@@ -66,11 +66,27 @@ impl Reader<'_, '_> {
         }
         let keys = self.keys(&variable)?;
         self.expect_word("IS")?;
-        if !self.word("UNIQUE") {
-            return Err(self.unsupported("Constraints other than IS UNIQUE"));
-        }
+        let kind = self.constraint_kind()?;
         self.options()?;
-        Ok(SchemaChange::Create { name, kind: SchemaKind::Unique, on, label, keys, if_not_exists })
+        Ok(SchemaChange::Create { name, kind, on, label, keys, if_not_exists })
+    }
+
+    /// `UNIQUE`, `NOT NULL`, `NODE KEY` and the like.
+    fn constraint_kind(&mut self) -> Result<SchemaKind> {
+        if self.word("NOT") {
+            self.expect_word("NULL")?;
+            return Ok(SchemaKind::Exists);
+        }
+        if !self.word("NODE") && !self.word("RELATIONSHIP") {
+            self.word("REL");
+        }
+        if self.word("UNIQUE") {
+            Ok(SchemaKind::Unique)
+        } else if self.word("KEY") {
+            Ok(SchemaKind::Key)
+        } else {
+            Err(self.unsupported("Constraints other than UNIQUE, NOT NULL and KEY"))
+        }
     }
 
     fn drop(&mut self, constraint: bool) -> Result<SchemaChange> {

@@ -79,6 +79,26 @@ fn chains_of_variable_length_are_walked_from_both_ends() {
 }
 
 #[test]
+fn conditions_inside_of_patterns_hold() {
+    let mut graph = triangle();
+    assert_eq!(graph.column("MATCH (x:P WHERE x.age > 1) RETURN x.name"), ["b"]);
+    assert_eq!(
+        graph.column("MATCH (x)-[r:K WHERE r.w > 1 AND x.age = 2]->(y) RETURN y.name"),
+        ["c"]
+    );
+    assert_eq!(graph.column("MATCH (x WHERE (x)-[:L]->()) RETURN x.name"), ["a"]);
+    assert_eq!(
+        graph.column("MATCH (x:P) RETURN [(x)-->(y WHERE y.name = 'c') | y.name]"),
+        ["[c]", "[c]"]
+    );
+    let error = graph.attempt("MATCH (x WHERE z.age > 1) RETURN x").unwrap_err();
+    assert_eq!(error.to_string(), "Variable `z` not defined (line 1, column 16)");
+    assert!(graph.attempt("CREATE (x WHERE true)").is_err());
+    assert!(graph.attempt("MATCH (x)-[r*1..2 WHERE true]->(y) RETURN x").is_err());
+    assert!(graph.attempt("MATCH (x:P) SET x.age += 1").is_err());
+}
+
+#[test]
 fn what_is_optional_comes_with_nulls() {
     let mut graph = triangle();
     assert_eq!(
@@ -217,6 +237,9 @@ fn indexes_and_constraints_come_and_go() {
     let error = graph.attempt("CREATE (:T {id: 2})").unwrap_err();
     assert_eq!(error.code(), "Neo.ClientError.Schema.ConstraintValidationFailed");
     graph.run("DROP CONSTRAINT one IF EXISTS");
+    graph.run("CREATE CONSTRAINT there FOR (n:T) REQUIRE n.id IS NOT NULL");
+    assert!(graph.attempt("CREATE (:T)").is_err());
+    graph.run("DROP CONSTRAINT there");
     graph.run("CREATE (:T {id: 2})");
     assert!(graph.attempt("DROP CONSTRAINT one").is_err());
     assert_eq!(graph.run("EXPLAIN CREATE (:T)").statistics.nodes_created, 0);
