@@ -65,8 +65,8 @@ fn the_rooms_of_a_crate_form_no_circle() {
 /// another, and nothing but the program knows any.
 const FLOORS: &[&[&str]] = &[
     &["types", "load"],
-    &["log"],
-    &["views"],
+    &["log", "graph"],
+    &["views", "cypher"],
     &["host"],
     &["cli", "faces/accounts", "faces/events", "faces/links", "faces/operations"],
     &["server"],
