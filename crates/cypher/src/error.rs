@@ -60,6 +60,8 @@ pub enum ErrorKind {
     ResourceExhausted,
     /// The deadline passed or the client went away.
     Terminated,
+    /// What the transaction read was changed by another before it could be committed.
+    Outdated,
     /// A defect of this program.
     Internal,
 }
@@ -88,7 +90,7 @@ details! {
     InvalidPropertyType, InvalidRelationshipPattern, InvalidUnicodeCharacter, InvalidUnicodeLiteral, LimitExceeded,
     ListElementAccessByNonInteger, MapElementAccessByNonString, MergeReadOwnWrites, MissingParameter,
     NegativeIntegerArgument, NestedAggregation, NoExpressionAlias, NoSingleRelationshipType, NoVariablesInScope,
-    NonConstantExpression, NumberOutOfRange, ProcedureNotFound, PropertyAccessOnNonMap, ReadOnly, RelationshipUniquenessViolation,
+    NonConstantExpression, NumberOutOfRange, Overtaken, ProcedureNotFound, PropertyAccessOnNonMap, ReadOnly, RelationshipUniquenessViolation,
     RequiresDirectedRelationship, SchemaRuleExists, SchemaRuleMissing, SchemaWithData, TimeLimit, UndefinedVariable, UnexpectedSyntax,
     UnknownFunction, Unsupported, VariableAlreadyBound, VariableTypeConflict, Defect,
 }
@@ -110,6 +112,7 @@ impl ErrorKind {
             Self::AccessMode => "AccessMode",
             Self::ResourceExhausted => "ResourceExhausted",
             Self::Terminated => "Terminated",
+            Self::Outdated => "Outdated",
             Self::Internal => "Internal",
         }
     }
@@ -180,6 +183,7 @@ impl Error {
                 "Neo.ClientError.Transaction.TransactionTimedOut"
             }
             (ErrorKind::Terminated, _) => "Neo.TransientError.Transaction.Terminated",
+            (ErrorKind::Outdated, _) => "Neo.TransientError.Transaction.Outdated",
             (ErrorKind::Internal, _) => "Neo.DatabaseError.Statement.ExecutionFailed",
         }
     }

@@ -6,6 +6,7 @@ use crate::fault::Violation;
 use crate::footprint::Footprint;
 use crate::graph::Graph;
 use crate::transaction::FinishedTransaction;
+use std::sync::Arc;
 use wellspring_types::Event;
 
 /// A finished transaction with its net change: what can be computed before it is anybody's turn.
@@ -14,7 +15,7 @@ pub struct PreparedTransaction {
     base: Graph,
     graph: Graph,
     footprint: Footprint,
-    changes: CommittedChanges,
+    changes: Arc<CommittedChanges>,
 }
 
 /// What becomes of a transaction.
@@ -36,7 +37,7 @@ pub struct Commit {
     /// The version. Its position is that of the head it was judged on, until the caller sets it.
     pub graph: Graph,
     /// What changed, for those that are judged after it.
-    pub changes: CommittedChanges,
+    pub changes: Arc<CommittedChanges>,
 }
 
 impl FinishedTransaction {
@@ -51,7 +52,7 @@ impl FinishedTransaction {
             writes.dropped_items,
             writes.created_items,
         );
-        PreparedTransaction { base, graph, footprint, changes }
+        PreparedTransaction { base, graph, footprint, changes: Arc::new(changes) }
     }
 }
 
@@ -86,7 +87,7 @@ impl PreparedTransaction {
     /// Judges it: `head` is the newest version, `since` everything that was committed after the version it began with,
     /// in order, up to `head`.
     #[must_use]
-    pub fn decide(self, head: &Graph, since: &[&CommittedChanges]) -> Verdict {
+    pub fn decide(&self, head: &Graph, since: &[&CommittedChanges]) -> Verdict {
         if self.changes.changes.is_empty() {
             // As of its base, which was a version like any other.
             return Verdict::Unchanged;
@@ -99,7 +100,7 @@ impl PreparedTransaction {
         {
             return Verdict::Overtaken;
         }
-        let PreparedTransaction { mut graph, changes, .. } = self;
+        let (mut graph, changes) = (self.graph.clone(), Arc::clone(&self.changes));
         let theirs: usize = since.iter().map(|changes| changes.changes.len()).sum();
         // Both ways lead to the same version, as neither touches what the other read or wrote. To fill an index again is
         // always more than what others did meanwhile.

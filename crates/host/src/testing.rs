@@ -98,6 +98,7 @@ pub fn routes(rows: &[(&'static str, &'static str, Needs)]) -> Routes {
         routes: rows.iter().map(route).collect(),
         reserved: &[],
         problems: &[],
+        log_aliases: &[],
         render: Into::into,
     };
     Routes::new(Box::leak(Box::new([declared])), |_| false, true)

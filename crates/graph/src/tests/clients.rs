@@ -41,7 +41,7 @@ impl View {
                 let position = log.events.len() as u64;
                 log.head = commit.graph;
                 log.head.set_position(position);
-                log.committed.push((position, Arc::new(commit.changes)));
+                log.committed.push((position, Arc::clone(&commit.changes)));
                 Reply::Committed
             }
             Verdict::Unchanged => Reply::Committed,

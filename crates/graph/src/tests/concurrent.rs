@@ -48,13 +48,13 @@ proptest! {
                     other.apply(&commit.changes.changes).expect("it is the graph's next");
                     prop_assert_eq!(dump(&other), dump(&commit.graph));
                     prop_assert_eq!(commit.graph.audit(), Ok(()));
-                    (head, since) = (commit.graph, { since.push(commit.changes); since });
+                    (head, since) = (commit.graph, { since.push((*commit.changes).clone()); since });
                 }
                 Verdict::Refused(_) => prop_assert!(run(&base, &head, acts).is_err()),
                 Verdict::Overtaken => {
                     let Ok(again) = run(&base, &head, acts) else { continue };
                     if let Verdict::Committed(commit) = again.prepared.decide(&head, &[]) {
-                        (head, since) = (commit.graph, { since.push(commit.changes); since });
+                        (head, since) = (commit.graph, { since.push((*commit.changes).clone()); since });
                     }
                 }
                 Verdict::Unchanged => {}

@@ -25,7 +25,7 @@ pub(super) fn commit(
             assert!(event.as_ref().check().is_ok());
             let step = fold.apply(position, &event.event_type, &event.data);
             assert!(matches!(step, FoldStep::Applied(_)), "{step:?}");
-            Some(commit.changes)
+            Some((*commit.changes).clone())
         }
         Verdict::Unchanged => {
             assert!(events.is_empty());

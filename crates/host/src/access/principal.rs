@@ -134,7 +134,7 @@ impl Proof {
 
 impl Principal {
     /// A caller without credentials, to whom nothing is allowed that needs a role.
-    pub(crate) fn nobody() -> Principal {
+    pub fn nobody() -> Principal {
         Principal {
             identity: Identity::unknown(Method::None),
             held: Arc::default(),

@@ -89,7 +89,7 @@ async fn run(server: &Server, mut request: Box<Request>, exchange: &mut Exchange
         }
     };
     let Entry { face, route } = *host.routes.at(found.route);
-    let prepared = match (refused, name(&mut request, &found)) {
+    let prepared = match (refused, name(host, &mut request, &found)) {
         (None, Ok(())) => match prepare(host, &mut request, route).await {
             Ok(()) => hold_against(&route.contract, &mut request),
             refused => refused,
@@ -216,9 +216,16 @@ fn hold_against(contract: &'static Contract, request: &mut Request) -> Result<()
 }
 
 /// Decodes the names in the path.
-fn name(request: &mut Request, found: &FoundRoute) -> Result<(), Box<Problem>> {
+fn name(host: &Host, request: &mut Request, found: &FoundRoute) -> Result<(), Box<Problem>> {
     request.param = percent_decode(&found.param, false)?;
     request.log_name = percent_decode(&found.log, false)?;
+    let Entry { face, route } = host.routes.at(found.route);
+    if route.scope == Scope::Named && host.node.get(&request.log_name).is_none() {
+        let alias = face.log_aliases.iter().find(|(alias, _)| *alias == request.log_name);
+        if let Some((_, log)) = alias {
+            (*log).clone_into(&mut request.log_name);
+        }
+    }
     Ok(())
 }
 

@@ -36,6 +36,9 @@ pub trait Face: Sized + Send + Sync + 'static {
     const ROUTES: &'static [Served<Self>];
     /// First segments of paths to be kept besides those of the routes.
     const RESERVED: &'static [&'static str] = &[];
+    /// Names of logs in paths of [`Scope::Named`](super::routes::Scope::Named), and the logs that they stand for
+    /// while no log has the name itself.
+    const LOG_ALIASES: &'static [(&'static str, &'static str)] = &[];
     /// The kinds of problems that it declares, for `/problems` and the OpenAPI document.
     const PROBLEMS: &'static [&'static Kind] = &[];
     /// Limits that cannot be set, for `--print-config`.
@@ -105,6 +108,8 @@ pub struct Declaration {
     pub routes: Vec<&'static Route>,
     /// See [`Face::RESERVED`].
     pub reserved: &'static [&'static str],
+    /// See [`Face::LOG_ALIASES`].
+    pub(crate) log_aliases: &'static [(&'static str, &'static str)],
     /// See [`Face::PROBLEMS`].
     pub(crate) problems: &'static [&'static Kind],
     /// See [`Face::render`].
@@ -119,6 +124,7 @@ impl Declaration {
             routes: F::ROUTES.iter().map(|served| &served.route).collect(),
             reserved: F::RESERVED,
             problems: F::PROBLEMS,
+            log_aliases: F::LOG_ALIASES,
             render: F::render,
         }
     }

@@ -395,6 +395,18 @@ impl Response {
         Response { content_type: "", ..Response::json(status, "") }
     }
 
+    /// The same answer with other content.
+    pub fn with_content(mut self, content: impl Into<Bytes>) -> Response {
+        self.content = Content::Full(content.into());
+        self
+    }
+
+    /// The same answer with another status.
+    pub fn with_status(mut self, status: u16) -> Response {
+        self.status = status;
+        self
+    }
+
     /// The same content under another media type.
     pub fn of_type(mut self, content_type: &'static str) -> Response {
         self.content_type = content_type;

@@ -23,6 +23,8 @@ pub enum Scope {
     Node,
     /// One log: `/v1/x` is also served as `/v1/logs/{log}/x`.
     Log,
+    /// The log that `{log}` in the path names, at this path only.
+    Named,
     /// The log `main`, at this path only.
     Main,
     /// As [`Scope::Main`], and only with `--dev-endpoints`.
@@ -73,6 +75,14 @@ pub enum Lookup {
 /// Methods and routes of one path.
 type Methods = Vec<(&'static str, usize)>;
 
+/// A path with variable segments.
+struct Pattern {
+    segments: Vec<String>,
+    /// Whether the route is about the log that `{log}` names, instead of about logs as such.
+    is_of_log: bool,
+    methods: Methods,
+}
+
 /// One route, and whose it is.
 #[derive(Clone, Copy)]
 pub struct Entry {
@@ -87,7 +97,7 @@ pub struct Entry {
 pub struct Routes {
     entries: Vec<Entry>,
     literal: HashMap<String, Methods>,
-    patterns: Vec<(Vec<String>, Methods)>,
+    patterns: Vec<Pattern>,
     /// Whether routes begin with a word, or will: then it is no variable part of a path.
     is_reserved: fn(&str) -> bool,
     /// The kinds of problems, those of any request first.
@@ -164,9 +174,15 @@ impl Routes {
             return;
         }
         let segments: Vec<String> = path.split('/').map(str::to_owned).collect();
-        match self.patterns.iter_mut().find(|(known, _)| *known == segments) {
-            Some((_, methods)) => methods.push((method, route)),
-            None => self.patterns.push((segments, vec![(method, route)])),
+        let is_of_log = self.entries[route].route.scope != Scope::Node;
+        match self.patterns.iter_mut().find(|known| known.segments == segments) {
+            Some(known) => {
+                assert_eq!(known.is_of_log, is_of_log, "{path}: one scope for all methods");
+                known.methods.push((method, route));
+            }
+            None => {
+                self.patterns.push(Pattern { segments, is_of_log, methods: vec![(method, route)] })
+            }
         }
     }
 
@@ -196,9 +212,9 @@ impl Routes {
         if let Some(methods) = self.literal.get(path) {
             return self.pick(methods, method, String::new(), String::new());
         }
-        for (pattern, methods) in &self.patterns {
-            if let Some((log, param)) = captures(pattern, path) {
-                return match self.pick(methods, method, log, param) {
+        for pattern in &self.patterns {
+            if let Some((log, param)) = pattern.captures(path) {
+                return match self.pick(&pattern.methods, method, log, param) {
                     // No variable part is such a word, so this is a route that is not served.
                     Lookup::WrongMethod { .. } if (self.is_reserved)(&path[1..]) => Lookup::Nothing,
                     lookup => lookup,
@@ -253,29 +269,31 @@ impl Routes {
     }
 }
 
-/// The variable segments of a path that fits a pattern: the log's name and the other one.
-/// Routes about logs themselves have the log's name as their only parameter.
-fn captures(pattern: &[String], path: &str) -> Option<(String, String)> {
-    let (mut log, mut param) = (String::new(), String::new());
-    let mut segments = path.split('/');
-    for expected in pattern {
-        let segment = segments.next()?;
-        let Some((name, suffix)) = expected.strip_prefix('{').and_then(|e| e.split_once('}'))
-        else {
-            if expected != segment {
+impl Pattern {
+    /// The variable segments of a path that fits: the log's name and the other one. Routes about logs as such have
+    /// the log's name as their only parameter.
+    fn captures(&self, path: &str) -> Option<(String, String)> {
+        let (mut log, mut param) = (String::new(), String::new());
+        let mut segments = path.split('/');
+        for expected in &self.segments {
+            let segment = segments.next()?;
+            let Some((name, suffix)) = expected.strip_prefix('{').and_then(|e| e.split_once('}'))
+            else {
+                if expected != segment {
+                    return None;
+                }
+                continue;
+            };
+            let segment = segment.strip_suffix(suffix)?;
+            if segment.is_empty() {
                 return None;
             }
-            continue;
-        };
-        let segment = segment.strip_suffix(suffix)?;
-        if segment.is_empty() {
-            return None;
+            if name == "log" && self.is_of_log {
+                segment.clone_into(&mut log);
+            } else {
+                segment.clone_into(&mut param);
+            }
         }
-        if name == "log" && pattern.len() > 4 {
-            segment.clone_into(&mut log);
-        } else {
-            segment.clone_into(&mut param);
-        }
+        segments.next().is_none().then_some((log, param))
     }
-    segments.next().is_none().then_some((log, param))
 }

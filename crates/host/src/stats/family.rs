@@ -75,11 +75,7 @@ impl Family {
     }
 
     /// One counter of the whole process.
-    pub(crate) fn counter(
-        name: &'static str,
-        help: &'static str,
-        value: impl Into<Value>,
-    ) -> Family {
+    pub fn counter(name: &'static str, help: &'static str, value: impl Into<Value>) -> Family {
         Family::new(Kind::Counter, name, help).with(Labels::new(), value)
     }
 

@@ -170,6 +170,7 @@ pub(super) fn paths(route: &Route) -> Vec<(String, Option<&'static str>)> {
             paths.push((short, Some("main")));
             paths
         }
+        Scope::Named => panic!("{} names no log", route.path),
         Scope::Main | Scope::Dev => vec![(short, Some("main"))],
     }
 }

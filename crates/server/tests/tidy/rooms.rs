@@ -68,7 +68,7 @@ const FLOORS: &[&[&str]] = &[
     &["log", "graph"],
     &["views", "cypher"],
     &["host"],
-    &["cli", "faces/accounts", "faces/events", "faces/links", "faces/operations"],
+    &["cli", "faces/accounts", "faces/events", "faces/graph", "faces/links", "faces/operations"],
     &["server"],
 ];
 

@@ -1,0 +1,205 @@
+//! From statements to what a client is told: executed on a version, committed if nobody touched what they read, and
+//! executed again if somebody did.
+
+use crate::GraphFace;
+use crate::run::{self, Afterwards, Around, Results, Statements};
+use crate::view::{CommitRefusal, CommitTransaction, GraphView};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use wellspring_cypher::error::{Detail, Error, ErrorKind};
+use wellspring_graph::{Graph, Transaction};
+use wellspring_host::http::Request;
+use wellspring_host::http::work::Job;
+use wellspring_host::view::Live;
+use wellspring_host::wire::problem::Problem;
+use wellspring_log::CommitOn;
+use wellspring_types::Position;
+
+/// Attempts after which a request that is overtaken again and again goes on alone among those that are.
+const ATTEMPTS_AMONG_OTHERS: u32 = 16;
+/// Attempts after which the client is told to try again.
+const MOST_ATTEMPTS: u32 = 1_000;
+/// How long a request waits for a graph that is being folded for the first time.
+const REBUILD_WAIT: Duration = Duration::from_secs(5);
+
+/// A version to begin with.
+#[derive(Clone)]
+struct BaseVersion {
+    graph: Graph,
+    /// How often staged commits had come to nothing.
+    setbacks: u64,
+    /// Whether it is folded, and so can be told of at once.
+    is_folded: bool,
+}
+
+/// What became of statements.
+pub(crate) struct Executed {
+    /// What they came to; after a fault nothing of them is in the graph.
+    pub(crate) results: Results,
+    /// A position that shows it.
+    pub(crate) position: Position,
+}
+
+/// The graph of a log, once it can be read.
+///
+/// # Errors
+/// 404, 503.
+pub(crate) async fn live(
+    face: &GraphFace,
+    log: &str,
+) -> Result<Arc<Live<GraphView>>, Box<Problem>> {
+    let live = face.graphs.get(log)?;
+    live.caught_up(0, REBUILD_WAIT).await?;
+    Ok(live)
+}
+
+/// The newest version that is folded, and so durable.
+pub(crate) fn folded_version(live: &Live<GraphView>) -> Graph {
+    live.folded().map(|folded| folded.version()).unwrap_or_default()
+}
+
+/// The newest version that has a place in the log's order, durable or not.
+fn newest_version(live: &Live<GraphView>) -> BaseVersion {
+    let newest = live.peek(|folded, staged| {
+        let graph = folded.version();
+        let setbacks = staged.setbacks();
+        match staged.head(graph.position()) {
+            Some(head) => BaseVersion { graph: head.clone(), setbacks, is_folded: false },
+            None => BaseVersion { graph, setbacks, is_folded: true },
+        }
+    });
+    newest.unwrap_or_else(|| BaseVersion {
+        graph: folded_version(live),
+        setbacks: 0,
+        is_folded: true,
+    })
+}
+
+/// Executes statements as a transaction of their own.
+///
+/// # Errors
+/// What the log or the work room refuses; faults of the statements are results.
+pub(crate) async fn at_once(
+    face: &GraphFace,
+    request: &Request,
+    statements: Arc<Statements>,
+    around: &Around,
+) -> Result<Executed, Box<Problem>> {
+    let live = live(face, &request.log_name).await?;
+    let mut job = face.host.job(request)?;
+    if !statements.write() {
+        return read(face, &live, &mut job, statements, around).await;
+    }
+    let on = face.host.commit_on(request);
+    let mut turn = None;
+    for attempt in 0..MOST_ATTEMPTS {
+        if attempt >= ATTEMPTS_AMONG_OTHERS && turn.is_none() {
+            turn = Some(face.overtaken_turn.lock().await);
+        }
+        if let Some(executed) =
+            attempt_at_once(face, &live, &mut job, (&statements, around), on).await?
+        {
+            return Ok(executed);
+        }
+        face.overtaken.fetch_add(1, Relaxed);
+        request.still_may()?;
+    }
+    let results = Results { json: Vec::new(), fault: Some(outdated()) };
+    Ok(Executed { results, position: live.position() })
+}
+
+async fn read(
+    face: &GraphFace,
+    live: &Live<GraphView>,
+    job: &mut Job,
+    statements: Arc<Statements>,
+    around: &Around,
+) -> Result<Executed, Box<Problem>> {
+    let position = live.position();
+    let graph = folded_version(live);
+    let begin = || (Transaction::reading(graph.clone()), Afterwards::KeepOpen);
+    let attempt = run::execute(job, &statements, begin, around, face.query_bytes).await?;
+    Ok(Executed { results: attempt.results, position })
+}
+
+/// One attempt. Nothing if it was overtaken.
+async fn attempt_at_once(
+    face: &GraphFace,
+    live: &Live<GraphView>,
+    job: &mut Job,
+    (statements, around): (&Arc<Statements>, &Around),
+    on: CommitOn,
+) -> Result<Option<Executed>, Box<Problem>> {
+    let mut base = newest_version(live);
+    let number = face.next_number();
+    let begin = || {
+        base = newest_version(live);
+        let afterwards = Afterwards::Commit { setbacks: base.setbacks, number };
+        (Transaction::writing(base.graph.clone()), afterwards)
+    };
+    let attempt = run::execute(job, statements, begin, around, face.query_bytes).await?;
+    let mut results = attempt.results;
+    let commit = match attempt.commit {
+        Some(commit) => commit,
+        // What failed on something that may still come to nothing is told once that is settled: by a
+        // transaction that changes nothing.
+        None if !base.is_folded => {
+            match run::finish(Transaction::writing(base.graph.clone()), base.setbacks, number) {
+                Ok(nothing) => nothing,
+                Err(violation) => return Err(defect(&violation)),
+            }
+        }
+        None => return Ok(Some(Executed { results, position: live.position() })),
+    };
+    match commit_of(live, commit, on).await? {
+        Committed::Shown(position) => Ok(Some(Executed { results, position })),
+        Committed::Overtaken => Ok(None),
+        Committed::Refused(fault) => {
+            results.fault = results.fault.or(Some(fault));
+            Ok(Some(Executed { results, position: live.position() }))
+        }
+    }
+}
+
+/// What became of a commit.
+pub(crate) enum Committed {
+    /// It is durable and folded; this position shows it.
+    Shown(Position),
+    /// What it read has changed.
+    Overtaken,
+    /// It breaks a rule of the graph.
+    Refused(Error),
+}
+
+/// Commits a transaction.
+///
+/// # Errors
+/// What the log refuses.
+pub(crate) async fn commit_of(
+    live: &Live<GraphView>,
+    commit: CommitTransaction,
+    on: CommitOn,
+) -> Result<Committed, Box<Problem>> {
+    let executed = live.execute(&[commit], None, on).await?;
+    Ok(match executed.refused {
+        None => {
+            let appended = executed.appended.map_or(0, |appended| appended.last);
+            Committed::Shown(appended.max(live.position()))
+        }
+        Some(CommitRefusal::Overtaken) => Committed::Overtaken,
+        Some(CommitRefusal::Violation(violation)) => {
+            Committed::Refused(run::of_violation(violation))
+        }
+    })
+}
+
+/// The fault of a transaction that others keep overtaking.
+pub(crate) fn outdated() -> Error {
+    let message = "What the transaction read has been changed by another. Try again.";
+    Error::runtime(ErrorKind::Outdated, Detail::Overtaken, message)
+}
+
+fn defect(what: &dyn std::fmt::Display) -> Box<Problem> {
+    wellspring_host::wire::problem::INTERNAL.because(format!("an empty transaction: {what}"))
+}

@@ -1,0 +1,146 @@
+//! Answers in the envelope of Neo4j's HTTP API: results, errors with Neo4j's codes, and what belongs to a transaction.
+
+use crate::render::push_string;
+use crate::run::Results;
+use wellspring_cypher::error::Error;
+use wellspring_host::http::{JSON, Response};
+use wellspring_host::wire::problem::{
+    self, Kind, LOG_NOT_FOUND, MALFORMED_CREDENTIALS, OUTCOME_UNKNOWN, Problem, Retry,
+    TOO_MANY_LOGINS, UNAUTHENTICATED,
+};
+
+/// An error as clients are told it.
+pub(crate) struct GraphFault<'a> {
+    /// Neo4j's code.
+    pub(crate) code: &'a str,
+    /// For people.
+    pub(crate) message: &'a str,
+}
+
+/// The body cannot be read.
+pub(crate) const INVALID_FORMAT: &str = "Neo.ClientError.Request.InvalidFormat";
+/// There is no open transaction of that id.
+pub(crate) const TRANSACTION_NOT_FOUND: &str = "Neo.ClientError.Transaction.TransactionNotFound";
+/// Another request works with the transaction.
+pub(crate) const TRANSACTION_BUSY: &str =
+    "Neo.ClientError.Transaction.TransactionAccessedConcurrently";
+/// There are as many open transactions as there may be.
+pub(crate) const TOO_MANY_TRANSACTIONS: &str =
+    "Neo.TransientError.Transaction.MaximumTransactionLimitReached";
+
+/// What an answer says besides results and errors.
+#[derive(Default)]
+pub(crate) struct Members {
+    /// The URL that commits the transaction.
+    pub(crate) commit: Option<String>,
+    /// When the transaction ends without another request, as HTTP writes dates.
+    pub(crate) expires: Option<String>,
+    /// What a later read can ask to be shown.
+    pub(crate) bookmark: Option<String>,
+}
+
+/// The content of an answer.
+pub(crate) fn content(results: &Results, members: &Members) -> Vec<u8> {
+    let fault = results.fault.as_ref().map(|fault| (fault.code(), message(fault)));
+    let fault = fault.as_ref().map(|(code, message)| GraphFault { code, message });
+    let mut out = begin(&results.json, fault);
+    if let Some(url) = &members.commit {
+        out.extend_from_slice(b",\"commit\":");
+        push_string(&mut out, url);
+    }
+    if let Some(expires) = &members.expires {
+        out.extend_from_slice(b",\"transaction\":{\"expires\":");
+        push_string(&mut out, expires);
+        out.push(b'}');
+    }
+    if let Some(bookmark) = &members.bookmark {
+        out.extend_from_slice(b",\"lastBookmarks\":[");
+        push_string(&mut out, bookmark);
+        out.push(b']');
+    }
+    out.push(b'}');
+    out
+}
+
+fn begin(results: &[u8], fault: Option<GraphFault<'_>>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(results.len() + 256);
+    out.extend_from_slice(b"{\"results\":[");
+    out.extend_from_slice(results);
+    out.extend_from_slice(b"],\"errors\":[");
+    if let Some(GraphFault { code, message }) = fault {
+        out.extend_from_slice(b"{\"code\":");
+        push_string(&mut out, code);
+        out.extend_from_slice(b",\"message\":");
+        push_string(&mut out, message);
+        out.push(b'}');
+    }
+    out.push(b']');
+    out
+}
+
+/// The message of a fault, with its place.
+fn message(fault: &Error) -> String {
+    match fault.position {
+        Some((line, column)) => format!("{} (line {line}, column {column})", fault.message),
+        None => fault.message.clone(),
+    }
+}
+
+/// An answer with an error and no results.
+pub(crate) fn refusal(status: u16, code: &str, message: &str) -> Response {
+    let mut out = begin(&[], Some(GraphFault { code, message }));
+    out.push(b'}');
+    Response::json(status, out)
+}
+
+/// A problem of the server as Neo4j's clients know it, with all that it says to others besides. Status and headers
+/// stay.
+pub(crate) fn of_problem(problem: Box<Problem>) -> Response {
+    let code = code_of(problem.kind, problem.kind.retry);
+    let mut errors = b"[{\"code\":".to_vec();
+    push_string(&mut errors, code);
+    errors.extend_from_slice(b",\"message\":");
+    push_string(&mut errors, &problem.detail);
+    errors.extend_from_slice(b"}]");
+    let errors = String::from_utf8(errors).unwrap_or_default();
+    Response::from(problem.with("results", "[]".to_owned()).with("errors", errors)).of_type(JSON)
+}
+
+fn code_of(kind: &'static Kind, retry: Retry) -> &'static str {
+    let is = |other: &'static Kind| std::ptr::eq(kind, other);
+    match kind.status {
+        _ if is(&UNAUTHENTICATED) => "Neo.ClientError.Security.Unauthorized",
+        _ if is(&MALFORMED_CREDENTIALS) => INVALID_FORMAT,
+        _ if is(&LOG_NOT_FOUND) => "Neo.ClientError.Database.DatabaseNotFound",
+        _ if is(&TOO_MANY_LOGINS) => "Neo.ClientError.Security.AuthenticationRateLimit",
+        _ if is(&OUTCOME_UNKNOWN) => "Neo.DatabaseError.Transaction.TransactionCommitFailed",
+        _ if is(&problem::INVALID) || is(&problem::MALFORMED_JSON) => INVALID_FORMAT,
+        401 => "Neo.ClientError.Security.Unauthorized",
+        403 => "Neo.ClientError.Security.Forbidden",
+        429 | 503 if retry != Retry::No => "Neo.TransientError.General.DatabaseUnavailable",
+        500.. => "Neo.DatabaseError.General.UnknownError",
+        _ => "Neo.ClientError.Request.Invalid",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_have_codes_that_drivers_understand() {
+        for (kind, code) in [
+            (&problem::UNAUTHENTICATED, "Neo.ClientError.Security.Unauthorized"),
+            (&problem::FORBIDDEN, "Neo.ClientError.Security.Forbidden"),
+            (&problem::LOG_NOT_FOUND, "Neo.ClientError.Database.DatabaseNotFound"),
+            (&problem::METHOD_NOT_ALLOWED, "Neo.ClientError.Request.Invalid"),
+            (&problem::UNSUPPORTED_MEDIA, "Neo.ClientError.Request.Invalid"),
+            (&problem::STORAGE_FULL, "Neo.TransientError.General.DatabaseUnavailable"),
+            (&problem::TOO_MANY_REQUESTS, "Neo.TransientError.General.DatabaseUnavailable"),
+            (&problem::TOO_COSTLY, "Neo.DatabaseError.General.UnknownError"),
+            (&problem::INTERNAL, "Neo.DatabaseError.General.UnknownError"),
+        ] {
+            assert_eq!(code_of(kind, kind.retry), code, "{}", kind.slug);
+        }
+    }
+}

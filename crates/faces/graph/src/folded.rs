@@ -1,0 +1,108 @@
+//! What is folded: the newest version of the graph, and the changes that led to it from versions before, against
+//! which transactions that began with these are judged.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wellspring_graph::{CommittedChanges, Graph, GraphFold};
+
+/// Most effects (nodes and relationships changed) that are kept of commits gone by: about 64 MiB. A transaction that
+/// began before the oldest of them is overtaken.
+const MOST_EFFECTS: usize = 400_000;
+
+/// What readers share.
+#[derive(Debug, Default)]
+pub(crate) struct FoldedGraph(Mutex<PublishedGraph>);
+
+/// The newest version that readers see.
+#[derive(Debug, Default)]
+pub(crate) struct PublishedGraph {
+    /// The version, with the parts of a transaction whose last part is not folded.
+    pub(crate) fold: GraphFold,
+    recent: VecDeque<RecentCommit>,
+    /// Effects of all of `recent`.
+    effects: usize,
+    /// The position of the newest commit that is not among `recent` any more.
+    forgotten: u64,
+}
+
+/// A commit gone by.
+#[derive(Debug, Clone)]
+pub(crate) struct RecentCommit {
+    /// Its last position.
+    pub(crate) position: u64,
+    /// What changed.
+    pub(crate) changes: Arc<CommittedChanges>,
+}
+
+impl FoldedGraph {
+    /// With this version, of which nothing is known but itself.
+    pub(crate) fn of(fold: GraphFold) -> FoldedGraph {
+        let forgotten = fold.graph().position();
+        FoldedGraph(Mutex::new(PublishedGraph { fold, forgotten, ..PublishedGraph::default() }))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, PublishedGraph> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest version.
+    pub(crate) fn version(&self) -> Graph {
+        self.lock().fold.graph().clone()
+    }
+}
+
+impl PublishedGraph {
+    /// Shows the next version, to which these commits led.
+    pub(crate) fn advance(&mut self, fold: GraphFold, commits: impl Iterator<Item = RecentCommit>) {
+        self.fold = fold;
+        for commit in commits {
+            self.effects += commit.changes.changes.len();
+            self.recent.push_back(commit);
+        }
+        while self.effects > MOST_EFFECTS {
+            let Some(oldest) = self.recent.pop_front() else { break };
+            self.effects -= oldest.changes.changes.len();
+            self.forgotten = oldest.position;
+        }
+    }
+
+    /// The changes committed after a version, or nothing if they are not all known any more.
+    pub(crate) fn since(&self, position: u64) -> Option<impl Iterator<Item = &CommittedChanges>> {
+        if position < self.forgotten {
+            return None;
+        }
+        let from = self.recent.partition_point(|commit| commit.position <= position);
+        Some(self.recent.range(from..).map(|commit| &*commit.changes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellspring_graph::{ChangeSet, NodeChange, NodeId};
+
+    fn commit(position: u64, effects: u64) -> RecentCommit {
+        let gone = |id| (NodeId::new(id).expect("an id"), NodeChange::Deleted);
+        let nodes = (0..effects).map(gone).collect();
+        let changes = ChangeSet { nodes, ..ChangeSet::default() };
+        let changes = Arc::new(CommittedChanges { changes, ..CommittedChanges::default() });
+        RecentCommit { position, changes }
+    }
+
+    #[test]
+    fn what_was_forgotten_judges_nobody() {
+        let mut published = PublishedGraph::default();
+        let count =
+            |published: &PublishedGraph, position| published.since(position).map(Iterator::count);
+        published.advance(GraphFold::new(), (1..=4).map(|position| commit(position, 100_000)));
+        assert_eq!(
+            [0, 2, 4, 9].map(|from| count(&published, from)),
+            [Some(4), Some(2), Some(0), Some(0)]
+        );
+        published.advance(GraphFold::new(), [commit(7, 150_000)].into_iter());
+        assert_eq!(
+            [0, 1, 2, 4].map(|from| count(&published, from)),
+            [None, None, Some(3), Some(1)]
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! What is done for each route.
+
+use crate::GraphFace;
+use crate::body::{self, InvalidBody};
+use crate::commit::{self, Committed};
+use crate::envelope::{
+    self, INVALID_FORMAT, Members, TOO_MANY_TRANSACTIONS, TRANSACTION_BUSY, TRANSACTION_NOT_FOUND,
+};
+use crate::open::{Lent, NotOpen};
+use crate::run::{self, Afterwards, Around, Results, Statements};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+use wellspring_cypher::context::StatementTime;
+use wellspring_graph::Transaction;
+use wellspring_host::access::principal::Verdict;
+use wellspring_host::http::content::{expect_identity, expect_json};
+use wellspring_host::http::contract::Segment;
+use wellspring_host::http::{Answer, Request, Response};
+use wellspring_host::wire::param::Values;
+use wellspring_host::wire::problem::{self, Problem};
+use wellspring_types::limits::MAX_REQUEST_BYTES;
+use wellspring_views::access::Role;
+
+/// The id of an open transaction.
+pub(crate) static TRANSACTION: Segment<String> = Segment {
+    name: "transaction",
+    what: "Id of an open transaction.",
+    values: Values::Text(None),
+    read: |text| Ok(text.to_owned()),
+};
+
+/// The statements of a request that its sender may execute; or what to answer instead.
+enum RequestedStatements {
+    Statements(Arc<Statements>),
+    Refused(Box<Response>),
+}
+
+async fn requested(
+    face: &GraphFace,
+    request: &mut Request,
+) -> Result<RequestedStatements, Box<Problem>> {
+    expect_identity(request)?;
+    let body = request.content(MAX_REQUEST_BYTES).await?;
+    if !body.is_empty() {
+        expect_json(request)?;
+    }
+    let texts = match body::read(&body) {
+        Ok(texts) => texts,
+        Err(InvalidBody(why)) => {
+            return Ok(RequestedStatements::Refused(Box::new(envelope::refusal(
+                200,
+                INVALID_FORMAT,
+                &why,
+            ))));
+        }
+    };
+    let statements = Statements::prepare(texts, &face.plans);
+    if statements.write()
+        && let Verdict::Denied { needs, .. } =
+            request.principal.may(Role::Writer, Some(&request.log_name))
+    {
+        let detail = format!("a statement writes, and this needs the role {needs}");
+        return Err(problem::FORBIDDEN.because(detail));
+    }
+    Ok(RequestedStatements::Statements(Arc::new(statements)))
+}
+
+impl GraphFace {
+    fn around(&self, request: &Request) -> Around {
+        let now_us = self.host.wall_us();
+        let seconds = i64::try_from(now_us / 1_000_000).unwrap_or(i64::MAX);
+        let nanoseconds = u32::try_from(now_us % 1_000_000).unwrap_or(0) * 1_000;
+        Around {
+            database: request.log_name.as_str().into(),
+            time: StatementTime { seconds, nanoseconds },
+            seed: self.next_seed(),
+        }
+    }
+
+    /// The URL of the transactions of the database that a request is about, in its own words.
+    fn transactions_url(&self, request: &Request) -> String {
+        let database = request.uri.path().split('/').nth(2).unwrap_or_default();
+        format!("{}/db/{database}/tx", self.base_url(request))
+    }
+
+    fn now_us(&self) -> u64 {
+        self.host.clock.monotonic_us()
+    }
+
+    /// Gives a transaction back; the date on which it will end.
+    fn put_back(&self, lent: Lent, transaction: Transaction) -> String {
+        let ends_us = self.host.wall_us() + lent.put_back(transaction, self.now_us());
+        httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_micros(ends_us))
+    }
+
+    fn bookmark(request: &Request, position: u64) -> String {
+        format!("FB:{}:{position}", request.log_name)
+    }
+}
+
+/// `POST /db/{log}/tx/commit`: statements as a transaction of their own.
+pub(crate) async fn commit_at_once(face: Arc<GraphFace>, mut request: Box<Request>) -> Answer {
+    let statements = match requested(&face, &mut request).await? {
+        RequestedStatements::Statements(statements) => statements,
+        RequestedStatements::Refused(response) => return Ok(*response),
+    };
+    let around = face.around(&request);
+    let executed = commit::at_once(&face, &request, statements, &around).await?;
+    let done = executed.results.fault.is_none();
+    let bookmark = done.then(|| GraphFace::bookmark(&request, executed.position));
+    let members = Members { bookmark, ..Members::default() };
+    let response = Response::json(200, envelope::content(&executed.results, &members));
+    Ok(response.at(executed.position))
+}
+
+/// `POST /db/{log}/tx`: opens a transaction, and executes statements in it.
+pub(crate) async fn begin(face: Arc<GraphFace>, mut request: Box<Request>) -> Answer {
+    let statements = match requested(&face, &mut request).await? {
+        RequestedStatements::Statements(statements) => statements,
+        RequestedStatements::Refused(response) => return Ok(*response),
+    };
+    let live = commit::live(&face, &request.log_name).await?;
+    let transaction = Transaction::writing(commit::folded_version(&live));
+    let id = face.next_id();
+    let opened = face.open.open(id, &request.log_name, &request.principal, transaction);
+    let lent = match opened {
+        Ok(lent) => lent,
+        Err(why) => return Ok(refused(why)),
+    };
+    let response = go_on_with(&face, &request, statements, lent).await?;
+    let url = format!("{}/{id}", face.transactions_url(&request));
+    Ok(response.with_status(201).with("location", url))
+}
+
+/// `POST /db/{log}/tx/{transaction}`: executes statements in an open transaction, or only keeps it open.
+pub(crate) async fn go_on(face: Arc<GraphFace>, mut request: Box<Request>) -> Answer {
+    let statements = match requested(&face, &mut request).await? {
+        RequestedStatements::Statements(statements) => statements,
+        RequestedStatements::Refused(response) => return Ok(*response),
+    };
+    match lend(&face, &request)? {
+        Ok(lent) => go_on_with(&face, &request, statements, lent).await,
+        Err(why) => Ok(refused(why)),
+    }
+}
+
+/// `POST /db/{log}/tx/{transaction}/commit`: executes statements in an open transaction, and commits it.
+pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> Answer {
+    let statements = match requested(&face, &mut request).await? {
+        RequestedStatements::Statements(statements) => statements,
+        RequestedStatements::Refused(response) => return Ok(*response),
+    };
+    let mut lent = match lend(&face, &request)? {
+        Ok(lent) => lent,
+        Err(why) => return Ok(refused(why)),
+    };
+    let url = format!("{}/{}/commit", face.transactions_url(&request), lent.id);
+    let Some(transaction) = lent.take() else { return Ok(refused(NotOpen::Unknown)) };
+    let live = commit::live(&face, &request.log_name).await?;
+    let around = face.around(&request);
+    let mut job = face.host.job(&request)?;
+    // It began with a version that was folded: nothing that it rests on can come to nothing.
+    let setbacks = live.peek(|_, staged| staged.setbacks()).unwrap_or(0);
+    let afterwards = Afterwards::Commit { setbacks, number: face.next_number() };
+    let begun = (transaction, afterwards);
+    let attempt =
+        run::execute_elsewhere(&mut job, &statements, begun, &around, face.query_bytes).await?;
+    let mut results = attempt.results;
+    let mut position = live.position();
+    if let Some(finished) = attempt.commit {
+        match commit::commit_of(&live, finished, face.host.commit_on(&request)).await? {
+            Committed::Shown(shown) => position = shown,
+            Committed::Overtaken => results.fault = Some(commit::outdated()),
+            Committed::Refused(fault) => results.fault = Some(fault),
+        }
+    }
+    let done = results.fault.is_none();
+    let bookmark = done.then(|| GraphFace::bookmark(&request, position));
+    let members = Members { commit: Some(url), bookmark, ..Members::default() };
+    Ok(Response::json(200, envelope::content(&results, &members)).at(position))
+}
+
+/// `DELETE /db/{log}/tx/{transaction}`: rolls an open transaction back.
+pub(crate) async fn rollback(face: Arc<GraphFace>, request: Box<Request>) -> Answer {
+    match lend(&face, &request)? {
+        Ok(lent) => drop(lent),
+        Err(why) => return Ok(refused(why)),
+    }
+    let nothing = Results { json: Vec::new(), fault: None };
+    Ok(Response::json(200, envelope::content(&nothing, &Members::default())))
+}
+
+fn lend(face: &GraphFace, request: &Request) -> Result<Result<Lent, NotOpen>, Box<Problem>> {
+    let id = request.segment(&TRANSACTION)?;
+    Ok(face.open.lend(&id, &request.log_name, &request.principal))
+}
+
+/// Executes statements in a transaction that stays open, unless one of them fails: that rolls it back.
+async fn go_on_with(
+    face: &GraphFace,
+    request: &Request,
+    statements: Arc<Statements>,
+    mut lent: Lent,
+) -> Result<Response, Box<Problem>> {
+    let url = format!("{}/{}/commit", face.transactions_url(request), lent.id);
+    let Some(transaction) = lent.take() else { return Ok(refused(NotOpen::Unknown)) };
+    let (results, transaction) = if statements.is_empty() {
+        (Results { json: Vec::new(), fault: None }, Some(transaction))
+    } else {
+        let around = face.around(request);
+        let mut job = face.host.job(request)?;
+        let begun = (transaction, Afterwards::KeepOpen);
+        let attempt =
+            run::execute_elsewhere(&mut job, &statements, begun, &around, face.query_bytes).await?;
+        (attempt.results, attempt.transaction)
+    };
+    let expires = transaction.map(|transaction| face.put_back(lent, transaction));
+    let members = Members { commit: Some(url), expires, bookmark: None };
+    Ok(Response::json(200, envelope::content(&results, &members)))
+}
+
+fn refused(why: NotOpen) -> Response {
+    match why {
+        NotOpen::Unknown => envelope::refusal(
+            404,
+            TRANSACTION_NOT_FOUND,
+            "Unrecognized transaction id. Transaction may have timed out and been rolled back.",
+        ),
+        NotOpen::Busy => envelope::refusal(
+            200,
+            TRANSACTION_BUSY,
+            "Another request is using the transaction. Wait for its answer.",
+        ),
+        NotOpen::TooMany => envelope::refusal(
+            200,
+            TOO_MANY_TRANSACTIONS,
+            "There are as many open transactions as there may be. Try again later.",
+        ),
+    }
+}

@@ -1,0 +1,155 @@
+//! The graph: every log is a database, written and read with Cypher over Neo4j's HTTP API.
+//!
+//! A transaction works on a version of the graph of its own, notes what it reads, and is committed as one event if nobody
+//! has touched that meanwhile (decision 0028).
+
+mod body;
+mod commit;
+mod database;
+mod envelope;
+mod folded;
+mod handlers;
+mod open;
+mod render;
+mod run;
+mod settings;
+mod staged;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use database::{database, discovery};
+use handlers::{TRANSACTION, begin, commit, commit_at_once, go_on, rollback};
+use open::OpenTransactions;
+use settings::GraphConfig;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use view::{EVENT_TYPES, GraphView};
+use wellspring_cypher::PlanCache;
+use wellspring_host::declare::routes;
+use wellspring_host::http::contract::LOCATION;
+use wellspring_host::http::face::{Face, Served, Surroundings};
+use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
+use wellspring_host::http::{Host, JSON, Response};
+use wellspring_host::names::MAIN;
+use wellspring_host::node::Views;
+use wellspring_host::random;
+use wellspring_host::stats::family::Family;
+use wellspring_host::wire::problem::{FORBIDDEN, Problem};
+
+/// Plans of statements that are kept, and bytes of their texts.
+const MOST_PLANS: usize = 1_000;
+const MOST_PLAN_BYTES: usize = 4 << 20;
+
+/// The face.
+pub struct GraphFace {
+    host: Arc<Host>,
+    /// The graph of each log.
+    graphs: Views<GraphView>,
+    plans: PlanCache,
+    open: Arc<OpenTransactions>,
+    /// Most memory of a query, in bytes.
+    query_bytes: usize,
+    /// Whose turn it is among those that were overtaken often.
+    overtaken_turn: tokio::sync::Mutex<()>,
+    /// Executions that came to nothing because others came first.
+    overtaken: AtomicU64,
+    /// Random at the start.
+    seed: u64,
+    /// Numbers given since.
+    numbers: AtomicU64,
+}
+
+impl GraphFace {
+    /// A number that no other transaction has.
+    fn next_number(&self) -> u128 {
+        u128::from(self.seed) << 64 | u128::from(self.numbers.fetch_add(1, Relaxed))
+    }
+
+    /// An id of an open transaction that says nothing of others.
+    fn next_id(&self) -> u64 {
+        // An odd factor makes a permutation, so no two are the same; below 2⁵³ for clients that know floats only.
+        let number = self.numbers.fetch_add(1, Relaxed);
+        (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ self.seed) & ((1 << 53) - 1)
+    }
+
+    /// What `rand()` begins with in a statement.
+    fn next_seed(&self) -> u64 {
+        self.seed ^ self.numbers.fetch_add(1, Relaxed).wrapping_mul(0xd134_2543_de82_ef95)
+    }
+}
+
+impl Face for GraphFace {
+    const NAME: &'static str = "graph";
+    type Settings = GraphConfig;
+    // The names that clients of Neo4j and NornicDB use unasked.
+    const LOG_ALIASES: &'static [(&'static str, &'static str)] =
+        &[("neo4j", MAIN), ("nornic", MAIN)];
+    const ROUTES: &'static [Served<GraphFace>] = routes! { |face| face;
+        GET "/" Node Public discovery: "Where the graph's transactions are, as Neo4j's clients ask for it."
+            => [200 JSON "GraphDiscovery"];
+        GET "/db/{log}" Named Reader database: "How much there is in a graph."
+            .fails[READING, VIEWING] => [200 JSON "GraphDatabase"];
+        POST "/db/{log}/tx/commit" Named Reader commit_at_once:
+            "Executes Cypher statements as one transaction. A statement that writes needs the role writer."
+            .takes[(JSON, "GraphStatements")] .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]] => [200 JSON "GraphResults"];
+        POST "/db/{log}/tx" Named Reader begin: "Opens a transaction, and executes Cypher statements in it."
+            .takes[(JSON, "GraphStatements")] .fails[READING, VIEWING, &[&FORBIDDEN]]
+            => [201 JSON "GraphResults" + LOCATION, 200 JSON "GraphResults"];
+        POST "/db/{log}/tx/{transaction}" Named Reader go_on: "Executes Cypher statements in an open transaction."
+            .at(&TRANSACTION) .takes[(JSON, "GraphStatements")] .fails[READING, VIEWING, &[&FORBIDDEN]]
+            => [200 JSON "GraphResults", 404 JSON "GraphResults"];
+        POST "/db/{log}/tx/{transaction}/commit" Named Reader commit:
+            "Executes Cypher statements in an open transaction, and commits it."
+            .at(&TRANSACTION) .takes[(JSON, "GraphStatements")] .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]]
+            => [200 JSON "GraphResults", 404 JSON "GraphResults"];
+        DELETE "/db/{log}/tx/{transaction}" Named Reader rollback: "Rolls an open transaction back."
+            .at(&TRANSACTION) => [200 JSON "GraphResults", 404 JSON "GraphResults"];
+    };
+
+    fn check(settings: &GraphConfig, _around: Surroundings<'_>) -> Result<(), String> {
+        settings.check()
+    }
+
+    fn open(settings: GraphConfig, host: &Arc<Host>) -> Result<GraphFace, String> {
+        let seed = random::bytes().map_err(|error| format!("no randomness: {error}"))?;
+        Ok(GraphFace {
+            graphs: host.attach_each(EVENT_TYPES, |_| Ok(()))?,
+            plans: PlanCache::new(MOST_PLANS, MOST_PLAN_BYTES),
+            open: OpenTransactions::new(
+                settings.graph_transactions,
+                settings.graph_transaction_timeout_ms,
+            ),
+            query_bytes: settings.graph_query_bytes,
+            overtaken_turn: tokio::sync::Mutex::default(),
+            overtaken: AtomicU64::new(0),
+            seed: u64::from_le_bytes(seed),
+            numbers: AtomicU64::new(0),
+            host: Arc::clone(host),
+        })
+    }
+
+    fn render(problem: Box<Problem>) -> Response {
+        envelope::of_problem(problem)
+    }
+
+    fn figures(&self) -> Vec<Family> {
+        let open = self.open.count() as u64;
+        vec![
+            Family::gauge(
+                "wellspring_graph_open_transactions",
+                "Open transactions of graphs.",
+                open,
+            ),
+            Family::counter(
+                "wellspring_graph_overtaken_total",
+                "Executions of transactions that were begun again because others came first.",
+                self.overtaken.load(Relaxed),
+            ),
+        ]
+    }
+
+    fn tick(&self, _wall_us: u64) {
+        self.open.end_idle(self.host.clock.monotonic_us());
+    }
+}

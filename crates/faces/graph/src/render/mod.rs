@@ -1,0 +1,135 @@
+//! Results as JSON, in the forms of Neo4j's HTTP API (recorded from 5.26).
+
+mod graph_form;
+mod value;
+
+use crate::body::ResultForms;
+use serde_json::ser::{CompactFormatter, Formatter as _};
+use std::io::Write as _;
+use std::sync::Arc;
+use wellspring_cypher::value::Value;
+use wellspring_graph::{Statistics, Transaction};
+
+/// Appends a string as JSON.
+pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
+    wellspring_host::wire::json::push_string(out, text);
+}
+
+/// Appends a float as JSON, which has no word for those that are not finite.
+fn push_float(out: &mut Vec<u8>, float: f64) {
+    if !float.is_finite() {
+        return push_string(out, &wellspring_cypher::value::float_text(float));
+    }
+    // A vector takes everything.
+    let _ = CompactFormatter.write_f64(out, float);
+}
+
+fn push_integer(out: &mut Vec<u8>, integer: impl std::fmt::Display) {
+    let _ = write!(out, "{integer}");
+}
+
+/// Appends what `push` appends for each, with commas between.
+fn push_joined<T>(
+    out: &mut Vec<u8>,
+    items: impl IntoIterator<Item = T>,
+    mut push: impl FnMut(&mut Vec<u8>, T),
+) {
+    for (index, item) in items.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        push(out, item);
+    }
+}
+
+/// Begins the result of a statement.
+pub(crate) fn begin_result(out: &mut Vec<u8>, columns: &[Arc<str>]) {
+    out.extend_from_slice(b"{\"columns\":[");
+    push_joined(out, columns, |out, column| push_string(out, column));
+    out.extend_from_slice(b"],\"data\":[");
+}
+
+/// Appends a row.
+pub(crate) fn push_row(
+    out: &mut Vec<u8>,
+    row: &[Value],
+    forms: ResultForms,
+    (transaction, database): (&Transaction, &str),
+) {
+    let place = value::Place { transaction, database };
+    out.push(b'{');
+    let mut is_first = true;
+    let mut member = |out: &mut Vec<u8>, name: &str| {
+        if !std::mem::take(&mut is_first) {
+            out.push(b',');
+        }
+        push_string(out, name);
+        out.push(b':');
+    };
+    if forms.row {
+        member(out, "row");
+        out.push(b'[');
+        push_joined(out, row, |out, value| place.push(out, value));
+        out.push(b']');
+        member(out, "meta");
+        out.push(b'[');
+        push_joined(out, row, |out, value| place.push_meta(out, value));
+        out.push(b']');
+    }
+    if forms.rest {
+        member(out, "rest");
+        out.push(b'[');
+        push_joined(out, row, |out, value| place.push(out, value));
+        out.push(b']');
+    }
+    if forms.graph {
+        member(out, "graph");
+        graph_form::push(out, row, &place);
+    }
+    out.push(b'}');
+}
+
+/// Ends the result of a statement.
+pub(crate) fn end_result(out: &mut Vec<u8>, statistics: Option<&Statistics>) {
+    out.push(b']');
+    if let Some(statistics) = statistics {
+        out.extend_from_slice(b",\"stats\":");
+        push_statistics(out, statistics);
+    }
+    out.push(b'}');
+}
+
+fn push_statistics(out: &mut Vec<u8>, statistics: &Statistics) {
+    let Statistics {
+        nodes_created,
+        nodes_deleted,
+        relationships_created,
+        relationships_deleted,
+        properties_set,
+        labels_added,
+        labels_removed,
+        indexes_added,
+        indexes_removed,
+        constraints_added,
+        constraints_removed,
+    } = statistics;
+    out.extend_from_slice(b"{\"contains_updates\":");
+    out.extend_from_slice(if statistics.has_updates() { b"true" } else { b"false" });
+    for (name, count) in [
+        ("nodes_created", nodes_created),
+        ("nodes_deleted", nodes_deleted),
+        ("properties_set", properties_set),
+        ("relationships_created", relationships_created),
+        // Neo4j's word, which its clients know.
+        ("relationship_deleted", relationships_deleted),
+        ("labels_added", labels_added),
+        ("labels_removed", labels_removed),
+        ("indexes_added", indexes_added),
+        ("indexes_removed", indexes_removed),
+        ("constraints_added", constraints_added),
+        ("constraints_removed", constraints_removed),
+    ] {
+        let _ = write!(out, ",\"{name}\":{count}");
+    }
+    out.extend_from_slice(b",\"contains_system_updates\":false,\"system_updates\":0}");
+}

@@ -1,0 +1,268 @@
+//! Statements executed on a transaction: here as long as they are short, else where long work is done.
+
+use crate::body::{ResultForms, StatementText};
+use crate::render;
+use crate::view::CommitTransaction;
+use std::sync::Arc;
+use wellspring_cypher::context::{Budget, Parameters, StatementTime, Stop};
+use wellspring_cypher::error::{Error, ErrorKind};
+use wellspring_cypher::{Access, BuiltIn, Environment, Flow, Plan, PlanCache, run};
+use wellspring_graph::{GraphError, Transaction, Violation};
+use wellspring_host::http::work::Job;
+use wellspring_host::wire::problem::Problem;
+use wellspring_log::{Stopped, Work};
+
+/// Steps and bytes that statements may take on a serving thread: some tens of µs. Those that need more begin again
+/// elsewhere.
+const SHORT_STEPS: u64 = 2_048;
+const SHORT_BYTES: u64 = 1 << 18;
+
+/// The statements of a request, as far as they can be executed.
+pub(crate) struct Statements {
+    /// Those before the first that is wrong.
+    ready: Vec<ReadyStatement>,
+    /// What is wrong with the next.
+    fault: Option<Error>,
+}
+
+struct ReadyStatement {
+    plan: Arc<Plan>,
+    parameters: Parameters,
+    forms: ResultForms,
+    wants_statistics: bool,
+}
+
+impl Statements {
+    /// Prepares them, in order, up to the first that is wrong.
+    pub(crate) fn prepare(texts: Vec<StatementText>, plans: &PlanCache) -> Statements {
+        let mut ready = Vec::with_capacity(texts.len());
+        for given in texts {
+            match plans.get(&given.text, &BuiltIn) {
+                Ok(plan) => ready.push(ReadyStatement {
+                    plan,
+                    parameters: given.parameters,
+                    forms: given.forms,
+                    wants_statistics: given.wants_statistics,
+                }),
+                Err(fault) => return Statements { ready, fault: Some(fault) },
+            }
+        }
+        Statements { ready, fault: None }
+    }
+
+    /// Whether any may change the graph.
+    pub(crate) fn write(&self) -> bool {
+        self.ready.iter().any(|statement| statement.plan.access() > Access::Read)
+    }
+
+    /// Whether there is nothing to execute.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.fault.is_none()
+    }
+
+    fn run(&self, transaction: &mut Transaction, around: &Around, budget: &mut Budget) -> Results {
+        let mut json = Vec::new();
+        for (index, statement) in self.ready.iter().enumerate() {
+            let begun_at = json.len();
+            if index > 0 {
+                json.push(b',');
+            }
+            if let Err(fault) = statement.run(transaction, around, budget, &mut json) {
+                if fault.phase == wellspring_cypher::error::Phase::Compile {
+                    // As if its text had been wrong: it has no columns.
+                    json.truncate(begun_at);
+                }
+                return Results { json, fault: Some(fault) };
+            }
+        }
+        Results { json, fault: self.fault.clone() }
+    }
+}
+
+impl ReadyStatement {
+    fn run(
+        &self,
+        transaction: &mut Transaction,
+        around: &Around,
+        budget: &mut Budget,
+        json: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let environment = Environment {
+            parameters: &self.parameters,
+            database: &around.database,
+            time: around.time,
+            seed: around.seed,
+        };
+        render::begin_result(json, self.plan.columns());
+        let mut rows = 0_u64;
+        let most = budget.bytes_left();
+        let begun_at = json.len();
+        let executed =
+            run(&self.plan, transaction, &environment, budget, &mut |row, transaction| {
+                if rows > 0 {
+                    json.push(b',');
+                }
+                rows += 1;
+                render::push_row(json, row, self.forms, (transaction, &around.database));
+                match json.len() as u64 > most {
+                    true => Err(too_large(most)),
+                    false => Ok(Flow::Continue),
+                }
+            });
+        match executed {
+            Ok(statistics) => {
+                budget.charge_bytes((json.len() - begun_at) as u64)?;
+                let wanted = self.wants_statistics.then_some(&statistics);
+                render::end_result(json, wanted);
+                Ok(())
+            }
+            Err(fault) => {
+                render::end_result(json, None);
+                Err(fault)
+            }
+        }
+    }
+}
+
+fn too_large(most: u64) -> Error {
+    let detail = wellspring_cypher::error::Detail::LimitExceeded;
+    let message = format!("The result is larger than the {most} bytes that it may take.");
+    Error::runtime(ErrorKind::ResourceExhausted, detail, message)
+}
+
+/// What comes with statements from outside.
+#[derive(Debug, Clone)]
+pub(crate) struct Around {
+    /// The name of the database in ids of elements.
+    pub(crate) database: Arc<str>,
+    /// When they began.
+    pub(crate) time: StatementTime,
+    /// What `rand()` begins with.
+    pub(crate) seed: u64,
+}
+
+/// What statements came to.
+pub(crate) struct Results {
+    /// Their results, with commas between.
+    pub(crate) json: Vec<u8>,
+    /// What ended them before their end.
+    pub(crate) fault: Option<Error>,
+}
+
+/// What an attempt to execute statements came to.
+pub(crate) struct Attempt {
+    /// Their results.
+    pub(crate) results: Results,
+    /// The transaction, if it goes on.
+    pub(crate) transaction: Option<Transaction>,
+    /// The transaction, if it is to be committed.
+    pub(crate) commit: Option<CommitTransaction>,
+}
+
+/// What is to be done with the transaction after its statements.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Afterwards {
+    /// It goes on.
+    KeepOpen,
+    /// It is committed: how often staged commits had come to nothing when it began, and a number for its parts that no
+    /// other has.
+    Commit { setbacks: u64, number: u128 },
+}
+
+/// Executes statements, and finishes the transaction if that is wanted. A fault leaves no transaction.
+fn attempt(
+    statements: &Statements,
+    mut transaction: Transaction,
+    around: &Around,
+    afterwards: Afterwards,
+    budget: &mut Budget,
+) -> Attempt {
+    let mut results = statements.run(&mut transaction, around, budget);
+    let (mut open, mut commit) = (None, None);
+    if results.fault.is_none() {
+        match afterwards {
+            Afterwards::KeepOpen => open = Some(transaction),
+            Afterwards::Commit { setbacks, number } => {
+                match finish(transaction, setbacks, number) {
+                    Ok(finished) => commit = Some(finished),
+                    Err(violation) => results.fault = Some(of_violation(violation)),
+                }
+            }
+        }
+    }
+    Attempt { results, transaction: open, commit }
+}
+
+/// What is committed of a transaction.
+pub(crate) fn finish(
+    transaction: Transaction,
+    setbacks: u64,
+    number: u128,
+) -> Result<CommitTransaction, Violation> {
+    let prepared = transaction.finish()?.prepare();
+    let events = prepared.events(number)?;
+    Ok(CommitTransaction { prepared, events, setbacks })
+}
+
+/// A broken rule as an error of a statement.
+pub(crate) fn of_violation(violation: Violation) -> Error {
+    GraphError::from(violation).into()
+}
+
+/// Executes statements on a transaction that `begin` gives: here if they are short. Otherwise `begin` is asked again, and
+/// the rest is done elsewhere.
+///
+/// # Errors
+/// As of [`Job::long`]: 429 and 503.
+pub(crate) async fn execute(
+    job: &mut Job,
+    statements: &Arc<Statements>,
+    mut begin: impl FnMut() -> (Transaction, Afterwards),
+    around: &Around,
+    most_bytes: usize,
+) -> Result<Attempt, Box<Problem>> {
+    let (transaction, afterwards) = begin();
+    let short = job.timed(|| {
+        let mut budget = Budget::new(SHORT_STEPS, SHORT_BYTES, || None);
+        attempt(statements, transaction, around, afterwards, &mut budget)
+    });
+    let is_longer = short
+        .results
+        .fault
+        .as_ref()
+        .is_some_and(|fault| fault.kind == ErrorKind::ResourceExhausted);
+    if !is_longer {
+        return Ok(short);
+    }
+    let (transaction, afterwards) = begin();
+    execute_elsewhere(job, statements, (transaction, afterwards), around, most_bytes).await
+}
+
+/// Executes statements where long work is done, within the time that it may take.
+///
+/// # Errors
+/// As of [`Job::long`]: 429 and 503.
+pub(crate) async fn execute_elsewhere(
+    job: &mut Job,
+    statements: &Arc<Statements>,
+    (transaction, afterwards): (Transaction, Afterwards),
+    around: &Around,
+    most_bytes: usize,
+) -> Result<Attempt, Box<Problem>> {
+    let (statements, around) = (Arc::clone(statements), around.clone());
+    // Dropping the future that waits ends the work.
+    job.long(move |work| {
+        let mut budget = Budget::new(u64::MAX, most_bytes as u64, asks(work));
+        attempt(&statements, transaction, &around, afterwards, &mut budget)
+    })
+    .await
+}
+
+/// Asks bounded work whether it may go on, and lets others go first.
+fn asks(mut work: Work) -> impl FnMut() -> Option<Stop> + Send {
+    move || match work.step(4_096) {
+        Ok(()) => None,
+        Err(Stopped::Cancelled) => Some(Stop::Cancelled),
+        Err(_) => Some(Stop::Deadline),
+    }
+}

@@ -1,0 +1,81 @@
+//! Commits that have a place in the log's order and are not folded yet: the next transactions begin with the newest.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use wellspring_graph::{CommittedChanges, Graph};
+use wellspring_types::Position;
+use wellspring_views::view::Ticket;
+
+/// Commits on their way, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct StagedCommits {
+    commits: VecDeque<StagedCommit>,
+    setbacks: u64,
+}
+
+/// One commit on its way.
+#[derive(Debug)]
+pub(crate) struct StagedCommit {
+    ticket: Ticket,
+    /// The position of its last event; none before the log has given one.
+    last: Option<Position>,
+    /// The version that it leads to.
+    pub(crate) graph: Graph,
+    /// What it changes.
+    pub(crate) changes: Arc<CommittedChanges>,
+}
+
+impl StagedCommit {
+    /// Whether it comes after a version. One without a place comes after all that have one.
+    pub(crate) fn is_after(&self, position: Position) -> bool {
+        self.last.is_none_or(|last| last > position)
+    }
+}
+
+impl StagedCommits {
+    /// How often commits that had a place came to nothing.
+    pub(crate) fn setbacks(&self) -> u64 {
+        self.setbacks
+    }
+
+    /// Those after a version, oldest first.
+    pub(crate) fn after(
+        &self,
+        position: Position,
+    ) -> impl DoubleEndedIterator<Item = &StagedCommit> {
+        self.commits.iter().filter(move |commit| commit.is_after(position))
+    }
+
+    /// The version that the newest leads to, if it is after `position` and has a place.
+    pub(crate) fn head(&self, position: Position) -> Option<&Graph> {
+        let newest = self.commits.back().filter(|commit| commit.is_after(position))?;
+        newest.last.map(|_| &newest.graph)
+    }
+
+    pub(crate) fn push(&mut self, ticket: Ticket, graph: Graph, changes: Arc<CommittedChanges>) {
+        self.commits.push_back(StagedCommit { ticket, last: None, graph, changes });
+    }
+
+    pub(crate) fn place(&mut self, ticket: Ticket, last: Position) {
+        for commit in self.commits.iter_mut().filter(|commit| commit.ticket == ticket) {
+            commit.last = Some(last);
+            commit.graph.set_position(last);
+        }
+    }
+
+    pub(crate) fn forget(&mut self, ticket: Ticket) {
+        self.commits.retain(|commit| commit.ticket != ticket);
+    }
+
+    /// Forgets it, with all that was decided on top of it.
+    pub(crate) fn set_back(&mut self, ticket: Ticket) {
+        self.setbacks += 1;
+        if let Some(at) = self.commits.iter().position(|commit| commit.ticket == ticket) {
+            self.commits.truncate(at);
+        }
+    }
+
+    pub(crate) fn without_commits(&self) -> StagedCommits {
+        StagedCommits { commits: VecDeque::new(), setbacks: self.setbacks }
+    }
+}

@@ -1,0 +1,182 @@
+//! The graph of a log as a view: one event for each transaction, folded into versions; a commit is decided against the
+//! changes since the version that its transaction began with.
+
+use crate::folded::{FoldedGraph, RecentCommit};
+use crate::staged::StagedCommits;
+use std::io;
+use std::sync::Arc;
+use wellspring_graph::event::{GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED};
+use wellspring_graph::{
+    CommittedChanges, FoldStep, Graph, GraphFold, PreparedTransaction, Verdict, Violation,
+};
+use wellspring_types::{Event, Position, Query, QueryItem};
+use wellspring_views::view::{After, Decision, Recorded, SnapshotFault, Ticket, View};
+
+/// The types of a graph's events.
+pub(crate) const EVENT_TYPES: &[&str] = &[GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED];
+
+/// The writer of versions.
+pub(crate) struct GraphView {
+    fold: GraphFold,
+    /// What was folded since readers were last shown a version.
+    unpublished: Vec<RecentCommit>,
+    folded: Arc<FoldedGraph>,
+}
+
+/// A transaction to be committed, with the events that tell it.
+pub(crate) struct CommitTransaction {
+    /// The transaction.
+    pub(crate) prepared: PreparedTransaction,
+    /// Its events.
+    pub(crate) events: Vec<Event>,
+    /// How often staged commits had come to nothing when it began: it may rest on one of those that have since.
+    pub(crate) setbacks: u64,
+}
+
+/// What became of a transaction.
+#[derive(Debug, Clone)]
+pub(crate) enum CommitOutcome {
+    /// It changed nothing, and what it read still holds.
+    Unchanged,
+    /// It is the graph's next version.
+    Committed {
+        /// The version.
+        graph: Graph,
+        /// What changed.
+        changes: Arc<CommittedChanges>,
+    },
+}
+
+/// Why a transaction is not committed.
+#[derive(Debug)]
+pub(crate) enum CommitRefusal {
+    /// What it read has changed: it has to be executed again.
+    Overtaken,
+    /// It breaks a rule of the graph.
+    Violation(Violation),
+}
+
+impl View for GraphView {
+    const NAME: &'static str = "graph";
+    const VERSION: u32 = 1;
+    const AFTER: After = After::OwnLast;
+    type Folded = FoldedGraph;
+    type Staged = StagedCommits;
+    type Command = CommitTransaction;
+    type Context = ();
+    type Outcome = CommitOutcome;
+    type Refusal = CommitRefusal;
+
+    fn new() -> GraphView {
+        GraphView { fold: GraphFold::new(), unpublished: Vec::new(), folded: Arc::default() }
+    }
+
+    fn concern() -> Query {
+        Query::item(EVENT_TYPES, &[])
+    }
+
+    fn folded(&self) -> &Arc<FoldedGraph> {
+        &self.folded
+    }
+
+    fn apply(&mut self, event: &impl Recorded) {
+        let position = event.position();
+        match self.fold.apply(position, event.event_type(), event.data()) {
+            FoldStep::Applied(changes) => {
+                self.unpublished.push(RecentCommit { position, changes: Arc::new(changes) });
+            }
+            FoldStep::Void(why) => tracing::debug!(position, why, "not a change of this graph"),
+            FoldStep::Passed | FoldStep::Pending => {}
+        }
+    }
+
+    fn publish(&mut self, _position: Position) {
+        self.folded.lock().advance(self.fold.clone(), self.unpublished.drain(..));
+    }
+
+    fn outcome(_: &impl Recorded) -> Option<CommitOutcome> {
+        None
+    }
+
+    fn decide(
+        folded: &FoldedGraph,
+        staged: &StagedCommits,
+        (): &(),
+        commit: &CommitTransaction,
+    ) -> Result<Decision<CommitOutcome>, CommitRefusal> {
+        if commit.setbacks != staged.setbacks() {
+            return Err(CommitRefusal::Overtaken);
+        }
+        let published = folded.lock();
+        let graph = published.fold.graph();
+        let on_top = || staged.after(graph.position());
+        let head = on_top().last().map_or(graph, |staged| &staged.graph);
+        let base = commit.prepared.base_position();
+        if base > head.position() {
+            return Err(CommitRefusal::Overtaken);
+        }
+        let Some(since) = published.since(base) else { return Err(CommitRefusal::Overtaken) };
+        let staged_since = on_top().filter(|staged| staged.is_after(base));
+        let since: Vec<&CommittedChanges> =
+            since.chain(staged_since.map(|staged| &*staged.changes)).collect();
+        match commit.prepared.decide(head, &since) {
+            Verdict::Committed(committed) => Ok(Decision {
+                events: commit.events.clone(),
+                unless: vec![QueryItem::new(EVENT_TYPES, &[])],
+                outcome: CommitOutcome::Committed {
+                    graph: committed.graph,
+                    changes: committed.changes,
+                },
+            }),
+            Verdict::Unchanged => Ok(Decision {
+                events: Vec::new(),
+                unless: Vec::new(),
+                outcome: CommitOutcome::Unchanged,
+            }),
+            Verdict::Overtaken => Err(CommitRefusal::Overtaken),
+            Verdict::Refused(violation) => Err(CommitRefusal::Violation(violation)),
+        }
+    }
+
+    fn stage(staged: &mut StagedCommits, decision: &Decision<CommitOutcome>, ticket: Ticket) {
+        if let CommitOutcome::Committed { graph, changes } = &decision.outcome {
+            staged.push(ticket, graph.clone(), Arc::clone(changes));
+        }
+    }
+
+    fn placed(staged: &mut StagedCommits, ticket: Ticket, last: Position) {
+        staged.place(ticket, last);
+    }
+
+    fn settle(staged: &mut StagedCommits, ticket: Ticket) {
+        staged.forget(ticket);
+    }
+
+    fn came_to_nothing(staged: &mut StagedCommits, ticket: Ticket) {
+        staged.set_back(ticket);
+    }
+
+    fn unstaged(staged: &StagedCommits) -> StagedCommits {
+        staged.without_commits()
+    }
+
+    fn is_told(refusal: &CommitRefusal) -> bool {
+        !matches!(refusal, CommitRefusal::Overtaken)
+    }
+
+    fn encode(folded: &FoldedGraph, out: &mut impl io::Write) -> io::Result<()> {
+        // One version: what comes meanwhile is not in it.
+        let fold = folded.lock().fold.clone();
+        fold.encode(out)
+    }
+
+    fn decode(input: &mut impl io::Read) -> Result<GraphView, SnapshotFault> {
+        use wellspring_graph::SnapshotFault as Fault;
+        let fold = GraphFold::decode(input).map_err(|fault| match fault {
+            Fault::Io(error) => SnapshotFault::Io(error),
+            Fault::Malformed(what) => SnapshotFault::Malformed(what),
+        })?;
+        let folded = Arc::new(FoldedGraph::of(fold.clone()));
+        Ok(GraphView { fold, unpublished: Vec::new(), folded })
+    }
+}
