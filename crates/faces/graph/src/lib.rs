@@ -92,16 +92,16 @@ impl Face for GraphFace {
             .fails[READING, VIEWING] => [200 JSON "GraphDatabase"];
         POST "/db/{log}/tx/commit" Named Reader commit_at_once:
             "Executes Cypher statements as one transaction. A statement that writes needs the role writer."
-            .takes[(JSON, "GraphStatements")] .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]] => [200 JSON "GraphResults"];
+            .may_take[(JSON, "GraphStatements")] .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]] => [200 JSON "GraphResults"];
         POST "/db/{log}/tx" Named Reader begin: "Opens a transaction, and executes Cypher statements in it."
-            .takes[(JSON, "GraphStatements")] .fails[READING, VIEWING, &[&FORBIDDEN]]
+            .may_take[(JSON, "GraphStatements")] .fails[READING, VIEWING, &[&FORBIDDEN]]
             => [201 JSON "GraphResults" + LOCATION, 200 JSON "GraphResults"];
         POST "/db/{log}/tx/{transaction}" Named Reader go_on: "Executes Cypher statements in an open transaction."
-            .at(&TRANSACTION) .takes[(JSON, "GraphStatements")] .fails[READING, VIEWING, &[&FORBIDDEN]]
+            .at(&TRANSACTION) .may_take[(JSON, "GraphStatements")] .fails[READING, VIEWING, &[&FORBIDDEN]]
             => [200 JSON "GraphResults", 404 JSON "GraphResults"];
         POST "/db/{log}/tx/{transaction}/commit" Named Reader commit:
             "Executes Cypher statements in an open transaction, and commits it."
-            .at(&TRANSACTION) .takes[(JSON, "GraphStatements")] .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]]
+            .at(&TRANSACTION) .may_take[(JSON, "GraphStatements")] .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]]
             => [200 JSON "GraphResults", 404 JSON "GraphResults"];
         DELETE "/db/{log}/tx/{transaction}" Named Reader rollback: "Rolls an open transaction back."
             .at(&TRANSACTION) => [200 JSON "GraphResults", 404 JSON "GraphResults"];

@@ -155,7 +155,10 @@ pub(super) fn paths(route: &Route) -> Vec<(String, Option<&'static str>)> {
         let path =
             path.replace("{log}", log).replace("{uuid}", "00000000-0000-0000-0000-000000000001");
         let path = path.replace("{position}", "1").replace("{slug}", "invalid");
-        path.replace("{name}", "n").replace("{code}", "Abc").replace("{id}", "0123")
+        path.replace("{name}", "n")
+            .replace("{code}", "Abc")
+            .replace("{id}", "0123")
+            .replace("{transaction}", "1")
     };
     let logs = ["main", "other"];
     if route.path.contains("{log}") {
