@@ -56,13 +56,16 @@ async fn requested(
     };
     let statements = Statements::prepare(texts, &face.plans);
     if statements.write()
-        && let Verdict::Denied { needs, .. } =
-            request.principal.may(Role::Writer, Some(&request.log_name))
+        && let Verdict::Denied { needs, .. } = may_write(request)
     {
         let detail = format!("a statement writes, and this needs the role {needs}");
         return Err(problem::FORBIDDEN.because(detail));
     }
     Ok(RequestedStatements::Statements(Arc::new(statements)))
+}
+
+fn may_write(request: &Request) -> Verdict {
+    request.principal.may(Role::Writer, Some(&request.log_name))
 }
 
 impl GraphFace {
@@ -120,7 +123,12 @@ pub(crate) async fn begin(face: Arc<GraphFace>, mut request: Box<Request>) -> An
         RequestedStatements::Refused(response) => return Ok(*response),
     };
     let live = commit::live(&face, &request.log_name).await?;
-    let transaction = Transaction::writing(commit::folded_version(&live));
+    let version = commit::folded_version(&live);
+    // Who only reads notes nothing, and makes no names.
+    let transaction = match may_write(&request) {
+        Verdict::Allowed => Transaction::writing(version),
+        Verdict::Denied { .. } => Transaction::reading(version),
+    };
     let id = face.next_id();
     let opened = face.open.open(id, &request.log_name, &request.principal, transaction);
     let lent = match opened {
@@ -156,6 +164,14 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     };
     let url = format!("{}/{}/commit", face.transactions_url(&request), lent.id);
     let Some(transaction) = lent.take() else { return Ok(refused(NotOpen::Unknown)) };
+    if transaction.has_written()
+        && let Verdict::Denied { needs, .. } = may_write(&request)
+    {
+        // Its account has lost the role, or shows a token for less.
+        face.put_back(lent, transaction);
+        let detail = format!("the transaction has written, and this needs the role {needs}");
+        return Err(problem::FORBIDDEN.because(detail));
+    }
     let live = commit::live(&face, &request.log_name).await?;
     let around = face.around(&request);
     let mut job = face.host.job(&request)?;

@@ -100,6 +100,16 @@ impl Transaction {
         self.access == Access::Write
     }
 
+    /// Whether anything was written in it, even if that has come to no change.
+    #[must_use]
+    pub fn has_written(&self) -> bool {
+        let Writes { nodes, relationships, created_items, dropped_items, .. } = &self.writes;
+        !nodes.is_empty()
+            || !relationships.is_empty()
+            || !created_items.is_empty()
+            || !dropped_items.is_empty()
+    }
+
     /// The name of that text: of a label, a type or a key. [`Name::UNKNOWN`] for what cannot be a name, and in a
     /// reading transaction for what the graph never saw; nothing is found by it, and writing it is refused.
     #[must_use]

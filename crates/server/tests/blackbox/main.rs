@@ -27,6 +27,8 @@ mod examples;
 mod exposition;
 mod foreign_tokens;
 mod freshness;
+mod graph_client;
+mod graph_original;
 mod head_method;
 mod imports;
 mod imports_other_options;
