@@ -146,7 +146,7 @@ pub(crate) async fn go_on(face: Arc<GraphFace>, mut request: Box<Request>) -> An
         RequestedStatements::Statements(statements) => statements,
         RequestedStatements::Refused(response) => return Ok(*response),
     };
-    match lend(&face, &request)? {
+    match lend(&face, &request).await? {
         Ok(lent) => go_on_with(&face, &request, statements, lent).await,
         Err(why) => Ok(refused(why)),
     }
@@ -158,7 +158,7 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
         RequestedStatements::Statements(statements) => statements,
         RequestedStatements::Refused(response) => return Ok(*response),
     };
-    let mut lent = match lend(&face, &request)? {
+    let mut lent = match lend(&face, &request).await? {
         Ok(lent) => lent,
         Err(why) => return Ok(refused(why)),
     };
@@ -198,7 +198,8 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
 
 /// `DELETE /db/{log}/tx/{transaction}`: rolls an open transaction back.
 pub(crate) async fn rollback(face: Arc<GraphFace>, request: Box<Request>) -> Answer {
-    match lend(&face, &request)? {
+    let id = request.segment(&TRANSACTION)?;
+    match face.open.lend(&id, &request.log_name, &request.principal) {
         Ok(lent) => drop(lent),
         Err(why) => return Ok(refused(why)),
     }
@@ -206,9 +207,17 @@ pub(crate) async fn rollback(face: Arc<GraphFace>, request: Box<Request>) -> Ans
     Ok(Response::json(200, envelope::content(&nothing, &Members::default())))
 }
 
-fn lend(face: &GraphFace, request: &Request) -> Result<Result<Lent, NotOpen>, Box<Problem>> {
+/// Lends the transaction that a request names. That of a log which was deleted ends with it, whatever log has its name
+/// now.
+async fn lend(face: &GraphFace, request: &Request) -> Result<Result<Lent, NotOpen>, Box<Problem>> {
     let id = request.segment(&TRANSACTION)?;
-    Ok(face.open.lend(&id, &request.log_name, &request.principal))
+    let lent = match face.open.lend(&id, &request.log_name, &request.principal) {
+        Ok(lent) => lent,
+        Err(why) => return Ok(Err(why)),
+    };
+    let live = commit::live(face, &request.log_name).await?;
+    let is_of_this = lent.is_of(&commit::folded_version(&live));
+    Ok(if is_of_this { Ok(lent) } else { Err(NotOpen::Unknown) })
 }
 
 /// Executes statements in a transaction that stays open, unless one of them fails: that rolls it back.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wellspring_graph::Transaction;
+use wellspring_graph::{Graph, Transaction};
 use wellspring_host::access::Principal;
 use wellspring_views::access::AccountName;
 
@@ -121,6 +121,11 @@ impl Lent {
         self.transaction.take().map(|transaction| *transaction)
     }
 
+    /// Whether it is one of this graph, of which a version is given.
+    pub(crate) fn is_of(&self, graph: &Graph) -> bool {
+        self.transaction.as_ref().is_some_and(|transaction| transaction.is_of(graph))
+    }
+
     /// Gives it back, to be kept until its time is over; returns how long that is, in µs.
     pub(crate) fn put_back(self, transaction: Transaction, now_us: u64) -> u64 {
         let timeout_us = self.transactions.timeout_us;
@@ -146,7 +151,6 @@ impl Drop for Lent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wellspring_graph::Graph;
 
     fn nobody() -> Principal {
         Principal::nobody()

@@ -100,6 +100,12 @@ impl Transaction {
         self.access == Access::Write
     }
 
+    /// Whether it began with a version of the graph that this is a version of.
+    #[must_use]
+    pub fn is_of(&self, graph: &Graph) -> bool {
+        self.base.is_kin(graph)
+    }
+
     /// Whether anything was written in it, even if that has come to no change.
     #[must_use]
     pub fn has_written(&self) -> bool {

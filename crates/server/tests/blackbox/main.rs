@@ -28,6 +28,7 @@ mod exposition;
 mod foreign_tokens;
 mod freshness;
 mod graph_client;
+mod graph_databases;
 mod graph_original;
 mod head_method;
 mod imports;
