@@ -1,6 +1,7 @@
 //! Prepared statements by their text.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Result;
@@ -15,6 +16,9 @@ pub struct PlanCache {
     most_plans: usize,
     most_bytes: usize,
     generations: Mutex<Generations>,
+    /// Texts that had a plan here, and texts that had none.
+    hits: AtomicU64,
+    misses: AtomicU64,
 }
 
 #[derive(Default)]
@@ -27,7 +31,13 @@ struct Generations {
 impl PlanCache {
     /// A cache of so many plans, with so many bytes of text.
     pub fn new(most_plans: usize, most_bytes: usize) -> Self {
-        Self { most_plans, most_bytes, generations: Mutex::default() }
+        Self {
+            most_plans,
+            most_bytes,
+            generations: Mutex::default(),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }
     }
 
     /// The plan for a text. Texts that are wrong are not remembered.
@@ -36,8 +46,10 @@ impl PlanCache {
     /// As of [`prepare`].
     pub fn get(&self, text: &str, procedures: &dyn Procedures) -> Result<Arc<Plan>> {
         if let Some(plan) = self.known(text) {
+            self.hits.fetch_add(1, Relaxed);
             return Ok(plan);
         }
+        self.misses.fetch_add(1, Relaxed);
         // Not under the lock: others need not wait for a text that takes long.
         let plan = prepare(text, procedures)?;
         if text.len() <= self.most_bytes / 16 {
@@ -55,6 +67,16 @@ impl PlanCache {
     /// Whether no plan is kept.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// How often a text had a plan here.
+    pub fn hits(&self) -> u64 {
+        self.hits.load(Relaxed)
+    }
+
+    /// How often a text had none, wrong texts among them.
+    pub fn misses(&self) -> u64 {
+        self.misses.load(Relaxed)
     }
 
     fn known(&self, text: &str) -> Option<Arc<Plan>> {
@@ -103,6 +125,7 @@ mod tests {
             assert!(cache.len() <= 8);
         }
         assert!(cache.get("RETURN", &BuiltIn).is_err());
+        assert_eq!((cache.hits(), cache.misses()), (100, 102));
     }
 
     #[test]

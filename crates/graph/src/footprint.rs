@@ -63,6 +63,15 @@ impl Default for Footprint {
 }
 
 impl Footprint {
+    /// How many entries there are, of all kinds together.
+    pub(crate) fn entries(&self) -> usize {
+        let nodes = self.nodes.len() + self.ends.len() + self.absent_nodes.len();
+        let relationships = self.relationships.len() + self.absent_relationships.len();
+        let around = self.adjacent.len() + self.pairs.len();
+        let values = self.equal.len() + self.ranges.len();
+        nodes + relationships + around + values + self.labels.len() + self.types.len()
+    }
+
     /// Nothing read yet; more than `limit` entries of a kind become coarser.
     pub(crate) fn with_limit(limit: usize) -> Footprint {
         Footprint {

@@ -3,7 +3,7 @@
 //! A counter that went back belongs to a server (or a log) that began anew in between; it
 //! then counts from 0, so what it shows happened in the interval, and nothing is negative.
 
-use super::sample::{Log, Process, Route, Sample, UNBOUNDED, View};
+use super::sample::{Graphs, Log, Process, Route, Sample, UNBOUNDED, View};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -19,6 +19,8 @@ pub(super) struct Figures {
     pub(super) logs: Vec<LogFigures>,
     /// By log and name.
     pub(super) views: Vec<ViewFigures>,
+    /// Of all logs together; `None` where no graph is used.
+    pub(super) graph: Option<GraphFigures>,
     /// By name; every route that was ever asked for.
     pub(super) routes: Vec<RouteFigures>,
 }
@@ -152,6 +154,29 @@ pub(super) struct ViewFigures {
     pub(super) folded_per_s: f64,
 }
 
+/// The graphs of all logs together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct GraphFigures {
+    /// Statements that only read.
+    pub(super) reads_per_s: f64,
+    /// Statements that may change something.
+    pub(super) writes_per_s: f64,
+    pub(super) commits_per_s: f64,
+    /// Executions begun again because others came first.
+    pub(super) overtaken_per_s: f64,
+    /// Transactions refused because others had changed what they read.
+    pub(super) outdated_per_s: f64,
+    /// Statements and transactions refused by a limit.
+    pub(super) limited_per_s: f64,
+    /// Open transactions that nobody asked for in time.
+    pub(super) expired_per_s: f64,
+    pub(super) open_transactions: u64,
+    /// Share of the statements whose plan was kept; `None` if there was no statement.
+    pub(super) plan_share: Option<f64>,
+    pub(super) nodes: u64,
+    pub(super) relationships: u64,
+}
+
 /// The figures between two samples of one server.
 pub(super) fn between(before: &Sample, now: &Sample) -> Figures {
     let restarted = has_restarted(before, now);
@@ -187,6 +212,7 @@ pub(super) fn between(before: &Sample, now: &Sample) -> Figures {
         },
         logs: logs(counted, now, interval_s),
         views: views(counted, now, interval_s),
+        graph: graph(&counted.graphs, &now.graphs, interval_s),
         routes,
     }
 }
@@ -304,6 +330,24 @@ fn quantile(within_us: &BTreeMap<u64, u64>, q: f64) -> Option<Quantile> {
         below = below.max(count);
     }
     Some(Quantile { about_us: lower_us as f64, at_most_us: None })
+}
+
+fn graph(before: &Graphs, now: &Graphs, interval_s: f64) -> Option<GraphFigures> {
+    let rate = |pick: fn(&Graphs) -> u64| per_s(pick(before), pick(now), interval_s);
+    let (hits, misses) = (rate(|g| g.plan_hits), rate(|g| g.plan_misses));
+    (*now != Graphs::default()).then(|| GraphFigures {
+        reads_per_s: rate(|g| g.reading),
+        writes_per_s: rate(|g| g.writing),
+        commits_per_s: rate(|g| g.commits),
+        overtaken_per_s: rate(|g| g.overtaken),
+        outdated_per_s: rate(|g| g.outdated),
+        limited_per_s: rate(|g| g.limited),
+        expired_per_s: rate(|g| g.expired),
+        open_transactions: now.open_transactions,
+        plan_share: (hits + misses > 0.0).then(|| hits / (hits + misses)),
+        nodes: now.nodes,
+        relationships: now.relationships,
+    })
 }
 
 fn logs(before: &Sample, now: &Sample, interval_s: f64) -> Vec<LogFigures> {

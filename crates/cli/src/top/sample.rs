@@ -18,6 +18,7 @@ pub(super) struct Sample {
     pub(super) logs: BTreeMap<String, Log>,
     /// By log and name.
     pub(super) views: BTreeMap<(String, String), View>,
+    pub(super) graphs: Graphs,
     pub(super) intake: Option<Intake>,
 }
 
@@ -109,6 +110,26 @@ pub(super) struct View {
     pub(super) state: Option<String>,
 }
 
+/// Figures of graphs, of all logs together; counters unless said otherwise. All are 0 where none is used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Graphs {
+    pub(super) reading: u64,
+    pub(super) writing: u64,
+    pub(super) commits: u64,
+    pub(super) overtaken: u64,
+    pub(super) outdated: u64,
+    pub(super) limited: u64,
+    pub(super) expired: u64,
+    pub(super) plan_hits: u64,
+    pub(super) plan_misses: u64,
+    /// A gauge.
+    pub(super) open_transactions: u64,
+    /// A gauge.
+    pub(super) nodes: u64,
+    /// A gauge.
+    pub(super) relationships: u64,
+}
+
 /// What `/v1/ingest` says besides figures; the same for all logs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Intake {
@@ -181,6 +202,36 @@ const VIEW: [(&str, Set<View>); 4] = [
     ("wellspring_view_answers", |view, v| view.answers = v.count()),
 ];
 
+/// The series of a name are added up.
+const GRAPHS: [(&str, Set<Graphs>); 11] = [
+    ("wellspring_graph_statements_total", |g, v| match v.label("access") {
+        Some("write") => g.writing = g.writing.saturating_add(v.count()),
+        _ => g.reading = g.reading.saturating_add(v.count()),
+    }),
+    ("wellspring_graph_commits_total", |g, v| g.commits = g.commits.saturating_add(v.count())),
+    ("wellspring_graph_overtaken_total", |g, v| {
+        g.overtaken = g.overtaken.saturating_add(v.count())
+    }),
+    ("wellspring_graph_outdated_total", |g, v| g.outdated = g.outdated.saturating_add(v.count())),
+    ("wellspring_graph_limited_total", |g, v| g.limited = g.limited.saturating_add(v.count())),
+    ("wellspring_graph_expired_transactions_total", |g, v| {
+        g.expired = g.expired.saturating_add(v.count())
+    }),
+    ("wellspring_graph_plan_hits_total", |g, v| {
+        g.plan_hits = g.plan_hits.saturating_add(v.count())
+    }),
+    ("wellspring_graph_plan_misses_total", |g, v| {
+        g.plan_misses = g.plan_misses.saturating_add(v.count())
+    }),
+    ("wellspring_graph_open_transactions", |g, v| {
+        g.open_transactions = g.open_transactions.saturating_add(v.count())
+    }),
+    ("wellspring_graph_nodes", |g, v| g.nodes = g.nodes.saturating_add(v.count())),
+    ("wellspring_graph_relationships", |g, v| {
+        g.relationships = g.relationships.saturating_add(v.count())
+    }),
+];
+
 impl Sample {
     /// Picks the figures out of a page.
     ///
@@ -203,6 +254,9 @@ impl Sample {
                 let key = (label(series, name, "log")?, label(series, name, "view")?);
                 set(sample.views.entry(key).or_default(), series);
             }
+        }
+        for (name, add) in GRAPHS {
+            page.series(name).iter().for_each(|series| add(&mut sample.graphs, series));
         }
         let name = "wellspring_log_barrier_seconds_bucket";
         for series in page.series(name) {
@@ -290,6 +344,20 @@ mod tests {
         assert_eq!(route.statuses[&202], 3);
         assert_eq!((route.within_us[&10_000_000], route.within_us[&UNBOUNDED]), (3, 3));
         assert_eq!(sample.intake.unwrap().partition_bytes, 8 << 20);
+    }
+
+    #[test]
+    fn figures_of_graphs_are_added_up() {
+        let page = include_str!("metrics.txt");
+        assert_eq!(Sample::read(0, page).unwrap().graphs, Graphs::default());
+        let graphs = "# TYPE wellspring_graph_statements_total counter\n\
+            wellspring_graph_statements_total{access=\"read\"} 3\n\
+            wellspring_graph_statements_total{access=\"write\"} 4\n\
+            # TYPE wellspring_graph_nodes gauge\n\
+            wellspring_graph_nodes{log=\"a\"} 5\n\
+            wellspring_graph_nodes{log=\"b\"} 6\n";
+        let graphs = Sample::read(0, &format!("{page}{graphs}")).unwrap().graphs;
+        assert_eq!((graphs.reading, graphs.writing, graphs.nodes), (3, 4, 11));
     }
 
     #[test]

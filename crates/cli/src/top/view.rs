@@ -2,7 +2,7 @@
 //! red; nothing is told by colour alone.
 
 use super::rates::{
-    Answers, Figures, IngestFigures, LogFigures, Quantile, RouteFigures, ViewFigures,
+    Answers, Figures, GraphFigures, IngestFigures, LogFigures, Quantile, RouteFigures, ViewFigures,
 };
 use ratatui::style::{Style, Stylize as _};
 use ratatui::text::{Line, Span};
@@ -103,7 +103,8 @@ pub(super) fn lines(figures: &Figures, order: Order, height: Option<usize>) -> V
     let mut by_load: Vec<&LogFigures> = figures.logs.iter().collect();
     let load = |log: &LogFigures| log.events_per_s + log.appends_per_s + log.ingest.accepted_per_s;
     by_load.sort_by(|a, b| load(b).total_cmp(&load(a)).then_with(|| a.log.cmp(&b.log)));
-    let tables = [logs(&by_load), ingest(&by_load), views(&figures.views)];
+    let graph = figures.graph.as_ref().map(graph).unwrap_or_default();
+    let tables = [logs(&by_load), ingest(&by_load), views(&figures.views), graph];
     let routes = routes(&figures.routes, order);
     let wanted =
         lines.len() + tables.iter().chain([&routes]).map(|table| table.len() + 1).sum::<usize>();
@@ -272,6 +273,27 @@ fn views(views: &[ViewFigures]) -> Vec<Line<'static>> {
         ]
     };
     table(head.map(Span::from).to_vec(), views.iter().map(row).collect())
+}
+
+fn graph(graph: &GraphFigures) -> Vec<Line<'static>> {
+    let cells = [
+        ("Graph", String::new()),
+        ("reads/s", bare_rate(graph.reads_per_s)),
+        ("writes/s", bare_rate(graph.writes_per_s)),
+        ("commits/s", bare_rate(graph.commits_per_s)),
+        ("overtaken/s", bare_rate(graph.overtaken_per_s)),
+        ("outdated/s", bare_rate(graph.outdated_per_s)),
+        ("limited/s", bare_rate(graph.limited_per_s)),
+        ("open", count(graph.open_transactions)),
+        ("expired/s", bare_rate(graph.expired_per_s)),
+        ("plans kept", graph.plan_share.map_or("-".into(), percent)),
+        ("nodes", count(graph.nodes)),
+        ("relationships", count(graph.relationships)),
+    ];
+    let (head, mut row): (Vec<Span<'static>>, Vec<Span<'static>>) =
+        cells.into_iter().map(|(name, cell)| (Span::from(name), Span::from(cell))).unzip();
+    row[0] = "all logs".into();
+    table(head, vec![row])
 }
 
 fn routes(routes: &[RouteFigures], order: Order) -> Vec<Line<'static>> {

@@ -2,7 +2,7 @@
 
 use super::rates::{Figures, between};
 use super::rates_tests::sample;
-use super::sample::{Intake, Log, Process, Route, Sample, UNBOUNDED, View};
+use super::sample::{Graphs, Intake, Log, Process, Route, Sample, UNBOUNDED, View};
 use super::view::{Column, Order, lines, title};
 use ratatui::style::Color;
 
@@ -88,6 +88,35 @@ fn a_log_in_trouble_says_so() {
         let row = text.iter().skip_while(|line| !line.starts_with("Log")).nth(1);
         assert!(row.is_some_and(|row| row.ends_with(state)), "{state}: {text:?}");
     }
+}
+
+#[test]
+fn graphs_have_a_line_when_they_are_used() {
+    let before = sample(0, &[(200, 1)], &[]);
+    let mut now = sample(2, &[(200, 1)], &[]);
+    let shown = |now: &Sample| text(&between(&before, now), Order::default(), None);
+    assert!(!shown(&now).iter().any(|line| line.starts_with("Graph")));
+    now.graphs = Graphs {
+        reading: 30,
+        writing: 10,
+        commits: 8,
+        overtaken: 2,
+        limited: 4,
+        plan_hits: 39,
+        plan_misses: 1,
+        open_transactions: 3,
+        nodes: 12_345,
+        relationships: 7,
+        ..Graphs::default()
+    };
+    let text = shown(&now);
+    assert_eq!(
+        cells(&text, "all logs"),
+        [
+            "all logs", "15.0", "5.00", "4.00", "1.00", "0", "2.00", "3", "0", "97.5 %", "12 345",
+            "7"
+        ]
+    );
 }
 
 #[test]

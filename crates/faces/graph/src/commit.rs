@@ -5,7 +5,6 @@ use crate::GraphFace;
 use crate::run::{self, Afterwards, Around, Results, Statements};
 use crate::view::{CommitRefusal, CommitTransaction, GraphView};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use wellspring_cypher::error::{Detail, Error, ErrorKind};
 use wellspring_graph::{Graph, Transaction};
@@ -102,7 +101,7 @@ pub(crate) async fn at_once(
         {
             return Ok(executed);
         }
-        face.overtaken.fetch_add(1, Relaxed);
+        face.tally.overtaken();
         request.still_may()?;
     }
     let results = Results { json: Vec::new(), fault: Some(outdated()) };
@@ -152,7 +151,7 @@ async fn attempt_at_once(
         }
         None => return Ok(Some(Executed { results, position: live.position() })),
     };
-    match commit_of(live, commit, on).await? {
+    match commit_of(face, live, commit, on).await? {
         Committed::Shown(position) => Ok(Some(Executed { results, position })),
         Committed::Overtaken => Ok(None),
         Committed::Refused(fault) => {
@@ -177,6 +176,7 @@ pub(crate) enum Committed {
 /// # Errors
 /// What the log refuses.
 pub(crate) async fn commit_of(
+    face: &GraphFace,
     live: &Live<GraphView>,
     commit: CommitTransaction,
     on: CommitOn,
@@ -184,6 +184,9 @@ pub(crate) async fn commit_of(
     let executed = live.execute(&[commit], None, on).await?;
     Ok(match executed.refused {
         None => {
+            if executed.appended.is_some() {
+                face.tally.committed();
+            }
             let appended = executed.appended.map_or(0, |appended| appended.last);
             Committed::Shown(appended.max(live.position()))
         }

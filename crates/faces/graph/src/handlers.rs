@@ -11,6 +11,7 @@ use crate::run::{self, Afterwards, Around, Results, Statements};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use wellspring_cypher::context::StatementTime;
+use wellspring_cypher::error::Error;
 use wellspring_graph::Transaction;
 use wellspring_host::access::principal::Verdict;
 use wellspring_host::http::content::{expect_identity, expect_json};
@@ -61,6 +62,7 @@ async fn requested(
         let detail = format!("a statement writes, and this needs the role {needs}");
         return Err(problem::FORBIDDEN.because(detail));
     }
+    face.tally.asked(&statements);
     Ok(RequestedStatements::Statements(Arc::new(statements)))
 }
 
@@ -91,9 +93,25 @@ impl GraphFace {
     }
 
     /// Gives a transaction back; the date on which it will end.
-    fn put_back(&self, lent: Lent, transaction: Transaction) -> String {
-        let ends_us = self.host.wall_us() + lent.put_back(transaction, self.now_us());
-        httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_micros(ends_us))
+    ///
+    /// # Errors
+    /// As of [`Lent::put_back`]: it is rolled back.
+    fn put_back(&self, lent: Lent, transaction: Transaction) -> Result<String, Error> {
+        let ends_us = self.host.wall_us() + lent.put_back(transaction, self.now_us())?;
+        Ok(httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_micros(ends_us)))
+    }
+
+    /// An answer with results; a fault among them is counted.
+    fn answer(&self, results: &Results, members: &Members) -> Response {
+        if let Some(fault) = &results.fault {
+            self.tally.told(fault);
+        }
+        Response::json(200, envelope::content(results, members))
+    }
+
+    fn refused(&self, why: NotOpen) -> Response {
+        self.tally.refused(why);
+        refused(why)
     }
 
     fn bookmark(request: &Request, position: u64) -> String {
@@ -112,8 +130,7 @@ pub(crate) async fn commit_at_once(face: Arc<GraphFace>, mut request: Box<Reques
     let done = executed.results.fault.is_none();
     let bookmark = done.then(|| GraphFace::bookmark(&request, executed.position));
     let members = Members { bookmark, ..Members::default() };
-    let response = Response::json(200, envelope::content(&executed.results, &members));
-    Ok(response.at(executed.position))
+    Ok(face.answer(&executed.results, &members).at(executed.position))
 }
 
 /// `POST /db/{log}/tx`: opens a transaction, and executes statements in it.
@@ -133,7 +150,7 @@ pub(crate) async fn begin(face: Arc<GraphFace>, mut request: Box<Request>) -> An
     let opened = face.open.open(id, &request.log_name, &request.principal, transaction);
     let lent = match opened {
         Ok(lent) => lent,
-        Err(why) => return Ok(refused(why)),
+        Err(why) => return Ok(face.refused(why)),
     };
     let response = go_on_with(&face, &request, statements, lent).await?;
     let url = format!("{}/{id}", face.transactions_url(&request));
@@ -168,7 +185,8 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
         && let Verdict::Denied { needs, .. } = may_write(&request)
     {
         // Its account has lost the role, or shows a token for less.
-        face.put_back(lent, transaction);
+        // Where others have taken its room meanwhile, it is rolled back.
+        _ = face.put_back(lent, transaction);
         let detail = format!("the transaction has written, and this needs the role {needs}");
         return Err(problem::FORBIDDEN.because(detail));
     }
@@ -184,7 +202,7 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     let mut results = attempt.results;
     let mut position = live.position();
     if let Some(finished) = attempt.commit {
-        match commit::commit_of(&live, finished, face.host.commit_on(&request)).await? {
+        match commit::commit_of(&face, &live, finished, face.host.commit_on(&request)).await? {
             Committed::Shown(shown) => position = shown,
             Committed::Overtaken => results.fault = Some(commit::outdated()),
             Committed::Refused(fault) => results.fault = Some(fault),
@@ -193,7 +211,7 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     let done = results.fault.is_none();
     let bookmark = done.then(|| GraphFace::bookmark(&request, position));
     let members = Members { commit: Some(url), bookmark, ..Members::default() };
-    Ok(Response::json(200, envelope::content(&results, &members)).at(position))
+    Ok(face.answer(&results, &members).at(position))
 }
 
 /// `DELETE /db/{log}/tx/{transaction}`: rolls an open transaction back.
@@ -204,7 +222,7 @@ pub(crate) async fn rollback(face: Arc<GraphFace>, request: Box<Request>) -> Ans
         Err(why) => return Ok(refused(why)),
     }
     let nothing = Results { json: Vec::new(), fault: None };
-    Ok(Response::json(200, envelope::content(&nothing, &Members::default())))
+    Ok(face.answer(&nothing, &Members::default()))
 }
 
 /// Lends the transaction that a request names. That of a log which was deleted ends with it, whatever log has its name
@@ -229,7 +247,7 @@ async fn go_on_with(
 ) -> Result<Response, Box<Problem>> {
     let url = format!("{}/{}/commit", face.transactions_url(request), lent.id);
     let Some(transaction) = lent.take() else { return Ok(refused(NotOpen::Unknown)) };
-    let (results, transaction) = if statements.is_empty() {
+    let (mut results, transaction) = if statements.is_empty() {
         (Results { json: Vec::new(), fault: None }, Some(transaction))
     } else {
         let around = face.around(request);
@@ -239,9 +257,16 @@ async fn go_on_with(
             run::execute_elsewhere(&mut job, &statements, begun, &around, face.query_bytes).await?;
         (attempt.results, attempt.transaction)
     };
-    let expires = transaction.map(|transaction| face.put_back(lent, transaction));
+    let expires = match transaction.map(|transaction| face.put_back(lent, transaction)) {
+        Some(Ok(expires)) => Some(expires),
+        Some(Err(fault)) => {
+            results.fault = Some(fault);
+            None
+        }
+        None => None,
+    };
     let members = Members { commit: Some(url), expires, bookmark: None };
-    Ok(Response::json(200, envelope::content(&results, &members)))
+    Ok(face.answer(&results, &members))
 }
 
 fn refused(why: NotOpen) -> Response {

@@ -14,6 +14,7 @@ mod render;
 mod run;
 mod settings;
 mod staged;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -24,6 +25,7 @@ use open::OpenTransactions;
 use settings::GraphConfig;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tally::Tally;
 use view::{EVENT_TYPES, GraphView};
 use wellspring_cypher::PlanCache;
 use wellspring_host::declare::routes;
@@ -52,8 +54,8 @@ pub struct GraphFace {
     query_bytes: usize,
     /// Whose turn it is among those that were overtaken often.
     overtaken_turn: tokio::sync::Mutex<()>,
-    /// Executions that came to nothing because others came first.
-    overtaken: AtomicU64,
+    /// What was done and refused.
+    tally: Tally,
     /// Random at the start.
     seed: u64,
     /// Numbers given since.
@@ -85,6 +87,12 @@ impl Face for GraphFace {
     // The names that clients of Neo4j and NornicDB use unasked.
     const LOG_ALIASES: &'static [(&'static str, &'static str)] =
         &[("neo4j", MAIN), ("nornic", MAIN)];
+    const LIMITS: &'static [(&'static str, usize)] = &[
+        ("max_graph_writes", wellspring_graph::limits::MAX_WRITES),
+        ("max_graph_labels", wellspring_graph::limits::MAX_LABELS),
+        ("max_graph_name_bytes", wellspring_graph::limits::MAX_NAME_BYTES),
+        ("max_graph_schema_items", wellspring_graph::limits::MAX_SCHEMA_ITEMS),
+    ];
     const ROUTES: &'static [Served<GraphFace>] = routes! { |face| face;
         GET "/" Node Public discovery: "Where the graph's transactions are, as Neo4j's clients ask for it."
             => [200 JSON "GraphDiscovery"];
@@ -118,11 +126,12 @@ impl Face for GraphFace {
             plans: PlanCache::new(MOST_PLANS, MOST_PLAN_BYTES),
             open: OpenTransactions::new(
                 settings.graph_transactions,
+                settings.graph_transactions_bytes,
                 settings.graph_transaction_timeout_ms,
             ),
             query_bytes: settings.graph_query_bytes,
             overtaken_turn: tokio::sync::Mutex::default(),
-            overtaken: AtomicU64::new(0),
+            tally: Tally::default(),
             seed: u64::from_le_bytes(seed),
             numbers: AtomicU64::new(0),
             host: Arc::clone(host),
@@ -134,19 +143,7 @@ impl Face for GraphFace {
     }
 
     fn figures(&self) -> Vec<Family> {
-        let open = self.open.count() as u64;
-        vec![
-            Family::gauge(
-                "wellspring_graph_open_transactions",
-                "Open transactions of graphs.",
-                open,
-            ),
-            Family::counter(
-                "wellspring_graph_overtaken_total",
-                "Executions of transactions that were begun again because others came first.",
-                self.overtaken.load(Relaxed),
-            ),
-        ]
+        tally::families(self)
     }
 
     fn tick(&self, _wall_us: u64) {

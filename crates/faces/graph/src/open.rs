@@ -1,7 +1,9 @@
 //! Open transactions: each on a version of its own, until it is committed, rolled back or forgotten.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wellspring_cypher::error::{Detail, Error, ErrorKind};
 use wellspring_graph::{Graph, Transaction};
 use wellspring_host::access::Principal;
 use wellspring_views::access::AccountName;
@@ -9,7 +11,13 @@ use wellspring_views::access::AccountName;
 /// All open transactions of a server.
 pub(crate) struct OpenTransactions {
     most: usize,
+    /// Most bytes that those may hold together that no request works with.
+    most_bytes: usize,
     timeout_us: u64,
+    /// What they hold; changed under the lock.
+    held_bytes: AtomicUsize,
+    /// How many were rolled back because nobody asked for them.
+    expired: AtomicU64,
     open: Mutex<HashMap<u64, OpenTransaction>>,
 }
 
@@ -21,6 +29,8 @@ struct OpenTransaction {
     ends_us: u64,
     /// Nothing while a request works with it.
     transaction: Option<Box<Transaction>>,
+    /// What it holds, while no request works with it.
+    held_bytes: usize,
 }
 
 /// Why a transaction cannot be worked with.
@@ -43,9 +53,15 @@ pub(crate) struct Lent {
 }
 
 impl OpenTransactions {
-    pub(crate) fn new(most: usize, timeout_ms: u64) -> Arc<OpenTransactions> {
-        let timeout_us = timeout_ms.saturating_mul(1_000);
-        Arc::new(OpenTransactions { most, timeout_us, open: Mutex::default() })
+    pub(crate) fn new(most: usize, most_bytes: usize, timeout_ms: u64) -> Arc<OpenTransactions> {
+        Arc::new(OpenTransactions {
+            most,
+            most_bytes,
+            timeout_us: timeout_ms.saturating_mul(1_000),
+            held_bytes: AtomicUsize::new(0),
+            expired: AtomicU64::new(0),
+            open: Mutex::default(),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, OpenTransaction>> {
@@ -69,8 +85,13 @@ impl OpenTransactions {
         }
         let account = principal.account().cloned();
         // As long as a request works with it, it does not end.
-        let one =
-            OpenTransaction { log: log.to_owned(), account, ends_us: u64::MAX, transaction: None };
+        let one = OpenTransaction {
+            log: log.to_owned(),
+            account,
+            ends_us: u64::MAX,
+            transaction: None,
+            held_bytes: 0,
+        };
         open.insert(id, one);
         let transaction = Some(Box::new(transaction));
         Ok(Lent { transactions: Arc::clone(self), id, transaction })
@@ -94,6 +115,7 @@ impl OpenTransactions {
         }
         let transaction = Some(one.transaction.take().ok_or(NotOpen::Busy)?);
         one.ends_us = u64::MAX;
+        self.held_bytes.fetch_sub(one.held_bytes, Relaxed);
         Ok(Lent { transactions: Arc::clone(self), id, transaction })
     }
 
@@ -104,9 +126,22 @@ impl OpenTransactions {
         let idle: Vec<u64> =
             open.iter().filter(|(_, one)| one.ends_us <= now_us).map(|(id, _)| *id).collect();
         ended.extend(idle.iter().filter_map(|id| open.remove(id)));
+        let held_bytes = ended.iter().map(|one| one.held_bytes).sum();
+        self.held_bytes.fetch_sub(held_bytes, Relaxed);
         drop(open);
+        self.expired.fetch_add(ended.len() as u64, Relaxed);
         // Their versions are freed without the lock.
         drop(ended);
+    }
+
+    /// About how many bytes they hold that no request works with.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held_bytes.load(Relaxed)
+    }
+
+    /// How many were rolled back because nobody asked for them in time.
+    pub(crate) fn expired(&self) -> u64 {
+        self.expired.load(Relaxed)
     }
 
     /// How many there are.
@@ -127,14 +162,24 @@ impl Lent {
     }
 
     /// Gives it back, to be kept until its time is over; returns how long that is, in µs.
-    pub(crate) fn put_back(self, transaction: Transaction, now_us: u64) -> u64 {
-        let timeout_us = self.transactions.timeout_us;
+    ///
+    /// # Errors
+    /// All that are kept would hold more than they may together. It is rolled back.
+    pub(crate) fn put_back(self, transaction: Transaction, now_us: u64) -> Result<u64, Error> {
+        let OpenTransactions { most_bytes, timeout_us, held_bytes, .. } = &*self.transactions;
+        let bytes = transaction.held_bytes();
         let mut open = self.transactions.lock();
         if let Some(one) = open.get_mut(&self.id) {
+            if held_bytes.load(Relaxed).saturating_add(bytes) > *most_bytes {
+                drop(open);
+                return Err(no_room(*most_bytes));
+            }
+            held_bytes.fetch_add(bytes, Relaxed);
+            one.held_bytes = bytes;
             one.transaction = Some(Box::new(transaction));
-            one.ends_us = now_us.saturating_add(timeout_us);
+            one.ends_us = now_us.saturating_add(*timeout_us);
         }
-        timeout_us
+        Ok(*timeout_us)
     }
 }
 
@@ -146,6 +191,13 @@ impl Drop for Lent {
             open.remove(&self.id);
         }
     }
+}
+
+fn no_room(most_bytes: usize) -> Error {
+    let message = format!(
+        "Open transactions would hold more than the {most_bytes} bytes of memory that they may together. This one is rolled back."
+    );
+    Error::runtime(ErrorKind::ResourceExhausted, Detail::LimitExceeded, message)
 }
 
 #[cfg(test)]
@@ -162,13 +214,13 @@ mod tests {
 
     #[test]
     fn a_transaction_is_lent_to_one_and_ends_when_it_is_not_given_back() {
-        let all = OpenTransactions::new(2, 10);
+        let all = OpenTransactions::new(2, 1 << 20, 10);
         let mut lent = all.open(7, "a", &nobody(), transaction()).unwrap();
         let not = |id: &str, log: &str| all.lend(id, log, &nobody()).err();
         assert_eq!(not("7", "a"), Some(NotOpen::Busy));
         assert_eq!(not("8", "a"), Some(NotOpen::Unknown));
         let taken = lent.take().unwrap();
-        assert_eq!(lent.put_back(taken, 1_000), 10_000);
+        assert_eq!(lent.put_back(taken, 1_000), Ok(10_000));
         assert_eq!([not("7", "b"), not("x", "a"), not("07x", "a")], [Some(NotOpen::Unknown); 3]);
         drop(all.lend("7", "a", &nobody()).unwrap());
         assert_eq!((not("7", "a"), all.count()), (Some(NotOpen::Unknown), 0));
@@ -176,11 +228,11 @@ mod tests {
 
     #[test]
     fn the_idle_end_and_the_busy_do_not() {
-        let all = OpenTransactions::new(2, 10);
+        let all = OpenTransactions::new(2, 1 << 20, 10);
         for id in [1, 2] {
             let mut lent = all.open(id, "a", &nobody(), transaction()).unwrap();
             let taken = lent.take().unwrap();
-            lent.put_back(taken, id * 1_000);
+            lent.put_back(taken, id * 1_000).unwrap();
         }
         assert_eq!(all.open(3, "a", &nobody(), transaction()).err(), Some(NotOpen::TooMany));
         let busy = all.lend("1", "a", &nobody()).unwrap();
@@ -188,6 +240,32 @@ mod tests {
         assert_eq!(all.count(), 1);
         assert_eq!(all.lend("2", "a", &nobody()).err(), Some(NotOpen::Unknown));
         drop(busy);
-        assert_eq!(all.count(), 0);
+        assert_eq!((all.count(), all.expired(), all.held_bytes()), (0, 1, 0));
+    }
+
+    #[test]
+    fn together_they_hold_no_more_than_they_may() {
+        let all = OpenTransactions::new(9, 100_000, 10);
+        let large = || {
+            let mut transaction = transaction();
+            let (label, key) = (transaction.name("L"), transaction.name("k"));
+            let text = "x".repeat(60_000).as_str().into();
+            transaction.create_node(&[label], [(key, text)]).unwrap();
+            transaction
+        };
+        let put = |id, transaction: Transaction| {
+            let mut lent = all.open(id, "a", &nobody(), transaction).unwrap();
+            let taken = lent.take().unwrap();
+            lent.put_back(taken, 0)
+        };
+        assert_eq!(put(1, large()), Ok(10_000));
+        let held = all.held_bytes();
+        assert!((60_000..70_000).contains(&held), "{held}");
+        let refused = put(2, large()).unwrap_err();
+        assert!(refused.code().starts_with("Neo.TransientError."), "{}", refused.code());
+        assert_eq!((all.count(), all.held_bytes()), (1, held));
+        assert_eq!(put(3, transaction()), Ok(10_000));
+        drop(all.lend("1", "a", &nobody()).unwrap());
+        assert_eq!(put(2, large()), Ok(10_000));
     }
 }

@@ -55,6 +55,12 @@ impl Statements {
         self.ready.iter().any(|statement| statement.plan.access() > Access::Read)
     }
 
+    /// How many only read, and how many may change something.
+    pub(crate) fn count(&self) -> (u64, u64) {
+        let writing = self.ready.iter().filter(|one| one.plan.access() > Access::Read).count();
+        ((self.ready.len() - writing) as u64, writing as u64)
+    }
+
     /// Whether there is nothing to execute.
     pub(crate) fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.fault.is_none()

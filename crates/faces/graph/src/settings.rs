@@ -9,11 +9,28 @@ section! {
     graph_query_bytes: usize = "WELLSPRING_GRAPH_QUERY_BYTES", 64 << 20;
     /// Open transactions that there may be, of all clients together.
     graph_transactions: usize = "WELLSPRING_GRAPH_TRANSACTIONS", 1_000;
+    /// Most memory that all open transactions may hold together, in bytes, besides the graphs.
+    graph_transactions_bytes: usize = "WELLSPRING_GRAPH_TRANSACTIONS_BYTES", 256 << 20;
     /// How long an open transaction is kept without a request, in ms.
     graph_transaction_timeout_ms: u64 = "WELLSPRING_GRAPH_TRANSACTION_TIMEOUT_MS", 30_000;
 }
 
+/// Most that a transaction under way holds besides its query: what it may write, and its events.
+const TRANSACTION_BYTES: usize = 224 << 20;
+/// Changes kept of a log's commits gone by.
+const RECENT_BYTES: usize = 64 << 20;
+/// Plans that are kept.
+const PLAN_BYTES: usize = 64 << 20;
+
 impl GraphConfig {
+    /// Most memory that clients can have graphs take besides what they hold, in bytes: with so many long reads at a
+    /// time, and the graph of one log in use.
+    #[must_use]
+    pub fn memory_bound_bytes(&self, max_long_reads: usize) -> usize {
+        let executing = max_long_reads * (self.graph_query_bytes + TRANSACTION_BYTES);
+        executing + self.graph_transactions_bytes + RECENT_BYTES + PLAN_BYTES
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
@@ -23,6 +40,12 @@ impl GraphConfig {
             return Err(format!(
                 "graph_query_bytes must be at least 65536, not {}",
                 self.graph_query_bytes
+            ));
+        }
+        if self.graph_transactions_bytes < 1 << 16 {
+            return Err(format!(
+                "graph_transactions_bytes must be at least 65536, not {}",
+                self.graph_transactions_bytes
             ));
         }
         if self.graph_transactions == 0 {

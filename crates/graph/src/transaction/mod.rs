@@ -52,6 +52,8 @@ pub(crate) struct Writes {
     pub(crate) dropped_items: Vec<Arc<str>>,
     /// By how many bytes the rows are longer.
     growth: i64,
+    /// Rows that were there before, and relationships: pages are copied for each, if they lie apart.
+    scattered: usize,
     /// What the constraints were not yet asked about.
     unchecked_nodes: Vec<NodeId>,
     unchecked_relationships: Vec<RelationshipId>,
@@ -132,6 +134,28 @@ impl Transaction {
     #[must_use]
     pub fn text(&self, name: Name) -> Arc<str> {
         self.graph.text(name)
+    }
+
+    /// About how many bytes it holds besides the version that it began with: what it wrote, the pages it copied for
+    /// that, and its footprint.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        const ENTITY_BYTES: usize = 128;
+        const NOTE_BYTES: usize = 64;
+        const COPIED_BYTES: usize = 4 << 10;
+        let Writes { nodes, relationships, deleted, growth, scattered, .. } = &self.writes;
+        // No more pages can be copied than there were.
+        let there = self.base.node_count() + self.base.relationship_count();
+        let most_copied =
+            usize::try_from(there).unwrap_or(usize::MAX).saturating_mul(2 * ENTITY_BYTES);
+        let copied = scattered.saturating_mul(COPIED_BYTES).min(most_copied);
+        let written = nodes.len() + relationships.len() + deleted.len();
+        let longer = usize::try_from(*growth).unwrap_or(0);
+        size_of::<Transaction>()
+            + longer
+            + written * ENTITY_BYTES
+            + copied
+            + self.footprint.borrow().entries() * NOTE_BYTES
     }
 
     /// What the statements did since this was last asked.

@@ -35,6 +35,28 @@ fn a_node_is_found_by_all_that_it_has() {
 }
 
 #[test]
+fn what_a_transaction_holds_grows_with_what_it_wrote_and_read() {
+    let mut tx = Transaction::writing(Graph::new());
+    let (label, key) = (tx.name("L"), tx.name("k"));
+    let empty = tx.held_bytes();
+    assert!(empty < 4 << 10, "{empty}");
+    for number in 0..1_000 {
+        tx.create_node(&[label], [(key, number.into())]).unwrap();
+    }
+    let created = tx.held_bytes();
+    assert!((100_000..1_000_000).contains(&created), "{created}");
+    let mut tx = Transaction::writing(commit(tx));
+    let nodes = tx.scan_label(label).collect(&tx);
+    let read = tx.held_bytes();
+    for node in nodes {
+        tx.set_node_property(node, key, Some(7.into())).unwrap();
+    }
+    // All pages there are, and no more.
+    let changed = tx.held_bytes() - read;
+    assert!((256_000..1_000_000).contains(&changed), "{changed}");
+}
+
+#[test]
 fn a_loop_is_met_once_in_both_directions() {
     let mut tx = Transaction::writing(Graph::new());
     let node = tx.create_node(&[], []).unwrap();

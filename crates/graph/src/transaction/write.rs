@@ -57,7 +57,9 @@ impl Transaction {
         after: Option<&NodeRow>,
     ) -> Result<(), GraphError> {
         let growth = self.graph.put_node(id, before, after);
-        self.writes.nodes.insert(id);
+        if self.writes.nodes.insert(id) && before.is_some() {
+            self.writes.scattered += 1;
+        }
         if self.graph.has_schema() {
             self.writes.unchecked_nodes.push(id);
         }
@@ -265,7 +267,9 @@ impl Transaction {
         after: Option<&RelationshipRow>,
     ) -> Result<(), GraphError> {
         let growth = self.graph.put_relationship(id, before, after);
-        self.writes.relationships.insert(id);
+        if self.writes.relationships.insert(id) {
+            self.writes.scattered += 1;
+        }
         if self.graph.has_schema() {
             self.writes.unchecked_relationships.push(id);
         }

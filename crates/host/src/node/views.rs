@@ -189,6 +189,18 @@ impl<V: View> Views<V> {
         // No other view of this name can be attached to the log.
         Ok(Arc::downcast(live.into_any()).unwrap_or_else(|_| unreachable!("one view of a name")))
     }
+
+    /// The views that are open, with the names of their logs.
+    #[must_use]
+    pub fn opened(&self) -> Vec<(String, Arc<Live<V>>)> {
+        let opened = |(log, entry): (String, super::Entry)| {
+            let views = entry.views.all();
+            let view = views.iter().find(|view| view.live.name() == V::NAME)?;
+            let live = Arc::downcast(Arc::clone(&view.live).into_any()).ok()?;
+            Some((log, live))
+        };
+        self.node.entries().into_iter().filter_map(opened).collect()
+    }
 }
 
 impl Node {

@@ -79,6 +79,19 @@ impl Family {
         Family::new(Kind::Counter, name, help).with(Labels::new(), value)
     }
 
+    /// A figure of several things, with a series for each: `label` says of which.
+    pub fn of_each<V: Into<Value>>(
+        kind: Kind,
+        name: &'static str,
+        help: &'static str,
+        label: &'static str,
+        series: impl IntoIterator<Item = (String, V)>,
+    ) -> Family {
+        let empty = Family::new(kind, name, help);
+        let with = |family: Family, (of, value)| family.with(vec![(label, of)], value);
+        series.into_iter().fold(empty, with)
+    }
+
     /// The same with one more series.
     pub(crate) fn with(mut self, labels: Labels, value: impl Into<Value>) -> Family {
         self.series.push(Series { labels, value: value.into() });

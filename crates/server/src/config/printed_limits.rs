@@ -42,7 +42,7 @@ pub(crate) fn page(config: &Config) -> String {
 }
 
 /// Most resident memory that clients can make a server of this configuration take, in bytes: the table
-/// in docs/operations.md, "Memory". Views and links grow with what they hold and are not in it.
+/// in docs/operations.md, "Memory". Views, links and graphs grow with what they hold and are not in it.
 fn memory_bound_bytes(config: &Config) -> usize {
     let host = &config.settings.host;
     let threads = match host.process.threads {
@@ -62,6 +62,7 @@ fn memory_bound_bytes(config: &Config) -> usize {
         + host.http.max_subscribers * SUBSCRIPTION_BYTES
         + host.storage.sealed_index_bytes
         + LOGS * of_log
+        + config.settings.faces.graph.memory_bound_bytes(host.http.max_long_reads)
 }
 
 /// An unset setting as a comment of TOML, with the meaning that its description gives: for a server
@@ -181,6 +182,8 @@ mod tests {
             ("--staged-bytes", "134217728"),
             ("--active-index-bytes", "16777216"),
             ("--sealed-index-bytes", "67108864"),
+            ("--graph-query-bytes", "134217728"),
+            ("--graph-transactions-bytes", "536870912"),
         ] {
             assert!(bound(&["--threads", "2", flag, value]) > base, "{flag}");
         }

@@ -30,6 +30,7 @@ mod freshness;
 mod graph_client;
 mod graph_crash;
 mod graph_databases;
+mod graph_figures;
 mod graph_foreign;
 mod graph_original;
 mod graph_race;

@@ -1,0 +1,173 @@
+//! What is counted of statements and transactions, as `/metrics` tells it.
+
+use crate::GraphFace;
+use crate::commit::folded_version;
+use crate::open::NotOpen;
+use crate::run::Statements;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use wellspring_cypher::error::{Detail, Error, ErrorKind};
+use wellspring_host::stats::family::{Family, Kind};
+
+/// Counters of a face, from its start.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    reading: AtomicU64,
+    writing: AtomicU64,
+    commits: AtomicU64,
+    overtaken: AtomicU64,
+    outdated: AtomicU64,
+    limits: [AtomicU64; LIMITS.len()],
+}
+
+/// A limit that ends a statement, or keeps a transaction from being opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    /// Of the memory of a query, or of all open transactions together.
+    Memory,
+    /// Of the time that long work may take.
+    Time,
+    /// Of what a transaction may write, or a property hold.
+    Size,
+    /// Of the number of open transactions.
+    OpenTransactions,
+}
+
+/// All of them, with the words for them.
+const LIMITS: [(Limit, &str); 4] = [
+    (Limit::Memory, "memory"),
+    (Limit::Time, "time"),
+    (Limit::Size, "size"),
+    (Limit::OpenTransactions, "open_transactions"),
+];
+
+impl Tally {
+    /// Statements are about to be executed.
+    pub(crate) fn asked(&self, statements: &Statements) {
+        let (reading, writing) = statements.count();
+        self.reading.fetch_add(reading, Relaxed);
+        self.writing.fetch_add(writing, Relaxed);
+    }
+
+    /// A transaction has changed a graph.
+    pub(crate) fn committed(&self) {
+        self.commits.fetch_add(1, Relaxed);
+    }
+
+    /// An execution came to nothing because others came first.
+    pub(crate) fn overtaken(&self) {
+        self.overtaken.fetch_add(1, Relaxed);
+    }
+
+    /// A client is told this fault.
+    pub(crate) fn told(&self, fault: &Error) {
+        match (fault.kind, fault.detail) {
+            (ErrorKind::Outdated, _) => {
+                self.outdated.fetch_add(1, Relaxed);
+            }
+            (ErrorKind::ResourceExhausted, _) => self.limited(Limit::Memory),
+            (ErrorKind::Terminated, Detail::TimeLimit) => self.limited(Limit::Time),
+            (ErrorKind::ArgumentError, Detail::LimitExceeded) => self.limited(Limit::Size),
+            _ => {}
+        }
+    }
+
+    /// A client is told why there is no such transaction for it.
+    pub(crate) fn refused(&self, why: NotOpen) {
+        if why == NotOpen::TooMany {
+            self.limited(Limit::OpenTransactions);
+        }
+    }
+
+    fn limited(&self, by: Limit) {
+        for ((limit, _), count) in LIMITS.iter().zip(&self.limits) {
+            if *limit == by {
+                count.fetch_add(1, Relaxed);
+            }
+        }
+    }
+}
+
+/// All figures of the face.
+pub(crate) fn families(face: &GraphFace) -> Vec<Family> {
+    let mut families = counters(face);
+    families.extend([
+        Family::gauge(
+            "wellspring_graph_open_transactions",
+            "Open transactions of graphs.",
+            face.open.count() as u64,
+        ),
+        Family::gauge(
+            "wellspring_graph_open_transaction_bytes",
+            "Rough bytes of memory that idle open transactions hold besides the graphs.",
+            face.open.held_bytes() as u64,
+        ),
+    ]);
+    let opened = face.graphs.opened();
+    let versions = || opened.iter().map(|(log, live)| (log.clone(), folded_version(live)));
+    let of_each = |name, help, series| Family::of_each(Kind::Gauge, name, help, "log", series);
+    let nodes: Vec<(String, u64)> =
+        versions().map(|(log, graph)| (log, graph.node_count())).collect();
+    let relationships = versions().map(|(log, graph)| (log, graph.relationship_count())).collect();
+    families.push(of_each("wellspring_graph_nodes", "Nodes of a graph.", nodes));
+    families.push(of_each(
+        "wellspring_graph_relationships",
+        "Relationships of a graph.",
+        relationships,
+    ));
+    families
+}
+
+fn counters(face: &GraphFace) -> Vec<Family> {
+    let tally = &face.tally;
+    let read = |counter: &AtomicU64| counter.load(Relaxed);
+    let statements = [("read", &tally.reading), ("write", &tally.writing)]
+        .map(|(access, count)| (access.to_owned(), read(count)));
+    let limits = LIMITS.iter().zip(&tally.limits);
+    let limited = limits.map(|((_, name), count)| ((*name).to_owned(), read(count)));
+    vec![
+        Family::of_each(
+            Kind::Counter,
+            "wellspring_graph_statements_total",
+            "Statements that were let in, by what they may do.",
+            "access",
+            statements,
+        ),
+        Family::counter(
+            "wellspring_graph_commits_total",
+            "Transactions that changed a graph.",
+            read(&tally.commits),
+        ),
+        Family::counter(
+            "wellspring_graph_overtaken_total",
+            "Executions of transactions that were begun again because others came first.",
+            read(&tally.overtaken),
+        ),
+        Family::counter(
+            "wellspring_graph_outdated_total",
+            "Transactions refused because others had changed what they read.",
+            read(&tally.outdated),
+        ),
+        Family::of_each(
+            Kind::Counter,
+            "wellspring_graph_limited_total",
+            "Statements and transactions refused by a limit.",
+            "limit",
+            limited,
+        ),
+        Family::counter(
+            "wellspring_graph_expired_transactions_total",
+            "Open transactions rolled back because nobody asked for them in time.",
+            face.open.expired(),
+        ),
+        Family::counter(
+            "wellspring_graph_plan_hits_total",
+            "Statements whose plan was kept.",
+            face.plans.hits(),
+        ),
+        Family::counter(
+            "wellspring_graph_plan_misses_total",
+            "Statements that had to be parsed and planned.",
+            face.plans.misses(),
+        ),
+    ]
+}
