@@ -36,6 +36,7 @@ mod graph_original;
 mod graph_race;
 mod graph_serial;
 mod graph_transactions;
+mod graph_transcript;
 mod head_method;
 mod imports;
 mod imports_other_options;
