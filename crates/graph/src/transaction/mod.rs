@@ -52,7 +52,7 @@ pub(crate) struct Writes {
     pub(crate) dropped_items: Vec<Arc<str>>,
     /// By how many bytes the rows are longer.
     growth: i64,
-    /// Rows that were there before, and relationships: pages are copied for each, if they lie apart.
+    /// Pages of rows that were there before, and relationships made and deleted: about as many pages were copied.
     scattered: usize,
     /// What the constraints were not yet asked about.
     unchecked_nodes: Vec<NodeId>,

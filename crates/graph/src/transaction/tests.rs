@@ -51,9 +51,9 @@ fn what_a_transaction_holds_grows_with_what_it_wrote_and_read() {
     for node in nodes {
         tx.set_node_property(node, key, Some(7.into())).unwrap();
     }
-    // All pages there are, and no more.
+    // Pages of neighbours are copied once.
     let changed = tx.held_bytes() - read;
-    assert!((256_000..1_000_000).contains(&changed), "{changed}");
+    assert!((128_000..300_000).contains(&changed), "{changed}");
 }
 
 #[test]

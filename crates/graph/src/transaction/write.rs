@@ -6,8 +6,10 @@ use crate::graph::{NodeRow, Progress, Properties, Relationship, RelationshipRow,
 use crate::id::{Entity, NodeId, RelationshipId};
 use crate::limits::MAX_LABELS;
 use crate::names::Name;
+use crate::store::PAGE_ROWS;
 use crate::transaction::Direction;
 use crate::value::Value;
+use std::collections::BTreeSet;
 
 /// A change of a property: its new value, or nothing to remove it.
 pub type PropertyChange = (Name, Option<Value>);
@@ -43,6 +45,15 @@ fn replacement(properties: &Properties, wanted: Vec<(Name, Value)>) -> Vec<Prope
     changes
 }
 
+/// Whether nothing was written so far on the page of the row of that number.
+fn is_first_on_page<I: Ord>(written: &BTreeSet<I>, row: u64, id: fn(u64) -> Option<I>) -> bool {
+    let first = row - row % PAGE_ROWS as u64;
+    match (id(first), id(first + PAGE_ROWS as u64 - 1)) {
+        (Some(first), Some(last)) => written.range(first..=last).next().is_none(),
+        _ => true,
+    }
+}
+
 impl Transaction {
     fn node_to_write(&self, id: NodeId) -> Result<NodeRow, GraphError> {
         self.writable()?;
@@ -57,9 +68,10 @@ impl Transaction {
         after: Option<&NodeRow>,
     ) -> Result<(), GraphError> {
         let growth = self.graph.put_node(id, before, after);
-        if self.writes.nodes.insert(id) && before.is_some() {
-            self.writes.scattered += 1;
-        }
+        let is_copied =
+            before.is_some() && is_first_on_page(&self.writes.nodes, id.number(), NodeId::new);
+        self.writes.scattered += usize::from(is_copied);
+        self.writes.nodes.insert(id);
         if self.graph.has_schema() {
             self.writes.unchecked_nodes.push(id);
         }
@@ -267,9 +279,12 @@ impl Transaction {
         after: Option<&RelationshipRow>,
     ) -> Result<(), GraphError> {
         let growth = self.graph.put_relationship(id, before, after);
-        if self.writes.relationships.insert(id) {
-            self.writes.scattered += 1;
-        }
+        // One that is made or deleted is in the trees of both ends, wherever its row is.
+        let is_copied = before.is_none()
+            || after.is_none()
+            || is_first_on_page(&self.writes.relationships, id.number(), RelationshipId::new);
+        self.writes.scattered += usize::from(is_copied);
+        self.writes.relationships.insert(id);
         if self.graph.has_schema() {
             self.writes.unchecked_relationships.push(id);
         }
