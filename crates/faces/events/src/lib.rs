@@ -13,7 +13,8 @@ pub(crate) mod import;
 pub(crate) mod ingest;
 pub(crate) mod leases;
 pub(crate) mod logs;
-pub(crate) mod params;
+pub(crate) mod one_event;
+mod params;
 mod problems;
 pub(crate) mod project;
 pub(crate) mod read;
@@ -91,9 +92,9 @@ impl Face for EventFace {
         POST "/v1/query" Log Reader read::post_query: "As GET events, with the query in the body."
             .fresh(FRESHNESS) .takes[(JSON, "Read")] .headers[&LAST_EVENT_ID]
             .fails[READING, &[&TOO_MANY_SUBSCRIPTIONS]] => [200 JSON "Events" NDJSON "Event" SSE ""];
-        GET "/v1/events/{position}" Log Reader read::get_event: "One event by position."
+        GET "/v1/events/{position}" Log Reader one_event::get_event: "One event by position."
             .at(&POSITION) .fresh(FRESHNESS) .fails[READING, &[&NOT_FOUND]] => [200 JSON "Event"];
-        GET "/v1/events/by-id/{uuid}" Log Reader read::get_event_by_id: "One event by its id."
+        GET "/v1/events/by-id/{uuid}" Log Reader one_event::get_event_by_id: "One event by its id."
             .at(&UUID) .fresh(FRESHNESS) .fails[READING, &[&NOT_FOUND]] => [200 JSON "Event"];
         GET "/v1/head" Log Reader terms::head: "The last position." .fresh(FRESHNESS) => [200 JSON "Head"];
         GET "/v1/types" Log Reader terms::types: "Types with their counts, in byte order."

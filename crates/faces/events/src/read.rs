@@ -1,4 +1,4 @@
-//! Reading events: as a page, as a stream, one by one.
+//! Reading events: as a page, as a stream.
 //!
 //! A read begins on the serving thread, because most are short. One that turns
 //! out long goes on elsewhere; a stream piece by piece, each piece only when the
@@ -6,7 +6,7 @@
 
 use super::disclosure::Disclosure;
 use super::event_json::{Style, push_event, read_after, read_query};
-use super::params::{AFTER, LIMIT, ORDER, POSITION, QUERY, TAG, TYPE, UUID};
+use super::params::{AFTER, LIMIT, ORDER, QUERY, TAG, TYPE};
 use super::subscribe;
 use bytes::Bytes;
 use std::borrow::Borrow;
@@ -25,7 +25,7 @@ use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_log::{
     CompiledQuery, Events, Order, ReadError, ReadOptions, RecordView, Snapshot, Work,
 };
-use wellspring_types::{EventId, Invalid, Position, Query, QueryItem, limits};
+use wellspring_types::{Invalid, Position, Query, QueryItem, limits};
 
 /// Most events in one JSON page.
 pub(crate) const MAX_PAGE_EVENTS: u64 = 1000;
@@ -417,79 +417,8 @@ fn push_line(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) 
     out.push(b'\n');
 }
 
-/// `GET /v1/events/{position}`.
-pub(crate) async fn get_event(host: Arc<Host>, request: Box<Request>) -> Answer {
-    let position = request.segment(&POSITION)?;
-    one_event(&host, &request, Name::Position(position)).await
-}
-
-/// `GET /v1/events/by-id/{uuid}`.
-pub(crate) async fn get_event_by_id(host: Arc<Host>, request: Box<Request>) -> Answer {
-    let id = request.segment(&UUID)?;
-    one_event(&host, &request, Name::Id(id)).await
-}
-
-/// What names one event.
-enum Name {
-    Position(Position),
-    Id(EventId),
-}
-
-/// Looks for one event.
-struct Search {
-    snapshot: Snapshot,
-    name: Name,
-    disclosure: Disclosure,
-    /// What it writes, once it has found the event.
-    found: Option<Vec<u8>>,
-}
-
-impl Task for Search {
-    /// Begins again each time: it takes few steps, unless an index has to be made anew.
-    fn proceed(&mut self, mut work: Work) -> Result<Progress, Box<Problem>> {
-        let snapshot = &self.snapshot;
-        let position = match self.name {
-            Name::Position(position) => Ok(Some(position)),
-            Name::Id(id) => snapshot.find_id_within(id, &mut work),
-        };
-        let mut out = Vec::new();
-        // 0 never names an event.
-        let found = position.and_then(|position| {
-            let write = |event: &RecordView<'_>| push_event(&mut out, event, self.disclosure);
-            snapshot.at_within(position.unwrap_or(0), work, write)
-        });
-        match found {
-            Ok(found) => {
-                self.found = found.map(|()| out);
-                Ok(Progress::Done)
-            }
-            Err(ReadError::Stopped(_)) => Ok(Progress::More),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-async fn one_event(host: &Host, request: &Request, name: Name) -> Answer {
-    let mut job = Job::begin(host, &request.payer)?;
-    let snapshot = fresh_snapshot(request).await?;
-    let head = snapshot.head();
-    let disclosure = Disclosure::of(request);
-    let search = Search { snapshot, name, disclosure, found: None };
-    let search = job.run(Price::Short, search).await?;
-    match search.found {
-        Some(event) => Ok(Response::json(200, event).at(head)),
-        None => {
-            let name = match search.name {
-                Name::Position(position) => format!("position {position}"),
-                Name::Id(id) => format!("id {id}"),
-            };
-            let detail = format!("there is no event with {name}; the head is {head}");
-            Err(problem::NOT_FOUND.because(detail))
-        }
-    }
-}
-
-async fn fresh_snapshot(request: &Request) -> Result<Snapshot, Box<Problem>> {
+/// The log as fresh as the request asks for.
+pub(super) async fn fresh_snapshot(request: &Request) -> Result<Snapshot, Box<Problem>> {
     let log = request.log()?;
     freshen(request, log).await?;
     Ok(log.snapshot())
