@@ -3,6 +3,7 @@
 
 use super::counted::CountedStream;
 use super::dispatch::dispatch;
+use super::header_names::X_FORWARDED_FOR;
 use super::leaving::{LastSecond, Socket};
 use super::outgoing::Outgoing;
 use super::server::Server;
@@ -205,7 +206,7 @@ async fn serve_request(
     let (parts, incoming) = request.into_parts();
     let request = Box::new(super::Request {
         client: {
-            let forwarded = parts.headers.get_all("x-forwarded-for").iter();
+            let forwarded = parts.headers.get_all(&X_FORWARDED_FOR).iter();
             host.limits.proxies().client(peer, forwarded.map(|value| value.as_bytes()))
         },
         principal: host.access.nobody(),

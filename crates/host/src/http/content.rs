@@ -1,9 +1,10 @@
 //! What stands around a body: `Accept`, `Content-Type`, and how fresh an answer must be.
 
 use super::contract::{CONSISTENCY, WAIT_MS};
+use super::header_names::WELLSPRING_MIN_POSITION;
 use super::{JSON, Request};
 use crate::wire::problem::{self, Problem};
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, ORIGIN};
+use hyper::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN};
 use std::time::Duration;
 use wellspring_log::{Log, TooManyWaiters};
 use wellspring_types::Position;
@@ -14,7 +15,7 @@ pub(super) fn negotiate(request: &Request) -> Result<&'static str, Box<Problem>>
     let offered = request.contract.offered();
     // What has no content is acceptable to anybody.
     let Some(&first) = offered.first() else { return Ok("") };
-    let Some(accept) = request.header("accept") else { return Ok(first) };
+    let Some(accept) = request.header(ACCEPT) else { return Ok(first) };
     match best(accept, &offered) {
         Some(chosen) => Ok(chosen),
         None => Err(problem::NOT_ACCEPTABLE
@@ -114,7 +115,7 @@ pub async fn reach(
     log: &Log,
     wait: Duration,
 ) -> Result<Option<Position>, Box<Problem>> {
-    let Some(text) = request.header("wellspring-min-position") else { return Ok(None) };
+    let Some(text) = request.header(&WELLSPRING_MIN_POSITION) else { return Ok(None) };
     let wanted: Position = text.trim().parse().map_err(|_| {
         problem::BAD_REQUEST
             .because(format!("Wellspring-Min-Position must be a position, not {text:?}"))

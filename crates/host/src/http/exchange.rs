@@ -1,6 +1,7 @@
 //! A request from its arrival to its answer: what is taken down on the way, and what is recorded of
 //! it at the end.
 
+use super::header_names::X_REQUEST_ID;
 use super::{Content, Host, Request, Response};
 use crate::access::Principal;
 use crate::identity;
@@ -104,7 +105,7 @@ impl Exchange {
 /// The client's own id for the request if it is fit to be logged, else a new one.
 fn request_id(host: &Host, request: &Request) -> String {
     let fit = |id: &&str| (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
-    match request.header("x-request-id").filter(fit) {
+    match request.header(&X_REQUEST_ID).filter(fit) {
         Some(id) => id.to_owned(),
         None => format!("{:016x}", host.request_ids.fetch_add(1, Relaxed)),
     }

@@ -9,6 +9,7 @@
 
 use crate::http::Request;
 use crate::http::contract::IDEMPOTENCY_KEY;
+use crate::http::header_names;
 use crate::wire::problem::Problem;
 use sha2::{Digest, Sha256};
 use wellspring_types::valid::check_text;
@@ -34,7 +35,7 @@ pub enum KeyUse {
 /// 422 `invalid`: it is empty, too long, or holds control characters.
 pub fn idempotency_key(request: &Request, key_use: KeyUse) -> Result<Option<String>, Box<Problem>> {
     debug_assert!(request.contract.reads(&IDEMPOTENCY_KEY), "the key is not declared");
-    let Some(value) = request.headers.get("idempotency-key") else { return Ok(None) };
+    let Some(value) = request.headers.get(&header_names::IDEMPOTENCY_KEY) else { return Ok(None) };
     let key = String::from_utf8_lossy(value.as_bytes()).into_owned();
     let limit = match key_use {
         KeyUse::Request => limits::MAX_REQUEST_KEY_BYTES,

@@ -17,6 +17,7 @@ pub mod face;
 pub mod fast;
 pub mod foreseen;
 pub(crate) mod head_rules;
+mod header_names;
 pub mod idempotency;
 mod leaving;
 mod outgoing;
@@ -52,7 +53,7 @@ use body_memory::{BodyMemory, Charge};
 use bytes::Bytes;
 use config::HttpConfig;
 use contract::{Contract, NO_ROUTE, Segment};
-use hyper::header::HeaderMap;
+use hyper::header::{AsHeaderName, HeaderMap};
 use hyper::{Method, Uri, Version};
 use routes::Routes;
 use server::FacesOnHost;
@@ -313,7 +314,7 @@ impl Request {
     }
 
     /// A header's value, if it is there and text.
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: impl AsHeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
