@@ -78,6 +78,8 @@ type Methods = Vec<(&'static str, usize)>;
 /// A path with variable segments.
 struct Pattern {
     segments: Vec<String>,
+    /// What a path begins with, up to the first variable part.
+    prefix: String,
     /// Whether the route is about the log that `{log}` names, instead of about logs as such.
     is_of_log: bool,
     methods: Methods,
@@ -181,7 +183,9 @@ impl Routes {
                 known.methods.push((method, route));
             }
             None => {
-                self.patterns.push(Pattern { segments, is_of_log, methods: vec![(method, route)] })
+                let prefix = path[..path.find('{').unwrap_or(path.len())].to_owned();
+                let methods = vec![(method, route)];
+                self.patterns.push(Pattern { segments, prefix, is_of_log, methods });
             }
         }
     }
@@ -212,7 +216,12 @@ impl Routes {
         if let Some(methods) = self.literal.get(path) {
             return self.pick(methods, method, String::new(), String::new());
         }
-        for pattern in &self.patterns {
+        let segments = 1 + path.bytes().filter(|byte| *byte == b'/').count();
+        // Few fit so far: nothing is cut into pieces for the others.
+        let may_fit = |pattern: &&Pattern| {
+            pattern.segments.len() == segments && path.starts_with(&*pattern.prefix)
+        };
+        for pattern in self.patterns.iter().filter(may_fit) {
             if let Some((log, param)) = pattern.captures(path) {
                 return match self.pick(&pattern.methods, method, log, param) {
                     // No variable part is such a word, so this is a route that is not served.
