@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use wellspring_log::{ReadError, ReadOptions};
-use wellspring_types::{Position, Query};
+use wellspring_log::{CompiledQuery, ReadError, ReadOptions};
+use wellspring_types::Position;
 use wellspring_views::view::View;
 
 /// How long the thread lets events gather before it folds them. A caller that waits for one folds it itself.
@@ -55,7 +55,7 @@ enum FoldFault {
 pub(super) struct Folding<V> {
     view: V,
     position: Position,
-    concern: Query,
+    concern: Arc<CompiledQuery>,
 }
 
 /// What a panic says.
@@ -136,7 +136,8 @@ impl<V: View> Live<V> {
         let _ = self.folded.set(Arc::clone(view.folded()));
         let mut writer = lock(&self.writer);
         assert!(matches!(*writer, Writer::Unread), "a view begins once");
-        let mut folding = Folding { view, position, concern: V::concern() };
+        let mut folding =
+            Folding { view, position, concern: Arc::new(CompiledQuery::new(&V::concern())) };
         // Before any other thread can fold: what it publishes then is later.
         folding.publish(self);
         *writer = Writer::At(folding);
@@ -259,7 +260,7 @@ impl<V: View> Folding<V> {
         let begun_us = live.clock.monotonic_us();
         let mut applied = 0;
         let options = ReadOptions { after: Some(self.position), ..ReadOptions::default() };
-        let mut events = snapshot.read(&self.concern, options);
+        let mut events = snapshot.read_compiled(Arc::clone(&self.concern), options);
         let mut published = self.position;
         while let Some(record) = events.next()? {
             if record.position() > end {
