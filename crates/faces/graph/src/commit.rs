@@ -130,10 +130,10 @@ async fn attempt_at_once(
     (statements, around): (&Arc<Statements>, &Around),
     on: CommitOn,
 ) -> Result<Option<Executed>, Box<Problem>> {
-    let mut base = newest_version(live);
+    let mut begun_with = None;
     let number = face.next_number();
     let begin = || {
-        base = newest_version(live);
+        let base = begun_with.insert(newest_version(live));
         let afterwards = Afterwards::Commit { setbacks: base.setbacks, number };
         (Transaction::writing(base.graph.clone()), afterwards)
     };
@@ -143,13 +143,11 @@ async fn attempt_at_once(
         Some(commit) => commit,
         // What failed on something that may still come to nothing is told once that is settled: by a
         // transaction that changes nothing.
-        None if !base.is_folded => {
-            match run::finish(Transaction::writing(base.graph.clone()), base.setbacks, number) {
-                Ok(nothing) => nothing,
-                Err(violation) => return Err(defect(&violation)),
-            }
-        }
-        None => return Ok(Some(Executed { results, position: live.position() })),
+        None => match begun_with.filter(|base| !base.is_folded) {
+            Some(base) => run::finish(Transaction::writing(base.graph), base.setbacks, number)
+                .map_err(|violation| defect(&violation))?,
+            None => return Ok(Some(Executed { results, position: live.position() })),
+        },
     };
     match commit_of(face, live, commit, on).await? {
         Committed::Shown(position) => Ok(Some(Executed { results, position })),

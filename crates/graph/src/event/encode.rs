@@ -141,11 +141,12 @@ fn put_node(
 ) -> Result<(), Violation> {
     let entity = Entity::Node(id);
     let mut fragments = Fragments::new(base, entity);
-    let mut tags: BTreeSet<Tag> =
-        base.labels(id).unwrap_or_default().into_iter().map(Tag::Label).collect();
+    let mut tags: BTreeSet<Tag> = match change {
+        NodeChange::Created { labels, .. } => labels.iter().copied().map(Tag::Label).collect(),
+        _ => base.labels(id).unwrap_or_default().into_iter().map(Tag::Label).collect(),
+    };
     match change {
         NodeChange::Created { labels, properties } => {
-            tags = labels.iter().copied().map(Tag::Label).collect();
             fragments.names("new", labels);
             fragments.set(properties)?;
         }

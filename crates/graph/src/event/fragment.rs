@@ -39,22 +39,29 @@ impl<'a> Fragments<'a> {
 
     /// Ends the fragment; what follows is in another.
     pub(super) fn cut(&mut self) {
+        self.end();
+        self.begin();
+    }
+
+    fn end(&mut self) {
         let mut json = std::mem::take(&mut self.head);
         for (field, [open, close], part) in
             [("set", ['{', '}'], &mut self.set), ("unset", ['[', ']'], &mut self.unset)]
         {
             if !part.is_empty() {
-                _ = write!(json, ",\"{field}\":{open}{part}{close}");
+                json.extend([",\"", field, "\":"]);
+                json.push(open);
+                json.push_str(part);
+                json.push(close);
                 part.clear();
             }
         }
         json.push('}');
         self.finished.push(json);
-        self.begin();
     }
 
     pub(super) fn finish(mut self) -> Vec<String> {
-        self.cut();
+        self.end();
         self.finished
     }
 
