@@ -197,8 +197,7 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     let setbacks = live.peek(|_, staged| staged.setbacks()).unwrap_or(0);
     let afterwards = Afterwards::Commit { setbacks, number: face.next_number() };
     let begun = (transaction, afterwards);
-    let attempt =
-        run::execute_elsewhere(&mut job, &statements, begun, &around, face.query_bytes).await?;
+    let attempt = run::go_on(&mut job, &statements, begun, &around, face.query_bytes).await?;
     let mut results = attempt.results;
     let mut position = live.position();
     if let Some(finished) = attempt.commit {
@@ -253,8 +252,7 @@ async fn go_on_with(
         let around = face.around(request);
         let mut job = face.host.job(request)?;
         let begun = (transaction, Afterwards::KeepOpen);
-        let attempt =
-            run::execute_elsewhere(&mut job, &statements, begun, &around, face.query_bytes).await?;
+        let attempt = run::go_on(&mut job, &statements, begun, &around, face.query_bytes).await?;
         (attempt.results, attempt.transaction)
     };
     let expires = match transaction.map(|transaction| face.put_back(lent, transaction)) {

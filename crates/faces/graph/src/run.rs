@@ -227,28 +227,53 @@ pub(crate) async fn execute(
     around: &Around,
     most_bytes: usize,
 ) -> Result<Attempt, Box<Problem>> {
-    let (transaction, afterwards) = begin();
-    let short = job.timed(|| {
+    if let Some(short) = short_attempt(job, statements, begin(), around) {
+        return Ok(short);
+    }
+    execute_elsewhere(job, statements, begin(), around, most_bytes).await
+}
+
+/// Executes statements on a transaction that is open: here if they are short and it has not done much so far, or else
+/// elsewhere.
+///
+/// # Errors
+/// As of [`Job::long`]: 429 and 503.
+pub(crate) async fn go_on(
+    job: &mut Job,
+    statements: &Arc<Statements>,
+    (transaction, afterwards): (Transaction, Afterwards),
+    around: &Around,
+    most_bytes: usize,
+) -> Result<Attempt, Box<Problem>> {
+    if let Some(copy) = transaction.small_copy()
+        && let Some(short) = short_attempt(job, statements, (copy, afterwards), around)
+    {
+        return Ok(short);
+    }
+    execute_elsewhere(job, statements, (transaction, afterwards), around, most_bytes).await
+}
+
+/// An attempt on the serving thread. Nothing if that takes longer than it may there.
+fn short_attempt(
+    job: &mut Job,
+    statements: &Statements,
+    (transaction, afterwards): (Transaction, Afterwards),
+    around: &Around,
+) -> Option<Attempt> {
+    let attempt = job.timed(|| {
         let mut budget = Budget::new(SHORT_STEPS, SHORT_BYTES, || None);
         attempt(statements, transaction, around, afterwards, &mut budget)
     });
-    let is_longer = short
-        .results
-        .fault
-        .as_ref()
-        .is_some_and(|fault| fault.kind == ErrorKind::ResourceExhausted);
-    if !is_longer {
-        return Ok(short);
-    }
-    let (transaction, afterwards) = begin();
-    execute_elsewhere(job, statements, (transaction, afterwards), around, most_bytes).await
+    let fault = attempt.results.fault.as_ref();
+    let is_longer = fault.is_some_and(|fault| fault.kind == ErrorKind::ResourceExhausted);
+    (!is_longer).then_some(attempt)
 }
 
 /// Executes statements where long work is done, within the time that it may take.
 ///
 /// # Errors
 /// As of [`Job::long`]: 429 and 503.
-pub(crate) async fn execute_elsewhere(
+async fn execute_elsewhere(
     job: &mut Job,
     statements: &Arc<Statements>,
     (transaction, afterwards): (Transaction, Afterwards),

@@ -42,7 +42,7 @@ enum Access {
 }
 
 /// What was written, by id; what came of it is in the version.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Writes {
     pub(crate) nodes: BTreeSet<NodeId>,
     pub(crate) relationships: BTreeSet<RelationshipId>,
@@ -116,6 +116,23 @@ impl Transaction {
             || !relationships.is_empty()
             || !created_items.is_empty()
             || !dropped_items.is_empty()
+    }
+
+    /// The same once more, to try something with; nothing if it has read or written so much that a copy would be dear.
+    #[must_use]
+    pub fn small_copy(&self) -> Option<Transaction> {
+        const MOST_ENTRIES: usize = 256;
+        let Writes { nodes, relationships, created_items, dropped_items, .. } = &self.writes;
+        let written = nodes.len() + relationships.len() + created_items.len() + dropped_items.len();
+        let is_small = written + self.footprint.borrow().entries() <= MOST_ENTRIES;
+        is_small.then(|| Transaction {
+            base: self.base.clone(),
+            graph: self.graph.clone(),
+            access: self.access,
+            footprint: self.footprint.clone(),
+            writes: self.writes.clone(),
+            statistics: self.statistics,
+        })
     }
 
     /// The name of that text: of a label, a type or a key. [`Name::UNKNOWN`] for what cannot be a name, and in a

@@ -136,6 +136,22 @@ fn there_are_as_many_as_there_may_be() {
     assert_eq!(client.value("MATCH (n:N) RETURN count(n)"), json!(1));
 }
 
+#[test]
+fn many_go_on_at_once_however_little_long_work_there_may_be() {
+    let (server, mut client) = prepared(&["--max-long-reads", "1"]);
+    let times = size(5, 100);
+    at_once(server.address, 32, |client, number| {
+        for turn in 0..times {
+            let k = json!({"k": number, "turn": turn});
+            let open = client.begin("CREATE (n:N {k: $k}) RETURN n.k", k.clone());
+            let second = "MATCH (n:N {k: $k}) WHERE n.turn IS NULL SET n.turn = $turn RETURN n";
+            assert_eq!(client.go_on(&open, second, k).map(|rows| rows.len()), Ok(1));
+            assert_eq!(client.commit(&open), Ok(()));
+        }
+    });
+    assert_eq!(client.value("MATCH (n:N) RETURN count(n)"), json!(32 * times));
+}
+
 /// A statement that takes longer than any test.
 const ENDLESS: &str =
     "CREATE (:N) WITH 1 AS x UNWIND range(1, 30000) AS a UNWIND range(1, 30000) AS b
