@@ -6,6 +6,7 @@ use crate::run::{self, Afterwards, Around, Results, Statements};
 use crate::view::{CommitRefusal, CommitTransaction, GraphView};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::RwLockWriteGuard;
 use wellspring_cypher::error::{Detail, Error, ErrorKind};
 use wellspring_graph::{Graph, Transaction};
 use wellspring_host::http::Request;
@@ -17,6 +18,10 @@ use wellspring_types::Position;
 
 /// Attempts after which a request that is overtaken again and again goes on alone among those that are.
 const ATTEMPTS_AMONG_OTHERS: u32 = 16;
+/// Attempts after which it is executed while nobody else commits, if that does not keep them long.
+const ATTEMPTS_BESIDE_OTHERS: u32 = 32;
+/// How long others may be kept from committing, as far as the quickest attempt so far tells, in µs.
+const MOST_ALONE_US: u64 = 250_000;
 /// Attempts after which the client is told to try again.
 const MOST_ATTEMPTS: u32 = 1_000;
 /// How long a request waits for a graph that is being folded for the first time.
@@ -91,16 +96,19 @@ pub(crate) async fn at_once(
         return read(face, &live, &mut job, statements, around).await;
     }
     let on = face.host.commit_on(request);
-    let mut turn = None;
+    let (mut turn, mut quickest_us) = (None, u64::MAX);
     for attempt in 0..MOST_ATTEMPTS {
         if attempt >= ATTEMPTS_AMONG_OTHERS && turn.is_none() {
             turn = Some(face.overtaken_turn.lock().await);
         }
-        if let Some(executed) =
-            attempt_at_once(face, &live, &mut job, (&statements, around), on).await?
-        {
+        let is_alone = attempt >= ATTEMPTS_BESIDE_OTHERS && quickest_us <= MOST_ALONE_US;
+        let lane = if is_alone { Lane::alone(&live).await } else { Lane::AmongOthers };
+        let begun_us = face.now_us();
+        let attempt = attempt_at_once(face, &live, &mut job, (&statements, around), (on, &lane));
+        if let Some(executed) = attempt.await? {
             return Ok(executed);
         }
+        quickest_us = quickest_us.min(face.now_us().saturating_sub(begun_us));
         face.tally.overtaken();
         request.still_may()?;
     }
@@ -128,7 +136,7 @@ async fn attempt_at_once(
     live: &Live<GraphView>,
     job: &mut Job,
     (statements, around): (&Arc<Statements>, &Around),
-    on: CommitOn,
+    (on, lane): (CommitOn, &Lane<'_>),
 ) -> Result<Option<Executed>, Box<Problem>> {
     let mut begun_with = None;
     let number = face.next_number();
@@ -149,12 +157,30 @@ async fn attempt_at_once(
             None => return Ok(Some(Executed { results, position: live.position() })),
         },
     };
-    match commit_of(face, live, commit, on).await? {
+    match commit_of(face, live, commit, on, lane).await? {
         Committed::Shown(position) => Ok(Some(Executed { results, position })),
         Committed::Overtaken => Ok(None),
         Committed::Refused(fault) => {
             results.fault = results.fault.or(Some(fault));
             Ok(Some(Executed { results, position: live.position() }))
+        }
+    }
+}
+
+/// Whether others commit meanwhile.
+pub(crate) enum Lane<'a> {
+    /// They do.
+    AmongOthers,
+    /// They wait until this is dropped.
+    Alone { _guard: RwLockWriteGuard<'a, ()> },
+}
+
+impl Lane<'_> {
+    /// Waits for what is on its way.
+    async fn alone(live: &Live<GraphView>) -> Lane<'_> {
+        match live.folded() {
+            Some(folded) => Lane::Alone { _guard: folded.alone().await },
+            None => Lane::AmongOthers,
         }
     }
 }
@@ -178,7 +204,12 @@ pub(crate) async fn commit_of(
     live: &Live<GraphView>,
     commit: CommitTransaction,
     on: CommitOn,
+    lane: &Lane<'_>,
 ) -> Result<Committed, Box<Problem>> {
+    let _among_others = match (lane, live.folded()) {
+        (Lane::AmongOthers, Some(folded)) => Some(folded.among_others().await),
+        _ => None,
+    };
     let executed = live.execute(&[commit], None, on).await?;
     Ok(match executed.refused {
         None => {

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use wellspring_graph::{CommittedChanges, Graph, GraphFold};
 
 /// Most effects (nodes and relationships changed) that are kept of commits gone by: about 64 MiB. A transaction that
@@ -11,7 +12,11 @@ const MOST_EFFECTS: usize = 400_000;
 
 /// What readers share.
 #[derive(Debug, Default)]
-pub(crate) struct FoldedGraph(Mutex<PublishedGraph>);
+pub(crate) struct FoldedGraph {
+    published: Mutex<PublishedGraph>,
+    /// Held by all who commit, together; by one who was overtaken too often, alone.
+    lane: RwLock<()>,
+}
 
 /// The newest version that readers see.
 #[derive(Debug, Default)]
@@ -38,11 +43,22 @@ impl FoldedGraph {
     /// With this version, of which nothing is known but itself.
     pub(crate) fn of(fold: GraphFold) -> FoldedGraph {
         let forgotten = fold.graph().position();
-        FoldedGraph(Mutex::new(PublishedGraph { fold, forgotten, ..PublishedGraph::default() }))
+        let published = PublishedGraph { fold, forgotten, ..PublishedGraph::default() };
+        FoldedGraph { published: Mutex::new(published), lane: RwLock::default() }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, PublishedGraph> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What everybody holds while a transaction is committed.
+    pub(crate) async fn among_others(&self) -> RwLockReadGuard<'_, ()> {
+        self.lane.read().await
+    }
+
+    /// As long as this is held nobody else commits. What is on its way is committed before.
+    pub(crate) async fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.lane.write().await
     }
 
     /// The newest version.

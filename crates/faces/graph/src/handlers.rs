@@ -2,7 +2,7 @@
 
 use crate::GraphFace;
 use crate::body::{self, InvalidBody};
-use crate::commit::{self, Committed};
+use crate::commit::{self, Committed, Lane};
 use crate::envelope::{
     self, INVALID_FORMAT, Members, TOO_MANY_TRANSACTIONS, TRANSACTION_BUSY, TRANSACTION_NOT_FOUND,
 };
@@ -88,7 +88,7 @@ impl GraphFace {
         format!("{}/db/{database}/tx", self.base_url(request))
     }
 
-    fn now_us(&self) -> u64 {
+    pub(crate) fn now_us(&self) -> u64 {
         self.host.clock.monotonic_us()
     }
 
@@ -201,7 +201,8 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     let mut results = attempt.results;
     let mut position = live.position();
     if let Some(finished) = attempt.commit {
-        match commit::commit_of(&face, &live, finished, face.host.commit_on(&request)).await? {
+        let on = face.host.commit_on(&request);
+        match commit::commit_of(&face, &live, finished, on, &Lane::AmongOthers).await? {
             Committed::Shown(shown) => position = shown,
             Committed::Overtaken => results.fault = Some(commit::outdated()),
             Committed::Refused(fault) => results.fault = Some(fault),
