@@ -50,6 +50,8 @@ pub(crate) struct Lent {
     /// Its id.
     pub(crate) id: u64,
     transaction: Option<Box<Transaction>>,
+    /// It has been put back, and may be another's already.
+    is_back: bool,
 }
 
 impl OpenTransactions {
@@ -94,7 +96,7 @@ impl OpenTransactions {
         };
         open.insert(id, one);
         let transaction = Some(Box::new(transaction));
-        Ok(Lent { transactions: Arc::clone(self), id, transaction })
+        Ok(Lent { transactions: Arc::clone(self), id, transaction, is_back: false })
     }
 
     /// Lends a transaction to a request.
@@ -116,7 +118,7 @@ impl OpenTransactions {
         let transaction = Some(one.transaction.take().ok_or(NotOpen::Busy)?);
         one.ends_us = u64::MAX;
         self.held_bytes.fetch_sub(one.held_bytes, Relaxed);
-        Ok(Lent { transactions: Arc::clone(self), id, transaction })
+        Ok(Lent { transactions: Arc::clone(self), id, transaction, is_back: false })
     }
 
     /// Rolls back what nobody has asked for in time.
@@ -165,10 +167,11 @@ impl Lent {
     ///
     /// # Errors
     /// All that are kept would hold more than they may together. It is rolled back.
-    pub(crate) fn put_back(self, transaction: Transaction, now_us: u64) -> Result<u64, Error> {
-        let OpenTransactions { most_bytes, timeout_us, held_bytes, .. } = &*self.transactions;
+    pub(crate) fn put_back(mut self, transaction: Transaction, now_us: u64) -> Result<u64, Error> {
+        let transactions = Arc::clone(&self.transactions);
+        let OpenTransactions { most_bytes, timeout_us, held_bytes, .. } = &*transactions;
         let bytes = transaction.held_bytes();
-        let mut open = self.transactions.lock();
+        let mut open = transactions.lock();
         if let Some(one) = open.get_mut(&self.id) {
             if held_bytes.load(Relaxed).saturating_add(bytes) > *most_bytes {
                 drop(open);
@@ -178,6 +181,7 @@ impl Lent {
             one.held_bytes = bytes;
             one.transaction = Some(Box::new(transaction));
             one.ends_us = now_us.saturating_add(*timeout_us);
+            self.is_back = true;
         }
         Ok(*timeout_us)
     }
@@ -185,10 +189,8 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let mut open = self.transactions.lock();
-        let is_back = open.get(&self.id).is_some_and(|one| one.transaction.is_some());
-        if !is_back {
-            open.remove(&self.id);
+        if !self.is_back {
+            self.transactions.lock().remove(&self.id);
         }
     }
 }
@@ -224,6 +226,31 @@ mod tests {
         assert_eq!([not("7", "b"), not("x", "a"), not("07x", "a")], [Some(NotOpen::Unknown); 3]);
         drop(all.lend("7", "a", &nobody()).unwrap());
         assert_eq!((not("7", "a"), all.count()), (Some(NotOpen::Unknown), 0));
+    }
+
+    #[test]
+    fn who_gives_it_back_does_not_end_it_for_the_next() {
+        let all = OpenTransactions::new(2, 1 << 20, 10);
+        let mut lent = all.open(7, "a", &nobody(), transaction()).unwrap();
+        let taken = lent.take().unwrap();
+        lent.put_back(taken, 0).unwrap();
+        std::thread::scope(|scope| {
+            let go_on = || {
+                for _ in 0..20_000 {
+                    match all.lend("7", "a", &nobody()) {
+                        Ok(mut lent) => {
+                            let taken = lent.take().unwrap();
+                            lent.put_back(taken, 0).unwrap();
+                        }
+                        Err(why) => assert_eq!(why, NotOpen::Busy),
+                    }
+                }
+            };
+            for _ in 0..3 {
+                scope.spawn(go_on);
+            }
+        });
+        assert_eq!(all.count(), 1);
     }
 
     #[test]
