@@ -209,7 +209,7 @@ fn there_is_an_order_that_explains_all_that_was_read() {
     let server = Server::start();
     let mut client = GraphClient::at(server.address);
     client.run("UNWIND range(0, $n - 1) AS k CREATE (:K {k: k, l: []})", json!({"n": KEYS}));
-    let records = at_once(server.address, 8, |client, number| run(client, number, size(60, 2_000)));
+    let records = at_once(server.address, 8, |client, number| run(client, number, size(60, 500)));
     let records: Vec<Record> = records.into_iter().flatten().collect();
     let lists: Vec<Vec<u64>> = client
         .run(READ_ALL, json!({}))

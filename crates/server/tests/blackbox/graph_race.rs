@@ -28,7 +28,7 @@ fn a_counter_that_99_clients_want_counts_every_request() {
 fn each_gets_another_number_of_a_sequence() {
     // With many orders each of these is long work.
     let server = Server::start_with(&["--max-long-reads", "200"]);
-    let times = size(4, 100);
+    let times = size(4, 20);
     let numbers = at_once(server.address, CLIENTS, |client, _| {
         let next = "OPTIONAL MATCH (o:Order) WITH coalesce(max(o.number), 0) + 1 AS number
             CREATE (o:Order {number: number}) RETURN number";
