@@ -4,6 +4,7 @@ use crate::client::{Answer, Client};
 use serde_json::{Value, json};
 use std::io;
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 /// The code of a transaction that another overtook.
 pub const OUTDATED: &str = "Neo.TransientError.Transaction.Outdated";
@@ -18,6 +19,9 @@ pub fn size(of_ci: usize, full: usize) -> usize {
 /// A connection to one database.
 pub struct GraphClient {
     pub client: Client,
+    address: SocketAddr,
+    /// When it last asked.
+    asked: Instant,
     database: String,
     authorization: Option<String>,
 }
@@ -52,7 +56,8 @@ pub fn rows(content: &Value) -> Result<Vec<Value>, String> {
 impl GraphClient {
     pub fn connect(address: SocketAddr) -> io::Result<GraphClient> {
         let client = Client::connect(address)?.patient();
-        Ok(GraphClient { client, database: "neo4j".to_owned(), authorization: None })
+        let (database, authorization) = ("neo4j".to_owned(), None);
+        Ok(GraphClient { client, address, asked: Instant::now(), database, authorization })
     }
 
     pub fn at(address: SocketAddr) -> GraphClient {
@@ -73,6 +78,11 @@ impl GraphClient {
 
     /// Asks for a path under the database's own: `tx/commit`.
     pub fn ask(&mut self, method: &str, path: &str, body: &Value) -> io::Result<Answer> {
+        if self.asked.elapsed() > Duration::from_secs(60) {
+            // The server closes what is idle for longer.
+            self.client = Client::connect(self.address)?.patient();
+        }
+        self.asked = Instant::now();
         let path = format!("/db/{}/{path}", self.database);
         let mut headers = vec![("Content-Type", "application/json")];
         headers.extend(self.authorization.as_deref().map(|shown| ("Authorization", shown)));
