@@ -186,5 +186,5 @@ pub(super) fn map_projection(
         }
     }
     context.budget.charge_bytes(entries.len() as u64 * 64)?;
-    Value::Map(Arc::new(entries.into())).not_too_deep()
+    Value::Map(Arc::new(entries.into())).bounded()
 }

@@ -95,7 +95,7 @@ fn appended(mut list: Arc<List>, items: &[Value], context: &mut Context<'_>) -> 
     context.budget.charge_steps(copied / 8)?;
     context.budget.charge_bytes(copied.saturating_mul(size_of::<Value>() as u64))?;
     Arc::make_mut(&mut list).extend(items);
-    Value::List(list).not_too_deep()
+    Value::List(list).bounded()
 }
 
 /// `a - b`

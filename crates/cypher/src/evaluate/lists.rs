@@ -46,7 +46,7 @@ pub(super) fn comprehension(
             None => item.clone(),
         });
     }
-    Value::list(results).not_too_deep()
+    Value::list(results).bounded()
 }
 
 pub(super) fn quantifier(

@@ -94,14 +94,14 @@ fn composed(
             context.budget.charge_bytes((items.len() * size_of::<Value>()) as u64)?;
             let items: Result<Vec<Value>> =
                 items.iter().map(|item| nested(item, row, context)).collect();
-            Value::list(items?).not_too_deep()
+            Value::list(items?).bounded()
         }
         Expression::Map(entries) => {
             context.budget.charge_bytes(entries.len() as u64 * 64)?;
             let evaluated =
                 entries.iter().map(|(key, value)| Ok((key.clone(), nested(value, row, context)?)));
             let entries: Result<crate::value::Entries> = evaluated.collect();
-            Value::Map(Arc::new(entries?.into())).not_too_deep()
+            Value::Map(Arc::new(entries?.into())).bounded()
         }
         Expression::MapProjection(subject, items) => {
             access::map_projection(subject, items, row, context)

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use super::keep::State;
-use super::pipeline::{Flow, Next, set};
+use super::pipeline::{Flow, Next, clear, set};
 use crate::context::Context;
 use crate::error::Result;
 use crate::evaluate::evaluate;
 use crate::functions::Accumulator;
+use crate::ir::Slot;
 use crate::plan::Aggregation;
 use crate::value::{Distinct, Value};
 
@@ -16,6 +17,10 @@ use crate::value::{Distinct, Value};
 pub(super) struct Groups {
     places: HashMap<Box<[Distinct]>, usize>,
     groups: Vec<Group>,
+    /// The bytes that all this is charged with.
+    bytes: u64,
+    /// The slots that are the pipeline's own.
+    own: Vec<Slot>,
 }
 
 struct Group {
@@ -53,6 +58,7 @@ pub(super) fn add(
     let Some(State::Groups(groups)) = next.state(aggregation.state) else {
         return Ok(Flow::Continue);
     };
+    let before = context.budget.bytes_left();
     let group = groups.of(aggregation, keys, context)?;
     for (accumulator, (has_value, value, fraction)) in group.accumulators.iter_mut().zip(values) {
         if has_value {
@@ -61,10 +67,17 @@ pub(super) fn add(
             accumulator.add_row();
         }
     }
+    // More is left if a better extreme is smaller than the one before.
+    let after = context.budget.bytes_left();
+    groups.bytes = (groups.bytes + before).saturating_sub(after);
     Ok(Flow::Continue)
 }
 
 impl Groups {
+    pub(super) fn new(own: Vec<Slot>) -> Self {
+        Self { own, ..Self::default() }
+    }
+
     /// The group with these keys.
     fn of(
         &mut self,
@@ -72,6 +85,7 @@ impl Groups {
         keys: Vec<Distinct>,
         context: &mut Context<'_>,
     ) -> Result<&mut Group> {
+        context.budget.charge_steps(keys.iter().map(|key| key.0.steps()).sum())?;
         let at = match self.places.get(keys.as_slice()) {
             Some(at) => *at,
             None => {
@@ -97,7 +111,7 @@ pub(super) fn release(
     context: &mut Context<'_>,
     next: &mut Next<'_>,
 ) -> Result<()> {
-    let mut all = groups.groups;
+    let Groups { groups: mut all, bytes, own, .. } = groups;
     if all.is_empty() && aggregation.keys.is_empty() {
         // Aggregations of nothing are something: a count is 0.
         all.push(Group::new(aggregation, Box::default()));
@@ -114,5 +128,7 @@ pub(super) fn release(
             break;
         }
     }
+    context.budget.return_bytes(bytes);
+    clear(own, row);
     Ok(())
 }

@@ -18,16 +18,59 @@ pub(super) enum State {
     /// Nothing (any more).
     #[default]
     Nothing,
-    /// Rows that wait for the others.
-    Rows(Vec<KeptRow>),
+    /// Rows that wait for the others, and the slots that are the pipeline's own.
+    Rows { rows: Vec<KeptRow>, own: Vec<Slot> },
     /// Rows that were seen.
-    Seen(HashSet<Box<[Distinct]>>),
+    Seen(Seen),
     /// Rows still to be skipped or to come.
     Remaining(u64),
     /// Rows to be sorted.
     Sorted(Sorted),
     /// Groups.
     Groups(Groups),
+}
+
+/// Rows that were seen, and the bytes that they are charged with.
+#[derive(Default)]
+pub(super) struct Seen {
+    rows: HashSet<Box<[Distinct]>>,
+    bytes: u64,
+}
+
+impl Seen {
+    /// Whether a row is seen for the first time.
+    pub(super) fn is_new<'v>(
+        &mut self,
+        values: impl Iterator<Item = &'v Value>,
+        context: &mut Context<'_>,
+    ) -> Result<bool> {
+        let row: Box<[Distinct]> = values.cloned().map(Distinct).collect();
+        let sum = |of: fn(&Value) -> u64| row.iter().map(|value| of(&value.0)).sum::<u64>();
+        // Before it is gone through.
+        let bytes = SEEN_BYTES + sum(Value::share_of_bytes);
+        context.budget.charge_steps(1 + sum(Value::steps))?;
+        context.budget.charge_bytes(bytes)?;
+        let is_new = self.rows.insert(row);
+        if is_new {
+            self.bytes += bytes;
+        } else {
+            context.budget.return_bytes(bytes);
+        }
+        Ok(is_new)
+    }
+
+    /// Gives its bytes back.
+    pub(super) fn forget(self, context: &mut Context<'_>) {
+        context.budget.return_bytes(self.bytes);
+    }
+}
+
+/// What a row takes in a table besides its values.
+const SEEN_BYTES: u64 = 48;
+
+/// Of these slots, those that nothing outside of a pipeline that begins now has put something into.
+pub(super) fn own_slots(slots: impl Iterator<Item = Slot>, row: &[Value]) -> Vec<Slot> {
+    slots.filter(|slot| get(row, *slot).is_null()).collect()
 }
 
 /// Values that are kept, and the bytes that they were charged with.
@@ -46,14 +89,23 @@ pub(super) fn states(
     // The numbers were given in the order of the operators.
     for operator in &pipeline.operators {
         states.push(match operator {
-            Operator::Eager { .. } => State::Rows(Vec::new()),
-            Operator::Distinct { .. } => State::Seen(HashSet::new()),
+            Operator::Eager { keep, .. } => {
+                State::Rows { rows: Vec::new(), own: own_slots(keep.iter().copied(), row) }
+            }
+            Operator::Distinct { .. } => State::Seen(Seen::default()),
             Operator::Skip { count, .. } => State::Remaining(amount("SKIP", count, row, context)?),
             Operator::Limit { count, .. } => {
                 State::Remaining(amount("LIMIT", count, row, context)?)
             }
-            Operator::Sort(sort) => State::Sorted(Sorted::new(top_of(sort, row, context)?)),
-            Operator::Aggregate(_) => State::Groups(Groups::default()),
+            Operator::Sort(sort) => {
+                let own = own_slots(sort.keep.iter().copied(), row);
+                State::Sorted(Sorted::new(top_of(sort, row, context)?, own))
+            }
+            Operator::Aggregate(aggregation) => {
+                let keys = aggregation.keys.iter().map(|key| key.slot);
+                let slots = keys.chain(aggregation.aggregates.iter().map(|it| it.slot));
+                State::Groups(Groups::new(own_slots(slots, row)))
+            }
             _ => continue,
         });
     }
@@ -116,7 +168,7 @@ pub(super) fn keep_row(
     next: &mut Next<'_>,
 ) -> Result<Flow> {
     let kept = copy(keep, row, context)?;
-    if let Some(State::Rows(rows)) = next.state(state) {
+    if let Some(State::Rows { rows, .. }) = next.state(state) {
         rows.push(kept);
     }
     Ok(Flow::Continue)
@@ -146,19 +198,13 @@ pub(super) fn distinct(
     context: &mut Context<'_>,
     next: &mut Next<'_>,
 ) -> Result<Flow> {
-    let key: Box<[Distinct]> =
-        columns.iter().map(|slot| Distinct(get(row, *slot).clone())).collect();
-    let weight = 32 + key.iter().map(|value| value.0.share_of_bytes()).sum::<u64>();
-    let new = match next.state(state) {
-        Some(State::Seen(seen)) => seen.insert(key),
+    let is_new = match next.state(state) {
+        Some(State::Seen(seen)) => {
+            seen.is_new(columns.iter().map(|slot| get(row, *slot)), context)?
+        }
         _ => true,
     };
-    if !new {
-        context.budget.charge_steps(1)?;
-        return Ok(Flow::Continue);
-    }
-    context.budget.charge_bytes(weight)?;
-    next.push(row, context)
+    if is_new { next.push(row, context) } else { Ok(Flow::Continue) }
 }
 
 pub(super) fn skip(

@@ -7,7 +7,7 @@ use super::{
 use crate::context::Context;
 use crate::error::Result;
 use crate::evaluate::{evaluate, holds};
-use crate::ir::Slot;
+use crate::ir::{Expression, ProjectionItem, Slot};
 use crate::plan::{Operator, Pipeline};
 use crate::value::Value;
 
@@ -116,8 +116,14 @@ fn release(
     next: &mut Next<'_>,
 ) -> Result<()> {
     match (operator, kept) {
-        (Operator::Eager { keep, .. }, keep::State::Rows(rows)) => {
-            keep::release_rows(keep, rows, row, context, next)
+        (Operator::Eager { keep, .. }, keep::State::Rows { rows, own }) => {
+            keep::release_rows(keep, rows, row, context, next)?;
+            clear(own, row);
+            Ok(())
+        }
+        (Operator::Distinct { .. }, keep::State::Seen(seen)) => {
+            seen.forget(context);
+            Ok(())
         }
         (Operator::Sort(sort), keep::State::Sorted(kept)) => {
             sort::release(sort, kept, row, context, next)
@@ -156,13 +162,7 @@ fn step(
         }
         Operator::Unwind { list, variable } => unwind::unwind(list, *variable, row, context, next),
         Operator::Optional { inner, introduced } => optional(inner, introduced, row, context, next),
-        Operator::Compute(items) => {
-            for item in items {
-                let value = evaluate(&item.expression, row, context)?;
-                set(row, item.slot, value);
-            }
-            next.push(row, context)
-        }
+        Operator::Compute(items) => compute(items, row, context, next),
         Operator::StoredCount { slot, counted } => {
             let count = scan::stored_count(counted, context);
             set(row, *slot, count);
@@ -201,6 +201,38 @@ fn update(operator: &Operator, row: &mut [Value], context: &mut Context<'_>) -> 
             unwind::for_each(list, *variable, updates, row, context)
         }
         _ => Ok(()),
+    }
+}
+
+/// Puts values into the row, which are charged as long as it goes on with them.
+fn compute(
+    items: &[ProjectionItem],
+    row: &mut [Value],
+    context: &mut Context<'_>,
+    next: &mut Next<'_>,
+) -> Result<Flow> {
+    let mut held = 0;
+    for item in items {
+        let value = evaluate(&item.expression, row, context)?;
+        let bytes = value.share_of_outer_bytes();
+        context.budget.charge_bytes(bytes)?;
+        held += bytes;
+        set(row, item.slot, value);
+    }
+    let flow = next.push(row, context)?;
+    if held > 0 {
+        context.budget.return_bytes(held);
+        // One that a variable stays in may be read by whoever asked for rows.
+        let is_new = |item: &&ProjectionItem| item.expression != Expression::Variable(item.slot);
+        clear(items.iter().filter(is_new).map(|item| item.slot), row);
+    }
+    Ok(flow)
+}
+
+/// Forgets values that nobody reads any more.
+pub(super) fn clear(slots: impl IntoIterator<Item = Slot>, row: &mut [Value]) {
+    for slot in slots {
+        set(row, slot, Value::Null);
     }
 }
 

@@ -1,13 +1,12 @@
 //! The rows of a query, and what is made of those of a subquery.
 
-use std::collections::HashSet;
-
+use super::keep::Seen;
 use super::pipeline::{Flow, get, run};
 use crate::context::Context;
 use crate::error::Result;
 use crate::ir::SubqueryKind;
 use crate::plan::{QueryPlan, SubqueryPlan};
-use crate::value::{Distinct, Value};
+use crate::value::Value;
 
 /// Takes the columns of a row; the row itself is the one that the query ran in.
 pub(super) type Rows<'s> = dyn FnMut(&[Value], &mut [Value], &mut Context<'_>) -> Result<Flow> + 's;
@@ -19,26 +18,24 @@ pub(crate) fn run_query(
     context: &mut Context<'_>,
     rows: &mut Rows<'_>,
 ) -> Result<Flow> {
-    let mut seen: HashSet<Box<[Distinct]>> = HashSet::new();
+    let mut seen = Seen::default();
     let mut columns = Vec::new();
     for (pipeline, result) in &query.branches {
         let flow = run(pipeline, row, context, &mut |row, context| {
             let Some(slots) = result else { return Ok(Flow::Continue) };
             columns.clear();
             columns.extend(slots.iter().map(|slot| get(row, *slot).clone()));
-            if query.distinct {
-                let key: Box<[Distinct]> = columns.iter().cloned().map(Distinct).collect();
-                if !seen.insert(key) {
-                    return Ok(Flow::Continue);
-                }
-                context.budget.charge_bytes(super::keep::weight(&columns))?;
+            if query.distinct && !seen.is_new(columns.iter(), context)? {
+                return Ok(Flow::Continue);
             }
             rows(&columns, row, context)
         })?;
         if flow == Flow::Stop {
+            seen.forget(context);
             return Ok(Flow::Stop);
         }
     }
+    seen.forget(context);
     Ok(Flow::Continue)
 }
 
@@ -69,15 +66,18 @@ pub(crate) fn subquery(
         }
     }
     if plan.query.distinct {
-        run_query(&plan.query, row, context, &mut |columns, _, _| {
+        run_query(&plan.query, row, context, &mut |columns, _, context| {
             count += 1;
-            values.extend(columns.first().cloned());
+            if let (SubqueryKind::Collect, Some(value)) = (plan.kind, columns.first()) {
+                context.budget.charge_bytes(value.share_of_bytes())?;
+                values.push(value.clone());
+            }
             Ok(Flow::Continue)
         })?;
     }
     Ok(match plan.kind {
         SubqueryKind::Exists => Value::Boolean(count > 0),
         SubqueryKind::Count => Value::Integer(count),
-        SubqueryKind::Collect => Value::list(values),
+        SubqueryKind::Collect => Value::list(values).bounded()?,
     })
 }

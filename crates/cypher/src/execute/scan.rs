@@ -31,18 +31,23 @@ pub(super) fn scan(
         }
         ScanSource::Seek(seeks) => seek(seeks, scan.slot, row, context, next),
         ScanSource::Ids(wanted) => {
-            for id in ids(wanted, row, context)? {
+            let ids = ids(wanted, row, context)?;
+            let bytes = charge_entries(ids.len(), context)?;
+            let mut flow = Flow::Continue;
+            for id in ids {
                 context.budget.charge_steps(1)?;
                 let Some(id) = NodeId::new(id).filter(|id| context.transaction.has_node(*id))
                 else {
                     continue;
                 };
                 set(row, scan.slot, Value::Node(id));
-                if next.push(row, context)? == Flow::Stop {
-                    return Ok(Flow::Stop);
+                flow = next.push(row, context)?;
+                if flow == Flow::Stop {
+                    break;
                 }
             }
-            Ok(Flow::Continue)
+            context.budget.return_bytes(bytes);
+            Ok(flow)
         }
     }
 }
@@ -99,13 +104,19 @@ fn seek(
         SoughtValue::AnyOf(list) => {
             let list = evaluate(list, row, context)?;
             // Two values may find the same node; it passes once.
-            for node in any_of([label, key], &list, context)? {
+            let nodes = any_of([label, key], &list, context)?;
+            drop(list);
+            let bytes = charge_entries(nodes.len(), context)?;
+            let mut flow = Flow::Continue;
+            for node in nodes {
                 set(row, slot, Value::Node(node));
-                if next.push(row, context)? == Flow::Stop {
-                    return Ok(Flow::Stop);
+                flow = next.push(row, context)?;
+                if flow == Flow::Stop {
+                    break;
                 }
             }
-            Ok(Flow::Continue)
+            context.budget.return_bytes(bytes);
+            Ok(flow)
         }
     }
 }
@@ -118,12 +129,15 @@ fn any_of(
 ) -> Result<BTreeSet<NodeId>> {
     let mut nodes = BTreeSet::new();
     let Value::List(items) = list else { return Ok(nodes) };
+    let before = context.budget.bytes_left();
     let mut sought = HashSet::new();
     let mut found = Vec::new();
     for item in items.iter() {
         context.budget.charge_steps(1)?;
         // Nothing is equal to null, and no property to what cannot be one.
         let Ok(Some(value)) = to_property(item) else { continue };
+        context.budget.charge_steps(item.steps())?;
+        context.budget.charge_bytes(SOUGHT_BYTES)?;
         if !sought.insert(Distinct(item.clone())) {
             continue;
         }
@@ -138,7 +152,19 @@ fn any_of(
             }
         }
     }
+    // From here on who goes through the nodes pays for them.
+    context.budget.return_bytes(before.saturating_sub(context.budget.bytes_left()));
     Ok(nodes)
+}
+
+/// What a value that is looked up takes in its table.
+const SOUGHT_BYTES: u64 = 56;
+
+/// Charges a set of so many ids; with how many bytes.
+fn charge_entries(entries: usize, context: &mut Context<'_>) -> Result<u64> {
+    let bytes = entries as u64 * 16;
+    context.budget.charge_bytes(bytes)?;
+    Ok(bytes)
 }
 
 /// The numbers that ids say: of `id()` integers, of `elementId()` the last part of a text.
@@ -179,17 +205,23 @@ pub(super) fn scan_relationships(
             scans.extend(types.map(|name| context.transaction.scan_type(name)));
         }
         RelationshipSource::Ids(wanted) => {
-            for id in ids(wanted, row, context)? {
+            let ids = ids(wanted, row, context)?;
+            let bytes = charge_entries(ids.len(), context)?;
+            let mut flow = Flow::Continue;
+            for id in ids {
                 context.budget.charge_steps(1)?;
                 let id = RelationshipId::new(id);
                 let Some(id) = id.filter(|id| context.transaction.has_relationship(*id)) else {
                     continue;
                 };
                 set(row, scan.slot, Value::Relationship(id));
-                if next.push(row, context)? == Flow::Stop {
-                    return Ok(Flow::Stop);
+                flow = next.push(row, context)?;
+                if flow == Flow::Stop {
+                    break;
                 }
             }
+            context.budget.return_bytes(bytes);
+            return Ok(flow);
         }
     }
     let mut found = Vec::new();

@@ -39,6 +39,7 @@ pub(super) fn expand(
     let steps = Steps::new(way, types, &shortest.properties, row, context)?;
     let reached = search(shortest, &steps, [from, to], row, context)?;
     let mut chains = Chains { reached: &reached, from, open: vec![(to, 0)], chain: Vec::new() };
+    let mut flow = Flow::Continue;
     while let Some(chain) = chains.next(context)? {
         let ids: Vec<Value> = chain.iter().rev().map(|id| Value::Relationship(*id)).collect();
         let value = match (shortest.single, ids.first()) {
@@ -46,14 +47,18 @@ pub(super) fn expand(
             _ => Value::list(ids),
         };
         set(row, connection.relationship, value);
-        if next.push(row, context)? == Flow::Stop {
-            return Ok(Flow::Stop);
-        }
-        if shortest.which == Shortest::One {
+        flow = next.push(row, context)?;
+        if flow == Flow::Stop || shortest.which == Shortest::One {
             break;
         }
     }
-    Ok(Flow::Continue)
+    context.budget.return_bytes(reached.values().map(|(_, steps)| bytes_of(steps.len())).sum());
+    Ok(flow)
+}
+
+/// What so many last steps to a node are charged with.
+fn bytes_of(steps: usize) -> u64 {
+    steps as u64 * REACHED_BYTES
 }
 
 /// Goes out level by level until the target is reached.

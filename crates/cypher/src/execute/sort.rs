@@ -3,10 +3,11 @@
 use std::cmp::Ordering;
 
 use super::keep::{KeptRow, State, amount, copy, forget, restore, weight};
-use super::pipeline::{Flow, Next};
+use super::pipeline::{Flow, Next, clear};
 use crate::context::Context;
 use crate::error::Result;
 use crate::evaluate::evaluate;
+use crate::ir::Slot;
 use crate::plan::SortOperator;
 use crate::value::{Value, order};
 
@@ -15,6 +16,8 @@ pub(super) struct Sorted {
     rows: Vec<SortedRow>,
     /// Only so many of the first are wanted.
     top: Option<usize>,
+    /// The slots that are the pipeline's own.
+    own: Vec<Slot>,
 }
 
 struct SortedRow {
@@ -25,8 +28,8 @@ struct SortedRow {
 }
 
 impl Sorted {
-    pub(super) fn new(top: Option<usize>) -> Self {
-        Self { rows: Vec::new(), top }
+    pub(super) fn new(top: Option<usize>, own: Vec<Slot>) -> Self {
+        Self { rows: Vec::new(), top, own }
     }
 }
 
@@ -87,6 +90,7 @@ pub(super) fn release(
             break;
         }
     }
+    clear(sorted.own, row);
     Ok(())
 }
 

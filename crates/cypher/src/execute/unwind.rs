@@ -7,6 +7,7 @@ use crate::evaluate::evaluate;
 use crate::ir::{Expression, Slot};
 use crate::plan::Pipeline;
 use crate::value::Value;
+use std::sync::Arc;
 
 pub(super) fn unwind(
     list: &Expression,
@@ -15,23 +16,37 @@ pub(super) fn unwind(
     context: &mut Context<'_>,
     next: &mut Next<'_>,
 ) -> Result<Flow> {
-    match evaluate(list, row, context)? {
-        Value::Null => Ok(Flow::Continue),
+    let (value, bytes) = held(list, row, context)?;
+    let flow = match value {
+        Value::Null => Flow::Continue,
         Value::List(items) => {
+            let mut flow = Flow::Continue;
             for item in items.iter() {
                 context.budget.charge_steps(1)?;
                 set(row, variable, item.clone());
-                if next.push(row, context)? == Flow::Stop {
-                    return Ok(Flow::Stop);
+                flow = next.push(row, context)?;
+                if flow == Flow::Stop {
+                    break;
                 }
             }
-            Ok(Flow::Continue)
+            flow
         }
         single => {
             set(row, variable, single);
-            next.push(row, context)
+            next.push(row, context)?
         }
-    }
+    };
+    context.budget.return_bytes(bytes);
+    Ok(flow)
+}
+
+/// The value of an expression that is held as long as its items are gone through, and the bytes that it is charged
+/// with meanwhile.
+fn held(list: &Expression, row: &mut [Value], context: &mut Context<'_>) -> Result<(Value, u64)> {
+    let value = evaluate(list, row, context)?;
+    let bytes = value.share_of_outer_bytes();
+    context.budget.charge_bytes(bytes)?;
+    Ok((value, bytes))
 }
 
 /// Runs updates for every element of a list.
@@ -42,15 +57,17 @@ pub(super) fn for_each(
     row: &mut [Value],
     context: &mut Context<'_>,
 ) -> Result<()> {
-    let items = match evaluate(list, row, context)? {
+    let (value, bytes) = held(list, row, context)?;
+    let items = match value {
         Value::Null => return Ok(()),
         Value::List(items) => items,
-        single => std::sync::Arc::new(vec![single].into()),
+        single => Arc::new(vec![single].into()),
     };
     for item in items.iter() {
         context.budget.charge_steps(1)?;
         set(row, variable, item.clone());
         run(updates, row, context, &mut |_, _| Ok(Flow::Continue))?;
     }
+    context.budget.return_bytes(bytes);
     Ok(())
 }

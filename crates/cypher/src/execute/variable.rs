@@ -44,14 +44,12 @@ impl Steps {
             let before = found.len();
             let progress = scan.fill(context.transaction, &mut found);
             context.budget.charge_steps(1 + progress.examined as u64)?;
-            context
-                .budget
-                .charge_bytes((found.len() - before) as u64 * size_of::<Adjacent>() as u64)?;
+            context.budget.charge_bytes(bytes_of(found.len() - before))?;
             if progress.is_finished {
                 break;
             }
         }
-        context.budget.return_bytes(found.len() as u64 * size_of::<Adjacent>() as u64);
+        context.budget.return_bytes(bytes_of(found.len()));
         if !self.properties.is_empty() {
             let mut fitting = Vec::with_capacity(found.len());
             for adjacent in found {
@@ -73,6 +71,44 @@ impl Steps {
             }
         }
         Ok(true)
+    }
+}
+
+/// The bytes of so many steps.
+fn bytes_of(steps: usize) -> u64 {
+    steps as u64 * size_of::<Adjacent>() as u64
+}
+
+/// Ways on that are still to be tried, for each relationship of a chain. A chain may be as long as the graph is large,
+/// so they are charged.
+#[derive(Default)]
+struct OpenLevels {
+    levels: Vec<(std::vec::IntoIter<Adjacent>, u64)>,
+}
+
+impl OpenLevels {
+    /// What a level takes besides its steps, the relationship in the chain included.
+    const LEVEL_BYTES: u64 = 64;
+
+    fn push(&mut self, steps: Vec<Adjacent>, context: &mut Context<'_>) -> Result<()> {
+        let bytes = Self::LEVEL_BYTES + bytes_of(steps.capacity());
+        context.budget.charge_bytes(bytes)?;
+        self.levels.push((steps.into_iter(), bytes));
+        Ok(())
+    }
+
+    fn pop(&mut self, context: &mut Context<'_>) {
+        if let Some((_, bytes)) = self.levels.pop() {
+            context.budget.return_bytes(bytes);
+        }
+    }
+
+    fn last(&mut self) -> Option<&mut std::vec::IntoIter<Adjacent>> {
+        self.levels.last_mut().map(|(steps, _)| steps)
+    }
+
+    fn close(self, context: &mut Context<'_>) {
+        context.budget.return_bytes(self.levels.iter().map(|(_, bytes)| bytes).sum());
     }
 }
 
@@ -101,11 +137,11 @@ pub(super) fn expand(
         return Ok(Flow::Stop);
     }
     let most = expand.length.to.map_or(usize::MAX, |most| most as usize);
-    let mut open =
-        vec![if most > 0 { steps.from(start, context)? } else { Vec::new() }.into_iter()];
-    while let Some(level) = open.last_mut() {
+    let mut open = OpenLevels::default();
+    open.push(if most > 0 { steps.from(start, context)? } else { Vec::new() }, context)?;
+    while let Some(level) = open.last() {
         let Some(adjacent) = level.next() else {
-            open.pop();
+            open.pop(context);
             walk.chain.pop();
             continue;
         };
@@ -117,10 +153,11 @@ pub(super) fn expand(
         }
         walk.chain.push(id);
         if walk.give(adjacent.other, row, context, next)? == Flow::Stop {
+            open.close(context);
             return Ok(Flow::Stop);
         }
         if walk.chain.len() < most {
-            open.push(steps.from(adjacent.other, context)?.into_iter());
+            open.push(steps.from(adjacent.other, context)?, context)?;
         } else {
             walk.chain.pop();
         }

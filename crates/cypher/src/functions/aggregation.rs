@@ -63,6 +63,9 @@ pub fn aggregate(name: &str) -> Option<Aggregate> {
     })
 }
 
+/// What a value that was seen takes in its table.
+const SEEN_BYTES: u64 = 56;
+
 /// An aggregation in progress: values go in row by row, one comes out.
 #[derive(Debug, Clone)]
 pub struct Accumulator {
@@ -75,24 +78,40 @@ pub struct Accumulator {
 enum Progress {
     Count(i64),
     Sum(Sum),
-    Average { sum: Sum, count: i64 },
-    Extreme { best: Value, wanted: Ordering },
+    Average {
+        sum: Sum,
+        count: i64,
+    },
+    /// With the bytes that the best is charged with.
+    Extreme {
+        best: Value,
+        bytes: u64,
+        wanted: Ordering,
+    },
     Collect(Vec<Value>),
-    Deviation { count: f64, mean: f64, squares: f64, population: bool },
-    Percentile { values: Vec<Value>, fraction: Option<f64>, continuous: bool },
+    Deviation {
+        count: f64,
+        mean: f64,
+        squares: f64,
+        population: bool,
+    },
+    Percentile {
+        values: Vec<Value>,
+        fraction: Option<f64>,
+        continuous: bool,
+    },
 }
 
 impl Accumulator {
     /// An aggregation that has seen nothing; of values that are not equivalent if `distinct`.
     pub fn new(aggregate: Aggregate, distinct: bool) -> Self {
+        let extreme = |wanted| Progress::Extreme { best: Value::Null, bytes: 0, wanted };
         let progress = match aggregate {
             Aggregate::CountRows | Aggregate::Count => Progress::Count(0),
             Aggregate::Sum => Progress::Sum(Sum::Integer(0)),
             Aggregate::Average => Progress::Average { sum: Sum::Integer(0), count: 0 },
-            Aggregate::Minimum => Progress::Extreme { best: Value::Null, wanted: Ordering::Less },
-            Aggregate::Maximum => {
-                Progress::Extreme { best: Value::Null, wanted: Ordering::Greater }
-            }
+            Aggregate::Minimum => extreme(Ordering::Less),
+            Aggregate::Maximum => extreme(Ordering::Greater),
             Aggregate::Collect => Progress::Collect(Vec::new()),
             Aggregate::Deviation | Aggregate::PopulationDeviation => Progress::Deviation {
                 count: 0.0,
@@ -127,10 +146,14 @@ impl Accumulator {
             return Ok(());
         }
         if let Some(seen) = &mut self.seen {
+            // Before it is gone through.
+            let bytes = SEEN_BYTES.saturating_add(value.share_of_outer_bytes());
+            budget.charge_steps(value.steps())?;
+            budget.charge_bytes(bytes)?;
             if !seen.insert(Distinct(value.clone())) {
+                budget.return_bytes(bytes);
                 return Ok(());
             }
-            budget.charge_bytes(value.share_of_bytes())?;
         }
         match &mut self.progress {
             Progress::Count(count) => *count = count.saturating_add(1),
@@ -139,9 +162,13 @@ impl Accumulator {
                 sum.add("avg", &value)?;
                 *count = count.saturating_add(1);
             }
-            Progress::Extreme { best, wanted } => {
+            Progress::Extreme { best, bytes, wanted } => {
+                budget.charge_steps(value.steps().min(best.steps()))?;
                 if best.is_null() || order(&value, best) == *wanted {
-                    *best = value;
+                    budget.return_bytes(std::mem::take(bytes));
+                    let share = value.share_of_outer_bytes();
+                    budget.charge_bytes(share)?;
+                    (*best, *bytes) = (value, share);
                 }
             }
             Progress::Collect(values) => {
@@ -179,7 +206,7 @@ impl Accumulator {
             Progress::Average { count: 0, .. } => Value::Null,
             Progress::Average { sum, count } => sum.average(count)?,
             Progress::Extreme { best, .. } => best,
-            Progress::Collect(values) => Value::list(values).not_too_deep()?,
+            Progress::Collect(values) => Value::list(values).bounded()?,
             Progress::Deviation { count, squares, population, .. } => {
                 let freedom = if population { count } else { count - 1.0 };
                 Value::Float(if freedom > 0.0 { (squares / freedom).sqrt() } else { 0.0 })

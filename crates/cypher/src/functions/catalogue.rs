@@ -63,7 +63,16 @@ impl Function {
         if self.nulls == Nulls::Propagated && arguments.iter().any(Value::is_null) {
             return Ok(Value::Null);
         }
-        (self.compute)(arguments, context)
+        let before = context.budget.bytes_left();
+        let value = (self.compute)(arguments, context)?;
+        let charged = before.saturating_sub(context.budget.bytes_left());
+        // Many charge for what they make before they make it; the others are charged here.
+        let uncharged = value.share_of_outer_bytes().saturating_sub(charged);
+        if uncharged > 0 {
+            context.budget.charge_steps(uncharged / 256)?;
+            context.budget.charge_bytes(uncharged)?;
+        }
+        Ok(value)
     }
 }
 

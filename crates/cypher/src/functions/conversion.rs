@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::temporal;
 use crate::value::{Value, float_text};
+use std::collections::BTreeSet;
 
 /// A conversion: `None` if a value of this type cannot be converted at all.
 type Conversion = fn(&Value) -> Option<Value>;
@@ -112,9 +113,8 @@ fn value_type(value: &Value) -> String {
     let name = match value {
         Value::Null => return "NULL".to_owned(),
         Value::List(items) => {
-            let mut inner: Vec<String> = items.iter().map(value_type).collect();
-            inner.sort();
-            inner.dedup();
+            let inner: BTreeSet<String> = items.iter().map(value_type).collect();
+            let inner: Vec<String> = inner.into_iter().collect();
             return match inner.as_slice() {
                 [] => "LIST<NOTHING> NOT NULL".to_owned(),
                 types => format!("LIST<{}> NOT NULL", types.join(" | ")),

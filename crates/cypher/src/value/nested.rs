@@ -2,12 +2,15 @@
 //! call a level, so there must be an end to them; and what keeps one says how much it keeps without going through it.
 
 use super::{Entries, Value};
-use crate::error::{Detail, Error, Result};
+use crate::error::{Detail, Error, ErrorKind, Result};
 use std::ops::Deref;
 use std::sync::Arc;
 
 /// How deeply lists and maps may be nested.
 pub const MAX_DEPTH: u32 = 256;
+
+/// How large a value may be, as if nothing in it were shared: what goes through it comes to an end.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// The items of a list.
 #[derive(Debug, Clone, Default)]
@@ -94,6 +97,11 @@ impl Value {
     /// The bytes that one more who keeps it is to be charged with: a value that many keep is charged to each in part.
     /// It changes with their number, so what was charged is what must be given back.
     pub fn share_of_bytes(&self) -> u64 {
+        self.share_of_outer_bytes().saturating_add(size_of::<Self>() as u64)
+    }
+
+    /// The same of those bytes that lie outside of the value itself: none of most values.
+    pub fn share_of_outer_bytes(&self) -> u64 {
         let holders = match self {
             Self::String(text) => Arc::strong_count(text),
             Self::Bytes(bytes) => Arc::strong_count(bytes),
@@ -102,7 +110,7 @@ impl Value {
             Self::Path(path) => Arc::strong_count(path),
             _ => 1,
         };
-        (self.inner_bytes() / holders.max(1) as u64).saturating_add(size_of::<Self>() as u64)
+        self.inner_bytes() / holders.max(1) as u64
     }
 
     /// The bytes that lie outside of the value itself.
@@ -123,16 +131,26 @@ impl Value {
         self.inner_bytes() / 256
     }
 
-    /// The value itself, if it is not nested too deeply. To be asked wherever a value is made that holds others.
+    /// The value itself, if it is neither nested too deeply nor too large. To be asked wherever a value is made that
+    /// holds others.
     ///
     /// # Errors
-    /// More than [`MAX_DEPTH`] lists and maps within each other.
-    pub fn not_too_deep(self) -> Result<Self> {
-        if self.depth() <= MAX_DEPTH {
-            return Ok(self);
+    /// More than [`MAX_DEPTH`] lists and maps within each other, or more than 1 GiB. A list that holds another twice
+    /// takes little memory and may still be longer than anybody can go through.
+    pub fn bounded(self) -> Result<Self> {
+        if self.depth() > MAX_DEPTH {
+            let message = format!("Lists and maps can be nested {MAX_DEPTH} deep and no deeper.");
+            return Err(Error::argument(Detail::LimitExceeded, message));
         }
-        let message = format!("Lists and maps can be nested {MAX_DEPTH} deep and no deeper.");
-        Err(Error::argument(Detail::LimitExceeded, message))
+        if self.bytes() > MAX_BYTES {
+            let message = format!("A list or map can have {MAX_BYTES} bytes and no more.");
+            return Err(Error::runtime(
+                ErrorKind::ResourceExhausted,
+                Detail::LimitExceeded,
+                message,
+            ));
+        }
+        Ok(self)
     }
 }
 

@@ -76,3 +76,54 @@ fn what_rows_share_is_counted_about_once() {
     let outcome = graph.attempt_within(text, Budget::new(10_000_000, 16 << 20, || None));
     assert!(outcome.is_ok(), "10,000 rows with one list of 240 kB");
 }
+
+#[test]
+fn what_a_row_holds_is_counted() {
+    let most = || Budget::new(u64::MAX, 16 << 20, || None);
+    let twice = "reduce(l = [1], i IN range(1, 60) | [l, l])";
+    for text in [
+        // 5 MB each.
+        "WITH range(1, 200000) AS a, range(1, 200000) AS b, range(1, 200000) AS c, range(1, 200000) AS d
+            RETURN size(a) + size(b) + size(c) + size(d)",
+        "WITH range(1, 200000) AS a WITH a, range(1, 200000) AS b WITH a, b, range(1, 200000) AS c
+            WITH a, b, c, range(1, 200000) AS d RETURN size(a) + size(b) + size(c) + size(d)",
+        "UNWIND range(1, 300000) AS a UNWIND range(1, 300000) AS b UNWIND range(1, 300000) AS c RETURN count(*)",
+        "UNWIND range(1, 100000) AS x WITH x, max(range(1, 1000)) AS m RETURN count(m)",
+        "WITH range(1, 10000) AS l RETURN size([x IN range(1, 1000) | toIntegerList(l)])",
+        "MATCH (a:N), (b:N) CREATE (a)-[:R]->(b) WITH count(*) AS c MATCH p = (:N {i: 1})-[:R*]->() RETURN count(p)",
+        // Small in memory, and longer than anybody can go through.
+        &format!("WITH {twice} AS l RETURN DISTINCT l"),
+        &format!("RETURN {twice} = {twice}"),
+        &format!("RETURN valueType({twice})"),
+        &format!("UNWIND [1, 2] AS x WITH x, {twice} AS l RETURN count(DISTINCT l)"),
+        &format!("UNWIND [1, 2] AS x RETURN x ORDER BY {twice}"),
+        "RETURN size([x IN range(1, 100000) | reduce(s = 'x', i IN range(1, 20) | s + s)])",
+        "WITH reduce(s = 'x', i IN range(1, 20) | s + s) AS s RETURN [x IN range(1, 100000) | s]",
+    ] {
+        let code = code_of(text, most());
+        assert_eq!(code, "Neo.TransientError.General.MemoryPoolOutOfMemoryError", "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_held_any_more_is_not_counted() {
+    let mut graph = TestGraph::of(&[
+        "UNWIND range(1, 300) AS i CREATE (:N {i: i})",
+        "MATCH (a:N), (b:N) WHERE b.i = a.i + 1 CREATE (a)-[:S]->(b)",
+    ]);
+    for text in [
+        "UNWIND range(1, 8000) AS i CALL { WITH i RETURN count(*) AS c } RETURN sum(c)",
+        "UNWIND range(1, 8000) AS i CALL { WITH i RETURN collect(i) AS c } RETURN count(c)",
+        "UNWIND range(1, 8000) AS i CALL { WITH i RETURN i AS x UNION WITH i RETURN i + 1 AS x } RETURN sum(x)",
+        "UNWIND range(1, 8000) AS i CALL { WITH i UNWIND [i, i] AS x RETURN DISTINCT x } RETURN sum(x)",
+        "UNWIND range(1, 2000) AS i MATCH (n:N) WHERE n.i IN [1, 2, 3, 4, 5, 6, 7, 8] RETURN count(n)",
+        "UNWIND range(1, 2000) AS i MATCH (a:N {i: 1}), (b:N {i: 20})
+            MATCH p = shortestPath((a)-[:S*]->(b)) RETURN count(p)",
+        "UNWIND range(1, 2000) AS i MATCH (:N {i: 1})-[:S*10]->(b) RETURN count(b)",
+        "UNWIND range(1, 200) AS i WITH i, range(1, 1000) AS l UNWIND l AS x RETURN count(x)",
+        "UNWIND range(1, 8000) AS i RETURN max([i, i, i])",
+    ] {
+        let outcome = graph.attempt_within(text, Budget::new(u64::MAX, 1 << 20, || None));
+        assert!(outcome.is_ok(), "{text}: {:?}", outcome.err());
+    }
+}

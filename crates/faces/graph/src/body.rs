@@ -1,10 +1,10 @@
 //! Reading the body of a request: statements, each with its parameters and the forms its results are wanted in.
 
+use crate::envelope::{INVALID_FORMAT, OUT_OF_MEMORY};
+use crate::parameters::ParameterRoom;
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use wellspring_cypher::context::Parameters;
 use wellspring_cypher::value::Value;
@@ -16,6 +16,8 @@ pub(crate) struct StatementText {
     pub(crate) text: String,
     /// Values by the names of its parameters.
     pub(crate) parameters: Parameters,
+    /// About how many bytes they take.
+    pub(crate) parameter_bytes: usize,
     /// The forms in which rows are wanted.
     pub(crate) forms: ResultForms,
     /// Whether it is wanted what the statement changed.
@@ -33,9 +35,30 @@ pub(crate) struct ResultForms {
     pub(crate) rest: bool,
 }
 
-/// Why a body is refused: a sentence for `Neo.ClientError.Request.InvalidFormat`.
+/// Why a body is refused, in a sentence.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct InvalidBody(pub(crate) String);
+pub(crate) enum RefusedBody {
+    /// It is not what is taken here.
+    Invalid(String),
+    /// Its parameters take more memory than they may.
+    TooLarge(String),
+}
+
+impl RefusedBody {
+    /// Neo4j's code.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            RefusedBody::Invalid(_) => INVALID_FORMAT,
+            RefusedBody::TooLarge(_) => OUT_OF_MEMORY,
+        }
+    }
+
+    /// For people.
+    pub(crate) fn message(&self) -> &str {
+        let (RefusedBody::Invalid(why) | RefusedBody::TooLarge(why)) = self;
+        why
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,29 +72,32 @@ struct Body<'a> {
 struct Statement<'a> {
     #[serde(borrow)]
     statement: Cow<'a, str>,
-    #[serde(default)]
-    parameters: Option<ParameterValue>,
+    #[serde(borrow, default)]
+    parameters: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "resultDataContents")]
     forms: Option<Vec<Cow<'a, str>>>,
     #[serde(default, rename = "includeStats")]
     statistics: bool,
 }
 
-/// Reads all statements. No body at all is none.
-pub(crate) fn read(body: &[u8]) -> Result<Vec<StatementText>, InvalidBody> {
+/// Reads all statements, whose parameters may take so many bytes together. No body at all is none.
+pub(crate) fn read(body: &[u8], most_bytes: usize) -> Result<Vec<StatementText>, RefusedBody> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Vec::new());
     }
-    let read: Body<'_> = serde_json::from_slice(body).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => {
-            InvalidBody(format!("Unable to deserialize request: {error}"))
-        }
-        _ => InvalidBody(format!("Could not parse the incoming JSON: {error}")),
-    })?;
-    read.statements.into_iter().map(statement).collect()
+    let read: Body<'_> = serde_json::from_slice(body).map_err(invalid)?;
+    let room = ParameterRoom::new(most_bytes);
+    read.statements.into_iter().map(|given| statement(given, &room)).collect()
 }
 
-fn statement(given: Statement<'_>) -> Result<StatementText, InvalidBody> {
+fn invalid(error: serde_json::Error) -> RefusedBody {
+    RefusedBody::Invalid(match error.classify() {
+        serde_json::error::Category::Data => format!("Unable to deserialize request: {error}"),
+        _ => format!("Could not parse the incoming JSON: {error}"),
+    })
+}
+
+fn statement(given: Statement<'_>, room: &ParameterRoom) -> Result<StatementText, RefusedBody> {
     let mut forms = ResultForms { row: given.forms.is_none(), graph: false, rest: false };
     for form in given.forms.iter().flatten() {
         match form.to_ascii_lowercase().as_str() {
@@ -79,90 +105,40 @@ fn statement(given: Statement<'_>) -> Result<StatementText, InvalidBody> {
             "graph" => forms.graph = true,
             "rest" => forms.rest = true,
             _ => {
-                return Err(InvalidBody(format!(
+                return Err(RefusedBody::Invalid(format!(
                     "resultDataContents: there is no form {form:?}; use row, graph or REST"
                 )));
             }
         }
     }
-    let parameters = given.parameters.map(|ParameterValue(value)| match value {
-        Value::Map(entries) => {
-            Ok(entries.iter().map(|(k, v)| (Arc::clone(k), v.clone())).collect())
-        }
-        Value::Null => Ok(BTreeMap::new()),
-        _ => Err(InvalidBody("parameters must be an object".to_owned())),
-    });
+    let before = room.taken();
+    let parameters = match given.parameters {
+        None => Parameters::new(),
+        Some(text) => match room.read(text).map_err(|error| refused(error, room))? {
+            Value::Map(entries) => {
+                entries.iter().map(|(key, value)| (Arc::clone(key), value.clone())).collect()
+            }
+            Value::Null => Parameters::new(),
+            _ => return Err(RefusedBody::Invalid("parameters must be an object".to_owned())),
+        },
+    };
     Ok(StatementText {
         text: given.statement.into_owned(),
-        parameters: parameters.transpose()?.unwrap_or_default(),
+        parameters,
+        parameter_bytes: room.taken() - before,
         forms,
         wants_statistics: given.statistics,
     })
 }
 
-/// A value as JSON has it. Integers are exact to 64 bits.
-struct ParameterValue(Value);
-
-impl<'de> Deserialize<'de> for ParameterValue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ParameterValue, D::Error> {
-        deserializer.deserialize_any(ParameterVisitor)
+fn refused(error: serde_json::Error, room: &ParameterRoom) -> RefusedBody {
+    if room.is_exceeded() {
+        return RefusedBody::TooLarge(format!(
+            "The parameters take more than the {} bytes of memory that a query may take.",
+            room.most()
+        ));
     }
-}
-
-struct ParameterVisitor;
-
-impl<'de> Visitor<'de> for ParameterVisitor {
-    type Value = ParameterValue;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<ParameterValue, E> {
-        Ok(ParameterValue(Value::Boolean(value)))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<ParameterValue, E> {
-        Ok(ParameterValue(Value::Integer(value)))
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<ParameterValue, E> {
-        let integer = i64::try_from(value);
-        let integer = integer.map_err(|_| E::custom(format!("{value} is no integer of 64 bits")));
-        integer.map(|integer| ParameterValue(Value::Integer(integer)))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<ParameterValue, E> {
-        Ok(ParameterValue(Value::Float(value)))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<ParameterValue, E> {
-        Ok(ParameterValue(Value::string(value)))
-    }
-
-    fn visit_unit<E>(self) -> Result<ParameterValue, E> {
-        Ok(ParameterValue(Value::Null))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ParameterValue, A::Error> {
-        let mut list = Vec::new();
-        while let Some(ParameterValue(item)) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(ParameterValue(Value::list(list)))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<ParameterValue, A::Error> {
-        let mut map: BTreeMap<Arc<str>, Value> = BTreeMap::new();
-        while let Some((key, ParameterValue(value))) =
-            entries.next_entry::<Cow<'de, str>, ParameterValue>()?
-        {
-            if map.insert(Arc::from(&*key), value).is_some() {
-                return Err(A::Error::custom(format!("the name {key:?} stands twice")));
-            }
-        }
-        Ok(ParameterValue(Value::map(map)))
-    }
+    invalid(error)
 }
 
 #[cfg(test)]
@@ -173,7 +149,7 @@ mod tests {
     fn statements_are_read_with_exact_integers() {
         let body = br#"{"statements":[{"statement":"RETURN $a","parameters":{"a":9007199254740993,"b":[1,2.0,null,{"c":"\u00e9"}]}},
             {"statement":"RETURN 1","resultDataContents":["graph","ROW"],"includeStats":true}]}"#;
-        let read = read(body).unwrap();
+        let read = read(body, 10_000).unwrap();
         assert_eq!((read.len(), read[0].text.as_str()), (2, "RETURN $a"));
         assert!(matches!(read[0].parameters["a"], Value::Integer(9_007_199_254_740_993)));
         let Value::List(items) = &read[0].parameters["b"] else { panic!("a list") };
@@ -189,7 +165,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_told() {
         for empty in ["", "  \n", "{}", r#"{"statements":[]}"#] {
-            assert!(read(empty.as_bytes()).unwrap().is_empty(), "{empty}");
+            assert!(read(empty.as_bytes(), 0).unwrap().is_empty(), "{empty}");
         }
         for (body, word) in [
             ("{", "parse"),
@@ -204,8 +180,27 @@ mod tests {
                 "64 bits",
             ),
         ] {
-            let InvalidBody(why) = read(body.as_bytes()).unwrap_err();
+            let RefusedBody::Invalid(why) = read(body.as_bytes(), 10_000).unwrap_err() else {
+                panic!("{body}: large?")
+            };
             assert!(why.contains(word), "{body}: {why}");
         }
+    }
+
+    #[test]
+    fn parameters_are_counted_as_they_are_read() {
+        for many in ["{\"a\":1},", "1,", "[[]],", "\"\","] {
+            let items = many.repeat(100_000);
+            let items = items.trim_end_matches(',');
+            let body =
+                format!(r#"{{"statements":[{{"statement":"x","parameters":{{"l":[{items}]}}}}]}}"#);
+            let refused = read(body.as_bytes(), 2_000_000).unwrap_err();
+            assert_eq!(refused.code(), OUT_OF_MEMORY, "{many}");
+            let read = read(body.as_bytes(), 100_000_000).unwrap();
+            assert!(read[0].parameter_bytes > 2_000_000, "{many}");
+        }
+        let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+        let body = format!(r#"{{"statements":[{{"statement":"x","parameters":{{"l":{deep}}}}}]}}"#);
+        assert_eq!(read(body.as_bytes(), 1 << 30).unwrap_err().code(), INVALID_FORMAT);
     }
 }

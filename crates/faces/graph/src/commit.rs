@@ -92,6 +92,7 @@ pub(crate) async fn at_once(
 ) -> Result<Executed, Box<Problem>> {
     let live = live(face, &request.log_name).await?;
     let mut job = face.host.job(request)?;
+    job.hold(statements.parameter_bytes())?;
     if !statements.write() {
         return read(face, &live, &mut job, statements, around).await;
     }

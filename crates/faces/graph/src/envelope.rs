@@ -19,6 +19,8 @@ pub(crate) struct GraphFault<'a> {
 
 /// The body cannot be read.
 pub(crate) const INVALID_FORMAT: &str = "Neo.ClientError.Request.InvalidFormat";
+/// Something takes more memory than it may.
+pub(crate) const OUT_OF_MEMORY: &str = "Neo.TransientError.General.MemoryPoolOutOfMemoryError";
 /// There is no open transaction of that id.
 pub(crate) const TRANSACTION_NOT_FOUND: &str = "Neo.ClientError.Transaction.TransactionNotFound";
 /// Another request works with the transaction.

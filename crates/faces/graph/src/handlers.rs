@@ -1,10 +1,10 @@
 //! What is done for each route.
 
 use crate::GraphFace;
-use crate::body::{self, InvalidBody};
+use crate::body;
 use crate::commit::{self, Committed, Lane};
 use crate::envelope::{
-    self, INVALID_FORMAT, Members, TOO_MANY_TRANSACTIONS, TRANSACTION_BUSY, TRANSACTION_NOT_FOUND,
+    self, Members, TOO_MANY_TRANSACTIONS, TRANSACTION_BUSY, TRANSACTION_NOT_FOUND,
 };
 use crate::open::{Lent, NotOpen};
 use crate::run::{self, Afterwards, Around, Results, Statements};
@@ -45,14 +45,11 @@ async fn requested(
     if !body.is_empty() {
         expect_json(request)?;
     }
-    let texts = match body::read(&body) {
+    let texts = match body::read(&body, face.query_bytes) {
         Ok(texts) => texts,
-        Err(InvalidBody(why)) => {
-            return Ok(RequestedStatements::Refused(Box::new(envelope::refusal(
-                200,
-                INVALID_FORMAT,
-                &why,
-            ))));
+        Err(refused) => {
+            let response = envelope::refusal(200, refused.code(), refused.message());
+            return Ok(RequestedStatements::Refused(Box::new(response)));
         }
     };
     let statements = Statements::prepare(texts, &face.plans);
@@ -193,6 +190,7 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     let live = commit::live(&face, &request.log_name).await?;
     let around = face.around(&request);
     let mut job = face.host.job(&request)?;
+    job.hold(statements.parameter_bytes())?;
     // It began with a version that was folded: nothing that it rests on can come to nothing.
     let setbacks = live.peek(|_, staged| staged.setbacks()).unwrap_or(0);
     let afterwards = Afterwards::Commit { setbacks, number: face.next_number() };
@@ -252,6 +250,7 @@ async fn go_on_with(
     } else {
         let around = face.around(request);
         let mut job = face.host.job(request)?;
+        job.hold(statements.parameter_bytes())?;
         let begun = (transaction, Afterwards::KeepOpen);
         let attempt = run::go_on(&mut job, &statements, begun, &around, face.query_bytes).await?;
         (attempt.results, attempt.transaction)

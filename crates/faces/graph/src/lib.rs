@@ -10,6 +10,7 @@ mod envelope;
 mod folded;
 mod handlers;
 mod open;
+mod parameters;
 mod render;
 mod run;
 mod settings;

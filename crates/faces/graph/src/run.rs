@@ -28,6 +28,7 @@ pub(crate) struct Statements {
 struct ReadyStatement {
     plan: Arc<Plan>,
     parameters: Parameters,
+    parameter_bytes: usize,
     forms: ResultForms,
     wants_statistics: bool,
 }
@@ -41,6 +42,7 @@ impl Statements {
                 Ok(plan) => ready.push(ReadyStatement {
                     plan,
                     parameters: given.parameters,
+                    parameter_bytes: given.parameter_bytes,
                     forms: given.forms,
                     wants_statistics: given.wants_statistics,
                 }),
@@ -59,6 +61,11 @@ impl Statements {
     pub(crate) fn count(&self) -> (u64, u64) {
         let writing = self.ready.iter().filter(|one| one.plan.access() > Access::Read).count();
         ((self.ready.len() - writing) as u64, writing as u64)
+    }
+
+    /// About how many bytes the parameters take.
+    pub(crate) fn parameter_bytes(&self) -> usize {
+        self.ready.iter().map(|statement| statement.parameter_bytes).sum()
     }
 
     /// Whether there is nothing to execute.
@@ -100,18 +107,20 @@ impl ReadyStatement {
             seed: around.seed,
         };
         render::begin_result(json, self.plan.columns());
+        let rows_at = json.len();
         let mut rows = 0_u64;
-        let most = budget.bytes_left();
         let begun_at = json.len();
+        let bytes_left = usize::try_from(budget.bytes_left()).unwrap_or(usize::MAX);
+        let most = begun_at.saturating_add(bytes_left);
         let executed =
             run(&self.plan, transaction, &environment, budget, &mut |row, transaction| {
                 if rows > 0 {
                     json.push(b',');
                 }
                 rows += 1;
-                render::push_row(json, row, self.forms, (transaction, &around.database));
-                match json.len() as u64 > most {
-                    true => Err(too_large(most)),
+                render::push_row(json, row, self.forms, (transaction, &around.database), most);
+                match json.len() > most {
+                    true => Err(too_large(bytes_left)),
                     false => Ok(Flow::Continue),
                 }
             });
@@ -123,6 +132,10 @@ impl ReadyStatement {
                 Ok(())
             }
             Err(fault) => {
+                if fault.kind == ErrorKind::ResourceExhausted {
+                    // Rows that may end in the middle, and that nobody has room for.
+                    json.truncate(rows_at);
+                }
                 render::end_result(json, None);
                 Err(fault)
             }
@@ -130,7 +143,7 @@ impl ReadyStatement {
     }
 }
 
-fn too_large(most: u64) -> Error {
+fn too_large(most: usize) -> Error {
     let detail = wellspring_cypher::error::Detail::LimitExceeded;
     let message = format!("The result is larger than the {most} bytes that it may take.");
     Error::runtime(ErrorKind::ResourceExhausted, detail, message)

@@ -54,6 +54,15 @@ fn is_first_on_page<I: Ord>(written: &BTreeSet<I>, row: u64, id: fn(u64) -> Opti
     }
 }
 
+/// Notes what the constraints are to be asked about, once it is much written again and again.
+fn push_unchecked<Id: Ord>(unchecked: &mut Vec<Id>, id: Id, written: usize) {
+    unchecked.push(id);
+    if unchecked.len() > 2 * written + 1_000 {
+        unchecked.sort_unstable();
+        unchecked.dedup();
+    }
+}
+
 impl Transaction {
     fn node_to_write(&self, id: NodeId) -> Result<NodeRow, GraphError> {
         self.writable()?;
@@ -73,7 +82,7 @@ impl Transaction {
         self.writes.scattered += usize::from(is_copied);
         self.writes.nodes.insert(id);
         if self.graph.has_schema() {
-            self.writes.unchecked_nodes.push(id);
+            push_unchecked(&mut self.writes.unchecked_nodes, id, self.writes.nodes.len());
         }
         self.grow(growth)
     }
@@ -286,7 +295,8 @@ impl Transaction {
         self.writes.scattered += usize::from(is_copied);
         self.writes.relationships.insert(id);
         if self.graph.has_schema() {
-            self.writes.unchecked_relationships.push(id);
+            let written = self.writes.relationships.len();
+            push_unchecked(&mut self.writes.unchecked_relationships, id, written);
         }
         self.grow(growth)
     }

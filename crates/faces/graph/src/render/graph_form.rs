@@ -59,6 +59,9 @@ fn push_ids(out: &mut Vec<u8>, names: [&str; 2], id: (u8, u64), place: &Place<'_
 }
 
 fn push_node(out: &mut Vec<u8>, id: NodeId, place: &Place<'_>) {
+    if place.is_full(out) {
+        return;
+    }
     out.push(b'{');
     push_ids(out, ["id", "elementId"], (4, id.number()), place);
     out.extend_from_slice(b",\"labels\":[");
@@ -70,6 +73,9 @@ fn push_node(out: &mut Vec<u8>, id: NodeId, place: &Place<'_>) {
 }
 
 fn push_relationship(out: &mut Vec<u8>, id: RelationshipId, place: &Place<'_>) {
+    if place.is_full(out) {
+        return;
+    }
     out.push(b'{');
     push_ids(out, ["id", "elementId"], (5, id.number()), place);
     // One that was deleted in its own transaction has neither type nor ends any more.

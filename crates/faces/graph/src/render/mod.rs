@@ -49,14 +49,15 @@ pub(crate) fn begin_result(out: &mut Vec<u8>, columns: &[Arc<str>]) {
     out.extend_from_slice(b"],\"data\":[");
 }
 
-/// Appends a row.
+/// Appends a row, or its beginning if it makes the result longer than `most`.
 pub(crate) fn push_row(
     out: &mut Vec<u8>,
     row: &[Value],
     forms: ResultForms,
     (transaction, database): (&Transaction, &str),
+    most: usize,
 ) {
-    let place = value::Place { transaction, database };
+    let place = value::Place { transaction, database, most };
     out.push(b'{');
     let mut is_first = true;
     let mut member = |out: &mut Vec<u8>, name: &str| {

@@ -1,0 +1,129 @@
+//! Reading the values of parameters, with an account of the memory that they take: some bytes of JSON become a
+//! hundred times as many.
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use wellspring_cypher::value::Value;
+
+/// What values take besides what is in them: any, a list, a map, an entry of one, a string.
+const VALUE_BYTES: usize = 2 * size_of::<Value>();
+const LIST_BYTES: usize = 64;
+const MAP_BYTES: usize = 512;
+const ENTRY_BYTES: usize = 48;
+const STRING_BYTES: usize = 24;
+
+/// The memory that parameters may take.
+pub(crate) struct ParameterRoom {
+    most: usize,
+    taken: Cell<usize>,
+}
+
+impl ParameterRoom {
+    pub(crate) fn new(most: usize) -> ParameterRoom {
+        ParameterRoom { most, taken: Cell::new(0) }
+    }
+
+    /// How many bytes there are in all.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// How many are taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.get()
+    }
+
+    /// Whether more was wanted than there is.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.taken.get() > self.most
+    }
+
+    /// Reads a value. Integers are exact to 64 bits.
+    ///
+    /// # Errors
+    /// No JSON, or nothing that a parameter can be; no room left.
+    pub(crate) fn read(&self, text: &RawValue) -> serde_json::Result<Value> {
+        let mut deserializer = serde_json::Deserializer::from_str(text.get());
+        ParameterSeed(self).deserialize(&mut deserializer)
+    }
+
+    fn take<E: Error>(&self, bytes: usize) -> Result<(), E> {
+        self.taken.set(self.taken.get().saturating_add(bytes));
+        if self.is_exceeded() { Err(E::custom("the parameters are too large")) } else { Ok(()) }
+    }
+}
+
+/// Reads one value.
+#[derive(Clone, Copy)]
+struct ParameterSeed<'r>(&'r ParameterRoom);
+
+impl<'de> DeserializeSeed<'de> for ParameterSeed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.0.take(VALUE_BYTES)?;
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ParameterSeed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Boolean(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Integer(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        let integer = i64::try_from(value);
+        let integer = integer.map_err(|_| E::custom(format!("{value} is no integer of 64 bits")));
+        integer.map(Value::Integer)
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::Float(value))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        self.0.take(STRING_BYTES + value.len())?;
+        Ok(Value::string(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        self.0.take(LIST_BYTES)?;
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(self)? {
+            list.push(item);
+        }
+        Ok(Value::list(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        self.0.take(MAP_BYTES)?;
+        let mut map: BTreeMap<Arc<str>, Value> = BTreeMap::new();
+        while let Some(key) = entries.next_key::<Cow<'de, str>>()? {
+            self.0.take(ENTRY_BYTES + key.len())?;
+            let value = entries.next_value_seed(self)?;
+            if map.insert(Arc::from(&*key), value).is_some() {
+                return Err(A::Error::custom(format!("the name {key:?} stands twice")));
+            }
+        }
+        Ok(Value::map(map))
+    }
+}
