@@ -41,16 +41,15 @@ impl Seen {
     /// Whether a row is seen for the first time.
     pub(super) fn is_new<'v>(
         &mut self,
-        values: impl Iterator<Item = &'v Value>,
+        values: impl Iterator<Item = &'v Value> + Clone,
         context: &mut Context<'_>,
     ) -> Result<bool> {
-        let row: Box<[Distinct]> = values.cloned().map(Distinct).collect();
-        let sum = |of: fn(&Value) -> u64| row.iter().map(|value| of(&value.0)).sum::<u64>();
+        let sum = |of: fn(&Value) -> u64| values.clone().map(of).sum::<u64>();
         // Before it is gone through.
         let bytes = SEEN_BYTES + sum(Value::share_of_bytes);
         context.budget.charge_steps(1 + sum(Value::steps))?;
         context.budget.charge_bytes(bytes)?;
-        let is_new = self.rows.insert(row);
+        let is_new = self.rows.insert(values.cloned().map(Distinct).collect());
         if is_new {
             self.bytes += bytes;
         } else {
@@ -85,10 +84,11 @@ pub(super) fn states(
     row: &mut [Value],
     context: &mut Context<'_>,
 ) -> Result<Vec<State>> {
-    let mut states = Vec::with_capacity(pipeline.states);
-    // The numbers were given in the order of the operators.
+    let mut states = Vec::new();
+    // Not every number is some operator's: one may have been replaced since by what keeps nothing.
+    states.resize_with(pipeline.states, State::default);
     for operator in &pipeline.operators {
-        states.push(match operator {
+        let state = match operator {
             Operator::Eager { keep, .. } => {
                 State::Rows { rows: Vec::new(), own: own_slots(keep.iter().copied(), row) }
             }
@@ -107,7 +107,10 @@ pub(super) fn states(
                 State::Groups(Groups::new(own_slots(slots, row)))
             }
             _ => continue,
-        });
+        };
+        if let Some(place) = operator.keeps().and_then(|number| states.get_mut(number)) {
+            *place = state;
+        }
     }
     Ok(states)
 }
@@ -136,15 +139,16 @@ pub(super) fn amount(
 
 /// Copies the values of slots.
 pub(super) fn copy(slots: &[Slot], row: &[Value], context: &mut Context<'_>) -> Result<KeptRow> {
-    let values: Box<[Value]> = slots.iter().map(|slot| get(row, *slot).clone()).collect();
-    let bytes = weight(&values);
+    // Before they are copied: what only this row has is to be charged as a whole.
+    let bytes = weight(slots.iter().map(|slot| get(row, *slot)));
     context.budget.charge_bytes(bytes)?;
+    let values: Box<[Value]> = slots.iter().map(|slot| get(row, *slot).clone()).collect();
     Ok(KeptRow { values, bytes })
 }
 
 /// The bytes that values are charged with when they are kept. Other ones later, if others keep them too.
-pub(super) fn weight(values: &[Value]) -> u64 {
-    32 + values.iter().map(Value::share_of_bytes).sum::<u64>()
+pub(super) fn weight<'v>(values: impl IntoIterator<Item = &'v Value>) -> u64 {
+    32 + values.into_iter().map(Value::share_of_bytes).sum::<u64>()
 }
 
 /// Gives back what a row was charged with that is not wanted after all.

@@ -310,3 +310,26 @@ fn labels_are_combined() {
     assert_eq!(names("(x) WHERE x:A AND NOT x:B"), "a");
     assert_eq!(names("(x) WHERE x:A|B"), "a,ab,b");
 }
+
+#[test]
+fn what_follows_a_count_that_the_graph_knows_has_its_own_place() {
+    let mut graph = TestGraph::of(&["CREATE (:A)-[:R]->(:A)-[:R]->(:B)"]);
+    for (text, expected) in [
+        (
+            "MATCH (n:A) WITH count(n) AS c MATCH ()-[r]->() WITH c, count(r) AS d RETURN c * 10 + d",
+            &["22"][..],
+        ),
+        (
+            "MATCH (n) WITH count(n) AS c UNWIND range(1, c) AS x RETURN x ORDER BY x DESC",
+            &["3", "2", "1"],
+        ),
+        (
+            "MATCH ()-[r:R]->() WITH count(r) AS c UNWIND [c, c, 7] AS x RETURN DISTINCT x",
+            &["2", "7"],
+        ),
+        ("MATCH (n) WITH count(*) AS c UNWIND range(1, c) AS x RETURN x SKIP 1 LIMIT 1", &["2"]),
+        ("MATCH (n:A) WITH count(n) AS c CREATE (:C {c: c}) WITH c MATCH (m:C) RETURN m.c", &["2"]),
+    ] {
+        assert_eq!(graph.column(text), expected, "{text}");
+    }
+}
