@@ -12,6 +12,9 @@ const MOST_NESTED: usize = 5_000;
 /// Longest text.
 const MOST_BYTES: usize = 4 << 20;
 
+/// Most tokens: a syntax tree takes some 160 bytes for each.
+pub(super) const MOST_TOKENS: usize = 250_000;
+
 /// Words that nest what follows or precedes them.
 const OPERATORS: [&str; 10] =
     ["AND", "OR", "XOR", "NOT", "IN", "STARTS", "ENDS", "CONTAINS", "IS", "CASE"];
@@ -22,12 +25,22 @@ pub(super) const CLAUSES: [&str; 14] = [
     "DETACH", "CALL", "UNION", "FOREACH",
 ];
 
-/// Refuses texts that would need too deep a recursion; otherwise how deep the syntax tree can be at most.
-pub(super) fn check(text: &str, tokens: &[Token]) -> Result<usize> {
+/// Refuses texts that are too long to be looked at.
+pub(super) fn check_length(text: &str) -> Result<()> {
     if text.len() > MOST_BYTES {
         return Err(too_much(format!(
             "The statement has {} bytes; at most {MOST_BYTES} are taken. Pass data as parameters.",
             text.len()
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses texts that would need too deep a recursion; otherwise how deep the syntax tree can be at most.
+pub(super) fn check(text: &str, tokens: &[Token]) -> Result<usize> {
+    if tokens.len() > MOST_TOKENS {
+        return Err(too_much(format!(
+            "The statement has more than {MOST_TOKENS} words and signs. Pass data as parameters."
         )));
     }
     // For each open bracket, how many operators stood before it on its level.
@@ -85,6 +98,7 @@ mod tests {
         assert!(depth(&format!("RETURN x{}", "[0]".repeat(5_001))).is_err());
         assert!(depth(&format!("RETURN x{}", "[1+1+1+1+1+1".repeat(200))).unwrap() < 2_000);
         assert!(depth(&format!("RETURN [{}]", "-1,".repeat(50_000))).unwrap() < 10);
+        assert!(depth(&format!("RETURN [{}]", "-1,".repeat(100_000))).is_err());
         assert!(depth(&"CREATE (:A {b: 1 + 1}) ".repeat(5_000)).unwrap() < 10);
     }
 }

@@ -51,6 +51,7 @@ pub(crate) fn with_stack<R>(deep: bool, run: impl FnOnce() -> R) -> R {
 
 /// Reads a text.
 pub(crate) fn parse(text: &str, procedures: &dyn Procedures) -> Result<Parsed> {
+    guard::check_length(text)?;
     let tokens = scan::tokens(text);
     if tokens.is_empty() {
         let message = "Unexpected end of input: expected a statement";

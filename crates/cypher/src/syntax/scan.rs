@@ -1,5 +1,6 @@
 //! Tokens, as far as the guards, the rewriting and the schema commands need them.
 
+use super::guard::MOST_TOKENS;
 use std::ops::Range;
 
 /// What a token is.
@@ -42,12 +43,13 @@ impl Token {
     }
 }
 
-/// The tokens of a text; blanks and comments are left out. What is never closed ends with the text.
+/// The tokens of a text, no more of them than tell that there are too many; blanks and comments are left out. What is
+/// never closed ends with the text.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
-    let mut tokens = Vec::with_capacity(bytes.len() / 4);
+    let mut tokens = Vec::with_capacity((bytes.len() / 4).min(MOST_TOKENS));
     let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
+    while let Some(&byte) = bytes.get(at).filter(|_| tokens.len() <= MOST_TOKENS) {
         let start = at;
         let kind = match byte {
             b'/' if bytes.get(at + 1) == Some(&b'/') => {

@@ -37,6 +37,13 @@ struct BaseVersion {
     is_folded: bool,
 }
 
+impl BaseVersion {
+    /// The setbacks that matter to who begins with it: what is folded stays.
+    fn setbacks(&self) -> Option<u64> {
+        (!self.is_folded).then_some(self.setbacks)
+    }
+}
+
 /// What became of statements.
 pub(crate) struct Executed {
     /// What they came to; after a fault nothing of them is in the graph.
@@ -143,7 +150,7 @@ async fn attempt_at_once(
     let number = face.next_number();
     let begin = || {
         let base = begun_with.insert(newest_version(live));
-        let afterwards = Afterwards::Commit { setbacks: base.setbacks, number };
+        let afterwards = Afterwards::Commit { setbacks: base.setbacks(), number };
         (Transaction::writing(base.graph.clone()), afterwards)
     };
     let attempt = run::execute(job, statements, begin, around, face.query_bytes).await?;
@@ -153,8 +160,11 @@ async fn attempt_at_once(
         // What failed on something that may still come to nothing is told once that is settled: by a
         // transaction that changes nothing.
         None => match begun_with.filter(|base| !base.is_folded) {
-            Some(base) => run::finish(Transaction::writing(base.graph), base.setbacks, number)
-                .map_err(|violation| defect(&violation))?,
+            Some(base) => {
+                let setbacks = base.setbacks();
+                run::finish(Transaction::writing(base.graph), setbacks, number)
+                    .map_err(|violation| defect(&violation))?
+            }
             None => return Ok(Some(Executed { results, position: live.position() })),
         },
     };

@@ -1,10 +1,11 @@
 //! What is done for each route.
 
 use crate::GraphFace;
-use crate::body;
+use crate::body::{self, RefusedBody, StatementText};
 use crate::commit::{self, Committed, Lane};
 use crate::envelope::{
-    self, Members, TOO_MANY_TRANSACTIONS, TRANSACTION_BUSY, TRANSACTION_NOT_FOUND,
+    self, INVALID_FORMAT, Members, OUT_OF_MEMORY, TOO_MANY_TRANSACTIONS, TRANSACTION_BUSY,
+    TRANSACTION_NOT_FOUND,
 };
 use crate::open::{Lent, NotOpen};
 use crate::run::{self, Afterwards, Around, Results, Statements};
@@ -16,6 +17,7 @@ use wellspring_graph::Transaction;
 use wellspring_host::access::principal::Verdict;
 use wellspring_host::http::content::{expect_identity, expect_json};
 use wellspring_host::http::contract::Segment;
+use wellspring_host::http::work::Price;
 use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::wire::param::Values;
 use wellspring_host::wire::problem::{self, Problem};
@@ -36,8 +38,26 @@ enum RequestedStatements {
     Refused(Box<Response>),
 }
 
+/// Bytes of texts that are read on a serving thread: some ms if no plan is kept of them.
+const SHORT_TEXTS: usize = 16 << 10;
+
+/// Prepares statements: elsewhere, if they are long.
+async fn prepared(
+    face: &Arc<GraphFace>,
+    request: &Request,
+    texts: Vec<StatementText>,
+) -> Result<Statements, Box<Problem>> {
+    let bytes: usize = texts.iter().map(|given| given.text.len()).sum();
+    if bytes <= SHORT_TEXTS {
+        return Ok(Statements::prepare(texts, &face.plans));
+    }
+    let job = face.host.job(request)?;
+    let face = Arc::clone(face);
+    job.brief(Price::Dear, move || Statements::prepare(texts, &face.plans)).await
+}
+
 async fn requested(
-    face: &GraphFace,
+    face: &Arc<GraphFace>,
     request: &mut Request,
 ) -> Result<RequestedStatements, Box<Problem>> {
     expect_identity(request)?;
@@ -48,11 +68,15 @@ async fn requested(
     let texts = match body::read(&body, face.query_bytes) {
         Ok(texts) => texts,
         Err(refused) => {
-            let response = envelope::refusal(200, refused.code(), refused.message());
+            let code = match refused {
+                RefusedBody::Invalid(_) => INVALID_FORMAT,
+                RefusedBody::TooLarge(_) => OUT_OF_MEMORY,
+            };
+            let response = envelope::refusal(200, code, refused.message());
             return Ok(RequestedStatements::Refused(Box::new(response)));
         }
     };
-    let statements = Statements::prepare(texts, &face.plans);
+    let statements = prepared(face, request, texts).await?;
     if statements.write()
         && let Verdict::Denied { needs, .. } = may_write(request)
     {
@@ -192,8 +216,7 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     let mut job = face.host.job(&request)?;
     job.hold(statements.parameter_bytes())?;
     // It began with a version that was folded: nothing that it rests on can come to nothing.
-    let setbacks = live.peek(|_, staged| staged.setbacks()).unwrap_or(0);
-    let afterwards = Afterwards::Commit { setbacks, number: face.next_number() };
+    let afterwards = Afterwards::Commit { setbacks: None, number: face.next_number() };
     let begun = (transaction, afterwards);
     let attempt = run::go_on(&mut job, &statements, begun, &around, face.query_bytes).await?;
     let mut results = attempt.results;

@@ -183,9 +183,9 @@ pub(crate) struct Attempt {
 pub(crate) enum Afterwards {
     /// It goes on.
     KeepOpen,
-    /// It is committed: how often staged commits had come to nothing when it began, and a number for its parts that no
-    /// other has.
-    Commit { setbacks: u64, number: u128 },
+    /// It is committed: how often staged commits had come to nothing when it began, if it began with one of these, and
+    /// a number for its parts that no other has.
+    Commit { setbacks: Option<u64>, number: u128 },
 }
 
 /// Executes statements, and finishes the transaction if that is wanted. A fault leaves no transaction.
@@ -215,7 +215,7 @@ fn attempt(
 /// What is committed of a transaction.
 pub(crate) fn finish(
     transaction: Transaction,
-    setbacks: u64,
+    setbacks: Option<u64>,
     number: u128,
 ) -> Result<CommitTransaction, Violation> {
     let prepared = transaction.finish()?.prepare();

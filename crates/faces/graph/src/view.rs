@@ -29,8 +29,9 @@ pub(crate) struct CommitTransaction {
     pub(crate) prepared: PreparedTransaction,
     /// Its events.
     pub(crate) events: Vec<Event>,
-    /// How often staged commits had come to nothing when it began: it may rest on one of those that have since.
-    pub(crate) setbacks: u64,
+    /// How often staged commits had come to nothing when it began, if it began with one of these: it may rest on one
+    /// that has come to nothing since.
+    pub(crate) setbacks: Option<u64>,
 }
 
 /// What became of a transaction.
@@ -104,7 +105,7 @@ impl View for GraphView {
         (): &(),
         commit: &CommitTransaction,
     ) -> Result<Decision<CommitOutcome>, CommitRefusal> {
-        if commit.setbacks != staged.setbacks() {
+        if commit.setbacks.is_some_and(|setbacks| setbacks != staged.setbacks()) {
             return Err(CommitRefusal::Overtaken);
         }
         let published = folded.lock();
