@@ -1,6 +1,6 @@
 //! What a run came to: a table, what is new, and the list of known failures.
 
-use crate::Case;
+use crate::kit::Case;
 use crate::worker::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -3,12 +3,12 @@
 use crate::actual::{Census, actual, census};
 use crate::gherkin::Scenario;
 use crate::statement::{Given, Rows, execute};
-use crate::step::{Kind, kind};
+use crate::step::{Kind, Phase, kind};
 use crate::value::{ListOrder, TckValue, parse};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
-use wellspring_cypher::error::{Error, Phase};
+use wellspring_cypher::error::{self, Error};
 use wellspring_graph::{Graph, Transaction};
 
 /// Where a scenario is.
@@ -110,13 +110,20 @@ impl World<'_> {
             _ => return Err(format!("{kind} {detail} expected, no error came")),
         };
         let fits = error.kind.name() == kind
-            && phase.is_none_or(|phase| error.phase == phase)
+            && phase.is_none_or(|phase| error.phase == in_our_words(phase))
             && (detail == "*" || error.detail.name() == detail);
         if fits {
             Ok(())
         } else {
             Err(format!("{kind} {detail} in {phase:?} expected: {}", told(error)))
         }
+    }
+}
+
+fn in_our_words(phase: Phase) -> error::Phase {
+    match phase {
+        Phase::Compile => error::Phase::Compile,
+        Phase::Runtime => error::Phase::Runtime,
     }
 }
 

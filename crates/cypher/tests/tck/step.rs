@@ -1,8 +1,16 @@
 //! The kinds of steps that the kit has.
 
-use crate::gherkin::Step;
-use crate::value::ListOrder;
-use wellspring_cypher::error::Phase;
+use super::gherkin::Step;
+use super::value::ListOrder;
+
+/// When an error is to be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Before the first row.
+    Compile,
+    /// While executing.
+    Runtime,
+}
 
 /// What a step asks for or expects.
 pub(crate) enum Kind<'a> {

@@ -1,6 +1,7 @@
 //! A thread that runs scenarios, and a watch over it: one that hangs is left behind, and another goes on after it.
 
-use crate::{Case, scenario};
+use crate::kit::Case;
+use crate::scenario;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};

@@ -29,7 +29,7 @@ pub fn dear_query() -> Value {
 }
 
 /// Processor time of threads that do not serve, in ns.
-fn elsewhere_ns(server: &Server) -> u64 {
+pub fn elsewhere_ns(server: &Server) -> u64 {
     let threads = threads(server);
     let elsewhere = threads.values().filter(|thread| thread.name.ends_with("-blocking"));
     elsewhere.map(|thread| thread.run_ns).sum()

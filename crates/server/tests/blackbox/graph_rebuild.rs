@@ -1,0 +1,277 @@
+//! One graph, however it came to be: as it stands after its transactions, folded anew from its events, read from a
+//! snapshot that was taken while clients wrote, or exported and imported. Compared byte for byte as Cypher tells it.
+
+use crate::graph_client::*;
+use crate::numbered::Coins;
+use crate::server::Server;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Nodes and relationships that an answer of a dump tells.
+const PAGE: u64 = 1_000;
+
+/// Indexes and constraints that there are, and some that are dropped again.
+const SCHEMA: [&str; 7] = [
+    "CREATE INDEX by_key FOR (n:A) ON (n.k)",
+    "CREATE INDEX gone FOR (n:B) ON (n.k)",
+    "CREATE INDEX by_weight FOR ()-[r:R]-() ON (r.weight)",
+    "CREATE CONSTRAINT only FOR (n:U) REQUIRE n.id IS UNIQUE",
+    "CREATE CONSTRAINT passing FOR (n:B) REQUIRE n.id IS UNIQUE",
+    "DROP INDEX gone",
+    "DROP CONSTRAINT passing",
+];
+
+/// Values of all kinds that a property may have.
+const VALUES: [&str; 26] = [
+    "1",
+    "-9223372036854775807",
+    "9223372036854775807",
+    "1.0",
+    "-0.0",
+    "0.1",
+    "1e308",
+    "5e-324",
+    "1.0 / 3.0",
+    "0.0 / 0.0",
+    "1.0 / 0.0",
+    "true",
+    "'é\u{1f980}\\u0000\\n\\\\'",
+    "''",
+    "[]",
+    "[1, 2.0]",
+    "['a', 'b']",
+    "date('2024-02-29')",
+    "localtime('12:31:14.645876123')",
+    "time('12:31:14.5+01:00')",
+    "localdatetime('1984-10-11T12:31:14.000000001')",
+    "datetime('2024-03-31T02:30:00[Europe/Berlin]')",
+    "duration('P1Y2M3DT4H5M6.000000007S')",
+    "point({x: 1.5, y: -2})",
+    "point({latitude: 12.5, longitude: 56.7})",
+    "[date('2024-01-01'), date('0001-01-01')]",
+];
+
+/// A random transaction.
+fn step(coins: &mut Coins) -> (String, Value) {
+    let value = VALUES[coins.below(VALUES.len() as u64) as usize];
+    let (label, key) =
+        (["A", "B", "C"][coins.below(3) as usize], ["k", "v", "w x"][coins.below(3) as usize]);
+    let parameters = json!({"a": coins.below(60), "b": coins.below(60), "big": "x".repeat(600)});
+    let text = match coins.below(14) {
+        0..3 => format!("CREATE (:A:`{label}` {{k: $a, `{key}`: {value}}})"),
+        3 => format!("MERGE (n:U {{id: $a}}) ON MATCH SET n.`{key}` = {value}"),
+        4 => format!("MATCH (n:A {{k: $a}}) SET n.`{key}` = {value}, n:`{label}`"),
+        5 => "MATCH (n:A {k: $a}) REMOVE n.v, n:C".to_owned(),
+        6..9 => format!(
+            "MERGE (a:A {{k: $a}}) MERGE (b:A {{k: $b}}) CREATE (a)-[:R {{weight: {value}}}]->(b), (b)-[:`a type`]->(a)"
+        ),
+        9 => format!("MATCH ()-[r:R]->(n:A {{k: $b}}) SET r.`{key}` = {value}"),
+        10 => "MATCH (:A {k: $a})-[r]->() DELETE r".to_owned(),
+        11 => "MATCH (n:A {k: $a}) WITH n LIMIT 1 DETACH DELETE n".to_owned(),
+        12 => "UNWIND range(1, 20) AS i CREATE (a:C {big: $big, i: i})-[:R]->(a)".to_owned(),
+        _ => {
+            "MATCH (n:C) WITH n LIMIT 15 SET n = {i: -n.i, big: n.big + 'y'} REMOVE n:C".to_owned()
+        }
+    };
+    (text, parameters)
+}
+
+/// Executes random transactions until that is not possible any more, or so many. Whatever breaks a rule is refused.
+fn live(address: SocketAddr, seed: u64, most: usize) {
+    let Ok(mut client) = GraphClient::connect(address) else { return };
+    let mut coins = Coins::new(seed);
+    for _ in 0..most {
+        let (text, parameters) = step(&mut coins);
+        let Ok(answer) = client.ask("POST", "tx/commit", &one(&text, parameters)) else { return };
+        let refused = serde_json::from_slice(&answer.body).ok().and_then(|content| code(&content));
+        match (answer.status, refused) {
+            (200, None) => {}
+            (200, Some(code)) if code.ends_with("ConstraintValidationFailed") => {}
+            // The server stops.
+            (503, _) => return,
+            (status, code) => panic!("{status} {code:?}: {text}"),
+        }
+    }
+}
+
+fn live_all(address: SocketAddr, seed: u64, most: usize) {
+    std::thread::scope(|scope| {
+        for client in 0..3 {
+            scope.spawn(move || live(address, seed + client, most));
+        }
+    });
+}
+
+/// The rows of a statement as the answer has them.
+fn raw(client: &mut GraphClient, statement: &str, parameters: Value) -> String {
+    let answer = client.ask("POST", "tx/commit", &one(statement, parameters)).unwrap();
+    assert_eq!(code(&answer.expect(200)), None, "{statement}");
+    let text = answer.text();
+    text.split(",\"lastBookmarks\"").next().unwrap().to_owned()
+}
+
+/// The graph as text, the same for the same graph.
+fn dump(client: &mut GraphClient) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (pattern, about) in [("(x)", "id(x)"), ("(s)-[x]->(t)", "id(x), type(x), id(s), id(t)")] {
+        let last = client
+            .value(&format!("MATCH {pattern} RETURN coalesce(max(id(x)), 0)"))
+            .as_u64()
+            .unwrap();
+        for from in (0..=last).step_by(PAGE as usize) {
+            let page = json!({"from": from, "to": from + PAGE});
+            let within = format!("MATCH {pattern} WHERE $from <= id(x) AND id(x) < $to");
+            let keys = format!(
+                "{within} UNWIND keys(x) AS k WITH x, k ORDER BY id(x), k
+                RETURN id(x), collect([k, valueType(x[k]), x[k]])"
+            );
+            lines.push(raw(
+                client,
+                &format!("{within} RETURN {about} ORDER BY id(x)"),
+                page.clone(),
+            ));
+            lines.push(raw(client, &keys, page.clone()));
+            if pattern == "(x)" {
+                let labels = format!(
+                    "{within} UNWIND labels(x) AS l WITH x, l ORDER BY id(x), l RETURN id(x), collect(l)"
+                );
+                lines.push(raw(client, &labels, page));
+            }
+        }
+    }
+    // What is counted along, and what indexes find.
+    for label in ["A", "B", "C", "U"] {
+        lines.push(raw(client, &format!("MATCH (n:{label}) RETURN count(n)"), json!({})));
+    }
+    for name in ["R", "a type"] {
+        lines.push(raw(client, &format!("MATCH ()-[r:`{name}`]->() RETURN count(r)"), json!({})));
+    }
+    for k in 0..60 {
+        let found = "MATCH (n:A {k: $k}) RETURN id(n) ORDER BY id(n)";
+        lines.push(raw(client, found, json!({"k": k})));
+        lines.push(raw(client, "MATCH (n:U {id: $k}) RETURN id(n)", json!({"k": k})));
+    }
+    lines.extend(schema(client));
+    lines
+}
+
+/// What becomes of each command that makes an index or a constraint, if it is given again: it is rolled back.
+fn schema(client: &mut GraphClient) -> Vec<String> {
+    let creating = SCHEMA.iter().filter(|command| command.starts_with("CREATE"));
+    let mut lines = Vec::new();
+    for command in creating {
+        let content = client.ask("POST", "tx", &one(command, json!({}))).unwrap().expect(201);
+        lines.push(format!("{command}: {}", content["errors"]));
+        if content["errors"] == json!([]) {
+            let (_, path) = content["commit"].as_str().unwrap().split_once("/db/neo4j/").unwrap();
+            let path = path.strip_suffix("/commit").unwrap();
+            client.ask("DELETE", path, &Value::Null).unwrap().expect(200);
+        }
+    }
+    let kept = lines.iter().filter(|line| line.contains("EquivalentSchemaRule")).count();
+    assert_eq!(kept, 3, "{lines:#?}");
+    lines
+}
+
+#[track_caller]
+fn the_same(is: &[String], was: &[String]) {
+    for (is, was) in is.iter().zip(was) {
+        assert!(is == was, "is:  {is}\nwas: {was}");
+    }
+    assert_eq!(is.len(), was.len());
+}
+
+/// The snapshot of the graph below a folder, if there is one.
+fn snapshot(dir: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .filter_map(|path| match path.is_dir() {
+            true => snapshot(&path),
+            false => path.ends_with("graph.snapshot").then_some(path),
+        })
+        .next()
+}
+
+/// Position of the snapshot from which the graph began, or 0.
+fn began_at(client: &mut GraphClient) -> u64 {
+    let views = client.client.get("/v1/views").unwrap().expect(200);
+    let views = views["views"].as_array().unwrap();
+    let graph = views.iter().find(|view| view["view"] == "graph").expect("the graph");
+    graph["snapshot"].as_u64().unwrap()
+}
+
+/// Events of others: so many that a snapshot is worth its writing when the server stops, or while it runs.
+fn fill(client: &mut GraphClient, events: usize) {
+    let some = json!({"events": vec![json!({"type": "Other", "data": 1}); 1_000]});
+    for _ in 0..events.div_ceil(1_000) {
+        client.client.post("/v1/append", &some).unwrap().expect(200);
+    }
+}
+
+/// Runs a tool of the program.
+fn tool(server: &Server, words: &[&str]) {
+    let ran = Command::new(env!("CARGO_BIN_EXE_wellspring"))
+        .args(words)
+        .args(["--url", &server.url()])
+        .env_remove("WELLSPRING_URL")
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn live_rebuilt_from_a_snapshot_and_imported_are_the_same_to_the_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = || {
+        let server = Server::start_in(dir.path(), &[]);
+        let client = GraphClient::at(server.address);
+        (server, client)
+    };
+    let (server, mut client) = start();
+    for command in SCHEMA {
+        client.run(command, json!({}));
+    }
+    live_all(server.address, 7, size(300, 10_000));
+    let live = dump(&mut client);
+    let bytes: usize = live.iter().map(String::len).sum();
+    assert!(bytes > 100_000, "{bytes} bytes are compared");
+    server.kill();
+    let (mut server, mut client) = start();
+    assert_eq!((began_at(&mut client), snapshot(dir.path())), (0, None));
+    the_same(&dump(&mut client), &live);
+
+    // A snapshot while clients write.
+    fill(&mut client, size(12_000, 1_100_000));
+    let address = server.address;
+    std::thread::scope(|scope| {
+        scope.spawn(move || live_all(address, 17, usize::MAX));
+        std::thread::sleep(Duration::from_millis(size(1_000, 5_000) as u64));
+        assert!(server.terminate().success());
+    });
+    let file = snapshot(dir.path()).expect("a snapshot when the server stops");
+    let (server, mut client) = start();
+    assert!(began_at(&mut client) > 12_000, "the snapshot is used");
+    let with = dump(&mut client);
+    assert!(with != live, "it has gone on");
+    live_all(server.address, 27, 50);
+    let with_more = dump(&mut client);
+    server.kill();
+    let (server, mut client) = start();
+    assert!(began_at(&mut client) > 12_000, "an old snapshot, and what came after it");
+    the_same(&dump(&mut client), &with_more);
+    server.kill();
+    std::fs::remove_file(&file).unwrap();
+    let (server, mut client) = start();
+    assert_eq!(began_at(&mut client), 0);
+    the_same(&dump(&mut client), &with_more);
+
+    let other = Server::start();
+    let events = dir.path().join("events.ndjson.gz");
+    tool(&server, &["export", "-o", events.to_str().unwrap()]);
+    tool(&other, &["import", events.to_str().unwrap()]);
+    the_same(&dump(&mut GraphClient::at(other.address)), &with_more);
+    println!("{bytes} bytes, then {}", with_more.iter().map(String::len).sum::<usize>());
+}
