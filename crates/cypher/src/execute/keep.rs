@@ -21,7 +21,7 @@ pub(super) enum State {
     /// Rows that wait for the others, and the slots that are the pipeline's own.
     Rows { rows: Vec<KeptRow>, own: Vec<Slot> },
     /// Rows that were seen.
-    Seen(Seen),
+    Seen(SeenRows),
     /// Rows still to be skipped or to come.
     Remaining(u64),
     /// Rows to be sorted.
@@ -32,12 +32,12 @@ pub(super) enum State {
 
 /// Rows that were seen, and the bytes that they are charged with.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct SeenRows {
     rows: HashSet<Box<[Distinct]>>,
     bytes: u64,
 }
 
-impl Seen {
+impl SeenRows {
     /// Whether a row is seen for the first time.
     pub(super) fn is_new<'v>(
         &mut self,
@@ -92,7 +92,7 @@ pub(super) fn states(
             Operator::Eager { keep, .. } => {
                 State::Rows { rows: Vec::new(), own: own_slots(keep.iter().copied(), row) }
             }
-            Operator::Distinct { .. } => State::Seen(Seen::default()),
+            Operator::Distinct { .. } => State::Seen(SeenRows::default()),
             Operator::Skip { count, .. } => State::Remaining(amount("SKIP", count, row, context)?),
             Operator::Limit { count, .. } => {
                 State::Remaining(amount("LIMIT", count, row, context)?)

@@ -1,6 +1,6 @@
 //! The rows of a query, and what is made of those of a subquery.
 
-use super::keep::Seen;
+use super::keep::SeenRows;
 use super::pipeline::{Flow, get, run};
 use crate::context::Context;
 use crate::error::Result;
@@ -18,7 +18,7 @@ pub(crate) fn run_query(
     context: &mut Context<'_>,
     rows: &mut Rows<'_>,
 ) -> Result<Flow> {
-    let mut seen = Seen::default();
+    let mut seen = SeenRows::default();
     let mut columns = Vec::new();
     for (pipeline, result) in &query.branches {
         let flow = run(pipeline, row, context, &mut |row, context| {
