@@ -13,6 +13,8 @@ pub(super) struct Counters {
     snapshots: AtomicU64,
     snapshot_us: AtomicU64,
     snapshot_bytes: AtomicU64,
+    /// What `fold_us` was when the last snapshot was begun.
+    snapshot_fold_us: AtomicU64,
 }
 
 impl Counters {
@@ -23,8 +25,19 @@ impl Counters {
         self.fold_us.fetch_add(took_us, Relaxed);
     }
 
-    /// A snapshot was written.
-    pub(super) fn snapshot(&self, bytes: u64, took_us: u64) {
+    /// Time spent folding, in µs.
+    pub(super) fn fold_us(&self) -> u64 {
+        self.fold_us.load(Relaxed)
+    }
+
+    /// Time spent folding what is in no snapshot that was written since the view was opened, in µs.
+    pub(super) fn unsaved_fold_us(&self) -> u64 {
+        self.fold_us().saturating_sub(self.snapshot_fold_us.load(Relaxed))
+    }
+
+    /// A snapshot was written that was begun when so much time had been spent folding.
+    pub(super) fn snapshot(&self, bytes: u64, took_us: u64, begun_at_fold_us: u64) {
+        self.snapshot_fold_us.store(begun_at_fold_us, Relaxed);
         self.snapshots.fetch_add(1, Relaxed);
         self.snapshot_us.fetch_add(took_us, Relaxed);
         self.snapshot_bytes.store(bytes, Relaxed);

@@ -23,9 +23,12 @@ const PUBLISH_EVENTS: u64 = 4_096;
 const TURN_EVENTS: u64 = 16 * PUBLISH_EVENTS;
 /// A thread with other work to do passes no more than this many positions.
 const INLINE_EVENTS: u64 = 2_048;
-/// Positions passed before another snapshot is worth its writing, and at the end.
+/// Positions passed, or time spent folding, before another snapshot is worth its writing; and at the end. The time
+/// counts where an event says much, as a graph's may: a thousand of them can be a million nodes.
 const SNAPSHOT_EVENTS: u64 = 1_000_000;
+const SNAPSHOT_FOLD_US: u64 = 5_000_000;
 const LAST_SNAPSHOT_EVENTS: u64 = 10_000;
+const LAST_SNAPSHOT_FOLD_US: u64 = 200_000;
 /// Snapshots take at most one part in so many of the time.
 const SNAPSHOT_SHARE: u64 = 50;
 /// How often the operator is told how far a rebuild is, in µs.
@@ -75,6 +78,7 @@ enum Folded {
 /// When the next snapshot is due.
 struct SnapshotDue {
     at: Position,
+    at_fold_us: u64,
     not_before_us: u64,
 }
 
@@ -88,7 +92,11 @@ impl<V: View> Live<V> {
 
     fn keep_folding(&self) {
         let begun = self.begin();
-        let mut due = SnapshotDue { at: begun + SNAPSHOT_EVENTS, not_before_us: 0 };
+        let mut due = SnapshotDue {
+            at: begun + SNAPSHOT_EVENTS,
+            at_fold_us: SNAPSHOT_FOLD_US,
+            not_before_us: 0,
+        };
         loop {
             let closing = self.closing.load(Ordering::Acquire);
             match self.fold_all() {
@@ -110,7 +118,7 @@ impl<V: View> Live<V> {
                 self.position.rouse();
             }
             if closing {
-                return self.save(LAST_SNAPSHOT_EVENTS);
+                return self.save_last();
             }
             self.save_if_due(&mut due);
             self.log.feed().wait_past(self.position(), SLEEP);
@@ -216,22 +224,34 @@ impl<V: View> Live<V> {
 
     fn save_if_due(&self, due: &mut SnapshotDue) {
         let begin_us = self.clock.monotonic_us();
-        if self.position() < due.at || begin_us < due.not_before_us {
+        let is_due = self.position() >= due.at || self.counters.fold_us() >= due.at_fold_us;
+        if !is_due || begin_us < due.not_before_us {
             return;
         }
-        self.save(0);
+        self.save();
         let end_us = self.clock.monotonic_us();
         due.at = self.position() + SNAPSHOT_EVENTS;
+        due.at_fold_us = self.counters.fold_us() + SNAPSHOT_FOLD_US;
         due.not_before_us = end_us + (end_us - begin_us) * SNAPSHOT_SHARE;
     }
 
-    /// Writes a snapshot if more than so many events are not in one, as an ordinary reader: whoever
-    /// waits may fold meanwhile.
-    fn save(&self, worth: u64) {
-        let position = self.position();
+    /// Writes the last snapshot, if it spares the next start anything that takes long.
+    fn save_last(&self) {
+        let saved = self.snapshot_position.load(Ordering::Relaxed);
+        if self.position().saturating_sub(saved) > LAST_SNAPSHOT_EVENTS
+            || self.counters.unsaved_fold_us() > LAST_SNAPSHOT_FOLD_US
+        {
+            self.save();
+        }
+    }
+
+    /// Writes a snapshot if there is anything that is not in one, as an ordinary reader: whoever waits
+    /// may fold meanwhile.
+    fn save(&self) {
+        let (position, fold_us) = (self.position(), self.counters.fold_us());
         let saved = self.snapshot_position.load(Ordering::Relaxed);
         let Some(folded) = self.folded.get() else { return };
-        if position.saturating_sub(saved) <= worth {
+        if position <= saved {
             return;
         }
         let begun_us = self.clock.monotonic_us();
@@ -240,7 +260,7 @@ impl<V: View> Live<V> {
             Ok(SnapshotOutcome::Whole { bytes }) => {
                 self.snapshot_position.store(position, Ordering::Relaxed);
                 let took_us = self.clock.monotonic_us().saturating_sub(begun_us);
-                self.counters.snapshot(bytes, took_us);
+                self.counters.snapshot(bytes, took_us, fold_us);
                 tracing::debug!(view = V::NAME, position, bytes, "a snapshot is written");
             }
             Ok(SnapshotOutcome::Forbidden) => {}

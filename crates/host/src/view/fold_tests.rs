@@ -14,7 +14,8 @@ use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Counts events in two steps, and panics between them at one of the type `Poison`.
+/// Counts events in two steps, and panics between them at one of the type `Poison`; takes its time for one of the
+/// type `Heavy`.
 struct Fragile(Arc<Counts>);
 
 #[derive(Default)]
@@ -47,6 +48,9 @@ impl View for Fragile {
 
     fn apply(&mut self, event: &impl Recorded) {
         self.0.begun.fetch_add(1, Ordering::SeqCst);
+        if event.event_type() == "Heavy" {
+            std::thread::sleep(Duration::from_millis(250));
+        }
         assert!(event.event_type() != "Poison", "meant: the fold of this test panics");
         self.0.folded.fetch_add(1, Ordering::SeqCst);
     }
@@ -121,6 +125,30 @@ fn a_fold_that_panics_fails_the_view_and_never_goes_on() {
         log.close();
         live.close();
         assert!(!dir.path().join("views/fragile.snapshot").exists(), "half an event is not kept");
+    }
+}
+
+#[test]
+fn a_snapshot_is_worth_its_writing_after_few_events_that_took_long() {
+    for (event_type, is_kept) in [("Fine", false), ("Heavy", true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = || dir.path().join("views/fragile.snapshot").exists();
+        let (log, live) = open(dir.path());
+        append(&log, event_type);
+        live.wait_live().unwrap();
+        runtime().block_on(async { live.caught_up(1, SOON).await.map(|_| ()).unwrap() });
+        log.close();
+        live.close();
+        assert_eq!(file(), is_kept, "{event_type}");
+        if is_kept {
+            // It is not folded again, so nothing new is worth another snapshot.
+            let (log, live) = open(dir.path());
+            live.wait_live().unwrap();
+            assert_eq!((live.progress().snapshot, live.figures().applied), (1, 0));
+            log.close();
+            live.close();
+            assert_eq!(live.figures().snapshots, 0);
+        }
     }
 }
 
