@@ -2,10 +2,10 @@
 //! executed again if somebody did.
 
 use crate::GraphFace;
+use crate::fresh::{Shown, fresh};
 use crate::run::{self, Afterwards, Around, Results, Statements};
 use crate::view::{CommitRefusal, CommitTransaction, GraphView};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::RwLockWriteGuard;
 use wellspring_cypher::error::{Detail, Error, ErrorKind};
 use wellspring_graph::{Graph, Transaction};
@@ -24,8 +24,6 @@ const ATTEMPTS_BESIDE_OTHERS: u32 = 32;
 const MOST_ALONE_US: u64 = 250_000;
 /// Attempts after which the client is told to try again.
 const MOST_ATTEMPTS: u32 = 1_000;
-/// How long a request waits for a graph that is being folded for the first time.
-const REBUILD_WAIT: Duration = Duration::from_secs(5);
 
 /// A version to begin with.
 #[derive(Clone)]
@@ -50,19 +48,6 @@ pub(crate) struct Executed {
     pub(crate) results: Results,
     /// A position that shows it.
     pub(crate) position: Position,
-}
-
-/// The graph of a log, once it can be read.
-///
-/// # Errors
-/// 404, 503.
-pub(crate) async fn live(
-    face: &GraphFace,
-    log: &str,
-) -> Result<Arc<Live<GraphView>>, Box<Problem>> {
-    let live = face.graphs.get(log)?;
-    live.caught_up(0, REBUILD_WAIT).await?;
-    Ok(live)
 }
 
 /// The newest version that is folded, and so durable.
@@ -97,7 +82,8 @@ pub(crate) async fn at_once(
     statements: Arc<Statements>,
     around: &Around,
 ) -> Result<Executed, Box<Problem>> {
-    let live = live(face, &request.log_name).await?;
+    let least = if statements.write() { Shown::Folded } else { Shown::Acknowledged };
+    let live = fresh(face, request, least).await?;
     let mut job = face.host.job(request)?;
     job.hold(statements.parameter_bytes())?;
     if !statements.write() {

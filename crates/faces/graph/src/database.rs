@@ -1,7 +1,8 @@
 //! What there is: the discovery document, and a database's counts.
 
 use crate::GraphFace;
-use crate::commit::{folded_version, live};
+use crate::commit::folded_version;
+use crate::fresh::{Shown, fresh};
 use crate::render::push_string;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -45,7 +46,7 @@ pub(crate) async fn discovery(face: Arc<GraphFace>, request: Box<Request>) -> An
 
 /// `GET /db/{log}`: how much there is in a database.
 pub(crate) async fn database(face: Arc<GraphFace>, request: Box<Request>) -> Answer {
-    let live = live(&face, &request.log_name).await?;
+    let live = fresh(&face, &request, Shown::Acknowledged).await?;
     let position = live.position();
     let graph = folded_version(&live);
     let mut out = b"{\"name\":".to_vec();

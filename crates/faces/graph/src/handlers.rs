@@ -7,6 +7,7 @@ use crate::envelope::{
     self, INVALID_FORMAT, Members, OUT_OF_MEMORY, TOO_MANY_TRANSACTIONS, TRANSACTION_BUSY,
     TRANSACTION_NOT_FOUND,
 };
+use crate::fresh::{Shown, fresh, live};
 use crate::open::{Lent, NotOpen};
 use crate::run::{self, Afterwards, Around, Results, Statements};
 use std::sync::Arc;
@@ -160,7 +161,7 @@ pub(crate) async fn begin(face: Arc<GraphFace>, mut request: Box<Request>) -> An
         RequestedStatements::Statements(statements) => statements,
         RequestedStatements::Refused(response) => return Ok(*response),
     };
-    let live = commit::live(&face, &request.log_name).await?;
+    let live = fresh(&face, &request, Shown::Acknowledged).await?;
     let version = commit::folded_version(&live);
     // Who only reads notes nothing, and makes no names.
     let transaction = match may_write(&request) {
@@ -211,7 +212,7 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
         let detail = format!("the transaction has written, and this needs the role {needs}");
         return Err(problem::FORBIDDEN.because(detail));
     }
-    let live = commit::live(&face, &request.log_name).await?;
+    let live = live(&face, &request.log_name).await?;
     let around = face.around(&request);
     let mut job = face.host.job(&request)?;
     job.hold(statements.parameter_bytes())?;
@@ -254,7 +255,7 @@ async fn lend(face: &GraphFace, request: &Request) -> Result<Result<Lent, NotOpe
         Ok(lent) => lent,
         Err(why) => return Ok(Err(why)),
     };
-    let live = commit::live(face, &request.log_name).await?;
+    let live = live(face, &request.log_name).await?;
     let is_of_this = lent.is_of(&commit::folded_version(&live));
     Ok(if is_of_this { Ok(lent) } else { Err(NotOpen::Unknown) })
 }

@@ -8,6 +8,7 @@ mod commit;
 mod database;
 mod envelope;
 mod folded;
+mod fresh;
 mod handlers;
 mod open;
 mod parameters;
@@ -21,6 +22,7 @@ mod tests;
 mod view;
 
 use database::{database, discovery};
+use fresh::FRESHNESS;
 use handlers::{TRANSACTION, begin, commit, commit_at_once, go_on, rollback};
 use open::OpenTransactions;
 use settings::GraphConfig;
@@ -98,12 +100,13 @@ impl Face for GraphFace {
         GET "/" Node Public discovery: "Where the graph's transactions are, as Neo4j's clients ask for it."
             => [200 JSON "GraphDiscovery"];
         GET "/db/{log}" Named Reader database: "How much there is in a graph."
-            .fails[READING, VIEWING] => [200 JSON "GraphDatabase"];
+            .fresh(FRESHNESS) .fails[READING, VIEWING] => [200 JSON "GraphDatabase"];
         POST "/db/{log}/tx/commit" Named Reader commit_at_once:
             "Executes Cypher statements as one transaction. A statement that writes needs the role writer."
-            .may_take[(JSON, "GraphStatements")] .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]] => [200 JSON "GraphResults"];
+            .fresh(FRESHNESS) .may_take[(JSON, "GraphStatements")] .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]]
+            => [200 JSON "GraphResults"];
         POST "/db/{log}/tx" Named Reader begin: "Opens a transaction, and executes Cypher statements in it."
-            .may_take[(JSON, "GraphStatements")] .fails[READING, VIEWING, &[&FORBIDDEN]]
+            .fresh(FRESHNESS) .may_take[(JSON, "GraphStatements")] .fails[READING, VIEWING, &[&FORBIDDEN]]
             => [201 JSON "GraphResults" + LOCATION, 200 JSON "GraphResults"];
         POST "/db/{log}/tx/{transaction}" Named Reader go_on: "Executes Cypher statements in an open transaction."
             .at(&TRANSACTION) .may_take[(JSON, "GraphStatements")] .fails[READING, VIEWING, &[&FORBIDDEN]]

@@ -11,6 +11,8 @@ use wellspring_host::http::dispatch::dispatch;
 use wellspring_host::http::server::Server;
 use wellspring_host::http::{Content, Request};
 use wellspring_host::testing;
+use wellspring_log::{Append, EncodedEvents};
+use wellspring_types::Event;
 
 /// A server with the graph alone.
 struct Graphs {
@@ -250,4 +252,32 @@ fn discovery_and_databases_say_what_there_is() {
         (&json!(2), &json!(1))
     );
     assert_eq!(database.content["name"], "main");
+}
+
+#[test]
+fn a_read_shows_what_others_have_appended_before() {
+    let data = tempfile::tempdir().unwrap();
+    let graphs = Graphs::open(data.path());
+    let log = graphs.server.host.node.get("main").unwrap();
+    let count = |target: &str| {
+        let rows = graphs.run_in(target, "MATCH (n:Foreign) RETURN count(n)", json!({}));
+        rows.unwrap()[0][0].as_u64().unwrap()
+    };
+    assert_eq!(count("/db/neo4j/tx/commit"), 0);
+    for id in 0..50_u64 {
+        let mut events = EncodedEvents::new();
+        let data = json!({"nodes": [{"id": id, "new": ["Foreign"]}]}).to_string();
+        events.push(&Event::json("GraphChanged", &[], &data).as_ref()).unwrap();
+        log.append(Append { events, ..Append::default() }).unwrap();
+        let cached = count("/db/neo4j/tx/commit?consistency=cached");
+        assert!((id..=id + 1).contains(&cached), "{cached} of {id}");
+        let counted = match id % 3 {
+            0 => count("/db/neo4j/tx/commit"),
+            1 => graphs.ask("GET", "/db/neo4j", &json!({})).content["nodeCount"].as_u64().unwrap(),
+            _ => count("/db/neo4j/tx"),
+        };
+        assert_eq!(counted, id + 1);
+    }
+    let refused = graphs.ask("POST", "/db/neo4j/tx/commit?consistency=soon", &json!({}));
+    assert_eq!((refused.status, &refused.content["field"]), (422, &json!("consistency")));
 }
