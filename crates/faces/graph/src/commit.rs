@@ -93,7 +93,10 @@ pub(crate) async fn at_once(
     let (mut turn, mut quickest_us) = (None, u64::MAX);
     for attempt in 0..MOST_ATTEMPTS {
         if attempt >= ATTEMPTS_AMONG_OTHERS && turn.is_none() {
-            turn = Some(face.overtaken_turn.lock().await);
+            turn = match live.folded() {
+                Some(folded) => Some(folded.turn().await),
+                None => None,
+            };
         }
         let is_alone = attempt >= ATTEMPTS_BESIDE_OTHERS && quickest_us <= MOST_ALONE_US;
         let lane = if is_alone { Lane::alone(&live).await } else { Lane::AmongOthers };

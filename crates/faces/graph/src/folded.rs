@@ -16,6 +16,8 @@ pub(crate) struct FoldedGraph {
     published: Mutex<PublishedGraph>,
     /// Held by all who commit, together; by one who was overtaken too often, alone.
     lane: RwLock<()>,
+    /// Whose turn it is among those that were overtaken often.
+    turn: tokio::sync::Mutex<()>,
 }
 
 /// The newest version that readers see.
@@ -44,7 +46,7 @@ impl FoldedGraph {
     pub(crate) fn of(fold: GraphFold) -> FoldedGraph {
         let forgotten = fold.graph().position();
         let published = PublishedGraph { fold, forgotten, ..PublishedGraph::default() };
-        FoldedGraph { published: Mutex::new(published), lane: RwLock::default() }
+        FoldedGraph { published: Mutex::new(published), ..FoldedGraph::default() }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, PublishedGraph> {
@@ -54,6 +56,11 @@ impl FoldedGraph {
     /// What everybody holds while a transaction is committed.
     pub(crate) async fn among_others(&self) -> RwLockReadGuard<'_, ()> {
         self.lane.read().await
+    }
+
+    /// Waits until nobody else who was overtaken often goes on.
+    pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turn.lock().await
     }
 
     /// As long as this is held nobody else commits. What is on its way is committed before.

@@ -55,8 +55,6 @@ pub struct GraphFace {
     open: Arc<OpenTransactions>,
     /// Most memory of a query, in bytes.
     query_bytes: usize,
-    /// Whose turn it is among those that were overtaken often.
-    overtaken_turn: tokio::sync::Mutex<()>,
     /// What was done and refused.
     tally: Tally,
     /// Random at the start.
@@ -134,7 +132,6 @@ impl Face for GraphFace {
                 settings.graph_transaction_timeout_ms,
             ),
             query_bytes: settings.graph_query_bytes,
-            overtaken_turn: tokio::sync::Mutex::default(),
             tally: Tally::default(),
             seed: u64::from_le_bytes(seed),
             numbers: AtomicU64::new(0),

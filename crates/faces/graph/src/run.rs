@@ -16,6 +16,10 @@ use wellspring_log::{Stopped, Work};
 /// elsewhere.
 const SHORT_STEPS: u64 = 2_048;
 const SHORT_BYTES: u64 = 1 << 18;
+/// The same of what takes some ms: it waits for its turn elsewhere, and needs none of the places for long work, of
+/// which there are few.
+const BRIEF_STEPS: u64 = 1 << 16;
+const BRIEF_BYTES: u64 = 1 << 20;
 
 /// The statements of a request, as far as they can be executed.
 pub(crate) struct Statements {
@@ -178,6 +182,15 @@ pub(crate) struct Attempt {
     pub(crate) commit: Option<CommitTransaction>,
 }
 
+impl Attempt {
+    /// Nothing if it ended since it may not take more here.
+    fn within_budget(self) -> Option<Attempt> {
+        let fault = self.results.fault.as_ref();
+        let is_longer = fault.is_some_and(|fault| fault.kind == ErrorKind::ResourceExhausted);
+        (!is_longer).then_some(self)
+    }
+}
+
 /// What is to be done with the transaction after its statements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Afterwards {
@@ -243,6 +256,9 @@ pub(crate) async fn execute(
     if let Some(short) = short_attempt(job, statements, begin(), around) {
         return Ok(short);
     }
+    if let Some(brief) = brief_attempt(job, statements, begin(), around).await? {
+        return Ok(brief);
+    }
     execute_elsewhere(job, statements, begin(), around, most_bytes).await
 }
 
@@ -263,6 +279,11 @@ pub(crate) async fn go_on(
     {
         return Ok(short);
     }
+    if let Some(copy) = transaction.small_copy()
+        && let Some(brief) = brief_attempt(job, statements, (copy, afterwards), around).await?
+    {
+        return Ok(brief);
+    }
     execute_elsewhere(job, statements, (transaction, afterwards), around, most_bytes).await
 }
 
@@ -277,9 +298,25 @@ fn short_attempt(
         let mut budget = Budget::new(SHORT_STEPS, SHORT_BYTES, || None);
         attempt(statements, transaction, around, afterwards, &mut budget)
     });
-    let fault = attempt.results.fault.as_ref();
-    let is_longer = fault.is_some_and(|fault| fault.kind == ErrorKind::ResourceExhausted);
-    (!is_longer).then_some(attempt)
+    attempt.within_budget()
+}
+
+/// An attempt where work of some ms is done. Nothing if it takes longer.
+///
+/// # Errors
+/// 500, logged: the work panicked.
+async fn brief_attempt(
+    job: &mut Job,
+    statements: &Arc<Statements>,
+    (transaction, afterwards): (Transaction, Afterwards),
+    around: &Around,
+) -> Result<Option<Attempt>, Box<Problem>> {
+    let (statements, around) = (Arc::clone(statements), around.clone());
+    job.brief_within(move |work| {
+        let mut budget = Budget::new(BRIEF_STEPS, BRIEF_BYTES, asks(work));
+        attempt(&statements, transaction, &around, afterwards, &mut budget).within_budget()
+    })
+    .await
 }
 
 /// Executes statements where long work is done, within the time that it may take.

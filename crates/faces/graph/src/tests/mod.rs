@@ -281,3 +281,19 @@ fn a_read_shows_what_others_have_appended_before() {
     let refused = graphs.ask("POST", "/db/neo4j/tx/commit?consistency=soon", &json!({}));
     assert_eq!((refused.status, &refused.content["field"]), (422, &json!("consistency")));
 }
+
+#[test]
+fn statements_of_some_ms_need_no_place_for_long_work() {
+    let data = tempfile::tempdir().unwrap();
+    let graphs = Graphs::with(data.path(), &["--max-long-reads", "1"]);
+    let statement = "UNWIND range(1, 5000) AS i WITH i % 7 AS k, count(i) AS n RETURN sum(n)";
+    let body = json!({"statements": [{"statement": statement}]}).to_string();
+    let asked = || graphs.asked("POST", "/db/neo4j/tx/commit", &body);
+    let answers = graphs.runtime.block_on(async {
+        let (a, b, c, d) = tokio::join!(asked(), asked(), asked(), asked());
+        [a, b, c, d]
+    });
+    for answer in answers {
+        assert_eq!((answer.status, rows(&answer.content)), (200, Ok(vec![json!([5000])])));
+    }
+}
