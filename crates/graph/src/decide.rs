@@ -4,7 +4,7 @@ use crate::change::{CommittedChanges, Unsound, difference};
 use crate::event::encode;
 use crate::fault::Violation;
 use crate::footprint::Footprint;
-use crate::graph::Graph;
+use crate::graph::{Graph, VersionStamp};
 use crate::transaction::FinishedTransaction;
 use std::sync::Arc;
 use wellspring_types::Event;
@@ -38,6 +38,8 @@ pub struct Commit {
     pub graph: Graph,
     /// What changed, for those that are judged after it.
     pub changes: Arc<CommittedChanges>,
+    /// The head that it was judged on.
+    pub follows: VersionStamp,
 }
 
 impl FinishedTransaction {
@@ -115,6 +117,7 @@ impl PreparedTransaction {
             return Verdict::Overtaken;
         }
         graph.set_position(head.position());
-        Verdict::Committed(Box::new(Commit { graph, changes }))
+        graph.stamp_anew();
+        Verdict::Committed(Box::new(Commit { graph, changes, follows: head.stamp() }))
     }
 }

@@ -40,6 +40,7 @@ pub use fault::{GraphError, SnapshotFault, Violation};
 pub use fold::{Adoption, FoldStep, GraphFold};
 pub use graph::{
     Adjacent, Graph, Progress, Relationship, SchemaDefinition, SchemaKind, SchemaSubject,
+    VersionStamp,
 };
 pub use id::{Entity, NodeId, RelationshipId};
 pub use names::{Name, is_name};

@@ -1,6 +1,7 @@
 //! What is folded: the newest version of the graph, and the changes that led to it from versions before, against
 //! which transactions that began with these are judged.
 
+use crate::awaited::AwaitedCommits;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -16,6 +17,8 @@ pub(crate) struct FoldedGraph {
     published: Mutex<PublishedGraph>,
     /// Held by all who commit, together; by one who was overtaken too often, alone.
     lane: RwLock<()>,
+    /// What is to be folded without being worked out again.
+    pub(crate) awaited: Arc<AwaitedCommits>,
     /// Whose turn it is among those that were overtaken often.
     turn: tokio::sync::Mutex<()>,
 }

@@ -3,6 +3,7 @@
 //! A transaction works on a version of the graph of its own, notes what it reads, and is committed as one event if nobody
 //! has touched that meanwhile (decision 0028).
 
+mod awaited;
 mod body;
 mod commit;
 mod database;

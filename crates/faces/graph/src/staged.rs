@@ -1,8 +1,9 @@
 //! Commits that have a place in the log's order and are not folded yet: the next transactions begin with the newest.
 
+use crate::awaited::{AwaitedCommit, AwaitedCommits};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use wellspring_graph::{CommittedChanges, Graph};
+use wellspring_graph::{CommittedChanges, Graph, VersionStamp};
 use wellspring_types::Position;
 use wellspring_views::view::Ticket;
 
@@ -23,6 +24,17 @@ pub(crate) struct StagedCommit {
     pub(crate) graph: Graph,
     /// What it changes.
     pub(crate) changes: Arc<CommittedChanges>,
+    awaited: Awaited,
+}
+
+/// How the fold is to know a commit.
+#[derive(Debug)]
+pub(crate) struct Awaited {
+    pub(crate) by: Arc<AwaitedCommits>,
+    /// The version that it was decided on.
+    pub(crate) follows: VersionStamp,
+    /// What its event says, if it is one alone.
+    pub(crate) data: Option<Vec<u8>>,
 }
 
 impl StagedCommit {
@@ -52,14 +64,27 @@ impl StagedCommits {
         newest.last.map(|_| &newest.graph)
     }
 
-    pub(crate) fn push(&mut self, ticket: Ticket, graph: Graph, changes: Arc<CommittedChanges>) {
-        self.commits.push_back(StagedCommit { ticket, last: None, graph, changes });
+    pub(crate) fn push(
+        &mut self,
+        ticket: Ticket,
+        (graph, changes): (Graph, Arc<CommittedChanges>),
+        awaited: Awaited,
+    ) {
+        self.commits.push_back(StagedCommit { ticket, last: None, graph, changes, awaited });
     }
 
     pub(crate) fn place(&mut self, ticket: Ticket, last: Position) {
         for commit in self.commits.iter_mut().filter(|commit| commit.ticket == ticket) {
             commit.last = Some(last);
             commit.graph.set_position(last);
+            let Some(data) = commit.awaited.data.take() else { continue };
+            commit.awaited.by.push(AwaitedCommit {
+                position: last,
+                data,
+                follows: commit.awaited.follows,
+                graph: commit.graph.clone(),
+                changes: Arc::clone(&commit.changes),
+            });
         }
     }
 
@@ -71,6 +96,9 @@ impl StagedCommits {
     pub(crate) fn set_back(&mut self, ticket: Ticket) {
         self.setbacks += 1;
         if let Some(at) = self.commits.iter().position(|commit| commit.ticket == ticket) {
+            if let StagedCommit { last: Some(last), awaited, .. } = &self.commits[at] {
+                awaited.by.forget_from(*last);
+            }
             self.commits.truncate(at);
         }
     }

@@ -1,13 +1,15 @@
 //! The graph of a log as a view: one event for each transaction, folded into versions; a commit is decided against the
 //! changes since the version that its transaction began with.
 
+use crate::awaited::{AwaitedCommit, AwaitedCommits};
 use crate::folded::{FoldedGraph, RecentCommit};
-use crate::staged::StagedCommits;
+use crate::staged::{Awaited, StagedCommits};
 use std::io;
 use std::sync::Arc;
 use wellspring_graph::event::{GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED};
 use wellspring_graph::{
-    CommittedChanges, FoldStep, Graph, GraphFold, PreparedTransaction, Verdict, Violation,
+    Adoption, CommittedChanges, FoldStep, Graph, GraphFold, PreparedTransaction, Verdict,
+    VersionStamp, Violation,
 };
 use wellspring_types::{Event, Position, Query, QueryItem};
 use wellspring_views::view::{After, Decision, Recorded, SnapshotFault, Ticket, View};
@@ -45,6 +47,10 @@ pub(crate) enum CommitOutcome {
         graph: Graph,
         /// What changed.
         changes: Arc<CommittedChanges>,
+        /// The version that it was decided on.
+        follows: VersionStamp,
+        /// Where the fold looks for it.
+        awaited: Arc<AwaitedCommits>,
     },
 }
 
@@ -82,6 +88,11 @@ impl View for GraphView {
 
     fn apply(&mut self, event: &impl Recorded) {
         let position = event.position();
+        if let Some(AwaitedCommit { graph, changes, follows, .. }) = self.folded.awaited.take(event)
+            && self.fold.adopt(&graph, follows) == Adoption::Adopted
+        {
+            return self.unpublished.push(RecentCommit { position, changes });
+        }
         match self.fold.apply(position, event.event_type(), event.data()) {
             FoldStep::Applied(changes) => {
                 self.unpublished.push(RecentCommit { position, changes: Arc::new(changes) });
@@ -127,6 +138,8 @@ impl View for GraphView {
                 outcome: CommitOutcome::Committed {
                     graph: committed.graph,
                     changes: committed.changes,
+                    follows: committed.follows,
+                    awaited: Arc::clone(&folded.awaited),
                 },
             }),
             Verdict::Unchanged => Ok(Decision {
@@ -140,8 +153,13 @@ impl View for GraphView {
     }
 
     fn stage(staged: &mut StagedCommits, decision: &Decision<CommitOutcome>, ticket: Ticket) {
-        if let CommitOutcome::Committed { graph, changes } = &decision.outcome {
-            staged.push(ticket, graph.clone(), Arc::clone(changes));
+        if let CommitOutcome::Committed { graph, changes, follows, awaited } = &decision.outcome {
+            let data = match &decision.events[..] {
+                [event] => Some(event.data.clone()),
+                _ => None,
+            };
+            let awaited = Awaited { by: Arc::clone(awaited), follows: *follows, data };
+            staged.push(ticket, (graph.clone(), Arc::clone(changes)), awaited);
         }
     }
 

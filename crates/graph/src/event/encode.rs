@@ -67,10 +67,11 @@ struct Packer {
 
 impl Packer {
     fn put(&mut self, entity: Entity, fragment: &str, tags: &BTreeSet<Tag>) {
-        let is_too_long = self.open.len() + fragment.len() > PART_BYTES;
-        let has_too_many = self.open.tags.union(tags).count() > MAX_TAGS;
-        if self.open.len() > 0 && (is_too_long || has_too_many) {
-            self.full.push(std::mem::take(&mut self.open));
+        if self.open.len() > 0 {
+            let is_too_long = self.open.len() + fragment.len() > PART_BYTES;
+            if is_too_long || self.open.tags.union(tags).count() > MAX_TAGS {
+                self.full.push(std::mem::take(&mut self.open));
+            }
         }
         self.open.tags.extend(tags);
         let list = match entity {

@@ -22,9 +22,10 @@ pub(super) struct Fragments<'a> {
 
 impl<'a> Fragments<'a> {
     pub(super) fn new(names: &'a Graph, entity: Entity) -> Fragments<'a> {
-        let (set, unset) = (String::new(), String::new());
-        let mut fragments =
-            Fragments { names, entity, head: String::new(), set, unset, finished: Vec::new() };
+        // Most entities say little.
+        let (head, set) = (String::with_capacity(160), String::with_capacity(96));
+        let (unset, finished) = (String::new(), Vec::with_capacity(1));
+        let mut fragments = Fragments { names, entity, head, set, unset, finished };
         fragments.begin();
         fragments
     }
@@ -85,28 +86,32 @@ impl<'a> Fragments<'a> {
         self.head.push(']');
     }
 
-    fn room_for(&mut self, bytes: usize) {
-        let written = self.set.len() + self.unset.len();
-        if written > 0 && self.head.len() + written + bytes > PART_BYTES {
-            self.cut();
-        }
+    /// Whether so many bytes more, after those that are written, belong into another fragment.
+    fn is_full(&self, written: usize, bytes: usize) -> bool {
+        written > 0 && self.head.len() + written + bytes > PART_BYTES
     }
 
     pub(super) fn set(&mut self, properties: &[(Name, Value)]) -> Result<(), Violation> {
         for (key, value) in properties {
-            let mut json = String::new();
             let text = self.names.text(*key);
-            put_text(&mut json, &text);
-            json.push(':');
-            put_json(&mut json, value);
-            if json.len() > MAX_PROPERTY_BYTES {
-                return Err(Violation::PropertyTooLarge { entity: self.entity, key: text });
-            }
-            self.room_for(json.len());
-            if !self.set.is_empty() {
+            let end = self.set.len();
+            if end > 0 {
                 self.set.push(',');
             }
-            self.set.push_str(&json);
+            let begin = self.set.len();
+            put_text(&mut self.set, &text);
+            self.set.push(':');
+            put_json(&mut self.set, value);
+            let bytes = self.set.len() - begin;
+            if bytes > MAX_PROPERTY_BYTES {
+                return Err(Violation::PropertyTooLarge { entity: self.entity, key: text });
+            }
+            if self.is_full(end + self.unset.len(), bytes) {
+                let json = self.set.split_off(begin);
+                self.set.truncate(end);
+                self.cut();
+                self.set.push_str(&json);
+            }
         }
         Ok(())
     }
@@ -114,7 +119,9 @@ impl<'a> Fragments<'a> {
     pub(super) fn unset(&mut self, keys: &[Name]) {
         for key in keys {
             let text = self.names.text(*key);
-            self.room_for(2 * text.len());
+            if self.is_full(self.set.len() + self.unset.len(), 2 * text.len()) {
+                self.cut();
+            }
             if !self.unset.is_empty() {
                 self.unset.push(',');
             }

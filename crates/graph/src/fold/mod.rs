@@ -6,7 +6,7 @@ use crate::change::{ChangeSet, CommittedChanges};
 use crate::event::{
     EventFault, GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED, Part, decode_changes, decode_schema, merge,
 };
-use crate::graph::Graph;
+use crate::graph::{Graph, VersionStamp};
 use std::sync::Arc;
 
 /// A version and the parts of a transaction whose last part has not come: what is published, kept in a snapshot and
@@ -34,7 +34,7 @@ const MAX_BYTES: usize = 16 << 20;
 pub enum Adoption {
     /// It is the fold's now.
     Adopted,
-    /// It is older, or of another graph: the events must be folded.
+    /// It is older, of another graph, or was decided on another version: the event must be folded.
     MustFold,
 }
 
@@ -71,11 +71,12 @@ impl GraphFold {
         &self.graph
     }
 
-    /// Takes the version that a commit came to, in place of folding its events: one whose position is that of its last
-    /// event, and in which every event up to there is. That nothing of others lies between is the caller's to know.
-    pub fn adopt(&mut self, version: &Graph) -> Adoption {
+    /// Takes the version that a commit came to, in place of folding its event: one whose position is that of the event,
+    /// and which was decided on the very version that is folded. That the event tells this commit is the caller's to
+    /// know.
+    pub fn adopt(&mut self, version: &Graph, follows: VersionStamp) -> Adoption {
         let is_newer = version.position() > self.graph.position();
-        if !is_newer || !version.is_kin(&self.graph) {
+        if !is_newer || !version.is_kin(&self.graph) || self.graph.stamp() != follows {
             return Adoption::MustFold;
         }
         self.unfinished = None;
@@ -91,6 +92,7 @@ impl GraphFold {
             return FoldStep::Passed;
         }
         self.graph.set_position(position);
+        self.graph.stamp_anew();
         // Whatever comes: parts that do not go on now never will.
         let unfinished = self.unfinished.take();
         let changes = match is_schema {

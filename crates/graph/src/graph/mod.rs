@@ -36,6 +36,7 @@ pub struct Graph {
     shared: Arc<Shared>,
     /// Of the last event that is in it.
     position: u64,
+    stamp: VersionStamp,
     nodes: Paged<RowPage>,
     relationships: Paged<RowPage>,
     outgoing: Tree<{ size_of::<AdjacencyKey>() }>,
@@ -51,12 +52,18 @@ pub struct Graph {
     schema: Arc<Schema>,
 }
 
+/// Which of a graph's committed versions it is. Two that have the same stamp have the same content; a transaction's own
+/// version has that of the one it began with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VersionStamp(u64);
+
 /// What all versions of a graph have in common.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) names: Names,
     next_node: AtomicU64,
     next_relationship: AtomicU64,
+    stamps: AtomicU64,
 }
 
 impl Shared {
@@ -97,6 +104,17 @@ impl Graph {
     /// Says that the events up to `position` are in this version.
     pub fn set_position(&mut self, position: u64) {
         self.position = position;
+    }
+
+    /// Which of the graph's versions it is.
+    #[must_use]
+    pub fn stamp(&self) -> VersionStamp {
+        self.stamp
+    }
+
+    /// Makes it a version that no other is.
+    pub(crate) fn stamp_anew(&mut self) {
+        self.stamp = VersionStamp(1 + self.shared.stamps.fetch_add(1, Ordering::Relaxed));
     }
 
     /// The name of that text, if this graph ever saw it.

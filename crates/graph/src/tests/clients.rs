@@ -107,7 +107,7 @@ fn no_increment_is_lost_and_no_key_is_merged_twice() {
         assert!(matches!(step, FoldStep::Applied(_)), "{step:?}");
     }
     assert!(rebuilt.graph().dump().eq(log.head.dump()));
-    assert_eq!(rebuilt.adopt(&log.head), Adoption::MustFold);
+    assert_eq!(rebuilt.adopt(&log.head, rebuilt.graph().stamp()), Adoption::MustFold);
 }
 
 #[test]
@@ -121,8 +121,14 @@ fn a_version_is_adopted_by_the_fold_it_came_from() {
         panic!("alone")
     };
     commit.graph.set_position(3);
-    assert_eq!(fold.adopt(&commit.graph), Adoption::Adopted);
+    let mut other = fold.clone();
+    assert_eq!(fold.adopt(&commit.graph, commit.follows), Adoption::Adopted);
     assert!(matches!(fold.apply(3, &event.event_type, &event.data), FoldStep::Passed));
     assert_eq!(fold.graph().node_count(), 1);
-    assert_eq!(fold.adopt(&commit.graph), Adoption::MustFold);
+    assert_eq!(fold.adopt(&commit.graph, commit.follows), Adoption::MustFold);
+    // Something of another lies between: what was decided before does not follow it.
+    assert!(matches!(other.apply(2, &event.event_type, b"nonsense"), FoldStep::Void(_)));
+    assert_eq!(other.adopt(&commit.graph, commit.follows), Adoption::MustFold);
+    assert!(matches!(other.apply(3, &event.event_type, &event.data), FoldStep::Applied(_)));
+    assert!(other.graph().dump().eq(fold.graph().dump()));
 }
