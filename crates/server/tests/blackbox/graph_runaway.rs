@@ -221,9 +221,14 @@ fn others_go_on_beside_what_runs_away_and_a_client_that_leaves_ends_it() {
         write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
         away.push(stream);
     }
-    let beside = p99(&latencies(&mut client, Duration::from_millis(2_500)));
-    let worked = elsewhere_ns(&server) - before;
-    assert!(worked > 200_000_000, "they work beside: {worked} ns");
+    // They are niced: on a busy machine it takes a while until they have done anything.
+    let (mut beside, deadline) = (Vec::new(), Instant::now() + Duration::from_secs(30));
+    while elsewhere_ns(&server) - before < 200_000_000 {
+        assert!(Instant::now() < deadline, "they work beside");
+        beside.extend(latencies(&mut client, Duration::from_millis(2_500)));
+    }
+    beside.sort_unstable();
+    let beside = p99(&beside);
     println!(
         "p99 of a read and a write: {alone} us alone, {beside} us beside runaways: {:.2}",
         beside as f64 / alone as f64
