@@ -28,10 +28,16 @@ pub(crate) struct FoldedGraph {
 pub(crate) struct PublishedGraph {
     /// The version, with the parts of a transaction whose last part is not folded.
     pub(crate) fold: GraphFold,
-    recent: VecDeque<RecentCommit>,
-    /// Effects of all of `recent`.
+    recent: RecentCommits,
+}
+
+/// The newest commits, oldest first: as many as there is room for.
+#[derive(Debug, Default)]
+pub(crate) struct RecentCommits {
+    commits: VecDeque<RecentCommit>,
+    /// Effects of all of them.
     effects: usize,
-    /// The position of the newest commit that is not among `recent` any more.
+    /// The position of the newest commit that is not among them any more.
     forgotten: u64,
 }
 
@@ -48,7 +54,8 @@ impl FoldedGraph {
     /// With this version, of which nothing is known but itself.
     pub(crate) fn of(fold: GraphFold) -> FoldedGraph {
         let forgotten = fold.graph().position();
-        let published = PublishedGraph { fold, forgotten, ..PublishedGraph::default() };
+        let recent = RecentCommits { forgotten, ..RecentCommits::default() };
+        let published = PublishedGraph { fold, recent };
         FoldedGraph { published: Mutex::new(published), ..FoldedGraph::default() }
     }
 
@@ -79,26 +86,46 @@ impl FoldedGraph {
 
 impl PublishedGraph {
     /// Shows the next version, to which these commits led.
-    pub(crate) fn advance(&mut self, fold: GraphFold, commits: impl Iterator<Item = RecentCommit>) {
+    pub(crate) fn advance(&mut self, fold: GraphFold, commits: &mut RecentCommits) {
         self.fold = fold;
-        for commit in commits {
-            self.effects += commit.changes.changes.len();
-            self.recent.push_back(commit);
-        }
+        self.recent.append(commits);
+    }
+
+    /// The changes committed after a version, or nothing if they are not all known any more.
+    pub(crate) fn since(&self, position: u64) -> Option<impl Iterator<Item = &CommittedChanges>> {
+        self.recent.since(position)
+    }
+}
+
+impl RecentCommits {
+    /// Adds the next.
+    pub(crate) fn push(&mut self, commit: RecentCommit) {
+        self.effects += commit.changes.changes.len();
+        self.commits.push_back(commit);
         while self.effects > MOST_EFFECTS {
-            let Some(oldest) = self.recent.pop_front() else { break };
+            let Some(oldest) = self.commits.pop_front() else { break };
             self.effects -= oldest.changes.changes.len();
             self.forgotten = oldest.position;
         }
     }
 
-    /// The changes committed after a version, or nothing if they are not all known any more.
-    pub(crate) fn since(&self, position: u64) -> Option<impl Iterator<Item = &CommittedChanges>> {
+    /// Adds those that come next, and leaves none there.
+    fn append(&mut self, next: &mut RecentCommits) {
+        let next = std::mem::take(next);
+        if next.forgotten > 0 {
+            // Some between those and these are gone.
+            *self = next;
+        } else {
+            next.commits.into_iter().for_each(|commit| self.push(commit));
+        }
+    }
+
+    fn since(&self, position: u64) -> Option<impl Iterator<Item = &CommittedChanges>> {
         if position < self.forgotten {
             return None;
         }
-        let from = self.recent.partition_point(|commit| commit.position <= position);
-        Some(self.recent.range(from..).map(|commit| &*commit.changes))
+        let from = self.commits.partition_point(|commit| commit.position <= position);
+        Some(self.commits.range(from..).map(|commit| &*commit.changes))
     }
 }
 
@@ -120,15 +147,30 @@ mod tests {
         let mut published = PublishedGraph::default();
         let count =
             |published: &PublishedGraph, position| published.since(position).map(Iterator::count);
-        published.advance(GraphFold::new(), (1..=4).map(|position| commit(position, 100_000)));
+        let of = |commits: Vec<RecentCommit>| {
+            let mut recent = RecentCommits::default();
+            commits.into_iter().for_each(|commit| recent.push(commit));
+            recent
+        };
+        let mut next = of((1..=4).map(|position| commit(position, 100_000)).collect());
+        published.advance(GraphFold::new(), &mut next);
         assert_eq!(
             [0, 2, 4, 9].map(|from| count(&published, from)),
             [Some(4), Some(2), Some(0), Some(0)]
         );
-        published.advance(GraphFold::new(), [commit(7, 150_000)].into_iter());
+        published.advance(GraphFold::new(), &mut of(vec![commit(7, 150_000)]));
         assert_eq!(
             [0, 1, 2, 4].map(|from| count(&published, from)),
             [None, None, Some(3), Some(1)]
         );
+        // A rebuild folds more between two versions than is kept.
+        let mut next = of((11..=20).map(|position| commit(position, 100_000)).collect());
+        assert_eq!(next.commits.len(), 4);
+        published.advance(GraphFold::new(), &mut next);
+        assert_eq!(
+            [7, 15, 16, 19].map(|from| count(&published, from)),
+            [None, None, Some(4), Some(1)]
+        );
+        assert!(next.commits.is_empty());
     }
 }

@@ -2,7 +2,7 @@
 //! changes since the version that its transaction began with.
 
 use crate::awaited::{AwaitedCommit, AwaitedCommits};
-use crate::folded::{FoldedGraph, RecentCommit};
+use crate::folded::{FoldedGraph, RecentCommit, RecentCommits};
 use crate::staged::{Awaited, StagedCommits};
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) const EVENT_TYPES: &[&str] = &[GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED];
 pub(crate) struct GraphView {
     fold: GraphFold,
     /// What was folded since readers were last shown a version.
-    unpublished: Vec<RecentCommit>,
+    unpublished: RecentCommits,
     folded: Arc<FoldedGraph>,
 }
 
@@ -75,7 +75,11 @@ impl View for GraphView {
     type Refusal = CommitRefusal;
 
     fn new() -> GraphView {
-        GraphView { fold: GraphFold::new(), unpublished: Vec::new(), folded: Arc::default() }
+        GraphView {
+            fold: GraphFold::new(),
+            unpublished: RecentCommits::default(),
+            folded: Arc::default(),
+        }
     }
 
     fn concern() -> Query {
@@ -103,7 +107,7 @@ impl View for GraphView {
     }
 
     fn publish(&mut self, _position: Position) {
-        self.folded.lock().advance(self.fold.clone(), self.unpublished.drain(..));
+        self.folded.lock().advance(self.fold.clone(), &mut self.unpublished);
     }
 
     fn outcome(_: &impl Recorded) -> Option<CommitOutcome> {
@@ -196,6 +200,6 @@ impl View for GraphView {
             Fault::Malformed(what) => SnapshotFault::Malformed(what),
         })?;
         let folded = Arc::new(FoldedGraph::of(fold.clone()));
-        Ok(GraphView { fold, unpublished: Vec::new(), folded })
+        Ok(GraphView { fold, unpublished: RecentCommits::default(), folded })
     }
 }
