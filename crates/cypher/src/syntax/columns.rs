@@ -10,7 +10,7 @@ use decypher::cst::{
     AstNode, NodePattern, ProjectionBody, RelationshipDetail, ReturnClause, WhereClause, WithClause,
 };
 
-use super::scan;
+use super::{Source, scan};
 
 /// The texts of the items of every `WITH` and `RETURN`, by where the clause begins.
 pub(super) struct Columns {
@@ -21,7 +21,7 @@ pub(super) struct Columns {
 
 impl Columns {
     /// Those of a text.
-    pub(super) fn of(parse: &Parse, text: &str) -> Self {
+    pub(super) fn of(parse: &Parse, source: &Source<'_>) -> Self {
         let (mut texts, mut conditions) = (HashMap::new(), HashMap::new());
         for node in parse.tree.descendants() {
             let start = usize::from(node.text_range().start());
@@ -37,7 +37,7 @@ impl Columns {
                 None => WithClause::cast(node).and_then(|clause| clause.projection_body()),
             };
             if let Some(body) = body {
-                texts.insert(start, items(&body, text));
+                texts.insert(start, items(&body, source));
             }
         }
         Self { texts, conditions }
@@ -71,10 +71,13 @@ fn only_item(query: decypher::Query) -> Option<Tree> {
     result.items.into_iter().next().map(|item| item.expression)
 }
 
-fn items(body: &ProjectionBody, text: &str) -> Vec<String> {
+fn items(body: &ProjectionBody, source: &Source<'_>) -> Vec<String> {
     let ranges = body.items().map(|item| item.syntax().text_range());
     ranges
-        .map(|range| written(text, usize::from(range.start()), usize::from(range.end())))
+        .map(|range| {
+            let (from, to) = (usize::from(range.start()), usize::from(range.end()));
+            written(source.written, source.original(from), source.original(to))
+        })
         .collect()
 }
 

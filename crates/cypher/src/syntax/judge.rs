@@ -10,7 +10,24 @@ use crate::functions;
 /// The error for what the parser or its analysis found.
 pub(super) fn error(found: &CypherError, source: &Source<'_>) -> Error {
     let (kind, detail) = in_place(found, source).unwrap_or_else(|| classify(&found.kind));
-    source.at(Error::compile(kind, detail, message(&found.kind)), found.span.start)
+    let message = match &found.kind {
+        Kind::Internal { .. } => stumbled(source.text, found.span.start),
+        kind => message(kind),
+    };
+    source.at(Error::compile(kind, detail, message), found.span.start)
+}
+
+/// The parser's last resort, when a production is not there: the reader needs no word of its inside, but the place.
+fn stumbled(text: &str, at: usize) -> String {
+    let rest = text.get(at..).unwrap_or_default();
+    let first = scan::tokens(rest).into_iter().next().and_then(|token| rest.get(token.span));
+    match first {
+        Some(word) if guard::CLAUSES.iter().any(|clause| word.eq_ignore_ascii_case(clause)) => {
+            format!("Invalid input '{word}': something is missing in what begins here")
+        }
+        Some(word) => format!("Invalid input '{word}': {}", super::shape::NO_CLAUSE),
+        None => format!("Unexpected end of input: {}", super::shape::NO_CLAUSE),
+    }
 }
 
 /// The words for objections whose detail depends on where they are made.
@@ -155,10 +172,6 @@ fn message(kind: &Kind) -> String {
             "There is no procedure with the name `{name}` registered for this database instance."
         ),
         Kind::EmptyInput => "Unexpected end of input: expected a statement".to_owned(),
-        // The parser's last resort, when a production is not there: the reader needs no word of its inside.
-        Kind::Internal { .. } => {
-            "Invalid input: this is no Cypher that is understood here".to_owned()
-        }
         Kind::Unsupported { production } => format!("Not supported yet: {production}"),
         other => {
             let text = other.to_string();

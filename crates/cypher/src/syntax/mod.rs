@@ -17,6 +17,7 @@ mod precedence;
 mod rewrite;
 mod scan;
 mod schema;
+mod shape;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -53,6 +54,11 @@ pub(crate) fn with_stack<R>(deep: bool, run: impl FnOnce() -> R) -> R {
 pub(crate) fn parse(text: &str, procedures: &dyn Procedures) -> Result<Parsed> {
     guard::check_length(text)?;
     let tokens = scan::tokens(text);
+    if let Some((at, what)) = scan::unclosed(text, &tokens) {
+        let message = format!("Invalid input: the {what} that begins here is never closed");
+        let error = Error::compile(ErrorKind::SyntaxError, Detail::UnexpectedSyntax, message);
+        return Err(Source::of(text).at_original(error, at));
+    }
     if tokens.is_empty() {
         let message = "Unexpected end of input: expected a statement";
         let error = Error::compile(ErrorKind::SyntaxError, Detail::UnexpectedSyntax, message);
@@ -100,7 +106,12 @@ impl<'t> Source<'t> {
 
     /// The error with the line and column of a byte of the parser's text.
     fn at(&self, error: Error, byte: usize) -> Error {
-        self.at_original(error, self.rewritten.map_or(byte, |rewritten| rewritten.original(byte)))
+        self.at_original(error, self.original(byte))
+    }
+
+    /// The byte of the text as written that a byte of the parser's text comes from.
+    fn original(&self, byte: usize) -> usize {
+        self.rewritten.map_or(byte, |rewritten| rewritten.original(byte))
     }
 
     /// The error with the line and column of a byte of the text as written.
@@ -122,8 +133,14 @@ fn read(
     explain: bool,
     procedures: &dyn Procedures,
 ) -> Result<(Statement, Vec<Arc<str>>)> {
-    let parse = decypher::Parse::from(source.text);
-    let columns = columns::Columns::of(&parse, source.text);
+    let mut parse = decypher::Parse::from(source.text);
+    if let Some(objection) = shape::objection(&parse, source) {
+        return Err(objection);
+    }
+    if let Some(text) = shape::without_idle_finish(&parse, source.text) {
+        parse = decypher::Parse::from(text);
+    }
+    let columns = columns::Columns::of(&parse, source);
     let query = match decypher::parse(parse) {
         // A call may stand at the end, but the parser wants something after it.
         Err(CypherError { kind: Kind::MissingClause { after: "CALL", .. }, .. }) => {
@@ -149,8 +166,9 @@ fn read(
         QueryBody::Regular(regular) => lowering.regular(regular)?,
         QueryBody::Standalone(call) => lowering.standalone_call(call)?,
         QueryBody::SchemaCommand(_) | QueryBody::Show(_) | QueryBody::Use(_) => {
-            let message = "This command is not supported yet";
-            return Err(Error::compile(ErrorKind::SyntaxError, Detail::Unsupported, message));
+            let message = "This command is not supported";
+            let error = Error::compile(ErrorKind::SyntaxError, Detail::Unsupported, message);
+            return Err(source.at(error, 0));
         }
     };
     Ok(lowering.finish(explain, query))

@@ -95,6 +95,52 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
+/// What begins in a text and is never closed, and at which byte.
+pub(super) fn unclosed(text: &str, tokens: &[Token]) -> Option<(usize, &'static str)> {
+    let bytes = text.as_bytes();
+    let last = tokens.last();
+    if let Some(last) = last {
+        let inside = text.get(last.span.clone()).unwrap_or_default();
+        let (is_open, what) = match last.kind {
+            TokenKind::String => (!is_closed(inside, '\\'), "string"),
+            // Two backticks are one in the name, so their number is even when the name is closed.
+            TokenKind::Quoted => (inside.matches('`').count() % 2 == 1, "name in backticks"),
+            _ => (false, ""),
+        };
+        if is_open {
+            return Some((last.span.start, what));
+        }
+    }
+    let mut at = last.map_or(0, |last| last.span.end);
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find('/')) {
+        let start = at + found;
+        at = match bytes.get(start + 1) {
+            Some(b'/') => end_of_line(bytes, start),
+            Some(b'*') => end_of_comment(bytes, start + 2),
+            _ => return None,
+        };
+        let is_block = bytes.get(start + 1) == Some(&b'*');
+        if is_block && !text.get(start + 2..at).unwrap_or_default().ends_with("*/") {
+            return Some((start, "comment"));
+        }
+    }
+    None
+}
+
+/// Whether a string ends with the quote it begins with.
+fn is_closed(string: &str, escape: char) -> bool {
+    let mut letters = string.chars();
+    let quote = letters.next();
+    while let Some(letter) = letters.next() {
+        if letter == escape {
+            letters.next();
+        } else if Some(letter) == quote {
+            return true;
+        }
+    }
+    false
+}
+
 fn end_of_line(bytes: &[u8], from: usize) -> usize {
     let rest = bytes.get(from..).unwrap_or_default();
     rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).map_or(bytes.len(), |at| from + at)
@@ -154,5 +200,19 @@ mod tests {
         assert_eq!(words("`open"), ["`open"]);
         assert!(words("/* open").is_empty());
         assert_eq!(words("'ends with \\"), ["'ends with \\"]);
+    }
+
+    #[test]
+    fn what_is_never_closed_is_found() {
+        let unclosed = |text: &str| super::unclosed(text, &tokens(text));
+        assert_eq!(unclosed("RETURN 'a"), Some((7, "string")));
+        assert_eq!(unclosed("RETURN 'a\\'"), Some((7, "string")));
+        assert_eq!(unclosed("RETURN \"a'"), Some((7, "string")));
+        assert_eq!(unclosed("RETURN 1 AS `a``"), Some((12, "name in backticks")));
+        assert_eq!(unclosed("RETURN 1 // a\n /* b */ /* c"), Some((23, "comment")));
+        assert_eq!(unclosed("/*/"), Some((0, "comment")));
+        for closed in ["RETURN 'a\\''", "RETURN 1 AS `a```", "RETURN 1 /* c */ // /*", "", "/**/"] {
+            assert_eq!(unclosed(closed), None, "{closed}");
+        }
     }
 }

@@ -37,6 +37,10 @@ fn columns_are_named_as_written() {
     assert_eq!(names("RETURN 1+ 2,  ( 3 ) , 4 AS x, 'a' // b"), ["1+ 2", "( 3 )", "x", "'a'"]);
     assert_eq!(names("MATCH (b)-->(a) RETURN *, count( * )"), ["a", "b", "count( * )"]);
     assert_eq!(names("RETURN NULL, null IS NOT NULL"), ["NULL", "null IS NOT NULL"]);
+    let joined = "WITH {a: 'b'} AS p RETURN p.a || ' ' || p.a";
+    assert_eq!(names(joined), ["p.a || ' ' || p.a"]);
+    let nested = "EXPLAIN WITH 1 AS x RETURN 'a'||'b',  COLLECT { CALL (x) { RETURN 1 AS a } RETURN a } LIMIT 1";
+    assert_eq!(names(nested), ["'a'||'b'", "COLLECT { CALL (x) { RETURN 1 AS a } RETURN a }"]);
 }
 
 #[test]
@@ -107,4 +111,131 @@ fn what_is_too_deep_is_refused_and_what_is_deep_is_read() {
     super::with_stack(true, || drop(parsed));
     let chain = format!("MATCH (n) WHERE n.a = 1{} RETURN n", " OR n.a = 2".repeat(1_500));
     assert!(read(&chain).is_ok());
+}
+
+fn message(text: &str) -> String {
+    read(text).err().map_or_else(|| format!("{text} is taken"), |error| error.to_string())
+}
+
+#[test]
+fn nothing_of_a_text_is_left_out_in_silence() {
+    let alone = "a schema command must be a statement of its own";
+    let elsewhere = "databases are not managed by Cypher here";
+    for (text, expected) in [
+        (
+            "CREATE (n:Tmp {q:1}) CREATE INDEX foo2 FOR (n:Tmp) ON (n.x)",
+            format!("Invalid input 'CREATE INDEX': {alone} (line 1, column 22)"),
+        ),
+        (
+            "RETURN 1 DROP CONSTRAINT part_sku",
+            format!("Invalid input 'DROP CONSTRAINT': {alone} (line 1, column 10)"),
+        ),
+        (
+            "MATCH (n:Tmp) REMOVE n.k CREATE INDEX zz CREATE (m:Tmp {lost:true})",
+            format!("Invalid input 'CREATE INDEX': {alone} (line 1, column 26)"),
+        ),
+        (
+            "CREATE (n:Tmp {q:2}) CREATE DATABASE foo",
+            format!("Invalid input 'CREATE DATABASE': {elsewhere} (line 1, column 22)"),
+        ),
+        (
+            "MATCH (n:Part) DROP DATABASE foo RETURN count(n)",
+            format!("Invalid input 'DROP DATABASE': {elsewhere} (line 1, column 16)"),
+        ),
+        ("RETURN 1 SHOW INDEXES", "SHOW is not supported (line 1, column 10)".to_owned()),
+        (
+            "WITH 1 AS x USE social MATCH (n) RETURN count(n)",
+            "USE is not supported: the database is chosen by the address of the request (line 1, column 13)"
+                .to_owned(),
+        ),
+    ] {
+        assert_eq!(message(text), expected, "{text}");
+    }
+    for text in [
+        "RETURN 1; CREATE INDEX i FOR (n:T) ON (n.x)",
+        "CREATE DATABASE foo",
+        "RETURN 1; nonsense",
+        "CYPHER foo=bar RETURN 1",
+        "MATCH (n) YIELD x RETURN n",
+        "CALL { CREATE (n) CREATE INDEX i FOR (n:T) ON (n.x) RETURN 1 AS a } RETURN a",
+        "RETURN 1 UNION RETURN 2 AS x DROP INDEX i",
+        "CREATE (n) WITH n CREATE (m) CALL db.labels() YIELD label FINISH",
+    ] {
+        assert!(message(text).contains(", column "), "{text}: {}", message(text));
+    }
+}
+
+#[test]
+fn broken_patterns_and_clauses_are_refused_where_they_break() {
+    for (text, column) in [
+        ("CREATE (a:Tmp {i:1}) (b:Tmp {i:2})", 22),
+        ("MATCH (a) (b)-[:R]->(c) (d) RETURN count(*)", 11),
+        ("MATCH p=(a) (b) RETURN p", 13),
+        ("MATCH (a)->(b) RETURN 1", 10),
+        ("MATCH (a)<-(b) RETURN 1", 10),
+        ("MATCH (a)-(b) RETURN 1", 10),
+        ("MATCH (a)-[r]>(b) RETURN 1", 10),
+        ("MATCH (a)-[r](b) RETURN 1", 10),
+        ("MATCH (a)<-[r](b) RETURN 1", 10),
+        ("MATCH (a)-->b) RETURN 1", 13),
+        ("RETURN 1 CREATE (n:Tmp)", 10),
+        ("MATCH (n) RETURN n LIMIT 0 DETACH DELETE n", 28),
+        ("RETURN 1 AS x UNWIND [1,2] AS y", 15),
+        ("MATCH (n) RETURN n.sku AS", 24),
+        ("MERGE (n:Tmp) ON CREATE", 15),
+        ("MERGE (n:Tmp) ON SET n.a = 1", 15),
+        ("FOREACH (x IN [1] | )", 1),
+        ("FOREACH (x IN [1] | MATCH (n) CREATE (m))", 21),
+    ] {
+        let message = message(text);
+        assert!(message.ends_with(&format!("(line 1, column {column})")), "{text}: {message}");
+    }
+    for text in [
+        "RETURN 1 AS a UNION RETURN 2 AS a",
+        "MATCH (a)<-->(b)--(c)-[*1..2]-(d)<-[:R]-(e)-[:S]->(f) RETURN 1",
+        "MATCH (a) - [r] - (b) /* c */ , (c) RETURN 1;",
+        "WITH 1 AS a, 2 AS b RETURN (a)-(b), (a)<(b), (a)>(b)",
+        "MATCH (n) WHERE EXISTS { MATCH (n)-->() RETURN 1 AS a UNION MATCH (n) RETURN 2 AS a } RETURN n",
+        "MERGE (n) ON CREATE SET n.a = 1 ON MATCH SET n.b = 2",
+    ] {
+        assert!(read(text).is_ok(), "{text}: {}", message(text));
+    }
+}
+
+#[test]
+fn updates_before_finish_are_kept() {
+    for text in ["CREATE (n) FINISH", "MATCH (n) WITH n SET n.a = 1 FINISH;"] {
+        let query = query(text);
+        let last = query.branches[0].clauses.last();
+        assert!(matches!(last, Some(Clause::Create(_) | Clause::Set(_))), "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_supported_or_not_understood_is_named() {
+    for (text, expected) in [
+        (
+            "LOAD CSV FROM 'x' AS row MERGE (p:Part {sku: row.sku})",
+            "LOAD CSV is not supported (line 1, column 1)",
+        ),
+        ("SHOW INDEXES YIELD name RETURN name", "SHOW is not supported (line 1, column 1)"),
+        (
+            "MTCH (n) RETURN n",
+            "Invalid input 'MTCH': expected a clause such as MATCH, CREATE or RETURN (line 1, column 1)",
+        ),
+        (
+            "RETURN 'a",
+            "Invalid input: the string that begins here is never closed (line 1, column 8)",
+        ),
+        (
+            "RETURN 1\nAS `a",
+            "Invalid input: the name in backticks that begins here is never closed (line 2, column 4)",
+        ),
+        (
+            "RETURN 1 /* a",
+            "Invalid input: the comment that begins here is never closed (line 1, column 10)",
+        ),
+    ] {
+        assert_eq!(message(text), expected, "{text}");
+    }
 }
