@@ -1,5 +1,6 @@
 //! Reading the body of a request: statements, each with its parameters and the forms its results are wanted in.
 
+use crate::object::{Described, Object};
 use crate::parameters::ParameterRoom;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -55,7 +56,11 @@ impl RefusedBody {
 #[serde(deny_unknown_fields)]
 struct Body<'a> {
     #[serde(borrow, default)]
-    statements: Vec<Statement<'a>>,
+    statements: Vec<Object<Statement<'a>>>,
+}
+
+impl Described for Body<'_> {
+    const EXPECTED: &'static str = "an object with `statements`";
 }
 
 #[derive(Deserialize)]
@@ -71,14 +76,18 @@ struct Statement<'a> {
     statistics: bool,
 }
 
+impl Described for Statement<'_> {
+    const EXPECTED: &'static str = "an object with `statement`";
+}
+
 /// Reads all statements, whose parameters may take so many bytes together. No body at all is none.
 pub(crate) fn read(body: &[u8], most_bytes: usize) -> Result<Vec<StatementText>, RefusedBody> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Vec::new());
     }
-    let read: Body<'_> = serde_json::from_slice(body).map_err(invalid)?;
+    let Object(read): Object<Body<'_>> = serde_json::from_slice(body).map_err(invalid)?;
     let room = ParameterRoom::new(most_bytes);
-    read.statements.into_iter().map(|given| statement(given, &room)).collect()
+    read.statements.into_iter().map(|Object(given)| statement(given, &room)).collect()
 }
 
 fn invalid(error: serde_json::Error) -> RefusedBody {
@@ -162,6 +171,12 @@ mod tests {
             ("{", "parse"),
             ("nope", "parse"),
             (r#"{"foo":1}"#, "foo"),
+            ("[]", "expected an object with `statements`"),
+            ("[[]]", "expected an object with `statements`"),
+            ("3", "expected an object with `statements`"),
+            ("null", "expected an object with `statements`"),
+            (r#"{"statements":["RETURN 1"]}"#, "expected an object with `statement`"),
+            (r#"{"statements":[["RETURN 1"]]}"#, "expected an object with `statement`"),
             (r#"{"statements":[{"parameters":{}}]}"#, "statement"),
             (r#"{"statements":[{"statement":"x","parameters":3}]}"#, "object"),
             (r#"{"statements":[{"statement":"x","resultDataContents":["xml"]}]}"#, "xml"),

@@ -26,7 +26,7 @@ pub(crate) const TRANSACTION_NOT_FOUND: &str = "Neo.ClientError.Transaction.Tran
 /// Another request works with the transaction.
 pub(crate) const TRANSACTION_BUSY: &str =
     "Neo.ClientError.Transaction.TransactionAccessedConcurrently";
-/// There are as many open transactions as there may be.
+/// Too many transactions are open.
 pub(crate) const TOO_MANY_TRANSACTIONS: &str =
     "Neo.TransientError.Transaction.MaximumTransactionLimitReached";
 

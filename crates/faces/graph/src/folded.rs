@@ -2,6 +2,7 @@
 //! which transactions that began with these are judged.
 
 use crate::awaited::AwaitedCommits;
+use crate::void_events::VoidEvents;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -19,6 +20,8 @@ pub(crate) struct FoldedGraph {
     lane: RwLock<()>,
     /// What is to be folded without being worked out again.
     pub(crate) awaited: Arc<AwaitedCommits>,
+    /// What was folded and changed nothing.
+    pub(crate) void_events: VoidEvents,
     /// Whose turn it is among those that were overtaken often.
     turn: tokio::sync::Mutex<()>,
 }
@@ -51,12 +54,16 @@ pub(crate) struct RecentCommit {
 }
 
 impl FoldedGraph {
-    /// With this version, of which nothing is known but itself.
-    pub(crate) fn of(fold: GraphFold) -> FoldedGraph {
+    /// That of a log with this version, of which nothing is known but itself.
+    pub(crate) fn of(log: &str, fold: GraphFold) -> FoldedGraph {
         let forgotten = fold.graph().position();
         let recent = RecentCommits { forgotten, ..RecentCommits::default() };
         let published = PublishedGraph { fold, recent };
-        FoldedGraph { published: Mutex::new(published), ..FoldedGraph::default() }
+        FoldedGraph {
+            published: Mutex::new(published),
+            void_events: VoidEvents::of(log),
+            ..FoldedGraph::default()
+        }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, PublishedGraph> {

@@ -81,7 +81,7 @@ async fn requested(
     if statements.write()
         && let Verdict::Denied { needs, .. } = may_write(request)
     {
-        let detail = format!("a statement writes, and this needs the role {needs}");
+        let detail = format!("one of the statements writes: the role {needs} is needed");
         return Err(problem::FORBIDDEN.because(detail));
     }
     face.tally.asked(&statements);
@@ -209,7 +209,8 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
         // Its account has lost the role, or shows a token for less.
         // Where others have taken its room meanwhile, it is rolled back.
         _ = face.put_back(lent, transaction);
-        let detail = format!("the transaction has written, and this needs the role {needs}");
+        let detail =
+            format!("the transaction has written: the role {needs} is needed to commit it");
         return Err(problem::FORBIDDEN.because(detail));
     }
     let live = live(&face, &request.log_name).await?;
@@ -306,7 +307,7 @@ fn refused(why: NotOpen) -> Response {
         NotOpen::TooMany => envelope::refusal(
             200,
             TOO_MANY_TRANSACTIONS,
-            "There are as many open transactions as there may be. Try again later.",
+            "Too many transactions are open (--graph-transactions). Try again later.",
         ),
     }
 }

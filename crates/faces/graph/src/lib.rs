@@ -11,6 +11,7 @@ mod envelope;
 mod folded;
 mod fresh;
 mod handlers;
+mod object;
 mod open;
 mod parameters;
 mod render;
@@ -21,6 +22,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod view;
+mod void_events;
 
 use database::{database, discovery};
 use fresh::FRESHNESS;
@@ -86,7 +88,7 @@ impl GraphFace {
 impl Face for GraphFace {
     const NAME: &'static str = "graph";
     type Settings = GraphConfig;
-    // The names that clients of Neo4j and NornicDB use unasked.
+    // The databases that clients of Neo4j and NornicDB ask for unless they are told another.
     const LOG_ALIASES: &'static [(&'static str, &'static str)] =
         &[("neo4j", MAIN), ("nornic", MAIN)];
     const LIMITS: &'static [(&'static str, usize)] = &[
@@ -125,7 +127,7 @@ impl Face for GraphFace {
     fn open(settings: GraphConfig, host: &Arc<Host>) -> Result<GraphFace, String> {
         let seed = random::bytes().map_err(|error| format!("no randomness: {error}"))?;
         Ok(GraphFace {
-            graphs: host.attach_each(EVENT_TYPES, |_| Ok(()))?,
+            graphs: host.attach_each(EVENT_TYPES, |log| Ok(log.into()))?,
             plans: PlanCache::new(MOST_PLANS, MOST_PLAN_BYTES),
             open: OpenTransactions::new(
                 settings.graph_transactions,

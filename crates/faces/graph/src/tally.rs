@@ -114,6 +114,16 @@ pub(crate) fn families(face: &GraphFace) -> Vec<Family> {
         "Relationships of a graph.",
         relationships,
     ));
+    let void_events = opened.iter().filter_map(|(log, live)| {
+        live.folded().map(|folded| (log.clone(), folded.void_events.count()))
+    });
+    families.push(Family::of_each(
+        Kind::Counter,
+        "wellspring_graph_void_events_total",
+        "Events of a graph that changed nothing, since it was opened: malformed, or against its rules.",
+        "log",
+        void_events,
+    ));
     families
 }
 

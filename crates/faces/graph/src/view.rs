@@ -63,6 +63,14 @@ pub(crate) enum CommitRefusal {
     Violation(Violation),
 }
 
+impl GraphView {
+    /// That of a log, with what was folded of it.
+    fn of(log: &str, fold: GraphFold) -> GraphView {
+        let folded = Arc::new(FoldedGraph::of(log, fold.clone()));
+        GraphView { fold, unpublished: RecentCommits::default(), folded }
+    }
+}
+
 impl View for GraphView {
     const NAME: &'static str = "graph";
     const VERSION: u32 = 1;
@@ -70,16 +78,26 @@ impl View for GraphView {
     type Folded = FoldedGraph;
     type Staged = StagedCommits;
     type Command = CommitTransaction;
-    type Context = ();
+    /// The log's name.
+    type Context = Box<str>;
     type Outcome = CommitOutcome;
     type Refusal = CommitRefusal;
 
     fn new() -> GraphView {
-        GraphView {
-            fold: GraphFold::new(),
-            unpublished: RecentCommits::default(),
-            folded: Arc::default(),
-        }
+        GraphView::of("", GraphFold::new())
+    }
+
+    fn begin(log: &Box<str>) -> GraphView {
+        GraphView::of(log, GraphFold::new())
+    }
+
+    fn resume(log: &Box<str>, input: &mut impl io::Read) -> Result<GraphView, SnapshotFault> {
+        use wellspring_graph::SnapshotFault as Fault;
+        let fold = GraphFold::decode(input).map_err(|fault| match fault {
+            Fault::Io(error) => SnapshotFault::Io(error),
+            Fault::Malformed(what) => SnapshotFault::Malformed(what),
+        })?;
+        Ok(GraphView::of(log, fold))
     }
 
     fn concern() -> Query {
@@ -101,7 +119,7 @@ impl View for GraphView {
             FoldStep::Applied(changes) => {
                 self.unpublished.push(RecentCommit { position, changes: Arc::new(changes) });
             }
-            FoldStep::Void(why) => tracing::debug!(position, why, "not a change of this graph"),
+            FoldStep::Void(why) => self.folded.void_events.add(position, &why),
             FoldStep::Passed | FoldStep::Pending => {}
         }
     }
@@ -117,7 +135,7 @@ impl View for GraphView {
     fn decide(
         folded: &FoldedGraph,
         staged: &StagedCommits,
-        (): &(),
+        _: &Box<str>,
         commit: &CommitTransaction,
     ) -> Result<Decision<CommitOutcome>, CommitRefusal> {
         if commit.setbacks.is_some_and(|setbacks| setbacks != staged.setbacks()) {
@@ -194,12 +212,6 @@ impl View for GraphView {
     }
 
     fn decode(input: &mut impl io::Read) -> Result<GraphView, SnapshotFault> {
-        use wellspring_graph::SnapshotFault as Fault;
-        let fold = GraphFold::decode(input).map_err(|fault| match fault {
-            Fault::Io(error) => SnapshotFault::Io(error),
-            Fault::Malformed(what) => SnapshotFault::Malformed(what),
-        })?;
-        let folded = Arc::new(FoldedGraph::of(fold.clone()));
-        Ok(GraphView { fold, unpublished: RecentCommits::default(), folded })
+        GraphView::resume(&Box::default(), input)
     }
 }

@@ -10,6 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 use wellspring_host::http::dispatch::dispatch;
 use wellspring_host::http::server::Server;
 use wellspring_host::http::{Content, Request};
+use wellspring_host::stats::family::Family;
 use wellspring_host::testing;
 use wellspring_log::{Append, EncodedEvents};
 use wellspring_types::Event;
@@ -280,6 +281,25 @@ fn a_read_shows_what_others_have_appended_before() {
     }
     let refused = graphs.ask("POST", "/db/neo4j/tx/commit?consistency=soon", &json!({}));
     assert_eq!((refused.status, &refused.content["field"]), (422, &json!("consistency")));
+}
+
+#[test]
+fn events_that_change_nothing_are_counted_by_log() {
+    let data = tempfile::tempdir().unwrap();
+    let graphs = Graphs::open(data.path());
+    let log = graphs.server.host.node.get("main").unwrap();
+    for data in [r#"{"nodes":[{"id":7,"new":["N"]}]}"#, r#"{"nodes":[{"id":7,"new":["N"]}]}"#, "3"]
+    {
+        let mut events = EncodedEvents::new();
+        events.push(&Event::json("GraphChanged", &[], data).as_ref()).unwrap();
+        log.append(Append { events, ..Append::default() }).unwrap();
+    }
+    let count = graphs.run("MATCH (n:N) RETURN count(n)", json!({}));
+    assert_eq!(count, Ok(vec![json!([1])]));
+    let figures = graphs.server.host.figures();
+    let is_it = |family: &&Family| family.name == "wellspring_graph_void_events_total";
+    let family = format!("{:?}", figures.iter().find(is_it).unwrap());
+    assert!(family.contains(r#"("log", "main")"#) && family.contains("Whole(2)"), "{family}");
 }
 
 #[test]
