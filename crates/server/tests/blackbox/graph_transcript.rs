@@ -68,6 +68,7 @@ fn ask(server: &Server, command: &str, transaction: &str) -> Answer {
     while let Some(word) = words.next() {
         let mut value = || words.next().expect("a value");
         match word.as_str() {
+            "-i" => {}
             "-X" => method = Some(value()),
             "-d" => content = Some(value()),
             "-H" => {
