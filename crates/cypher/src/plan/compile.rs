@@ -55,11 +55,31 @@ fn compile_single(query: &SingleQuery, procedures: &dyn Procedures) -> Result<Pi
     let mut visible: &[Slot] = &[];
     let visibles = query.visible.iter().map(Vec::as_slice);
     for (clause, after) in query.clauses.iter().zip(visibles) {
+        check_size(clause)?;
         compiler.clause(clause, visible, procedures)?;
         visible = after;
     }
     super::counts::use_stored(&mut compiler.pipeline);
     Ok(compiler.pipeline)
+}
+
+/// Most nodes and relationships in the patterns of one clause that matches: to order them takes the square.
+const MOST_MATCHED: usize = 250;
+
+fn check_size(clause: &Clause) -> Result<()> {
+    let patterns = match clause {
+        Clause::Match(clause) => &clause.patterns[..],
+        Clause::Merge(merge) => std::slice::from_ref(&merge.pattern),
+        _ => return Ok(()),
+    };
+    let size: usize = patterns.iter().map(|pattern| 1 + 2 * pattern.steps.len()).sum();
+    if size <= MOST_MATCHED {
+        return Ok(());
+    }
+    let message = format!(
+        "A pattern to be matched has at most {MOST_MATCHED} nodes and relationships, not {size}; match it in several clauses"
+    );
+    Err(Error::compile(ErrorKind::SyntaxError, Detail::LimitExceeded, message))
 }
 
 /// Builds a pipeline.

@@ -23,6 +23,11 @@ impl Condition {
         Self { expression, reads, last }
     }
 
+    /// The slots that it reads, each as often as it does.
+    pub(super) fn reads(&self) -> &[Slot] {
+        &self.reads
+    }
+
     /// Whether all of this clause that it reads is bound. What the clause does not introduce is bound from before.
     pub(super) fn is_ready(&self, open: &HashSet<Slot>) -> bool {
         if self.last { open.is_empty() } else { !self.reads.iter().any(|slot| open.contains(slot)) }

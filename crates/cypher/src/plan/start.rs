@@ -1,23 +1,49 @@
 //! Where the matching of a pattern begins, if nothing of it is bound: where the fewest candidates are expected.
 
 use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::conditions::Condition;
 use super::matching::Planner;
 use super::operator::{
     Operator, RelationshipScan, RelationshipSource, Scan, ScanSource, Seek, SoughtValue,
 };
 use crate::ir::{Expression, NodePattern, Slot};
 
+/// Conditions by the slots that they read.
+type BySlot<'p> = HashMap<Slot, Vec<&'p Condition>>;
+
+fn by_slot(conditions: &[Condition]) -> BySlot<'_> {
+    let mut by_slot = BySlot::new();
+    for condition in conditions {
+        for slot in condition.reads() {
+            let of_slot: &mut Vec<&Condition> = by_slot.entry(*slot).or_default();
+            // What is read twice by one condition is read by one.
+            if of_slot.last().is_none_or(|last| !std::ptr::eq(*last, condition)) {
+                of_slot.push(condition);
+            }
+        }
+    }
+    by_slot
+}
+
 /// Binds a node, or a relationship with both of its ends.
 pub(super) fn begin(planner: &mut Planner<'_, '_>) {
+    let conditions = by_slot(&planner.conditions);
+    let of = |slot: Slot| conditions.get(&slot).map_or(&[][..], Vec::as_slice);
     let open = planner.nodes.iter().filter(|node| planner.open.contains(&node.slot));
-    let best = open.copied().max_by_key(|node| (promise(planner, node), Reverse(node.slot)));
-    let expected = best.map_or(0, |node| promise(planner, node));
-    if let Some(at) = edge(planner, expected) {
+    let promising = open.map(|node| (promise(of(node.slot), node.slot, &planner.open), *node));
+    let best = promising.max_by_key(|(promise, node)| (*promise, Reverse(node.slot)));
+    let expected = best.map_or(0, |(promise, _)| promise);
+    let edge = edge(planner, &conditions, expected).map(|at| {
+        let slot = planner.edges.get(at).map(|edge| edge.relationship.slot);
+        (at, slot.and_then(|slot| id_of(of(slot), slot, &planner.open)))
+    });
+    if let Some((at, id)) = edge {
         let edge = planner.edges.remove(at);
         let slot = edge.relationship.slot;
-        let source = match id_of(planner, slot) {
+        let source = match id {
             Some(wanted) => RelationshipSource::Ids(wanted),
             None if edge.relationship.types.is_empty() => RelationshipSource::All,
             None => RelationshipSource::Types(edge.relationship.types.clone()),
@@ -28,7 +54,7 @@ pub(super) fn begin(planner: &mut Planner<'_, '_>) {
         return;
     }
     match best {
-        Some(node) => scan(planner, node),
+        Some((_, node)) => scan(planner, node),
         // Nothing to scan: what is left to walk has nothing open either.
         None if planner.edges.is_empty() => {}
         None => {
@@ -38,11 +64,11 @@ pub(super) fn begin(planner: &mut Planner<'_, '_>) {
     }
 }
 
-/// What a condition on a node promises: the more, the fewer candidates.
-fn promise(planner: &Planner<'_, '_>, node: &NodePattern) -> u8 {
-    let labelled = labels_of(planner, node.slot).next().is_some();
-    let equal = planner.conditions.iter().any(|it| it.property(node.slot, &planner.open).is_some());
-    match (id_of(planner, node.slot).is_some(), labelled, equal) {
+/// What conditions on a node promise: the more, the fewer candidates.
+fn promise(conditions: &[&Condition], slot: Slot, open: &HashSet<Slot>) -> u8 {
+    let labelled = labels_of(conditions, slot).next().is_some();
+    let equal = conditions.iter().any(|it| it.property(slot, open).is_some());
+    match (id_of(conditions, slot, open).is_some(), labelled, equal) {
         (true, ..) => 4,
         (false, true, true) => 3,
         (false, true, false) => 2,
@@ -52,8 +78,11 @@ fn promise(planner: &Planner<'_, '_>, node: &NodePattern) -> u8 {
 }
 
 /// A relationship that is better begun with than the best node.
-fn edge(planner: &Planner<'_, '_>, expected: u8) -> Option<usize> {
-    let promise = |slot: Slot| if id_of(planner, slot).is_some() { 4 } else { 1 };
+fn edge(planner: &Planner<'_, '_>, conditions: &BySlot<'_>, expected: u8) -> Option<usize> {
+    let promise = |slot: Slot| {
+        let of_it = conditions.get(&slot).map_or(&[][..], Vec::as_slice);
+        if id_of(of_it, slot, &planner.open).is_some() { 4 } else { 1 }
+    };
     planner.edges.iter().position(|edge| {
         let relationship = edge.relationship;
         let open = |slot| planner.open.contains(&slot);
@@ -67,15 +96,17 @@ fn edge(planner: &Planner<'_, '_>, expected: u8) -> Option<usize> {
 }
 
 fn scan(planner: &mut Planner<'_, '_>, node: &NodePattern) {
-    let labels: Vec<Arc<str>> = labels_of(planner, node.slot).cloned().collect();
-    let equal = planner.conditions.iter().filter_map(|it| it.property(node.slot, &planner.open));
+    let conditions = by_slot(&planner.conditions).remove(&node.slot).unwrap_or_default();
+    let labels: Vec<Arc<str>> = labels_of(&conditions, node.slot).cloned().collect();
+    let equal = conditions.iter().filter_map(|it| it.property(node.slot, &planner.open));
     let equal: Vec<(Arc<str>, SoughtValue)> = equal.collect();
     let seek = |label: &Arc<str>, (key, wanted): &(Arc<str>, SoughtValue)| Seek {
         label: label.clone(),
         key: key.clone(),
         wanted: wanted.clone(),
     };
-    let source = match (id_of(planner, node.slot), labels.first()) {
+    let id = id_of(&conditions, node.slot, &planner.open);
+    let source = match (id, labels.first()) {
         (Some(wanted), _) => ScanSource::Ids(wanted),
         (None, Some(label)) if equal.is_empty() => ScanSource::Label(label.clone()),
         (None, Some(_)) => {
@@ -95,11 +126,8 @@ fn scan(planner: &mut Planner<'_, '_>, node: &NodePattern) {
 }
 
 /// The labels that any mention of the node in the pattern, or a condition, demands.
-fn labels_of<'s>(
-    planner: &'s Planner<'_, '_>,
-    slot: Slot,
-) -> impl Iterator<Item = &'s Arc<str>> + 's {
-    planner.conditions.iter().flat_map(move |condition| match &condition.expression {
+fn labels_of<'c>(conditions: &[&'c Condition], slot: Slot) -> impl Iterator<Item = &'c Arc<str>> {
+    conditions.iter().flat_map(move |condition| match &condition.expression {
         Expression::HasLabels(subject, labels) if **subject == Expression::Variable(slot) => {
             labels.iter()
         }
@@ -107,6 +135,6 @@ fn labels_of<'s>(
     })
 }
 
-fn id_of(planner: &Planner<'_, '_>, slot: Slot) -> Option<SoughtValue> {
-    planner.conditions.iter().find_map(|condition| condition.id(slot, &planner.open))
+fn id_of(conditions: &[&Condition], slot: Slot, open: &HashSet<Slot>) -> Option<SoughtValue> {
+    conditions.iter().find_map(|condition| condition.id(slot, open))
 }

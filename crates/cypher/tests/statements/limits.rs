@@ -127,3 +127,26 @@ fn what_is_not_held_any_more_is_not_counted() {
         assert!(outcome.is_ok(), "{text}: {:?}", outcome.err());
     }
 }
+
+#[test]
+fn a_pattern_to_be_matched_has_so_many_parts() {
+    let circle = |nodes: usize| {
+        let parts: Vec<String> =
+            (0..nodes).map(|i| format!("(a{i}:N {{i: a{}.i}})", (i + 1) % nodes)).collect();
+        format!("MATCH {} RETURN 1 LIMIT 1", parts.join(", "))
+    };
+    let chain = |steps: usize| format!("MATCH (:N){} RETURN 1", "-->(:N)".repeat(steps));
+    let syntax = "Neo.ClientError.Statement.SyntaxError";
+    for text in [circle(251), chain(125), chain(125).replace("MATCH", "OPTIONAL MATCH")] {
+        assert_eq!(code_of(&text, Budget::unlimited()), syntax);
+    }
+    let mut graph = TestGraph::of(&["CREATE (:N {i: 1})"]);
+    assert_eq!(
+        graph.attempt_within(&circle(250), Budget::unlimited()).map(|it| it.rows.len()).ok(),
+        Some(1)
+    );
+    assert_eq!(
+        graph.attempt_within(&chain(124), Budget::unlimited()).map(|it| it.rows.len()).ok(),
+        Some(0)
+    );
+}
