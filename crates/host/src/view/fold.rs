@@ -23,6 +23,8 @@ const PUBLISH_EVENTS: u64 = 4_096;
 const TURN_EVENTS: u64 = 16 * PUBLISH_EVENTS;
 /// A thread with other work to do passes no more than this many positions.
 const INLINE_EVENTS: u64 = 2_048;
+/// Nor more bytes of events: a graph's can be thousands of nodes each.
+const INLINE_BYTES: usize = 64 << 10;
 /// Positions passed, or time spent folding, before another snapshot is worth its writing; and at the end. The time
 /// counts where an event says much, as a graph's may: a thousand of them can be a million nodes.
 const SNAPSHOT_EVENTS: u64 = 1_000_000;
@@ -73,6 +75,15 @@ enum Folded {
     UpToTheHead,
     /// The view is closed before it was rebuilt: it must never answer.
     GivenUp,
+}
+
+/// How much a thread folds before it lets others in.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    /// Positions passed.
+    positions: u64,
+    /// Bytes of the events' data. An event beyond that is left alone.
+    bytes: usize,
 }
 
 /// When the next snapshot is due.
@@ -160,7 +171,8 @@ impl<V: View> Live<V> {
                 // Not even rebuilt: the next start goes on from the last snapshot.
                 return Ok(Folded::GivenUp);
             }
-            self.advance(&mut lock(&self.writer), TURN_EVENTS)?;
+            let turn = Turn { positions: TURN_EVENTS, bytes: usize::MAX };
+            self.advance(&mut lock(&self.writer), turn)?;
             let now_us = self.clock.monotonic_us();
             if now_us - told_us > TELL_US {
                 told_us = now_us;
@@ -178,13 +190,15 @@ impl<V: View> Live<V> {
             return;
         }
         let Ok(mut writer) = self.writer.try_lock() else { return };
-        if let Err(FoldFault::Read(error)) = self.advance(&mut writer, INLINE_EVENTS) {
+        let turn = Turn { positions: INLINE_EVENTS, bytes: INLINE_BYTES };
+        if let Err(FoldFault::Read(error)) = self.advance(&mut writer, turn) {
             tracing::error!(view = V::NAME, %error, "a view cannot go on");
         }
+        // What is left is folded by the thread of the view, which wakes when the head moves.
     }
 
-    /// Folds what there is, but no more than so many positions. A fold that panics ends the view.
-    fn advance(&self, writer: &mut Writer<V>, most: u64) -> Result<(), FoldFault> {
+    /// Folds what there is, but no more than that. A fold that panics ends the view.
+    fn advance(&self, writer: &mut Writer<V>, most: Turn) -> Result<(), FoldFault> {
         let folding = match writer {
             Writer::Unread => return Ok(()),
             Writer::Broken(reason) => return Err(FoldFault::Panicked(reason.clone())),
@@ -270,20 +284,25 @@ impl<V: View> Live<V> {
 }
 
 impl<V: View> Folding<V> {
-    /// Folds what there is now, but no more than so many positions, and tells readers.
-    fn advance(&mut self, live: &Live<V>, most: u64) -> Result<(), ReadError> {
+    /// Folds what there is now, but no more than that, and tells readers.
+    fn advance(&mut self, live: &Live<V>, most: Turn) -> Result<(), ReadError> {
         let snapshot = live.log.snapshot();
-        let end = snapshot.head().min(self.position + most);
+        let mut end = snapshot.head().min(self.position + most.positions);
         if end <= self.position {
             return Ok(());
         }
         let begun_us = live.clock.monotonic_us();
-        let mut applied = 0;
+        let (mut applied, mut bytes) = (0, 0);
         let options = ReadOptions { after: Some(self.position), ..ReadOptions::default() };
         let mut events = snapshot.read_compiled(Arc::clone(&self.concern), options);
         let mut published = self.position;
         while let Some(record) = events.next()? {
             if record.position() > end {
+                break;
+            }
+            bytes += record.data().len();
+            if bytes > most.bytes {
+                end = self.position;
                 break;
             }
             let position = record.position();
