@@ -80,16 +80,32 @@ fn begin(results: &[u8], fault: Option<GraphFault<'_>>) -> Vec<u8> {
     out
 }
 
+/// Most bytes of a message that quotes what was sent.
+const MOST_MESSAGE_BYTES: usize = 1_000;
+
+/// As much of a message as is told.
+fn shortened(message: &str) -> String {
+    if message.len() <= MOST_MESSAGE_BYTES {
+        return message.to_owned();
+    }
+    let half = MOST_MESSAGE_BYTES / 2;
+    let (begin, end) =
+        (message.floor_char_boundary(half), message.ceil_char_boundary(message.len() - half));
+    format!("{} … {}", &message[..begin], &message[end..])
+}
+
 /// The message of a fault, with its place.
 fn message(fault: &Error) -> String {
+    let text = shortened(&fault.message);
     match fault.position {
-        Some((line, column)) => format!("{} (line {line}, column {column})", fault.message),
-        None => fault.message.clone(),
+        Some((line, column)) => format!("{text} (line {line}, column {column})"),
+        None => text,
     }
 }
 
 /// An answer with an error and no results.
 pub(crate) fn refusal(status: u16, code: &str, message: &str) -> Response {
+    let message = &shortened(message);
     let mut out = begin(&[], Some(GraphFault { code, message }));
     out.push(b'}');
     Response::json(status, out)

@@ -40,7 +40,10 @@ enum RequestedStatements {
 }
 
 /// Bytes of texts that are read on a serving thread: some ms if no plan is kept of them.
-const SHORT_TEXTS: usize = 16 << 10;
+const SHORT_TEXTS: usize = 4 << 10;
+
+/// Most statements of a request: each has its text read, and a result.
+const MOST_STATEMENTS: usize = 10_000;
 
 /// Prepares statements: elsewhere, if they are long.
 async fn prepared(
@@ -77,6 +80,12 @@ async fn requested(
             return Ok(RequestedStatements::Refused(Box::new(response)));
         }
     };
+    if texts.len() > MOST_STATEMENTS {
+        let why =
+            format!("statements: at most {MOST_STATEMENTS} in one request, not {}", texts.len());
+        let refused = envelope::refusal(200, INVALID_FORMAT, &why);
+        return Ok(RequestedStatements::Refused(Box::new(refused)));
+    }
     let statements = prepared(face, request, texts).await?;
     if statements.write()
         && let Verdict::Denied { needs, .. } = may_write(request)

@@ -16,6 +16,8 @@ use wellspring_log::{Stopped, Work};
 /// elsewhere.
 const SHORT_STEPS: u64 = 2_048;
 const SHORT_BYTES: u64 = 1 << 18;
+/// What a result takes besides its columns and rows, its statistics above all.
+const RESULT_BYTES: usize = 400;
 /// The same of what takes some ms: it waits for its turn elsewhere, and needs none of the places for long work, of
 /// which there are few.
 const BRIEF_STEPS: u64 = 1 << 16;
@@ -72,6 +74,11 @@ impl Statements {
         self.ready.iter().map(|statement| statement.parameter_bytes).sum()
     }
 
+    /// Whether any changes the schema: that goes through all that a label has.
+    fn change_schema(&self) -> bool {
+        self.ready.iter().any(|statement| statement.plan.access() == Access::Schema)
+    }
+
     /// Whether there is nothing to execute.
     pub(crate) fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.fault.is_none()
@@ -110,7 +117,9 @@ impl ReadyStatement {
             time: around.time,
             seed: around.seed,
         };
+        let begun_with = json.len();
         render::begin_result(json, self.plan.columns());
+        budget.charge_bytes((json.len() - begun_with + RESULT_BYTES) as u64)?;
         let rows_at = json.len();
         let mut rows = 0_u64;
         let begun_at = json.len();
@@ -253,6 +262,9 @@ pub(crate) async fn execute(
     around: &Around,
     most_bytes: usize,
 ) -> Result<Attempt, Box<Problem>> {
+    if statements.change_schema() {
+        return execute_elsewhere(job, statements, begin(), around, most_bytes).await;
+    }
     if let Some(short) = short_attempt(job, statements, begin(), around) {
         return Ok(short);
     }
@@ -274,6 +286,10 @@ pub(crate) async fn go_on(
     around: &Around,
     most_bytes: usize,
 ) -> Result<Attempt, Box<Problem>> {
+    if statements.change_schema() {
+        let begun = (transaction, afterwards);
+        return execute_elsewhere(job, statements, begun, around, most_bytes).await;
+    }
     if let Some(copy) = transaction.small_copy()
         && let Some(short) = short_attempt(job, statements, (copy, afterwards), around)
     {

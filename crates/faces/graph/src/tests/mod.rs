@@ -317,3 +317,22 @@ fn statements_of_some_ms_need_no_place_for_long_work() {
         assert_eq!((answer.status, rows(&answer.content)), (200, Ok(vec![json!([5000])])));
     }
 }
+
+#[test]
+fn a_request_has_so_many_statements_and_a_message_is_no_longer_than_it_helps() {
+    let data = tempfile::tempdir().unwrap();
+    let graphs = Graphs::open(data.path());
+    let many = |count: usize| {
+        let statements = vec![json!({"statement": "RETURN 1"}); count];
+        let body = json!({"statements": statements});
+        graphs.ask("POST", "/db/neo4j/tx/commit", &body).content
+    };
+    assert_eq!(many(10_000)["results"].as_array().map(Vec::len), Some(10_000));
+    assert_eq!(many(10_001)["errors"][0]["code"], "Neo.ClientError.Request.InvalidFormat");
+    let long = json!({"statements": [{
+        "statement": "RETURN date($a)", "parameters": {"a": "ü".repeat(100_000)},
+    }]});
+    let told = graphs.ask("POST", "/db/neo4j/tx/commit", &long).content;
+    let message = told["errors"][0]["message"].as_str().unwrap();
+    assert!(message.len() < 1_100, "{}", message.len());
+}
