@@ -18,6 +18,7 @@ mod scan;
 mod schema;
 mod shortest;
 mod sort;
+mod trails;
 mod unwind;
 mod variable;
 

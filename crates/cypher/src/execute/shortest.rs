@@ -1,15 +1,19 @@
 //! The shortest chains between two nodes: breadth first.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::expand::{is_taken, node};
+use super::path::assemble;
 use super::pipeline::{Flow, Next, set};
+use super::trails::Search;
 use super::variable::Steps;
 use crate::context::Context;
 use crate::error::Result;
-use crate::ir::Shortest;
+use crate::evaluate::holds;
+use crate::ir::{Expression, Shortest};
 use crate::plan::ShortestPath;
-use crate::value::{NodeId, RelationshipId, Value};
+use crate::value::{NodeId, Path, RelationshipId, Value};
 
 /// What a node that was reached is charged with.
 const REACHED_BYTES: u64 = 96;
@@ -32,28 +36,87 @@ pub(super) fn expand(
         if shortest.length.from > 0 {
             return Ok(Flow::Continue);
         }
-        set(row, connection.relationship, Value::list(Vec::new()));
-        return next.push(row, context);
+        return match fits(shortest, &[], row, context)? {
+            true => next.push(row, context),
+            false => Ok(Flow::Continue),
+        };
     }
     let (way, types) = (connection.direction, &connection.types);
     let steps = Steps::new(way, types, &shortest.properties, row, context)?;
     let reached = search(shortest, &steps, [from, to], row, context)?;
     let mut chains = Chains { reached: &reached, from, open: vec![(to, 0)], chain: Vec::new() };
-    let mut flow = Flow::Continue;
-    while let Some(chain) = chains.next(context)? {
-        let ids: Vec<Value> = chain.iter().rev().map(|id| Value::Relationship(*id)).collect();
-        let value = match (shortest.single, ids.first()) {
-            (true, Some(only)) => only.clone(),
-            _ => Value::list(ids),
-        };
-        set(row, connection.relationship, value);
+    let (mut flow, mut found) = (Flow::Continue, false);
+    while let Some(mut chain) = chains.next(context)? {
+        chain.reverse();
+        if !fits(shortest, &chain, row, context)? {
+            continue;
+        }
+        found = true;
         flow = next.push(row, context)?;
         if flow == Flow::Stop || shortest.which == Shortest::One {
             break;
         }
     }
     context.budget.return_bytes(reached.values().map(|(_, steps)| bytes_of(steps.len())).sum());
-    Ok(flow)
+    match reached.get(&to) {
+        Some((level, _)) if !found => {
+            Search { shortest, steps: &steps, from, to }.beyond(*level, row, context, next)
+        }
+        _ => Ok(flow),
+    }
+}
+
+/// Puts a chain into the row, and says whether it fulfils what is asked of it as a whole.
+pub(super) fn fits(
+    shortest: &ShortestPath,
+    chain: &[RelationshipId],
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<bool> {
+    let ids: Vec<Value> = chain.iter().map(|id| Value::Relationship(*id)).collect();
+    let value = match (shortest.single, ids.first()) {
+        (true, Some(only)) => only.clone(),
+        _ => Value::list(ids),
+    };
+    set(row, shortest.connection.relationship, value);
+    if shortest.asked.is_empty() {
+        return Ok(true);
+    }
+    if let Some(path) = &shortest.path {
+        let value = assemble(path, row, context)?;
+        set(row, path.slot, value);
+    }
+    all_hold(&shortest.asked, row, context)
+}
+
+/// Whether a step fulfils what is asked of every node and relationship on the way: as a path of its own it must.
+pub(super) fn leads(
+    shortest: &ShortestPath,
+    at: NodeId,
+    step: (RelationshipId, NodeId),
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<bool> {
+    if shortest.asked_of_each.is_empty() {
+        return Ok(true);
+    }
+    let only = Value::list(vec![Value::Relationship(step.0)]);
+    set(row, shortest.connection.relationship, only);
+    if let Some(path) = &shortest.path {
+        let value = Path { start: at, steps: vec![step] };
+        set(row, path.slot, Value::Path(Arc::new(value)));
+    }
+    all_hold(&shortest.asked_of_each, row, context)
+}
+
+fn all_hold(asked: &[Expression], row: &mut [Value], context: &mut Context<'_>) -> Result<bool> {
+    for condition in asked {
+        context.budget.charge_steps(1)?;
+        if !holds(condition, row, context)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// What so many last steps to a node are charged with.
@@ -66,7 +129,7 @@ fn search(
     shortest: &ShortestPath,
     steps: &Steps,
     [from, to]: [NodeId; 2],
-    row: &[Value],
+    row: &mut [Value],
     context: &mut Context<'_>,
 ) -> Result<Reached> {
     let mut reached: Reached = HashMap::from([(from, (0, Vec::new()))]);
@@ -78,6 +141,12 @@ fn search(
         for at in frontier {
             for adjacent in steps.from(at, context)? {
                 if is_taken(adjacent.relationship, &shortest.connection.unlike, row) {
+                    continue;
+                }
+                let is_behind =
+                    reached.get(&adjacent.other).is_some_and(|(found, _)| *found < level);
+                let step = (adjacent.relationship, adjacent.other);
+                if is_behind || !leads(shortest, at, step, row, context)? {
                     continue;
                 }
                 let (found, last) = reached.entry(adjacent.other).or_insert_with(|| {

@@ -82,7 +82,7 @@ fn bytes_of(steps: usize) -> u64 {
 /// Ways on that are still to be tried, for each relationship of a chain. A chain may be as long as the graph is large,
 /// so they are charged.
 #[derive(Default)]
-struct OpenLevels {
+pub(super) struct OpenLevels {
     levels: Vec<(std::vec::IntoIter<Adjacent>, u64)>,
 }
 
@@ -90,24 +90,24 @@ impl OpenLevels {
     /// What a level takes besides its steps, the relationship in the chain included.
     const LEVEL_BYTES: u64 = 64;
 
-    fn push(&mut self, steps: Vec<Adjacent>, context: &mut Context<'_>) -> Result<()> {
+    pub(super) fn push(&mut self, steps: Vec<Adjacent>, context: &mut Context<'_>) -> Result<()> {
         let bytes = Self::LEVEL_BYTES + bytes_of(steps.capacity());
         context.budget.charge_bytes(bytes)?;
         self.levels.push((steps.into_iter(), bytes));
         Ok(())
     }
 
-    fn pop(&mut self, context: &mut Context<'_>) {
+    pub(super) fn pop(&mut self, context: &mut Context<'_>) {
         if let Some((_, bytes)) = self.levels.pop() {
             context.budget.return_bytes(bytes);
         }
     }
 
-    fn last(&mut self) -> Option<&mut std::vec::IntoIter<Adjacent>> {
+    pub(super) fn last(&mut self) -> Option<&mut std::vec::IntoIter<Adjacent>> {
         self.levels.last_mut().map(|(steps, _)| steps)
     }
 
-    fn close(self, context: &mut Context<'_>) {
+    pub(super) fn close(self, context: &mut Context<'_>) {
         context.budget.return_bytes(self.levels.iter().map(|(_, bytes)| bytes).sum());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::operator::SoughtValue;
-use crate::ir::{BinaryOperator, Comparison, Expression, Slot, for_each_slot};
+use crate::ir::{BinaryOperator, Comparison, Expression, Quantity, Slot, for_each_slot};
 
 /// A condition that is to be asked somewhere.
 #[derive(Debug)]
@@ -31,6 +31,32 @@ impl Condition {
     /// Whether all of this clause that it reads is bound. What the clause does not introduce is bound from before.
     pub(super) fn is_ready(&self, open: &HashSet<Slot>) -> bool {
         if self.last { open.is_empty() } else { !self.reads.iter().any(|slot| open.contains(slot)) }
+    }
+
+    /// Whether it reads one of these slots, and nothing else that is open.
+    pub(super) fn is_about(&self, slots: &[Slot], open: &HashSet<Slot>) -> bool {
+        let ready = |slot: &Slot| !open.contains(slot) || slots.contains(slot);
+        self.reads.iter().any(|slot| slots.contains(slot))
+            && self.reads.iter().all(ready)
+            && (!self.last || open.iter().all(|slot| slots.contains(slot)))
+    }
+
+    /// Whether it is asked of every element of the path or list in one of these slots: `all(x IN nodes(p) WHERE …)` or
+    /// `none(…)`, with a predicate that does not read the whole.
+    pub(super) fn is_about_each(&self, slots: &[Slot]) -> bool {
+        let Expression::Quantifier(quantifier) = &self.expression else { return false };
+        let is_whole =
+            |it: &Expression| matches!(it, Expression::Variable(it) if slots.contains(it));
+        let of_elements = match &quantifier.list {
+            Expression::Function(name, arguments) => {
+                matches!(&**name, "nodes" | "relationships" | "rels")
+                    && arguments.iter().all(is_whole)
+            }
+            list => is_whole(list),
+        };
+        let open = slots.iter().copied().collect();
+        let each = matches!(quantifier.quantity, Quantity::All | Quantity::None);
+        each && of_elements && is_closed(&quantifier.predicate, &open)
     }
 
     /// `slot.key = value`, `slot.key IN list` with a value that reads nothing open: the key and the value.

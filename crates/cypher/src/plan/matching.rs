@@ -160,6 +160,32 @@ impl<'p> Planner<'p, '_> {
         self.edges.get(best).filter(|edge| ends(edge) > 0).map(|_| best)
     }
 
+    /// The shortest path that an edge is, and the conditions that take part in the search for it: they are asked there
+    /// and not afterwards.
+    fn asked_of_path(
+        &mut self,
+        edge: &Edge<'p>,
+    ) -> (Option<PathAssembly>, Vec<Expression>, Vec<Expression>) {
+        let only = vec![(edge.relationship.slot, edge.right.slot)];
+        let path = self.paths.iter().find(|path| path.steps == only);
+        let path =
+            path.map(|path| PathAssembly { slot: path.slot, start: path.start, steps: only });
+        let slots: Vec<Slot> = path.iter().map(|path| path.slot).collect();
+        let slots = [slots, vec![edge.relationship.slot]].concat();
+        let (mut asked, mut asked_of_each) = (Vec::new(), Vec::new());
+        for condition in std::mem::take(&mut self.conditions) {
+            if !condition.is_about(&slots, &self.open) {
+                self.conditions.push(condition);
+                continue;
+            }
+            if edge.relationship.length.is_some() && condition.is_about_each(&slots) {
+                asked_of_each.push(condition.expression.clone());
+            }
+            asked.push(condition.expression);
+        }
+        (path, asked, asked_of_each)
+    }
+
     /// Goes along a relationship, from an end that is bound or, if the relationship is, from any.
     pub(super) fn walk(&mut self, edge: &Edge<'p>) {
         let relationship = edge.relationship;
@@ -187,13 +213,19 @@ impl<'p> Planner<'p, '_> {
         let properties = || relationship.properties.entries().to_vec();
         let length = relationship.length.unwrap_or(Length { from: 1, to: Some(1) });
         let operator = match (edge.shortest, relationship.length) {
-            (Some(which), _) => Operator::Shortest(ShortestPath {
-                connection,
-                which,
-                length,
-                single: relationship.length.is_none(),
-                properties: properties(),
-            }),
+            (Some(which), _) => {
+                let (path, asked, asked_of_each) = self.asked_of_path(edge);
+                Operator::Shortest(ShortestPath {
+                    connection,
+                    which,
+                    length,
+                    single: relationship.length.is_none(),
+                    properties: properties(),
+                    path,
+                    asked,
+                    asked_of_each,
+                })
+            }
             (None, None) => Operator::Expand(Expand { connection, bound }),
             (None, Some(length)) => Operator::ExpandVariable(ExpandVariable {
                 connection,

@@ -269,6 +269,12 @@ pub(crate) struct ShortestPath {
     pub(crate) single: bool,
     /// What every relationship has.
     pub(crate) properties: Vec<(Arc<str>, Expression)>,
+    /// The path, if it has a name.
+    pub(crate) path: Option<PathAssembly>,
+    /// What it must fulfil as a whole: it is the shortest among those that do.
+    pub(crate) asked: Vec<Expression>,
+    /// Those of the above that every step of it must fulfil for itself, as a path of its own.
+    pub(crate) asked_of_each: Vec<Expression>,
 }
 
 /// How a path is put together.

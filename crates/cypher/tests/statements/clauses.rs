@@ -1,6 +1,8 @@
 //! What clauses do.
 
 use super::graph::TestGraph;
+use wellspring_cypher::context::Budget;
+use wellspring_cypher::error::ErrorKind;
 
 #[test]
 fn a_node_is_created_and_counted() {
@@ -76,6 +78,62 @@ fn chains_of_variable_length_are_walked_from_both_ends() {
         ["4"]
     );
     assert_eq!(graph.column("MATCH (:N {i: 0})-[*{to: 1}]->(x) RETURN x.i"), ["1"]);
+}
+
+/// From 0 to 9: by 5 in two steps, by 1 and 2 or 3 and 4 in three, and by 6, 7, 8 in four.
+fn ways() -> TestGraph {
+    TestGraph::of(&[
+        "UNWIND range(0, 9) AS i CREATE (:W {i: i})",
+        "UNWIND [[0, 5], [5, 9], [0, 1], [1, 2], [2, 9], [0, 3], [3, 4], [4, 9], [0, 6], [6, 7], [7, 8], [8, 9]] AS e \
+         MATCH (a:W {i: e[0]}), (b:W {i: e[1]}) CREATE (a)-[:C {w: e[0]}]->(b)",
+    ])
+}
+
+#[test]
+fn the_shortest_path_is_the_shortest_that_fulfils_the_predicate() {
+    let mut graph = ways();
+    let pattern = "((a:W {i: 0})-[r:C*]->(b:W {i: 9}))";
+    let mut lengths = |which: &str, predicate: &str| {
+        let text = format!("MATCH p = {which}{pattern} WHERE {predicate} RETURN length(p)");
+        graph.column(&text)
+    };
+    // Asked of every node or relationship.
+    assert_eq!(lengths("shortestPath", "none(n IN nodes(p) WHERE n.i = 5)"), ["3"]);
+    assert_eq!(lengths("allShortestPaths", "none(n IN nodes(p) WHERE n.i = 5)"), ["3", "3"]);
+    assert_eq!(lengths("shortestPath", "all(n IN nodes(p) WHERE n.i IN [0, 6, 7, 8, 9])"), ["4"]);
+    assert_eq!(lengths("allShortestPaths", "none(x IN r WHERE x.w = 5)"), ["3", "3"]);
+    assert!(lengths("shortestPath", "none(n IN nodes(p) WHERE n.i = 9)").is_empty());
+    // Asked of the whole.
+    assert_eq!(lengths("shortestPath", "length(p) > 2"), ["3"]);
+    assert_eq!(lengths("allShortestPaths", "length(p) > 2"), ["3", "3"]);
+    assert_eq!(lengths("allShortestPaths", "any(n IN nodes(p) WHERE n.i = 2)"), ["3"]);
+    assert_eq!(lengths("shortestPath", "size(r) > 3 AND b.i = 9"), ["4"]);
+    assert!(lengths("shortestPath", "length(p) > 4").is_empty());
+    assert!(lengths("allShortestPaths", "null").is_empty());
+    assert_eq!(
+        graph.column(&format!(
+            "OPTIONAL MATCH p = shortestPath{pattern} WHERE length(p) > 4 RETURN p IS NULL"
+        )),
+        ["true"]
+    );
+    assert!(
+        graph
+            .column("MATCH p = shortestPath((a:W {i: 0})-[:C*..3]->(b:W {i: 9})) WHERE length(p) > 3 RETURN p")
+            .is_empty()
+    );
+}
+
+#[test]
+fn the_search_for_a_path_that_fulfils_a_predicate_is_bounded() {
+    let mut graph = TestGraph::of(&[
+        "UNWIND range(0, 11) AS i CREATE (:W {i: i})",
+        "MATCH (a:W), (b:W) WHERE a <> b CREATE (a)-[:C]->(b)",
+    ]);
+    let text =
+        "MATCH p = shortestPath((a:W {i: 0})-[:C*]->(b:W {i: 9})) WHERE length(p) < 0 RETURN p";
+    let budget = Budget::new(1_000_000, u64::MAX, || None);
+    let error = graph.attempt_within(text, budget).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::ResourceExhausted);
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! The shortest chains between two nodes that fulfil a predicate, where those that are shortest of all do not: every
+//! chain is tried, the short ones first.
+
+use super::expand::is_taken;
+use super::pipeline::{Flow, Next};
+use super::shortest::{fits, leads};
+use super::variable::{OpenLevels, Steps};
+use crate::context::Context;
+use crate::error::Result;
+use crate::ir::Shortest;
+use crate::plan::ShortestPath;
+use crate::value::{NodeId, RelationshipId};
+
+/// A search in progress.
+pub(super) struct Search<'s> {
+    pub(super) shortest: &'s ShortestPath,
+    pub(super) steps: &'s Steps,
+    pub(super) from: NodeId,
+    pub(super) to: NodeId,
+}
+
+/// What there is of chains of a length.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ChainsFound {
+    /// None at all: there is no longer one either.
+    Nothing,
+    /// Some, but none that is sought.
+    Chains,
+    /// Some that are sought.
+    Sought,
+}
+
+impl Search<'_> {
+    /// Passes on what is shortest among the chains that are longer than so many steps and fulfil the conditions. With
+    /// every length the search begins again: it takes the memory of a single chain, and steps of the budget.
+    pub(super) fn beyond(
+        &self,
+        length: u32,
+        row: &mut [crate::value::Value],
+        context: &mut Context<'_>,
+        next: &mut Next<'_>,
+    ) -> Result<Flow> {
+        let most = self.shortest.length.to.unwrap_or(u32::MAX);
+        for length in length.saturating_add(1)..=most {
+            let (found, flow) = self.of_length(length as usize, row, context, next)?;
+            if found != ChainsFound::Chains {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn of_length(
+        &self,
+        length: usize,
+        row: &mut [crate::value::Value],
+        context: &mut Context<'_>,
+        next: &mut Next<'_>,
+    ) -> Result<(ChainsFound, Flow)> {
+        let mut found = ChainsFound::Nothing;
+        let mut chain: Vec<RelationshipId> = Vec::new();
+        let mut nodes = vec![self.from];
+        let mut open = OpenLevels::default();
+        open.push(self.steps.from(self.from, context)?, context)?;
+        while let Some(level) = open.last() {
+            let Some(adjacent) = level.next() else {
+                open.pop(context);
+                chain.pop();
+                nodes.pop();
+                continue;
+            };
+            context.budget.charge_steps(1 + chain.len() as u64 / 16)?;
+            let (id, end) = (adjacent.relationship, adjacent.other);
+            let at = nodes.last().copied().unwrap_or(self.from);
+            let unlike = &self.shortest.connection.unlike;
+            if chain.contains(&id)
+                || is_taken(id, unlike, row)
+                || !leads(self.shortest, at, (id, end), row, context)?
+            {
+                continue;
+            }
+            chain.push(id);
+            if chain.len() < length {
+                nodes.push(end);
+                open.push(self.steps.from(end, context)?, context)?;
+                continue;
+            }
+            if found == ChainsFound::Nothing {
+                found = ChainsFound::Chains;
+            }
+            if end == self.to && fits(self.shortest, &chain, row, context)? {
+                found = ChainsFound::Sought;
+                let flow = next.push(row, context)?;
+                if flow == Flow::Stop || self.shortest.which == Shortest::One {
+                    open.close(context);
+                    return Ok((found, flow));
+                }
+            }
+            chain.pop();
+        }
+        Ok((found, Flow::Continue))
+    }
+}
