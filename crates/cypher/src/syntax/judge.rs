@@ -22,11 +22,8 @@ fn stumbled(text: &str, at: usize) -> String {
     let rest = text.get(at..).unwrap_or_default();
     let first = scan::tokens(rest).into_iter().next().and_then(|token| rest.get(token.span));
     match first {
-        Some(word) if guard::CLAUSES.iter().any(|clause| word.eq_ignore_ascii_case(clause)) => {
-            format!("Invalid input '{word}': something is missing in what begins here")
-        }
-        Some(word) => format!("Invalid input '{word}': {}", super::shape::NO_CLAUSE),
-        None => format!("Unexpected end of input: {}", super::shape::NO_CLAUSE),
+        Some(word) => format!("Invalid input '{word}': something is missing or incomplete here"),
+        None => "Unexpected end of input: something is missing or incomplete here".to_owned(),
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Source, scan};
 use crate::error::{Detail, Error, ErrorKind};
 
 /// What is said of a word with which no clause begins.
-pub(super) const NO_CLAUSE: &str = "expected a clause such as MATCH, CREATE or RETURN";
+const NO_CLAUSE: &str = "expected a clause such as MATCH, CREATE or RETURN";
 
 /// An objection and the byte of the parser's text where it is made.
 type Objection = (usize, Detail, String);

@@ -224,6 +224,10 @@ fn what_is_not_supported_or_not_understood_is_named() {
             "Invalid input 'MTCH': expected a clause such as MATCH, CREATE or RETURN (line 1, column 1)",
         ),
         (
+            "RETURN {a}",
+            "Invalid input 'a': something is missing or incomplete here (line 1, column 9)",
+        ),
+        (
             "RETURN 'a",
             "Invalid input: the string that begins here is never closed (line 1, column 8)",
         ),
