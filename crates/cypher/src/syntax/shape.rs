@@ -2,13 +2,27 @@
 //! and broken arrows or missing commas are mended. Its syntax tree below leaves nothing out, so it is asked there.
 
 use decypher::Parse;
-use decypher::syntax::{SyntaxElement, SyntaxKind, SyntaxNode};
+use decypher::syntax::{SyntaxElement, SyntaxKind, SyntaxNode, SyntaxToken};
 
 use super::{Source, scan};
 use crate::error::{Detail, Error, ErrorKind};
 
 /// What is said of a word with which no clause begins.
 const NO_CLAUSE: &str = "expected a clause such as MATCH, CREATE or RETURN";
+
+/// Options of Neo4j's planner that may stand before a statement.
+const OPTIONS: [&str; 10] = [
+    "runtime",
+    "planner",
+    "replan",
+    "connectComponentsPlanner",
+    "updateStrategy",
+    "expressionEngine",
+    "operatorEngine",
+    "interpretedPipesFallback",
+    "eagerAnalyzer",
+    "statefulShortestPlanningMode",
+];
 
 /// An objection and the byte of the parser's text where it is made.
 type Objection = (usize, Detail, String);
@@ -114,17 +128,42 @@ impl Judge<'_> {
         self.object(at, Detail::Unsupported, format!("{what} is not supported"));
     }
 
-    /// Words before a statement (`CYPHER runtime=…`), and commands that are no queries.
+    /// Words before a statement, and commands that are no queries.
     fn file(&mut self, file: &SyntaxNode) {
+        let mut words = Vec::new();
         for child in significant(file) {
-            match &child {
+            match child {
                 SyntaxElement::Node(node) if node.kind() != SyntaxKind::STATEMENT => {
-                    self.command(node);
+                    self.command(&node);
                 }
                 SyntaxElement::Token(token) if token.kind() != SyntaxKind::SEMICOLON => {
-                    self.unexpected(usize::from(token.text_range().start()), NO_CLAUSE);
+                    words.push(token);
                 }
                 _ => {}
+            }
+        }
+        self.options(&words);
+    }
+
+    /// `CYPHER 5 runtime=pipelined`: it is asked of another planner, so what Neo4j knows is read over.
+    fn options(&mut self, words: &[SyntaxToken]) {
+        let is = |word: &SyntaxToken, known: &[&str]| {
+            known.iter().any(|known| word.text().eq_ignore_ascii_case(known))
+        };
+        let mut words = words.iter().peekable();
+        match words.next() {
+            Some(first) if is(first, &["CYPHER"]) => {
+                words.next_if(|word| is(word, &["5", "25"]));
+            }
+            Some(first) => return self.unexpected(start_of(first), NO_CLAUSE),
+            None => return,
+        }
+        while let Some(word) = words.next() {
+            let sign = words.next_if(|word| word.kind() == SyntaxKind::EQ);
+            let value = sign.and_then(|_| words.next());
+            if value.is_none() || !is(word, &OPTIONS) {
+                let expected = "expected an option such as runtime=slotted, or a clause";
+                return self.unexpected(start_of(word), expected);
             }
         }
     }
@@ -275,6 +314,10 @@ impl Judge<'_> {
 fn prefix(text: &str) -> &str {
     let end = text.char_indices().nth(200).map_or(text.len(), |(at, _)| at);
     text.get(..end).unwrap_or_default()
+}
+
+fn start_of(token: &SyntaxToken) -> usize {
+    usize::from(token.text_range().start())
 }
 
 fn start(node: &SyntaxNode) -> usize {

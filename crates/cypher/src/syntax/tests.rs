@@ -156,6 +156,9 @@ fn nothing_of_a_text_is_left_out_in_silence() {
         "CREATE DATABASE foo",
         "RETURN 1; nonsense",
         "CYPHER foo=bar RETURN 1",
+        "CYPHER runtime= RETURN 1",
+        "CYPHER 7 RETURN 1",
+        "CYPHER 5 CREATE INDEX i FOR (n:T) ON (n.x)",
         "MATCH (n) YIELD x RETURN n",
         "CALL { CREATE (n) CREATE INDEX i FOR (n:T) ON (n.x) RETURN 1 AS a } RETURN a",
         "RETURN 1 UNION RETURN 2 AS x DROP INDEX i",
@@ -192,6 +195,8 @@ fn broken_patterns_and_clauses_are_refused_where_they_break() {
     }
     for text in [
         "RETURN 1 AS a UNION RETURN 2 AS a",
+        "CYPHER 5 RETURN 1",
+        "EXPLAIN CYPHER 25 runtime=slotted planner = cost RETURN 1",
         "MATCH (a)<-->(b)--(c)-[*1..2]-(d)<-[:R]-(e)-[:S]->(f) RETURN 1",
         "MATCH (a) - [r] - (b) /* c */ , (c) RETURN 1;",
         "WITH 1 AS a, 2 AS b RETURN (a)-(b), (a)<(b), (a)>(b)",
