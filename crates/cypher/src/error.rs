@@ -194,9 +194,10 @@ impl From<GraphError> for Error {
         let (kind, detail) = match &error {
             GraphError::Deleted(_) => (ErrorKind::EntityNotFound, Detail::DeletedEntityAccess),
             GraphError::NotStorable => (ErrorKind::TypeError, Detail::InvalidPropertyType),
-            GraphError::NotAName | GraphError::TooManyLabels | GraphError::BadSchemaItem => {
-                (ErrorKind::ArgumentError, Detail::InvalidArgumentValue)
-            }
+            GraphError::NotAName
+            | GraphError::TooManyLabels
+            | GraphError::TooManyProperties
+            | GraphError::BadSchemaItem => (ErrorKind::ArgumentError, Detail::InvalidArgumentValue),
             GraphError::OutOfIds => (ErrorKind::ResourceExhausted, Detail::LimitExceeded),
             GraphError::ReadOnly => (ErrorKind::AccessMode, Detail::ReadOnly),
             GraphError::NameTaken(_) | GraphError::Equivalent(_) => {

@@ -15,6 +15,8 @@ pub enum GraphError {
     NotAName,
     /// A node would have too many labels.
     TooManyLabels,
+    /// A node or relationship would have too many properties.
+    TooManyProperties,
     /// A list within a list cannot be stored, nor what is temporal and beyond what text can say.
     NotStorable,
     /// Ids are used up.
@@ -100,6 +102,13 @@ impl fmt::Display for GraphError {
             ),
             GraphError::TooManyLabels => {
                 write!(f, "a node has at most {} labels", limits::MAX_LABELS)
+            }
+            GraphError::TooManyProperties => {
+                write!(
+                    f,
+                    "a node or relationship has at most {} properties",
+                    limits::MAX_PROPERTIES
+                )
             }
             GraphError::NotStorable => {
                 write!(f, "a property cannot be a list that has lists in it")

@@ -4,6 +4,8 @@
 pub const MAX_NAME_BYTES: usize = 240;
 /// Most labels of a node.
 pub const MAX_LABELS: usize = 60;
+/// Most properties of a node or relationship: to read or write one costs as many.
+pub const MAX_PROPERTIES: usize = 10_000;
 /// Ids are below this.
 pub const MAX_ID: u64 = 1 << 48;
 /// How far ahead of the counter an event's id may move it.

@@ -52,10 +52,14 @@ fn part(subject: &Value, key: &str) -> Result<Value> {
     }
 }
 
+/// Bytes of a row that are gone through in one step.
+const ROW_BYTES_PER_STEP: u64 = 1024;
+
 /// A property as it was read: from a copy that was made for the purpose.
 fn read(stored: Option<Property>, context: &mut Context<'_>) -> Result<Value> {
     let value = stored.map(from_property).unwrap_or_default();
-    context.budget.charge_steps(value.steps())?;
+    let walked = context.transaction.take_walked() / ROW_BYTES_PER_STEP;
+    context.budget.charge_steps(value.steps() + walked)?;
     context.budget.charge_bytes(value.bytes())?;
     Ok(value)
 }

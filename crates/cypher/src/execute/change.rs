@@ -1,12 +1,12 @@
 //! `SET`, `REMOVE` and `DELETE`.
 
-use super::create::{entries_of, key_name, properties_of};
+use super::create::{entries_of, key_name, properties_of, property_of};
 use super::expand::unfit;
 use crate::context::Context;
 use crate::error::{Detail, Error, Result};
 use crate::evaluate::evaluate;
 use crate::ir::{Delete, Expression, RemoveItem, SetItem};
-use crate::value::{NodeId, RelationshipId, Value, to_property};
+use crate::value::{NodeId, RelationshipId, Value};
 use std::sync::Arc;
 use wellspring_graph::{Name, Value as Property};
 
@@ -24,8 +24,16 @@ pub(super) fn set_all(
 ) -> Result<()> {
     items.iter().try_for_each(|item| {
         context.budget.charge_steps(1)?;
-        set_one(item, row, context)
+        set_one(item, row, context)?;
+        charge_walked(context)
     })
+}
+
+/// Charges what was gone through of rows: who sets one property of a node with very many writes all of them.
+fn charge_walked(context: &mut Context<'_>) -> Result<()> {
+    const BYTES_PER_STEP: u64 = 128;
+    let walked = context.transaction.take_walked();
+    context.budget.charge_steps(walked / BYTES_PER_STEP)
 }
 
 fn set_one(item: &SetItem, row: &mut [Value], context: &mut Context<'_>) -> Result<()> {
@@ -33,7 +41,8 @@ fn set_one(item: &SetItem, row: &mut [Value], context: &mut Context<'_>) -> Resu
         SetItem::Property { subject, key, value } => {
             let Some(subject) = self_or_nothing(subject, row, context)? else { return Ok(()) };
             let key = key_of(key, row, context)?;
-            let value = to_property(&evaluate(value, row, context)?)?;
+            let value = evaluate(value, row, context)?;
+            let value = property_of(&value, context)?;
             set_property(subject, key, value, context)
         }
         SetItem::Replace { subject, value } => {
@@ -95,6 +104,7 @@ pub(super) fn remove_all(
                 }
             },
         }
+        charge_walked(context)?;
     }
     Ok(())
 }

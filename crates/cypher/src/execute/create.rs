@@ -55,6 +55,7 @@ fn properties(
 ) -> Result<Vec<(Name, Property)>> {
     match properties {
         Properties::Entries(entries) => {
+            context.budget.charge_steps(entries.len() as u64)?;
             let mut all = Vec::with_capacity(entries.len());
             for (key, value) in entries {
                 let value = evaluate(value, row, context)?;
@@ -88,19 +89,38 @@ pub(super) fn entries_of(
     let found = |found: Vec<(Name, Property)>| {
         found.into_iter().map(|(key, value)| (key, Some(value))).collect()
     };
-    match evaluate(map, row, context)? {
+    let all: Vec<_> = match evaluate(map, row, context)? {
         Value::Map(entries) => {
+            charge_entries(entries.len(), context)?;
             let mut all = Vec::with_capacity(entries.len());
             for (key, value) in entries.iter() {
-                all.push((key_name(key, context)?, to_property(value)?));
+                all.push((key_name(key, context)?, property_of(value, context)?));
             }
-            Ok(all)
+            return Ok(all);
         }
-        Value::Node(id) => Ok(found(context.transaction.node_properties(id)?)),
-        Value::Relationship(id) => Ok(found(context.transaction.relationship_properties(id)?)),
-        Value::Null => Ok(Vec::new()),
-        other => Err(unfit(&other, "a map, a node or a relationship")),
-    }
+        Value::Node(id) => found(context.transaction.node_properties(id)?),
+        Value::Relationship(id) => found(context.transaction.relationship_properties(id)?),
+        Value::Null => Vec::new(),
+        other => return Err(unfit(&other, "a map, a node or a relationship")),
+    };
+    charge_entries(all.len(), context)?;
+    Ok(all)
+}
+
+/// A value as a property, which is a copy of a list: charged by its length.
+pub(super) fn property_of(value: &Value, context: &mut Context<'_>) -> Result<Option<Property>> {
+    context.budget.charge_steps(value.steps())?;
+    to_property(value)
+}
+
+/// Charges for properties that are about to be written: a step for each, and room for the list of them, which is gone
+/// when they are. What stays is the transaction's.
+fn charge_entries(count: usize, context: &mut Context<'_>) -> Result<()> {
+    let bytes = (count * size_of::<(Name, Option<Property>)>()) as u64;
+    context.budget.charge_steps(count as u64)?;
+    context.budget.charge_bytes(bytes)?;
+    context.budget.return_bytes(bytes);
+    Ok(())
 }
 
 fn add(
@@ -109,7 +129,7 @@ fn add(
     value: &Value,
     context: &mut Context<'_>,
 ) -> Result<()> {
-    if let Some(value) = to_property(value)? {
+    if let Some(value) = property_of(value, context)? {
         all.push((key_name(key, context)?, value));
     }
     Ok(())

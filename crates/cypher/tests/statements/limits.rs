@@ -2,6 +2,7 @@
 
 use super::graph::TestGraph;
 use wellspring_cypher::context::{Budget, Stop};
+use wellspring_cypher::value::Value;
 
 fn code_of(text: &str, budget: Budget) -> &'static str {
     let mut graph = TestGraph::of(&["UNWIND range(1, 300) AS i CREATE (:N {i: i})"]);
@@ -149,4 +150,56 @@ fn a_pattern_to_be_matched_has_so_many_parts() {
         graph.attempt_within(&chain(124), Budget::unlimited()).map(|it| it.rows.len()).ok(),
         Some(0)
     );
+}
+
+#[test]
+fn properties_are_charged_one_by_one() {
+    let out_of_memory = "Neo.TransientError.General.MemoryPoolOutOfMemoryError";
+    let map = |prefix: &str| {
+        let entries = (0..1_000).map(|key| (format!("{prefix}{key}").into(), Value::Integer(1)));
+        Value::map(entries.collect::<Vec<_>>())
+    };
+    let mut graph = TestGraph::of(&["CREATE (:N)", "CREATE (:Full)"]);
+    graph.parameter("a", map("a")).parameter("b", map("b"));
+    graph.run("MATCH (n:Full) SET n = $a");
+    for text in [
+        "MATCH (n:N) SET n = $a",
+        "MATCH (n:N) SET n += $a",
+        "CREATE (n:M $a)",
+        "MATCH (n:N), (m:Full) SET n = m",
+        // What is there already is read and written with what is new.
+        "MATCH (n:Full) UNWIND range(1, 100) AS i SET n.a1 = i",
+        "MATCH (n:Full) UNWIND range(1, 100) AS i SET n += {a1: i}",
+        "MATCH (n:Full) UNWIND range(1, 100) AS i REMOVE n.a1",
+    ] {
+        let code = graph.attempt_within(text, Budget::new(800, u64::MAX, || None)).err();
+        assert_eq!(code.map(|error| error.code()), Some(out_of_memory), "{text}");
+    }
+    let memory = Budget::new(u64::MAX, 30_000, || None);
+    let code = graph.attempt_within("MATCH (n:N) SET n = $a", memory).err();
+    assert_eq!(code.map(|error| error.code()), Some(out_of_memory));
+    for text in ["MATCH (n:N) SET n = $a", "MATCH (n:N) SET n = $b", "MATCH (n:N) SET n += $b"] {
+        let outcome = graph.attempt_within(text, Budget::new(20_000, 1 << 20, || None));
+        assert!(outcome.is_ok(), "{text}: {:?}", outcome.err());
+    }
+}
+
+#[test]
+fn a_property_behind_long_ones_costs_more() {
+    let mut graph = TestGraph::new();
+    graph.run("CREATE (:N {a: range(1, 100000), b: 1})");
+    let text = "MATCH (n:N) UNWIND range(1, 100) AS i RETURN sum(n.b)";
+    let code = graph.attempt_within(text, Budget::new(2_000, u64::MAX, || None)).err();
+    assert!(code.is_some());
+    assert_eq!(graph.column(text), ["100"]);
+}
+
+#[test]
+fn a_node_with_too_many_properties_is_refused() {
+    let mut graph = TestGraph::of(&["CREATE (:N)"]);
+    let entries = (0..10_001).map(|key| (format!("k{key}").into(), Value::Integer(1)));
+    graph.parameter("map", Value::map(entries.collect::<Vec<_>>()));
+    let error = graph.attempt("MATCH (n:N) SET n = $map").err().expect("too many");
+    assert_eq!(error.code(), "Neo.ClientError.Statement.ArgumentError");
+    assert!(error.to_string().contains("10000 properties"), "{error}");
 }

@@ -94,6 +94,7 @@ impl Face for GraphFace {
     const LIMITS: &'static [(&'static str, usize)] = &[
         ("max_graph_writes", wellspring_graph::limits::MAX_WRITES),
         ("max_graph_labels", wellspring_graph::limits::MAX_LABELS),
+        ("max_graph_properties", wellspring_graph::limits::MAX_PROPERTIES),
         ("max_graph_name_bytes", wellspring_graph::limits::MAX_NAME_BYTES),
         ("max_graph_schema_items", wellspring_graph::limits::MAX_SCHEMA_ITEMS),
     ];

@@ -5,9 +5,9 @@
 
 use super::{ChangeSet, NodeChange, PropertyChanges, RelationshipChange, Touches};
 use crate::fault::Violation;
-use crate::graph::{Graph, NodeRow, Properties, RelationshipRow, set_property};
+use crate::graph::{Graph, NodeRow, Properties, RelationshipRow, set_properties};
 use crate::id::{Entity, NodeId, RelationshipId};
-use crate::limits::MAX_LABELS;
+use crate::limits::{MAX_LABELS, MAX_PROPERTIES};
 use crate::names::Name;
 use crate::value::Value;
 use std::fmt;
@@ -21,6 +21,8 @@ pub enum Unsound {
     Missing(Entity),
     /// A node would have too many labels.
     TooManyLabels(NodeId),
+    /// An entity would have too many properties.
+    TooManyProperties(Entity),
     /// An index or constraint cannot be created or dropped.
     Schema(String),
     /// What comes of it breaks a rule of the graph.
@@ -34,6 +36,9 @@ impl fmt::Display for Unsound {
             Unsound::Missing(entity) => write!(f, "{entity} is not there"),
             Unsound::TooManyLabels(id) => {
                 write!(f, "{} would have more than {MAX_LABELS} labels", Entity::Node(*id))
+            }
+            Unsound::TooManyProperties(entity) => {
+                write!(f, "{entity} would have more than {MAX_PROPERTIES} properties")
             }
             Unsound::Schema(text) => f.write_str(text),
             Unsound::Violation(violation) => violation.fmt(f),
@@ -49,21 +54,27 @@ impl From<Violation> for Unsound {
     }
 }
 
-fn change_properties(properties: &mut Properties, changes: &PropertyChanges) {
-    for (key, value) in &changes.set {
-        set_property(properties, *key, Some(value.clone()));
-    }
-    for key in &changes.unset {
-        set_property(properties, *key, None);
+fn change_properties(
+    entity: Entity,
+    properties: &mut Properties,
+    changes: &PropertyChanges,
+) -> Result<(), Unsound> {
+    let set = changes.set.iter().map(|(key, value)| (*key, Some(value.clone())));
+    set_properties(properties, set.chain(changes.unset.iter().map(|key| (*key, None))));
+    bounded(entity, properties)
+}
+
+fn bounded(entity: Entity, properties: &Properties) -> Result<(), Unsound> {
+    match properties.len() > MAX_PROPERTIES {
+        true => Err(Unsound::TooManyProperties(entity)),
+        false => Ok(()),
     }
 }
 
-fn sorted(properties: &[(Name, Value)]) -> Properties {
+fn sorted(entity: Entity, properties: &[(Name, Value)]) -> Result<Properties, Unsound> {
     let mut row = Vec::with_capacity(properties.len());
-    for (key, value) in properties {
-        set_property(&mut row, *key, Some(value.clone()));
-    }
-    row
+    set_properties(&mut row, properties.iter().map(|(key, value)| (*key, Some(value.clone()))));
+    bounded(entity, &row).map(|()| row)
 }
 
 impl Graph {
@@ -206,7 +217,8 @@ impl Application<'_> {
             if self.graph.has_node(*id) {
                 return Err(Unsound::Exists(Entity::Node(*id)));
             }
-            let mut row = NodeRow { labels: labels.clone(), properties: sorted(properties) };
+            let properties = sorted(Entity::Node(*id), properties)?;
+            let mut row = NodeRow { labels: labels.clone(), properties };
             tidy_labels(*id, &mut row)?;
             self.put_node(*id, None, Some(&row));
         }
@@ -223,7 +235,8 @@ impl Application<'_> {
             if let Some(end) = missing {
                 return Err(Unsound::Missing(Entity::Node(end)));
             }
-            let row = RelationshipRow { head: *head, properties: sorted(properties) };
+            let properties = sorted(Entity::Relationship(*id), properties)?;
+            let row = RelationshipRow { head: *head, properties };
             self.put_relationship(*id, None, Some(&row));
         }
         Ok(())
@@ -237,14 +250,14 @@ impl Application<'_> {
             after.labels.retain(|name| !unlabel.contains(name));
             after.labels.extend(label);
             tidy_labels(*id, &mut after)?;
-            change_properties(&mut after.properties, properties);
+            change_properties(Entity::Node(*id), &mut after.properties, properties)?;
             self.put_node(*id, Some(before), Some(&after));
         }
         for (id, change) in &changes.relationships {
             let RelationshipChange::Changed(properties) = change else { continue };
             let before = self.relationship(*id)?;
             let mut after = before.clone();
-            change_properties(&mut after.properties, properties);
+            change_properties(Entity::Relationship(*id), &mut after.properties, properties)?;
             self.put_relationship(*id, Some(before), Some(&after));
         }
         Ok(())

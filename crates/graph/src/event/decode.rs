@@ -11,6 +11,7 @@ use crate::id::{NodeId, RelationshipId};
 use crate::limits::MAX_LABELS;
 use crate::names::Name;
 use crate::value::Value;
+use std::collections::BTreeSet;
 
 /// What an event may say of an entity, before it is known whether that makes sense.
 #[derive(Default)]
@@ -96,7 +97,8 @@ impl Entry {
     fn changes(&mut self) -> Result<PropertyChanges, EventFault> {
         let set = self.set.take().unwrap_or_default();
         let unset = self.unset.take().unwrap_or_default();
-        match unset.iter().any(|key| set.iter().any(|(other, _)| other == key)) {
+        let is_set: BTreeSet<Name> = set.iter().map(|(key, _)| *key).collect();
+        match unset.iter().any(|key| is_set.contains(key)) {
             true => fault("unset: a key is set as well"),
             false => Ok(PropertyChanges { set, unset }),
         }

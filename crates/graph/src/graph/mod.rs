@@ -11,7 +11,10 @@ mod snapshot;
 mod write;
 
 pub use row::Relationship;
-pub(crate) use row::{NodeRow, Properties, RelationshipRow, has_label, property_of, set_property};
+pub(crate) use row::{
+    NodeRow, Properties, RelationshipRow, has_label, node_property, property_of,
+    relationship_property, set_properties,
+};
 pub(crate) use schema::{Schema, SchemaItem};
 pub use schema::{SchemaDefinition, SchemaKind, SchemaSubject};
 pub(crate) use seek::{AdjacencyRun, Source};

@@ -8,6 +8,7 @@ use crate::id::NodeId;
 use crate::limits::MAX_LABELS;
 use crate::names::Name;
 use crate::value::{Reader, Value, check_value, put_value, put_varint, skip_value, take_value};
+use std::collections::BTreeMap;
 
 /// Properties in order of key.
 pub(crate) type Properties = Vec<(Name, Value)>;
@@ -157,7 +158,7 @@ pub(crate) fn property_of(properties: &[(Name, Value)], key: Name) -> Option<&Va
 }
 
 /// Sets or removes a property among sorted ones. Whether anything was there or is now.
-pub(crate) fn set_property(properties: &mut Properties, key: Name, value: Option<Value>) -> bool {
+fn set_property(properties: &mut Properties, key: Name, value: Option<Value>) -> bool {
     match (properties.binary_search_by_key(&key, |(key, _)| *key), value) {
         (Ok(at), Some(value)) => properties[at].1 = value,
         (Ok(at), None) => {
@@ -167,6 +168,32 @@ pub(crate) fn set_property(properties: &mut Properties, key: Name, value: Option
         (Err(_), None) => return false,
     }
     true
+}
+
+/// Sets or removes properties among sorted ones, in that order. How often anything was there or is now.
+pub(crate) fn set_properties(
+    properties: &mut Properties,
+    changes: impl IntoIterator<Item = (Name, Option<Value>)>,
+) -> u64 {
+    /// So many are found and moved faster than they are sorted.
+    const FEW: usize = 64;
+    let mut count = 0;
+    let mut changes = changes.into_iter();
+    for (key, value) in changes.by_ref().take(FEW) {
+        count += u64::from(set_property(properties, key, value));
+    }
+    let Some(next) = changes.next() else { return count };
+    let mut sorted: BTreeMap<Name, Value> = std::mem::take(properties).into_iter().collect();
+    for (key, value) in std::iter::once(next).chain(changes) {
+        let is_set = value.is_some();
+        let before = match value {
+            Some(value) => sorted.insert(key, value),
+            None => sorted.remove(&key),
+        };
+        count += u64::from(is_set || before.is_some());
+    }
+    *properties = sorted.into_iter().collect();
+    count
 }
 
 /// Checks a node's row that may be damaged, and counts its keys. `None` if it is.

@@ -4,6 +4,7 @@ mod clients;
 mod concurrent;
 mod events;
 mod history;
+mod large;
 mod model;
 mod script;
 mod step;

@@ -20,7 +20,7 @@ use crate::graph::{Graph, Relationship, SchemaDefinition};
 use crate::id::{NodeId, RelationshipId};
 use crate::limits::{MAX_GROWTH_BYTES, MAX_WRITES};
 use crate::names::Name;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -31,6 +31,8 @@ pub struct Transaction {
     graph: Graph,
     access: Access,
     footprint: RefCell<Footprint>,
+    /// Bytes of rows that were gone through since that was last asked.
+    walked: Cell<u64>,
     writes: Writes,
     statistics: Statistics,
 }
@@ -85,6 +87,7 @@ impl Transaction {
             base,
             access,
             footprint: RefCell::default(),
+            walked: Cell::default(),
             writes: Writes::default(),
             statistics: Statistics::default(),
         }
@@ -130,6 +133,7 @@ impl Transaction {
             graph: self.graph.clone(),
             access: self.access,
             footprint: self.footprint.clone(),
+            walked: self.walked.clone(),
             writes: self.writes.clone(),
             statistics: self.statistics,
         })
@@ -184,6 +188,17 @@ impl Transaction {
     #[must_use]
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
+    }
+
+    /// How many bytes of rows were gone through to read and write since this was last asked: one property of an entity
+    /// with very many costs as many.
+    #[must_use]
+    pub fn take_walked(&self) -> u64 {
+        self.walked.take()
+    }
+
+    fn walk(&self, row: Option<&[u8]>) {
+        self.walked.set(self.walked.get().saturating_add(row.map_or(0, <[u8]>::len) as u64));
     }
 
     fn note(&self, note: impl FnOnce(&mut Footprint)) {

@@ -2,7 +2,7 @@
 
 use super::Transaction;
 use crate::fault::GraphError;
-use crate::graph::{Relationship, SchemaDefinition};
+use crate::graph::{Relationship, SchemaDefinition, node_property, relationship_property};
 use crate::id::{Entity, NodeId, RelationshipId};
 use crate::names::Name;
 use crate::value::Value;
@@ -61,10 +61,9 @@ impl Transaction {
     /// [`GraphError::Deleted`]
     pub fn node_property(&self, id: NodeId, key: Name) -> Result<Option<Value>, GraphError> {
         self.note(|footprint| footprint.node(id));
-        match self.graph.node_property(id, key) {
-            None if !self.graph.has_node(id) => Err(GraphError::Deleted(Entity::Node(id))),
-            value => Ok(value),
-        }
+        let row = no_node(id, self.graph.node_row(id))?;
+        self.walk(Some(row));
+        Ok(node_property(row, key))
     }
 
     /// A node's properties, in no order that means anything.
@@ -96,12 +95,9 @@ impl Transaction {
         key: Name,
     ) -> Result<Option<Value>, GraphError> {
         self.note(|footprint| footprint.relationship(id));
-        match self.graph.relationship_property(id, key) {
-            None if !self.graph.has_relationship(id) => {
-                Err(GraphError::Deleted(Entity::Relationship(id)))
-            }
-            value => Ok(value),
-        }
+        let row = no_relationship(id, self.graph.relationship_row(id))?;
+        self.walk(Some(row));
+        Ok(relationship_property(row, key))
     }
 
     /// A relationship's properties, in no order that means anything.

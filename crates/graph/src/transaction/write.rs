@@ -2,9 +2,9 @@
 
 use super::Transaction;
 use crate::fault::GraphError;
-use crate::graph::{NodeRow, Progress, Properties, Relationship, RelationshipRow, set_property};
+use crate::graph::{NodeRow, Progress, Properties, Relationship, RelationshipRow, set_properties};
 use crate::id::{Entity, NodeId, RelationshipId};
-use crate::limits::MAX_LABELS;
+use crate::limits::{MAX_LABELS, MAX_PROPERTIES};
 use crate::names::Name;
 use crate::store::PAGE_ROWS;
 use crate::transaction::Direction;
@@ -23,23 +23,29 @@ fn change_properties(
     properties: &mut Properties,
     changes: impl IntoIterator<Item = PropertyChange>,
 ) -> Result<u64, GraphError> {
-    let mut count = 0;
-    for (key, value) in changes {
-        if let Some(value) = &value {
-            check_name(key)?;
-            if !value.is_storable() {
-                return Err(GraphError::NotStorable);
-            }
-        }
-        count += u64::from(set_property(properties, key, value));
+    let mut verdict = Ok(());
+    // Ends with the first that cannot be stored; what is changed by then is dropped with the row.
+    let sound = changes.into_iter().map_while(|(key, value)| {
+        verdict = value.as_ref().map_or(Ok(()), |value| check_property(key, value));
+        verdict.is_ok().then_some((key, value))
+    });
+    let count = set_properties(properties, sound);
+    verdict?;
+    if properties.len() > MAX_PROPERTIES {
+        return Err(GraphError::TooManyProperties);
     }
     Ok(count)
 }
 
+fn check_property(key: Name, value: &Value) -> Result<(), GraphError> {
+    check_name(key)?;
+    if value.is_storable() { Ok(()) } else { Err(GraphError::NotStorable) }
+}
+
 /// What makes `properties` to be just `wanted`.
 fn replacement(properties: &Properties, wanted: Vec<(Name, Value)>) -> Vec<PropertyChange> {
-    let is_kept = |key: &Name| wanted.iter().any(|(wanted, _)| wanted == key);
-    let gone = properties.iter().map(|(key, _)| *key).filter(|key| !is_kept(key));
+    let kept: BTreeSet<Name> = wanted.iter().map(|(key, _)| *key).collect();
+    let gone = properties.iter().map(|(key, _)| *key).filter(|key| !kept.contains(key));
     let mut changes: Vec<PropertyChange> = gone.map(|key| (key, None)).collect();
     changes.extend(wanted.into_iter().map(|(key, value)| (key, Some(value))));
     changes
@@ -67,6 +73,7 @@ impl Transaction {
     fn node_to_write(&self, id: NodeId) -> Result<NodeRow, GraphError> {
         self.writable()?;
         self.note(|footprint| footprint.node(id));
+        self.walk(self.graph.node_row(id));
         self.graph.node(id).ok_or(GraphError::Deleted(Entity::Node(id)))
     }
 
@@ -171,11 +178,11 @@ impl Transaction {
             if let Err(at) = after.labels.binary_search(label) {
                 after.labels.insert(at, *label);
             }
+            if after.labels.len() > MAX_LABELS {
+                return Err(GraphError::TooManyLabels);
+            }
         }
         let added = after.labels.len() - before.labels.len();
-        if after.labels.len() > MAX_LABELS {
-            return Err(GraphError::TooManyLabels);
-        }
         if added > 0 {
             self.put_node(id, Some(&before), Some(&after))?;
             self.statistics.labels_added += added as u64;
@@ -277,6 +284,7 @@ impl Transaction {
     fn relationship_to_write(&self, id: RelationshipId) -> Result<RelationshipRow, GraphError> {
         self.writable()?;
         self.note(|footprint| footprint.relationship(id));
+        self.walk(self.graph.relationship_row(id));
         let row = self.graph.whole_relationship(id);
         row.ok_or(GraphError::Deleted(Entity::Relationship(id)))
     }
