@@ -22,9 +22,15 @@ pub(crate) struct Duplicate {
 
 /// The form of the values of all `keys`. `None` if one is missing.
 pub(super) fn form(properties: &Properties, keys: &[Name]) -> Option<Canonical> {
-    let values: Option<Vec<&Value>> =
-        keys.iter().map(|key| property_of(properties, *key)).collect();
-    Some(Canonical::of_all(values?))
+    Some(Canonical::of_all(values(properties, keys)?))
+}
+
+fn values<'a>(properties: &'a Properties, keys: &[Name]) -> Option<Vec<&'a Value>> {
+    keys.iter().map(|key| property_of(properties, *key)).collect()
+}
+
+fn are_equal(some: &[&Value], others: &[&Value]) -> bool {
+    some.iter().zip(others).all(|(one, other)| one.equals(other))
 }
 
 fn count_keys(counts: &mut NameCounts, before: &Properties, after: &Properties) {
@@ -205,20 +211,27 @@ impl Graph {
         properties: &Properties,
     ) -> Option<Duplicate> {
         let keys = &item.definition.keys;
-        let wanted = form(properties, keys)?;
+        let wanted = values(properties, keys)?;
+        if !are_equal(&wanted, &wanted) {
+            // NaN: there may be very many of it, and none is equal to it.
+            return None;
+        }
+        let form = Canonical::of_all(wanted.iter().copied());
         let mut duplicate = None;
-        self.index.walk_prefix(&index_prefix(item.number, &wanted), |key| {
+        self.index.walk_prefix(&index_prefix(item.number, &form), |key| {
             let bytes = index_entity(key);
             let other = match entity {
                 Entity::Node(_) => Entity::Node(NodeId::from_bytes(bytes)),
                 Entity::Relationship(_) => Entity::Relationship(RelationshipId::from_bytes(bytes)),
             };
-            let values = match other {
+            let properties = match other {
                 Entity::Node(id) => self.node_properties(id),
                 Entity::Relationship(id) => self.relationship_properties(id),
             };
-            if other == entity || values.and_then(|all| form(&all, keys)).as_ref() != Some(&wanted)
-            {
+            let properties = properties.unwrap_or_default();
+            let is_equal = |others: Vec<&Value>| are_equal(&wanted, &others);
+            // Values that have one form are not always equal.
+            if other == entity || !values(&properties, keys).is_some_and(is_equal) {
                 return ControlFlow::Continue(());
             }
             duplicate = Some(Duplicate { entity, other });

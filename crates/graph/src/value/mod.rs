@@ -5,6 +5,7 @@
 
 mod canonical;
 mod codec;
+mod equal;
 #[cfg(test)]
 mod tests;
 pub mod text;
