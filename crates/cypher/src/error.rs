@@ -198,7 +198,9 @@ impl From<GraphError> for Error {
             | GraphError::TooManyLabels
             | GraphError::TooManyProperties
             | GraphError::BadSchemaItem => (ErrorKind::ArgumentError, Detail::InvalidArgumentValue),
-            GraphError::OutOfIds => (ErrorKind::ResourceExhausted, Detail::LimitExceeded),
+            GraphError::OutOfIds | GraphError::OutOfNames => {
+                (ErrorKind::ResourceExhausted, Detail::LimitExceeded)
+            }
             GraphError::ReadOnly => (ErrorKind::AccessMode, Detail::ReadOnly),
             GraphError::NameTaken(_) | GraphError::Equivalent(_) => {
                 (ErrorKind::SchemaError, Detail::SchemaRuleExists)

@@ -11,8 +11,10 @@ use std::sync::Arc;
 pub enum GraphError {
     /// The entity was deleted, or never was, in this transaction's version.
     Deleted(Entity),
-    /// A label, type or key is empty, too long or has control characters; or names are used up.
+    /// A label, type or key is empty, too long or has control characters.
     NotAName,
+    /// A statement brings a new name, and the graph has seen too many.
+    OutOfNames,
     /// A node would have too many labels.
     TooManyLabels,
     /// A node or relationship would have too many properties.
@@ -99,6 +101,11 @@ impl fmt::Display for GraphError {
                 f,
                 "labels, relationship types and property keys have 1 to {} bytes and no control characters",
                 limits::MAX_NAME_BYTES
+            ),
+            GraphError::OutOfNames => write!(
+                f,
+                "the graph has seen {} labels, relationship types and property keys, and takes no new ones from statements; names of statements that came to nothing count until the server starts again",
+                limits::MAX_NAMES
             ),
             GraphError::TooManyLabels => {
                 write!(f, "a node has at most {} labels", limits::MAX_LABELS)

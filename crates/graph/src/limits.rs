@@ -2,6 +2,9 @@
 
 /// Longest label, relationship type or property key, in bytes.
 pub const MAX_NAME_BYTES: usize = 240;
+/// How many names a graph may have seen for a statement to bring another: names are never forgotten, also those of
+/// statements that came to nothing. Events may bring more.
+pub const MAX_NAMES: usize = 1 << 20;
 /// Most labels of a node.
 pub const MAX_LABELS: usize = 60;
 /// Most properties of a node or relationship: to read or write one costs as many.

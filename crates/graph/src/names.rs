@@ -1,6 +1,6 @@
 //! Names of labels, relationship types and property keys, and the numbers they stand under within a process.
 
-use crate::limits::MAX_NAME_BYTES;
+use crate::limits::{MAX_NAME_BYTES, MAX_NAMES};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -50,8 +50,9 @@ struct Dictionary {
     numbers: HashMap<Arc<str>, u32>,
 }
 
-/// Numbers that keys have room for.
-const MAX_NAMES: usize = (1 << 24) - 1;
+/// Numbers that keys have room for. Statements end long before, so that names of theirs that came to nothing take none
+/// from events, which must mean the same in every process.
+const MAX_NUMBERS: usize = (1 << 24) - 1;
 
 impl Names {
     /// The name of that text, if it is known.
@@ -62,6 +63,20 @@ impl Names {
 
     /// The name of that text; a new one if it is not known. `None` for what is no name.
     pub(crate) fn intern(&self, text: &str) -> Option<Name> {
+        self.intern_among(MAX_NUMBERS, text)
+    }
+
+    /// The same for a statement; also `None` for a new name when there are too many.
+    pub(crate) fn intern_for_statement(&self, text: &str) -> Option<Name> {
+        self.intern_among(MAX_NAMES, text)
+    }
+
+    /// Whether a statement can bring no other name.
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() >= MAX_NAMES
+    }
+
+    fn intern_among(&self, most: usize, text: &str) -> Option<Name> {
         if let Some(name) = self.find(text) {
             return Some(name);
         }
@@ -73,7 +88,7 @@ impl Names {
             return Some(Name(number));
         }
         let number = dictionary.texts.len();
-        if number >= MAX_NAMES {
+        if number >= most {
             return None;
         }
         let text: Arc<str> = text.into();
@@ -115,5 +130,18 @@ mod tests {
             assert_eq!(names.intern(text), None);
         }
         assert!(names.intern(&"x".repeat(240)).is_some());
+    }
+
+    #[test]
+    fn statements_leave_room_for_events() {
+        let names = Names::default();
+        for number in 0..MAX_NAMES {
+            assert!(names.intern_for_statement(&number.to_string()).is_some());
+        }
+        assert!(names.is_full());
+        assert_eq!(names.intern_for_statement("another"), None);
+        assert!(names.intern_for_statement("7").is_some());
+        assert!(names.intern("another").is_some());
+        assert!(names.intern_for_statement("another").is_some());
     }
 }

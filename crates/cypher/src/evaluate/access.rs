@@ -28,7 +28,7 @@ pub(super) fn property(
 fn computed_property(subject: &Value, key: &str, context: &mut Context<'_>) -> Result<Value> {
     match subject {
         Value::Node(_) | Value::Relationship(_) => {
-            let name = context.transaction.name(key);
+            let name = context.transaction.known_name(key);
             entity_property(subject, name, context)
         }
         other => part(other, key),

@@ -138,7 +138,7 @@ fn add(
 /// The graph's name for a key, if it can have one.
 pub(super) fn key_name(key: &str, context: &Context<'_>) -> Result<Name> {
     match context.transaction.name(key) {
-        Name::UNKNOWN => Err(Error::from(wellspring_graph::GraphError::NotAName)),
+        Name::UNKNOWN => Err(Error::from(context.transaction.refused_name(key))),
         name => Ok(name),
     }
 }

@@ -39,6 +39,11 @@ impl TestGraph {
         self
     }
 
+    /// Whether the graph has ever seen a label, type or key, also in statements that came to nothing.
+    pub(crate) fn has_seen(&self, name: &str) -> bool {
+        self.graph.find_name(name).is_some()
+    }
+
     pub(crate) fn run(&mut self, text: &str) -> Outcome {
         self.attempt(text).unwrap_or_else(|error| panic!("{text}: {error}"))
     }

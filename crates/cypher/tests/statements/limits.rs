@@ -199,7 +199,26 @@ fn a_node_with_too_many_properties_is_refused() {
     let mut graph = TestGraph::of(&["CREATE (:N)"]);
     let entries = (0..10_001).map(|key| (format!("k{key}").into(), Value::Integer(1)));
     graph.parameter("map", Value::map(entries.collect::<Vec<_>>()));
-    let error = graph.attempt("MATCH (n:N) SET n = $map").err().expect("too many");
+    let error = graph.attempt("MATCH (n:N) SET n = $map").expect_err("too many");
     assert_eq!(error.code(), "Neo.ClientError.Statement.ArgumentError");
     assert!(error.to_string().contains("10000 properties"), "{error}");
+}
+
+#[test]
+fn a_name_that_is_only_read_is_not_kept() {
+    let mut graph = TestGraph::new();
+    for text in [
+        "CREATE (n) WITH n UNWIND range(1, 20) AS i WITH n['r' + i] AS x RETURN 1 / count(x)",
+        "CREATE (n)-[r:T]->() WITH n, r UNWIND range(1, 20) AS i WITH r['r' + i] AS x RETURN 1 / count(x)",
+        "CREATE (n) WITH n WHERE n.r1 IS NULL AND NOT n:r2 AND n {.r3} IS NOT NULL RETURN 1 / size(keys(n))",
+    ] {
+        assert!(graph.attempt(text).is_err(), "{text}");
+        assert!(!(1..=20).any(|i| graph.has_seen(&format!("r{i}"))), "{text}");
+    }
+    // What is not known when it is read first is read once it is written.
+    let text = "CREATE (n) WITH n UNWIND [1, 2] AS i
+        CALL { WITH n, i WITH n, i, n.late AS before SET n.late = i, n:Late RETURN before }
+        RETURN before";
+    assert_eq!(graph.column(text), ["null", "1"]);
+    assert_eq!(graph.column("CREATE (n) SET n.r1 = 1, n.r2 = n.r1 RETURN n.r1 + n.r2"), ["2"]);
 }

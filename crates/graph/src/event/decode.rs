@@ -9,7 +9,7 @@ use crate::change::{ChangeSet, NodeChange, PropertyChanges, RelationshipChange};
 use crate::graph::{Graph, Relationship};
 use crate::id::{NodeId, RelationshipId};
 use crate::limits::MAX_LABELS;
-use crate::names::Name;
+use crate::names::{Name, is_name};
 use crate::value::Value;
 use std::collections::BTreeSet;
 
@@ -31,8 +31,15 @@ struct Entry {
 }
 
 pub(super) fn read_name(names: &Graph, json: &mut Json<'_>) -> Result<Name, EventFault> {
-    let text = json.text()?;
-    names.names().intern(&text).map_or_else(|| fault(format!("{text:?} is no name")), Ok)
+    new_name(names, &json.text()?)
+}
+
+fn new_name(names: &Graph, text: &str) -> Result<Name, EventFault> {
+    match names.names().intern(text) {
+        Some(name) => Ok(name),
+        None if is_name(text) => fault(format!("{text:?}: the graph has no room for another name")),
+        None => fault(format!("{text:?} is no name")),
+    }
 }
 
 pub(super) fn read_names(names: &Graph, json: &mut Json<'_>) -> Result<Vec<Name>, EventFault> {
@@ -57,9 +64,7 @@ fn read_labels(names: &Graph, json: &mut Json<'_>) -> Result<Vec<Name>, EventFau
 fn read_properties(names: &Graph, json: &mut Json<'_>) -> Result<Vec<(Name, Value)>, EventFault> {
     let mut properties = Vec::new();
     json.object(|json, key| {
-        let name = names.names().intern(key);
-        let Some(name) = name else { return fault(format!("{key:?} is no name")) };
-        properties.push((name, read_value(json)?));
+        properties.push((new_name(names, key)?, read_value(json)?));
         Ok(())
     })?;
     Ok(properties)

@@ -83,7 +83,7 @@ impl Graph {
         keys.sort_unstable();
         keys.dedup();
         if !is_name(&definition.name) || subject == Name::UNKNOWN || keys.contains(&Name::UNKNOWN) {
-            return Err(GraphError::NotAName);
+            return Err(self.refused_name());
         }
         let items = self.schema_items().items();
         let is_sensible = (1..=MAX_INDEX_KEYS).contains(&keys.len())

@@ -22,6 +22,7 @@ pub use seek::{Adjacent, Progress};
 pub(crate) use snapshot::{BEYOND, BlockWriter, GraphReader, next_block};
 use write::Duplicate;
 
+use crate::fault::GraphError;
 use crate::id::{Entity, NodeId, RelationshipId};
 use crate::limits::{MAX_ID, MAX_ID_LEAP};
 use crate::names::{Name, Names};
@@ -130,6 +131,11 @@ impl Graph {
     #[must_use]
     pub fn text(&self, name: Name) -> Arc<str> {
         self.shared.names.text(name)
+    }
+
+    /// Why a text has no name that could be written.
+    pub(crate) fn refused_name(&self) -> GraphError {
+        if self.names().is_full() { GraphError::OutOfNames } else { GraphError::NotAName }
     }
 
     pub(crate) fn names(&self) -> &Names {

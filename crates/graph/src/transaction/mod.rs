@@ -19,7 +19,7 @@ use crate::footprint::Footprint;
 use crate::graph::{Graph, Relationship, SchemaDefinition};
 use crate::id::{NodeId, RelationshipId};
 use crate::limits::{MAX_GROWTH_BYTES, MAX_WRITES};
-use crate::names::Name;
+use crate::names::{Name, is_name};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -146,9 +146,22 @@ impl Transaction {
         let name = match self.access {
             Access::Read => self.graph.find_name(text),
             // What is not there must have a name too, for the footprint to say so.
-            Access::Write => self.graph.names().intern(text),
+            Access::Write => self.graph.names().intern_for_statement(text),
         };
         name.unwrap_or(Name::UNKNOWN)
+    }
+
+    /// The name of that text, if the graph ever saw it: enough to read a property or ask for a label of one entity,
+    /// which is noted as a whole. [`Name::UNKNOWN`] otherwise, until somebody writes it.
+    #[must_use]
+    pub fn known_name(&self, text: &str) -> Name {
+        self.graph.find_name(text).unwrap_or(Name::UNKNOWN)
+    }
+
+    /// Why [`name`](Self::name) gave none for a text.
+    #[must_use]
+    pub fn refused_name(&self, text: &str) -> GraphError {
+        if is_name(text) { self.graph.refused_name() } else { GraphError::NotAName }
     }
 
     /// The text of a name.

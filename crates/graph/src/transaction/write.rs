@@ -2,7 +2,9 @@
 
 use super::Transaction;
 use crate::fault::GraphError;
-use crate::graph::{NodeRow, Progress, Properties, Relationship, RelationshipRow, set_properties};
+use crate::graph::{
+    Graph, NodeRow, Progress, Properties, Relationship, RelationshipRow, set_properties,
+};
 use crate::id::{Entity, NodeId, RelationshipId};
 use crate::limits::{MAX_LABELS, MAX_PROPERTIES};
 use crate::names::Name;
@@ -14,19 +16,20 @@ use std::collections::BTreeSet;
 /// A change of a property: its new value, or nothing to remove it.
 pub type PropertyChange = (Name, Option<Value>);
 
-fn check_name(name: Name) -> Result<(), GraphError> {
-    if name == Name::UNKNOWN { Err(GraphError::NotAName) } else { Ok(()) }
+fn check_name(graph: &Graph, name: Name) -> Result<(), GraphError> {
+    if name == Name::UNKNOWN { Err(graph.refused_name()) } else { Ok(()) }
 }
 
 /// Applies changes to properties. How many there were.
 fn change_properties(
+    graph: &Graph,
     properties: &mut Properties,
     changes: impl IntoIterator<Item = PropertyChange>,
 ) -> Result<u64, GraphError> {
     let mut verdict = Ok(());
     // Ends with the first that cannot be stored; what is changed by then is dropped with the row.
     let sound = changes.into_iter().map_while(|(key, value)| {
-        verdict = value.as_ref().map_or(Ok(()), |value| check_property(key, value));
+        verdict = value.as_ref().map_or(Ok(()), |value| check_property(graph, key, value));
         verdict.is_ok().then_some((key, value))
     });
     let count = set_properties(properties, sound);
@@ -37,8 +40,8 @@ fn change_properties(
     Ok(count)
 }
 
-fn check_property(key: Name, value: &Value) -> Result<(), GraphError> {
-    check_name(key)?;
+fn check_property(graph: &Graph, key: Name, value: &Value) -> Result<(), GraphError> {
+    check_name(graph, key)?;
     if value.is_storable() { Ok(()) } else { Err(GraphError::NotStorable) }
 }
 
@@ -107,12 +110,12 @@ impl Transaction {
         let mut row = NodeRow { labels: labels.to_vec(), properties: Vec::new() };
         row.labels.sort_unstable();
         row.labels.dedup();
-        row.labels.iter().try_for_each(|label| check_name(*label))?;
+        row.labels.iter().try_for_each(|label| check_name(&self.graph, *label))?;
         if row.labels.len() > MAX_LABELS {
             return Err(GraphError::TooManyLabels);
         }
         let changes = properties.into_iter().map(|(key, value)| (key, Some(value)));
-        let set = change_properties(&mut row.properties, changes)?;
+        let set = change_properties(&self.graph, &mut row.properties, changes)?;
         let id = self.graph.new_node_id().ok_or(GraphError::OutOfIds)?;
         self.put_node(id, None, Some(&row))?;
         self.statistics.nodes_created += 1;
@@ -132,7 +135,7 @@ impl Transaction {
     ) -> Result<(), GraphError> {
         let before = self.node_to_write(id)?;
         let mut after = before.clone();
-        let set = change_properties(&mut after.properties, changes)?;
+        let set = change_properties(&self.graph, &mut after.properties, changes)?;
         if set > 0 {
             self.put_node(id, Some(&before), Some(&after))?;
             self.statistics.properties_set += set;
@@ -174,7 +177,7 @@ impl Transaction {
         let before = self.node_to_write(id)?;
         let mut after = before.clone();
         for label in labels {
-            check_name(*label)?;
+            check_name(&self.graph, *label)?;
             if let Err(at) = after.labels.binary_search(label) {
                 after.labels.insert(at, *label);
             }
@@ -263,7 +266,7 @@ impl Transaction {
         properties: impl IntoIterator<Item = (Name, Value)>,
     ) -> Result<RelationshipId, GraphError> {
         self.writable()?;
-        check_name(relationship_type)?;
+        check_name(&self.graph, relationship_type)?;
         for end in [from, to] {
             self.note(|footprint| footprint.end(end));
             if !self.graph.has_node(end) {
@@ -273,7 +276,7 @@ impl Transaction {
         let head = Relationship { relationship_type, from, to };
         let mut row = RelationshipRow { head, properties: Vec::new() };
         let changes = properties.into_iter().map(|(key, value)| (key, Some(value)));
-        let set = change_properties(&mut row.properties, changes)?;
+        let set = change_properties(&self.graph, &mut row.properties, changes)?;
         let id = self.graph.new_relationship_id().ok_or(GraphError::OutOfIds)?;
         self.put_relationship(id, None, Some(&row))?;
         self.statistics.relationships_created += 1;
@@ -320,7 +323,7 @@ impl Transaction {
     ) -> Result<(), GraphError> {
         let before = self.relationship_to_write(id)?;
         let mut after = before.clone();
-        let set = change_properties(&mut after.properties, changes)?;
+        let set = change_properties(&self.graph, &mut after.properties, changes)?;
         if set > 0 {
             self.put_relationship(id, Some(&before), Some(&after))?;
             self.statistics.properties_set += set;
