@@ -58,11 +58,12 @@ pub(crate) fn folded_version(live: &Live<GraphView>) -> Graph {
 /// The newest version that has a place in the log's order, durable or not.
 fn newest_version(live: &Live<GraphView>) -> BaseVersion {
     let newest = live.peek(|folded, staged| {
-        let graph = folded.version();
+        let published = folded.lock();
+        let graph = published.fold.graph();
         let setbacks = staged.setbacks();
         match staged.head(graph.position()) {
             Some(head) => BaseVersion { graph: head.clone(), setbacks, is_folded: false },
-            None => BaseVersion { graph, setbacks, is_folded: true },
+            None => BaseVersion { graph: graph.clone(), setbacks, is_folded: true },
         }
     });
     newest.unwrap_or_else(|| BaseVersion {

@@ -2,6 +2,7 @@
 
 use crate::awaited::{AwaitedCommit, AwaitedCommits};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use wellspring_graph::{CommittedChanges, Graph, VersionStamp};
 use wellspring_types::Position;
@@ -50,18 +51,29 @@ impl StagedCommits {
         self.setbacks
     }
 
-    /// Those after a version, oldest first.
-    pub(crate) fn after(
-        &self,
-        position: Position,
-    ) -> impl DoubleEndedIterator<Item = &StagedCommit> {
-        self.commits.iter().filter(move |commit| commit.is_after(position))
+    /// Those after a version, oldest first: positions rise from each to the next.
+    pub(crate) fn after(&self, position: Position) -> impl Iterator<Item = &StagedCommit> {
+        self.commits.range(self.commits.partition_point(|commit| !commit.is_after(position))..)
+    }
+
+    /// The newest, if it is after `position`.
+    pub(crate) fn newest(&self, position: Position) -> Option<&StagedCommit> {
+        self.commits.back().filter(|commit| commit.is_after(position))
     }
 
     /// The version that the newest leads to, if it is after `position` and has a place.
     pub(crate) fn head(&self, position: Position) -> Option<&Graph> {
-        let newest = self.commits.back().filter(|commit| commit.is_after(position))?;
+        let newest = self.newest(position)?;
         newest.last.map(|_| &newest.graph)
+    }
+
+    /// Where those of a ticket stand: tickets rise, too. A hundred are on their way at a time, so nobody goes through
+    /// all of them for one.
+    fn of_ticket(&self, ticket: Ticket) -> Range<usize> {
+        let begin = self.commits.partition_point(|commit| commit.ticket < ticket);
+        let count =
+            self.commits.range(begin..).take_while(|commit| commit.ticket == ticket).count();
+        begin..begin + count
     }
 
     pub(crate) fn push(
@@ -74,7 +86,8 @@ impl StagedCommits {
     }
 
     pub(crate) fn place(&mut self, ticket: Ticket, last: Position) {
-        for commit in self.commits.iter_mut().filter(|commit| commit.ticket == ticket) {
+        let those = self.of_ticket(ticket);
+        for commit in self.commits.range_mut(those) {
             commit.last = Some(last);
             commit.graph.set_position(last);
             let Some(data) = commit.awaited.data.take() else { continue };
@@ -89,7 +102,8 @@ impl StagedCommits {
     }
 
     pub(crate) fn forget(&mut self, ticket: Ticket) {
-        self.commits.retain(|commit| commit.ticket != ticket);
+        let those = self.of_ticket(ticket);
+        self.commits.drain(those);
     }
 
     /// Forgets it, with all that was decided on top of it.

@@ -143,14 +143,13 @@ impl View for GraphView {
         }
         let published = folded.lock();
         let graph = published.fold.graph();
-        let on_top = || staged.after(graph.position());
-        let head = on_top().last().map_or(graph, |staged| &staged.graph);
+        let head = staged.newest(graph.position()).map_or(graph, |newest| &newest.graph);
         let base = commit.prepared.base_position();
         if base > head.position() {
             return Err(CommitRefusal::Overtaken);
         }
         let Some(since) = published.since(base) else { return Err(CommitRefusal::Overtaken) };
-        let staged_since = on_top().filter(|staged| staged.is_after(base));
+        let staged_since = staged.after(base.max(graph.position()));
         let since: Vec<&CommittedChanges> =
             since.chain(staged_since.map(|staged| &*staged.changes)).collect();
         match commit.prepared.decide(head, &since) {

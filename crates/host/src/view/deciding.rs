@@ -80,12 +80,12 @@ impl<V: View> Deciding<V> {
 
     /// The number of setbacks that a further decision rests on.
     pub(super) fn setbacks(&self) -> Option<u64> {
-        let staged = self.open.iter().filter(|open| !open.is_durable);
-        let mut numbers = staged.map(|open| open.setbacks);
-        let first = numbers.next();
-        // The log has taken each of them on top of those before it.
-        assert!(numbers.all(|number| Some(number) == first), "one number of setbacks");
-        first
+        // What is durable stands before what is not.
+        let staged = &self.open[self.open.partition_point(|open| open.is_durable)..];
+        let (first, last) = (staged.first()?, staged.last()?);
+        // The log has taken each of them on top of those before it, and the number never falls.
+        assert!(first.setbacks == last.setbacks, "one number of setbacks");
+        Some(first.setbacks)
     }
 
     /// The position after which a decision's condition holds, if everything up to `folded` is folded.
@@ -118,10 +118,15 @@ impl<V: View> Live<V> {
         let Deciding { staged, open, .. } = deciding;
         for Ended { ticket, end } in lock(&self.ended).drain(..) {
             // What was given no place, and what is folded, is forgotten already.
-            let Some(at) = open.iter().position(|open| open.ticket == ticket) else { continue };
+            let Ok(at) = open.binary_search_by_key(&ticket, |open| open.ticket) else { continue };
             match end {
                 // What it was placed on is durable with it, told or not.
-                End::Durable => open[..=at].iter_mut().for_each(|open| open.is_durable = true),
+                End::Durable => {
+                    let before = open[..=at].iter_mut().rev();
+                    before
+                        .take_while(|open| !open.is_durable)
+                        .for_each(|open| open.is_durable = true);
+                }
                 End::Nothing => {
                     open.remove(at);
                     V::came_to_nothing(staged, ticket);
@@ -132,14 +137,10 @@ impl<V: View> Live<V> {
         // Without a setback since then, a place is still whose it was: it need not be told to be durable.
         // Who tells may be late, and in another order.
         let setbacks = self.log.setbacks();
-        open.retain(|open| {
-            let is_durable = open.is_durable || open.setbacks == setbacks;
-            let is_folded = is_durable && open.last <= position;
-            if is_folded {
-                V::settle(staged, open.ticket);
-            }
-            !is_folded
-        });
+        // Those that are not folded yet stand behind, and are not looked at: there may be a hundred of them.
+        let passed = open.partition_point(|open| open.last <= position);
+        let is_settled = |open: &mut OpenDecision| open.is_durable || open.setbacks == setbacks;
+        open.extract_if(..passed, is_settled).for_each(|open| V::settle(staged, open.ticket));
         position
     }
 
