@@ -1,6 +1,8 @@
 //! Fast paths of any kind in one list: their orders and tickets without their types.
 
-use super::{Claim, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Seat, TicketState};
+use super::{
+    Claim, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Seat, TicketState, Varying,
+};
 use crate::wire::problem::{self, Problem};
 use std::any::Any;
 use std::rc::Rc;
@@ -31,7 +33,7 @@ pub trait AnyFastPath {
         &mut self,
         order: &AnyOrder,
         asked: FastRequest<'_>,
-        varying: &mut Vec<u8>,
+        varying: &mut Varying,
     ) -> Outcome<AnyTicket>;
     fn settled(&mut self, ticket: &AnyTicket) -> TicketState;
     fn render(&self, problem: Box<Problem>) -> Box<Problem>;
@@ -77,7 +79,7 @@ impl<P: FastPath> AnyFastPath for Erased<P> {
         &mut self,
         order: &AnyOrder,
         asked: FastRequest<'_>,
-        varying: &mut Vec<u8>,
+        varying: &mut Varying,
     ) -> Outcome<AnyTicket> {
         let Some(order) = order.downcast_ref() else { return Outcome::Refused(foreign()) };
         match self.0.answer(order, asked, varying) {

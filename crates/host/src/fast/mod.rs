@@ -16,7 +16,8 @@ mod head;
 mod seat;
 
 pub use erased::{AnyFastPath, AnyOrder, AnyTicket, Factory, erase};
-pub use form::{Form, Varies};
+pub(crate) use form::Misfit;
+pub use form::{Form, FormContent, MOST_VARYING_HEADERS, Varying};
 pub use head::{Head, Headers};
 pub use seat::{Seat, Stack, Wake};
 
@@ -65,12 +66,14 @@ pub trait FastPath: 'static {
         0
     }
 
-    /// Does what is asked. What varies of the answer is appended to `varying`, which is empty.
+    /// Does what is asked. What varies of the answer is written to `varying`, which is empty: each of
+    /// the form's varying headers in their order, then the content if it varies. What is written for
+    /// any other outcome is not looked at.
     fn answer(
         &mut self,
         order: &Self::Order,
         asked: FastRequest<'_>,
-        varying: &mut Vec<u8>,
+        varying: &mut Varying,
     ) -> Outcome<Self::Ticket>;
 
     /// What has become of a request whose answer waits. Whoever is told that it still does is woken
@@ -137,7 +140,7 @@ pub struct FastRequest<'a> {
 /// What a request came to.
 #[derive(Debug)]
 pub enum Outcome<Ticket> {
-    /// It is answered by the form at this place, and with what was appended.
+    /// It is answered by the form at this place, and with what was written.
     Reply(usize),
     /// It will be answered when the ticket is settled.
     Pending(Ticket),

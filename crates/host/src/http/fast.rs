@@ -3,8 +3,8 @@
 
 use super::{Answer, Host, Reflects, Request, Response};
 use crate::fast::{
-    AnyFastPath, AnyOrder, AnyTicket, Factory, FastRequest, Form, Head, Headers, Outcome, Seat,
-    Shape, Stack, TicketState, Varies,
+    AnyFastPath, AnyOrder, AnyTicket, Factory, FastRequest, Form, FormContent, Head, Headers,
+    Outcome, Seat, Shape, Stack, TicketState, Varying,
 };
 use crate::wire::problem::{self, Problem};
 use bytes::Bytes;
@@ -21,6 +21,8 @@ struct Seated {
     paths: Vec<Box<dyn AnyFastPath>>,
     /// The forms of each.
     forms: Vec<Vec<Form>>,
+    /// What varies of the answer at hand.
+    varying: Varying,
     /// Says that it may be worth asking again.
     notify: Arc<Notify>,
 }
@@ -32,7 +34,7 @@ impl Seated {
         let seat = Seat::new(Stack::General, Arc::new(move || woken.notify_waiters()));
         let paths: Vec<_> = factories.iter().map(|make| make(&seat)).collect();
         let forms = paths.iter().map(|path| path.forms()).collect();
-        Seated { made_by: Arc::clone(factories), paths, forms, notify }
+        Seated { made_by: Arc::clone(factories), paths, forms, varying: Varying::new(), notify }
     }
 }
 
@@ -87,10 +89,11 @@ impl Seated {
             Shape::Bare(None) | Shape::Content => b"",
         };
         let asked = FastRequest { word, content, client: request.client, now_us };
-        let mut varying = Vec::new();
-        let path = &mut self.paths[claimed.at];
-        match path.answer(&claimed.order, asked, &mut varying) {
-            Outcome::Reply(form) => Step::Done(response(&self.forms[claimed.at][form], varying)),
+        let Seated { paths, forms, varying, .. } = self;
+        varying.clear();
+        let path = &mut paths[claimed.at];
+        match path.answer(&claimed.order, asked, varying) {
+            Outcome::Reply(form) => Step::Done(response(&forms[claimed.at][form], varying)),
             Outcome::Pending(ticket) => Step::Settle(claimed.at, ticket),
             Outcome::Full => Step::Again,
             Outcome::Refused(problem) | Outcome::Elsewhere(problem) => {
@@ -103,7 +106,7 @@ impl Seated {
     fn settled(&mut self, at: usize, ticket: &AnyTicket) -> Option<Answer> {
         match self.paths[at].settled(ticket) {
             TicketState::Pending => None,
-            TicketState::Reply(form) => Some(response(&self.forms[at][form], Vec::new())),
+            TicketState::Reply(form) => Some(response(&self.forms[at][form], &Varying::new())),
             TicketState::Failed(problem) => Some(Err(self.paths[at].render(problem))),
         }
     }
@@ -121,19 +124,26 @@ enum Step {
 }
 
 /// A form as an answer.
-fn response(form: &Form, varying: Vec<u8>) -> Answer {
-    let Form { status, content_type, ref headers, varies } = *form;
-    let (first, content) = match varies {
-        Varies::Nothing(content) => (None, Bytes::from_static(content)),
-        Varies::Content => (None, Bytes::from(varying)),
-        Varies::Header(name) => {
-            let value = String::from_utf8(varying);
-            let bad = |_| problem::INTERNAL.because(format!("{name} is not visible ASCII"));
-            (Some((name, value.map_err(bad)?)), Bytes::new())
-        }
+fn response(form: &Form, varying: &Varying) -> Answer {
+    let framed = form.framed_content();
+    varying.fit(form.varying_headers.len(), framed)?;
+    let mut headers = Vec::with_capacity(form.varying_headers.len() + form.headers.len());
+    for (place, &name) in form.varying_headers.iter().enumerate() {
+        let value = str::from_utf8(varying.header_at(place));
+        let bad = |_| problem::INTERNAL.because(format!("{name} is not visible ASCII"));
+        headers.push((name, value.map_err(bad)?.to_owned()));
+    }
+    headers.extend(form.headers.iter().cloned());
+    let content = match framed {
+        Some(FormContent::Varying) => Bytes::copy_from_slice(varying.written_content()),
+        Some(FormContent::Fixed(content)) => Bytes::from_static(content),
+        None => Bytes::new(),
     };
-    let headers = first.into_iter().chain(headers.iter().cloned()).collect();
-    Ok(Response { content_type, headers, ..Response::json(status, content) })
+    Ok(Response {
+        content_type: form.content_type,
+        headers,
+        ..Response::json(form.status, content)
+    })
 }
 
 /// Answers a request as the lean loop would. `target`: path and query as the path that serves it

@@ -6,8 +6,8 @@ use super::{
 };
 use super::{expect_identity, refuse_key};
 use crate::fast::{
-    self, Claim, Factory, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Seat, Shape,
-    Stack, Varies, erase,
+    self, Claim, Factory, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Seat,
+    Shape, Stack, Varying, erase,
 };
 use crate::wire::problem::{self, Problem};
 use std::cell::RefCell;
@@ -58,7 +58,8 @@ impl FastPath for IngestPath {
             status: 202,
             content_type: "application/json",
             headers: Vec::new(),
-            varies: Varies::Nothing(ACCEPTED),
+            varying_headers: &[],
+            content: FormContent::Fixed(ACCEPTED),
         }]
     }
 
@@ -94,7 +95,7 @@ impl FastPath for IngestPath {
         &mut self,
         order: &Post,
         asked: FastRequest<'_>,
-        _varying: &mut Vec<u8>,
+        _varying: &mut Varying,
     ) -> Outcome<Ticket> {
         match self.intake.borrow_mut().take(&order.target, order.media, asked.content) {
             IntakeOutcome::Accepted => Outcome::Reply(TAKEN),

@@ -1,7 +1,7 @@
 //! The bytes of answers.
 
 use super::head::After;
-use crate::fast::{Form, Varies};
+use crate::fast::{Form, FormContent, Misfit, Varying};
 use crate::wire::json::push_u64;
 use crate::wire::problem::Problem;
 use hyper::StatusCode;
@@ -15,9 +15,12 @@ pub(crate) struct Sheet {
     pub(crate) status: u16,
     /// Those made in the same turn of the loop in which their requests came, to be counted.
     pub(crate) prompt: u32,
-    /// Up to what varies; empty if nothing does.
-    before: Vec<u8>,
-    varies: Varies,
+    /// What stands before the value of each header that varies.
+    leads: Vec<Vec<u8>>,
+    /// As [`Form::framed_content`].
+    content: Option<FormContent>,
+    /// Behind these, up to the length of content that varies; empty if it does not.
+    before_length: Vec<u8>,
     /// From there on, if the connection goes on.
     keep: Vec<u8>,
     /// The same, if it ends.
@@ -27,67 +30,79 @@ pub(crate) struct Sheet {
 impl Sheet {
     /// The answers of this form.
     pub(crate) fn of(form: &Form) -> Sheet {
-        let Form { status, content_type, headers, varies } = form;
-        let reason = StatusCode::from_u16(*status).ok().and_then(|s| s.canonical_reason());
-        let first = format!("HTTP/1.1 {status} {}\r\n", reason.unwrap_or_default());
-        let mut lines = String::new();
-        if !content_type.is_empty() {
-            lines = format!("Content-Type: {content_type}\r\n");
+        let content = form.framed_content();
+        let (mut text, mut leads) = (status_line(form.status), Vec::new());
+        for name in form.varying_headers {
+            text.push_str(&format!("{}: ", cased(name)));
+            leads.push(std::mem::replace(&mut text, "\r\n".to_owned()).into_bytes());
         }
-        for (name, value) in headers {
-            lines.push_str(&format!("{}: {value}\r\n", cased(name)));
+        if !form.content_type.is_empty() {
+            text.push_str(&format!("Content-Type: {}\r\n", form.content_type));
         }
-        let end = |connection| format!("\r\nConnection: {connection}\r\n\r\n");
-        let [keep, close] = ["keep-alive", "close"].map(end);
-        let sheet = |before: String, [keep, close]: [String; 2]| Sheet {
-            status: *status,
-            prompt: 0,
-            before: before.into(),
-            varies: *varies,
-            keep: keep.into(),
-            close: close.into(),
+        for (name, value) in &form.headers {
+            text.push_str(&format!("{}: {value}\r\n", cased(name)));
+        }
+        let end = |connection| format!("Connection: {connection}\r\n\r\n");
+        let ends = ["keep-alive", "close"].map(end);
+        let (before_length, [keep, close]) = match content {
+            Some(FormContent::Varying) => {
+                text.push_str("Content-Length: ");
+                (text.into_bytes(), ends.map(|end| format!("\r\n{end}").into_bytes()))
+            }
+            Some(FormContent::Fixed(content)) => {
+                text.push_str(&format!("Content-Length: {}\r\n", content.len()));
+                let whole = |end: String| [text.as_bytes(), end.as_bytes(), content].concat();
+                (Vec::new(), ends.map(whole))
+            }
+            None => (Vec::new(), ends.map(|end| (text.clone() + &end).into_bytes())),
         };
-        match varies {
-            Varies::Nothing(content) => {
-                let all = |end| format!("{first}{lines}Content-Length: {}{end}", content.len());
-                let mut sheet = sheet(String::new(), [keep, close].map(all));
-                sheet.keep.extend_from_slice(content);
-                sheet.close.extend_from_slice(content);
-                sheet
-            }
-            Varies::Header(name) => {
-                let behind = |end| format!("\r\n{lines}Content-Length: 0{end}");
-                sheet(format!("{first}{}: ", cased(name)), [keep, close].map(behind))
-            }
-            Varies::Content => sheet(format!("{first}{lines}Content-Length: "), [keep, close]),
-        }
+        Sheet { status: form.status, prompt: 0, leads, content, before_length, keep, close }
     }
 
     /// Appends the answer in which `varying` is what varies.
-    pub(crate) fn push(&self, out: &mut Vec<u8>, varying: &[u8], after: After) {
+    ///
+    /// # Errors
+    /// [`Misfit`]: it is not what the form leaves open. Nothing was appended.
+    #[inline]
+    pub(crate) fn push(
+        &self,
+        out: &mut Vec<u8>,
+        varying: &Varying,
+        after: After,
+    ) -> Result<(), Misfit> {
+        varying.fit(self.leads.len(), self.content)?;
+        for (place, lead) in self.leads.iter().enumerate() {
+            out.extend_from_slice(lead);
+            out.extend_from_slice(varying.header_at(place));
+        }
         let end = match after {
             After::Keep => &self.keep,
             After::Close => &self.close,
         };
-        match self.varies {
-            Varies::Nothing(_) => out.extend_from_slice(end),
-            Varies::Header(_) => {
-                out.extend_from_slice(&self.before);
-                out.extend_from_slice(varying);
-                out.extend_from_slice(end);
-            }
-            Varies::Content => {
-                out.extend_from_slice(&self.before);
-                push_u64(out, varying.len() as u64);
-                out.extend_from_slice(end);
-                out.extend_from_slice(varying);
-            }
+        if self.content == Some(FormContent::Varying) {
+            let content = varying.written_content();
+            out.extend_from_slice(&self.before_length);
+            push_u64(out, content.len() as u64);
+            out.extend_from_slice(end);
+            out.extend_from_slice(content);
+        } else {
+            out.extend_from_slice(end);
         }
+        Ok(())
     }
+}
+
+/// The first line of an answer.
+fn status_line(status: u16) -> String {
+    let reason = StatusCode::from_u16(status).ok().and_then(|s| s.canonical_reason());
+    format!("HTTP/1.1 {status} {}\r\n", reason.unwrap_or_default())
 }
 
 /// The name of a header as it is usually written: `content-type` is `Content-Type`.
 fn cased(name: &str) -> String {
+    if name == "etag" {
+        return "ETag".to_owned();
+    }
     let words = name.split('-').map(|word| {
         let (first, rest) = word.split_at(word.len().min(1));
         first.to_ascii_uppercase() + rest
@@ -110,31 +125,88 @@ pub(crate) fn push_problem(out: &mut Vec<u8>, problem: &Problem, after: After) {
 mod tests {
     use super::*;
 
-    fn written(varies: Varies, varying: &str, after: After) -> String {
+    const ETAG: &[&str] = &["etag", "wellspring-position"];
+
+    fn form(
+        (status, content_type): (u16, &'static str),
+        varying_headers: &'static [&'static str],
+        content: FormContent,
+    ) -> Form {
         let headers = vec![("x-frame-options", "DENY".to_owned())];
-        let content_type = if matches!(varies, Varies::Header(_)) { "" } else { "text/plain" };
+        Form { status, content_type, headers, varying_headers, content }
+    }
+
+    fn written(form: &Form, headers: &[&str], content: &str, after: After) -> String {
+        let mut varying = Varying::new();
+        for value in headers {
+            varying.header(|out| out.extend_from_slice(value.as_bytes()));
+        }
+        if !content.is_empty() {
+            varying.content().extend_from_slice(content.as_bytes());
+        }
         let mut out = b"before".to_vec();
-        let form = Form { status: 201, content_type, headers, varies };
-        Sheet::of(&form).push(&mut out, varying.as_bytes(), after);
+        Sheet::of(form).push(&mut out, &varying, after).expect("what the form leaves open");
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn every_kind_of_form_is_framed() {
+        let fixed = form((201, "text/plain"), &[], FormContent::Fixed(b"abc"));
         assert_eq!(
-            written(Varies::Nothing(b"abc"), "", After::Keep),
+            written(&fixed, &[], "", After::Keep),
             "beforeHTTP/1.1 201 Created\r\nContent-Type: text/plain\r\nX-Frame-Options: DENY\r\n\
              Content-Length: 3\r\nConnection: keep-alive\r\n\r\nabc"
         );
+        let header = form((201, ""), &["location"], FormContent::Fixed(b""));
         assert_eq!(
-            written(Varies::Header("location"), "/a", After::Close),
+            written(&header, &["/a"], "", After::Close),
             "beforeHTTP/1.1 201 Created\r\nLocation: /a\r\nX-Frame-Options: DENY\r\n\
              Content-Length: 0\r\nConnection: close\r\n\r\n"
         );
+        let content = form((201, "text/plain"), &[], FormContent::Varying);
         assert_eq!(
-            written(Varies::Content, "twelve bytes", After::Keep),
+            written(&content, &[], "twelve bytes", After::Keep),
             "beforeHTTP/1.1 201 Created\r\nContent-Type: text/plain\r\nX-Frame-Options: DENY\r\n\
              Content-Length: 12\r\nConnection: keep-alive\r\n\r\ntwelve bytes"
         );
+        let both = form((200, "text/plain"), ETAG, FormContent::Varying);
+        assert_eq!(
+            written(&both, &["\"1\"", "17"], "abc", After::Close),
+            "beforeHTTP/1.1 200 OK\r\nETag: \"1\"\r\nWellspring-Position: 17\r\n\
+             Content-Type: text/plain\r\nX-Frame-Options: DENY\r\n\
+             Content-Length: 3\r\nConnection: close\r\n\r\nabc"
+        );
+        assert_eq!(
+            written(&both, &["", "17"], "", After::Keep),
+            "beforeHTTP/1.1 200 OK\r\nETag: \r\nWellspring-Position: 17\r\n\
+             Content-Type: text/plain\r\nX-Frame-Options: DENY\r\n\
+             Content-Length: 0\r\nConnection: keep-alive\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn what_has_no_content_says_nothing_of_its_length() {
+        let unchanged = form((304, ""), ETAG, FormContent::Fixed(b""));
+        assert_eq!(
+            written(&unchanged, &["\"1\"", "17"], "", After::Keep),
+            "beforeHTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\nWellspring-Position: 17\r\n\
+             X-Frame-Options: DENY\r\nConnection: keep-alive\r\n\r\n"
+        );
+        let done = form((204, ""), &[], FormContent::Fixed(b""));
+        assert_eq!(
+            written(&done, &[], "", After::Close),
+            "beforeHTTP/1.1 204 No Content\r\nX-Frame-Options: DENY\r\nConnection: close\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn nothing_is_appended_of_what_does_not_fit() {
+        let mut out = b"before".to_vec();
+        let sheet = Sheet::of(&form((200, "text/plain"), ETAG, FormContent::Varying));
+        let mut varying = Varying::new();
+        varying.header(|out| out.push(b'1'));
+        varying.content().extend_from_slice(b"abc");
+        assert_eq!(sheet.push(&mut out, &varying, After::Keep), Err(Misfit));
+        assert_eq!(out, b"before");
     }
 }

@@ -111,6 +111,10 @@ fn said_by_lean(desk: &mut Desk<Serving>, session: &mut Session, sent: &SentRequ
     let mut response = httparse::Response::new(&mut headers);
     let Ok(httparse::Status::Complete(head)) = response.parse(&answer) else { panic!("{bytes}") };
     let status = response.code.unwrap();
+    let length = response.headers.iter().find(|header| header.name == "Content-Length");
+    let length = length.map(|header| String::from_utf8(header.value.to_vec()).unwrap());
+    let has_content = !matches!(status, 204 | 304);
+    assert_eq!(length, has_content.then(|| (answer.len() - head).to_string()), "{bytes}");
     let mut said: Vec<_> = (response.headers.iter())
         .map(|header| (header.name.to_ascii_lowercase(), header.value.to_vec()))
         .map(|(name, value)| (name, String::from_utf8(value).unwrap()))

@@ -3,7 +3,7 @@
 
 use super::answer::Sheet;
 use super::repeat::Repeat;
-use crate::fast::AnyFastPath;
+use crate::fast::{AnyFastPath, Varying};
 
 /// A fast path at work.
 pub(crate) struct Lane<P> {
@@ -13,13 +13,13 @@ pub(crate) struct Lane<P> {
     /// The last head that was for it.
     pub(crate) repeat: Option<Repeat<P>>,
     /// What varies of the answer at hand.
-    pub(crate) varying: Vec<u8>,
+    pub(crate) varying: Varying,
 }
 
 impl<P> Lane<P> {
     /// A path that nobody has asked for anything.
     pub(crate) fn new(path: Box<dyn AnyFastPath>) -> Lane<P> {
         let sheets = path.forms().iter().map(Sheet::of).collect();
-        Lane { path, sheets, repeat: None, varying: Vec::new() }
+        Lane { path, sheets, repeat: None, varying: Varying::new() }
     }
 }

@@ -46,7 +46,11 @@ impl Session {
         match outcome {
             Outcome::Reply(form) => {
                 let sheet = &mut lane.sheets[form];
-                sheet.push(self.replies.next(&mut desk.out), &lane.varying, said);
+                let pushed = sheet.push(self.replies.next(&mut desk.out), &lane.varying, said);
+                if let Err(misfit) = pushed {
+                    self.answer_problem(desk, asking, misfit.into(), said);
+                    return Placed::Done;
+                }
                 if asking.came.at_us == desk.now_us && asking.came.logged.is_none() {
                     sheet.prompt += 1;
                     desk.tally.prompt += 1;

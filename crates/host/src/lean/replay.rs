@@ -8,8 +8,8 @@ use super::seam::{CountedRequest, Credentials, Guards};
 use super::session::{Session, Turn};
 use crate::access::Principal;
 use crate::fast::{
-    Claim, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Shape, TicketState, Varies, Word,
-    erase,
+    Claim, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Shape, TicketState,
+    Varying, Word, erase,
 };
 use crate::http::body_memory::BodyMemory;
 use crate::ingest::{ACCEPTED, Media, expect_identity, refuse_key};
@@ -110,7 +110,8 @@ impl FastPath for FakeIngest {
             status: 202,
             content_type: "application/json",
             headers: Vec::new(),
-            varies: Varies::Nothing(ACCEPTED),
+            varying_headers: &[],
+            content: FormContent::Fixed(ACCEPTED),
         }]
     }
 
@@ -140,7 +141,7 @@ impl FastPath for FakeIngest {
         &mut self,
         (target, media): &Self::Order,
         asked: FastRequest<'_>,
-        _: &mut Vec<u8>,
+        _: &mut Varying,
     ) -> Outcome<u64> {
         let mut script = self.script.borrow_mut();
         if *media == Media::Ndjson {
@@ -185,8 +186,13 @@ impl FastPath for FakeLinks {
     }
 
     fn forms(&self) -> Vec<Form> {
-        let headers = vec![("cache-control", "private, no-store".to_owned())];
-        vec![Form { status: 302, content_type: "", headers, varies: Varies::Header("location") }]
+        vec![Form {
+            status: 302,
+            content_type: "",
+            headers: vec![("cache-control", "private, no-store".to_owned())],
+            varying_headers: &["location"],
+            content: FormContent::Fixed(b""),
+        }]
     }
 
     fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
@@ -213,10 +219,12 @@ impl FastPath for FakeLinks {
         &mut self,
         told: &String,
         asked: FastRequest<'_>,
-        location: &mut Vec<u8>,
+        varying: &mut Varying,
     ) -> Outcome<Infallible> {
-        location.extend_from_slice(b"https://example.com/");
-        location.extend_from_slice(asked.word);
+        varying.header(|out| {
+            out.extend_from_slice(b"https://example.com/");
+            out.extend_from_slice(asked.word);
+        });
         match asked.word {
             b"unknown" => {
                 Outcome::Refused(problem::NOT_FOUND.because("the fake knows no such link"))

@@ -5,7 +5,7 @@ use super::answer;
 use super::desk::{Came, Desk};
 use super::head::After;
 use super::seam::Guards;
-use crate::fast::{AnyTicket, TicketState};
+use crate::fast::{AnyTicket, TicketState, Varying};
 use std::collections::VecDeque;
 
 /// Most answers of one connection that may wait for a barrier.
@@ -92,17 +92,21 @@ impl Replies {
                 durable.after == After::Close || (self.queue.is_empty() && last == After::Close);
             let said = if closes { After::Close } else { After::Keep };
             let lane = &mut desk.lanes[durable.lane];
-            match lane.path.settled(&durable.ticket) {
+            let answered = match lane.path.settled(&durable.ticket) {
                 TicketState::Pending => {
                     self.queue.push_front(Reply::Durable(durable));
                     return;
                 }
                 TicketState::Reply(form) => {
                     let sheet = &lane.sheets[form];
-                    sheet.push(&mut desk.out, b"", said);
-                    desk.tally.answered(durable.lane, sheet.status, durable.came);
+                    let pushed = sheet.push(&mut desk.out, &Varying::new(), said);
+                    pushed.map(|()| sheet.status).map_err(Into::into)
                 }
-                TicketState::Failed(problem) => {
+                TicketState::Failed(problem) => Err(problem),
+            };
+            match answered {
+                Ok(status) => desk.tally.answered(durable.lane, status, durable.came),
+                Err(problem) => {
                     let problem = lane.path.render(problem);
                     answer::push_problem(&mut desk.out, &problem, said);
                     desk.tally.refused(Some(durable.lane), &problem, durable.came);

@@ -2,23 +2,43 @@
 //! and headers but for those that frame the answer.
 
 use super::both_stacks::{BothStacks, SentRequest};
+use crate::declare::routes;
 use crate::fast::{
-    Claim, Factory, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Seat, Shape,
-    TicketState, Varies, Word, erase,
+    Claim, Factory, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Seat,
+    Shape, TicketState, Varying, Word, erase,
 };
+use crate::http::connection;
+use crate::http::face::{Face, Served};
+use crate::http::{Answer, Host, Request, TEXT, fast};
 use crate::ingest;
+use crate::settings::NoSettings;
 use crate::testing;
 use crate::wire::problem::{self, Problem};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 
-/// `GET /tally/{word}`: how often the word has been asked for, and who asks.
+/// `GET /tally/{word}`: how often the word has been asked for, and who asks. `{word}` in capitals is
+/// only looked at, under an `ETag`, and needs not be sent to who has it.
 #[derive(Default)]
 struct Tally(HashMap<Vec<u8>, u64>);
 
+/// Its forms, by their places.
+const COUNTED: usize = 0;
+const LOOKED_AT: usize = 1;
+const UNCHANGED: usize = 2;
+const NEVER_ASKED: usize = 3;
+
+/// What a head asks for, whatever the word.
+struct TallyOrder {
+    agent: String,
+    has: Option<Vec<u8>>,
+}
+
 impl FastPath for Tally {
-    type Order = String;
+    type Order = TallyOrder;
     type Ticket = Infallible;
 
     fn route(&self) -> FastRoute {
@@ -26,8 +46,17 @@ impl FastPath for Tally {
     }
 
     fn forms(&self) -> Vec<Form> {
-        let headers = vec![("cache-control", "no-store".to_owned())];
-        vec![Form { status: 200, content_type: "text/plain", headers, varies: Varies::Content }]
+        let form = |status, content_type, varying_headers, content| {
+            let headers = vec![("cache-control", "no-store".to_owned())];
+            Form { status, content_type, headers, varying_headers, content }
+        };
+        let versioned: &[&str] = &["etag", "wellspring-position"];
+        vec![
+            form(200, "text/plain", &[], FormContent::Varying),
+            form(200, "text/plain", versioned, FormContent::Varying),
+            form(304, "", versioned, FormContent::Fixed(b"")),
+            form(204, "", &[], FormContent::Fixed(b"")),
+        ]
     }
 
     fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
@@ -37,25 +66,30 @@ impl FastPath for Tally {
         is_word.then_some(Claim { role: None, log: None, shape })
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<String, Box<Problem>> {
+    fn understand(&mut self, head: &Head<'_>) -> Result<TallyOrder, Box<Problem>> {
         let agent = head.headers.get("user-agent").unwrap_or_default();
-        Ok(String::from_utf8_lossy(agent).into_owned())
+        let agent = String::from_utf8_lossy(agent).into_owned();
+        Ok(TallyOrder { agent, has: head.headers.get("if-none-match").map(<[u8]>::to_vec) })
     }
 
     fn answer(
         &mut self,
-        agent: &String,
+        order: &TallyOrder,
         asked: FastRequest<'_>,
-        content: &mut Vec<u8>,
+        varying: &mut Varying,
     ) -> Outcome<Infallible> {
         if asked.word == b"never" {
             return Outcome::Refused(problem::NOT_FOUND.because("this is never counted"));
         }
+        if asked.word[0].is_ascii_uppercase() {
+            return self.look(order, asked.word, varying);
+        }
         let count = self.0.entry(asked.word.to_vec()).or_default();
         *count += 1;
         let client = asked.client.map(|client| client.to_string()).unwrap_or_default();
-        content.extend_from_slice(format!("{count} {agent} {client}").as_bytes());
-        Outcome::Reply(0)
+        let text = format!("{count} {} {client}", order.agent);
+        varying.content().extend_from_slice(text.as_bytes());
+        Outcome::Reply(COUNTED)
     }
 
     fn settled(&mut self, ticket: &Infallible) -> TicketState {
@@ -67,12 +101,89 @@ impl FastPath for Tally {
     }
 }
 
+impl Tally {
+    /// What a word that is only looked at comes to.
+    fn look(&self, order: &TallyOrder, word: &[u8], varying: &mut Varying) -> Outcome<Infallible> {
+        let Some(count) = self.0.get(&word.to_ascii_lowercase()) else {
+            return Outcome::Reply(NEVER_ASKED);
+        };
+        let etag = format!("\"{count}\"");
+        varying.header(|out| out.extend_from_slice(etag.as_bytes()));
+        varying.header(|out| out.extend_from_slice(b"17"));
+        if order.has.as_deref() == Some(etag.as_bytes()) {
+            return Outcome::Reply(UNCHANGED);
+        }
+        varying.content().extend_from_slice(format!("{count} so far").as_bytes());
+        Outcome::Reply(LOOKED_AT)
+    }
+}
+
+fn tally() -> Factory {
+    Arc::new(|_: &Seat| erase(Tally::default()))
+}
+
+/// A face with that path.
+struct Tallies(Arc<Host>);
+
+impl Face for Tallies {
+    const NAME: &'static str = "tallies";
+    type Settings = NoSettings;
+    const ROUTES: &'static [Served<Tallies>] = routes! { |face| face;
+        GET "/tally/{word}" Main Public show: "A tally." => [200 TEXT "", 204, 304];
+    };
+
+    fn open(_: NoSettings, host: &Arc<Host>) -> Result<Tallies, String> {
+        Ok(Tallies(Arc::clone(host)))
+    }
+
+    fn fast_paths(&self) -> Vec<Factory> {
+        vec![tally()]
+    }
+}
+
+async fn show(face: Arc<Tallies>, mut request: Box<Request>) -> Answer {
+    let target = request.uri.path().to_owned();
+    Ok(fast::serve(&face.0, &mut request, &target).await)
+}
+
+/// A position that the path tells is told once, and no other beside it: the log of the route has a head.
+#[test]
+fn the_general_stack_frames_what_a_path_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = testing::server::<Tallies>(dir.path(), &[]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let answers = runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        for (word, headers) in
+            [("ab", ""), ("AB", ""), ("AB", "If-None-Match: \"1\"\r\n"), ("C", "")]
+        {
+            let head = format!("GET /tally/{word} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
+            client.write_all(head.as_bytes()).await.unwrap();
+        }
+        client.shutdown().await.unwrap();
+        connection::serve(stream, None, Default::default(), server).await;
+        let mut answers = String::new();
+        client.read_to_string(&mut answers).await.unwrap();
+        answers.to_ascii_lowercase()
+    });
+    let mut each: Vec<_> = answers.split("http/1.1 ").skip(1).collect();
+    let position = |answer: &str| answer.matches("wellspring-position: ").count();
+    assert!(each.iter().map(|answer| &answer[..3]).eq(["200", "200", "304", "204"]), "{answers}");
+    assert_eq!(each.iter().map(|answer| position(answer)).collect::<Vec<_>>(), [0, 1, 1, 0]);
+    assert!(each[1].contains("wellspring-position: 17\r\n"), "{answers}");
+    for without in each.split_off(2) {
+        assert!(!without.contains("content-length") && without.ends_with("\r\n\r\n"), "{answers}");
+    }
+    assert!(each[1].contains("content-length: 8\r\n") && each[1].ends_with("\r\n\r\n1 so far"));
+}
+
 #[test]
 fn both_stacks_say_the_same_of_a_third_path() {
     let dir = tempfile::tempdir().unwrap();
     let host = testing::host(dir.path(), &[]);
-    let tally: Factory = Arc::new(|_: &Seat| erase(Tally::default()));
-    let mut stacks = BothStacks::new(&host, &[ingest::fast_path(host.ingest()), tally]);
+    let mut stacks = BothStacks::new(&host, &[ingest::fast_path(host.ingest()), tally()]);
     let sent = |method, target, more: &[(&'static str, &'static str)], content| SentRequest {
         method,
         target,
@@ -85,13 +196,28 @@ fn both_stacks_say_the_same_of_a_third_path() {
         (200, sent("GET", "/tally/c", &[], "")),
         (200, sent("GET", "/tally/ab", &[("X-Other", "b")], "")),
         (404, sent("GET", "/tally/never", &[], "")),
+        (200, sent("GET", "/tally/AB", &[], "")),
+        (200, sent("GET", "/tally/AB", &[("If-None-Match", "\"2\"")], "")),
+        (304, sent("GET", "/tally/AB", &[("If-None-Match", "\"3\"")], "")),
+        (304, sent("GET", "/tally/AB", &[("If-None-Match", "\"3\"")], "")),
+        (200, sent("GET", "/tally/ab", &[], "")),
+        (204, sent("GET", "/tally/D", &[], "")),
         (202, sent("POST", "/e", &[], "{}")),
     ] {
         let (lean, general) = stacks.ask(&sent);
         assert_eq!(lean, general, "{} {}", sent.method, sent.target);
         assert_eq!(lean.0, status, "{} {}: {}", sent.method, sent.target, lean.2);
     }
-    assert_eq!(stacks.prompt(1), 4);
+    assert_eq!(stacks.prompt(1), 5);
     let (lean, _) = stacks.ask(&sent("GET", "/tally/ab", &[], ""));
-    assert_eq!(lean.2, "4 a 192.0.2.1");
+    assert_eq!(lean.2, "5 a 192.0.2.1");
+    let (lean, _) = stacks.ask(&sent("GET", "/tally/AB", &[], ""));
+    let headers = [
+        ("cache-control", "no-store"),
+        ("content-type", "text/plain"),
+        ("etag", "\"5\""),
+        ("wellspring-position", "17"),
+    ];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    assert_eq!(lean, (200, headers, "5 so far".to_owned()));
 }

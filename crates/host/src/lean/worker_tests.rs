@@ -11,8 +11,8 @@ use super::worker::{Parts, Worker};
 use super::{Handover, Settings};
 use crate::access::Principal;
 use crate::fast::{
-    Claim, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Shape, TicketState, Varies, Word,
-    erase,
+    Claim, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Shape, TicketState,
+    Varying, Word, erase,
 };
 use crate::http::body_memory::BodyMemory;
 use crate::limits::Purse;
@@ -92,9 +92,13 @@ impl FastPath for Commanded {
     }
 
     fn forms(&self) -> Vec<Form> {
-        let varies = Varies::Nothing(br#"{"ok":true}"#);
-        let content_type = "application/json";
-        vec![Form { status: 202, content_type, headers: Vec::new(), varies }]
+        vec![Form {
+            status: 202,
+            content_type: "application/json",
+            headers: Vec::new(),
+            varying_headers: &[],
+            content: FormContent::Fixed(br#"{"ok":true}"#),
+        }]
     }
 
     fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
@@ -118,7 +122,7 @@ impl FastPath for Commanded {
         &mut self,
         target: &String,
         asked: FastRequest<'_>,
-        _: &mut Vec<u8>,
+        _: &mut Varying,
     ) -> Outcome<usize> {
         if target == "/e?full" {
             let room = self.command.room.load(SeqCst);
@@ -158,8 +162,13 @@ impl FastPath for Looked {
     }
 
     fn forms(&self) -> Vec<Form> {
-        let varies = Varies::Header("location");
-        vec![Form { status: 302, content_type: "", headers: Vec::new(), varies }]
+        vec![Form {
+            status: 302,
+            content_type: "",
+            headers: Vec::new(),
+            varying_headers: &["location"],
+            content: FormContent::Fixed(b""),
+        }]
     }
 
     fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
@@ -172,8 +181,8 @@ impl FastPath for Looked {
         Ok(())
     }
 
-    fn answer(&mut self, (): &(), asked: FastRequest<'_>, varying: &mut Vec<u8>) -> Outcome<()> {
-        varying.extend_from_slice(asked.word);
+    fn answer(&mut self, (): &(), asked: FastRequest<'_>, varying: &mut Varying) -> Outcome<()> {
+        varying.header(|out| out.extend_from_slice(asked.word));
         self.0.taken.lock().unwrap().push(asked.client.unwrap().to_string());
         Outcome::Reply(0)
     }

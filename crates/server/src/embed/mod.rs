@@ -55,7 +55,8 @@ pub mod work {
 pub mod fast {
     pub use wellspring_host::fast::{
         AnyFastPath, AnyOrder, AnyTicket, Claim, Factory, FastPath, FastRequest, FastRoute, Form,
-        Head, Headers, Outcome, Seat, Shape, Stack, TicketState, Varies, Wake, Word, erase,
+        FormContent, Head, Headers, MOST_VARYING_HEADERS, Outcome, Seat, Shape, Stack, TicketState,
+        Varying, Wake, Word, erase,
     };
 }
 

@@ -10,8 +10,8 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
 use wellspring_host::fast::{
-    Claim, Factory, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Shape, TicketState,
-    Varies, Word, erase,
+    Claim, Factory, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Shape,
+    TicketState, Varying, Word, erase,
 };
 use wellspring_host::ingest::{IngestContext, Intake, intake_at};
 use wellspring_host::view::{Live, ViewSlot};
@@ -128,7 +128,8 @@ impl FastPath for Redirects {
                 ("referrer-policy", self.referrer_policy.to_owned()),
                 ("cache-control", REDIRECT_CACHING.to_owned()),
             ],
-            varies: Varies::Header("location"),
+            varying_headers: &["location"],
+            content: FormContent::Fixed(b""),
         }]
     }
 
@@ -156,7 +157,7 @@ impl FastPath for Redirects {
         &mut self,
         visiting: &Visiting,
         asked: FastRequest<'_>,
-        location: &mut Vec<u8>,
+        varying: &mut Varying,
     ) -> Outcome<Infallible> {
         let wall_us = self.wall_us(asked.now_us);
         self.renew();
@@ -167,7 +168,8 @@ impl FastPath for Redirects {
             let problem = problem::VIEW_NOT_READY.because("the view is being rebuilt");
             return Outcome::Elsewhere(problem);
         };
-        let lookup = folded.lookup_near(&mut self.recent, code, wall_us, location);
+        let recent = &mut self.recent;
+        let lookup = varying.header(|out| folded.lookup_near(recent, code, wall_us, out));
         if let Err(problem) = of_lookup(code, lookup) {
             return Outcome::Refused(problem);
         }
@@ -244,9 +246,9 @@ mod tests {
             let (word, client) = (code.as_bytes(), client.parse().ok());
             let asked = FastRequest { word, content: b"", client, now_us: self.turn_us };
             self.turn_us += 1;
-            let mut location = Vec::new();
-            let became = self.path.answer(&order, asked, &mut location);
-            (became, String::from_utf8(location).unwrap())
+            let mut varying = Varying::new();
+            let became = self.path.answer(&order, asked, &mut varying);
+            (became, String::from_utf8(varying.header_at(0).to_vec()).unwrap())
         }
 
         /// The data of the clicks of a code, stored so far.
