@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellspring_cypher::error::{Detail, Error, ErrorKind};
 use wellspring_graph::{Graph, Transaction};
-use wellspring_host::access::Principal;
-use wellspring_views::access::AccountName;
+use wellspring_host::access::{Holder, Principal};
 
 /// All open transactions of a server.
 pub(crate) struct OpenTransactions {
@@ -23,8 +22,8 @@ pub(crate) struct OpenTransactions {
 
 struct OpenTransaction {
     log: String,
-    /// Whose it is; nobody's while there are no accounts.
-    account: Option<AccountName>,
+    /// Whose it is.
+    holder: Holder,
     /// When it is forgotten, on the monotonic clock, µs.
     ends_us: u64,
     /// Nothing while a request works with it.
@@ -85,11 +84,10 @@ impl OpenTransactions {
         if open.len() >= self.most {
             return Err(NotOpen::TooMany);
         }
-        let account = principal.account().cloned();
         // As long as a request works with it, it does not end.
         let one = OpenTransaction {
             log: log.to_owned(),
-            account,
+            holder: principal.holder(),
             ends_us: u64::MAX,
             transaction: None,
             held_bytes: 0,
@@ -112,7 +110,7 @@ impl OpenTransactions {
         let id = id.parse().map_err(|_| NotOpen::Unknown)?;
         let mut open = self.lock();
         let one = open.get_mut(&id).ok_or(NotOpen::Unknown)?;
-        if one.log != log || one.account.as_ref() != principal.account() {
+        if one.log != log || one.holder != principal.holder() {
             return Err(NotOpen::Unknown);
         }
         let transaction = Some(one.transaction.take().ok_or(NotOpen::Busy)?);

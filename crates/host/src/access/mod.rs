@@ -40,7 +40,7 @@ pub(crate) mod token_secret;
 
 pub use gate::Needs;
 pub(crate) use gate::{Gate, Pass};
-pub use principal::Principal;
+pub use principal::{Holder, Principal};
 pub use standing::Standing;
 
 use crate::names::SYSTEM_LOG;

@@ -7,6 +7,7 @@ use crate::identity::{Identity, Method};
 use crate::names::SYSTEM_LOG;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use wellspring_types::Position;
 use wellspring_views::access::{AccountName, Fallen, Grant, Grants, Role, SecretDigest, State};
 
 /// What a credential has shown, once and for all.
@@ -31,6 +32,8 @@ pub(crate) enum Proof {
 #[derive(Debug, Clone)]
 pub struct Principal {
     identity: Identity,
+    /// Position of the event that added the account; `None`: it is no account's.
+    added_at: Option<Position>,
     /// What the account may.
     held: Arc<Grants>,
     /// What the credential may be used for at most; `None`: all that the account may.
@@ -39,6 +42,18 @@ pub struct Principal {
     until_us: Option<u64>,
     /// What it was made of, to be judged again; none: no credential was asked for.
     proof: Option<Arc<Proof>>,
+}
+
+/// Whose something is that outlives a request, whatever credentials are shown for it later. A name is not enough: when
+/// an account is deleted, another may be made under its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    /// Anybody's: there are no accounts, or none was asked for.
+    Anybody,
+    /// That of the account which the event at this position of the system log added.
+    Account(Position),
+    /// That of a subject for which another issuer vouches; its name, as of [`Principal::name`].
+    Subject(Box<str>),
 }
 
 /// Whether somebody may.
@@ -87,6 +102,7 @@ impl Proof {
                         account.name().clone(),
                         Method::Token(id.clone()),
                     ),
+                    added_at: Some(account.added_at()),
                     held: Arc::clone(account.grants()),
                     most: Some(Arc::new(claims.grants.clone())),
                     until_us: Some(claims.until_us()),
@@ -99,6 +115,7 @@ impl Proof {
                 }
                 Ok(Principal {
                     identity: Identity::of_subject(claims.subject.clone()),
+                    added_at: None,
                     held: Arc::clone(&claims.grants),
                     most: None,
                     until_us: Some(claims.until_us()),
@@ -112,6 +129,7 @@ impl Proof {
                         owner.name().clone(),
                         Method::Key(key.id().clone()),
                     ),
+                    added_at: Some(owner.added_at()),
                     held: Arc::clone(owner.grants()),
                     most: Some(Arc::new(key.grant().clone().into())),
                     until_us: key.expires_at_us(),
@@ -122,6 +140,7 @@ impl Proof {
                 let account = state.account_of_password(account.as_str(), *since_us)?;
                 Ok(Principal {
                     identity: Identity::of_account(account.name().clone(), Method::Password),
+                    added_at: Some(account.added_at()),
                     held: Arc::clone(account.grants()),
                     most: None,
                     until_us: None,
@@ -137,6 +156,7 @@ impl Principal {
     pub fn nobody() -> Principal {
         Principal {
             identity: Identity::unknown(Method::None),
+            added_at: None,
             held: Arc::default(),
             most: None,
             until_us: None,
@@ -148,6 +168,7 @@ impl Principal {
     pub(crate) fn anybody(state: &State) -> Option<Principal> {
         state.is_open().then(|| Principal {
             identity: Identity::unknown(Method::Open),
+            added_at: None,
             held: Arc::new(Grant::everywhere(Role::Admin).into()),
             most: None,
             until_us: None,
@@ -168,6 +189,15 @@ impl Principal {
     /// As `Identity::name`.
     pub fn name(&self) -> Option<&str> {
         self.identity.name()
+    }
+
+    /// Whose it is what the caller begins.
+    pub fn holder(&self) -> Holder {
+        match (self.added_at, self.identity.name()) {
+            (Some(position), _) => Holder::Account(position),
+            (None, Some(subject)) => Holder::Subject(subject.into()),
+            (None, None) => Holder::Anybody,
+        }
     }
 
     /// How the caller was authenticated.
@@ -358,6 +388,32 @@ pub(super) mod tests {
         fold(&mut view, "AccountAdded", roles);
         let ann = by_password().judge(&view.folded().now(), 0).unwrap();
         assert_eq!(ann.may(Role::Reader, Some(SYSTEM_LOG)), denied(Role::Admin, None));
+    }
+
+    #[test]
+    fn whose_something_is_does_not_hang_on_a_name() {
+        let mut view = with_ann();
+        let holder = |proof: &Proof, view: &Access| {
+            proof.judge(&view.folded().now(), 0).map(|principal| principal.holder())
+        };
+        let first = holder(&by_password(), &view).unwrap();
+        assert_eq!(holder(&Proof::Key(SecretDigest([7; 32])), &view).unwrap(), first);
+        assert_eq!(holder(&ann_by_token(u64::MAX), &view).unwrap(), first);
+        let other = Event::json("AccountAdded", &["account:bob"], r#"{"roles":[]}"#);
+        view.apply(&Entry(view.folded().position() + 1, other));
+        fold(&mut view, "PasswordSet", r#"{"password":"$x"}"#);
+        assert_eq!(holder(&ann_by_token(u64::MAX), &view).unwrap(), first);
+        fold(&mut view, "AccountDeleted", "{}");
+        fold(&mut view, "AccountAdded", r#"{"roles":[{"role":"reader"}]}"#);
+        let second = holder(&ann_by_token(u64::MAX), &view).unwrap();
+        assert_ne!(second, first);
+        let subject = |name: &str| {
+            let subject = crate::identity::Subject::parse(name).unwrap();
+            Principal { identity: Identity::of_subject(subject), ..Principal::nobody() }.holder()
+        };
+        assert_eq!(subject("a"), subject("a"));
+        assert_ne!(subject("a"), subject("b"));
+        assert_ne!(subject("a"), Principal::nobody().holder());
     }
 
     #[test]

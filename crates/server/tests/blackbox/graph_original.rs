@@ -242,6 +242,46 @@ fn a_role_for_one_log_is_none_for_another() {
 }
 
 #[test]
+fn a_transaction_ends_with_its_account_whoever_has_the_name_later() {
+    let closed = Closed::start();
+    let address = closed.server.address;
+    let shown = |token: &str| GraphClient::at(address).showing(&format!("Bearer {token}"));
+    let first = closed.add("ann", &["writer"]);
+    let open = shown(&first).begin("CREATE (:N)", json!({}));
+    // The same account with another credential goes on with it.
+    let body = json!({"username": "ann", "password": PASSWORD});
+    let again = closed.client().post("/auth/token", &body).unwrap().expect(200);
+    let again = again["access_token"].as_str().unwrap().to_owned();
+    shown(&again).go_on(&open, "CREATE (:N)", json!({})).unwrap();
+    let deleted = closed.ask(&closed.root, "DELETE", "/v1/accounts/ann", &Value::Null);
+    assert_eq!(deleted.status, 204);
+    let refused = shown(&first).ask("POST", &open.path, &json!({})).unwrap();
+    assert_eq!(refused.status, 401);
+    let second = closed.add("ann", &["writer"]);
+    assert_eq!(shown(&second).roll_back(&open), Err(NOT_FOUND.to_owned()));
+    assert_eq!(shown(&second).commit(&open), Err(NOT_FOUND.to_owned()));
+    assert_eq!(shown(&closed.root).value("MATCH (n) RETURN count(n)"), json!(0));
+}
+
+#[test]
+fn an_account_that_may_not_read_any_more_cannot_go_on_with_its_transactions() {
+    let closed = Closed::start();
+    let writer = closed.add("ann", &["writer"]);
+    let address = closed.server.address;
+    let mut client = GraphClient::at(address).showing(&format!("Bearer {writer}"));
+    let open = client.begin("CREATE (:N)", json!({}));
+    let change = |body: Value, status| {
+        closed.ask(&closed.root, "PATCH", "/v1/accounts/ann", &body).expect(status);
+    };
+    change(json!({"roles": ["writer:elsewhere"]}), 200);
+    for path in [open.path.clone(), format!("{}/commit", open.path)] {
+        assert_eq!(client.ask("POST", &path, &json!({})).unwrap().status, 403, "{path}");
+    }
+    change(json!({"roles": ["writer"], "enabled": false}), 200);
+    assert_eq!(client.ask("POST", &open.path, &json!({})).unwrap().status, 401);
+}
+
+#[test]
 fn what_a_transaction_wrote_is_committed_by_nobody_who_may_not_write() {
     let closed = Closed::start();
     let writer = closed.add("ann", &["writer"]);

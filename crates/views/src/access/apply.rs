@@ -41,6 +41,7 @@ impl State {
                     password: added.password,
                     grants: Arc::new(added.roles),
                     disabled: false,
+                    added_at: self.applied,
                     added_at_us: at_us,
                     tokens_valid_from_us: since_us,
                     revoked: BTreeMap::new(),

@@ -45,7 +45,7 @@ pub const MAX_REVOKED: usize = 1_024;
 
 impl View for Access {
     const NAME: &'static str = "access";
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
 
     type Folded = Folded;
     type Staged = Staged;

@@ -26,6 +26,7 @@ struct AccountForm {
     password: Option<PasswordHash>,
     grants: Grants,
     disabled: bool,
+    added_at: Position,
     added_at_us: u64,
     tokens_valid_from_us: u64,
     revoked: BTreeMap<TokenId, u64>,
@@ -53,12 +54,22 @@ pub(super) fn encode(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
             password,
             grants,
             disabled,
+            added_at,
             added_at_us,
             tokens_valid_from_us,
             revoked,
         } = Account::clone(account);
         let grants = Grants::clone(&grants);
-        AccountForm { name, password, grants, disabled, added_at_us, tokens_valid_from_us, revoked }
+        AccountForm {
+            name,
+            password,
+            grants,
+            disabled,
+            added_at,
+            added_at_us,
+            tokens_valid_from_us,
+            revoked,
+        }
     });
     let keys = state.keys.values().map(|key| {
         let Key {
@@ -107,6 +118,7 @@ pub(super) fn decode(input: &mut impl Read) -> Result<Access, SnapshotFault> {
             password,
             grants,
             disabled,
+            added_at,
             added_at_us,
             tokens_valid_from_us,
             revoked,
@@ -118,6 +130,7 @@ pub(super) fn decode(input: &mut impl Read) -> Result<Access, SnapshotFault> {
             password,
             grants,
             disabled,
+            added_at,
             added_at_us,
             tokens_valid_from_us,
             revoked,

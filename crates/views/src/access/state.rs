@@ -15,6 +15,8 @@ pub struct Account {
     pub(super) password: Option<PasswordHash>,
     pub(super) grants: Arc<Grants>,
     pub(super) disabled: bool,
+    /// Position of the event that added it.
+    pub(super) added_at: Position,
     pub(super) added_at_us: u64,
     pub(super) tokens_valid_from_us: u64,
     /// Tokens revoked one by one, until they expire, µs since 1970 UTC.
@@ -44,6 +46,12 @@ impl Account {
     #[must_use]
     pub fn is_disabled(&self) -> bool {
         self.disabled
+    }
+
+    /// Position of the event that added it: one that gets its name later, when it is no more, has another.
+    #[must_use]
+    pub fn added_at(&self) -> Position {
+        self.added_at
     }
 
     /// When it was added, µs since 1970 UTC.
