@@ -42,6 +42,11 @@ impl NameCounts {
         self.0.get_mut(page).0[at] = count;
     }
 
+    /// About how many bytes it holds that no other version does.
+    pub(crate) fn own_bytes(&self) -> usize {
+        self.0.own_bytes(|_| 0)
+    }
+
     /// The names that count something.
     pub(crate) fn names(&self) -> impl Iterator<Item = Name> {
         self.0.iter().flat_map(|(page, counters)| {

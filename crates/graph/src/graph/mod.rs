@@ -178,6 +178,19 @@ impl Graph {
         }
     }
 
+    /// About how many bytes of pages it has that no other version does. It goes through those.
+    pub(crate) fn own_bytes(&self) -> usize {
+        let rows =
+            [&self.nodes, &self.relationships].map(|rows| rows.own_bytes(RowPage::own_bytes));
+        let trees = self.outgoing.own_bytes()
+            + self.incoming.own_bytes()
+            + self.labels.own_bytes()
+            + self.types.own_bytes()
+            + self.index.own_bytes();
+        let counts = [&self.label_counts, &self.type_counts, &self.key_counts];
+        rows.iter().sum::<usize>() + trees + counts.map(NameCounts::own_bytes).iter().sum::<usize>()
+    }
+
     /// The bytes of a node: alike if and only if the nodes are.
     pub(crate) fn node_row(&self, id: NodeId) -> Option<&[u8]> {
         row_at(&self.nodes, id.number())

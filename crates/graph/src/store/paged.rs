@@ -1,5 +1,6 @@
 //! A sparse array of pages: a radix tree whose levels and pages are shared by versions until one of them writes.
 
+use super::SHARED_BYTES;
 use std::sync::Arc;
 
 const BITS: u32 = 5;
@@ -84,6 +85,11 @@ impl<P: Clone + Default> Paged<P> {
         first_from(self.root.as_deref()?, number, self.height)
     }
 
+    /// About how many bytes it holds that no other version does, with what `bytes_of` says of a page outside of itself.
+    pub(crate) fn own_bytes(&self, bytes_of: impl Fn(&P) -> usize) -> usize {
+        self.root.as_ref().map_or(0, |root| own_bytes(root, &bytes_of))
+    }
+
     /// All pages in order of number.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &P)> {
         let mut following = Some(0);
@@ -108,6 +114,18 @@ fn level_mut<P: Clone + Default>(
         Level::Page(page) => page,
         Level::Branch(below) => level_mut(&mut below[slot(number, height - 1)], number, height - 1),
     }
+}
+
+/// What is shared is shared with all that is below it.
+fn own_bytes<P>(level: &Arc<Level<P>>, bytes_of: &impl Fn(&P) -> usize) -> usize {
+    if Arc::strong_count(level) > 1 {
+        return 0;
+    }
+    let below = match &**level {
+        Level::Page(page) => bytes_of(page),
+        Level::Branch(below) => below.iter().flatten().map(|one| own_bytes(one, bytes_of)).sum(),
+    };
+    SHARED_BYTES + size_of::<Level<P>>() + below
 }
 
 /// The first page at or after `number`, counted within this level's reach.

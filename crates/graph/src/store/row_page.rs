@@ -1,6 +1,6 @@
 //! A page of rows: bytes of different lengths, by their place in the page.
 
-use super::PAGE_ROWS;
+use super::{PAGE_ROWS, SHARED_BYTES};
 use std::sync::Arc;
 
 /// Rows longer than this lie outside of the page, so that the ends fit 16 bits and a copy of the page stays cheap.
@@ -63,6 +63,13 @@ impl RowPage {
             *end = *end - removed + added;
         }
         growth
+    }
+
+    /// About how many bytes it holds outside of itself that no copy of it does.
+    pub(crate) fn own_bytes(&self) -> usize {
+        let of_none_else = self.outside.iter().filter(|(_, row)| Arc::strong_count(row) == 1);
+        let outside: usize = of_none_else.map(|(_, row)| row.len() + SHARED_BYTES).sum();
+        self.bytes.capacity() + self.outside.capacity() * size_of::<(u8, Arc<[u8]>)>() + outside
     }
 
     /// Gives back what is spare, where nothing is to come.

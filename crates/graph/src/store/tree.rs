@@ -1,5 +1,6 @@
 //! A sorted set of keys of fixed size: a B+ tree whose nodes are shared by versions until one of them writes.
 
+use super::SHARED_BYTES;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -188,7 +189,27 @@ fn join<const N: usize>(children: &mut Vec<([u8; N], Arc<Node<N>>)>, at: usize) 
     }
 }
 
+/// What is shared is shared with all that is below it.
+fn own_bytes<const N: usize>(node: &Arc<Node<N>>) -> usize {
+    if Arc::strong_count(node) > 1 {
+        return 0;
+    }
+    let content = match &**node {
+        Node::Leaf(keys) => keys.capacity() * N,
+        Node::Branch(children) => {
+            let below: usize = children.iter().map(|(_, child)| own_bytes(child)).sum();
+            children.capacity() * size_of::<([u8; N], Arc<Node<N>>)>() + below
+        }
+    };
+    SHARED_BYTES + size_of::<Node<N>>() + content
+}
+
 impl<const N: usize> Tree<N> {
+    /// About how many bytes it holds that no other version does.
+    pub(crate) fn own_bytes(&self) -> usize {
+        own_bytes(&self.root)
+    }
+
     /// Adds a key. Whether it was not there.
     pub(crate) fn insert(&mut self, key: [u8; N]) -> bool {
         let (is_new, split) = Arc::make_mut(&mut self.root).insert(key);

@@ -54,8 +54,10 @@ pub(crate) struct Writes {
     pub(crate) dropped_items: Vec<Arc<str>>,
     /// By how many bytes the rows are longer.
     growth: i64,
-    /// Pages of rows that were there before, and relationships made and deleted: about as many pages were copied.
-    scattered: usize,
+    /// How often something was written.
+    count: u64,
+    /// How many bytes of pages it had when that was last found out, and `count` then.
+    measured: Cell<(usize, u64)>,
     /// What the constraints were not yet asked about.
     unchecked_nodes: Vec<NodeId>,
     unchecked_relationships: Vec<RelationshipId>,
@@ -170,26 +172,31 @@ impl Transaction {
         self.graph.text(name)
     }
 
-    /// About how many bytes it holds besides the version that it began with: what it wrote, the pages it copied for
-    /// that, and its footprint.
+    /// About how many bytes it holds besides the version that it began with: the pages it made and copied, what it
+    /// notes of what it wrote, and its footprint.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        const ENTITY_BYTES: usize = 128;
+        /// Of what is noted of an entity that was written or read.
         const NOTE_BYTES: usize = 64;
-        const COPIED_BYTES: usize = 4 << 10;
-        let Writes { nodes, relationships, deleted, growth, scattered, .. } = &self.writes;
-        // No more pages can be copied than there were.
-        let there = self.base.node_count() + self.base.relationship_count();
-        let most_copied =
-            usize::try_from(there).unwrap_or(usize::MAX).saturating_mul(2 * ENTITY_BYTES);
-        let copied = scattered.saturating_mul(COPIED_BYTES).min(most_copied);
+        let Writes { nodes, relationships, deleted, .. } = &self.writes;
         let written = nodes.len() + relationships.len() + deleted.len();
-        let longer = usize::try_from(*growth).unwrap_or(0);
-        size_of::<Transaction>()
-            + longer
-            + written * ENTITY_BYTES
-            + copied
-            + self.footprint.borrow().entries() * NOTE_BYTES
+        let notes = written + self.footprint.borrow().entries();
+        size_of::<Transaction>() + notes * NOTE_BYTES + self.page_bytes()
+    }
+
+    /// How many bytes of pages it made and copied. Of a large one this is found out when it has grown, not every time.
+    fn page_bytes(&self) -> usize {
+        /// More than most writes take, with the pages of a few indexes.
+        const WRITE_BYTES: usize = 16 << 10;
+        let Writes { count, measured, .. } = &self.writes;
+        let (bytes, at) = measured.get();
+        let since = usize::try_from(count - at).unwrap_or(usize::MAX).saturating_mul(WRITE_BYTES);
+        if since == 0 || since < bytes / 16 {
+            return bytes + since;
+        }
+        let bytes = self.graph.own_bytes();
+        measured.set((bytes, *count));
+        bytes
     }
 
     /// What the statements did since this was last asked.
@@ -238,6 +245,7 @@ impl Transaction {
     fn grow(&mut self, bytes: i64) -> Result<(), GraphError> {
         let writes = &mut self.writes;
         writes.growth += bytes;
+        writes.count += 1;
         let count = writes.nodes.len() + writes.relationships.len();
         if count > MAX_WRITES || writes.growth > MAX_GROWTH_BYTES {
             let bytes = usize::try_from(writes.growth).unwrap_or(0);

@@ -17,6 +17,7 @@ impl Transaction {
         let item = self.graph.add_schema_item(definition.clone());
         self.graph.check_item(&item)?;
         self.writes.created_items.push(definition);
+        self.writes.count += 1;
         match is_constraint {
             true => self.statistics.constraints_added += 1,
             false => self.statistics.indexes_added += 1,
@@ -32,6 +33,7 @@ impl Transaction {
         self.writable()?;
         let item = self.graph.remove_schema_item(name);
         let item = item.ok_or_else(|| GraphError::NoSuchItem(name.into()))?;
+        self.writes.count += 1;
         let created = self.writes.created_items.iter().position(|known| *known.name == *name);
         match created {
             Some(at) => {

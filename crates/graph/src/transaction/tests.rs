@@ -44,7 +44,7 @@ fn what_a_transaction_holds_grows_with_what_it_wrote_and_read() {
         tx.create_node(&[label], [(key, number.into())]).unwrap();
     }
     let created = tx.held_bytes();
-    assert!((100_000..1_000_000).contains(&created), "{created}");
+    assert!((64_000..400_000).contains(&created), "{created}");
     let mut tx = Transaction::writing(commit(tx));
     let nodes = tx.scan_label(label).collect(&tx);
     let read = tx.held_bytes();
@@ -53,7 +53,50 @@ fn what_a_transaction_holds_grows_with_what_it_wrote_and_read() {
     }
     // Pages of neighbours are copied once.
     let changed = tx.held_bytes() - read;
-    assert!((128_000..300_000).contains(&changed), "{changed}");
+    assert!((64_000..300_000).contains(&changed), "{changed}");
+    assert_eq!(tx.held_bytes(), tx.small_copy().map_or(read + changed, |copy| copy.held_bytes()));
+}
+
+/// A graph of nodes with a property for each of 20 keys, and as many indexes of it.
+fn indexed(nodes: i64, indexes: usize) -> (Graph, Name, Vec<Name>) {
+    let mut tx = Transaction::writing(Graph::new());
+    let label = tx.name("L");
+    let keys: Vec<Name> = (0..20).map(|key| tx.name(&format!("k{key}"))).collect();
+    for number in 0..nodes {
+        tx.create_node(&[label], keys.iter().map(|key| (*key, number.into()))).unwrap();
+    }
+    let mut graph = commit(tx);
+    for key in &keys[..indexes] {
+        let mut tx = Transaction::writing(graph);
+        let definition = SchemaDefinition {
+            name: tx.text(*key),
+            kind: SchemaKind::Range,
+            subject: SchemaSubject::Label(label),
+            keys: vec![*key],
+        };
+        tx.create_schema_item(definition).unwrap();
+        graph = commit(tx);
+    }
+    (graph, label, keys)
+}
+
+#[test]
+fn what_a_transaction_holds_counts_the_pages_of_indexes() {
+    let changed = |indexes| {
+        let (graph, label, keys) = indexed(4_000, indexes);
+        let mut tx = Transaction::writing(graph);
+        for node in tx.scan_label(label).collect(&tx).into_iter().step_by(200) {
+            let changes =
+                keys.iter().map(|key| (*key, Some(Value::from(node.number() as i64 * 7919))));
+            tx.change_node(node, changes).unwrap();
+        }
+        tx.held_bytes()
+    };
+    let (without, with) = (changed(0), changed(20));
+    // 20 nodes in pages of their own, and for each of them and each index a leaf that lost an entry.
+    let (rows, leaves) = (20 * 64 * 20 * 4, 20 * 20 * 48 * 34);
+    assert!((rows..5 * rows).contains(&without), "{without}");
+    assert!((leaves..5 * leaves).contains(&(with - without)), "{with} {without}");
 }
 
 #[test]

@@ -8,7 +8,6 @@ use crate::graph::{
 use crate::id::{Entity, NodeId, RelationshipId};
 use crate::limits::{MAX_LABELS, MAX_PROPERTIES};
 use crate::names::Name;
-use crate::store::PAGE_ROWS;
 use crate::transaction::Direction;
 use crate::value::Value;
 use std::collections::BTreeSet;
@@ -54,15 +53,6 @@ fn replacement(properties: &Properties, wanted: Vec<(Name, Value)>) -> Vec<Prope
     changes
 }
 
-/// Whether nothing was written so far on the page of the row of that number.
-fn is_first_on_page<I: Ord>(written: &BTreeSet<I>, row: u64, id: fn(u64) -> Option<I>) -> bool {
-    let first = row - row % PAGE_ROWS as u64;
-    match (id(first), id(first + PAGE_ROWS as u64 - 1)) {
-        (Some(first), Some(last)) => written.range(first..=last).next().is_none(),
-        _ => true,
-    }
-}
-
 /// Notes what the constraints are to be asked about, once it is much written again and again.
 fn push_unchecked<Id: Ord>(unchecked: &mut Vec<Id>, id: Id, written: usize) {
     unchecked.push(id);
@@ -87,9 +77,6 @@ impl Transaction {
         after: Option<&NodeRow>,
     ) -> Result<(), GraphError> {
         let growth = self.graph.put_node(id, before, after);
-        let is_copied =
-            before.is_some() && is_first_on_page(&self.writes.nodes, id.number(), NodeId::new);
-        self.writes.scattered += usize::from(is_copied);
         self.writes.nodes.insert(id);
         if self.graph.has_schema() {
             push_unchecked(&mut self.writes.unchecked_nodes, id, self.writes.nodes.len());
@@ -299,11 +286,6 @@ impl Transaction {
         after: Option<&RelationshipRow>,
     ) -> Result<(), GraphError> {
         let growth = self.graph.put_relationship(id, before, after);
-        // One that is made or deleted is in the trees of both ends, wherever its row is.
-        let is_copied = before.is_none()
-            || after.is_none()
-            || is_first_on_page(&self.writes.relationships, id.number(), RelationshipId::new);
-        self.writes.scattered += usize::from(is_copied);
         self.writes.relationships.insert(id);
         if self.graph.has_schema() {
             let written = self.writes.relationships.len();
