@@ -30,7 +30,7 @@ struct Edit {
     new: String,
 }
 
-/// Takes `EXPLAIN`, `PROFILE` and `USING INDEX` off, and rewrites `OFFSET`, `||` and `CALL (x) { … }`.
+/// Takes `EXPLAIN`, `PROFILE` and `USING INDEX` off, and rewrites `OFFSET`, `||`, `{,3}` and `CALL (x) { … }`.
 pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> Rewritten<'t> {
     let mut edits = Vec::new();
     let mut explain = false;
@@ -52,6 +52,9 @@ pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> Rewritten<'t> {
                 to: token.span.end + 1,
                 new: "+ ".to_owned(),
             });
+        } else if token.is_symbol(b'{') && is_upper_bound(tokens.get(index + 1..)) {
+            let at = token.span.end;
+            edits.push(Edit { from: at, to: at, new: "0".to_owned() });
         } else if token.is_word(text, "USING") {
             hint(text, tokens, index, &mut edits);
         } else if token.is_word(text, "CALL") && next.is_some_and(|token| token.is_symbol(b'(')) {
@@ -60,6 +63,14 @@ pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> Rewritten<'t> {
     }
     edits.sort_by_key(|edit| edit.from);
     apply(text, explain, &edits)
+}
+
+/// Whether a quantifier without a lower bound goes on like this, behind its bracket: the parser takes `{,3}` for `{3,}`.
+fn is_upper_bound(rest: Option<&[Token]>) -> bool {
+    let Some([comma, behind, rest @ ..]) = rest else { return false };
+    let is_end = |token: &Token| token.is_symbol(b'}');
+    let is_bound = behind.kind == TokenKind::Number && rest.first().is_some_and(is_end);
+    comma.is_symbol(b',') && (is_bound || is_end(behind))
 }
 
 /// Whether a symbol stands just behind a token.
@@ -164,6 +175,7 @@ mod tests {
         assert_eq!(new("CALL () { RETURN 1 AS a } RETURN a"), "CALL { RETURN 1 AS a } RETURN a");
         assert_eq!(new("CALL db.labels()"), "CALL db.labels()");
         assert_eq!(new("RETURN 'a'||'b'"), "RETURN 'a'+ 'b'");
+        assert_eq!(new("(a)-->{,3}(b)-->{ , }(c {d: 1})"), "(a)-->{0,3}(b)-->{0 , }(c {d: 1})");
         let hinted = new("MATCH (n:A) USING INDEX n:A(b) WHERE n.b = 1 USING SCAN n:A RETURN n");
         let words: Vec<&str> = hinted.split_whitespace().collect();
         assert_eq!(words.join(" "), "MATCH (n:A) WHERE n.b = 1 RETURN n");

@@ -4,6 +4,10 @@
 use decypher::Parse;
 use decypher::syntax::{SyntaxElement, SyntaxKind, SyntaxNode, SyntaxToken};
 
+use SyntaxKind::{
+    RANGE_LITERAL as RANGE, RELATIONSHIP_DETAIL, RELATIONSHIP_QUANTIFIER as QUANTIFIER,
+};
+
 use super::{Source, scan};
 use crate::error::{Detail, Error, ErrorKind};
 
@@ -111,7 +115,11 @@ impl Judge<'_> {
                 self.object(at, Detail::Unsupported, message.to_owned());
             }
             SyntaxKind::PATTERN => self.commas(node),
-            SyntaxKind::RELATIONSHIP_PATTERN => self.arrow(node),
+            SyntaxKind::RELATIONSHIP_PATTERN => {
+                self.arrow(node);
+                self.one_length(node);
+            }
+            SyntaxKind::RANGE_LITERAL | SyntaxKind::RELATIONSHIP_QUANTIFIER => self.bounds(node),
             SyntaxKind::NODE_PATTERN if first(node) != Some(SyntaxKind::L_PAREN) => {
                 self.unexpected(at, "expected a node in brackets, such as (n)");
             }
@@ -236,6 +244,44 @@ impl Judge<'_> {
         }
     }
 
+    /// `-[*2]->{3}`: the parser's tree has both, and one of them would say nothing.
+    fn one_length(&mut self, relationship: &SyntaxNode) {
+        let quantifier = relationship.children().find(|it| it.kind() == QUANTIFIER);
+        let details = relationship.children().filter(|it| it.kind() == RELATIONSHIP_DETAIL);
+        let range = details.flat_map(|it| it.children()).find(|it| it.kind() == RANGE);
+        if let (Some(quantifier), Some(_)) = (quantifier, range) {
+            let message =
+                "Invalid input '{': a relationship has one length, either behind * or in {}";
+            self.object(start(&quantifier), Detail::InvalidRelationshipPattern, message.to_owned());
+        }
+    }
+
+    /// The bounds of a length. Those that are too large would be none.
+    fn bounds(&mut self, length: &SyntaxNode) {
+        let tokens = length.descendants_with_tokens().filter_map(SyntaxElement::into_token);
+        let mut bounds = Vec::new();
+        for token in tokens.filter(|token| token.kind() == SyntaxKind::INTEGER) {
+            let Some(bound) = bound(token.text()) else {
+                let message = format!(
+                    "Invalid input '{}': a length is a number from 0 to {}",
+                    token.text(),
+                    u32::MAX
+                );
+                let at = start_of(&token);
+                return self.object(at, Detail::InvalidRelationshipPattern, message);
+            };
+            bounds.push(bound);
+        }
+        if let ([from, to], QUANTIFIER) = (&bounds[..], length.kind())
+            && from > to
+        {
+            let message = format!(
+                "A quantifier's upper bound must not be below its lower one: {from} > {to}"
+            );
+            self.object(start(length), Detail::InvalidRelationshipPattern, message);
+        }
+    }
+
     /// `ON CREATE SET …`, `ON MATCH SET …`
     fn merge_action(&mut self, action: &SyntaxNode) {
         let has = |kind| significant(action).any(|child| child.kind() == kind);
@@ -308,6 +354,17 @@ impl Judge<'_> {
             self.object(at, Detail::InvalidClauseComposition, message);
         }
     }
+}
+
+/// The number that a bound of a length is written as.
+fn bound(written: &str) -> Option<u32> {
+    let written = written.replace('_', "").to_ascii_lowercase();
+    let (digits, radix) = match (written.strip_prefix("0x"), written.strip_prefix("0o")) {
+        (Some(digits), _) => (digits, 16),
+        (_, Some(digits)) => (digits, 8),
+        _ => (&*written, 10),
+    };
+    u32::from_str_radix(digits, radix).ok()
 }
 
 /// As much of a text as is needed to see its first words.

@@ -78,6 +78,21 @@ fn chains_of_variable_length_are_walked_from_both_ends() {
         ["4"]
     );
     assert_eq!(graph.column("MATCH (:N {i: 0})-[*{to: 1}]->(x) RETURN x.i"), ["1"]);
+    for (length, expected) in [
+        ("{,2}", &["0", "1", "2"][..]),
+        ("{ , 1 }", &["0", "1"]),
+        ("{,}", &["0", "1", "2", "3", "4"]),
+        ("{3,}", &["3", "4"]),
+        ("{2}", &["2"]),
+        ("{1,2}", &["1", "2"]),
+    ] {
+        let text = format!("MATCH (:N {{i: 0}})-[:NEXT]->{length}(x) RETURN x.i ORDER BY x.i");
+        assert_eq!(graph.column(&text), expected, "{length}");
+    }
+    let back = "MATCH (x {i: 3}) RETURN size([p = (x)<-[:NEXT]-{,2}() | p]) AS `a {,2}`, count { (x)-->{,1}() }";
+    let back = graph.run(back);
+    assert_eq!(back.columns, ["a {,2}", "count { (x)-->{,1}() }"]);
+    assert_eq!(back.rows, [["3", "2"]]);
 }
 
 /// From 0 to 9: by 5 in two steps, by 1 and 2 or 3 and 4 in three, and by 6, 7, 8 in four.
