@@ -84,7 +84,21 @@ pub fn expect_json(request: &Request) -> Result<(), Box<Problem>> {
             "the body is {media:?}; this takes JSON: send the header Content-Type: {JSON}"
         )));
     }
+    if let Some(charset) = other_charset(request.header(CONTENT_TYPE).unwrap_or_default()) {
+        let detail = format!("the body is in {charset:?}; JSON is taken in UTF-8 alone");
+        return Err(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Type"));
+    }
     expect_identity(request)
+}
+
+/// The character set that a `Content-Type` names, if it is none in which UTF-8 is read rightly.
+fn other_charset(content_type: &str) -> Option<&str> {
+    let mut parameters = content_type.split(';').skip(1).filter_map(|one| one.split_once('='));
+    let is_charset = |name: &str| name.trim().eq_ignore_ascii_case("charset");
+    let (_, charset) = parameters.find(|(name, _)| is_charset(name))?;
+    let charset = charset.trim().trim_matches('"');
+    let is_read = ["utf-8", "utf8", "us-ascii"].iter().any(|it| charset.eq_ignore_ascii_case(it));
+    (!is_read).then_some(charset)
 }
 
 /// As [`expect_json`] of a page in a browser; of others anything, or nothing.
@@ -149,6 +163,15 @@ pub(crate) async fn past(
 mod tests {
     use super::super::{NDJSON, SSE};
     use super::*;
+
+    #[test]
+    fn other_character_sets_than_utf_8_are_seen() {
+        for read in ["", "application/json", "a/b; charset=UTF-8", "a/b;x=1; Charset=\"utf8\""] {
+            assert_eq!(other_charset(read), None, "{read}");
+        }
+        assert_eq!(other_charset("application/json; charset=utf-16"), Some("utf-16"));
+        assert_eq!(other_charset("a/b; q=1; CHARSET = \"ISO-8859-1\""), Some("ISO-8859-1"));
+    }
 
     #[test]
     fn the_best_representation_is_chosen() {
