@@ -163,6 +163,19 @@ mod tests {
     }
 
     #[test]
+    fn floats_may_be_as_large_as_floats_are() {
+        let body = br#"{"statements":[{"statement":"x","parameters":{"a":[1e30,-18446744073709551616.0,9E18,"18446744073709551616"],"18446744073709551616":-9223372036854775808}}]}"#;
+        let read = read(body, 10_000).unwrap();
+        let Value::List(items) = &read[0].parameters["a"] else { panic!("a list") };
+        assert!(matches!(
+            items[..],
+            [Value::Float(_), Value::Float(_), Value::Float(_), Value::String(_)]
+        ));
+        let least = &read[0].parameters["18446744073709551616"];
+        assert!(matches!(least, Value::Integer(i64::MIN)));
+    }
+
+    #[test]
     fn what_cannot_be_read_is_told() {
         for empty in ["", "  \n", "{}", r#"{"statements":[]}"#] {
             assert!(read(empty.as_bytes(), 0).unwrap().is_empty(), "{empty}");
@@ -184,6 +197,18 @@ mod tests {
             (
                 r#"{"statements":[{"statement":"x","parameters":{"a":18446744073709551615}}]}"#,
                 "64 bits",
+            ),
+            (
+                r#"{"statements":[{"statement":"x","parameters":{"1e2\"3":["\\",9223372036854775808]}}]}"#,
+                "9223372036854775808 is no integer of 64 bits",
+            ),
+            (
+                r#"{"statements":[{"statement":"x","parameters":{"a":[1e30,18446744073709551616]}}]}"#,
+                "18446744073709551616 is no integer of 64 bits",
+            ),
+            (
+                r#"{"statements":[{"statement":"x","parameters":{"a":-9223372036854775809}}]}"#,
+                "-9223372036854775809 is no integer of 64 bits",
             ),
         ] {
             let RefusedBody::Invalid(why) = read(body.as_bytes(), 10_000).unwrap_err() else {

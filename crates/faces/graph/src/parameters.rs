@@ -21,11 +21,13 @@ const STRING_BYTES: usize = 24;
 pub(crate) struct ParameterRoom {
     most: usize,
     taken: Cell<usize>,
+    /// A number was read that is beyond all integers: a float, or an integer that does not fit.
+    has_huge: Cell<bool>,
 }
 
 impl ParameterRoom {
     pub(crate) fn new(most: usize) -> ParameterRoom {
-        ParameterRoom { most, taken: Cell::new(0) }
+        ParameterRoom { most, taken: Cell::new(0), has_huge: Cell::new(false) }
     }
 
     /// How many bytes there are in all.
@@ -49,13 +51,64 @@ impl ParameterRoom {
     /// No JSON, or nothing that a parameter can be; no room left.
     pub(crate) fn read(&self, text: &RawValue) -> serde_json::Result<Value> {
         let mut deserializer = serde_json::Deserializer::from_str(text.get());
-        ParameterSeed(self).deserialize(&mut deserializer)
+        let value = ParameterSeed(self).deserialize(&mut deserializer)?;
+        if self.has_huge.take()
+            && let Some(number) = huge_integer(text.get())
+        {
+            return Err(no_integer(number));
+        }
+        Ok(value)
     }
 
     fn take<E: Error>(&self, bytes: usize) -> Result<(), E> {
         self.taken.set(self.taken.get().saturating_add(bytes));
         if self.is_exceeded() { Err(E::custom("the parameters are too large")) } else { Ok(()) }
     }
+}
+
+/// 2⁶³: integers of JSON that are no floats are below.
+const HUGE: f64 = 9_223_372_036_854_775_808.0;
+
+fn no_integer<E: Error>(number: &str) -> E {
+    // Most numbers that are longer are no numbers that anybody reads.
+    let shown: String = number.chars().take(40).collect();
+    let dots = if shown.len() < number.len() { "…" } else { "" };
+    E::custom(format!(
+        "{shown}{dots} is no integer of 64 bits; write it with a point (1.0) for a float, or as text"
+    ))
+}
+
+/// The first integer in a text of JSON that does not fit 64 bits.
+fn huge_integer(json: &str) -> Option<&str> {
+    let mut rest = json;
+    while let Some(at) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
+        rest = &rest[at..];
+        let end = match rest.strip_prefix('"') {
+            Some(inside) => 1 + string_end(inside),
+            None => {
+                let is_part = |c: char| c.is_ascii_digit() || ".eE+-".contains(c);
+                let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+                let number = &rest[..end];
+                if !number.contains(['.', 'e', 'E']) && number.parse::<i64>().is_err() {
+                    return Some(number);
+                }
+                end
+            }
+        };
+        rest = &rest[end..];
+    }
+    None
+}
+
+/// Where a string of JSON ends, behind its first quote.
+fn string_end(inside: &str) -> usize {
+    let mut is_escaped = false;
+    let end = inside.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(inside.len(), |end| end + 1)
 }
 
 /// Reads one value.
@@ -88,11 +141,14 @@ impl<'de> Visitor<'de> for ParameterSeed<'_> {
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
         let integer = i64::try_from(value);
-        let integer = integer.map_err(|_| E::custom(format!("{value} is no integer of 64 bits")));
-        integer.map(Value::Integer)
+        integer.map(Value::Integer).map_err(|_| no_integer(&value.to_string()))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        // Integers of 2⁶⁴ and more, or less than -2⁶³, come as floats too.
+        if value.abs() >= HUGE {
+            self.0.has_huge.set(true);
+        }
         Ok(Value::Float(value))
     }
 
