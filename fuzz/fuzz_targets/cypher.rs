@@ -18,7 +18,7 @@ fn execute(graph: &Graph, statement: &str) -> Option<Graph> {
     };
     let mut budget = Budget::new(50_000, 1 << 20, || None);
     let mut transaction = Transaction::writing(graph.clone());
-    run(&plan, &mut transaction, &environment, &mut budget, &mut |_, _| Ok(Flow::Continue)).ok()?;
+    run(&plan, &mut transaction, &environment, &mut budget, &mut |_, _, _| Ok(Flow::Continue)).ok()?;
     Some(transaction.finish().ok()?.into_graph())
 }
 

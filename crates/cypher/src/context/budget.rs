@@ -1,11 +1,20 @@
 //! What a statement may spend.
 
+use super::pool::{Grant, Pool};
 use crate::error::{Detail, Error, ErrorKind, Result};
+use std::sync::Arc;
 
 /// What a statement may spend, and who may stop it. Every loop over data of a user's size charges it.
 pub struct Budget {
     steps: u64,
+    /// Bytes that may be taken without asking anybody.
     bytes: u64,
+    /// Bytes that may be taken besides, as far as the pool has them.
+    ungranted: u64,
+    /// What was taken of the pool, if there is one.
+    grant: Option<Grant>,
+    /// What the pool was charged with for what the transaction wrote.
+    written: u64,
     /// How many steps are left before `stop` is asked again.
     unasked: u64,
     stop: Box<dyn FnMut() -> Option<Stop> + Send>,
@@ -23,6 +32,10 @@ pub enum Stop {
 impl Budget {
     /// How many steps pass between two questions whether to stop.
     const STEPS_PER_QUESTION: u64 = 4096;
+    /// What is taken of a pool at a time. Who needs no more than that takes nothing of it.
+    const BLOCK_BYTES: u64 = 256 << 10;
+    /// What is kept of it for a while, though it is not used.
+    const SPARE_BYTES: u64 = 4 * Self::BLOCK_BYTES;
 
     /// At most so many steps and bytes of memory; `stop` is asked every 4,096 steps.
     pub fn new(
@@ -30,7 +43,29 @@ impl Budget {
         bytes: u64,
         stop: impl FnMut() -> Option<Stop> + Send + 'static,
     ) -> Self {
-        Self { steps, bytes, unasked: Self::STEPS_PER_QUESTION, stop: Box::new(stop) }
+        Self {
+            steps,
+            bytes,
+            ungranted: 0,
+            grant: None,
+            written: 0,
+            unasked: Self::STEPS_PER_QUESTION,
+            stop: Box::new(stop),
+        }
+    }
+
+    /// The same, with all bytes but the first from a pool that others share.
+    #[must_use]
+    pub fn sharing(mut self, pool: &Arc<Pool>) -> Self {
+        self.ungranted = self.bytes.saturating_sub(Self::BLOCK_BYTES);
+        self.bytes -= self.ungranted;
+        self.grant = Some(Grant::none(pool));
+        self
+    }
+
+    /// What was taken of the pool, to be kept as long as what it was taken for is there: the result, the transaction.
+    pub fn into_grant(self) -> Option<Grant> {
+        self.grant
     }
 
     /// Without any bound: for tests.
@@ -55,19 +90,57 @@ impl Budget {
     pub fn charge_bytes(&mut self, bytes: u64) -> Result<()> {
         match self.bytes.checked_sub(bytes) {
             Some(left) => self.bytes = left,
-            None => return Err(exhausted("bytes of memory")),
+            None => return self.grow(bytes),
         }
         Ok(())
+    }
+
+    /// Takes bytes of which the first are there, and the others in blocks of the pool.
+    #[cold]
+    fn grow(&mut self, bytes: u64) -> Result<()> {
+        let missing = bytes.saturating_sub(self.bytes);
+        let Some(grant) = self.grant.as_mut().filter(|_| missing <= self.ungranted) else {
+            return Err(exhausted("bytes of memory"));
+        };
+        let blocks = missing.div_ceil(Self::BLOCK_BYTES).saturating_mul(Self::BLOCK_BYTES);
+        let taken = blocks.min(self.ungranted);
+        grant.take(taken).map_err(|_| pool_empty(grant.most()))?;
+        self.ungranted -= taken;
+        self.bytes = self.bytes + taken - bytes;
+        Ok(())
+    }
+
+    /// Charges the pool with what the transaction has come to hold, in bytes. Of what the statement may take by itself it
+    /// takes nothing: a transaction has bounds of its own.
+    ///
+    /// # Errors
+    /// The pool has not so much left.
+    pub fn charge_written(&mut self, bytes: impl FnOnce() -> usize) -> Result<()> {
+        if self.grant.is_none() {
+            return Ok(());
+        }
+        let more = (bytes() as u64).saturating_sub(self.written);
+        self.written += more;
+        self.ungranted = self.ungranted.saturating_add(more);
+        self.charge_bytes(more)
     }
 
     /// Gives bytes back that are no longer held.
     pub fn return_bytes(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
+        if let Some(grant) = &mut self.grant
+            && self.bytes > Self::SPARE_BYTES
+        {
+            let spare = (self.bytes - Self::BLOCK_BYTES).min(grant.bytes());
+            grant.give_back(spare);
+            self.bytes -= spare;
+            self.ungranted = self.ungranted.saturating_add(spare);
+        }
     }
 
     /// The bytes of memory that are left.
     pub fn bytes_left(&self) -> u64 {
-        self.bytes
+        self.bytes.saturating_add(self.ungranted)
     }
 
     /// The steps that are left.
@@ -95,7 +168,92 @@ impl Budget {
 }
 
 #[cold]
+fn pool_empty(most: u64) -> Error {
+    let message = format!(
+        "Statements under way hold the {most} bytes of memory that they may take together. This one has changed nothing. Try again."
+    );
+    Error::runtime(ErrorKind::ResourceExhausted, Detail::LimitExceeded, message)
+}
+
+#[cold]
 fn exhausted(what: &str) -> Error {
     let message = format!("The statement needs more {what} than it may take.");
     Error::runtime(ErrorKind::ResourceExhausted, Detail::LimitExceeded, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: u64 = Budget::BLOCK_BYTES;
+
+    fn blocks(count: usize) -> usize {
+        count * BLOCK as usize
+    }
+
+    fn budget(bytes: u64, pool: &Arc<Pool>) -> Budget {
+        Budget::new(u64::MAX, bytes, || None).sharing(pool)
+    }
+
+    #[test]
+    fn the_first_block_is_of_nobody_and_others_are_of_the_pool() {
+        let pool = Pool::new(3 * BLOCK);
+        let (mut one, mut other) = (budget(10 * BLOCK, &pool), budget(10 * BLOCK, &pool));
+        one.charge_bytes(BLOCK).unwrap();
+        assert_eq!((pool.taken(), one.bytes_left()), (0, 9 * BLOCK));
+        one.charge_bytes(1).unwrap();
+        assert_eq!((pool.taken(), one.bytes_left()), (BLOCK, 9 * BLOCK - 1));
+        other.charge_bytes(3 * BLOCK).unwrap();
+        assert_eq!(pool.taken(), 3 * BLOCK);
+        let empty = one.charge_bytes(BLOCK).unwrap_err();
+        assert!(empty.code().starts_with("Neo.TransientError."), "{}", empty.code());
+        assert!(empty.message.contains("together"), "{empty}");
+        drop(other);
+        assert_eq!(pool.taken(), BLOCK);
+        one.charge_bytes(BLOCK).unwrap();
+        drop(one.into_grant());
+        assert_eq!(pool.taken(), 0);
+    }
+
+    #[test]
+    fn what_one_may_take_stays_what_it_was() {
+        let pool = Pool::new(100 * BLOCK);
+        for most in [BLOCK / 2, 5 * BLOCK + 7] {
+            let mut one = budget(most, &pool);
+            assert!(one.charge_bytes(most + 1).is_err());
+            one.charge_bytes(most).unwrap();
+            assert_eq!(one.bytes_left(), 0);
+            let alone = one.charge_bytes(1).unwrap_err();
+            assert!(!alone.message.contains("together"), "{alone}");
+            one.return_bytes(most);
+            assert_eq!(one.bytes_left(), most);
+        }
+        assert_eq!(pool.taken(), 0);
+    }
+
+    #[test]
+    fn what_is_returned_goes_back_to_the_others() {
+        let pool = Pool::new(100 * BLOCK);
+        let mut one = budget(100 * BLOCK, &pool);
+        one.charge_bytes(50 * BLOCK).unwrap();
+        one.return_bytes(50 * BLOCK);
+        assert!(pool.taken() <= 4 * BLOCK, "{}", pool.taken());
+        assert_eq!(one.bytes_left(), 100 * BLOCK);
+    }
+
+    #[test]
+    fn what_is_written_is_taken_of_the_pool_alone() {
+        let pool = Pool::new(10 * BLOCK);
+        let mut one = budget(2 * BLOCK, &pool);
+        one.charge_written(|| blocks(5)).unwrap();
+        one.charge_written(|| blocks(4)).unwrap();
+        assert_eq!((one.bytes_left(), pool.taken()), (2 * BLOCK, 4 * BLOCK));
+        one.charge_bytes(2 * BLOCK).unwrap();
+        assert!(one.charge_bytes(1).is_err());
+        assert!(one.charge_written(|| blocks(20)).is_err());
+        let mut alone = Budget::new(1, 1, || None);
+        alone.charge_written(|| usize::MAX).unwrap();
+        drop(one);
+        assert_eq!(pool.taken(), 0);
+    }
 }

@@ -3,11 +3,13 @@
 mod budget;
 mod names;
 mod patterns;
+mod pool;
 mod random;
 
 pub use budget::{Budget, Stop};
 pub use names::Names;
 pub use patterns::Patterns;
+pub use pool::{Grant, Pool, PoolEmpty};
 pub use random::Random;
 
 use crate::error::{Error, Result};
@@ -39,6 +41,14 @@ pub struct Context<'a> {
     pub names: Names,
     /// Who answers subqueries.
     pub subqueries: &'a dyn Subqueries,
+}
+
+impl Context<'_> {
+    /// Charges what the transaction has come to hold, if others share the memory.
+    pub(crate) fn charge_written(&mut self) -> Result<()> {
+        let transaction = &*self.transaction;
+        self.budget.charge_written(|| transaction.written_bytes())
+    }
 }
 
 /// Answers `Expression::Subquery`: the executor does.

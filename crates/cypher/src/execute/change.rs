@@ -29,11 +29,13 @@ pub(super) fn set_all(
     })
 }
 
-/// Charges what was gone through of rows: who sets one property of a node with very many writes all of them.
+/// Charges what was gone through of rows: who sets one property of a node with very many writes all of them. And what the
+/// transaction holds of what was written.
 fn charge_walked(context: &mut Context<'_>) -> Result<()> {
     const BYTES_PER_STEP: u64 = 128;
     let walked = context.transaction.take_walked();
-    context.budget.charge_steps(walked / BYTES_PER_STEP)
+    context.budget.charge_steps(walked / BYTES_PER_STEP)?;
+    context.charge_written()
 }
 
 fn set_one(item: &SetItem, row: &mut [Value], context: &mut Context<'_>) -> Result<()> {
@@ -126,6 +128,7 @@ pub(super) fn delete(delete: &Delete, row: &mut [Value], context: &mut Context<'
             }
             other => return Err(unfit(&other, "a node, a relationship or a path")),
         }
+        context.charge_written()?;
     }
     Ok(())
 }
@@ -139,6 +142,7 @@ fn delete_node(id: NodeId, detach: bool, context: &mut Context<'_>) -> Result<()
                 break;
             }
             context.budget.charge_steps(progress.examined as u64)?;
+            context.charge_written()?;
         }
     } else {
         context.transaction.delete_node(id)?;

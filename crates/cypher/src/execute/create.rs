@@ -23,6 +23,7 @@ pub(super) fn create(
         let properties = properties(&node.properties, row, context)?;
         let labels: Vec<Name> = node.labels.iter().map(|it| context.transaction.name(it)).collect();
         let id = context.transaction.create_node(&labels, properties)?;
+        context.charge_written()?;
         set(row, node.slot, Value::Node(id));
     }
     for relationship in &creation.relationships {
@@ -31,6 +32,7 @@ pub(super) fn create(
         let kind = context.transaction.name(&relationship.kind);
         let (from, to) = (end(row, relationship.from)?, end(row, relationship.to)?);
         let id = context.transaction.create_relationship(kind, from, to, properties)?;
+        context.charge_written()?;
         set(row, relationship.slot, Value::Relationship(id));
     }
     for assembly in &creation.paths {

@@ -28,7 +28,7 @@ fn measure(name: &str, graph: &mut Graph, text: &str, times: u32, keep: bool) {
             _ => Transaction::writing(graph.clone()),
         };
         let mut budget = Budget::new(u64::MAX, u64::MAX, || None);
-        run(&plan, &mut transaction, &environment, &mut budget, &mut |_, _| {
+        run(&plan, &mut transaction, &environment, &mut budget, &mut |_, _, _| {
             count += 1;
             Ok(Flow::Continue)
         })

@@ -66,10 +66,11 @@ impl TestGraph {
             seed: 1,
         };
         let mut rows = Vec::new();
-        let statistics = run(&plan, &mut transaction, &environment, &mut budget, &mut |row, _| {
-            rows.push(row.iter().map(shown).collect());
-            Ok(Flow::Continue)
-        })?;
+        let statistics =
+            run(&plan, &mut transaction, &environment, &mut budget, &mut |row, _, _| {
+                rows.push(row.iter().map(shown).collect());
+                Ok(Flow::Continue)
+            })?;
         let finished = transaction.finish().map_err(wellspring_graph::GraphError::Violation)?;
         self.graph = finished.into_graph();
         let columns = plan.columns().iter().map(|name| name.to_string()).collect();
@@ -120,7 +121,7 @@ pub(crate) fn begin(graph: &Graph, text: &str) -> Result<JudgedStatement, Error>
         seed: 1,
     };
     let mut rows = Vec::new();
-    run(&plan, &mut transaction, &environment, &mut Budget::unlimited(), &mut |row, _| {
+    run(&plan, &mut transaction, &environment, &mut Budget::unlimited(), &mut |row, _, _| {
         rows.push(row.iter().map(shown).collect::<Vec<_>>().join(" "));
         Ok(Flow::Continue)
     })?;

@@ -81,7 +81,7 @@ pub(crate) fn execute(
     let stop = move || (Instant::now() > deadline).then_some(Stop::Deadline);
     let mut budget = Budget::new(u64::MAX, 1 << 30, stop);
     let mut rows = Vec::new();
-    run(&plan, &mut transaction, &environment, &mut budget, &mut |row, _| {
+    run(&plan, &mut transaction, &environment, &mut budget, &mut |row, _, _| {
         rows.push(row.to_vec());
         Ok(Flow::Continue)
     })?;

@@ -110,7 +110,7 @@ pub(crate) async fn at_once(
         face.tally.overtaken();
         request.still_may()?;
     }
-    let results = Results { json: Vec::new(), fault: Some(outdated()) };
+    let results = Results::of(Some(outdated()));
     Ok(Executed { results, position: live.position() })
 }
 
@@ -124,7 +124,7 @@ async fn read(
     let position = live.position();
     let graph = folded_version(live);
     let begin = || (Transaction::reading(graph.clone()), Afterwards::KeepOpen);
-    let attempt = run::execute(job, &statements, begin, around, face.query_bytes).await?;
+    let attempt = run::execute(job, &statements, begin, around, &face.memory).await?;
     Ok(Executed { results: attempt.results, position })
 }
 
@@ -143,7 +143,7 @@ async fn attempt_at_once(
         let afterwards = Afterwards::Commit { setbacks: base.setbacks(), number };
         (Transaction::writing(base.graph.clone()), afterwards)
     };
-    let attempt = run::execute(job, statements, begin, around, face.query_bytes).await?;
+    let attempt = run::execute(job, statements, begin, around, &face.memory).await?;
     let mut results = attempt.results;
     let commit = match attempt.commit {
         Some(commit) => commit,

@@ -69,7 +69,7 @@ async fn requested(
     if !body.is_empty() {
         expect_json(request)?;
     }
-    let texts = match body::read(&body, face.query_bytes) {
+    let texts = match body::read(&body, face.memory.query_bytes) {
         Ok(texts) => texts,
         Err(refused) => {
             let code = match refused {
@@ -229,7 +229,7 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     // It began with a version that was folded: nothing that it rests on can come to nothing.
     let afterwards = Afterwards::Commit { setbacks: None, number: face.next_number() };
     let begun = (transaction, afterwards);
-    let attempt = run::go_on(&mut job, &statements, begun, &around, face.query_bytes).await?;
+    let attempt = run::go_on(&mut job, &statements, begun, &around, &face.memory).await?;
     let mut results = attempt.results;
     let mut position = live.position();
     if let Some(finished) = attempt.commit {
@@ -253,7 +253,7 @@ pub(crate) async fn rollback(face: Arc<GraphFace>, request: Box<Request>) -> Ans
         Ok(lent) => drop(lent),
         Err(why) => return Ok(refused(why)),
     }
-    let nothing = Results { json: Vec::new(), fault: None };
+    let nothing = Results::of(None);
     Ok(face.answer(&nothing, &Members::default()))
 }
 
@@ -280,13 +280,13 @@ async fn go_on_with(
     let url = format!("{}/{}/commit", face.transactions_url(request), lent.id);
     let Some(transaction) = lent.take() else { return Ok(refused(NotOpen::Unknown)) };
     let (mut results, transaction) = if statements.is_empty() {
-        (Results { json: Vec::new(), fault: None }, Some(transaction))
+        (Results::of(None), Some(transaction))
     } else {
         let around = face.around(request);
         let mut job = face.host.job(request)?;
         job.hold(statements.parameter_bytes())?;
         let begun = (transaction, Afterwards::KeepOpen);
-        let attempt = run::go_on(&mut job, &statements, begun, &around, face.query_bytes).await?;
+        let attempt = run::go_on(&mut job, &statements, begun, &around, &face.memory).await?;
         (attempt.results, attempt.transaction)
     };
     let expires = match transaction.map(|transaction| face.put_back(lent, transaction)) {

@@ -28,12 +28,14 @@ use database::{database, discovery};
 use fresh::FRESHNESS;
 use handlers::{TRANSACTION, begin, commit, commit_at_once, go_on, rollback};
 use open::OpenTransactions;
+use run::Memory;
 use settings::GraphConfig;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tally::Tally;
 use view::{EVENT_TYPES, GraphView};
 use wellspring_cypher::PlanCache;
+use wellspring_cypher::context::Pool;
 use wellspring_host::declare::routes;
 use wellspring_host::http::contract::LOCATION;
 use wellspring_host::http::face::{Face, Served, Surroundings};
@@ -56,8 +58,7 @@ pub struct GraphFace {
     graphs: Views<GraphView>,
     plans: PlanCache,
     open: Arc<OpenTransactions>,
-    /// Most memory of a query, in bytes.
-    query_bytes: usize,
+    memory: Memory,
     /// What was done and refused.
     tally: Tally,
     /// Random at the start.
@@ -135,7 +136,10 @@ impl Face for GraphFace {
                 settings.graph_transactions_bytes,
                 settings.graph_transaction_timeout_ms,
             ),
-            query_bytes: settings.graph_query_bytes,
+            memory: Memory {
+                query_bytes: settings.graph_query_bytes,
+                pool: Pool::new(settings.graph_queries_bytes as u64),
+            },
             tally: Tally::default(),
             seed: u64::from_le_bytes(seed),
             numbers: AtomicU64::new(0),

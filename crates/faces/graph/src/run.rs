@@ -4,7 +4,7 @@ use crate::body::{ResultForms, StatementText};
 use crate::render;
 use crate::view::CommitTransaction;
 use std::sync::Arc;
-use wellspring_cypher::context::{Budget, Parameters, StatementTime, Stop};
+use wellspring_cypher::context::{Budget, Grant, Parameters, Pool, StatementTime, Stop};
 use wellspring_cypher::error::{Error, ErrorKind};
 use wellspring_cypher::{Access, BuiltIn, Environment, Flow, Plan, PlanCache, run};
 use wellspring_graph::{GraphError, Transaction, Violation};
@@ -96,10 +96,10 @@ impl Statements {
                     // As if its text had been wrong: it has no columns.
                     json.truncate(begun_at);
                 }
-                return Results { json, fault: Some(fault) };
+                return Results { json, fault: Some(fault), grant: None };
             }
         }
-        Results { json, fault: self.fault.clone() }
+        Results { json, fault: self.fault.clone(), grant: None }
     }
 }
 
@@ -122,24 +122,25 @@ impl ReadyStatement {
         budget.charge_bytes((json.len() - begun_with + RESULT_BYTES) as u64)?;
         let rows_at = json.len();
         let mut rows = 0_u64;
-        let begun_at = json.len();
-        let bytes_left = usize::try_from(budget.bytes_left()).unwrap_or(usize::MAX);
-        let most = begun_at.saturating_add(bytes_left);
+        let bytes_left = budget.bytes_left();
         let executed =
-            run(&self.plan, transaction, &environment, budget, &mut |row, transaction| {
+            run(&self.plan, transaction, &environment, budget, &mut |row, transaction, budget| {
+                let begun_at = json.len();
+                let left = usize::try_from(budget.bytes_left()).unwrap_or(usize::MAX);
+                let most = begun_at.saturating_add(left);
                 if rows > 0 {
                     json.push(b',');
                 }
                 rows += 1;
                 render::push_row(json, row, self.forms, (transaction, &around.database), most);
-                match json.len() > most {
-                    true => Err(too_large(bytes_left)),
-                    false => Ok(Flow::Continue),
+                if json.len() > most {
+                    return Err(too_large(bytes_left));
                 }
+                budget.charge_bytes((json.len() - begun_at) as u64)?;
+                Ok(Flow::Continue)
             });
         match executed {
             Ok(statistics) => {
-                budget.charge_bytes((json.len() - begun_at) as u64)?;
                 let wanted = self.wants_statistics.then_some(&statistics);
                 render::end_result(json, wanted);
                 Ok(())
@@ -156,7 +157,7 @@ impl ReadyStatement {
     }
 }
 
-fn too_large(most: usize) -> Error {
+fn too_large(most: u64) -> Error {
     let detail = wellspring_cypher::error::Detail::LimitExceeded;
     let message = format!("The result is larger than the {most} bytes that it may take.");
     Error::runtime(ErrorKind::ResourceExhausted, detail, message)
@@ -179,6 +180,15 @@ pub(crate) struct Results {
     pub(crate) json: Vec<u8>,
     /// What ended them before their end.
     pub(crate) fault: Option<Error>,
+    /// The memory of theirs and of their transaction that others may not take meanwhile.
+    grant: Option<Grant>,
+}
+
+impl Results {
+    /// Of nothing that was executed.
+    pub(crate) fn of(fault: Option<Error>) -> Results {
+        Results { json: Vec::new(), fault, grant: None }
+    }
 }
 
 /// What an attempt to execute statements came to.
@@ -200,6 +210,15 @@ impl Attempt {
     }
 }
 
+/// Memory that statements may take, beyond what is little.
+#[derive(Debug, Clone)]
+pub(crate) struct Memory {
+    /// Most of those of one request, in bytes.
+    pub(crate) query_bytes: usize,
+    /// What all take together.
+    pub(crate) pool: Arc<Pool>,
+}
+
 /// What is to be done with the transaction after its statements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Afterwards {
@@ -216,21 +235,29 @@ fn attempt(
     mut transaction: Transaction,
     around: &Around,
     afterwards: Afterwards,
-    budget: &mut Budget,
+    mut budget: Budget,
 ) -> Attempt {
-    let mut results = statements.run(&mut transaction, around, budget);
+    let mut results = match budget.charge_written(|| transaction.written_bytes()) {
+        Ok(()) => statements.run(&mut transaction, around, &mut budget),
+        Err(fault) => Results::of(Some(fault)),
+    };
     let (mut open, mut commit) = (None, None);
     if results.fault.is_none() {
         match afterwards {
             Afterwards::KeepOpen => open = Some(transaction),
             Afterwards::Commit { setbacks, number } => {
-                match finish(transaction, setbacks, number) {
+                let bytes = || transaction.written_bytes() + transaction.finishing_bytes();
+                let room = budget.charge_written(bytes);
+                let finished =
+                    room.and_then(|()| finish(transaction, setbacks, number).map_err(of_violation));
+                match finished {
                     Ok(finished) => commit = Some(finished),
-                    Err(violation) => results.fault = Some(of_violation(violation)),
+                    Err(fault) => results.fault = Some(fault),
                 }
             }
         }
     }
+    results.grant = budget.into_grant();
     Attempt { results, transaction: open, commit }
 }
 
@@ -260,10 +287,10 @@ pub(crate) async fn execute(
     statements: &Arc<Statements>,
     mut begin: impl FnMut() -> (Transaction, Afterwards),
     around: &Around,
-    most_bytes: usize,
+    memory: &Memory,
 ) -> Result<Attempt, Box<Problem>> {
     if statements.change_schema() {
-        return execute_elsewhere(job, statements, begin(), around, most_bytes).await;
+        return execute_elsewhere(job, statements, begin(), around, memory).await;
     }
     if let Some(short) = short_attempt(job, statements, begin(), around) {
         return Ok(short);
@@ -271,7 +298,7 @@ pub(crate) async fn execute(
     if let Some(brief) = brief_attempt(job, statements, begin(), around).await? {
         return Ok(brief);
     }
-    execute_elsewhere(job, statements, begin(), around, most_bytes).await
+    execute_elsewhere(job, statements, begin(), around, memory).await
 }
 
 /// Executes statements on a transaction that is open: here if they are short and it has not done much so far, or else
@@ -284,11 +311,11 @@ pub(crate) async fn go_on(
     statements: &Arc<Statements>,
     (transaction, afterwards): (Transaction, Afterwards),
     around: &Around,
-    most_bytes: usize,
+    memory: &Memory,
 ) -> Result<Attempt, Box<Problem>> {
     if statements.change_schema() {
         let begun = (transaction, afterwards);
-        return execute_elsewhere(job, statements, begun, around, most_bytes).await;
+        return execute_elsewhere(job, statements, begun, around, memory).await;
     }
     if let Some(copy) = transaction.small_copy()
         && let Some(short) = short_attempt(job, statements, (copy, afterwards), around)
@@ -300,7 +327,7 @@ pub(crate) async fn go_on(
     {
         return Ok(brief);
     }
-    execute_elsewhere(job, statements, (transaction, afterwards), around, most_bytes).await
+    execute_elsewhere(job, statements, (transaction, afterwards), around, memory).await
 }
 
 /// An attempt on the serving thread. Nothing if that takes longer than it may there.
@@ -311,8 +338,8 @@ fn short_attempt(
     around: &Around,
 ) -> Option<Attempt> {
     let attempt = job.timed(|| {
-        let mut budget = Budget::new(SHORT_STEPS, SHORT_BYTES, || None);
-        attempt(statements, transaction, around, afterwards, &mut budget)
+        let budget = Budget::new(SHORT_STEPS, SHORT_BYTES, || None);
+        attempt(statements, transaction, around, afterwards, budget)
     });
     attempt.within_budget()
 }
@@ -329,8 +356,8 @@ async fn brief_attempt(
 ) -> Result<Option<Attempt>, Box<Problem>> {
     let (statements, around) = (Arc::clone(statements), around.clone());
     job.brief_within(move |work| {
-        let mut budget = Budget::new(BRIEF_STEPS, BRIEF_BYTES, asks(work));
-        attempt(&statements, transaction, &around, afterwards, &mut budget).within_budget()
+        let budget = Budget::new(BRIEF_STEPS, BRIEF_BYTES, asks(work));
+        attempt(&statements, transaction, &around, afterwards, budget).within_budget()
     })
     .await
 }
@@ -344,13 +371,14 @@ async fn execute_elsewhere(
     statements: &Arc<Statements>,
     (transaction, afterwards): (Transaction, Afterwards),
     around: &Around,
-    most_bytes: usize,
+    memory: &Memory,
 ) -> Result<Attempt, Box<Problem>> {
     let (statements, around) = (Arc::clone(statements), around.clone());
+    let Memory { query_bytes, pool } = memory.clone();
     // Dropping the future that waits ends the work.
     job.long(move |work| {
-        let mut budget = Budget::new(u64::MAX, most_bytes as u64, asks(work));
-        attempt(&statements, transaction, &around, afterwards, &mut budget)
+        let budget = Budget::new(u64::MAX, query_bytes as u64, asks(work)).sharing(&pool);
+        attempt(&statements, transaction, &around, afterwards, budget)
     })
     .await
 }

@@ -7,6 +7,8 @@ section! {
     GraphConfig from GraphConfigArgs:
     /// Most memory that one query may take, in bytes, its result included.
     graph_query_bytes: usize = "WELLSPRING_GRAPH_QUERY_BYTES", 64 << 20;
+    /// Most memory that all queries under way may take together, in bytes, with what their transactions write.
+    graph_queries_bytes: usize = "WELLSPRING_GRAPH_QUERIES_BYTES", 1 << 30;
     /// Open transactions that there may be, of all clients together.
     graph_transactions: usize = "WELLSPRING_GRAPH_TRANSACTIONS", 1_000;
     /// Most memory that all open transactions may hold together, in bytes, besides the graphs.
@@ -15,8 +17,8 @@ section! {
     graph_transaction_timeout_ms: u64 = "WELLSPRING_GRAPH_TRANSACTION_TIMEOUT_MS", 30_000;
 }
 
-/// Most that a transaction under way holds besides its query: what it may write, and its events.
-const TRANSACTION_BYTES: usize = 224 << 20;
+/// Most that a query takes before it takes anything of what all have together, and what of its writes is not counted yet.
+const UNSHARED_BYTES: usize = 2 << 20;
 /// Changes kept of a log's commits gone by.
 const RECENT_BYTES: usize = 64 << 20;
 /// Plans that are kept.
@@ -27,7 +29,7 @@ impl GraphConfig {
     /// time, and the graph of one log in use.
     #[must_use]
     pub fn memory_bound_bytes(&self, max_long_reads: usize) -> usize {
-        let executing = max_long_reads * (self.graph_query_bytes + TRANSACTION_BYTES);
+        let executing = self.graph_queries_bytes + max_long_reads * UNSHARED_BYTES;
         executing + self.graph_transactions_bytes + RECENT_BYTES + PLAN_BYTES
     }
 
@@ -40,6 +42,12 @@ impl GraphConfig {
             return Err(format!(
                 "graph_query_bytes must be at least 65536, not {}",
                 self.graph_query_bytes
+            ));
+        }
+        if self.graph_queries_bytes < self.graph_query_bytes {
+            return Err(format!(
+                "graph_queries_bytes must be at least graph_query_bytes, {}, not {}",
+                self.graph_query_bytes, self.graph_queries_bytes
             ));
         }
         if self.graph_transactions_bytes < 1 << 16 {

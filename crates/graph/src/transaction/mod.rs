@@ -24,6 +24,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// What is noted of an entity that was written or read, in bytes.
+const NOTE_BYTES: usize = 64;
+
 /// Reads and writes on a version of its own.
 #[derive(Debug)]
 pub struct Transaction {
@@ -176,12 +179,38 @@ impl Transaction {
     /// notes of what it wrote, and its footprint.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        /// Of what is noted of an entity that was written or read.
-        const NOTE_BYTES: usize = 64;
         let Writes { nodes, relationships, deleted, .. } = &self.writes;
         let written = nodes.len() + relationships.len() + deleted.len();
         let notes = written + self.footprint.borrow().entries();
         size_of::<Transaction>() + notes * NOTE_BYTES + self.page_bytes()
+    }
+
+    /// About how many bytes of memory what was written has taken so far, of pages and of what is noted of them: cheap
+    /// enough to be asked after every write. Pages are gone through each time that an eighth more was written.
+    #[must_use]
+    pub fn written_bytes(&self) -> usize {
+        /// Writes that are not worth looking at.
+        const FEW_WRITES: u64 = 256;
+        /// About what a write takes, until that is known.
+        const WRITE_BYTES: usize = 1 << 10;
+        let Writes { nodes, relationships, count, measured, .. } = &self.writes;
+        let (_, at) = measured.get();
+        if *count >= at + at / 8 + FEW_WRITES {
+            measured.set((self.graph.own_bytes(), *count));
+        }
+        let (bytes, at) = measured.get();
+        let since = usize::try_from(count - at).unwrap_or(usize::MAX).saturating_mul(WRITE_BYTES);
+        bytes + since + (nodes.len() + relationships.len()) * NOTE_BYTES
+    }
+
+    /// About how many bytes of memory it takes to finish it: the change of each entity, and the events of them all.
+    #[must_use]
+    pub fn finishing_bytes(&self) -> usize {
+        /// Of a change, and what it touches, besides its content.
+        const CHANGE_BYTES: usize = 256;
+        let Writes { nodes, relationships, growth, .. } = &self.writes;
+        let growth = usize::try_from(*growth).unwrap_or(0);
+        (nodes.len() + relationships.len()) * CHANGE_BYTES + 2 * growth
     }
 
     /// How many bytes of pages it made and copied. Of a large one this is found out when it has grown, not every time.

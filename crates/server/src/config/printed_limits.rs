@@ -182,7 +182,7 @@ mod tests {
             ("--staged-bytes", "134217728"),
             ("--active-index-bytes", "16777216"),
             ("--sealed-index-bytes", "67108864"),
-            ("--graph-query-bytes", "134217728"),
+            ("--graph-queries-bytes", "2147483648"),
             ("--graph-transactions-bytes", "536870912"),
         ] {
             assert!(bound(&["--threads", "2", flag, value]) > base, "{flag}");

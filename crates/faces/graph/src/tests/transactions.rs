@@ -52,6 +52,29 @@ fn nothing_stays_of_what_is_rolled_back_or_fails() {
 }
 
 #[test]
+fn queries_take_no_more_memory_together_than_they_may() {
+    let dir = tempfile::tempdir().unwrap();
+    let most = ["--graph-query-bytes", "4194304", "--graph-queries-bytes", "4194304"];
+    let graphs = Graphs::with(dir.path(), &most);
+    let much =
+        "UNWIND range(1, 30000) AS i CREATE (:N {text: 'a text that is not so short: ' + i})";
+    let code = "Neo.TransientError.General.MemoryPoolOutOfMemoryError";
+    assert_eq!(graphs.run(much, json!({})), Err(code.to_owned()));
+    let begun = graphs.ask("POST", "/db/neo4j/tx", &statements(&[much]));
+    assert_eq!(rows(&begun.content), Err(code.to_owned()));
+    let message = begun.content["errors"][0]["message"].as_str().unwrap();
+    assert!(message.contains("together"), "{message}");
+    assert_eq!(graphs.run("MATCH (n) RETURN count(n)", json!({})), Ok(vec![json!([0])]));
+    // What was taken has been given back.
+    let fits = "UNWIND range(1, 3000) AS i CREATE (:N {i: i})";
+    for _ in 0..5 {
+        assert_eq!(graphs.run(fits, json!({})), Ok(vec![]));
+        let list = graphs.run("RETURN size(range(1, 40000))", json!({}));
+        assert_eq!(list, Ok(vec![json!([40_000])]));
+    }
+}
+
+#[test]
 fn of_two_open_transactions_that_read_what_the_other_wrote_one_is_committed() {
     let dir = tempfile::tempdir().unwrap();
     let graphs = Graphs::open(dir.path());
