@@ -11,7 +11,10 @@ pub const MAX_LABELS: usize = 60;
 pub const MAX_PROPERTIES: usize = 10_000;
 /// Ids are below this.
 pub const MAX_ID: u64 = 1 << 48;
-/// How far ahead of the counter an event's id may move it.
+/// Ids of events below this are never given again, however far ahead of the counter they are: it passes them, and plenty
+/// are left behind them.
+pub const MAX_ID_PASSED: u64 = 1 << 46;
+/// How far ahead of the counter the id of an event from there on may move it.
 pub const MAX_ID_LEAP: u64 = 1 << 20;
 /// Most keys of an index or constraint.
 pub const MAX_INDEX_KEYS: usize = 8;

@@ -24,7 +24,7 @@ use write::Duplicate;
 
 use crate::fault::GraphError;
 use crate::id::{Entity, NodeId, RelationshipId};
-use crate::limits::{MAX_ID, MAX_ID_LEAP};
+use crate::limits::{MAX_ID, MAX_ID_LEAP, MAX_ID_PASSED};
 use crate::names::{Name, Names};
 use crate::store::{PAGE_ROWS, Paged, RowPage, Tree};
 use crate::value::Value;
@@ -167,13 +167,14 @@ impl Graph {
         }
     }
 
-    /// Sees to it that ids of an event are not given again, unless they are so far off that ids would be wasted.
+    /// Sees to it that ids of an event are not given again, unless they are so high that none would be left.
     pub(crate) fn pass_id(&self, entity: Entity) {
         let (counter, number) = match entity {
             Entity::Node(id) => (&self.shared.next_node, id.number()),
             Entity::Relationship(id) => (&self.shared.next_relationship, id.number()),
         };
-        if number <= counter.load(Ordering::Relaxed).saturating_add(MAX_ID_LEAP) {
+        let near = || counter.load(Ordering::Relaxed).saturating_add(MAX_ID_LEAP);
+        if number < MAX_ID_PASSED || number <= near() {
             counter.fetch_max(number + 1, Ordering::Relaxed);
         }
     }

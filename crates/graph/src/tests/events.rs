@@ -98,6 +98,24 @@ fn an_id_far_off_uses_up_no_ids() {
 }
 
 #[test]
+fn an_id_far_ahead_is_not_given_again_when_it_is_gone() {
+    let (fold, _) = fold_of(&[
+        r#"{"nodes":[{"id":70000000,"new":[]},{"id":3,"new":[]}]}"#,
+        r#"{"rels":[{"id":90000000,"new":"T","from":3,"to":70000000}]}"#,
+        r#"{"rels":[{"id":90000000,"gone":true}],"nodes":[{"id":70000000,"gone":true}]}"#,
+    ]);
+    let restored = GraphFold::decode(&mut &encoded(&fold)[..]).expect("a snapshot");
+    for fold in [fold, restored] {
+        let mut tx = Transaction::writing(fold.graph().clone());
+        let node = tx.create_node(&[], []).expect("an id");
+        assert_eq!(node.number(), 70_000_001);
+        let kind = tx.name("T");
+        let relationship = tx.create_relationship(kind, node, node, []).expect("an id");
+        assert_eq!(relationship.number(), 90_000_001);
+    }
+}
+
+#[test]
 fn an_event_that_is_in_the_version_is_passed() {
     let mut fold = GraphFold::new();
     let event = br#"{"nodes":[{"id":9,"new":[]}]}"#;
