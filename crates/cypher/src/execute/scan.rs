@@ -6,7 +6,7 @@ use super::pipeline::{Flow, Next, set};
 use crate::context::Context;
 use crate::error::Result;
 use crate::evaluate::evaluate;
-use crate::ir::Slot;
+use crate::ir::{Expression, Slot};
 use crate::plan::{
     RelationshipScan, RelationshipSource, Scan, ScanSource, Seek, SoughtValue, StoredCount,
 };
@@ -83,11 +83,15 @@ fn seek(
     context: &mut Context<'_>,
     next: &mut Next<'_>,
 ) -> Result<Flow> {
+    let several = seeks.len() > 1;
+    if several && let Some(nodes) = seek_by_all(seeks, row, context)? {
+        return run_through(nodes, slot, row, context, next);
+    }
     let indexed = |seek: &&Seek| {
         let transaction = &context.transaction;
         transaction.has_index(transaction.name(&seek.label), transaction.name(&seek.key))
     };
-    let chosen = if seeks.len() > 1 { seeks.iter().find(indexed) } else { None };
+    let chosen = if several { seeks.iter().find(indexed) } else { None };
     let Some(seek) = chosen.or(seeks.first()) else { return Ok(Flow::Continue) };
     let (label, key) = (context.transaction.name(&seek.label), context.transaction.name(&seek.key));
     match &seek.wanted {
@@ -119,6 +123,41 @@ fn seek(
             Ok(flow)
         }
     }
+}
+
+/// The nodes that an index of several keys has for values of all of them; nothing if there is none, or a better one.
+fn seek_by_all(
+    seeks: &[Seek],
+    row: &mut [Value],
+    context: &mut Context<'_>,
+) -> Result<Option<NodeScan>> {
+    let transaction = &*context.transaction;
+    let name = |text: &str| transaction.name(text);
+    if seeks.iter().any(|it| transaction.has_unique_index(name(&it.label), name(&it.key))) {
+        return Ok(None);
+    }
+    let of_label = |label: &str| {
+        let of_it = seeks.iter().filter(|it| *it.label == *label);
+        let equal = of_it.filter_map(|it| match &it.wanted {
+            SoughtValue::One(value) => Some((name(&it.key), value)),
+            SoughtValue::AnyOf(_) => None,
+        });
+        equal.collect::<Vec<(Name, &Expression)>>()
+    };
+    let found = seeks.iter().find_map(|it| {
+        let (label, equal) = (name(&it.label), of_label(&it.label));
+        let keys: Vec<Name> = equal.iter().map(|(key, _)| *key).collect();
+        Some((label, transaction.composite_index(label, &keys)?.to_vec(), equal))
+    });
+    let Some((label, keys, equal)) = found else { return Ok(None) };
+    let mut wanted = Vec::with_capacity(keys.len());
+    for key in keys {
+        let Some((_, value)) = equal.iter().find(|(it, _)| *it == key) else { return Ok(None) };
+        // Nothing is equal to null, and no property to what cannot be one: the predicate says so.
+        let Ok(Some(value)) = to_property(&evaluate(value, row, context)?) else { return Ok(None) };
+        wanted.push((key, value));
+    }
+    Ok(context.transaction.seek_nodes_by_all(label, &wanted))
 }
 
 /// The nodes that are found for any element of a list.
@@ -203,6 +242,19 @@ pub(super) fn scan_relationships(
         RelationshipSource::Types(types) => {
             let types = types.iter().map(|name| context.transaction.name(name));
             scans.extend(types.map(|name| context.transaction.scan_type(name)));
+        }
+        RelationshipSource::Seek { kind, key, wanted } => {
+            let transaction = &*context.transaction;
+            let (kind, key) = (transaction.name(kind), transaction.name(key));
+            match to_property(&evaluate(wanted, row, context)?) {
+                // Nothing is equal to null.
+                Ok(None) => return Ok(Flow::Continue),
+                Ok(Some(value)) => {
+                    scans.push_back(context.transaction.seek_relationships(kind, key, &value));
+                }
+                // No property is that, but the predicate that follows is to say so.
+                Err(_) => scans.push_back(context.transaction.scan_type(kind)),
+            }
         }
         RelationshipSource::Ids(wanted) => {
             let ids = ids(wanted, row, context)?;

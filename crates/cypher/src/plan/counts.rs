@@ -51,7 +51,7 @@ fn relationships(scan: &RelationshipScan, expand: &Expand) -> Option<StoredCount
             [only] => Some(StoredCount::Relationships(Some(only.clone()))),
             _ => None,
         },
-        RelationshipSource::Ids(_) => None,
+        RelationshipSource::Seek { .. } | RelationshipSource::Ids(_) => None,
     }
 }
 

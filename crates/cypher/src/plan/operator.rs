@@ -211,6 +211,15 @@ pub(crate) enum RelationshipSource {
     All,
     /// Those of a type.
     Types(Vec<Arc<str>>),
+    /// Those of a type with a property that is equal to a value.
+    Seek {
+        /// The type.
+        kind: Arc<str>,
+        /// The property.
+        key: Arc<str>,
+        /// Its value.
+        wanted: Expression,
+    },
     /// Those with an id.
     Ids(SoughtValue),
 }

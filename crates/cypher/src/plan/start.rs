@@ -9,7 +9,7 @@ use super::matching::Planner;
 use super::operator::{
     Operator, RelationshipScan, RelationshipSource, Scan, ScanSource, Seek, SoughtValue,
 };
-use crate::ir::{Expression, NodePattern, Slot};
+use crate::ir::{Expression, NodePattern, RelationshipPattern, Slot};
 
 /// Conditions by the slots that they read.
 type BySlot<'p> = HashMap<Slot, Vec<&'p Condition>>;
@@ -36,18 +36,22 @@ pub(super) fn begin(planner: &mut Planner<'_, '_>) {
     let promising = open.map(|node| (promise(of(node.slot), node.slot, &planner.open), *node));
     let best = promising.max_by_key(|(promise, node)| (*promise, Reverse(node.slot)));
     let expected = best.map_or(0, |(promise, _)| promise);
-    let edge = edge(planner, &conditions, expected).map(|at| {
-        let slot = planner.edges.get(at).map(|edge| edge.relationship.slot);
-        (at, slot.and_then(|slot| id_of(of(slot), slot, &planner.open)))
+    let edge = edge(planner, &conditions, expected).and_then(|at| {
+        let relationship = planner.edges.get(at)?.relationship;
+        let slot = relationship.slot;
+        let source = match id_of(of(slot), slot, &planner.open) {
+            Some(wanted) => RelationshipSource::Ids(wanted),
+            None => match equal_relationships(relationship, of(slot), &planner.open) {
+                Some(seek) => seek,
+                None if relationship.types.is_empty() => RelationshipSource::All,
+                None => RelationshipSource::Types(relationship.types.clone()),
+            },
+        };
+        Some((at, source))
     });
-    if let Some((at, id)) = edge {
+    if let Some((at, source)) = edge {
         let edge = planner.edges.remove(at);
         let slot = edge.relationship.slot;
-        let source = match id {
-            Some(wanted) => RelationshipSource::Ids(wanted),
-            None if edge.relationship.types.is_empty() => RelationshipSource::All,
-            None => RelationshipSource::Types(edge.relationship.types.clone()),
-        };
         planner.open.remove(&slot);
         planner.compiler.push(Operator::ScanRelationships(RelationshipScan { slot, source }));
         planner.walk(&edge);
@@ -77,11 +81,34 @@ fn promise(conditions: &[&Condition], slot: Slot, open: &HashSet<Slot>) -> u8 {
     }
 }
 
+/// Where the relationships of a pattern are looked up that has one type and a property with a known value.
+fn equal_relationships(
+    relationship: &RelationshipPattern,
+    conditions: &[&Condition],
+    open: &HashSet<Slot>,
+) -> Option<RelationshipSource> {
+    let [kind] = &relationship.types[..] else { return None };
+    let equal = conditions.iter().filter_map(|it| it.property(relationship.slot, open));
+    let mut single = equal.filter_map(|(key, wanted)| match wanted {
+        SoughtValue::One(wanted) => Some((key, wanted)),
+        SoughtValue::AnyOf(_) => None,
+    });
+    let (key, wanted) = single.next()?;
+    Some(RelationshipSource::Seek { kind: kind.clone(), key, wanted })
+}
+
 /// A relationship that is better begun with than the best node.
 fn edge(planner: &Planner<'_, '_>, conditions: &BySlot<'_>, expected: u8) -> Option<usize> {
-    let promise = |slot: Slot| {
+    let promise = |relationship: &RelationshipPattern| {
+        let slot = relationship.slot;
         let of_it = conditions.get(&slot).map_or(&[][..], Vec::as_slice);
-        if id_of(of_it, slot, &planner.open).is_some() { 4 } else { 1 }
+        let is_equal = || equal_relationships(relationship, of_it, &planner.open).is_some();
+        match id_of(of_it, slot, &planner.open) {
+            Some(_) => 4,
+            // Not more than a label: without an index all of the type are gone through.
+            None if is_equal() => 2,
+            None => 1,
+        }
     };
     planner.edges.iter().position(|edge| {
         let relationship = edge.relationship;
@@ -91,7 +118,7 @@ fn edge(planner: &Planner<'_, '_>, conditions: &BySlot<'_>, expected: u8) -> Opt
             && open(relationship.slot)
             && open(edge.left.slot)
             && open(edge.right.slot);
-        scannable && promise(relationship.slot) > expected
+        scannable && promise(relationship) > expected
     })
 }
 

@@ -108,6 +108,18 @@ impl Schema {
         })
     }
 
+    /// The item with the most keys, at least two, by whose entries equality of these keys or some of them is looked up.
+    pub(crate) fn composite(&self, subject: SchemaSubject, keys: &[Name]) -> Option<&SchemaItem> {
+        let fits = |item: &&SchemaItem| {
+            let definition = &item.definition;
+            definition.kind.is_indexed()
+                && definition.subject == subject
+                && definition.keys.len() > 1
+                && definition.keys.iter().all(|key| keys.contains(key))
+        };
+        self.items.iter().filter(fits).max_by_key(|item| item.definition.keys.len())
+    }
+
     pub(crate) fn add(&mut self, definition: SchemaDefinition) -> SchemaItem {
         let number = self.items.iter().map(|item| item.number + 1).max().unwrap_or(0);
         let item = SchemaItem { number, definition };

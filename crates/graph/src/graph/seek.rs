@@ -69,6 +69,8 @@ pub(crate) enum Source {
     Filtered(Position<10>, Name, Canonical),
     /// Those that an index has for the form.
     Indexed(Position<34>, Name, Canonical),
+    /// Those that an index has for the prefix of several values: hardly others than those that have them.
+    Candidates(Position<34>),
 }
 
 impl Source {
@@ -127,6 +129,21 @@ impl Graph {
         Source::Filtered(Position::new(member(name, [0; 6]), 4), key, value.clone())
     }
 
+    /// Where nodes or relationships are found whose `keys` are equal to the values; nothing if no index has just these
+    /// keys, in this order.
+    pub(crate) fn composite_source(
+        &self,
+        subject: SchemaSubject,
+        keys: &[Name],
+        value: &Canonical,
+    ) -> Option<Source> {
+        let item = self.schema_items().composite(subject, keys)?;
+        (item.definition.keys == keys).then(|| {
+            let prefix = index_prefix(item.number, value);
+            Source::Candidates(Position::new(index_entry(&prefix, [0; 6]), prefix.len()))
+        })
+    }
+
     /// Goes on among nodes.
     pub(crate) fn advance_nodes(&self, source: &mut Source, out: &mut Vec<NodeId>) -> Progress {
         let from = Places { rows: &self.nodes, members: &self.labels, index: &self.index };
@@ -174,6 +191,9 @@ impl Places<'_> {
                     push(id);
                 }
             }),
+            Source::Candidates(position) => {
+                position.advance(self.index, |key| push(number(index_entity(key))))
+            }
             Source::Indexed(position, key, wanted) => position.advance(self.index, |entry| {
                 let id = number(index_entity(entry));
                 if is_equal(id, *key, wanted) {

@@ -110,6 +110,33 @@ impl Transaction {
         self.graph.schema_items().index(SchemaSubject::Label(label), key).is_some()
     }
 
+    /// Whether no two nodes with that label have the same value of this property, and values are looked up.
+    pub fn has_unique_index(&self, label: Name, key: Name) -> bool {
+        let item = self.graph.schema_items().index(SchemaSubject::Label(label), key);
+        item.is_some_and(|item| item.definition.kind.is_unique())
+    }
+
+    /// The keys, at least two, of an index of nodes with that label that [`seek_nodes_by_all`](Self::seek_nodes_by_all)
+    /// takes: the widest whose keys are all among these.
+    pub fn composite_index(&self, label: Name, keys: &[Name]) -> Option<&[Name]> {
+        let item = self.graph.schema_items().composite(SchemaSubject::Label(label), keys)?;
+        Some(&item.definition.keys)
+    }
+
+    /// The nodes with that label that have these values of the keys of [`composite_index`](Self::composite_index), in its
+    /// order, and perhaps others: the predicate must be evaluated again. Nothing if there is no such index.
+    pub fn seek_nodes_by_all(&self, label: Name, wanted: &[(Name, Value)]) -> Option<NodeScan> {
+        let keys: Vec<Name> = wanted.iter().map(|(key, _)| *key).collect();
+        let value = Canonical::of_all(wanted.iter().map(|(_, value)| value));
+        let source = self.graph.composite_source(SchemaSubject::Label(label), &keys, &value)?;
+        // Who comes to have all of them comes to have one of them.
+        for (key, value) in wanted {
+            let hash = Canonical::new(value).hash();
+            self.note(|footprint| footprint.equal(label, *key, hash));
+        }
+        Some(NodeScan(source))
+    }
+
     /// All relationships, in order of id.
     pub fn scan_relationships(&self) -> RelationshipScan {
         self.note(|footprint| footprint.all_relationships = true);
