@@ -18,8 +18,55 @@ pub struct Error {
     pub detail: Detail,
     /// For people.
     pub message: String,
-    /// Line and column, from 1, of what is at fault in the text.
-    pub position: Option<(u32, u32)>,
+    /// Where in the text that is which is at fault, if it is known.
+    pub place: Option<Box<TextPlace>>,
+}
+
+/// A place in the text of a statement. Its words are those of Neo4j.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextPlace {
+    /// Its line, from 1.
+    pub line: u32,
+    /// Its column, from 1.
+    pub column: u32,
+    /// How many characters stand before it in the text.
+    pub offset: u32,
+    /// As much of the line as a person wants to see.
+    pub excerpt: String,
+    /// How many characters of the excerpt stand before the place.
+    pub before: usize,
+}
+
+impl TextPlace {
+    /// Most characters of a line that are shown on either side.
+    const MOST_SHOWN: usize = 60;
+
+    /// The place at a byte of a text, or at its end.
+    pub fn at(text: &str, byte: usize) -> Self {
+        let byte = text.floor_char_boundary(byte.min(text.len()));
+        let (before, behind) = text.split_at(byte);
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let left = before.rsplit('\n').next().unwrap_or_default();
+        let right = behind.split(['\n', '\r']).next().unwrap_or_default();
+        let column = left.chars().count();
+        let skipped = column.saturating_sub(Self::MOST_SHOWN);
+        let shown = left.chars().skip(skipped).chain(right.chars().take(Self::MOST_SHOWN));
+        Self {
+            line: number(before.matches('\n').count() + 1),
+            column: number(column + 1),
+            offset: number(before.chars().count()),
+            excerpt: shown.collect(),
+            before: column - skipped,
+        }
+    }
+}
+
+impl fmt::Display for TextPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, column, offset, excerpt, before } = self;
+        let indent = " ".repeat(before + 1);
+        write!(f, "(line {line}, column {column} (offset: {offset}))\n\"{excerpt}\"\n{indent}^")
+    }
 }
 
 /// When an error is seen.
@@ -121,12 +168,12 @@ impl ErrorKind {
 impl Error {
     /// An error while executing.
     pub fn runtime(kind: ErrorKind, detail: Detail, message: impl Into<String>) -> Self {
-        Self { kind, phase: Phase::Runtime, detail, message: message.into(), position: None }
+        Self { kind, phase: Phase::Runtime, detail, message: message.into(), place: None }
     }
 
     /// An error in the text.
     pub fn compile(kind: ErrorKind, detail: Detail, message: impl Into<String>) -> Self {
-        Self { kind, phase: Phase::Compile, detail, message: message.into(), position: None }
+        Self { kind, phase: Phase::Compile, detail, message: message.into(), place: None }
     }
 
     /// A value of a type that cannot be taken.
@@ -144,10 +191,10 @@ impl Error {
         Self::runtime(ErrorKind::Internal, Detail::Defect, message)
     }
 
-    /// The same error with the place of what is at fault in the text: line and column, from 1.
+    /// The same error with the place of what is at fault in the text.
     #[must_use]
-    pub fn at(mut self, line: u32, column: u32) -> Self {
-        self.position = Some((line, column));
+    pub fn at(mut self, place: TextPlace) -> Self {
+        self.place = Some(Box::new(place));
         self
     }
 
@@ -233,8 +280,8 @@ impl From<Violation> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        match self.position {
-            Some((line, column)) => write!(f, " (line {line}, column {column})"),
+        match &self.place {
+            Some(place) => write!(f, " {place}"),
             None => Ok(()),
         }
     }

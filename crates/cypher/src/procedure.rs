@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::context::Context;
 use crate::error::Result;
 use crate::value::Value;
+use wellspring_graph::{Name, SchemaDefinition, SchemaKind, SchemaSubject};
 
 /// Something that is called with values and comes to rows.
 pub trait Procedure: Send + Sync {
@@ -51,7 +52,8 @@ pub trait Procedures {
     fn find(&self, name: &str) -> Option<Arc<dyn Procedure>>;
 }
 
-/// The procedures that are always there: `db.labels()`, `db.relationshipTypes()`, `db.propertyKeys()`, `db.ping()`.
+/// The procedures that are always there: `db.labels()`, `db.relationshipTypes()`, `db.propertyKeys()`, `db.ping()`, and
+/// `db.indexes()` and `db.constraints()`, which `SHOW` calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BuiltIn;
 
@@ -64,6 +66,8 @@ impl Procedures for BuiltIn {
             }
             "db.propertykeys" => ("propertyKey", |context| context.transaction.keys_in_use()),
             "db.ping" => return Some(Arc::new(Ping)),
+            "db.indexes" => return Some(Arc::new(SchemaList::Indexes)),
+            "db.constraints" => return Some(Arc::new(SchemaList::Constraints)),
             _ => return None,
         };
         Some(Arc::new(NameList { column, names }))
@@ -108,4 +112,96 @@ impl Procedure for Ping {
     fn call(&self, _: &[Value], _: &mut Context<'_>) -> Result<Vec<Vec<Value>>> {
         Ok(vec![vec![Value::Boolean(true)]])
     }
+}
+
+/// What is told of an index, in Neo4j's words.
+pub(crate) const INDEX_COLUMNS: [&str; 9] = [
+    "name",
+    "state",
+    "populationPercent",
+    "type",
+    "entityType",
+    "labelsOrTypes",
+    "properties",
+    "indexProvider",
+    "owningConstraint",
+];
+
+/// What is told of a constraint.
+pub(crate) const CONSTRAINT_COLUMNS: [&str; 7] =
+    ["name", "type", "entityType", "labelsOrTypes", "properties", "ownedIndex", "propertyType"];
+
+/// A procedure that lists the schema, in order of name.
+enum SchemaList {
+    /// What values are looked up by, those of constraints too.
+    Indexes,
+    /// Constraints.
+    Constraints,
+}
+
+impl Procedure for SchemaList {
+    fn arguments(&self) -> Vec<Argument> {
+        Vec::new()
+    }
+
+    fn yields(&self) -> Vec<String> {
+        let columns = match self {
+            SchemaList::Indexes => INDEX_COLUMNS.as_slice(),
+            SchemaList::Constraints => CONSTRAINT_COLUMNS.as_slice(),
+        };
+        columns.iter().map(|column| (*column).to_owned()).collect()
+    }
+
+    fn call(&self, _: &[Value], context: &mut Context<'_>) -> Result<Vec<Vec<Value>>> {
+        let transaction = &*context.transaction;
+        let rows = transaction.schema().filter_map(|item| {
+            let texts = |names: &[Name]| {
+                Value::list(
+                    names.iter().map(|name| Value::String(transaction.text(*name))).collect(),
+                )
+            };
+            let (entity, subject) = match item.subject {
+                SchemaSubject::Label(label) => ("NODE", label),
+                SchemaSubject::Type(name) => ("RELATIONSHIP", name),
+            };
+            let about = [Value::string(entity), texts(&[subject]), texts(&item.keys)];
+            match self {
+                SchemaList::Indexes => index_row(item, about),
+                SchemaList::Constraints => constraint_row(item, about),
+            }
+        });
+        let rows: Vec<Vec<Value>> = rows.collect();
+        context.budget.charge_steps(rows.len() as u64)?;
+        Ok(rows)
+    }
+}
+
+/// A row of [`INDEX_COLUMNS`], if the item has entries.
+fn index_row(item: &SchemaDefinition, [entity, subject, keys]: [Value; 3]) -> Option<Vec<Value>> {
+    let name = || Value::String(Arc::clone(&item.name));
+    let owner = if item.kind.is_constraint() { name() } else { Value::Null };
+    let [state, kind, provider] = ["ONLINE", "RANGE", "range-1.0"].map(Value::string);
+    let full = Value::Float(100.0);
+    item.kind
+        .is_indexed()
+        .then(|| vec![name(), state, full, kind, entity, subject, keys, provider, owner])
+}
+
+/// A row of [`CONSTRAINT_COLUMNS`], if the item is a constraint.
+fn constraint_row(
+    item: &SchemaDefinition,
+    [entity, subject, keys]: [Value; 3],
+) -> Option<Vec<Value>> {
+    let kind = match (item.kind, item.subject) {
+        (SchemaKind::Range, _) => return None,
+        (SchemaKind::Unique, SchemaSubject::Label(_)) => "UNIQUENESS",
+        (SchemaKind::Unique, SchemaSubject::Type(_)) => "RELATIONSHIP_UNIQUENESS",
+        (SchemaKind::Exists, SchemaSubject::Label(_)) => "NODE_PROPERTY_EXISTENCE",
+        (SchemaKind::Exists, SchemaSubject::Type(_)) => "RELATIONSHIP_PROPERTY_EXISTENCE",
+        (SchemaKind::Key, SchemaSubject::Label(_)) => "NODE_KEY",
+        (SchemaKind::Key, SchemaSubject::Type(_)) => "RELATIONSHIP_KEY",
+    };
+    let name = || Value::String(Arc::clone(&item.name));
+    let index = if item.kind.is_indexed() { name() } else { Value::Null };
+    Some(vec![name(), Value::string(kind), entity, subject, keys, index, Value::Null])
 }

@@ -50,6 +50,8 @@ pub enum Violation {
         entity: Entity,
         /// The one that has the values already.
         other: Entity,
+        /// Label or type, keys and values, for people.
+        what: Arc<str>,
     },
     /// An entity lacks a property that a constraint demands.
     Missing {
@@ -150,10 +152,10 @@ impl fmt::Display for Violation {
                 "cannot delete node {}, because it still has relationships: delete them first, or use DETACH DELETE",
                 id.number()
             ),
-            Violation::Duplicate { constraint, entity, other } => {
+            Violation::Duplicate { constraint, entity, other, what } => {
                 write!(
                     f,
-                    "{entity} has the same values as {other}, against constraint '{constraint}'"
+                    "{entity} has the same values as {other}, against constraint '{constraint}': {what}"
                 )
             }
             Violation::Missing { constraint, entity, key } => {

@@ -140,7 +140,12 @@ fn add(
 /// The graph's name for a key, if it can have one.
 pub(super) fn key_name(key: &str, context: &Context<'_>) -> Result<Name> {
     match context.transaction.name(key) {
-        Name::UNKNOWN => Err(Error::from(context.transaction.refused_name(key))),
+        Name::UNKNOWN => {
+            let mut error = Error::from(context.transaction.refused_name(key));
+            let shown: String = key.chars().take(40).collect();
+            error.message = format!("'{shown}' cannot be a property key: {}", error.message);
+            Err(error)
+        }
         name => Ok(name),
     }
 }

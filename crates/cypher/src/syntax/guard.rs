@@ -36,12 +36,14 @@ pub(super) fn check_length(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses texts that would need too deep a recursion; otherwise how deep the syntax tree can be at most.
-pub(super) fn check(text: &str, tokens: &[Token]) -> Result<usize> {
+/// Refuses texts that would need too deep a recursion, and says at which byte; otherwise how deep the syntax tree can be at
+/// most.
+pub(super) fn check(text: &str, tokens: &[Token]) -> Result<usize, (Error, usize)> {
     if tokens.len() > MOST_TOKENS {
-        return Err(too_much(format!(
+        let message = format!(
             "The statement has more than {MOST_TOKENS} words and signs. Pass data as parameters."
-        )));
+        );
+        return Err((too_much(message), text.len()));
     }
     // For each open bracket, how many operators stood before it on its level.
     let mut open: Vec<usize> = Vec::new();
@@ -54,9 +56,8 @@ pub(super) fn check(text: &str, tokens: &[Token]) -> Result<usize> {
                 outside += level;
                 level = 0;
                 if open.len() > MOST_BRACKETS {
-                    return Err(too_much(format!(
-                        "More than {MOST_BRACKETS} brackets inside one another."
-                    )));
+                    let message = format!("More than {MOST_BRACKETS} brackets inside one another.");
+                    return Err((too_much(message), token.span.start));
                 }
             }
             TokenKind::Symbol(b')' | b']' | b'}') => {
@@ -71,9 +72,10 @@ pub(super) fn check(text: &str, tokens: &[Token]) -> Result<usize> {
         }
         deepest = deepest.max(outside + level);
         if deepest > MOST_NESTED {
-            return Err(too_much(format!(
+            let message = format!(
                 "More than {MOST_NESTED} operators in one expression. Pass a list as parameter instead."
-            )));
+            );
+            return Err((too_much(message), token.span.start));
         }
     }
     Ok(deepest)
@@ -90,7 +92,7 @@ mod tests {
 
     #[test]
     fn deep_and_long_expressions_are_refused_and_long_lists_are_not() {
-        let depth = |text: &str| check(text, &tokens(text)).map_err(|error| error.message);
+        let depth = |text: &str| check(text, &tokens(text)).map_err(|(error, _)| error.message);
         assert!(depth(&format!("RETURN {}1{}", "(".repeat(199), ")".repeat(199))).is_ok());
         assert!(depth(&format!("RETURN {}1{}", "[".repeat(100_000), "]".repeat(100_000))).is_err());
         assert!(depth(&format!("RETURN 1{}", "+1".repeat(5_001))).is_err());

@@ -170,6 +170,16 @@ fn message(kind: &Kind) -> String {
         ),
         Kind::EmptyInput => "Unexpected end of input: expected a statement".to_owned(),
         Kind::Unsupported { production } => format!("Not supported yet: {production}"),
+        Kind::UnexpectedToken { found, .. } => {
+            let text = kind.to_string();
+            let expected = text.strip_prefix(&format!("unexpected token `{found}`, "));
+            format!("Invalid input '{found}': {}", expected.unwrap_or(&text))
+        }
+        Kind::UnexpectedEof { .. } => {
+            let text = kind.to_string();
+            let expected = text.strip_prefix("unexpected end of input, ");
+            format!("Unexpected end of input: {}", expected.unwrap_or(&text))
+        }
         other => {
             let text = other.to_string();
             let mut letters = text.chars();

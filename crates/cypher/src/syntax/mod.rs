@@ -18,6 +18,7 @@ mod rewrite;
 mod scan;
 mod schema;
 mod shape;
+mod show;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use decypher::ast::query::QueryBody;
 use decypher::{CypherError, ErrorKind as Kind};
 
-use crate::error::{Detail, Error, ErrorKind, Result};
+use crate::error::{Detail, Error, ErrorKind, Result, TextPlace};
 use crate::ir::{Statement, StatementBody};
 use crate::procedure::Procedures;
 
@@ -62,9 +63,10 @@ pub(crate) fn parse(text: &str, procedures: &dyn Procedures) -> Result<Parsed> {
     if tokens.is_empty() {
         let message = "Unexpected end of input: expected a statement";
         let error = Error::compile(ErrorKind::SyntaxError, Detail::UnexpectedSyntax, message);
-        return Err(error.at(1, 1));
+        return Err(Source::of(text).at_original(error, 0));
     }
-    let depth = guard::check(text, &tokens)?;
+    let depth = guard::check(text, &tokens)
+        .map_err(|(error, at)| Source::of(text).at_original(error, at))?;
     let rewritten = rewrite::rewrite(text, &tokens);
     let source = Source { text: &rewritten.text, written: text, rewritten: Some(&rewritten) };
     let command = match tokens.first() {
@@ -104,7 +106,7 @@ impl<'t> Source<'t> {
         Source { text, written: text, rewritten: None }
     }
 
-    /// The error with the line and column of a byte of the parser's text.
+    /// The error with the place of a byte of the parser's text.
     fn at(&self, error: Error, byte: usize) -> Error {
         self.at_original(error, self.original(byte))
     }
@@ -114,16 +116,9 @@ impl<'t> Source<'t> {
         self.rewritten.map_or(byte, |rewritten| rewritten.original(byte))
     }
 
-    /// The error with the line and column of a byte of the text as written.
+    /// The error with the place of a byte of the text as written.
     fn at_original(&self, error: Error, byte: usize) -> Error {
-        let mut before = self.written.len().min(byte);
-        while !self.written.is_char_boundary(before) {
-            before -= 1;
-        }
-        let before = self.written.get(..before).unwrap_or_default();
-        let line = before.matches('\n').count() + 1;
-        let column = before.chars().rev().take_while(|letter| *letter != '\n').count() + 1;
-        error.at(u32::try_from(line).unwrap_or(u32::MAX), u32::try_from(column).unwrap_or(u32::MAX))
+        error.at(TextPlace::at(self.written, byte))
     }
 }
 

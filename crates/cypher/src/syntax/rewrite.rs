@@ -24,10 +24,10 @@ impl Rewritten<'_> {
 }
 
 /// A stretch of the old text and what stands for it.
-struct Edit {
-    from: usize,
-    to: usize,
-    new: String,
+pub(super) struct Edit {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) new: String,
 }
 
 /// Takes `EXPLAIN`, `PROFILE` and `USING INDEX` off, and rewrites `OFFSET`, `||`, `{,3}` and `CALL (x) { … }`.
@@ -41,6 +41,7 @@ pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> Rewritten<'t> {
             edits.push(Edit { from: first.span.start, to: first.span.end, new: blanks });
         }
     }
+    super::show::rewrite_show(text, tokens, &mut edits);
     for (index, token) in tokens.iter().enumerate() {
         let next = tokens.get(index + 1);
         if token.is_word(text, "OFFSET") && is_amount(next) && !is_name_place(tokens, index) {

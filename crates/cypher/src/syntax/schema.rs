@@ -51,6 +51,10 @@ impl Reader<'_, '_> {
         let (variable, on, label) = self.target()?;
         self.expect_word("ON")?;
         let keys = self.keys(&variable)?;
+        if on == SchemaTarget::Relationships && keys.len() > 1 {
+            // Nothing would look anything up by it.
+            return Err(self.unsupported("Indexes of relationships with several keys"));
+        }
         self.options()?;
         Ok(SchemaChange::Create { name, kind: SchemaKind::Range, on, label, keys, if_not_exists })
     }
@@ -279,7 +283,7 @@ mod tests {
         assert_eq!(read("CREATE (n)"), Ok(None));
         assert_eq!(
             read("CREATE INDEX FOR (n:T) ON (m.id)").unwrap_err(),
-            "Variable `m` not defined (line 1, column 29)"
+            "Variable `m` not defined (line 1, column 29 (offset: 28))\n\"CREATE INDEX FOR (n:T) ON (m.id)\"\n                             ^"
         );
         assert!(
             read("CREATE FULLTEXT INDEX FOR (n:T) ON (n.id)")

@@ -107,7 +107,11 @@ impl Judge<'_> {
             | SyntaxKind::DROP_CONSTRAINT
             | SyntaxKind::SCHEMA_COMMAND
             | SyntaxKind::IN_QUERY_CALL => self.command(node),
-            SyntaxKind::SHOW_CLAUSE => self.unsupported(at, "SHOW"),
+            SyntaxKind::SHOW_CLAUSE => {
+                let message =
+                    "SHOW is supported as SHOW INDEXES or SHOW CONSTRAINTS, alone in its statement";
+                self.object(at, Detail::Unsupported, message.to_owned());
+            }
             SyntaxKind::LOAD_CSV_CLAUSE => self.unsupported(at, "LOAD CSV"),
             SyntaxKind::USE_CLAUSE => {
                 let message =

@@ -90,9 +90,18 @@ fn objections_have_the_words_of_the_tck_and_a_place() {
     assert_eq!(detail(" // nothing"), Some(Detail::UnexpectedSyntax));
     assert_eq!(detail("RETURN 1; RETURN 2"), Some(Detail::UnexpectedSyntax));
     let error = read("MATCH (n)\nRETURN n,\n  mm").err().unwrap();
-    assert_eq!(error.to_string(), "Variable `mm` not defined (line 3, column 3)");
+    assert_eq!(
+        error.to_string(),
+        "Variable `mm` not defined (line 3, column 3 (offset: 22))\n\"  mm\"\n   ^"
+    );
     let error = read("EXPLAIN MATCH (n) CALL (n) { RETURN 1 AS a } RETURN bb").err().unwrap();
-    assert_eq!(error.to_string(), "Variable `bb` not defined (line 1, column 53)");
+    let [first, line, caret] =
+        &error.to_string().lines().map(str::to_owned).collect::<Vec<_>>()[..]
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(first, "Variable `bb` not defined (line 1, column 53 (offset: 52))");
+    assert_eq!(line.find("bb"), caret.find('^'), "{error}");
 }
 
 #[test]
@@ -114,7 +123,9 @@ fn what_is_too_deep_is_refused_and_what_is_deep_is_read() {
 }
 
 fn message(text: &str) -> String {
-    read(text).err().map_or_else(|| format!("{text} is taken"), |error| error.to_string())
+    let told =
+        read(text).err().map_or_else(|| format!("{text} is taken"), |error| error.to_string());
+    told.lines().next().unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -124,28 +135,28 @@ fn nothing_of_a_text_is_left_out_in_silence() {
     for (text, expected) in [
         (
             "CREATE (n:Tmp {q:1}) CREATE INDEX foo2 FOR (n:Tmp) ON (n.x)",
-            format!("Invalid input 'CREATE INDEX': {alone} (line 1, column 22)"),
+            format!("Invalid input 'CREATE INDEX': {alone} (line 1, column 22 (offset: 21))"),
         ),
         (
             "RETURN 1 DROP CONSTRAINT part_sku",
-            format!("Invalid input 'DROP CONSTRAINT': {alone} (line 1, column 10)"),
+            format!("Invalid input 'DROP CONSTRAINT': {alone} (line 1, column 10 (offset: 9))"),
         ),
         (
             "MATCH (n:Tmp) REMOVE n.k CREATE INDEX zz CREATE (m:Tmp {lost:true})",
-            format!("Invalid input 'CREATE INDEX': {alone} (line 1, column 26)"),
+            format!("Invalid input 'CREATE INDEX': {alone} (line 1, column 26 (offset: 25))"),
         ),
         (
             "CREATE (n:Tmp {q:2}) CREATE DATABASE foo",
-            format!("Invalid input 'CREATE DATABASE': {elsewhere} (line 1, column 22)"),
+            format!("Invalid input 'CREATE DATABASE': {elsewhere} (line 1, column 22 (offset: 21))"),
         ),
         (
             "MATCH (n:Part) DROP DATABASE foo RETURN count(n)",
-            format!("Invalid input 'DROP DATABASE': {elsewhere} (line 1, column 16)"),
+            format!("Invalid input 'DROP DATABASE': {elsewhere} (line 1, column 16 (offset: 15))"),
         ),
-        ("RETURN 1 SHOW INDEXES", "SHOW is not supported (line 1, column 10)".to_owned()),
+        ("RETURN 1 SHOW INDEXES", "SHOW is supported as SHOW INDEXES or SHOW CONSTRAINTS, alone in its statement (line 1, column 10 (offset: 9))".to_owned()),
         (
             "WITH 1 AS x USE social MATCH (n) RETURN count(n)",
-            "USE is not supported: the database is chosen by the address of the request (line 1, column 13)"
+            "USE is not supported: the database is chosen by the address of the request (line 1, column 13 (offset: 12))"
                 .to_owned(),
         ),
     ] {
@@ -196,7 +207,10 @@ fn broken_patterns_and_clauses_are_refused_where_they_break() {
         ("FOREACH (x IN [1] | MATCH (n) CREATE (m))", 21),
     ] {
         let message = message(text);
-        assert!(message.ends_with(&format!("(line 1, column {column})")), "{text}: {message}");
+        assert!(
+            message.contains(&format!("(line 1, column {column} (offset: {}))", column - 1)),
+            "{text}: {message}"
+        );
     }
     for text in [
         "RETURN 1 AS a UNION RETURN 2 AS a",
@@ -226,30 +240,52 @@ fn what_is_not_supported_or_not_understood_is_named() {
     for (text, expected) in [
         (
             "LOAD CSV FROM 'x' AS row MERGE (p:Part {sku: row.sku})",
-            "LOAD CSV is not supported (line 1, column 1)",
+            "LOAD CSV is not supported (line 1, column 1 (offset: 0))",
         ),
-        ("SHOW INDEXES YIELD name RETURN name", "SHOW is not supported (line 1, column 1)"),
+        (
+            "SHOW FUNCTIONS",
+            "SHOW is supported as SHOW INDEXES or SHOW CONSTRAINTS, alone in its statement (line 1, column 1 (offset: 0))",
+        ),
+        ("SHOW INDEXES YIELD nam", "Variable `nam` not defined (line 1, column 20 (offset: 19))"),
+        ("RETURN foo(1)", "Unknown function 'foo' (line 1, column 8 (offset: 7))"),
         (
             "MTCH (n) RETURN n",
-            "Invalid input 'MTCH': expected a clause such as MATCH, CREATE or RETURN (line 1, column 1)",
+            "Invalid input 'MTCH': expected a clause such as MATCH, CREATE or RETURN (line 1, column 1 (offset: 0))",
         ),
         (
             "RETURN {a}",
-            "Invalid input 'a': something is missing or incomplete here (line 1, column 9)",
+            "Invalid input 'a': something is missing or incomplete here (line 1, column 9 (offset: 8))",
         ),
         (
             "RETURN 'a",
-            "Invalid input: the string that begins here is never closed (line 1, column 8)",
+            "Invalid input: the string that begins here is never closed (line 1, column 8 (offset: 7))",
         ),
         (
             "RETURN 1\nAS `a",
-            "Invalid input: the name in backticks that begins here is never closed (line 2, column 4)",
+            "Invalid input: the name in backticks that begins here is never closed (line 2, column 4 (offset: 12))",
         ),
         (
             "RETURN 1 /* a",
-            "Invalid input: the comment that begins here is never closed (line 1, column 10)",
+            "Invalid input: the comment that begins here is never closed (line 1, column 10 (offset: 9))",
         ),
     ] {
         assert_eq!(message(text), expected, "{text}");
     }
+}
+
+#[test]
+fn what_was_found_is_told_in_the_words_of_neo4j() {
+    let told = message("MATCH (n RETURN n");
+    assert!(told.starts_with("Invalid input 'RETURN': expected "), "{told}");
+    assert!(told.ends_with("(line 1, column 10 (offset: 9))"), "{told}");
+    let told = message("UNWIND [1, 2");
+    assert!(told.contains("(offset: ") && !told.contains("token"), "{told}");
+    let deep = message(&format!("RETURN {}1", "(".repeat(300)));
+    assert!(deep.ends_with("(line 1, column 208 (offset: 207))"), "{deep}");
+    // Of a long line as much as a person wants to see.
+    let long = format!("RETURN [{}x, {}1]", "1, ".repeat(200), "1, ".repeat(200));
+    let told = read(&long).err().map(|error| error.to_string()).unwrap_or_default();
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 3, "{told}");
+    assert!(lines[1].chars().count() <= 122 && lines[1].find('x') == lines[2].find('^'), "{told}");
 }

@@ -3,6 +3,7 @@
 mod clauses;
 mod cost;
 mod graph;
+mod indexes;
 mod limits;
 mod serial;
 mod soup;

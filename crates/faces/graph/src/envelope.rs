@@ -97,8 +97,8 @@ fn shortened(message: &str) -> String {
 /// The message of a fault, with its place.
 fn message(fault: &Error) -> String {
     let text = shortened(&fault.message);
-    match fault.position {
-        Some((line, column)) => format!("{text} (line {line}, column {column})"),
+    match &fault.place {
+        Some(place) => format!("{text} {place}"),
         None => text,
     }
 }

@@ -1,11 +1,32 @@
 //! What constraints say of a version.
 
-use super::{Duplicate, Graph, Properties, SchemaDefinition, SchemaItem, property_of};
+use super::{
+    Duplicate, Graph, Properties, SchemaDefinition, SchemaItem, SchemaSubject, property_of,
+};
 use crate::fault::{GraphError, Violation};
 use crate::id::{Entity, NodeId, RelationshipId};
 use crate::limits::{MAX_INDEX_KEYS, MAX_SCHEMA_ITEMS};
 use crate::names::{Name, is_name};
+use crate::value::{Value, text};
 use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// A value for people, who want to see the beginning of a long one.
+fn told_value(value: &Value) -> String {
+    const MOST_SHOWN: usize = 60;
+    match value {
+        Value::Boolean(truth) => truth.to_string(),
+        Value::Integer(integer) => integer.to_string(),
+        Value::Float(float) if float.is_finite() => format!("{float:?}"),
+        Value::String(text) => {
+            let shown: String = text.chars().take(MOST_SHOWN).collect();
+            let dots = if shown.len() < text.len() { "…" } else { "" };
+            format!("{shown:?}{dots}")
+        }
+        Value::List(items) => format!("a list of {}", items.len()),
+        other => text::typed(other).map_or_else(String::new, |(_, text)| text),
+    }
+}
 
 impl Graph {
     /// Whether there is any index or constraint.
@@ -51,10 +72,22 @@ impl Graph {
                 continue;
             }
             if let Some(Duplicate { entity, other }) = self.duplicate(item, entity, properties) {
-                return Err(Violation::Duplicate { constraint: constraint(), entity, other });
+                let what = self.told(&item.definition, properties);
+                return Err(Violation::Duplicate { constraint: constraint(), entity, other, what });
             }
         }
         Ok(())
+    }
+
+    /// What an entity has that a constraint is about: `Person {name: "Ada"}`.
+    fn told(&self, definition: &SchemaDefinition, properties: &Properties) -> Arc<str> {
+        let (SchemaSubject::Label(subject) | SchemaSubject::Type(subject)) = definition.subject;
+        let entries = definition.keys.iter().filter_map(|key| {
+            let value = property_of(properties, *key)?;
+            Some(format!("{}: {}", self.text(*key), told_value(value)))
+        });
+        let entries: Vec<String> = entries.collect();
+        format!("{} {{{}}}", self.text(subject), entries.join(", ")).into()
     }
 
     /// Judges everything that an item is about.
@@ -77,8 +110,7 @@ impl Graph {
 
     /// Whether an item may be added.
     pub(crate) fn check_definition(&self, definition: &SchemaDefinition) -> Result<(), GraphError> {
-        let (super::SchemaSubject::Label(subject) | super::SchemaSubject::Type(subject)) =
-            definition.subject;
+        let (SchemaSubject::Label(subject) | SchemaSubject::Type(subject)) = definition.subject;
         let mut keys = definition.keys.clone();
         keys.sort_unstable();
         keys.dedup();
