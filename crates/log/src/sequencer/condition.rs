@@ -12,18 +12,20 @@ use crate::read::Stretch;
 use crate::segments::Run;
 use crate::work::{Stopped, Work};
 use std::sync::Arc;
-use wellspring_types::{AppendCondition, Clause, Conflict, Position};
+use wellspring_types::{AppendCondition, Clause, Conflict, Position, Query};
 
-/// An append condition made ready to be judged over one stretch after another.
+/// An append condition that is judged over one stretch after another.
 #[derive(Debug)]
-pub(crate) struct CompiledCondition {
-    clauses: Vec<CompiledClause>,
+pub(crate) struct JudgedCondition<'c> {
+    clauses: Vec<JudgedClause<'c>>,
 }
 
 #[derive(Debug)]
-struct CompiledClause {
+struct JudgedClause<'c> {
     clause: Clause,
-    query: Arc<CompiledQuery>,
+    query: &'c Query,
+    /// The same made ready, once a stretch had anything in it: a condition after which nothing came costs nothing.
+    compiled: Option<Arc<CompiledQuery>>,
     after: Position,
     /// The query in the indexes in memory that were asked, the latest last.
     active: Vec<ActiveQuery>,
@@ -32,7 +34,7 @@ struct CompiledClause {
 /// Why a window was not judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooMuch {
-    /// It would take more steps than it may.
+    /// It would take more steps than it may, or the condition would have to be compiled.
     Steps,
     /// Part of it stands in a sealed index, that is, in a file.
     Sealed,
@@ -44,16 +46,17 @@ impl From<Stopped> for TooMuch {
     }
 }
 
-impl CompiledCondition {
-    /// Compiles a condition; looks nothing up.
-    pub(crate) fn new(condition: &AppendCondition) -> CompiledCondition {
-        let clauses = condition.clauses().map(|(clause, query, after)| CompiledClause {
+impl<'c> JudgedCondition<'c> {
+    /// Compiles nothing yet.
+    pub(crate) fn new(condition: &'c AppendCondition) -> JudgedCondition<'c> {
+        let clauses = condition.clauses().map(|(clause, query, after)| JudgedClause {
             clause,
-            query: CompiledQuery::shared(query),
+            query,
+            compiled: None,
             after,
             active: Vec::new(),
         });
-        CompiledCondition { clauses: clauses.collect() }
+        JudgedCondition { clauses: clauses.collect() }
     }
 
     /// The first clause of the condition that an event in the stretch offends, if any.
@@ -86,7 +89,7 @@ impl CompiledCondition {
     fn first_offence<E>(
         &mut self,
         stretch: Stretch,
-        mut newest: impl FnMut(&mut CompiledClause, Stretch) -> Result<Option<(Position, usize)>, E>,
+        mut newest: impl FnMut(&mut JudgedClause<'c>, Stretch) -> Result<Option<(Position, usize)>, E>,
     ) -> Result<Option<Conflict>, E> {
         for clause in &mut self.clauses {
             let rest = Stretch { low: stretch.low.max(clause.after), ..stretch };
@@ -102,7 +105,7 @@ impl CompiledCondition {
     }
 }
 
-impl CompiledClause {
+impl JudgedClause<'_> {
     /// The newest event of the stretch that matches, and the lowest-numbered item it matches.
     fn newest(
         &mut self,
@@ -110,18 +113,25 @@ impl CompiledClause {
         stretch: Stretch,
         work: &mut Work,
     ) -> Result<Option<(Position, usize)>, ReadError> {
-        if self.query.items().is_empty() {
+        if self.compiled.is_none() {
+            self.compiled = Some(CompiledQuery::shared(self.query));
+            work.pause();
+        }
+        let (Some(query), active) = (&self.compiled, &mut self.active) else {
+            unreachable!("just compiled")
+        };
+        if query.items().is_empty() {
             return Ok(Some((stretch.high, 0)));
         }
         newest_first(runs, stretch, |run| {
             let range = run.range(stretch.low, stretch.high);
             match run.index() {
                 SegmentIndex::Active(index) => {
-                    let found = self.active(&index).newest(range, work);
+                    let found = in_active(active, query, &index).newest(range, work);
                     found.map_err(ReadError::Stopped)
                 }
                 SegmentIndex::Sealed(_) => {
-                    run.ask(work, |index, work| index.newest(&self.query, range.clone(), work))
+                    run.ask(work, |index, work| index.newest(query, range.clone(), work))
                 }
             }
         })
@@ -133,28 +143,38 @@ impl CompiledClause {
         stretch: Stretch,
         work: &mut Work,
     ) -> Result<Option<(Position, usize)>, TooMuch> {
+        // The largest query takes its time to compile, which no lock may cover.
+        let (Some(query), active) = (&self.compiled, &mut self.active) else {
+            return Err(TooMuch::Steps);
+        };
         newest_first(runs, stretch, |run| {
             let range = run.range(stretch.low, stretch.high);
             match run.index() {
-                SegmentIndex::Active(index) => Ok(self.active(&index).window(range, work)?),
+                SegmentIndex::Active(index) => {
+                    Ok(in_active(active, query, &index).window(range, work)?)
+                }
                 SegmentIndex::Sealed(_) => Err(TooMuch::Sealed),
             }
         })
     }
+}
 
-    /// The query in an index in memory.
-    fn active(&mut self, index: &Arc<ActiveIndex>) -> &mut ActiveQuery {
-        if !self.active.last().is_some_and(|known| known.is_of(index)) {
-            match self.active.iter().position(|known| known.is_of(index)) {
-                Some(at) => {
-                    let known = self.active.remove(at);
-                    self.active.push(known);
-                }
-                None => self.active.push(ActiveQuery::new(index, &self.query)),
+/// The query in an index in memory: one of those that are known already, or one more.
+fn in_active<'a>(
+    active: &'a mut Vec<ActiveQuery>,
+    query: &Arc<CompiledQuery>,
+    index: &Arc<ActiveIndex>,
+) -> &'a mut ActiveQuery {
+    if !active.last().is_some_and(|known| known.is_of(index)) {
+        match active.iter().position(|known| known.is_of(index)) {
+            Some(at) => {
+                let known = active.remove(at);
+                active.push(known);
             }
+            None => active.push(ActiveQuery::new(index, query)),
         }
-        self.active.last_mut().expect("just seen to")
     }
+    active.last_mut().expect("just seen to")
 }
 
 /// What `find` says of the newest run of the stretch for which it says anything.

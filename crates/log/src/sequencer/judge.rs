@@ -2,7 +2,7 @@
 //!
 //! Pure over the index: says what would be so, changes nothing.
 
-use super::condition::{CompiledCondition, TooMuch};
+use super::condition::{JudgedCondition, TooMuch};
 use crate::append::{Append, Appended, Basis, StoredRequest};
 use crate::error::{AppendError, ReadError};
 use crate::index::SegmentIndex;
@@ -36,14 +36,14 @@ pub(crate) struct Judge<'a> {
     /// The key is known not to occur up to here.
     key_absent_through: Position,
     ids: &'a [EventId],
-    condition: Option<CompiledCondition>,
+    condition: Option<JudgedCondition<'a>>,
 }
 
 impl<'a> Judge<'a> {
     /// Looks nothing up yet. `ids` are those of the request's events, `condition` is its condition.
     pub(crate) fn new(
         append: &'a Append,
-        condition: Option<&AppendCondition>,
+        condition: Option<&'a AppendCondition>,
         basis: Basis,
         ids: &'a [EventId],
     ) -> Judge<'a> {
@@ -51,7 +51,7 @@ impl<'a> Judge<'a> {
             key: append.key.as_ref().map(|key| key.key.as_str()),
             key_absent_through: basis.key_absent_through,
             ids,
-            condition: condition.map(CompiledCondition::new),
+            condition: condition.map(JudgedCondition::new),
         }
     }
 
@@ -296,6 +296,11 @@ mod tests {
             AppendCondition::not_exists(Query::item(&["T", "U"], &["common", "absent"]));
         let ids = ids(&request);
         let mut judge = Judge::new(&request, Some(&condition), Basis::default(), &ids);
+        let uncompiled = judge.window(&runs, Stretch { low: head - 1, high: head });
+        assert!(matches!(uncompiled, Err(TooMuch::Steps)), "nothing is compiled under a lock");
+        let newest =
+            judge.over(&runs, Stretch { low: head - 1, high: head }, &mut Work::unbounded());
+        assert!(matches!(newest, Ok(Verdict::Allowed)), "{newest:?}");
         let before = storage.bytes_read();
         for (low, expected) in
             [(active - 1, None), (active - 2, Some(TooMuch::Sealed)), (0, Some(TooMuch::Sealed))]
