@@ -225,8 +225,8 @@ impl<V: View> Live<V> {
                 break;
             }
             match V::decide(folded, &deciding.staged, &self.context, command) {
-                Ok(decision) => {
-                    match add(&mut events, &mut unless, &decision) {
+                Ok(mut decision) => {
+                    match add(&mut events, &mut unless, &mut decision) {
                         Ok(Added::Fits) => {}
                         Ok(Added::Full) => break,
                         Err(invalid) => {
@@ -346,11 +346,11 @@ enum Added {
     Full,
 }
 
-/// Adds a decision to an append, if it fits.
+/// Adds a decision to an append, if it fits; its condition is taken out of it then.
 fn add<O>(
     events: &mut EncodedEvents,
     unless: &mut Vec<QueryItem>,
-    decision: &Decision<O>,
+    decision: &mut Decision<O>,
 ) -> Result<Added, Invalid> {
     let many = unless.len() + decision.unless.len() > limits::MAX_QUERY_ITEMS
         || events.len() + decision.events.len() > limits::MAX_EVENTS
@@ -361,10 +361,10 @@ fn add<O>(
     for event in &decision.events {
         events.push(&event.as_ref())?;
     }
-    for item in &decision.unless {
+    for item in decision.unless.drain(..) {
         // Decisions that all name the same share it.
-        if unless.last() != Some(item) {
-            unless.push(item.clone());
+        if unless.last() != Some(&item) {
+            unless.push(item);
         }
     }
     Ok(Added::Fits)
