@@ -5,9 +5,7 @@ use crate::parameters::ParameterRoom;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::sync::Arc;
 use wellspring_cypher::context::Parameters;
-use wellspring_cypher::value::Value;
 
 /// A statement as a client sends it.
 #[derive(Debug)]
@@ -115,11 +113,9 @@ fn statement(given: Statement<'_>, room: &ParameterRoom) -> Result<StatementText
     let parameters = match given.parameters {
         None => Parameters::new(),
         Some(text) => match room.read(text).map_err(|error| refused(error, room))? {
-            Value::Map(entries) => {
-                entries.iter().map(|(key, value)| (Arc::clone(key), value.clone())).collect()
-            }
-            Value::Null => Parameters::new(),
-            _ => return Err(RefusedBody::Invalid("parameters must be an object".to_owned())),
+            Some(parameters) => parameters,
+            None if text.get() == "null" => Parameters::new(),
+            None => return Err(RefusedBody::Invalid("parameters must be an object".to_owned())),
         },
     };
     Ok(StatementText {
@@ -144,6 +140,7 @@ fn refused(error: serde_json::Error, room: &ParameterRoom) -> RefusedBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wellspring_cypher::value::Value;
 
     #[test]
     fn statements_are_read_with_exact_integers() {

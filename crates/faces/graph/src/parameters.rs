@@ -5,10 +5,10 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use wellspring_cypher::value::Value;
+use wellspring_cypher::context::Parameters;
+use wellspring_cypher::value::{Entries, Value};
 
 /// What values take besides what is in them: any, a list, a map, an entry of one, a string.
 const VALUE_BYTES: usize = 2 * size_of::<Value>();
@@ -45,19 +45,23 @@ impl ParameterRoom {
         self.taken.get() > self.most
     }
 
-    /// Reads a value. Integers are exact to 64 bits.
+    /// Reads an object of parameters. Nothing if the text is no object. Integers are exact to 64 bits.
     ///
     /// # Errors
     /// No JSON, or nothing that a parameter can be; no room left.
-    pub(crate) fn read(&self, text: &RawValue) -> serde_json::Result<Value> {
+    pub(crate) fn read(&self, text: &RawValue) -> serde_json::Result<Option<Parameters>> {
+        if !text.get().starts_with('{') {
+            return Ok(None);
+        }
+        self.take(VALUE_BYTES)?;
         let mut deserializer = serde_json::Deserializer::from_str(text.get());
-        let value = ParameterSeed(self).deserialize(&mut deserializer)?;
+        let parameters = deserializer.deserialize_map(ParametersSeed(self))?;
         if self.has_huge.take()
             && let Some(number) = huge_integer(text.get())
         {
             return Err(no_integer(number));
         }
-        Ok(value)
+        Ok(Some(parameters))
     }
 
     fn take<E: Error>(&self, bytes: usize) -> Result<(), E> {
@@ -170,9 +174,15 @@ impl<'de> Visitor<'de> for ParameterSeed<'_> {
         Ok(Value::list(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Value, A::Error> {
+        Ok(Value::Map(Arc::new(self.entries(entries)?.into())))
+    }
+}
+
+impl ParameterSeed<'_> {
+    fn entries<'de, A: MapAccess<'de>>(self, mut entries: A) -> Result<Entries, A::Error> {
         self.0.take(MAP_BYTES)?;
-        let mut map: BTreeMap<Arc<str>, Value> = BTreeMap::new();
+        let mut map = Entries::new();
         while let Some(key) = entries.next_key::<Cow<'de, str>>()? {
             self.0.take(ENTRY_BYTES + key.len())?;
             let value = entries.next_value_seed(self)?;
@@ -180,6 +190,21 @@ impl<'de> Visitor<'de> for ParameterSeed<'_> {
                 return Err(A::Error::custom(format!("the name {key:?} stands twice")));
             }
         }
-        Ok(Value::map(map))
+        Ok(map)
+    }
+}
+
+/// Reads an object of parameters.
+struct ParametersSeed<'r>(&'r ParameterRoom);
+
+impl<'de> Visitor<'de> for ParametersSeed<'_> {
+    type Value = Parameters;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("parameters by name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Parameters, A::Error> {
+        ParameterSeed(self.0).entries(entries)
     }
 }
