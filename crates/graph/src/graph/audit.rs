@@ -53,12 +53,12 @@ impl Expected {
 impl Graph {
     /// All nodes in order of id.
     pub fn node_ids(&self) -> impl Iterator<Item = NodeId> {
-        numbers(&self.nodes).filter_map(NodeId::new)
+        numbers(&self.content.nodes).filter_map(NodeId::new)
     }
 
     /// All relationships in order of id.
     pub fn relationship_ids(&self) -> impl Iterator<Item = RelationshipId> {
-        numbers(&self.relationships).filter_map(RelationshipId::new)
+        numbers(&self.content.relationships).filter_map(RelationshipId::new)
     }
 
     /// Compares everything that is kept beside the rows with them. Slow: it goes through the whole graph.
@@ -98,13 +98,16 @@ impl Graph {
         };
         let names: Vec<Name> = (0..self.names().texts().len() as u32).map(Name::new).collect();
         let verdicts = [
-            (keys(&self.labels) == expected.labels, "labels"),
-            (keys(&self.types) == expected.types, "types"),
-            (keys(&self.outgoing) == expected.outgoing, "outgoing"),
-            (keys(&self.incoming) == expected.incoming, "incoming"),
-            (keys(&self.index) == expected.index, "index"),
-            (self.node_ids().count() as u64 == self.node_count, "the count of nodes"),
-            (expected.types.len() as u64 == self.relationship_count, "the count of relationships"),
+            (keys(&self.content.labels) == expected.labels, "labels"),
+            (keys(&self.content.types) == expected.types, "types"),
+            (keys(&self.content.outgoing) == expected.outgoing, "outgoing"),
+            (keys(&self.content.incoming) == expected.incoming, "incoming"),
+            (keys(&self.content.index) == expected.index, "index"),
+            (self.node_ids().count() as u64 == self.content.node_count, "the count of nodes"),
+            (
+                expected.types.len() as u64 == self.content.relationship_count,
+                "the count of relationships",
+            ),
             (
                 names.iter().all(|name| count(&expected.labels, *name) == self.label_count(*name)),
                 "the counts of labels",
@@ -115,7 +118,8 @@ impl Graph {
             ),
             (
                 names.iter().all(|name| {
-                    self.key_counts.get(*name) == expected.keys.get(name).copied().unwrap_or(0)
+                    self.content.key_counts.get(*name)
+                        == expected.keys.get(name).copied().unwrap_or(0)
                 }),
                 "the counts of keys",
             ),

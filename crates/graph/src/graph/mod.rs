@@ -33,7 +33,7 @@ use keys::{AdjacencyKey, IndexKey, MemberKey};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A version of a graph. A clone costs some reference counts and is another version of the same graph: writing to one
+/// A version of a graph. A clone costs two reference counts and is another version of the same graph: writing to one
 /// never shows in the other.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
@@ -41,6 +41,13 @@ pub struct Graph {
     /// Of the last event that is in it.
     position: u64,
     stamp: VersionStamp,
+    /// A version is passed on a dozen times before the next is written: this makes it one reference count.
+    content: Arc<Content>,
+}
+
+/// What is in a version. A clone shares all pages.
+#[derive(Debug, Clone, Default)]
+struct Content {
     nodes: Paged<RowPage>,
     relationships: Paged<RowPage>,
     outgoing: Tree<{ size_of::<AdjacencyKey>() }>,
@@ -93,6 +100,11 @@ fn row_at(pages: &Paged<RowPage>, number: u64) -> Option<&[u8]> {
 }
 
 impl Graph {
+    /// What is in it, to be written; a copy, if another version has it as well.
+    fn content_mut(&mut self) -> &mut Content {
+        Arc::make_mut(&mut self.content)
+    }
+
     /// An empty graph, with names and ids of its own.
     #[must_use]
     pub fn new() -> Graph {
@@ -181,25 +193,30 @@ impl Graph {
 
     /// About how many bytes of pages it has that no other version does. It goes through those.
     pub(crate) fn own_bytes(&self) -> usize {
-        let rows =
-            [&self.nodes, &self.relationships].map(|rows| rows.own_bytes(RowPage::own_bytes));
-        let trees = self.outgoing.own_bytes()
-            + self.incoming.own_bytes()
-            + self.labels.own_bytes()
-            + self.types.own_bytes()
-            + self.index.own_bytes();
-        let counts = [&self.label_counts, &self.type_counts, &self.key_counts];
+        let content = &*self.content;
+        // What is shared is shared with all that is in it.
+        if Arc::strong_count(&self.content) > 1 {
+            return 0;
+        }
+        let rows = [&content.nodes, &content.relationships]
+            .map(|rows| rows.own_bytes(RowPage::own_bytes));
+        let trees = content.outgoing.own_bytes()
+            + content.incoming.own_bytes()
+            + content.labels.own_bytes()
+            + content.types.own_bytes()
+            + content.index.own_bytes();
+        let counts = [&content.label_counts, &content.type_counts, &content.key_counts];
         rows.iter().sum::<usize>() + trees + counts.map(NameCounts::own_bytes).iter().sum::<usize>()
     }
 
     /// The bytes of a node: alike if and only if the nodes are.
     pub(crate) fn node_row(&self, id: NodeId) -> Option<&[u8]> {
-        row_at(&self.nodes, id.number())
+        row_at(&self.content.nodes, id.number())
     }
 
     /// The bytes of a relationship: alike if and only if the relationships are.
     pub(crate) fn relationship_row(&self, id: RelationshipId) -> Option<&[u8]> {
-        row_at(&self.relationships, id.number())
+        row_at(&self.content.relationships, id.number())
     }
 
     /// The whole node.
@@ -269,43 +286,43 @@ impl Graph {
     /// How many nodes there are.
     #[must_use]
     pub fn node_count(&self) -> u64 {
-        self.node_count
+        self.content.node_count
     }
 
     /// How many relationships there are.
     #[must_use]
     pub fn relationship_count(&self) -> u64 {
-        self.relationship_count
+        self.content.relationship_count
     }
 
     /// How many nodes have that label.
     #[must_use]
     pub fn label_count(&self, label: Name) -> u64 {
-        self.label_counts.get(label)
+        self.content.label_counts.get(label)
     }
 
     /// How many relationships are of that type.
     #[must_use]
     pub fn type_count(&self, relationship_type: Name) -> u64 {
-        self.type_counts.get(relationship_type)
+        self.content.type_counts.get(relationship_type)
     }
 
     /// The labels that nodes have, sorted by text.
     #[must_use]
     pub fn labels_in_use(&self) -> Vec<Arc<str>> {
-        self.sorted_texts(&self.label_counts)
+        self.sorted_texts(&self.content.label_counts)
     }
 
     /// The types that relationships are of, sorted by text.
     #[must_use]
     pub fn types_in_use(&self) -> Vec<Arc<str>> {
-        self.sorted_texts(&self.type_counts)
+        self.sorted_texts(&self.content.type_counts)
     }
 
     /// The keys that properties have, sorted by text.
     #[must_use]
     pub fn keys_in_use(&self) -> Vec<Arc<str>> {
-        self.sorted_texts(&self.key_counts)
+        self.sorted_texts(&self.content.key_counts)
     }
 
     fn sorted_texts(&self, counts: &NameCounts) -> Vec<Arc<str>> {
@@ -316,18 +333,19 @@ impl Graph {
 
     /// All indexes and constraints, in order of name.
     pub fn schema(&self) -> impl Iterator<Item = &SchemaDefinition> {
-        self.schema.items().iter().map(|item| &item.definition)
+        self.content.schema.items().iter().map(|item| &item.definition)
     }
 
     pub(crate) fn schema_items(&self) -> &Schema {
-        &self.schema
+        &self.content.schema
     }
 
     /// Whether a node is an end of any relationship.
     #[must_use]
     pub fn is_connected(&self, id: NodeId) -> bool {
         let (prefix, length) = keys::adjacency_prefix(id, None, None);
-        self.outgoing.has_prefix(&prefix[..length]) || self.incoming.has_prefix(&prefix[..length])
+        self.content.outgoing.has_prefix(&prefix[..length])
+            || self.content.incoming.has_prefix(&prefix[..length])
     }
 }
 

@@ -146,7 +146,11 @@ impl Graph {
 
     /// Goes on among nodes.
     pub(crate) fn advance_nodes(&self, source: &mut Source, out: &mut Vec<NodeId>) -> Progress {
-        let from = Places { rows: &self.nodes, members: &self.labels, index: &self.index };
+        let from = Places {
+            rows: &self.content.nodes,
+            members: &self.content.labels,
+            index: &self.content.index,
+        };
         from.advance(source, node_property, |number| out.extend(NodeId::new(number)))
     }
 
@@ -156,7 +160,11 @@ impl Graph {
         source: &mut Source,
         out: &mut Vec<RelationshipId>,
     ) -> Progress {
-        let from = Places { rows: &self.relationships, members: &self.types, index: &self.index };
+        let from = Places {
+            rows: &self.content.relationships,
+            members: &self.content.types,
+            index: &self.content.index,
+        };
         let push = |number| out.extend(RelationshipId::new(number));
         from.advance(source, relationship_property, push)
     }
@@ -249,7 +257,7 @@ impl Graph {
         run: &mut AdjacencyRun,
         out: &mut Vec<Adjacent>,
     ) -> Progress {
-        let tree = if run.is_outgoing { &self.outgoing } else { &self.incoming };
+        let tree = if run.is_outgoing { &self.content.outgoing } else { &self.content.incoming };
         let (node, is_outgoing, other_end) = (run.node, run.is_outgoing, run.other);
         let skips_loops = run.skips_loops;
         run.position.advance(tree, |key| {

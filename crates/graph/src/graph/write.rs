@@ -78,29 +78,30 @@ impl Graph {
     ) -> i64 {
         let (page, at) = place(id.number());
         let bytes = after.map(NodeRow::encode).unwrap_or_default();
-        let growth = self.nodes.get_mut(page).set(at, &bytes);
+        let content = self.content_mut();
+        let growth = content.nodes.get_mut(page).set(at, &bytes);
         match (before.is_some(), after.is_some()) {
-            (false, true) => self.node_count += 1,
-            (true, false) => self.node_count = self.node_count.saturating_sub(1),
+            (false, true) => content.node_count += 1,
+            (true, false) => content.node_count = content.node_count.saturating_sub(1),
             _ => {}
         }
         let none = NodeRow::default();
         let (before, after) = (before.unwrap_or(&none), after.unwrap_or(&none));
         for label in before.labels.iter().filter(|label| !after.labels.contains(label)) {
-            self.labels.remove(&member(*label, id.bytes()));
-            self.label_counts.decrement(*label);
+            content.labels.remove(&member(*label, id.bytes()));
+            content.label_counts.decrement(*label);
         }
         for label in after.labels.iter().filter(|label| !before.labels.contains(label)) {
-            self.labels.insert(member(*label, id.bytes()));
-            self.label_counts.increment(*label);
+            content.labels.insert(member(*label, id.bytes()));
+            content.label_counts.increment(*label);
         }
-        count_keys(&mut self.key_counts, &before.properties, &after.properties);
-        if !self.schema.items().is_empty() {
-            let schema = self.schema.clone();
+        count_keys(&mut content.key_counts, &before.properties, &after.properties);
+        if !content.schema.items().is_empty() {
+            let schema = content.schema.clone();
             let items = [&before.labels, &after.labels].map(|labels| schema.of_labels(labels));
             let [old, new] = items;
             let properties = [&before.properties, &after.properties];
-            replace_entries(&mut self.index, id.bytes(), old, new, properties);
+            replace_entries(&mut content.index, id.bytes(), old, new, properties);
         }
         growth
     }
@@ -115,43 +116,44 @@ impl Graph {
     ) -> i64 {
         let (page, at) = place(id.number());
         let bytes = after.map(RelationshipRow::encode).unwrap_or_default();
-        let growth = self.relationships.get_mut(page).set(at, &bytes);
+        let content = self.content_mut();
+        let growth = content.relationships.get_mut(page).set(at, &bytes);
         let Some(head) = before.or(after).map(|row| row.head) else { return growth };
         let kind = head.relationship_type;
         let outgoing = adjacency(head.from, kind, head.to, id);
         let incoming = adjacency(head.to, kind, head.from, id);
         match (before.is_some(), after.is_some()) {
             (false, true) => {
-                self.relationship_count += 1;
-                self.type_counts.increment(kind);
-                self.outgoing.insert(outgoing);
-                self.incoming.insert(incoming);
-                self.types.insert(member(kind, id.bytes()));
+                content.relationship_count += 1;
+                content.type_counts.increment(kind);
+                content.outgoing.insert(outgoing);
+                content.incoming.insert(incoming);
+                content.types.insert(member(kind, id.bytes()));
             }
             (true, false) => {
-                self.relationship_count = self.relationship_count.saturating_sub(1);
-                self.type_counts.decrement(kind);
-                self.outgoing.remove(&outgoing);
-                self.incoming.remove(&incoming);
-                self.types.remove(&member(kind, id.bytes()));
+                content.relationship_count = content.relationship_count.saturating_sub(1);
+                content.type_counts.decrement(kind);
+                content.outgoing.remove(&outgoing);
+                content.incoming.remove(&incoming);
+                content.types.remove(&member(kind, id.bytes()));
             }
             _ => {}
         }
         let none = Vec::new();
         let old = before.map_or(&none, |row| &row.properties);
         let new = after.map_or(&none, |row| &row.properties);
-        count_keys(&mut self.key_counts, old, new);
-        if !self.schema.items().is_empty() {
-            let schema = self.schema.clone();
+        count_keys(&mut content.key_counts, old, new);
+        if !content.schema.items().is_empty() {
+            let schema = content.schema.clone();
             let items = || schema.of_type(kind);
-            replace_entries(&mut self.index, id.bytes(), items(), items(), [old, new]);
+            replace_entries(&mut content.index, id.bytes(), items(), items(), [old, new]);
         }
         growth
     }
 
     /// Adds an index or constraint and fills it from what there is.
     pub(crate) fn add_schema_item(&mut self, definition: SchemaDefinition) -> SchemaItem {
-        let item = Arc::make_mut(&mut self.schema).add(definition);
+        let item = Arc::make_mut(&mut self.content_mut().schema).add(definition);
         if !item.definition.kind.is_indexed() {
             return item;
         }
@@ -167,21 +169,21 @@ impl Graph {
         });
         entries.sort_unstable();
         entries.into_iter().for_each(|entry| {
-            self.index.insert(entry);
+            self.content_mut().index.insert(entry);
         });
         item
     }
 
     /// Removes an index or constraint with its entries.
     pub(crate) fn remove_schema_item(&mut self, name: &str) -> Option<SchemaItem> {
-        let item = Arc::make_mut(&mut self.schema).remove(name)?;
+        let item = Arc::make_mut(&mut self.content_mut().schema).remove(name)?;
         let mut entries = Vec::new();
-        self.index.walk_prefix(&item.number.to_be_bytes(), |key| {
+        self.content.index.walk_prefix(&item.number.to_be_bytes(), |key| {
             entries.push(*key);
             ControlFlow::Continue(())
         });
         for entry in entries {
-            self.index.remove(&entry);
+            self.content_mut().index.remove(&entry);
         }
         Some(item)
     }
@@ -193,10 +195,10 @@ impl Graph {
         mut visit: impl FnMut(&Graph, Entity) -> ControlFlow<()>,
     ) {
         match subject {
-            SchemaSubject::Label(label) => self.labels.walk_prefix(&label.bytes(), |key| {
+            SchemaSubject::Label(label) => self.content.labels.walk_prefix(&label.bytes(), |key| {
                 visit(self, Entity::Node(NodeId::from_bytes(super::keys::member_entity(key))))
             }),
-            SchemaSubject::Type(name) => self.types.walk_prefix(&name.bytes(), |key| {
+            SchemaSubject::Type(name) => self.content.types.walk_prefix(&name.bytes(), |key| {
                 let id = RelationshipId::from_bytes(super::keys::member_entity(key));
                 visit(self, Entity::Relationship(id))
             }),
@@ -218,7 +220,7 @@ impl Graph {
         }
         let form = Canonical::of_all(wanted.iter().copied());
         let mut duplicate = None;
-        self.index.walk_prefix(&index_prefix(item.number, &form), |key| {
+        self.content.index.walk_prefix(&index_prefix(item.number, &form), |key| {
             let bytes = index_entity(key);
             let other = match entity {
                 Entity::Node(_) => Entity::Node(NodeId::from_bytes(bytes)),

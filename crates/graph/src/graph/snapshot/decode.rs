@@ -5,7 +5,7 @@ use super::{
 };
 use crate::fault::SnapshotFault;
 use crate::graph::counts::NameCounts;
-use crate::graph::{Graph, SchemaDefinition, SchemaItem, SchemaKind, SchemaSubject, row};
+use crate::graph::{Content, Graph, SchemaDefinition, SchemaItem, SchemaKind, SchemaSubject, row};
 use crate::limits::{MAX_ID, MAX_SCHEMA_ITEMS};
 use crate::names::{Name, is_name};
 use crate::store::{PAGE_ROWS, TreeBuilder};
@@ -108,7 +108,7 @@ impl GraphReader {
             (0..input.varint()?).map(|_| self.known_name(input)).collect();
         let definition = SchemaDefinition { name, kind, subject, keys: keys? };
         self.graph.check_definition(&definition).ok()?;
-        let schema = Arc::make_mut(&mut self.graph.schema);
+        let schema = Arc::make_mut(&mut self.graph.content_mut().schema);
         let is_new = schema.items().iter().all(|item| item.number != number);
         let has_room = schema.items().len() < MAX_SCHEMA_ITEMS;
         schema.restore(SchemaItem { number, definition });
@@ -117,7 +117,7 @@ impl GraphReader {
 
     fn node_page(&mut self, input: &mut Reader<'_>) -> Option<()> {
         let names = self.graph.names().len();
-        let Graph { nodes, node_count, key_counts, .. } = &mut self.graph;
+        let Content { nodes, node_count, key_counts, .. } = self.graph.content_mut();
         let check = |bytes: &[u8], counts: &mut NameCounts| row::check_node(bytes, names, counts);
         *node_count += read_page(input, nodes, key_counts, check)?;
         Some(())
@@ -125,7 +125,8 @@ impl GraphReader {
 
     fn relationship_page(&mut self, input: &mut Reader<'_>) -> Option<()> {
         let names = self.graph.names().len();
-        let Graph { relationships, relationship_count, key_counts, .. } = &mut self.graph;
+        let Content { relationships, relationship_count, key_counts, .. } =
+            self.graph.content_mut();
         let check =
             |bytes: &[u8], counts: &mut NameCounts| row::check_relationship(bytes, names, counts);
         *relationship_count += read_page(input, relationships, key_counts, check)?;
@@ -135,26 +136,27 @@ impl GraphReader {
     /// The version, when all blocks are read.
     pub(crate) fn finish(mut self) -> Result<Graph, SnapshotFault> {
         let counts = [self.outgoing.count, self.incoming.count, self.types.count];
-        if !self.has_head || counts.iter().any(|count| *count != self.graph.relationship_count) {
+        if !self.has_head || counts.iter().any(|count| *count != self.graph.relationship_count()) {
             return malformed("relationships that do not agree");
         }
-        let graph = &mut self.graph;
+        let names = self.graph.names().len();
+        let content = self.graph.content_mut();
         for (members, counts) in
-            [(&self.labels, &mut graph.label_counts), (&self.types, &mut graph.type_counts)]
+            [(&self.labels, &mut content.label_counts), (&self.types, &mut content.type_counts)]
         {
             for (first, count) in &members.groups {
                 let number = u32::from_be_bytes([first[0], first[1], first[2], first[3]]);
-                if number as usize >= graph.shared.names.len() {
+                if number as usize >= names {
                     return malformed("a member of nothing");
                 }
                 counts.set(Name::new(number), *count);
             }
         }
-        graph.outgoing = self.outgoing.builder.finish();
-        graph.incoming = self.incoming.builder.finish();
-        graph.labels = self.labels.builder.finish();
-        graph.types = self.types.builder.finish();
-        graph.index = self.index.builder.finish();
+        content.outgoing = self.outgoing.builder.finish();
+        content.incoming = self.incoming.builder.finish();
+        content.labels = self.labels.builder.finish();
+        content.types = self.types.builder.finish();
+        content.index = self.index.builder.finish();
         Ok(self.graph)
     }
 }

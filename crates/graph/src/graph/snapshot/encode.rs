@@ -28,20 +28,23 @@ impl Graph {
             put_item(&mut out.block, item);
             out.may_end()?;
         }
-        for (kind, pages) in [(NODES, &self.nodes), (RELATIONSHIPS, &self.relationships)] {
+        for (kind, pages) in
+            [(NODES, &self.content.nodes), (RELATIONSHIPS, &self.content.relationships)]
+        {
             out.begin(kind)?;
             put_pages(out, pages)?;
         }
-        for (kind, tree) in [(OUTGOING, &self.outgoing), (INCOMING, &self.incoming)] {
+        for (kind, tree) in [(OUTGOING, &self.content.outgoing), (INCOMING, &self.content.incoming)]
+        {
             out.begin(kind)?;
             put_tree(out, tree)?;
         }
-        for (kind, tree) in [(LABELS, &self.labels), (TYPES, &self.types)] {
+        for (kind, tree) in [(LABELS, &self.content.labels), (TYPES, &self.content.types)] {
             out.begin(kind)?;
             put_tree(out, tree)?;
         }
         out.begin(INDEX)?;
-        put_tree(out, &self.index)
+        put_tree(out, &self.content.index)
     }
 }
 
