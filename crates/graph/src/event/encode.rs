@@ -11,7 +11,6 @@ use crate::graph::{Graph, Relationship};
 use crate::id::{Entity, NodeId, RelationshipId};
 use crate::names::Name;
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use wellspring_types::{DataKind, Event};
 
 /// A label or a relationship type, as a tag.
@@ -27,7 +26,7 @@ impl Tag {
             Tag::Label(name) => (LABEL_TAG, name),
             Tag::Type(name) => (TYPE_TAG, name),
         };
-        format!("{prefix}{}", names.text(name))
+        [prefix, &names.text(name)].concat()
     }
 }
 
@@ -51,7 +50,7 @@ impl OpenPart {
         for (field, list) in [("nodes", &self.nodes), ("rels", &self.relationships)] {
             if !list.is_empty() {
                 let comma = if json.len() > 1 && !json.ends_with(',') { "," } else { "" };
-                _ = write!(json, "{comma}\"{field}\":[{list}]");
+                json.extend([comma, "\"", field, "\":[", list, "]"]);
             }
         }
         json.push('}');
@@ -66,7 +65,7 @@ struct Packer {
 }
 
 impl Packer {
-    fn put(&mut self, entity: Entity, fragment: &str, tags: &BTreeSet<Tag>) {
+    fn put(&mut self, entity: Entity, fragment: String, tags: &BTreeSet<Tag>) {
         if self.open.len() > 0 {
             let is_too_long = self.open.len() + fragment.len() > PART_BYTES;
             if is_too_long || self.open.tags.union(tags).count() > MAX_TAGS {
@@ -78,10 +77,13 @@ impl Packer {
             Entity::Node(_) => &mut self.open.nodes,
             Entity::Relationship(_) => &mut self.open.relationships,
         };
-        if !list.is_empty() {
+        if list.is_empty() {
+            // Most events say one thing.
+            *list = fragment;
+        } else {
             list.push(',');
+            list.push_str(&fragment);
         }
-        list.push_str(fragment);
     }
 }
 
@@ -159,7 +161,7 @@ fn put_node(
             if tags.len() + label.len() > MAX_TAGS {
                 // Too many for one event: what it loses is told first, under what it was.
                 fragments.cut();
-                fragments.finished.drain(..).for_each(|json| packer.put(entity, &json, &tags));
+                fragments.finished.drain(..).for_each(|json| packer.put(entity, json, &tags));
                 tags.retain(|tag| !unlabel.iter().any(|name| *tag == Tag::Label(*name)));
             }
             tags.extend(added);
@@ -171,7 +173,7 @@ fn put_node(
         }
         NodeChange::Deleted => fragments.field("gone", true),
     }
-    fragments.finish().iter().for_each(|json| packer.put(entity, json, &tags));
+    fragments.finish().into_iter().for_each(|json| packer.put(entity, json, &tags));
     Ok(())
 }
 
@@ -200,6 +202,6 @@ fn put_relationship(
         }
         RelationshipChange::Deleted => fragments.field("gone", true),
     }
-    fragments.finish().iter().for_each(|json| packer.put(entity, json, &tags));
+    fragments.finish().into_iter().for_each(|json| packer.put(entity, json, &tags));
     Ok(())
 }

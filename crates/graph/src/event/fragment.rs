@@ -71,12 +71,12 @@ impl<'a> Fragments<'a> {
     }
 
     pub(super) fn name(&mut self, field: &str, name: Name) {
-        _ = write!(self.head, ",\"{field}\":");
+        self.head.extend([",\"", field, "\":"]);
         put_text(&mut self.head, &self.names.text(name));
     }
 
     pub(super) fn names(&mut self, field: &str, names: &[Name]) {
-        _ = write!(self.head, ",\"{field}\":[");
+        self.head.extend([",\"", field, "\":["]);
         for (at, name) in names.iter().enumerate() {
             if at > 0 {
                 self.head.push(',');

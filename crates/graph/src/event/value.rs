@@ -10,7 +10,8 @@ use std::fmt::Write;
 pub(crate) fn put_text(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;
-    while let Some(at) = rest.find(|letter: char| letter < ' ' || matches!(letter, '"' | '\\')) {
+    let is_escaped = |byte: &u8| matches!(byte, 0..b' ' | b'"' | b'\\');
+    while let Some(at) = rest.as_bytes().iter().position(is_escaped) {
         out.push_str(&rest[..at]);
         // Those that are found are one byte long.
         _ = match rest.as_bytes()[at] {
