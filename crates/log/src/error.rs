@@ -199,6 +199,35 @@ impl fmt::Display for AppendError {
 
 impl std::error::Error for AppendError {}
 
+/// Why the end of a log is not confirmed: this process cannot tell that nobody has appended what it
+/// does not know. What it has can be read all the same. A retry helps once its cause has gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotConfirmed {
+    /// The log takes no appends: its journal has failed, perhaps with an append in doubt, or it is closed.
+    Closed {
+        /// Why.
+        reason: String,
+    },
+    /// The folder is not this process' any more: it was removed, renamed or replaced.
+    FolderLost {
+        /// What the system said.
+        reason: String,
+    },
+}
+
+impl fmt::Display for NotConfirmed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotConfirmed::Closed { reason } => write!(f, "the log takes no appends: {reason}"),
+            NotConfirmed::FolderLost { reason } => {
+                write!(f, "the folder of the log is not where it was: {reason}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NotConfirmed {}
+
 impl From<ReadError> for AppendError {
     fn from(error: ReadError) -> AppendError {
         match error {

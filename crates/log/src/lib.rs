@@ -62,7 +62,7 @@ mod waiters;
 mod work;
 
 pub use append::{Ack, Append, Appended, Basis, Completion, Staged, StoredRequest, Unjudged};
-pub use error::{AppendError, Corruption, OpenError, ReadError};
+pub use error::{AppendError, Corruption, NotConfirmed, OpenError, ReadError};
 pub use feed::{Feed, Past};
 pub use histogram::{HISTOGRAM_BOUNDS, Histogram};
 pub use index::{Terms, sealed_index_memory_bytes, set_sealed_index_budget_bytes};

@@ -2,7 +2,7 @@
 
 use crate::amount::Amount;
 use crate::append::{Append, Appended, Basis, Completion, Staged, StoredRequest, Unjudged};
-use crate::error::{AppendError, Corruption, OpenError, ReadError};
+use crate::error::{AppendError, Corruption, NotConfirmed, OpenError, ReadError};
 use crate::feed::Feed;
 use crate::histogram::Histogram;
 use crate::index::Terms;
@@ -243,6 +243,17 @@ impl Log {
     #[must_use]
     pub fn head(&self) -> Position {
         self.sequencer.feed.head()
+    }
+
+    /// The head, once it is confirmed that it is the end of the log: everything that anybody was told
+    /// is durable before this is first polled lies at or before it. With the journal of files that is
+    /// a look at the sequencer, which takes microseconds and is ready at once; a journal that others
+    /// write too has to ask them.
+    ///
+    /// # Errors
+    /// [`NotConfirmed`]. Reads of what there is go on.
+    pub async fn confirm(&self) -> Result<Position, NotConfirmed> {
+        self.sequencer.confirmed_head()
     }
 
     /// The log as it is now.

@@ -6,6 +6,7 @@
 //! - [`stage`]: its positions, its bytes in the batch that gathers, its index entries.
 //! - [`staged`]: what is decided and not durable: positions, batches, who waits for which position.
 //! - [`commit`]: the next batch to the journal, then the head moves, then the answers.
+//! - [`confirm`]: the head, if this is still where positions are assigned.
 //! - [`setback`]: the journal refused a batch: all that was staged is taken back.
 //! - [`gather`]: the batch itself and who waits for it.
 //! - [`seal`]: the indexes of full segments, and those that could not be written.
@@ -13,6 +14,7 @@
 
 mod commit;
 mod condition;
+mod confirm;
 mod gather;
 pub(crate) mod judge;
 mod merge;

@@ -3,7 +3,7 @@
 use super::{Storage, StorageFile};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -90,6 +90,18 @@ impl Storage for DiskStorage {
     fn unlock(&self) {
         // Closing the file releases the lock.
         self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    }
+
+    /// The file is open, so the system has it and the way to it in memory.
+    fn still_locked(&self) -> io::Result<()> {
+        let lock = self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let held = lock.as_ref().ok_or(io::ErrorKind::NotFound)?.metadata()?;
+        let named = std::fs::metadata(self.dir.join(LOCK_FILE))?;
+        if (held.dev(), held.ino()) == (named.dev(), named.ino()) {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
     }
 
     fn list(&self) -> io::Result<Vec<String>> {

@@ -24,6 +24,15 @@ pub trait Storage: Send + Sync + Debug + 'static {
     /// Gives the folder back.
     fn unlock(&self);
 
+    /// Makes sure that the folder is still the one that was taken, and under its name. Does not wait
+    /// for a device. A storage that cannot be taken away needs not say anything.
+    ///
+    /// # Errors
+    /// `NotFound` if it was unlocked, removed, renamed or replaced, or whatever the file system says.
+    fn still_locked(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// The names of all files, in no order.
     ///
     /// # Errors

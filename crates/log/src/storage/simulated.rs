@@ -217,6 +217,11 @@ impl Storage for SimulatedStorage {
         locked(&self.disk).locked = false;
     }
 
+    fn still_locked(&self) -> io::Result<()> {
+        let held = locked(&self.disk).locked;
+        if held { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+
     fn list(&self) -> io::Result<Vec<String>> {
         Ok(locked(&self.disk).files.keys().cloned().collect())
     }

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
 mod conditions;
+mod confirm;
 mod counts;
 mod crash;
 mod damage;
