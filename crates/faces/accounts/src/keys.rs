@@ -2,7 +2,7 @@
 
 use super::body::End;
 use super::register::{AFTER, LIMIT};
-use super::{body, body_of, execute, is_admin, optional_body_of, own_account, refusal};
+use super::{body, body_of, execute, freshen, is_admin, optional_body_of, own_account, refusal};
 use crate::problems;
 use std::sync::Arc;
 use wellspring_host::access::json;
@@ -34,6 +34,7 @@ pub(super) static ID: Segment<KeyId> = Segment {
 
 /// `GET /v1/keys`: one's own, or those of an account, or all.
 pub(crate) async fn list_keys(host: Arc<Host>, request: Box<Request>) -> Answer {
+    freshen(&host, &request).await?;
     let own = own_account(&request.principal)?;
     let account = match (request.query(&ACCOUNT)?, is_admin(&request.principal)) {
         (Some(account), true) => Some(account),
@@ -67,6 +68,7 @@ pub(crate) async fn list_keys(host: Arc<Host>, request: Box<Request>) -> Answer 
 
 /// `GET /v1/keys/{id}`.
 pub(crate) async fn get_key(host: Arc<Host>, request: Box<Request>) -> Answer {
+    freshen(&host, &request).await?;
     let key = key_of(&host, &request)?;
     let mut out = Vec::with_capacity(256);
     json::push_key(&mut out, &key, host.clock.wall_us(), None);

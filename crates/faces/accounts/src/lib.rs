@@ -31,9 +31,10 @@ use wellspring_host::access::Principal;
 use wellspring_host::access::principal::Verdict;
 use wellspring_host::declare::routes;
 use wellspring_host::http::content::{expect_json, expect_json_of_pages};
-use wellspring_host::http::contract::{FRESHNESS, LOCATION};
+use wellspring_host::http::contract::{CONSISTENCY, FRESHNESS, LOCATION, WAIT_MS};
 use wellspring_host::http::face::{Face, Served};
 use wellspring_host::http::foreseen::{APPENDING, VIEWING};
+use wellspring_host::http::fresh::Freshness;
 use wellspring_host::http::{FORM, Host, JSON, Request};
 use wellspring_host::identity::Method;
 use wellspring_host::settings::NoSettings;
@@ -60,7 +61,7 @@ impl Face for AccountFace {
             .takes[(JSON, "Login"), (FORM, "LoginForm")] .worded(login::with_error)
             .fails[&[&UNAUTHENTICATED, &TOO_MANY_LOGINS, &NO_ACCOUNTS]] => [200 JSON "AccessToken"];
         GET "/auth/me" Node Account me: "The caller: its account, its roles, and when its credential ends."
-            .fresh(FRESHNESS) => [200 JSON "Me"];
+            .fresh(FRESHNESS) .fails[VIEWING] => [200 JSON "Me"];
         POST "/auth/logout" Node Account logout: "Ends the token of the request, or all of its account's."
             .may_take[(JSON, "Logout")]
             .fails[APPENDING, VIEWING, &[&FORBIDDEN, &NO_ACCOUNTS, &NO_TOKEN, &ACCOUNT_NOT_FOUND]] => [200 JSON "LoggedOut"];
@@ -68,13 +69,13 @@ impl Face for AccountFace {
             "Draws a new secret that signs tokens; the one before still verifies. With retire: drops that one."
             .may_take[(JSON, "RotateSecret")] .fails[&[&IO]] => [200 JSON "SecretRotated"];
         GET "/v1/accounts" Node Admin list: "Accounts, by name, page by page."
-            .query[&LIMIT, &AFTER] .fresh(FRESHNESS) => [200 JSON "Accounts"];
+            .query[&LIMIT, &AFTER] .fresh(FRESHNESS) .fails[VIEWING] => [200 JSON "Accounts"];
         POST "/v1/accounts" Node Admin add:
             "Makes an account. The first has to be an admin of everything; from then on everything needs credentials."
             .takes[(JSON, "NewAccount")] .fails[APPENDING, VIEWING, &[&ACCOUNT_EXISTS, &TOO_MANY_ACCOUNTS]]
             => [201 JSON "Account" + LOCATION];
         GET "/v1/accounts/{name}" Node Admin get: "An account."
-            .at(&NAME) .fresh(FRESHNESS) .fails[&[&ACCOUNT_NOT_FOUND]] => [200 JSON "Account"];
+            .at(&NAME) .fresh(FRESHNESS) .fails[VIEWING, &[&ACCOUNT_NOT_FOUND]] => [200 JSON "Account"];
         PATCH "/v1/accounts/{name}" Node Admin change: "Changes an account's roles, disables or enables it."
             .at(&NAME) .takes[(JSON, "AccountChange")]
             .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &LAST_ADMIN, &NO_ACCOUNTS]] => [200 JSON "Account"];
@@ -86,13 +87,13 @@ impl Face for AccountFace {
             .at(&NAME) .takes[(JSON, "NewPassword")]
             .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &FORBIDDEN, &WRONG_PASSWORD, &NO_ACCOUNTS]] => [204];
         GET "/v1/keys" Node Account list_keys: "One's own API keys; for an admin all, or those of an account."
-            .query[&ACCOUNT, &REVOKED, &LIMIT, &AFTER] .fresh(FRESHNESS) .fails[KEYS] => [200 JSON "Keys"];
+            .query[&ACCOUNT, &REVOKED, &LIMIT, &AFTER] .fresh(FRESHNESS) .fails[VIEWING, KEYS] => [200 JSON "Keys"];
         POST "/v1/keys" Node Account add_key: "Makes an API key. Its secret is shown in this answer and never again."
             .takes[(JSON, "NewKey")]
             .fails[APPENDING, VIEWING, KEYS, &[&TOO_MANY_KEYS, &ACCOUNT_DISABLED, &ACCOUNT_NOT_FOUND]]
             => [201 JSON "KeyWithSecret" + LOCATION];
         GET "/v1/keys/{id}" Node Account get_key: "An API key."
-            .at(&ID) .fresh(FRESHNESS) .fails[KEYS, &[&KEY_NOT_FOUND]] => [200 JSON "Key"];
+            .at(&ID) .fresh(FRESHNESS) .fails[VIEWING, KEYS, &[&KEY_NOT_FOUND]] => [200 JSON "Key"];
         DELETE "/v1/keys/{id}" Node Account revoke_key: "Ends an API key for ever."
             .at(&ID) .fails[APPENDING, VIEWING, KEYS, &[&KEY_NOT_FOUND]] => [204];
         POST "/v1/keys/{id}/rotate" Node Account rotate_key:
@@ -105,6 +106,12 @@ impl Face for AccountFace {
     fn open(_: NoSettings, host: &Arc<Host>) -> Result<AccountFace, String> {
         Ok(AccountFace { host: Arc::clone(host) })
     }
+}
+
+/// Waits until accounts and keys are as fresh as the client asks.
+async fn freshen(host: &Host, request: &Request) -> Result<(), Box<Problem>> {
+    let asked = Freshness::asked(request, &CONSISTENCY, &WAIT_MS)?;
+    asked.view(request, host.access.live(), None).await.map(drop)
 }
 
 /// Executes commands, and waits until every request sees what they changed.

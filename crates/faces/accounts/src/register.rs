@@ -1,6 +1,6 @@
 //! `/v1/accounts`: who there is and what each may.
 
-use super::{body, body_of, execute, no_accounts, password, refusal};
+use super::{body, body_of, execute, freshen, no_accounts, password, refusal};
 use std::sync::Arc;
 use wellspring_host::access::json;
 use wellspring_host::access::sealed;
@@ -28,6 +28,7 @@ pub(super) static NAME: Segment<AccountName> = Segment {
 
 /// `GET /v1/accounts`.
 pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
+    freshen(&host, &request).await?;
     let limit = request.query(&LIMIT)? as usize;
     let state = host.access.state();
     let after = request.query(&AFTER)?.unwrap_or_default();
@@ -45,6 +46,7 @@ pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
 /// `GET /v1/accounts/{name}`.
 pub(crate) async fn get(host: Arc<Host>, request: Box<Request>) -> Answer {
     let name = request.segment(&NAME)?;
+    freshen(&host, &request).await?;
     shown(&host, 200, name.as_str())
 }
 

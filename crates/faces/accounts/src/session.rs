@@ -1,6 +1,6 @@
 //! `GET /auth/me` and `POST /auth/logout`: the caller's identity, and the end of its token.
 
-use super::{body, no_accounts, optional_body_of, refusal, try_execute};
+use super::{body, freshen, no_accounts, optional_body_of, refusal, try_execute};
 use crate::problems;
 use std::sync::Arc;
 use wellspring_host::access::Principal;
@@ -13,6 +13,7 @@ use wellspring_views::access::{Command, Refusal};
 
 /// `GET /auth/me`.
 pub(crate) async fn me(host: Arc<Host>, request: Box<Request>) -> Answer {
+    freshen(&host, &request).await?;
     let principal = &request.principal;
     let mut out = b"{\"account\":".to_vec();
     json::push_optional(&mut out, principal.account().map(|account| account.as_str()));

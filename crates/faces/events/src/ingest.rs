@@ -2,7 +2,7 @@
 //! loop has handed over or that it does not serve.
 
 use std::sync::Arc;
-use wellspring_host::http::content::freshen;
+use wellspring_host::http::fresh::freshen;
 use wellspring_host::http::{Answer, Host, Request, Response, fast};
 use wellspring_host::ingest::{IngestConfig, IngestOverflow};
 use wellspring_host::node::IngestAccount;

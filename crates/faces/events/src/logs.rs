@@ -2,6 +2,7 @@
 
 use super::params::{CONFIRM, LOG};
 use std::sync::Arc;
+use wellspring_host::http::fresh::{freshen, freshen_all};
 use wellspring_host::http::work::{Job, elsewhere};
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::node::NodeError;
@@ -15,11 +16,12 @@ const MOST_TERMS: usize = 10_000;
 /// `GET /v1/logs`: those that the principal may read.
 pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
     let mut job = Job::begin(&host, &request.payer)?;
+    let all = host.node.all().into_iter();
+    let visible: Vec<_> = all.filter(|(name, _)| request.principal.may_read(name)).collect();
+    freshen_all(&request, &visible).await?;
     let out = job.long(move |mut work| -> Result<Vec<u8>, ReadError> {
         let mut out = b"{\"logs\":[".to_vec();
-        let all = host.node.all().into_iter();
-        let visible = all.filter(|(name, _)| request.principal.may_read(name));
-        for (i, (name, log)) in visible.enumerate() {
+        for (i, (name, log)) in visible.into_iter().enumerate() {
             if i > 0 {
                 out.push(b',');
             }
@@ -35,6 +37,7 @@ pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
 pub(crate) async fn get(host: Arc<Host>, request: Box<Request>) -> Answer {
     let name = request.segment(&LOG)?;
     let log = host.node.get(&name).ok_or(NodeError::NotFound)?;
+    freshen(&request, &log).await?;
     let job = Job::begin(&host, &request.payer)?;
     describe(job, name, log, 200).await
 }

@@ -2,7 +2,7 @@
 //! executed again if somebody did.
 
 use crate::GraphFace;
-use crate::fresh::{Shown, fresh};
+use crate::fresh::{Purpose, fresh};
 use crate::run::{self, Afterwards, Around, Results, Statements};
 use crate::view::{CommitRefusal, CommitTransaction, GraphView};
 use std::sync::Arc;
@@ -83,8 +83,8 @@ pub(crate) async fn at_once(
     statements: Arc<Statements>,
     around: &Around,
 ) -> Result<Executed, Box<Problem>> {
-    let least = if statements.write() { Shown::Folded } else { Shown::Acknowledged };
-    let live = fresh(face, request, least).await?;
+    let purpose = if statements.write() { Purpose::Writing } else { Purpose::Reading };
+    let live = fresh(face, request, purpose).await?;
     let mut job = face.host.job(request)?;
     job.hold(statements.parameter_bytes())?;
     if !statements.write() {

@@ -2,7 +2,7 @@
 
 use crate::GraphFace;
 use crate::commit::folded_version;
-use crate::fresh::{Shown, fresh};
+use crate::fresh::{Purpose, fresh};
 use crate::render::push_string;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) async fn discovery(face: Arc<GraphFace>, request: Box<Request>) -> An
 
 /// `GET /db/{log}`: how much there is in a database.
 pub(crate) async fn database(face: Arc<GraphFace>, request: Box<Request>) -> Answer {
-    let live = fresh(&face, &request, Shown::Acknowledged).await?;
+    let live = fresh(&face, &request, Purpose::Reading).await?;
     let position = live.position();
     let graph = folded_version(&live);
     let mut out = b"{\"name\":".to_vec();

@@ -5,39 +5,27 @@ use crate::view::GraphView;
 use std::sync::Arc;
 use std::time::Duration;
 use wellspring_host::http::Request;
-use wellspring_host::http::content::reach;
+use wellspring_host::http::contract::{CONSISTENCY, wait_ms};
+use wellspring_host::http::fresh::Freshness;
 use wellspring_host::view::Live;
-use wellspring_host::wire::param::{AnyParam, IntegerOr, MAX_WAIT_MS, Param, Words};
+use wellspring_host::wire::param::{AnyParam, IntegerOr, Param};
 use wellspring_host::wire::problem::Problem;
 
 /// How long a request that has no say in it waits for a graph that is being folded for the first time.
 const REBUILD_WAIT: Duration = Duration::from_secs(5);
 
-/// What an answer has to show.
+/// What a transaction is begun for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shown {
-    /// Everything that was acknowledged before the request came.
-    Acknowledged,
-    /// What is folded, which may lack the newest events that others appended.
-    Folded,
+pub(crate) enum Purpose {
+    /// To be read in, or to be kept open: it shows what its request asks for.
+    Reading,
+    /// To be committed at once. That is on the staged head and needs no event that is acknowledged: the
+    /// log tells of those that stand in its way. Only who asks for a confirmed end gets it.
+    Writing,
 }
 
-static CONSISTENCY: Param<Words<Shown>> = Param::words(
-    "consistency",
-    "Whether events acknowledged before are waited for: not if the answer may be cached.",
-    &[
-        ("local", Shown::Acknowledged),
-        ("linearizable", Shown::Acknowledged),
-        ("cached", Shown::Folded),
-    ],
-    "local",
-);
-static WAIT_MS: Param<IntegerOr> = Param::integer(
-    "wait_ms",
-    "Longest wait for the graph to show what it has to, in ms.",
-    (0, MAX_WAIT_MS),
-)
-.or(5_000);
+/// How long a request waits for the graph to show what it asks.
+static WAIT_MS: Param<IntegerOr> = wait_ms(5_000);
 /// What every route that begins a transaction knows.
 pub(crate) const FRESHNESS: &[&dyn AnyParam] = &[&CONSISTENCY, &WAIT_MS];
 
@@ -54,25 +42,21 @@ pub(crate) async fn live(
     Ok(live)
 }
 
-/// The graph of a request's log, once it shows what the request asks for. What is begun on the staged head needs no
-/// event that is acknowledged: the log tells of those that stand in its way.
+/// The graph of a request's log, once it shows what the request asks for.
 ///
 /// # Errors
 /// 400, 404, 422, 503.
 pub(crate) async fn fresh(
     face: &GraphFace,
     request: &Request,
-    least: Shown,
+    purpose: Purpose,
 ) -> Result<Arc<Live<GraphView>>, Box<Problem>> {
-    let log = request.log()?;
-    let wait = Duration::from_millis(request.query(&WAIT_MS)?);
-    let asked = request.query(&CONSISTENCY)?;
-    let wanted = reach(request, log, wait).await?.unwrap_or(0);
-    let live = face.graphs.get(&request.log_name)?;
-    let wanted = match (least, asked) {
-        (Shown::Acknowledged, Shown::Acknowledged) => wanted.max(log.head()),
-        _ => wanted,
+    let asked = Freshness::asked(request, &CONSISTENCY, &WAIT_MS)?;
+    let asked = match purpose {
+        Purpose::Reading => asked,
+        Purpose::Writing => asked.for_commands(),
     };
-    live.caught_up(wanted, wait).await?;
+    let live = face.graphs.get(&request.log_name)?;
+    asked.view(request, &live, None).await?;
     Ok(live)
 }

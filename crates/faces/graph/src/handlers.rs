@@ -7,7 +7,7 @@ use crate::envelope::{
     self, INVALID_FORMAT, Members, OUT_OF_MEMORY, TOO_MANY_TRANSACTIONS, TRANSACTION_BUSY,
     TRANSACTION_NOT_FOUND,
 };
-use crate::fresh::{Shown, fresh, live};
+use crate::fresh::{Purpose, fresh, live};
 use crate::open::{Lent, NotOpen};
 use crate::run::{self, Afterwards, Around, Results, Statements};
 use std::sync::Arc;
@@ -170,7 +170,7 @@ pub(crate) async fn begin(face: Arc<GraphFace>, mut request: Box<Request>) -> An
         RequestedStatements::Statements(statements) => statements,
         RequestedStatements::Refused(response) => return Ok(*response),
     };
-    let live = fresh(&face, &request, Shown::Acknowledged).await?;
+    let live = fresh(&face, &request, Purpose::Reading).await?;
     let version = commit::folded_version(&live);
     // Who only reads notes nothing, and makes no names.
     let transaction = match may_write(&request) {

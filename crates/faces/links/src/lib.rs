@@ -34,20 +34,21 @@ use redirects::{RedirectContext, VisitorKeys, attach, fast_path, with_error};
 use settings::{LinkConfig, LinkSettings};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 use wellspring_host::declare::routes;
 use wellspring_host::fast::Factory;
-use wellspring_host::http::content::reach;
-use wellspring_host::http::contract::{Accept, IDEMPOTENCY_KEY, LOCATION, Query, Segment};
+use wellspring_host::http::contract::{
+    Accept, CONSISTENCY, IDEMPOTENCY_KEY, LOCATION, Query, Segment, wait_ms,
+};
 use wellspring_host::http::face::{Face, Served, Surroundings};
 use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
+use wellspring_host::http::fresh::Freshness;
 use wellspring_host::http::{Host, JSON, NDJSON, Request, Response, SVG};
 use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::names::MAIN;
 use wellspring_host::stats::RefusalReason;
 use wellspring_host::stats::family::Family;
-use wellspring_host::view::{self, Live, ViewSlot};
-use wellspring_host::wire::param::{AnyParam, IntegerOr, MAX_WAIT_MS, Param, Values, Words};
+use wellspring_host::view::{Live, ViewSlot};
+use wellspring_host::wire::param::{AnyParam, IntegerOr, Param, Values};
 use wellspring_host::wire::problem::{
     self, KEY_REUSED, Kind, Problem, READS_TOO_COSTLY, TOO_LARGE,
 };
@@ -176,20 +177,8 @@ static CODE: Segment<Code> = Segment {
     },
 };
 
-/// Whether a read waits for clicks that were accepted before it.
-static CONSISTENCY: Param<Words<bool>> = Param::words(
-    "consistency",
-    "Whether every click accepted before is waited for: not if it may be cached.",
-    &[("local", true), ("linearizable", true), ("cached", false)],
-    "local",
-);
 /// How long a read waits: a device that stalls for a second is no reason to fail.
-static WAIT_MS: Param<IntegerOr> = Param::integer(
-    "wait_ms",
-    "Longest wait for clicks on their way and for the position of Wellspring-Min-Position, in ms.",
-    (0, MAX_WAIT_MS),
-)
-.or(30_000);
+static WAIT_MS: Param<IntegerOr> = wait_ms(30_000);
 /// What every read of links knows.
 const FRESHNESS: &[&dyn AnyParam] = &[&CONSISTENCY, &WAIT_MS];
 
@@ -260,21 +249,13 @@ impl Fresh {
     }
 }
 
-/// Waits until the view shows every click that was accepted before, unless the client asks for
-/// `consistency=cached`, and the position it names, if any.
+/// Waits until the view shows what the client asks for. Unless that is what is folded, clicks count that
+/// were accepted before, durable or not.
 async fn fresh(links: &LinkFace, request: &Request) -> Result<Fresh, Box<Problem>> {
-    let log = request.log()?;
-    let wait = Duration::from_millis(request.query(&WAIT_MS)?);
-    let waits = request.query(&CONSISTENCY)?;
-    let mut wanted = reach(request, log, wait).await?.unwrap_or(0);
+    let asked = Freshness::asked(request, &CONSISTENCY, &WAIT_MS)?;
     let live = links.live()?;
-    if waits {
-        if let Some(batcher) = links.host.node.started_batcher(MAIN) {
-            view::all_stored(&batcher, wait).await?;
-        }
-        wanted = wanted.max(log.head());
-    }
-    live.caught_up(wanted, wait).await?;
+    let clicks = links.host.node.started_batcher(MAIN);
+    asked.view(request, &live, clicks.as_ref()).await?;
     let position = live.position();
     Ok(Fresh { live, position })
 }

@@ -1,12 +1,16 @@
 //! `GET /v1/views`: how far each view is.
 
 use std::sync::Arc;
+use wellspring_host::http::fresh::freshen_all;
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::view::State;
 use wellspring_host::wire::json::{push_string, push_u64};
 
 /// Every view of a log that the principal may read, with its state, position and lag.
 pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
+    let logs = host.node.all().into_iter();
+    let readable: Vec<_> = logs.filter(|(log, _)| request.principal.may_read(log)).collect();
+    freshen_all(&request, &readable).await?;
     let mut out = b"{\"views\":[".to_vec();
     let views = host.node.views().into_iter();
     let visible = views.filter(|(log, ..)| request.principal.may_read(log));

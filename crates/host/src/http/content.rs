@@ -1,13 +1,8 @@
-//! What stands around a body: `Accept`, `Content-Type`, and how fresh an answer must be.
+//! What stands around a body: `Accept`, `Content-Type` and its encoding.
 
-use super::contract::{CONSISTENCY, WAIT_MS};
-use super::header_names::WELLSPRING_MIN_POSITION;
 use super::{JSON, Request};
 use crate::wire::problem::{self, Problem};
 use hyper::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN};
-use std::time::Duration;
-use wellspring_log::{Log, TooManyWaiters};
-use wellspring_types::Position;
 
 /// The representation of those that the route offers which the client likes best; the first if it does
 /// not care.
@@ -114,49 +109,6 @@ pub fn expect_identity(request: &Request) -> Result<(), Box<Problem>> {
     }
     let detail = format!("the body is encoded as {coding:?}; send it as it is");
     Err(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Encoding"))
-}
-
-/// Makes sure that the log is as fresh as the client asks, waiting for it if need be.
-pub async fn freshen(request: &Request, log: &Log) -> Result<(), Box<Problem>> {
-    request.query(&CONSISTENCY)?;
-    reach(request, log, Duration::from_millis(request.query(&WAIT_MS)?)).await?;
-    Ok(())
-}
-
-/// Waits until the log has reached the position that the client has seen elsewhere; gives it.
-pub async fn reach(
-    request: &Request,
-    log: &Log,
-    wait: Duration,
-) -> Result<Option<Position>, Box<Problem>> {
-    let Some(text) = request.header(&WELLSPRING_MIN_POSITION) else { return Ok(None) };
-    let wanted: Position = text.trim().parse().map_err(|_| {
-        problem::BAD_REQUEST
-            .because(format!("Wellspring-Min-Position must be a position, not {text:?}"))
-            .field("Wellspring-Min-Position")
-    })?;
-    if wanted <= log.head() || past(log, wanted - 1, wait).await? >= wanted {
-        request.still_may()?;
-        return Ok(Some(wanted));
-    }
-    Err(problem::NOT_YET.because(format!(
-        "position {wanted} was not reached within {} ms; the head is {}",
-        wait.as_millis(),
-        log.head()
-    )))
-}
-
-/// Waits until the head is past a position, at most so long; gives the head.
-///
-/// # Errors
-/// [`TooManyWaiters`]. A retry helps when others have stopped waiting.
-pub(crate) async fn past(
-    log: &Log,
-    position: Position,
-    wait: Duration,
-) -> Result<Position, TooManyWaiters> {
-    let moved = log.feed().past(position);
-    tokio::time::timeout(wait, moved).await.unwrap_or_else(|_| Ok(log.head()))
 }
 
 #[cfg(test)]

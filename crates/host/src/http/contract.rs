@@ -2,6 +2,7 @@
 //! problems that are its own. The router holds requests against it, handlers read through it, tests
 //! hold answers against it, and the OpenAPI document and the table in `docs/api.md` are made from it.
 
+use super::fresh::Consistency;
 use crate::wire::param::{AnyParam, IntegerOr, MAX_WAIT_MS, Param, Values, Words};
 use crate::wire::params::{KnownParams, Params};
 use crate::wire::problem::{Kind, Problem};
@@ -145,22 +146,40 @@ pub static LAST_EVENT_ID: Header = Header {
 pub static LOCATION: Header =
     Header { name: "Location", what: "Where it is.", values: Values::Text(Some("uri-reference")) };
 
-/// How fresh an answer is to be. One node decides alone, so its own state is the linearizable one.
-pub static CONSISTENCY: Param<Words<()>> = Param::words(
-    "consistency",
-    "How fresh the answer has to be: the same on one node.",
-    &[("local", ()), ("linearizable", ())],
-    "local",
-);
-/// How long the client is ready to wait.
-pub static WAIT_MS: Param<IntegerOr> = Param::integer(
-    "wait_ms",
-    "Longest wait for the position of Wellspring-Min-Position, in ms.",
-    (0, MAX_WAIT_MS),
-)
-.or(1_000);
+/// How fresh the answer to a read has to be.
+pub static CONSISTENCY: Param<Words<Consistency>> = consistency("local");
+/// The same of routes that answer what they have unless they are asked for more.
+pub static CONSISTENCY_CACHED: Param<Words<Consistency>> = consistency("cached");
+/// How long a read waits to be as fresh as it has to be.
+pub static WAIT_MS: Param<IntegerOr> = wait_ms(1_000);
 /// What every read knows.
 pub const FRESHNESS: &[&dyn AnyParam] = &[&CONSISTENCY, &WAIT_MS];
+/// What every read knows that answers what it has unless it is asked for more.
+pub const FRESHNESS_CACHED: &[&dyn AnyParam] = &[&CONSISTENCY_CACHED, &WAIT_MS];
+
+const fn consistency(default: &'static str) -> Param<Words<Consistency>> {
+    Param::words(
+        "consistency",
+        "What the answer has to show: what is folded now (cached), everything that this node had \
+         acknowledged (local), or the same with the end of the log confirmed first (linearizable).",
+        &[
+            ("cached", Consistency::Cached),
+            ("local", Consistency::Local),
+            ("linearizable", Consistency::Linearizable),
+        ],
+        default,
+    )
+}
+
+/// `wait_ms` of reads that wait so long if nothing else is asked.
+pub const fn wait_ms(default_ms: u64) -> Param<IntegerOr> {
+    Param::integer(
+        "wait_ms",
+        "Longest wait for what consistency and Wellspring-Min-Position ask, in ms.",
+        (0, MAX_WAIT_MS),
+    )
+    .or(default_ms)
+}
 
 /// Of a request whose route is not known yet.
 pub static NO_ROUTE: Contract = Contract::new(&[]);

@@ -78,10 +78,11 @@ impl Route {
         let streams = [NDJSON, SSE];
         let gives_streams = contract.offered().iter().any(|media| streams.contains(media));
         let may_write = self.needs > Needs::Role(Role::Reader);
-        let waits = !contract.known().shared.is_empty() && self.scope != Scope::Node;
+        let is_fresh = !contract.known().shared.is_empty();
+        let waits = is_fresh && self.scope != Scope::Node;
         let reads_only = !may_write && self.scope != Scope::Node;
         let holds_json = contract.known().iter().any(|param| param.values() == Values::Json);
-        let sets: [(bool, &[&'static Kind]); 12] = [
+        let sets: [(bool, &[&'static Kind]); 13] = [
             (true, EVERY),
             (!matches!(contract.query, Query::Ignored), &[&problem::INVALID]),
             (holds_json, &[&problem::MALFORMED_JSON]),
@@ -94,6 +95,7 @@ impl Route {
                 contract.accept == Accept::Obeyed && !contract.offered().is_empty(),
                 &[&problem::NOT_ACCEPTABLE],
             ),
+            (is_fresh, &[&problem::NOT_CONFIRMED]),
             (waits, &[&problem::NOT_YET, &problem::TOO_MANY_WAITERS]),
             (reads_only, &[&problem::TOO_MUCH_MEMORY]),
             (gives_streams, &[&problem::NEEDS_HTTP_11]),

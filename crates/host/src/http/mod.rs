@@ -16,6 +16,7 @@ mod exchange;
 pub mod face;
 pub mod fast;
 pub mod foreseen;
+pub mod fresh;
 pub(crate) mod head_rules;
 mod header_names;
 pub mod idempotency;

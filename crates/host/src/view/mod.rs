@@ -138,6 +138,11 @@ impl<V: View> Live<V> {
         self.folded.get().filter(|_| self.caught_up.load(Ordering::Acquire))
     }
 
+    /// The log that is folded.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
     /// Whether it has ended, because its log was closed or dropped.
     pub fn is_closed(&self) -> bool {
         self.position.is_closed()

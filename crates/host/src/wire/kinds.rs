@@ -138,6 +138,9 @@ crate::kinds! {
     NOT_YET 503 "not-yet" "The position has not been reached" Retry::Same,
         "The position that was asked for did not come within the time.",
         "Ask again, or wait longer with wait_ms.";
+    NOT_CONFIRMED 503 "not-confirmed" "The end of the log could not be confirmed" Retry::Same,
+        "A linearizable read was asked for, and it could not be confirmed in time that nothing was appended that this server does not know. Nothing older is given instead.",
+        "Ask again, wait longer with wait_ms, or ask for what this server knows, with consistency=local. GET /health/ready says whether its log has failed.";
     STORAGE_UNAVAILABLE 503 "storage-unavailable" "The storage refused for a moment" Retry::Seconds(1),
         "The system refused for a moment, before anything was written. Nothing was done.",
         "Wait as long as Retry-After says.";

@@ -28,10 +28,12 @@ pub use wellspring_views::view::{After, Decision, Recorded, SnapshotFault, Ticke
 /// types, and the problems that many routes have in common.
 pub mod contract {
     pub use wellspring_host::http::contract::{
-        Accept, AnswerContract, BodyContract, CONSISTENCY, Contract, FRESHNESS, Header,
-        IDEMPOTENCY_KEY, LOCATION, Media, Presence, Query, Segment, Variable, WAIT_MS,
+        Accept, AnswerContract, BodyContract, CONSISTENCY, CONSISTENCY_CACHED, Contract, FRESHNESS,
+        FRESHNESS_CACHED, Header, IDEMPOTENCY_KEY, LOCATION, Media, Presence, Query, Segment,
+        Variable, WAIT_MS, wait_ms,
     };
     pub use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
+    pub use wellspring_host::http::fresh::{Consistency, Freshness};
     pub use wellspring_host::http::{ANY, FORM, HTML, JSON, NDJSON, SSE, SVG, TEXT};
     pub use wellspring_host::wire::param::{
         AnyParam, Integer, IntegerOr, Kind as ParamKind, Moment, Param, Text, Texts, Values, Words,

@@ -23,7 +23,7 @@ fn library(dir: &Path) -> PathBuf {
 }
 
 /// A server over `data` with the library before its C library; `tools` has what steers it.
-fn start(data: &Path, tools: &Path) -> Server {
+pub fn start(data: &Path, tools: &Path) -> Server {
     let set = |name: &str, path: PathBuf| format!("{name}={}", path.display());
     let preload = set("LD_PRELOAD", library(tools));
     let told = set("BARRIERS_TOLD", tools.join("told"));

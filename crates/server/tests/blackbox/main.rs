@@ -15,6 +15,7 @@ mod canary;
 mod client;
 mod closed;
 mod conditions;
+mod consistency;
 mod cors;
 mod counts;
 mod crash;

@@ -1,0 +1,240 @@
+//! How fresh an answer has to be: what a request asks, and the wait until a log or a view shows it. One
+//! implementation for every read of every view.
+//!
+//! ```text
+//! Wellspring-Min-Position ─► consistency ─► the position that has to be shown ─► folded up to there
+//!                            cached         none
+//!                            local          the head, once what was accepted is stored where that counts
+//!                            linearizable   the same, and the head is confirmed to be the end
+//! ```
+
+use super::Request;
+use super::contract::{CONSISTENCY, WAIT_MS};
+use super::header_names::WELLSPRING_MIN_POSITION;
+use crate::view::{Live, all_stored};
+use crate::wire::param::{IntegerOr, Param, Words};
+use crate::wire::problem::{self, Problem};
+use std::time::Duration;
+use tokio::time::Instant;
+use wellspring_log::batcher::Batcher;
+use wellspring_log::{Log, TooManyWaiters};
+use wellspring_types::Position;
+use wellspring_views::view::View;
+
+/// How fresh the answer to a read has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consistency {
+    /// What is folded now, which may lack the newest.
+    Cached,
+    /// Everything that this node had acknowledged when the request came.
+    Local,
+    /// Everything that anybody had acknowledged when the request came: the end of the log is confirmed
+    /// first.
+    Linearizable,
+}
+
+/// What a request asks of the freshness of its answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Freshness {
+    consistency: Consistency,
+    /// The position that its client has seen elsewhere; 0 for none.
+    least: Position,
+    wait: Duration,
+    deadline: Instant,
+}
+
+impl Freshness {
+    /// What a request asks by these two parameters, which its route declares, and by
+    /// `Wellspring-Min-Position`, if its route is about a log. The time begins to run.
+    ///
+    /// # Errors
+    /// 400: the header holds no position.
+    pub fn asked(
+        request: &Request,
+        consistency: &Param<Words<Consistency>>,
+        wait_ms: &Param<IntegerOr>,
+    ) -> Result<Freshness, Box<Problem>> {
+        let consistency = request.query(consistency)?;
+        let wait = Duration::from_millis(request.query(wait_ms)?);
+        let least = match request.log {
+            Some(_) => least_position(request)?,
+            None => 0,
+        };
+        Ok(Freshness { consistency, least, wait, deadline: Instant::now() + wait })
+    }
+
+    /// The same, but [`Cached`](Consistency::Cached) in the place of [`Local`](Consistency::Local): for
+    /// what is decided on top of everything staged, of which the log tells what stands in its way.
+    #[must_use]
+    pub fn for_commands(self) -> Freshness {
+        match self.consistency {
+            Consistency::Local => Freshness { consistency: Consistency::Cached, ..self },
+            Consistency::Cached | Consistency::Linearizable => self,
+        }
+    }
+
+    /// Waits until a view shows what is asked; gives what it has folded. `accepted`: what has accepted
+    /// events that count although they are not durable yet.
+    ///
+    /// # Errors
+    /// 503: not in time; `not-confirmed` if that is what failed. Never what is less fresh than asked.
+    pub async fn view<'a, V: View>(
+        &self,
+        request: &Request,
+        live: &'a Live<V>,
+        accepted: Option<&Batcher>,
+    ) -> Result<&'a V::Folded, Box<Problem>> {
+        let position = self.position(live.log(), accepted).await?;
+        let folded = live.caught_up(position, self.left()).await?;
+        request.still_may()?;
+        Ok(folded)
+    }
+
+    /// Waits until snapshots of a log show what is asked.
+    ///
+    /// # Errors
+    /// As of [`view`](Self::view).
+    pub async fn log(&self, request: &Request, log: &Log) -> Result<(), Box<Problem>> {
+        self.position(log, None).await?;
+        request.still_may()
+    }
+
+    /// The position that has to be shown. The log has it.
+    async fn position(
+        &self,
+        log: &Log,
+        accepted: Option<&Batcher>,
+    ) -> Result<Position, Box<Problem>> {
+        self.reach(log).await?;
+        if self.consistency == Consistency::Cached {
+            return Ok(self.least);
+        }
+        if let Some(batcher) = accepted {
+            all_stored(batcher, self.left()).await?;
+        }
+        let end = match self.consistency {
+            Consistency::Linearizable => self.confirmed(log).await?,
+            Consistency::Local | Consistency::Cached => log.head(),
+        };
+        Ok(end.max(self.least))
+    }
+
+    /// Waits until the log has reached the position that the client has seen elsewhere.
+    async fn reach(&self, log: &Log) -> Result<(), Box<Problem>> {
+        let least = self.least;
+        if least <= log.head() || past(log, least - 1, self.left()).await? >= least {
+            return Ok(());
+        }
+        Err(problem::NOT_YET.because(format!(
+            "position {least} was not reached within {} ms; the head is {}",
+            self.wait.as_millis(),
+            log.head()
+        )))
+    }
+
+    /// The end of the log. The look begins after the request has come, or it would confirm too little.
+    async fn confirmed(&self, log: &Log) -> Result<Position, Box<Problem>> {
+        match tokio::time::timeout(self.left(), log.confirm()).await {
+            Ok(Ok(end)) => Ok(end),
+            Ok(Err(refused)) => Err(problem::NOT_CONFIRMED
+                .because(format!("whether this is the end of the log is not known: {refused}"))),
+            Err(_) => Err(problem::NOT_CONFIRMED.because(format!(
+                "the end of the log was not confirmed within {} ms",
+                self.wait.as_millis()
+            ))),
+        }
+    }
+
+    /// What is left of the time.
+    fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
+/// Makes sure that snapshots of a log are as fresh as the client asks by [`CONSISTENCY`] and [`WAIT_MS`].
+///
+/// # Errors
+/// As of [`Freshness::asked`] and [`Freshness::log`].
+pub async fn freshen(request: &Request, log: &Log) -> Result<(), Box<Problem>> {
+    Freshness::asked(request, &CONSISTENCY, &WAIT_MS)?.log(request, log).await
+}
+
+/// The same of several logs, each with its name, in the time for one.
+///
+/// # Errors
+/// The first that there is.
+pub async fn freshen_all(request: &Request, logs: &[(String, Log)]) -> Result<(), Box<Problem>> {
+    let asked = Freshness::asked(request, &CONSISTENCY, &WAIT_MS)?;
+    for (_, log) in logs {
+        asked.log(request, log).await?;
+    }
+    Ok(())
+}
+
+/// The position of `Wellspring-Min-Position`; 0 if it is not there.
+fn least_position(request: &Request) -> Result<Position, Box<Problem>> {
+    let Some(text) = request.header(&WELLSPRING_MIN_POSITION) else { return Ok(0) };
+    text.trim().parse().map_err(|_| {
+        problem::BAD_REQUEST
+            .because(format!("Wellspring-Min-Position must be a position, not {text:?}"))
+            .field("Wellspring-Min-Position")
+    })
+}
+
+/// Waits until the head is past a position, at most so long; gives the head.
+///
+/// # Errors
+/// [`TooManyWaiters`]. A retry helps when others have stopped waiting.
+async fn past(log: &Log, position: Position, wait: Duration) -> Result<Position, TooManyWaiters> {
+    let moved = log.feed().past(position);
+    tokio::time::timeout(wait, moved).await.unwrap_or_else(|_| Ok(log.head()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::contract::{CONSISTENCY_CACHED, FRESHNESS, FRESHNESS_CACHED, wait_ms};
+    use super::*;
+    use crate::wire::params::{KnownParams, Params};
+
+    #[test]
+    fn the_two_variants_differ_in_their_default_alone() {
+        let asked = |query| {
+            let [local, cached] = [FRESHNESS, FRESHNESS_CACHED]
+                .map(|shared| Params::of(query, KnownParams { own: &[], shared }));
+            let (local, cached) = (local.unwrap(), cached.unwrap());
+            assert_eq!(local.get(&WAIT_MS).unwrap(), cached.get(&WAIT_MS).unwrap());
+            [local.get(&CONSISTENCY).unwrap(), cached.get(&CONSISTENCY_CACHED).unwrap()]
+        };
+        assert_eq!(asked(None), [Consistency::Local, Consistency::Cached]);
+        for (query, word) in [
+            ("consistency=cached", Consistency::Cached),
+            ("consistency=local", Consistency::Local),
+            ("consistency=linearizable", Consistency::Linearizable),
+        ] {
+            assert_eq!(asked(Some(query)), [word; 2]);
+        }
+        let known = KnownParams { own: &[], shared: FRESHNESS };
+        for query in ["consistency=strong", "wait_ms=60001", "wait_ms=soon"] {
+            assert_eq!(Params::of(Some(query), known).err().map(|p| p.kind.status), Some(422));
+        }
+        let params = Params::of(None, known).unwrap();
+        assert_eq!(params.get(&wait_ms(7)).unwrap(), 7);
+    }
+
+    #[test]
+    fn commands_wait_for_what_is_confirmed_and_for_nothing_acknowledged() {
+        let asked = |consistency| Freshness {
+            consistency,
+            least: 0,
+            wait: Duration::ZERO,
+            deadline: Instant::now(),
+        };
+        for (word, becomes) in [
+            (Consistency::Cached, Consistency::Cached),
+            (Consistency::Local, Consistency::Cached),
+            (Consistency::Linearizable, Consistency::Linearizable),
+        ] {
+            assert_eq!(asked(word).for_commands().consistency, becomes);
+        }
+    }
+}
