@@ -5,9 +5,10 @@
 
 use super::freshness::NotFresh;
 use super::{Live, lock};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 use wellspring_log::{AppendError, Appended};
-use wellspring_types::Position;
+use wellspring_types::{Position, QueryItem};
 use wellspring_views::view::{After, Ticket, View};
 
 /// How often a decision that hangs on others' looks what became of them.
@@ -28,16 +29,36 @@ pub(super) struct OpenDecision {
     pub(super) last: Position,
     /// The log's number of setbacks when it was placed.
     pub(super) setbacks: u64,
+    /// What it was appended on.
     pub(super) guard: Guard,
     pub(super) is_durable: bool,
 }
 
-/// What keeps others' events from lying before a decision's.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Guard {
-    /// It was appended on a condition.
-    Condition,
-    Nothing,
+/// The items of a decision's append condition, as hashes: what keeps events of others that match one of
+/// them from lying before the decision's own. Two items of one hash make a decision conflict with its own view
+/// at worst, which is then decided again.
+#[derive(Default)]
+pub(super) struct Guard(Vec<u64>);
+
+impl Guard {
+    /// Of the items of a view's condition.
+    pub(super) fn of<V: View>(unless: &[QueryItem]) -> Guard {
+        match V::AFTER {
+            After::Folded => Guard::default(),
+            After::OwnLast => Guard(unless.iter().map(hash).collect()),
+        }
+    }
+
+    /// Whether nobody else's event that matches this item lies before the decision.
+    fn covers(&self, item: u64) -> bool {
+        self.0.contains(&item)
+    }
+}
+
+fn hash(item: &QueryItem) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    item.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// An append that came to an end.
@@ -88,16 +109,14 @@ impl<V: View> Deciding<V> {
         Some(first.setbacks)
     }
 
-    /// The position after which a decision's condition holds, if everything up to `folded` is folded.
-    pub(super) fn after(&self, folded: Position) -> Position {
-        match V::AFTER {
-            After::Folded => folded,
-            After::OwnLast => {
-                // What was appended on no condition may lie behind an event of others.
-                let own = self.open.iter().rev().find(|open| open.guard == Guard::Condition);
-                own.map_or(folded, |open| folded.max(open.last))
-            }
-        }
+    /// The position after which a condition on these items holds, if everything up to `folded` is folded.
+    pub(super) fn after(&self, folded: Position, guard: &Guard) -> Position {
+        // What was appended on no condition, or on another, may lie behind an event of others.
+        let own_last = |&item: &u64| {
+            let own = self.open.iter().rev().find(|open| open.guard.covers(item));
+            own.map_or(folded, |open| folded.max(open.last))
+        };
+        guard.0.iter().map(own_last).min().unwrap_or(folded)
     }
 }
 
@@ -164,5 +183,40 @@ impl<V: View> Live<V> {
             self.fold_here();
             tokio::time::sleep(LOOK).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::chain::Chain;
+    use super::*;
+
+    fn guard(tags: &[&str]) -> Guard {
+        let items: Vec<_> = tags.iter().map(|&tag| QueryItem::new(&["T"], &[tag])).collect();
+        Guard::of::<Chain>(&items)
+    }
+
+    #[test]
+    fn a_condition_holds_after_the_last_decision_on_the_same_item() {
+        let mut deciding = Deciding::<Chain>::default();
+        assert_eq!(deciding.after(3, &guard(&["a"])), 3, "nothing is on its way");
+        for (ticket, last, tags) in [(1, 5, &["a"][..]), (2, 7, &["b"]), (3, 9, &["a", "b"]), (4, 10, &["c"])] {
+            let open = OpenDecision { ticket, last, setbacks: 0, guard: guard(tags), is_durable: false };
+            deciding.open.push(open);
+        }
+        // What others appended to d between is behind none of these decisions.
+        let cases = [
+            (&["a"][..], 9),
+            (&["b"], 9),
+            (&["c"], 10),
+            (&["d"], 3),
+            (&["a", "c"], 9),
+            (&["a", "d"], 3),
+            (&[], 3),
+        ];
+        for (tags, after) in cases {
+            assert_eq!(deciding.after(3, &guard(tags)), after, "{tags:?}");
+        }
+        assert_eq!(deciding.after(20, &guard(&["a"])), 20, "they are folded");
     }
 }

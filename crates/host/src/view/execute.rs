@@ -261,7 +261,8 @@ impl<V: View> Live<V> {
             }
         }
         // No items would mean every event.
-        let after = deciding.after(position);
+        let guard = Guard::of::<V>(&unless);
+        let after = deciding.after(position, &guard);
         let condition = (!unless.is_empty())
             .then(|| AppendCondition::no_match_after(Query { items: unless }, after));
         let basis = Basis {
@@ -270,7 +271,7 @@ impl<V: View> Live<V> {
         };
         let key = key.map(|request| request.key);
         let append = Append { events, condition, ack: Ack::Durable, key, fence: None };
-        let answer = self.stage(deciding, basis, append, ticket, on);
+        let answer = self.stage(deciding, basis, append, (ticket, guard), on);
         Decided::Batch(Batch { ticket, outcomes, answer: Some(answer) })
     }
 
@@ -280,7 +281,7 @@ impl<V: View> Live<V> {
         mut deciding: std::sync::MutexGuard<'_, Deciding<V>>,
         basis: Basis,
         append: Append,
-        ticket: Ticket,
+        (ticket, guard): (Ticket, Guard),
         on: CommitOn,
     ) -> Answer {
         let (sender, answer) = oneshot::channel();
@@ -289,10 +290,6 @@ impl<V: View> Live<V> {
             lock(&ended).push(Ended::new(ticket, &outcome));
             let _ = sender.send(outcome);
         });
-        let guard = match append.condition {
-            Some(_) => Guard::Condition,
-            None => Guard::Nothing,
-        };
         let staged = self.log.stage_on(basis, append, done);
         match staged {
             // What became of it is looked at with this lock held: not before it stands here.

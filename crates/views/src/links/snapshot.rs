@@ -18,23 +18,8 @@ use super::top::{Entry, Top};
 use super::visitors::{FEW, Visitors};
 use super::{Code, TargetRule};
 use crate::view::SnapshotFault;
+use crate::view::packed::{Input, put, put_bytes};
 use std::io::{self, Read, Write};
-
-/// Longest text or list that is believed.
-const MOST: u64 = 1 << 20;
-
-fn put(out: &mut impl Write, mut number: u64) -> io::Result<()> {
-    while number >= 0x80 {
-        out.write_all(&[number as u8 | 0x80])?;
-        number >>= 7;
-    }
-    out.write_all(&[number as u8])
-}
-
-fn put_bytes(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-    put(out, bytes.len() as u64)?;
-    out.write_all(bytes)
-}
 
 pub(super) fn encode(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
     // The count before what else there is: whatever comes later is not written, but folded again. And
@@ -119,70 +104,15 @@ fn put_clicks(out: &mut impl Write, detail: &Detail) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads what was written.
-struct Input<'a, R>(&'a mut R);
-
-impl<R: Read> Input<'_, R> {
-    fn byte(&mut self) -> Result<u8, SnapshotFault> {
-        let mut byte = [0];
-        self.0.read_exact(&mut byte)?;
-        Ok(byte[0])
-    }
-
-    fn number(&mut self) -> Result<u64, SnapshotFault> {
-        let mut number = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(number);
-            }
-        }
-        Err(SnapshotFault::Malformed("a number is too long"))
-    }
-
-    fn small<T: TryFrom<u64>>(&mut self) -> Result<T, SnapshotFault> {
-        let number = self.number()?;
-        T::try_from(number).map_err(|_| SnapshotFault::Malformed("a number is too large"))
-    }
-
-    fn length(&mut self) -> Result<usize, SnapshotFault> {
-        let length = self.number()?;
-        if length > MOST {
-            return Err(SnapshotFault::Malformed("a list is too long"));
-        }
-        Ok(length as usize)
-    }
-
-    fn bytes(&mut self) -> Result<Vec<u8>, SnapshotFault> {
-        let mut bytes = vec![0; self.length()?];
-        self.0.read_exact(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    fn text(&mut self) -> Result<String, SnapshotFault> {
-        let bytes = self.bytes()?;
-        String::from_utf8(bytes).map_err(|_| SnapshotFault::Malformed("a text is not UTF-8"))
-    }
-
-    fn list<T>(
-        &mut self,
-        mut read: impl FnMut(&mut Self) -> Result<T, SnapshotFault>,
-    ) -> Result<Vec<T>, SnapshotFault> {
-        let length = self.length()?;
-        (0..length).map(|_| read(self)).collect()
-    }
-}
-
 /// Reads a view, and judges its links' targets by this rule.
 pub(super) fn decode(input: &mut impl Read, rule: TargetRule) -> Result<Links, SnapshotFault> {
-    let mut input = Input(input);
+    let mut input = Input::of(input);
     let mut links = Links::with_rule(rule);
     match input.byte()? {
         0 => {}
         1 => {
             let mut key = [0; 16];
-            input.0.read_exact(&mut key)?;
+            input.fill(&mut key)?;
             drop(links.folded.opened.set(Opened::new(key)));
         }
         _ => return Err(SnapshotFault::Malformed("it is neither opened nor not")),
@@ -254,13 +184,13 @@ fn read_clicks<R: Read>(input: &mut Input<'_, R>) -> Result<Detail, SnapshotFaul
         let mut hashes = Vec::with_capacity(visitors);
         for _ in 0..visitors {
             let mut hash = [0; 8];
-            input.0.read_exact(&mut hash)?;
+            input.fill(&mut hash)?;
             hashes.push(u64::from_le_bytes(hash));
         }
         Visitors::few(hashes)
     } else {
         let mut registers = vec![0; visitors];
-        input.0.read_exact(&mut registers)?;
+        input.fill(&mut registers)?;
         Visitors::many(registers)
     };
     let agents = input.list(|input| Ok((input.small()?, input.number()?)))?;

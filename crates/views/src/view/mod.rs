@@ -12,6 +12,7 @@
 //! position N is a function of events 1…N alone.
 
 mod chunked;
+pub mod packed;
 mod written;
 
 pub use chunked::Chunked;
@@ -58,10 +59,14 @@ pub enum After {
     /// After the one that was folded. The view's own events on their way stand in the way too, so items
     /// name what a decision is about: a code, an account.
     Folded,
-    /// After the last of the view's own events that has a position and was appended on a condition, or
-    /// the folded one if that is later: the view knows its own events, and judges by itself whether they
-    /// stand in the way. Every decision that names anything names the same items. So nothing of others
-    /// that matches them lies between two decisions, and each has seen all there is before it.
+    /// For each item named, after the last of the view's own events that has a position and was appended
+    /// on that very item, or the folded one if that is later; of several items, the earliest of these. The
+    /// view knows its own events, and judges by itself whether they stand in the way. Nothing of others that
+    /// matches an item lies between two decisions that name it, so each has seen all there is before it.
+    ///
+    /// A view's own event that matches an item must come of a decision that names that item: whatever
+    /// touches a thing names the thing in the same words. One that names others is a conflict, and decided
+    /// again once it is folded.
     OwnLast,
 }
 
