@@ -14,9 +14,9 @@ use super::LinkFace;
 use super::body::{self, LinkRequest};
 use super::create::{CreateOutcome, another_request, judge, made, parse, push, seen};
 use super::{Allowance, host_of, refusal};
-use bytes::{Bytes, BytesMut};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use wellspring_host::http::lines::{LineFault, Lines, of_line};
 use wellspring_host::http::{Answer, Body, Request, Response};
 use wellspring_host::limits::Payer;
 use wellspring_host::view::Live;
@@ -31,56 +31,6 @@ const BATCH_LINES: usize = 250;
 const _: () = assert!(BATCH_LINES < limits::MAX_QUERY_ITEMS && BATCH_LINES < limits::MAX_EVENTS);
 /// Most lines of a body: the answer lists their links.
 const MAX_LINES: u64 = 100_000;
-
-/// The lines of a body as they arrive.
-#[derive(Default)]
-struct Lines {
-    buffer: BytesMut,
-    /// So many bytes of the buffer hold no end of a line.
-    searched: usize,
-}
-
-impl Lines {
-    /// The next line, without its end; `None` after the last.
-    async fn next(&mut self, body: &mut Body) -> Result<Option<Bytes>, Stop> {
-        loop {
-            if let Some(end) = self.buffer[self.searched..].iter().position(|&b| b == b'\n') {
-                let line = self.buffer.split_to(self.searched + end).freeze();
-                let _ = self.buffer.split_to(1);
-                self.searched = 0;
-                return within(line).map(Some);
-            }
-            self.searched = self.buffer.len();
-            if self.searched > body::MAX_BODY_BYTES {
-                return Err(too_long());
-            }
-            let Some(chunk) = body.piece().await.map_err(Stop::Body)? else {
-                let line = std::mem::take(&mut self.buffer).freeze();
-                self.searched = 0;
-                return if line.is_empty() { Ok(None) } else { within(line).map(Some) };
-            };
-            self.buffer.extend_from_slice(&chunk);
-        }
-    }
-}
-
-/// Why no more lines are read.
-enum Stop {
-    /// A line is at fault, whenever it is sent.
-    Line(Box<Problem>),
-    /// The body broke off, or there is no room for it now: next time it may be whole.
-    Body(Box<Problem>),
-}
-
-fn within(line: Bytes) -> Result<Bytes, Stop> {
-    if line.len() > body::MAX_BODY_BYTES { Err(too_long()) } else { Ok(line) }
-}
-
-fn too_long() -> Stop {
-    let limit = body::MAX_BODY_BYTES;
-    let problem = problem::TOO_LARGE.because(format!("the line is longer than {limit} bytes"));
-    Stop::Line(problem.limit(limit as u64))
-}
 
 /// A bulk under way.
 struct Bulk<'a> {
@@ -148,13 +98,13 @@ pub(super) async fn create(
 
 impl Bulk<'_> {
     async fn run(&mut self, body: &mut Body) -> Result<(), Box<Problem>> {
-        let mut lines = Lines::default();
+        let mut lines = Lines::up_to(body::MAX_BODY_BYTES);
         loop {
             let line = match lines.next(body).await {
                 Ok(Some(line)) => line,
                 Ok(None) => return self.submit().await,
-                Err(Stop::Line(problem)) => return self.stop_at_line(problem).await,
-                Err(Stop::Body(problem)) => return self.break_off(problem).await,
+                Err(LineFault::Line(problem)) => return self.stop_at_line(problem).await,
+                Err(LineFault::Body(problem)) => return self.break_off(problem).await,
             };
             match self.read(&line) {
                 Ok(None) => self.lines += 1,
@@ -162,7 +112,7 @@ impl Bulk<'_> {
                 Err(problem) => return self.stop_at_line(problem).await,
             }
             // The answer, the batch and a long line hold memory like a body does.
-            let held = self.out.len() + self.batch_bytes + lines.buffer.len();
+            let held = self.out.len() + self.batch_bytes + lines.held_bytes();
             if let Err(problem) = body.charge(held) {
                 return self.break_off(problem).await;
             }
@@ -336,12 +286,6 @@ fn repeats(asked: &LinkRequest) -> bool {
     asked.naming() == Naming::Deterministic
 }
 
-fn of_line(line: u64, problem: Box<Problem>) -> Box<Problem> {
-    let mut problem = problem.with("line", line.to_string());
-    problem.detail = format!("line {line}: {}", problem.detail);
-    problem
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -352,13 +296,5 @@ mod tests {
         assert!(repeats(&asked(br#"{"url":"u","deterministic":true}"#)));
         assert!(!repeats(&asked(br#"{"url":"u"}"#)));
         assert!(!repeats(&asked(br#"{"url":"u","alias":"a"}"#)));
-    }
-
-    #[test]
-    fn a_problem_says_its_line_and_stays_itself() {
-        let problem = of_line(7, crate::problems::ALIAS_TAKEN.because("taken"));
-        let json: serde_json::Value = serde_json::from_slice(&problem.to_json()).unwrap();
-        assert_eq!((json["line"].as_u64(), json["status"].as_u64()), (Some(7), Some(409)));
-        assert_eq!(json["detail"], "line 7: taken");
     }
 }

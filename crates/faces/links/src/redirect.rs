@@ -28,7 +28,7 @@ pub(crate) async fn redirect(links: Arc<LinkFace>, mut request: Box<Request>) ->
     host_of(&request)?;
     // At once: whoever follows a link while there is none to follow is told how far the view is.
     links.live()?.caught_up(0, std::time::Duration::ZERO).await?;
-    if (links.host.routes.is_reserved())(&request.param) {
+    if (links.host.routes.is_reserved())(request.param()) {
         return Err(unknown(code));
     }
     Ok(fast::serve(&links.host, &mut request, &format!("/{code}")).await)

@@ -166,7 +166,7 @@ fn parameters(route: &Route, path: &str) -> Vec<Value> {
     if path.starts_with("/v1/logs/{log}/") {
         in_path("log", "Name of the log.", json!({"type": "string"}));
     }
-    if let Some(segment) = contract.segment {
+    for segment in contract.segments.into_iter().flatten() {
         in_path(segment.name(), segment.what(), schema(segment.values(), &[]));
     }
     for param in contract.known().iter() {

@@ -220,7 +220,7 @@ async fn serve_request(
         contract: &super::contract::NO_ROUTE,
         query: Default::default(),
         wants: "",
-        param: String::new(),
+        params: Default::default(),
         log_name: String::new(),
         log: None,
     });

@@ -11,8 +11,8 @@ use crate::wire::problem::{Kind, Problem};
 pub struct Contract {
     /// Its query.
     pub query: Query,
-    /// The variable segment of its path that is not the log's name.
-    pub segment: Option<&'static dyn Variable>,
+    /// The variable segments of its path that are not the log's name, in their order.
+    pub segments: [Option<&'static dyn Variable>; 2],
     /// Its body, if it has one.
     pub takes: Option<BodyContract>,
     /// Its answers that are not problems.
@@ -189,7 +189,7 @@ impl Contract {
     pub const fn new(gives: &'static [AnswerContract]) -> Contract {
         Contract {
             query: Query::Known(KnownParams { own: &[], shared: &[] }),
-            segment: None,
+            segments: [None; 2],
             takes: None,
             gives,
             accept: Accept::Obeyed,
@@ -225,9 +225,12 @@ impl Contract {
         }
     }
 
-    /// With this variable segment in the path.
+    /// With this variable segment in the path, behind the one given before, if any.
     pub const fn at(mut self, segment: &'static dyn Variable) -> Contract {
-        self.segment = Some(segment);
+        match self.segments[0] {
+            None => self.segments[0] = Some(segment),
+            Some(_) => self.segments[1] = Some(segment),
+        }
         self
     }
 

@@ -171,7 +171,7 @@ fn kept(log: &str) -> Cow<'static, str> {
 /// Name of the log that a request is about, if its route is about one.
 fn log_of<'a>(route: &Route, request: &'a Request) -> Option<&'a str> {
     match route.scope {
-        Scope::Node => route.path.ends_with("{log}").then_some(&*request.param),
+        Scope::Node => route.path.ends_with("{log}").then_some(request.param()),
         _ => Some(&*request.log_name),
     }
 }
@@ -217,7 +217,9 @@ fn hold_against(contract: &'static Contract, request: &mut Request) -> Result<()
 
 /// Decodes the names in the path.
 fn name(host: &Host, request: &mut Request, found: &FoundRoute) -> Result<(), Box<Problem>> {
-    request.param = percent_decode(&found.param, false)?;
+    for (param, found) in request.params.iter_mut().zip(&found.params) {
+        *param = percent_decode(found, false)?;
+    }
     request.log_name = percent_decode(&found.log, false)?;
     let Entry { face, route } = host.routes.at(found.route);
     if route.scope == Scope::Named && host.node.get(&request.log_name).is_none() {

@@ -21,6 +21,7 @@ pub(crate) mod head_rules;
 mod header_names;
 pub mod idempotency;
 mod leaving;
+pub mod lines;
 mod outgoing;
 pub mod routes;
 mod security;
@@ -53,7 +54,7 @@ use crate::wire::problem::{self, Problem};
 use body_memory::{BodyMemory, Charge};
 use bytes::Bytes;
 use config::HttpConfig;
-use contract::{Contract, NO_ROUTE, Segment};
+use contract::{Contract, NO_ROUTE, Segment, Variable};
 use hyper::header::{AsHeaderName, HeaderMap};
 use hyper::{Method, Uri, Version};
 use routes::Routes;
@@ -230,8 +231,8 @@ pub struct Request {
     pub query: Params,
     /// The representation that its client likes best of those of its route.
     pub wants: &'static str,
-    /// The decoded variable part of the path that is not the log's name.
-    pub param: String,
+    /// The decoded variable parts of the path that are not the log's name, in their order.
+    pub params: [String; 2],
     /// Name of the log the route is about.
     pub log_name: String,
     /// The log the route is about, if the route is about one that exists.
@@ -260,15 +261,15 @@ impl Request {
             contract: &NO_ROUTE,
             query: Params::default(),
             wants: "",
-            param: String::new(),
+            params: Default::default(),
             log_name: String::new(),
             log: None,
         })
     }
 
-    /// The decoded variable part of the path.
+    /// The decoded variable part of the path, the first if there are two.
     pub fn param(&self) -> &str {
-        &self.param
+        &self.params[0]
     }
 
     /// All of its content.
@@ -306,12 +307,10 @@ impl Request {
     /// # Errors
     /// Those of the segment.
     pub fn segment<T>(&self, segment: &Segment<T>) -> Result<T, Box<Problem>> {
-        debug_assert!(
-            self.contract.segment.is_some_and(|known| known.name() == segment.name),
-            "{} is not declared",
-            segment.name
-        );
-        (segment.read)(&self.param)
+        let is_it = |known: &Option<&dyn Variable>| known.is_some_and(|k| k.name() == segment.name);
+        let place = self.contract.segments.iter().position(is_it);
+        debug_assert!(place.is_some(), "{} is not declared", segment.name);
+        (segment.read)(&self.params[place.unwrap_or_default()])
     }
 
     /// A header's value, if it is there and text.

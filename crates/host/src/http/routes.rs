@@ -53,8 +53,8 @@ pub struct FoundRoute {
     pub route: usize,
     /// The log it is about; empty if about none. Not decoded.
     pub log: String,
-    /// The other variable segment. Not decoded.
-    pub param: String,
+    /// The other variable segments in their order; empty if there is none. Not decoded.
+    pub params: [String; 2],
 }
 
 /// What looking for a route comes to.
@@ -151,7 +151,7 @@ impl Routes {
                     face.name, other.face.name
                 );
             }
-            if let Some(segment) = route.contract.segment {
+            for segment in route.contract.segments.into_iter().flatten() {
                 let name = format!("{{{}}}", segment.name());
                 assert!(path.contains(&name), "{method} {path} has no {name}");
             }
@@ -214,7 +214,7 @@ impl Routes {
     pub fn find(&self, method: &str, path: &str) -> Lookup {
         let method = if method == "HEAD" { "GET" } else { method };
         if let Some(methods) = self.literal.get(path) {
-            return self.pick(methods, method, String::new(), String::new());
+            return self.pick(methods, method, String::new(), Default::default());
         }
         let segments = 1 + path.bytes().filter(|byte| *byte == b'/').count();
         // Few fit so far: nothing is cut into pieces for the others.
@@ -222,8 +222,8 @@ impl Routes {
             pattern.segments.len() == segments && path.starts_with(&*pattern.prefix)
         };
         for pattern in self.patterns.iter().filter(may_fit) {
-            if let Some((log, param)) = pattern.captures(path) {
-                return match self.pick(&pattern.methods, method, log, param) {
+            if let Some((log, params)) = pattern.captures(path) {
+                return match self.pick(&pattern.methods, method, log, params) {
                     // No variable part is such a word, so this is a route that is not served.
                     Lookup::WrongMethod { .. } if (self.is_reserved)(&path[1..]) => Lookup::Nothing,
                     lookup => lookup,
@@ -233,7 +233,7 @@ impl Routes {
         Lookup::Nothing
     }
 
-    fn pick(&self, methods: &Methods, method: &str, log: String, param: String) -> Lookup {
+    fn pick(&self, methods: &Methods, method: &str, log: String, params: [String; 2]) -> Lookup {
         let Some(&(_, route)) = methods.iter().find(|(m, _)| *m == method) else {
             let mut allow: Vec<&str> = methods.iter().map(|(m, _)| *m).collect();
             if allow.contains(&"GET") {
@@ -247,7 +247,7 @@ impl Routes {
             _ if log.is_empty() => MAIN.to_owned(),
             _ => log,
         };
-        Lookup::Found(FoundRoute { route, log, param })
+        Lookup::Found(FoundRoute { route, log, params })
     }
 
     /// The name of a route, by method and path as its face declares them.
@@ -279,10 +279,11 @@ impl Routes {
 }
 
 impl Pattern {
-    /// The variable segments of a path that fits: the log's name and the other one. Routes about logs as such have
+    /// The variable segments of a path that fits: the log's name and the others. Routes about logs as such have
     /// the log's name as their only parameter.
-    fn captures(&self, path: &str) -> Option<(String, String)> {
-        let (mut log, mut param) = (String::new(), String::new());
+    fn captures(&self, path: &str) -> Option<(String, [String; 2])> {
+        let (mut log, mut params) = (String::new(), [String::new(), String::new()]);
+        let mut free = params.iter_mut();
         let mut segments = path.split('/');
         for expected in &self.segments {
             let segment = segments.next()?;
@@ -300,9 +301,9 @@ impl Pattern {
             if name == "log" && self.is_of_log {
                 segment.clone_into(&mut log);
             } else {
-                segment.clone_into(&mut param);
+                segment.clone_into(free.next()?);
             }
         }
-        segments.next().is_none().then_some((log, param))
+        segments.next().is_none().then_some((log, params))
     }
 }

@@ -200,8 +200,11 @@ mod tests {
     fn a_condition_holds_after_the_last_decision_on_the_same_item() {
         let mut deciding = Deciding::<Chain>::default();
         assert_eq!(deciding.after(3, &guard(&["a"])), 3, "nothing is on its way");
-        for (ticket, last, tags) in [(1, 5, &["a"][..]), (2, 7, &["b"]), (3, 9, &["a", "b"]), (4, 10, &["c"])] {
-            let open = OpenDecision { ticket, last, setbacks: 0, guard: guard(tags), is_durable: false };
+        for (ticket, last, tags) in
+            [(1, 5, &["a"][..]), (2, 7, &["b"]), (3, 9, &["a", "b"]), (4, 10, &["c"])]
+        {
+            let open =
+                OpenDecision { ticket, last, setbacks: 0, guard: guard(tags), is_durable: false };
             deciding.open.push(open);
         }
         // What others appended to d between is behind none of these decisions.

@@ -194,7 +194,10 @@ mod tests {
     fn find(method: &str, path: &str) -> Option<(String, String, String)> {
         let routes = routes(false);
         match routes.find(method, path) {
-            Lookup::Found(f) => Some((routes.names()[f.route].clone(), f.log, f.param)),
+            Lookup::Found(f) => {
+                let [first, _] = f.params;
+                Some((routes.names()[f.route].clone(), f.log, first))
+            }
             _ => None,
         }
     }
