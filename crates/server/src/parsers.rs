@@ -22,6 +22,23 @@ pub fn link_body(body: &[u8]) -> [bool; 2] {
     wellspring_face_links::reads(body)
 }
 
+/// Reads a body as an item, a change of one, of a stock, an order, and a topic's name; tells which of them it is.
+#[must_use]
+pub fn catalogue_body(body: &[u8]) -> [bool; 5] {
+    wellspring_face_catalogue::fuzzed::body(body)
+}
+
+/// Folds events of every type of the catalogue, each line the data of one.
+pub fn catalogue_events(lines: &[u8]) {
+    wellspring_face_catalogue::fuzzed::events(lines);
+}
+
+/// Reads a snapshot of a catalogue and writes it again; `None` if it is none.
+#[must_use]
+pub fn catalogue_snapshot(bytes: &[u8]) -> Option<Vec<u8>> {
+    wellspring_face_catalogue::fuzzed::snapshot(bytes)
+}
+
 /// Reads a body as everything that access takes: a login as JSON and as a form, a logout, another
 /// secret, an account, a change of one, a password, a key, another key in its place; tells what
 /// it can be.

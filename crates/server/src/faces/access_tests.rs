@@ -152,13 +152,24 @@ impl TestAnswer {
 /// The paths of a route, with the log that each is about (`None`: no log's).
 pub(super) fn paths(route: &Route) -> Vec<(String, Option<&'static str>)> {
     let fill = |path: &str, log: &str| {
-        let path =
-            path.replace("{log}", log).replace("{uuid}", "00000000-0000-0000-0000-000000000001");
-        let path = path.replace("{position}", "1").replace("{slug}", "invalid");
-        path.replace("{name}", "n")
-            .replace("{code}", "Abc")
-            .replace("{id}", "0123")
-            .replace("{transaction}", "1")
+        let uuid = "00000000-0000-0000-0000-000000000001";
+        let values = [
+            ("{log}", log),
+            ("{uuid}", uuid),
+            ("{position}", "1"),
+            ("{slug}", "invalid"),
+            ("{name}", "n"),
+            ("{code}", "Abc"),
+            ("{id}", "0123"),
+            ("{transaction}", "1"),
+            ("{item}", "1"),
+            ("{topic}", "1"),
+            ("{order}", "1-1"),
+            ("{amount}", "1"),
+            ("{price}", "1.5"),
+            ("{word}", "word"),
+        ];
+        values.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value))
     };
     let logs = ["main", "other"];
     if route.path.contains("{log}") {

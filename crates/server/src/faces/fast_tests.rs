@@ -38,6 +38,12 @@ fn both_stacks_say_the_same_of_every_fast_path() {
         (422, sent("POST", "/e", &[("Idempotency-Key", "k")], "{}")),
         (415, sent("POST", "/e", &[("Content-Encoding", "gzip")], "{}")),
         (404, sent("POST", "/v1/logs/other/e", &[], "{}")),
+        (200, sent("GET", "/lookup", &[], "")),
+        (304, sent("GET", "/lookup", &[("If-None-Match", "\"c1\", W/\"c0\"")], "")),
+        (200, sent("GET", "/lookup/7", &[], "")),
+        (200, sent("GET", "/lookup/999999999", &[("Wellspring-Min-Position", "0")], "")),
+        (200, sent("GET", "/search/word", &[], "")),
+        (404, sent("GET", "/v1/catalogue/items/7", &[], "")),
     ] {
         let (lean, general) = stacks.ask(&sent);
         assert_eq!(lean, general, "{} {}", sent.method, sent.target);
@@ -56,7 +62,7 @@ fn every_fast_path_needs_what_its_route_needs() {
         let name = host.routes.name_of(method, pattern);
         assert_eq!(name.path, Some(pattern), "no face declares {method} {pattern}");
         let route = host.routes.at(name.index).route;
-        let target = pattern.replace("{code}", "abc");
+        let target = pattern.replace("{code}", "abc").replace("{item}", "7").replace("{word}", "a");
         let claim = path.claim(method, &target).expect("its own route");
         assert_eq!(claim.role.map_or(Needs::Public, Needs::Role), route.needs, "{pattern}");
         let problem = || problem::NOT_FOUND.because("nothing");

@@ -78,6 +78,7 @@ faces! {
     events: wellspring_face_events::EventFace,
     accounts: wellspring_face_accounts::AccountFace,
     graph: wellspring_face_graph::GraphFace,
+    catalogue: wellspring_face_catalogue::CatalogueFace,
     operations: wellspring_face_operations::OperationFace,
     links: wellspring_face_links::LinkFace,
 }
@@ -274,7 +275,7 @@ mod tests {
             Lookup::WrongMethod { allow, .. } => assert_eq!(allow, "GET, PATCH, DELETE, HEAD"),
             _ => panic!("the path is known"),
         }
-        for path in ["/lookup", "/cleanup", "/login"] {
+        for path in ["/cart", "/cleanup", "/login"] {
             assert!(matches!(router.find("POST", path), Lookup::Nothing), "{path}");
         }
     }

@@ -1,6 +1,7 @@
 //! How fresh an answer is: what each word of `consistency` promises, of every kind of read, and that
 //! nothing is called confirmed that is not.
 
+use crate::catalogue_client::{add, new_item, order};
 use crate::client::{Answer, Client};
 use crate::device;
 use crate::server::Server;
@@ -33,6 +34,7 @@ fn reads() -> Vec<(&'static str, Value, &'static str)> {
         ("/v1/types", Value::Null, "/types/0/count"),
         ("/v1/project", projection, "/states/p"),
         ("/api/urls/asked", Value::Null, "/clicks"),
+        ("/v1/catalogue/orders?item=1&limit=1", Value::Null, "/orders/0/amount"),
         (
             "/db/neo4j/tx/commit",
             json!({"statements": [{"statement": COUNT}]}),
@@ -61,13 +63,20 @@ fn write(client: &mut Client, n: u64) {
     let added = client.post("/db/neo4j/tx/commit", &add).unwrap().expect(200);
     assert_eq!(added["errors"], json!([]), "{added}");
     click(client, "asked", "http://example.com/a");
+    order(client, 1, n, None).unwrap().expect(201);
+}
+
+/// What is followed, and ordered.
+fn begin(client: &mut Client) {
+    create(client, &json!({"url": "http://example.com/a", "alias": "asked"}));
+    add(client, &new_item("Asked", "1", 1_000_000));
 }
 
 #[test]
 fn no_read_that_is_to_be_fresh_shows_less_than_an_answered_write() {
     let server = Server::start();
     let mut client = server.client();
-    create(&mut client, &json!({"url": "http://example.com/a", "alias": "asked"}));
+    begin(&mut client);
     let mut others: Vec<Client> = (0..4).map(|_| server.client()).collect();
     for n in 1..=100 {
         write(&mut client, n);
@@ -92,7 +101,7 @@ fn no_read_that_is_to_be_fresh_shows_less_than_an_answered_write() {
 fn what_is_cached_is_never_behind_the_position_that_its_client_has_seen() {
     let server = Server::start();
     let mut client = server.client();
-    create(&mut client, &json!({"url": "http://example.com/a", "alias": "asked"}));
+    begin(&mut client);
     for n in 1..=50 {
         write(&mut client, n);
         let head = client.get("/v1/head").unwrap().expect(200)["head"].to_string();
@@ -123,10 +132,19 @@ fn after_a_failed_barrier_nothing_is_confirmed_and_everything_else_is_read() {
     let (data, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = device::start(data.path(), tools.path());
     let mut client = server.client();
-    create(&mut client, &json!({"url": "http://example.com/a", "alias": "asked"}));
+    begin(&mut client);
     write(&mut client, 1);
-    let listed =
-        ["/v1/logs", "/v1/logs/main", "/v1/views", "/v1/head", "/v1/events/1", "/api/urls"];
+    let listed = [
+        "/v1/logs",
+        "/v1/logs/main",
+        "/v1/views",
+        "/v1/head",
+        "/v1/events/1",
+        "/api/urls",
+        "/lookup",
+        "/lookup/1",
+        "/v1/catalogue/items/1",
+    ];
     let all = || reads().into_iter().chain(listed.map(|path| (path, Value::Null, "")));
     for word in WORDS {
         for (path, body, _) in all() {

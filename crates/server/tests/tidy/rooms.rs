@@ -68,7 +68,15 @@ const FLOORS: &[&[&str]] = &[
     &["log", "graph"],
     &["views", "cypher"],
     &["host"],
-    &["cli", "faces/accounts", "faces/events", "faces/graph", "faces/links", "faces/operations"],
+    &[
+        "cli",
+        "faces/accounts",
+        "faces/catalogue",
+        "faces/events",
+        "faces/graph",
+        "faces/links",
+        "faces/operations",
+    ],
     &["server"],
 ];
 

@@ -16,7 +16,7 @@ pub mod packed;
 mod written;
 
 pub use chunked::Chunked;
-pub(crate) use written::{event, json};
+pub use written::{event, json};
 
 use std::fmt;
 use std::io;

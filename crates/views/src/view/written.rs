@@ -4,7 +4,8 @@ use serde::Serialize;
 use wellspring_types::{DataKind, Event};
 
 /// An event with JSON for data, and nothing else.
-pub(crate) fn event(event_type: &str, tags: Vec<String>, data: Vec<u8>) -> Event {
+#[must_use]
+pub fn event(event_type: &str, tags: Vec<String>, data: Vec<u8>) -> Event {
     Event {
         event_type: event_type.to_owned(),
         tags,
@@ -19,6 +20,7 @@ pub(crate) fn event(event_type: &str, tags: Vec<String>, data: Vec<u8>) -> Event
 ///
 /// # Panics
 /// Maps with keys that are no texts.
-pub(crate) fn json(data: &impl Serialize) -> Vec<u8> {
+#[must_use]
+pub fn json(data: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(data).expect("texts and numbers are always JSON")
 }

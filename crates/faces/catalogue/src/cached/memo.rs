@@ -1,0 +1,67 @@
+//! What a serving thread answered last.
+
+use std::collections::HashMap;
+use wellspring_types::Position;
+
+/// Most answers that are kept, and most bytes of one.
+const MOST_ANSWERS: usize = 256;
+const MOST_BYTES: usize = 64 << 10;
+
+/// An answer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rendered {
+    /// The last event that changed what it shows.
+    pub(crate) changed_at: Position,
+    pub(crate) content: Vec<u8>,
+}
+
+/// Answers of a catalogue that has not changed since, by the words that were asked for.
+#[derive(Debug, Default)]
+pub(super) struct Memo {
+    changed_at: Position,
+    answers: HashMap<Box<[u8]>, Rendered>,
+}
+
+impl Memo {
+    /// The answer to a word, if the last change of the catalogue still is this one.
+    pub(super) fn get(&mut self, word: &[u8], changed_at: Position) -> Option<&Rendered> {
+        if self.changed_at != changed_at {
+            self.answers.clear();
+            return None;
+        }
+        self.answers.get(word)
+    }
+
+    /// Keeps an answer that a catalogue with this last change gave.
+    pub(super) fn keep(&mut self, word: &[u8], changed_at: Position, rendered: &Rendered) {
+        if self.changed_at != changed_at || self.answers.len() == MOST_ANSWERS {
+            self.answers.clear();
+            self.changed_at = changed_at;
+        }
+        if rendered.content.len() <= MOST_BYTES {
+            self.answers.insert(word.into(), rendered.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_kept_until_anything_changes() {
+        let rendered = |content: &str| Rendered { changed_at: 3, content: content.into() };
+        let mut memo = Memo::default();
+        memo.keep(b"1", 5, &rendered("a"));
+        assert_eq!(memo.get(b"1", 5).unwrap().content, b"a");
+        assert!(memo.get(b"2", 5).is_none());
+        assert!(memo.get(b"1", 6).is_none());
+        assert!(memo.get(b"1", 5).is_none(), "what was changed once is not looked at again");
+        memo.keep(b"1", 7, &rendered(&"a".repeat(MOST_BYTES + 1)));
+        assert!(memo.get(b"1", 7).is_none(), "long answers are not kept twice");
+        for word in 0..1_000u32 {
+            memo.keep(&word.to_le_bytes(), 7, &rendered("b"));
+        }
+        assert!(memo.answers.len() <= MOST_ANSWERS);
+    }
+}

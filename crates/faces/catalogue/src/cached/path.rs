@@ -1,0 +1,267 @@
+//! The fast path of `GET /lookup`, `/lookup/{item}`, `/search/{word}` and `/v1/catalogue/items/{item}`.
+
+use super::etag::{names, push_etag};
+use super::memo::{Memo, Rendered};
+use crate::original::{self, NoAnswer, Renderer};
+use crate::problems::ITEM_NOT_FOUND;
+use crate::resources;
+use crate::view::{Catalogue, ItemId, Rendering, State};
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::sync::Arc;
+use wellspring_host::fast::{
+    Claim, Factory, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Shape,
+    TicketState, Varying, Word, erase,
+};
+use wellspring_host::names::MAIN;
+use wellspring_host::view::{Live, ViewSlot};
+use wellspring_host::wire::json::push_u64;
+use wellspring_host::wire::problem::{self, Problem};
+use wellspring_types::Position;
+use wellspring_views::access::Role;
+
+/// The forms of the answers, by their places.
+const FOUND: usize = 0;
+const NOT_MODIFIED: usize = 1;
+/// The headers that vary in both.
+const VARYING: &[&str] = &["etag", "wellspring-position"];
+/// Kept by whoever likes, and asked for again before it is used.
+const CACHING: &str = "no-cache";
+
+/// Which answer is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CachedAnswer {
+    /// Every item, as the bookstore's clients know it.
+    Lookup,
+    /// An item, as the bookstore's clients know it.
+    LookupItem,
+    /// The items of topics whose names hold a word.
+    Search,
+    /// An item of the JSON interface.
+    Item,
+}
+
+impl CachedAnswer {
+    /// All of them.
+    pub(crate) const ALL: [CachedAnswer; 4] =
+        [CachedAnswer::Lookup, CachedAnswer::LookupItem, CachedAnswer::Search, CachedAnswer::Item];
+
+    fn route(self) -> &'static str {
+        match self {
+            CachedAnswer::Lookup => "/lookup",
+            CachedAnswer::LookupItem => "/lookup/{item}",
+            CachedAnswer::Search => "/search/{word}",
+            CachedAnswer::Item => "/v1/catalogue/items/{item}",
+        }
+    }
+
+    /// What its targets begin with, and most characters of the word behind that.
+    fn target(self) -> (&'static str, Option<usize>) {
+        match self {
+            CachedAnswer::Lookup => ("/lookup", None),
+            CachedAnswer::LookupItem => ("/lookup/", Some(10)),
+            CachedAnswer::Search => ("/search/", Some(64)),
+            CachedAnswer::Item => ("/v1/catalogue/items/", Some(10)),
+        }
+    }
+
+    /// Whether a word is one that is answered here. All else is the general stack's, which says what is wrong with it.
+    fn accepts(self, word: &[u8]) -> bool {
+        match self {
+            CachedAnswer::Lookup => word.is_empty(),
+            CachedAnswer::Search => !word.is_empty() && word.iter().all(u8::is_ascii_alphanumeric),
+            CachedAnswer::LookupItem | CachedAnswer::Item => item_of(word).is_some(),
+        }
+    }
+
+    /// The answer to a word, and the last event that changed it.
+    fn render(self, state: &State, word: &[u8]) -> Result<Rendered, NoAnswer> {
+        let id = || item_of(word).unwrap_or_default();
+        match self {
+            CachedAnswer::Lookup => {
+                let content = original::all(state, Renderer::ServingThread)?;
+                Ok(Rendered { changed_at: state.changed_at(), content: content.to_vec() })
+            }
+            CachedAnswer::Search => {
+                let word = std::str::from_utf8(word).unwrap_or_default();
+                let content = original::search(state, word, Renderer::ServingThread)?;
+                Ok(Rendered { changed_at: state.changed_at(), content: content.to_vec() })
+            }
+            CachedAnswer::LookupItem => Ok(original::item(state, id())),
+            CachedAnswer::Item => {
+                let id = id();
+                let unknown =
+                    || ITEM_NOT_FOUND.because(format!("there is no item {id}")).field("item");
+                let item = state.item(id).ok_or_else(|| NoAnswer::Problem(unknown()))?;
+                let content = state
+                    .rendered(item, Rendering::Resource, || resources::item_json(state, id, item));
+                let changed_at = state.item_changed_at(item);
+                Ok(Rendered { changed_at, content: content.to_vec() })
+            }
+        }
+    }
+}
+
+/// The item of a word: a number as we write it.
+fn item_of(word: &[u8]) -> Option<ItemId> {
+    let is_number = (1..=10).contains(&word.len()) && word.iter().all(u8::is_ascii_digit);
+    let digits = std::str::from_utf8(word).ok().filter(|_| is_number && word[0] != b'0')?;
+    digits.parse().ok()
+}
+
+/// What makes the path of an answer for a serving thread.
+pub(crate) fn fast_path(answer: CachedAnswer, view: &Arc<ViewSlot<Catalogue>>) -> Factory {
+    let view = Arc::clone(view);
+    Arc::new(move |_| {
+        let view = Arc::clone(&view);
+        erase(CachedPath { answer, view, log: Rc::from(MAIN), live: None, memo: Memo::default() })
+    })
+}
+
+/// A thread's way to an answer.
+struct CachedPath {
+    answer: CachedAnswer,
+    view: Arc<ViewSlot<Catalogue>>,
+    log: Rc<str>,
+    /// The view; another once the log has been emptied.
+    live: Option<Arc<Live<Catalogue>>>,
+    memo: Memo,
+}
+
+/// What a head asks for besides the word.
+struct Conditions {
+    /// Not what has one of these entity tags.
+    if_none_match: Option<Box<[u8]>>,
+    /// Nothing older than this.
+    min_position: Position,
+}
+
+impl CachedPath {
+    /// The view. It is not there while the log is being emptied.
+    fn renew(&mut self) {
+        if self.live.as_ref().is_none_or(|live| live.is_closed()) {
+            self.live = self.view.live();
+            self.memo = Memo::default();
+        }
+    }
+}
+
+impl FastPath for CachedPath {
+    type Order = Conditions;
+    type Ticket = Infallible;
+
+    fn route(&self) -> FastRoute {
+        FastRoute { method: "GET", path: self.answer.route() }
+    }
+
+    fn forms(&self) -> Vec<Form> {
+        let headers = || vec![("cache-control", CACHING.to_owned())];
+        vec![
+            Form {
+                status: 200,
+                content_type: "application/json",
+                headers: headers(),
+                varying_headers: VARYING,
+                content: FormContent::Varying,
+            },
+            Form {
+                status: 304,
+                content_type: "",
+                headers: headers(),
+                varying_headers: VARYING,
+                content: FormContent::Fixed(b""),
+            },
+        ]
+    }
+
+    fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
+        let (prefix, most) = self.answer.target();
+        let word = target.strip_prefix(prefix).filter(|_| method == "GET")?;
+        let word_at = most.map(|most| Word { at: prefix.len(), most });
+        let fits = word.len() <= most.unwrap_or(0) && self.answer.accepts(word.as_bytes());
+        fits.then(|| Claim {
+            role: Some(Role::Reader),
+            log: Some(Rc::clone(&self.log)),
+            shape: Shape::Bare(word_at),
+        })
+    }
+
+    fn accepts(&self, word: &[u8]) -> bool {
+        self.answer.accepts(word)
+    }
+
+    fn understand(&mut self, head: &Head<'_>) -> Result<Conditions, Box<Problem>> {
+        let min_position = match head.headers.get("wellspring-min-position") {
+            None => 0,
+            // The general stack says what is wrong with it.
+            Some(digits) => std::str::from_utf8(digits)
+                .ok()
+                .and_then(|digits| digits.parse().ok())
+                .unwrap_or(Position::MAX),
+        };
+        let if_none_match = head.headers.get("if-none-match").map(Box::from);
+        Ok(Conditions { if_none_match, min_position })
+    }
+
+    fn answer(
+        &mut self,
+        conditions: &Conditions,
+        asked: FastRequest<'_>,
+        varying: &mut Varying,
+    ) -> Outcome<Infallible> {
+        self.renew();
+        let CachedPath { answer, live, memo, .. } = self;
+        let Some((live, folded)) = live.as_ref().and_then(|live| Some((live, live.folded()?)))
+        else {
+            return Outcome::Elsewhere(
+                problem::VIEW_NOT_READY.because("the view is being rebuilt"),
+            );
+        };
+        // The position first: what is read afterwards shows at least that.
+        let position = live.position();
+        if position < conditions.min_position {
+            return Outcome::Elsewhere(
+                problem::NOT_YET.because("the position has not been reached"),
+            );
+        }
+        let changed_at = folded.changed_at();
+        if let Some(rendered) = memo.get(asked.word, changed_at) {
+            return reply(conditions, rendered, position, varying);
+        }
+        let state = folded.read();
+        match answer.render(&state, asked.word) {
+            Ok(rendered) => {
+                memo.keep(asked.word, state.changed_at(), &rendered);
+                reply(conditions, &rendered, position, varying)
+            }
+            Err(NoAnswer::Problem(problem)) => Outcome::Refused(problem),
+            Err(NoAnswer::TooLong) => {
+                let what = "the catalogue has grown too large to be answered here";
+                Outcome::Elsewhere(problem::OVERLOADED.because(what))
+            }
+        }
+    }
+
+    fn settled(&mut self, ticket: &Infallible) -> TicketState {
+        match *ticket {}
+    }
+}
+
+fn reply(
+    conditions: &Conditions,
+    rendered: &Rendered,
+    position: Position,
+    varying: &mut Varying,
+) -> Outcome<Infallible> {
+    let is_known = varying.header(|out| {
+        let from = out.len();
+        push_etag(out, rendered.changed_at);
+        conditions.if_none_match.as_deref().is_some_and(|known| names(known, &out[from..]))
+    });
+    varying.header(|out| push_u64(out, position));
+    if is_known {
+        return Outcome::Reply(NOT_MODIFIED);
+    }
+    varying.content().extend_from_slice(&rendered.content);
+    Outcome::Reply(FOUND)
+}

@@ -1,0 +1,86 @@
+//! What the fuzz targets reach: readers of what clients send, of events, of snapshots.
+
+use crate::view::{Catalogue, TYPES};
+use wellspring_types::Position;
+use wellspring_views::view::{Recorded, View as _};
+
+/// Reads a body as an item, a change of one, of a stock, an order, and a topic's name; tells which of them it is.
+#[must_use]
+pub fn body(body: &[u8]) -> [bool; 5] {
+    crate::resources::reads(body)
+}
+
+/// A line as the data of an event of some type.
+struct Line<'a> {
+    position: Position,
+    event_type: &'static str,
+    data: &'a [u8],
+}
+
+impl Recorded for Line<'_> {
+    fn position(&self) -> Position {
+        self.position
+    }
+
+    fn recorded_at_us(&self) -> u64 {
+        self.position
+    }
+
+    fn event_type(&self) -> &str {
+        self.event_type
+    }
+
+    fn tags(&self) -> impl Iterator<Item = &str> {
+        ["item:1", "item:2", "item:3"].into_iter()
+    }
+
+    fn data(&self) -> &[u8] {
+        self.data
+    }
+}
+
+/// Folds events of every type, each line the data of one, and takes a snapshot.
+///
+/// # Panics
+/// What was folded does not come back from its snapshot.
+pub fn events(lines: &[u8]) {
+    let mut view = Catalogue::new();
+    let mut position = 0;
+    for data in lines.split(|byte| *byte == b'\n').take(64) {
+        for event_type in TYPES {
+            position += 1;
+            view.apply(&Line { position, event_type, data });
+        }
+    }
+    let bytes = written(&view);
+    assert_eq!(snapshot(&bytes), Some(bytes), "what is folded comes back from its snapshot");
+}
+
+/// Reads a snapshot and writes it again; `None` if it is none.
+#[must_use]
+pub fn snapshot(mut bytes: &[u8]) -> Option<Vec<u8>> {
+    let view = Catalogue::decode(&mut bytes).ok()?;
+    Some(written(&view))
+}
+
+fn written(view: &Catalogue) -> Vec<u8> {
+    let mut out = Vec::new();
+    let written = Catalogue::encode(view.folded(), &mut out);
+    debug_assert!(written.is_ok(), "memory takes everything");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_catalogue_of_lines_comes_back_from_its_snapshot() {
+        let lines = br#"{"topic":1,"name":"a"}
+{"item":1,"name":"b","topic":1,"price_minor":1,"currency":"EUR","stock":3}
+{"item":1,"by":2}
+{"item":1,"order":1,"amount":2,"price_minor":1}"#;
+        events(lines);
+        assert_eq!(snapshot(b""), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! Orders and updates: `true` if it was done, `false` if it could not be.
+
+use crate::CatalogueFace;
+use crate::segments::{AMOUNT, ITEM, PRICE};
+use crate::view::{Command, ItemChanges, ItemId, Outcome, Refusal};
+use std::sync::Arc;
+use wellspring_host::http::idempotency::{KeyUse, digest, idempotency_key};
+use wellspring_host::http::{Answer, Request, Response};
+use wellspring_host::wire::param::{Param, Text};
+use wellspring_host::wire::problem::{self, Problem};
+use wellspring_log::RequestKey;
+
+/// How many are ordered.
+pub(crate) static ORDERED: Param<Text> =
+    Param::text("amount", "How many; 1 if it is missing or below 1.");
+
+/// `POST /order/{item}`.
+pub(crate) async fn order(face: Arc<CatalogueFace>, request: Box<Request>) -> Answer {
+    let item = request.segment(&ITEM)?;
+    let amount = ordered(request.query(&ORDERED)?)?;
+    let key = idempotency_key(&request, KeyUse::Request)?;
+    let digested = format!("order {item} {amount}");
+    let key = key.map(|key| RequestKey { key, digest: digest(digested.as_bytes()) });
+    execute(&face, &request, Command::Order { item, amount }, key).await
+}
+
+/// The amount of an order as the bookstore's clients write it.
+fn ordered(amount: Option<&str>) -> Result<u32, Box<Problem>> {
+    let Some(text) = amount.filter(|text| !text.is_empty()) else { return Ok(1) };
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        let detail = format!("amount must be a whole number, not {text:?}");
+        return Err(problem::INVALID.because(detail).field("amount"));
+    }
+    if digits.len() < text.len() {
+        return Ok(1);
+    }
+    // More than there can be is not there either.
+    Ok(text.parse().unwrap_or(u32::MAX).max(1))
+}
+
+/// `POST /update/{item}/stock/add/{amount}`.
+pub(crate) async fn add_stock(face: Arc<CatalogueFace>, request: Box<Request>) -> Answer {
+    stock(&face, &request, 1).await
+}
+
+/// `POST /update/{item}/stock/deduct/{amount}`.
+pub(crate) async fn deduct_stock(face: Arc<CatalogueFace>, request: Box<Request>) -> Answer {
+    stock(&face, &request, -1).await
+}
+
+async fn stock(face: &CatalogueFace, request: &Request, sign: i64) -> Answer {
+    let item = request.segment(&ITEM)?;
+    let by = sign * i64::from(request.segment(&AMOUNT)?);
+    execute(face, request, Command::Stock { item, by }, None).await
+}
+
+/// `POST /update/{item}/price/{price}`.
+pub(crate) async fn price(face: Arc<CatalogueFace>, request: Box<Request>) -> Answer {
+    let item: ItemId = request.segment(&ITEM)?;
+    let price = request.segment(&PRICE)?;
+    let changes = ItemChanges { price: Some(price), ..ItemChanges::default() };
+    let command = Command::Change { item, changes, unless_changed_since: None };
+    execute(&face, &request, command, None).await
+}
+
+async fn execute(
+    face: &CatalogueFace,
+    request: &Request,
+    command: Command,
+    key: Option<RequestKey>,
+) -> Answer {
+    let live = face.live()?;
+    let executed = live.execute(&[command], key, face.host.commit_on(request)).await?;
+    request.payer.work(executed.decided_us);
+    let done: &[u8] = match (&executed.refused, executed.outcomes.last()) {
+        (Some(Refusal::Price(fault)), _) => {
+            let detail = format!("the price {fault}");
+            return Err(problem::BAD_REQUEST.because(detail).field("price"));
+        }
+        (Some(refusal @ Refusal::Full), _) => return Err(crate::refusal::of_refusal(refusal)),
+        (Some(_), _) | (None, Some(Outcome::SoldOut { .. })) => b"false",
+        (None, Some(_)) => b"true",
+        (None, None) => return Err(crate::refusal::another_request()),
+    };
+    Ok(Response::json(200, done).at(live.position()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_read_as_the_bookstore_does() {
+        for (text, amount) in
+            [(None, 1), (Some(""), 1), (Some("0"), 1), (Some("-5"), 1), (Some("3"), 3)]
+        {
+            assert_eq!(ordered(text).unwrap(), amount, "{text:?}");
+        }
+        assert_eq!(ordered(Some("99999999999999999999")).unwrap(), u32::MAX);
+        for bad in ["a", "1.5", "+1", "-", "1 ", "0x1"] {
+            let problem = ordered(Some(bad)).unwrap_err();
+            assert_eq!(problem.field.as_deref(), Some("amount"), "{bad}");
+        }
+    }
+}

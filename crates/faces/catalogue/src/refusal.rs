@@ -1,0 +1,46 @@
+//! Refusals of the catalogue as answers.
+
+use crate::problems;
+use crate::view::{ItemId, OrderNumber, Refusal};
+use wellspring_host::wire::problem::{self, Problem};
+
+/// A command that was refused becomes an answer.
+pub(crate) fn of_refusal(refusal: &Refusal) -> Box<Problem> {
+    let detail = refusal.to_string();
+    match refusal {
+        Refusal::UnknownItem(_) => problems::ITEM_NOT_FOUND.because(detail).field("item"),
+        Refusal::UnknownTopic(_) => problems::TOPIC_NOT_FOUND.because(detail).field("topic"),
+        Refusal::UnknownOrder(..) => problems::ORDER_NOT_FOUND.because(detail).field("order"),
+        Refusal::Withdrawn(_) => problems::ITEM_WITHDRAWN.because(detail).field("item"),
+        Refusal::SkuTaken { item, .. } => {
+            problems::SKU_TAKEN.because(detail).field("sku").with("item", item.to_string())
+        }
+        Refusal::TopicTaken { topic, .. } => {
+            problems::TOPIC_TAKEN.because(detail).field("name").with("topic", topic.to_string())
+        }
+        Refusal::Currency(_) => problem::INVALID.because(detail).field("currency"),
+        Refusal::Price(_) => problem::INVALID.because(detail).field("price"),
+        Refusal::TooFew { stock, .. } => {
+            problems::STOCK_TOO_LOW.because(detail).field("by").with("stock", stock.to_string())
+        }
+        Refusal::TooMany { .. } => problem::INVALID.because(detail).field("by"),
+        Refusal::Changed(_) => problems::ITEM_CHANGED.because(detail).field("If-Match"),
+        Refusal::Full => problems::CATALOGUE_FULL.because(detail),
+    }
+}
+
+/// There are not as many as were ordered.
+pub(crate) fn sold_out(item: ItemId, amount: u32, stock: u32) -> Box<Problem> {
+    let detail = format!("item {item}: {amount} were ordered, {stock} are in stock");
+    problems::SOLD_OUT.because(detail).field("amount").with("stock", stock.to_string())
+}
+
+/// There is no order of this id.
+pub(crate) fn unknown_order(item: ItemId, order: OrderNumber) -> Box<Problem> {
+    of_refusal(&Refusal::UnknownOrder(item, order))
+}
+
+/// A key under which something else was done.
+pub(crate) fn another_request() -> Box<Problem> {
+    problem::KEY_REUSED.because("the key was used with a request of another kind")
+}

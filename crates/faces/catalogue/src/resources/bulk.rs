@@ -1,0 +1,151 @@
+//! Bulk: an item on each line, added or made what the line says. Every line names a SKU, so that the same body can be
+//! sent again.
+
+use super::body;
+use crate::CatalogueFace;
+use crate::refusal::of_refusal;
+use crate::view::{Catalogue, Command, Outcome};
+use std::sync::Arc;
+use wellspring_host::http::lines::{LineFault, Lines, of_line};
+use wellspring_host::http::{Answer, Body, Request, Response};
+use wellspring_host::limits::Payer;
+use wellspring_host::view::Live;
+use wellspring_host::wire::problem::{self, Problem, of_line_fault};
+use wellspring_log::CommitOn;
+
+/// Most lines that are decided on in one go.
+const BATCH_LINES: usize = 250;
+
+/// A bulk under way.
+struct Bulk<'a> {
+    face: &'a CatalogueFace,
+    live: Arc<Live<Catalogue>>,
+    payer: Payer,
+    batch: Vec<Command>,
+    /// The numbers of the batch's lines.
+    numbers: Vec<u64>,
+    batch_bytes: usize,
+    /// Lines read so far, empty ones among them.
+    lines: u64,
+    done: Done,
+}
+
+/// What has become of lines.
+#[derive(Debug, Default)]
+struct Done {
+    lines: u64,
+    added: u64,
+    changed: u64,
+    unchanged: u64,
+}
+
+/// Adds or changes the items of a body's lines.
+pub(super) async fn put(face: Arc<CatalogueFace>, mut request: Box<Request>) -> Answer {
+    let mut bulk = Bulk {
+        face: &face,
+        live: face.live()?,
+        payer: request.payer.clone(),
+        batch: Vec::new(),
+        numbers: Vec::new(),
+        batch_bytes: 0,
+        lines: 0,
+        done: Done::default(),
+    };
+    match bulk.run(&mut request.body).await {
+        Ok(()) => Ok(bulk.answer()),
+        Err(problem) => {
+            let mut problem = problem.with("durable_lines", bulk.done.lines.to_string());
+            problem.position = Some(bulk.live.position());
+            Err(problem)
+        }
+    }
+}
+
+impl Bulk<'_> {
+    async fn run(&mut self, body: &mut Body) -> Result<(), Box<Problem>> {
+        let mut lines = Lines::up_to(body::MAX_BODY_BYTES);
+        loop {
+            let line = match lines.next(body).await {
+                Ok(Some(line)) => line,
+                Ok(None) => return self.submit().await,
+                Err(LineFault::Line(problem)) => return self.stop_at_line(problem).await,
+                Err(LineFault::Body(problem)) => return self.break_off(problem).await,
+            };
+            if !line.iter().all(u8::is_ascii_whitespace) {
+                match self.read(&line) {
+                    Ok(command) => self.batch.push(command),
+                    Err(problem) => return self.stop_at_line(problem).await,
+                }
+                self.numbers.push(self.lines + 1);
+                self.batch_bytes += line.len();
+            }
+            self.lines += 1;
+            if self.batch.len() == BATCH_LINES {
+                self.submit().await?;
+            }
+            // The batch and a long line hold memory like a body does.
+            if let Err(problem) = body.charge(self.batch_bytes + lines.held_bytes()) {
+                return self.break_off(problem).await;
+            }
+        }
+    }
+
+    fn read(&self, line: &[u8]) -> Result<Command, Box<Problem>> {
+        let item = body::read_item(line, self.face.currency)
+            .map_err(|fault| of_line_fault(&fault, line))?;
+        if item.sku.is_none() {
+            let detail =
+                "sku is missing: in a bulk each item has one, so that the body can be sent again";
+            return Err(problem::INVALID.because(detail).field("sku"));
+        }
+        Ok(Command::Put(item))
+    }
+
+    /// Executes what stands before the line at fault, which is the next, then stops with its problem.
+    async fn stop_at_line(&mut self, problem: Box<Problem>) -> Result<(), Box<Problem>> {
+        let line = self.lines + 1;
+        self.submit().await?;
+        Err(of_line(line, problem))
+    }
+
+    /// Executes what was read whole, then stops with the problem of the body.
+    async fn break_off(&mut self, problem: Box<Problem>) -> Result<(), Box<Problem>> {
+        self.submit().await?;
+        Err(problem)
+    }
+
+    async fn submit(&mut self) -> Result<(), Box<Problem>> {
+        let batch = std::mem::take(&mut self.batch);
+        let numbers = std::mem::take(&mut self.numbers);
+        self.batch_bytes = 0;
+        self.payer.solvent().await;
+        let executed = self.live.execute(&batch, None, CommitOn::JournalThread).await?;
+        self.payer.work(executed.decided_us);
+        for outcome in &executed.outcomes {
+            match outcome {
+                Outcome::Added(_) => self.done.added += 1,
+                Outcome::Unchanged(_) => self.done.unchanged += 1,
+                _ => self.done.changed += 1,
+            }
+        }
+        let done = executed.outcomes.len();
+        match executed.refused {
+            Some(refusal) => {
+                self.done.lines = numbers[done] - 1;
+                Err(of_line(numbers[done], of_refusal(&refusal)))
+            }
+            None => {
+                self.done.lines = self.lines;
+                Ok(())
+            }
+        }
+    }
+
+    fn answer(&self) -> Response {
+        let Done { lines, added, changed, unchanged } = self.done;
+        let out = format!(
+            r#"{{"lines":{lines},"added":{added},"changed":{changed},"unchanged":{unchanged}}}"#
+        );
+        Response::json(200, out).at(self.live.position())
+    }
+}

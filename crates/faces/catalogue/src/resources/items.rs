@@ -1,0 +1,299 @@
+//! Items: adding, changing, reading, page by page.
+
+use super::body;
+use super::bulk;
+use super::json::{item_json, push_item, push_prices};
+use crate::CatalogueFace;
+use crate::cached::{etag, if_match};
+use crate::fresh::fresh;
+use crate::problems::ITEM_NOT_FOUND;
+use crate::refusal::{another_request, of_refusal};
+use crate::segments;
+use crate::view::{Catalogue, Command, Item, ItemId, Outcome, State, TopicId};
+use std::sync::Arc;
+use wellspring_host::http::content::{content_type, expect_identity, expect_json};
+use wellspring_host::http::idempotency::{KeyUse, digest, idempotency_key};
+use wellspring_host::http::work::Job;
+use wellspring_host::http::{Answer, NDJSON, Request, Response, fast};
+use wellspring_host::view::Live;
+use wellspring_host::wire::json::push_u64;
+use wellspring_host::wire::param::{Integer, IntegerOr, Param, Text, Words};
+use wellspring_host::wire::problem::{Problem, of_fault};
+use wellspring_log::RequestKey;
+
+/// How many are on a page.
+pub(crate) static LIMIT: Param<IntegerOr> =
+    Param::integer("limit", "Most entries of a page.", (1, 1000)).or(100);
+/// Where a page begins.
+pub(crate) static AFTER: Param<Integer> =
+    Param::integer("after", "Where the page begins: next of the page before.", (0, u64::MAX));
+/// The topic of the items.
+pub(crate) static TOPIC: Param<Integer> =
+    Param::integer("topic", "Number of the items' topic.", (1, u32::MAX as u64));
+/// The SKU of the item.
+pub(crate) static SKU: Param<Text> = Param::text("sku", "SKU of the item.");
+/// Whether only what can be had is listed.
+pub(crate) static IN_STOCK: Param<Words<bool>> = Param::words(
+    "in_stock",
+    "Whether only items are listed of which there are any.",
+    &[("true", true), ("false", false)],
+    "false",
+);
+/// Whether withdrawn items are listed.
+pub(crate) static WITHDRAWN: Param<Words<bool>> = Param::words(
+    "withdrawn",
+    "Whether items are listed, too, that have been withdrawn.",
+    &[("true", true), ("false", false)],
+    "false",
+);
+/// Items that are looked at for a page.
+const MAX_SCANNED: usize = 100_000;
+/// Items that are looked at with the lock held, and that a serving thread looks at for a page.
+const SCANNED_AT_A_TIME: usize = 1_000;
+/// Items that a serving thread puts on a page.
+const SHORT_PAGE: usize = 100;
+
+/// `GET /v1/catalogue/items/{item}`.
+pub(crate) async fn item(face: Arc<CatalogueFace>, mut request: Box<Request>) -> Answer {
+    let item = request.segment(&segments::ITEM)?;
+    fresh(&face, &request).await?;
+    Ok(fast::serve(&face.host, &mut request, &format!("/v1/catalogue/items/{item}")).await)
+}
+
+/// `POST /v1/catalogue/items`: one, or with NDJSON many.
+pub(crate) async fn add(face: Arc<CatalogueFace>, mut request: Box<Request>) -> Answer {
+    if content_type(&request) == NDJSON {
+        expect_identity(&request)?;
+        return bulk::put(face, request).await;
+    }
+    let key = idempotency_key(&request, KeyUse::Request)?;
+    expect_json(&request)?;
+    let body = request.body.read(body::MAX_BODY_BYTES).await?;
+    let new = body::read_item(&body, face.currency).map_err(|fault| of_fault(&fault, &body))?;
+    let key = key.map(|key| RequestKey { key, digest: digest(&body) });
+    let live = face.live()?;
+    let executed = live.execute(&[Command::Add(new)], key, face.host.commit_on(&request)).await?;
+    request.payer.work(executed.decided_us);
+    if let Some(refusal) = &executed.refused {
+        return Err(of_refusal(refusal));
+    }
+    let Some(Outcome::Added(id)) = executed.outcomes.last().copied() else {
+        return Err(another_request());
+    };
+    let replayed = executed.appended.is_some_and(|appended| appended.replayed);
+    let answer = told(&face, &live, id)?.with_status(if replayed { 200 } else { 201 });
+    Ok(answer.with("location", format!("/v1/catalogue/items/{id}")))
+}
+
+/// `PATCH /v1/catalogue/items/{item}`.
+pub(crate) async fn change(face: Arc<CatalogueFace>, mut request: Box<Request>) -> Answer {
+    let item = request.segment(&segments::ITEM)?;
+    let unless_changed_since = match request.header("if-match") {
+        Some(value) => if_match(value)?,
+        None => None,
+    };
+    expect_json(&request)?;
+    let body = request.body.read(body::MAX_BODY_BYTES).await?;
+    let changes = body::read_changes(&body).map_err(|fault| of_fault(&fault, &body))?;
+    execute(&face, &request, Command::Change { item, changes, unless_changed_since }, item).await
+}
+
+/// `POST /v1/catalogue/items/{item}/stock`.
+pub(crate) async fn change_stock(face: Arc<CatalogueFace>, mut request: Box<Request>) -> Answer {
+    let item = request.segment(&segments::ITEM)?;
+    let key = idempotency_key(&request, KeyUse::Request)?;
+    expect_json(&request)?;
+    let body = request.body.read(body::MAX_BODY_BYTES).await?;
+    let by = body::read_stock(&body).map_err(|fault| of_fault(&fault, &body))?;
+    let digested = [format!("stock {item} ").as_bytes(), &body].concat();
+    let key = key.map(|key| RequestKey { key, digest: digest(&digested) });
+    let live = face.live()?;
+    let command = Command::Stock { item, by };
+    let executed = live.execute(&[command], key, face.host.commit_on(&request)).await?;
+    request.payer.work(executed.decided_us);
+    match (&executed.refused, executed.outcomes.last()) {
+        (Some(refusal), _) => Err(of_refusal(refusal)),
+        (None, Some(Outcome::Item(_) | Outcome::Unchanged(_))) => told(&face, &live, item),
+        (None, _) => Err(another_request()),
+    }
+}
+
+async fn execute(
+    face: &CatalogueFace,
+    request: &Request,
+    command: Command,
+    item: ItemId,
+) -> Answer {
+    let live = face.live()?;
+    let executed = live.execute(&[command], None, face.host.commit_on(request)).await?;
+    request.payer.work(executed.decided_us);
+    match &executed.refused {
+        Some(refusal) => Err(of_refusal(refusal)),
+        None => told(face, &live, item),
+    }
+}
+
+fn unknown(id: ItemId) -> Box<Problem> {
+    ITEM_NOT_FOUND.because(format!("there is no item {id}")).field("item")
+}
+
+/// An item as it is now.
+fn told(face: &CatalogueFace, live: &Live<Catalogue>, id: ItemId) -> Answer {
+    let position = live.position();
+    let folded = face.folded(live)?;
+    let state = folded.read();
+    let item = state.item(id).ok_or_else(|| unknown(id))?;
+    let etag = etag(state.item_changed_at(item));
+    Ok(Response::json(200, item_json(&state, id, item)).with("etag", etag).at(position))
+}
+
+/// `GET /v1/catalogue/items/{item}/prices`.
+pub(crate) async fn prices(face: Arc<CatalogueFace>, request: Box<Request>) -> Answer {
+    let id = request.segment(&segments::ITEM)?;
+    let live = fresh(&face, &request).await?;
+    let position = live.position();
+    let folded = face.folded(&live)?;
+    let state = folded.read();
+    let item = state.item(id).ok_or_else(|| unknown(id))?;
+    let mut out = Vec::with_capacity(64 + item.prices.len() * 64);
+    push_prices(&mut out, id, item);
+    Ok(Response::json(200, out).at(position))
+}
+
+/// A page that is asked for.
+#[derive(Debug, Clone)]
+struct PageRequest {
+    after: ItemId,
+    limit: usize,
+    topic: Option<TopicId>,
+    sku: Option<String>,
+    in_stock: bool,
+    withdrawn: bool,
+}
+
+impl PageRequest {
+    fn takes(&self, item: &Item) -> bool {
+        let standing = &item.standing;
+        let is_sold = !self.in_stock || (standing.stock > 0 && !standing.withdrawn);
+        is_sold
+            && (self.withdrawn || !standing.withdrawn)
+            && self.topic.is_none_or(|topic| topic == item.topic)
+            && self.sku.as_deref().is_none_or(|sku| item.sku.as_deref() == Some(sku))
+    }
+}
+
+/// `GET /v1/catalogue/items`.
+pub(crate) async fn list(face: Arc<CatalogueFace>, request: Box<Request>) -> Answer {
+    let wanted = PageRequest {
+        after: ItemId::try_from(request.query(&AFTER)?.unwrap_or(0)).unwrap_or(ItemId::MAX),
+        limit: request.query(&LIMIT)? as usize,
+        topic: request.query(&TOPIC)?.map(|topic| topic as TopicId),
+        sku: request.query(&SKU)?.map(str::to_owned),
+        in_stock: request.query(&IN_STOCK)?,
+        withdrawn: request.query(&WITHDRAWN)?,
+    };
+    let mut job = Job::begin(&face.host, &request.payer)?;
+    let live = fresh(&face, &request).await?;
+    let position = live.position();
+    let is_short = wanted.limit <= SHORT_PAGE;
+    let answer = move |most_scanned: usize| {
+        let folded = face.folded(&live)?;
+        let mut page = PageSoFar::of(&wanted);
+        let mut scanned = 0;
+        while page.end == PageEnd::Scanned && scanned < most_scanned {
+            // The fold waits for readers: a short while only.
+            page.extend(&folded.read(), &wanted);
+            scanned += SCANNED_AT_A_TIME;
+        }
+        Ok::<_, Box<Problem>>(page)
+    };
+    if is_short {
+        let page = job.timed(|| answer(SCANNED_AT_A_TIME))?;
+        if page.end != PageEnd::Scanned {
+            return Ok(Response::json(200, page.written()).at(position));
+        }
+    }
+    let page = job.search(move || answer(MAX_SCANNED)).await??;
+    Ok(Response::json(200, page.written()).at(position))
+}
+
+/// Why a page has no more, so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PageEnd {
+    /// It is full.
+    Full,
+    /// There are no more.
+    Last,
+    /// What was looked at so far was enough for one request, or there is more to come.
+    Scanned,
+}
+
+/// A page that is being made.
+struct PageSoFar {
+    out: Vec<u8>,
+    listed: usize,
+    /// The last item that was looked at.
+    after: ItemId,
+    end: PageEnd,
+}
+
+impl PageSoFar {
+    fn of(wanted: &PageRequest) -> PageSoFar {
+        let out = b"{\"items\":[".to_vec();
+        PageSoFar { out, listed: 0, after: wanted.after, end: PageEnd::Scanned }
+    }
+
+    /// Looks at some more items.
+    fn extend(&mut self, state: &State, wanted: &PageRequest) {
+        let mut items = candidates(state, wanted, self.after);
+        for _ in 0..SCANNED_AT_A_TIME {
+            let Some((id, item)) = items.next() else {
+                self.end = PageEnd::Last;
+                return;
+            };
+            if self.listed == wanted.limit {
+                self.end = PageEnd::Full;
+                return;
+            }
+            self.after = id;
+            if wanted.takes(item) {
+                if self.listed > 0 {
+                    self.out.push(b',');
+                }
+                push_item(&mut self.out, state, id, item);
+                self.listed += 1;
+            }
+        }
+    }
+
+    fn written(mut self) -> Vec<u8> {
+        self.out.extend_from_slice(b"],\"next\":");
+        match self.end {
+            PageEnd::Last => self.out.extend_from_slice(b"null"),
+            PageEnd::Full | PageEnd::Scanned => push_u64(&mut self.out, self.after.into()),
+        }
+        self.out.push(b'}');
+        self.out
+    }
+}
+
+/// The items behind where a page begins that may be on it.
+fn candidates<'a>(
+    state: &'a State,
+    wanted: &PageRequest,
+    after: ItemId,
+) -> Box<dyn Iterator<Item = (ItemId, &'a Item)> + 'a> {
+    let known = move |id: ItemId| Some((id, state.item(id)?));
+    match (&wanted.sku, wanted.topic) {
+        (Some(sku), _) => {
+            let item = state.item_of_sku(sku).filter(|id| *id > after);
+            Box::new(item.and_then(known).into_iter())
+        }
+        (None, Some(topic)) => {
+            let topic =
+                state.topic(topic).map(|topic| topic.items.range(after.saturating_add(1)..));
+            Box::new(topic.into_iter().flatten().copied().filter_map(known))
+        }
+        (None, None) => Box::new(state.items_from(after.saturating_add(1))),
+    }
+}

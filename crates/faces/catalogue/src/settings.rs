@@ -1,0 +1,43 @@
+//! The settings of the catalogue.
+
+use crate::view::{Currency, PREFIX, TYPES};
+use wellspring_host::kept_types::KeptEvents;
+use wellspring_host::names::MAIN;
+use wellspring_host::settings::section;
+
+section! {
+    /// Settings of the catalogue.
+    CatalogueConfig from CatalogueConfigArgs:
+    /// Currency of items that are added without one, by its code of ISO 4217.
+    catalogue_currency: String = "WELLSPRING_CATALOGUE_CURRENCY", "USD".to_owned();
+    /// Lets clients append the events of the catalogue (CatalogueItemAdded and so on) to the log main, as restoring an export needs.
+    [num_args = 0..=1, default_missing_value = "true"]
+    catalogue_accept_events: bool = "WELLSPRING_CATALOGUE_ACCEPT_EVENTS", false;
+}
+
+/// The events that the catalogue writes. Appended by a client they would sell what there is not.
+static KEPT: KeptEvents = KeptEvents {
+    log: MAIN,
+    types: &TYPES,
+    prefix: PREFIX,
+    advice: "the catalogue of this log writes itself: use /v1/catalogue; to restore an export, start the \
+             server with --catalogue-accept-events",
+};
+
+impl CatalogueConfig {
+    /// The events that clients may not append.
+    pub(crate) fn kept_events(&self) -> Option<&'static KeptEvents> {
+        (!self.catalogue_accept_events).then_some(&KEPT)
+    }
+
+    /// The currency of items that name none.
+    ///
+    /// # Errors
+    /// A sentence: there is no such currency.
+    pub(crate) fn currency(&self) -> Result<Currency, String> {
+        let code = &self.catalogue_currency;
+        Currency::parse(code).ok_or_else(|| {
+            format!("catalogue_currency must be a code of ISO 4217 such as EUR, not {code:?}")
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! What clients want of a catalogue, what becomes of it, and why it is refused.
+
+use super::event::{ItemId, OrderNumber, TopicId};
+use super::money::Currency;
+use super::rules;
+use std::fmt;
+use wellspring_types::Position;
+
+/// What is to happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Command {
+    AddTopic {
+        name: String,
+    },
+    RenameTopic {
+        topic: TopicId,
+        name: String,
+    },
+    /// Adds an item that is not there.
+    Add(NewItem),
+    /// Adds an item, or makes the one of that SKU what is said here.
+    Put(NewItem),
+    /// Changes an item; only if its last change was at this position, if one is named.
+    Change {
+        item: ItemId,
+        changes: ItemChanges,
+        unless_changed_since: Option<Position>,
+    },
+    /// Puts items in stock, or takes them out.
+    Stock {
+        item: ItemId,
+        by: i64,
+    },
+    /// Orders items, all of them or none.
+    Order {
+        item: ItemId,
+        amount: u32,
+    },
+    Cancel {
+        item: ItemId,
+        order: OrderNumber,
+    },
+}
+
+/// Which topic an item is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TopicRef {
+    /// The one with this id.
+    Id(TopicId),
+    /// The one with this name; it is added if there is none.
+    Name(String),
+}
+
+/// An item to be added, its texts and numbers checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewItem {
+    pub(crate) sku: Option<String>,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) topic: TopicRef,
+    pub(crate) price_minor: u64,
+    pub(crate) currency: Currency,
+    pub(crate) stock: u32,
+}
+
+/// What is to change of an item. Texts and numbers are checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ItemChanges {
+    pub(crate) name: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) topic: Option<TopicRef>,
+    /// A decimal: of which currency is for the item to say.
+    pub(crate) price: Option<String>,
+    pub(crate) withdrawn: Option<bool>,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Added or renamed, or found as it was to be.
+    Topic(TopicId),
+    /// Added.
+    Added(ItemId),
+    /// Changed.
+    Item(ItemId),
+    /// Found as it was to be.
+    Unchanged(ItemId),
+    Ordered {
+        item: ItemId,
+        order: OrderNumber,
+    },
+    /// Not ordered: there are so many only. A retry under the same key is told the same.
+    SoldOut {
+        item: ItemId,
+        amount: u32,
+        stock: u32,
+    },
+    /// By now or before.
+    Cancelled {
+        item: ItemId,
+        order: OrderNumber,
+    },
+}
+
+/// Why a command is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    UnknownItem(ItemId),
+    UnknownTopic(TopicId),
+    UnknownOrder(ItemId, OrderNumber),
+    Withdrawn(ItemId),
+    SkuTaken {
+        sku: String,
+        item: ItemId,
+    },
+    TopicTaken {
+        name: String,
+        topic: TopicId,
+    },
+    /// The item's price is in this currency.
+    Currency(Currency),
+    Price(String),
+    /// More is to be taken out of stock than there is.
+    TooFew {
+        stock: u32,
+        by: i64,
+    },
+    TooMany {
+        stock: u32,
+        by: i64,
+    },
+    /// The item was changed since the client saw it.
+    Changed(ItemId),
+    Full,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::UnknownItem(item) => write!(f, "there is no item {item}"),
+            Refusal::UnknownTopic(topic) => write!(f, "there is no topic {topic}"),
+            Refusal::UnknownOrder(item, order) => write!(f, "there is no order {item}-{order}"),
+            Refusal::Withdrawn(item) => write!(f, "item {item} has been withdrawn"),
+            Refusal::SkuTaken { sku, item } => write!(f, "the SKU {sku} is that of item {item}"),
+            Refusal::TopicTaken { name, topic } => {
+                write!(f, "{name:?} is the name of topic {topic}")
+            }
+            Refusal::Currency(currency) => {
+                write!(f, "the item's price is in {}, which cannot be changed", currency.as_str())
+            }
+            Refusal::Price(fault) => write!(f, "the price {fault}"),
+            Refusal::TooFew { stock, by } => {
+                write!(f, "{} cannot be taken out of a stock of {stock}", by.unsigned_abs())
+            }
+            Refusal::TooMany { stock, by } => write!(
+                f,
+                "{by} cannot be added to a stock of {stock}: a stock is at most {}",
+                rules::MAX_STOCK
+            ),
+            Refusal::Changed(item) => write!(f, "item {item} was changed since the client saw it"),
+            Refusal::Full => f.write_str("there are as many of them as there may be"),
+        }
+    }
+}

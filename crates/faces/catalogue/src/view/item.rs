@@ -1,0 +1,296 @@
+//! An item, and what its events make of it.
+
+use super::event::{Fact, ItemAdded, OrderNumber, TopicId};
+use super::money::{Currency, MAX_PRICE_MINOR};
+use super::rules;
+use std::sync::OnceLock;
+use wellspring_types::Position;
+
+/// Most prices of an item that are kept: the last ones.
+pub(crate) const MAX_PRICES: usize = 1_000;
+
+/// An item as it is folded.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    pub(crate) sku: Option<Box<str>>,
+    pub(crate) name: Box<str>,
+    pub(crate) description: Box<str>,
+    pub(crate) topic: TopicId,
+    pub(crate) currency: Currency,
+    pub(crate) standing: Standing,
+    /// Where it was added.
+    pub(crate) added_at: Position,
+    /// When, µs since 1970 UTC.
+    pub(crate) added_at_us: u64,
+    /// The last event that changed it.
+    pub(crate) changed_at: Position,
+    /// When, µs since 1970 UTC.
+    pub(crate) changed_at_us: u64,
+    /// Its prices since when, oldest first; at least one.
+    pub(crate) prices: Vec<Price>,
+    /// Its orders by their numbers.
+    pub(crate) orders: Vec<Order>,
+    pub(super) rendered: Renderings,
+}
+
+/// A price, and when it was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Price {
+    pub(crate) minor: u64,
+    /// µs since 1970 UTC.
+    pub(crate) since_us: u64,
+}
+
+/// An order of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Order {
+    pub(crate) amount: u32,
+    pub(crate) state: OrderState,
+    /// The price of one when it was placed.
+    pub(crate) price_minor: u64,
+    /// µs since 1970 UTC.
+    pub(crate) placed_at_us: u64,
+}
+
+/// Whether an order stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OrderState {
+    Placed,
+    Cancelled,
+}
+
+/// In what form an item is rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rendering {
+    /// As the bookstore's clients know it.
+    Original,
+    /// As the JSON interface has it.
+    Resource,
+}
+
+/// What was rendered of an item, once asked for, until an event changes it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Renderings([OnceLock<Box<[u8]>>; 2]);
+
+impl Renderings {
+    pub(super) fn of(&self, rendering: Rendering) -> &OnceLock<Box<[u8]>> {
+        &self.0[rendering as usize]
+    }
+}
+
+/// What orders depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// How many there are to be had.
+    pub(crate) stock: u32,
+    /// How many are ordered, cancelled orders left out. With the stock: how many were ever put in, less those
+    /// taken out.
+    pub(crate) sold: u64,
+    /// The price of one.
+    pub(crate) price_minor: u64,
+    /// Whether it cannot be had any more.
+    pub(crate) withdrawn: bool,
+    /// Orders ever placed.
+    pub(crate) orders: OrderNumber,
+}
+
+/// What an event of an item changes of its standing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Name, description or topic, and perhaps whether it can be had.
+    Described {
+        withdrawn: Option<bool>,
+    },
+    Priced {
+        price_minor: u64,
+    },
+    Stocked {
+        by: i64,
+    },
+    Ordered {
+        order: OrderNumber,
+        amount: u32,
+        price_minor: u64,
+    },
+    /// `amount`: that of the order, which stands.
+    Cancelled {
+        order: OrderNumber,
+        amount: u32,
+    },
+}
+
+impl Change {
+    /// What an event changes of the item that it is about.
+    pub(super) fn of(fact: &Fact<'_>) -> Option<Change> {
+        Some(match fact {
+            Fact::ItemChanged(fact) => Change::Described { withdrawn: fact.withdrawn },
+            Fact::ItemPriced(fact) => Change::Priced { price_minor: fact.price_minor },
+            Fact::StockChanged(fact) => Change::Stocked { by: fact.by },
+            Fact::OrderPlaced(fact) => Change::Ordered {
+                order: fact.order,
+                amount: fact.amount,
+                price_minor: fact.price_minor,
+            },
+            Fact::OrderCancelled(fact) => {
+                Change::Cancelled { order: fact.order, amount: fact.amount }
+            }
+            Fact::TopicAdded(_)
+            | Fact::TopicRenamed(_)
+            | Fact::ItemAdded(_)
+            | Fact::OrderRefused(_) => return None,
+        })
+    }
+}
+
+impl Standing {
+    /// What a change makes of it; `None` if that makes no sense. Decisions and the fold both go by this.
+    pub(crate) fn after(self, change: Change) -> Option<Standing> {
+        let stocked = |by: i64| {
+            let stock = i64::from(self.stock).checked_add(by)?;
+            u32::try_from(stock).ok().filter(|stock| *stock <= rules::MAX_STOCK)
+        };
+        Some(match change {
+            Change::Described { withdrawn } => {
+                Standing { withdrawn: withdrawn.unwrap_or(self.withdrawn), ..self }
+            }
+            Change::Priced { price_minor } if price_minor <= MAX_PRICE_MINOR => {
+                Standing { price_minor, ..self }
+            }
+            Change::Priced { .. } => return None,
+            Change::Stocked { by } => Standing { stock: stocked(by)?, ..self },
+            Change::Ordered { order, amount, price_minor } => {
+                let is_next = self.orders.checked_add(1) == Some(order);
+                let may_be = !self.withdrawn && amount > 0 && price_minor <= MAX_PRICE_MINOR;
+                if !is_next || !may_be {
+                    return None;
+                }
+                let stock = stocked(-i64::from(amount))?;
+                Standing { stock, sold: self.sold + u64::from(amount), orders: order, ..self }
+            }
+            Change::Cancelled { order, amount } if order <= self.orders => {
+                let sold = self.sold.checked_sub(u64::from(amount))?;
+                Standing { stock: stocked(i64::from(amount))?, sold, ..self }
+            }
+            Change::Cancelled { .. } => return None,
+        })
+    }
+}
+
+impl Item {
+    /// A new item; `None` if what is said of it breaks a rule.
+    pub(super) fn added(fact: &ItemAdded<'_>, position: Position, at_us: u64) -> Option<Item> {
+        let currency = Currency::parse(&fact.currency)?;
+        let is_fine = rules::name_fault(&fact.name).is_none()
+            && rules::description_fault(&fact.description).is_none()
+            && fact.sku.as_deref().is_none_or(|sku| rules::sku_fault(sku).is_none())
+            && fact.stock <= rules::MAX_STOCK
+            && fact.price_minor <= MAX_PRICE_MINOR;
+        is_fine.then(|| Item {
+            sku: fact.sku.as_deref().map(Box::from),
+            name: fact.name.as_ref().into(),
+            description: fact.description.as_ref().into(),
+            topic: fact.topic,
+            currency,
+            standing: Standing {
+                stock: fact.stock,
+                sold: 0,
+                price_minor: fact.price_minor,
+                withdrawn: false,
+                orders: 0,
+            },
+            added_at: position,
+            added_at_us: at_us,
+            changed_at: position,
+            changed_at_us: at_us,
+            prices: vec![Price { minor: fact.price_minor, since_us: at_us }],
+            orders: Vec::new(),
+            rendered: Renderings::default(),
+        })
+    }
+
+    /// An order that was placed.
+    pub(crate) fn order(&self, order: OrderNumber) -> Option<&Order> {
+        self.orders.get(usize::try_from(order).ok()?.checked_sub(1)?)
+    }
+
+    /// What an event of this item changes; `None` if it is none, or makes no sense. Whether there is the topic that it
+    /// names is not known here.
+    pub(super) fn change(&self, fact: &Fact<'_>) -> Option<Change> {
+        let change = Change::of(fact)?;
+        let makes_sense = match (change, fact) {
+            (Change::Described { .. }, Fact::ItemChanged(fact)) => {
+                fact.name.as_deref().is_none_or(|name| rules::name_fault(name).is_none())
+                    && fact
+                        .description
+                        .as_deref()
+                        .is_none_or(|text| rules::description_fault(text).is_none())
+            }
+            (Change::Cancelled { order, amount }, _) => self
+                .order(order)
+                .is_some_and(|order| order.state == OrderState::Placed && order.amount == amount),
+            _ => true,
+        };
+        makes_sense.then_some(change)
+    }
+
+    /// Puts a change into effect that makes sense. Names are not its business.
+    pub(super) fn put(
+        &mut self,
+        change: Change,
+        standing: Standing,
+        position: Position,
+        at_us: u64,
+    ) {
+        self.standing = standing;
+        self.changed_at = position;
+        self.changed_at_us = at_us;
+        self.rendered = Renderings::default();
+        match change {
+            Change::Described { .. } | Change::Stocked { .. } => {}
+            Change::Priced { price_minor } => {
+                if self.prices.len() == MAX_PRICES {
+                    self.prices.remove(0);
+                }
+                self.prices.push(Price { minor: price_minor, since_us: at_us });
+            }
+            Change::Ordered { amount, price_minor, .. } => {
+                let state = OrderState::Placed;
+                self.orders.push(Order { amount, state, price_minor, placed_at_us: at_us });
+            }
+            Change::Cancelled { order, .. } => {
+                let order = usize::try_from(order).unwrap_or(usize::MAX) - 1;
+                if let Some(order) = self.orders.get_mut(order) {
+                    order.state = OrderState::Cancelled;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEW: Standing =
+        Standing { stock: 10, sold: 0, price_minor: 990, withdrawn: false, orders: 0 };
+
+    #[test]
+    fn no_more_is_sold_than_there_is() {
+        let ordered = |order, amount| Change::Ordered { order, amount, price_minor: 990 };
+        let after = NEW.after(ordered(1, 7)).unwrap();
+        assert_eq!((after.stock, after.sold, after.orders), (3, 7, 1));
+        for bad in
+            [ordered(2, 4), ordered(2, 0), ordered(1, 1), ordered(3, 1), ordered(2, u32::MAX)]
+        {
+            assert_eq!(after.after(bad), None, "{bad:?}");
+        }
+        let cancelled = after.after(Change::Cancelled { order: 1, amount: 7 }).unwrap();
+        assert_eq!((cancelled.stock, cancelled.sold, cancelled.orders), (10, 0, 1));
+        let withdrawn = NEW.after(Change::Described { withdrawn: Some(true) }).unwrap();
+        assert_eq!(withdrawn.after(ordered(1, 1)), None);
+        for by in [-11, i64::MIN, i64::MAX, i64::from(rules::MAX_STOCK)] {
+            assert_eq!(NEW.after(Change::Stocked { by }), None, "{by}");
+        }
+        assert_eq!(NEW.after(Change::Priced { price_minor: u64::MAX }), None);
+    }
+}

@@ -1,0 +1,121 @@
+//! The catalogue as a view: decide, fold, answer. No clock, no disk, no HTTP.
+//!
+//! A decision about an item names that item's events and no others', so orders of other items never meet it; orders of
+//! one item are decided on top of each other and share a barrier. Items and topics are numbered without gaps, an
+//! item's orders too, so everything has a place of its own.
+
+mod apply;
+mod command;
+mod decide;
+mod event;
+mod item;
+mod money;
+mod rules;
+mod snapshot;
+mod staged;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use command::{Command, ItemChanges, NewItem, Outcome, Refusal, TopicRef};
+pub(crate) use event::{ItemId, OrderNumber, PREFIX, TYPES, TopicId};
+pub(crate) use item::{Item, Order, OrderState, Rendering};
+pub(crate) use money::{Currency, parse_price, push_price, push_short_price};
+pub(crate) use rules::{MAX_STOCK, description_fault, name_fault, sku_fault};
+pub(crate) use state::{Folded, State, Topic};
+
+use event::{Fact, OrderRefused};
+use staged::Staged;
+use std::io;
+use std::sync::Arc;
+use wellspring_types::{Event, Position, Query};
+use wellspring_views::view::{After, Decision, Recorded, SnapshotFault, Ticket, View};
+
+/// The view's writing side.
+pub(crate) struct Catalogue {
+    folded: Arc<Folded>,
+}
+
+impl View for Catalogue {
+    const NAME: &'static str = "catalogue";
+    const VERSION: u32 = 1;
+    const AFTER: After = After::OwnLast;
+
+    type Folded = Folded;
+    type Staged = Staged;
+    type Command = Command;
+    type Context = ();
+    type Outcome = Outcome;
+    type Refusal = Refusal;
+
+    fn new() -> Self {
+        Catalogue { folded: Arc::default() }
+    }
+
+    fn concern() -> Query {
+        Query::item(&TYPES, &[])
+    }
+
+    fn folded(&self) -> &Arc<Folded> {
+        &self.folded
+    }
+
+    fn apply(&mut self, event: &impl Recorded) {
+        apply::apply(&self.folded, event);
+    }
+
+    fn outcome(event: &impl Recorded) -> Option<Outcome> {
+        Some(match Fact::of(event.event_type(), event.tags(), event.data())? {
+            Fact::TopicAdded(fact) | Fact::TopicRenamed(fact) => Outcome::Topic(fact.topic),
+            Fact::ItemAdded(fact) => Outcome::Added(fact.item),
+            Fact::ItemChanged(fact) => Outcome::Item(fact.item),
+            Fact::ItemPriced(fact) => Outcome::Item(fact.item),
+            Fact::StockChanged(fact) => Outcome::Item(fact.item),
+            Fact::OrderPlaced(fact) => Outcome::Ordered { item: fact.item, order: fact.order },
+            Fact::OrderCancelled(fact) => Outcome::Cancelled { item: fact.item, order: fact.order },
+            Fact::OrderRefused(OrderRefused { item, amount, stock }) => {
+                Outcome::SoldOut { item, amount, stock }
+            }
+        })
+    }
+
+    fn remember(outcome: &Outcome) -> Option<Event> {
+        let Outcome::SoldOut { item, amount, stock } = *outcome else { return None };
+        Some(Fact::OrderRefused(OrderRefused { item, amount, stock }).event())
+    }
+
+    fn decide(
+        folded: &Folded,
+        staged: &Staged,
+        (): &(),
+        command: &Command,
+    ) -> Result<Decision<Outcome>, Refusal> {
+        decide::decide(&folded.read(), staged, command)
+    }
+
+    fn stage(staged: &mut Staged, decision: &Decision<Outcome>, ticket: Ticket) {
+        for event in &decision.events {
+            let tags = event.tags.iter().map(String::as_str);
+            if let Some(fact) = Fact::of(&event.event_type, tags, &event.data) {
+                staged.stage(&fact, ticket);
+            }
+        }
+    }
+
+    fn placed(staged: &mut Staged, ticket: Ticket, last: Position) {
+        staged.placed(ticket, last);
+    }
+
+    fn settle(staged: &mut Staged, ticket: Ticket) {
+        staged.settle(ticket);
+    }
+
+    fn encode(folded: &Folded, out: &mut impl io::Write) -> io::Result<()> {
+        snapshot::encode(folded, out)
+    }
+
+    fn decode(input: &mut impl io::Read) -> Result<Self, SnapshotFault> {
+        let folded = Arc::new(Folded::of(snapshot::decode(input)?));
+        Ok(Catalogue { folded })
+    }
+}

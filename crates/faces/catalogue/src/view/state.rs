@@ -1,0 +1,223 @@
+//! What is folded of a catalogue, behind one lock: every answer shows the catalogue at one position.
+//!
+//! Readers share the lock; the fold takes it alone for one event at a time. What is rendered hangs beside what it shows
+//! and is dropped by the event that changes that, so it is never older than the rest.
+
+use super::event::{ItemId, TopicId};
+use super::item::{Item, Rendering, Renderings};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use wellspring_types::Position;
+
+/// Answers to searches of topics that are kept until the next change, and the bytes of all of them.
+const MOST_SEARCHES: usize = 1_000;
+const MOST_SEARCH_BYTES: usize = 16 << 20;
+
+/// The readers' side.
+#[derive(Default)]
+pub(crate) struct Folded {
+    /// The last event that changed anything.
+    changed_at: AtomicU64,
+    state: RwLock<State>,
+    changes: Mutex<Vec<ChangesListener>>,
+}
+
+/// Who is told of items that changed.
+pub(crate) type ChangesListener = Box<dyn Fn(ItemId) + Send>;
+
+/// A topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Topic {
+    pub(crate) name: Box<str>,
+    pub(crate) added_at: Position,
+    pub(crate) changed_at: Position,
+    /// Its items, withdrawn ones among them.
+    pub(crate) items: BTreeSet<ItemId>,
+}
+
+/// A catalogue.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// By id, from 1. Boxed, so that growing moves pointers only.
+    pub(super) items: Vec<Box<Item>>,
+    /// The last event that added an item.
+    pub(super) items_at: Position,
+    /// By id, from 1.
+    pub(super) topics: Vec<Topic>,
+    /// The last event that added or renamed a topic.
+    pub(super) topics_at: Position,
+    pub(super) skus: HashMap<Box<str>, ItemId>,
+    pub(super) topic_names: HashMap<Box<str>, TopicId>,
+    /// The last event that changed anything.
+    pub(super) changed_at: Position,
+    all: OnceLock<Arc<[u8]>>,
+    searches: Mutex<Searches>,
+}
+
+#[derive(Debug, Default)]
+struct Searches {
+    found: HashMap<Box<str>, Arc<[u8]>>,
+    bytes: usize,
+}
+
+fn place(id: u32) -> Option<usize> {
+    usize::try_from(id).ok()?.checked_sub(1)
+}
+
+impl State {
+    /// An item, withdrawn or not.
+    pub(crate) fn item(&self, id: ItemId) -> Option<&Item> {
+        self.items.get(place(id)?).map(|item| &**item)
+    }
+
+    pub(super) fn item_mut(&mut self, id: ItemId) -> Option<&mut Item> {
+        self.items.get_mut(place(id)?).map(|item| &mut **item)
+    }
+
+    /// A topic.
+    pub(crate) fn topic(&self, id: TopicId) -> Option<&Topic> {
+        self.topics.get(place(id)?)
+    }
+
+    pub(super) fn topic_mut(&mut self, id: TopicId) -> Option<&mut Topic> {
+        self.topics.get_mut(place(id)?)
+    }
+
+    /// All topics with their ids.
+    pub(crate) fn topics(&self) -> impl ExactSizeIterator<Item = (TopicId, &Topic)> {
+        self.topics.iter().enumerate().map(|(at, topic)| (at as TopicId + 1, topic))
+    }
+
+    /// Items with their ids, from `from` on, withdrawn ones among them.
+    pub(crate) fn items_from(&self, from: ItemId) -> impl Iterator<Item = (ItemId, &Item)> {
+        let from = place(from.max(1)).unwrap_or(usize::MAX).min(self.items.len());
+        let items = self.items[from..].iter().enumerate();
+        items.map(move |(at, item)| ((from + at) as ItemId + 1, &**item))
+    }
+
+    /// How many items there are, withdrawn ones among them.
+    pub(crate) fn item_count(&self) -> usize {
+        self.items.len()
+    }
+
+    /// The item of a SKU.
+    pub(crate) fn item_of_sku(&self, sku: &str) -> Option<ItemId> {
+        self.skus.get(sku).copied()
+    }
+
+    /// The topic of a name.
+    pub(crate) fn topic_of_name(&self, name: &str) -> Option<TopicId> {
+        self.topic_names.get(name).copied()
+    }
+
+    /// The last event that changed anything.
+    pub(crate) fn changed_at(&self) -> Position {
+        self.changed_at
+    }
+
+    /// The last event that changed what an item's answers show: its own, or its topic's name.
+    pub(crate) fn item_changed_at(&self, item: &Item) -> Position {
+        let topic = self.topic(item.topic).map_or(0, |topic| topic.changed_at);
+        item.changed_at.max(topic)
+    }
+
+    /// What an item was rendered to, or is now.
+    pub(crate) fn rendered<'a>(
+        &'a self,
+        item: &'a Item,
+        rendering: Rendering,
+        render: impl FnOnce() -> Vec<u8>,
+    ) -> &'a [u8] {
+        item.rendered.of(rendering).get_or_init(|| render().into_boxed_slice())
+    }
+
+    /// What everything was rendered to, or is now.
+    pub(crate) fn rendered_all(&self, render: impl FnOnce() -> Vec<u8>) -> Arc<[u8]> {
+        Arc::clone(self.all.get_or_init(|| render().into()))
+    }
+
+    /// What a search came to, or comes to now.
+    pub(crate) fn rendered_search(
+        &self,
+        word: &str,
+        render: impl FnOnce() -> Vec<u8>,
+    ) -> Arc<[u8]> {
+        let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = searches.found.get(word) {
+            return Arc::clone(found);
+        }
+        drop(searches);
+        let found: Arc<[u8]> = render().into();
+        searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = word.len() + found.len();
+        if searches.found.len() == MOST_SEARCHES || searches.bytes + bytes > MOST_SEARCH_BYTES {
+            *searches = Searches::default();
+        }
+        if bytes <= MOST_SEARCH_BYTES
+            && searches.found.insert(word.into(), Arc::clone(&found)).is_none()
+        {
+            searches.bytes += bytes;
+        }
+        found
+    }
+
+    /// Notes that an event changed something.
+    pub(super) fn changed(&mut self, position: Position) {
+        self.changed_at = self.changed_at.max(position);
+        self.all = OnceLock::new();
+        let searches = self.searches.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !searches.found.is_empty() {
+            *searches = Searches::default();
+        }
+    }
+
+    /// Drops what was rendered of the items of a topic.
+    pub(super) fn topic_changed(&mut self, topic: TopicId) {
+        let State { items, topics, .. } = self;
+        let Some(topic) = place(topic).and_then(|at| topics.get(at)) else { return };
+        for &item in &topic.items {
+            if let Some(item) = place(item).and_then(|at| items.get_mut(at)) {
+                item.rendered = Renderings::default();
+            }
+        }
+    }
+}
+
+impl Folded {
+    /// What is folded of a snapshot.
+    pub(super) fn of(state: State) -> Folded {
+        let changed_at = AtomicU64::new(state.changed_at);
+        Folded { changed_at, state: RwLock::new(state), changes: Mutex::default() }
+    }
+
+    /// The catalogue as it is. The fold waits meanwhile: to be held for as long as an answer takes to render.
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
+        // Poisoned by a panic of the fold: the view has failed then, and says so.
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last event that changed anything; what was read at the same number is what is folded now.
+    pub(crate) fn changed_at(&self) -> Position {
+        self.changed_at.load(Ordering::Acquire)
+    }
+
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows that there was a change. To be called with the lock held by whoever changed something.
+    pub(super) fn publish(&self, state: &State) {
+        self.changed_at.store(state.changed_at, Ordering::Release);
+    }
+
+    /// Has somebody told of every item that changes from now on, on the fold's thread.
+    pub(crate) fn listen(&self, listener: ChangesListener) {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+    }
+
+    pub(super) fn tell(&self, item: ItemId) {
+        let listeners = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.iter().for_each(|listener| listener(item));
+    }
+}
