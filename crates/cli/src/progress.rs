@@ -10,6 +10,8 @@ const LINE_EVERY_US: u64 = 5_000_000;
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     doing: &'static str,
+    /// What is counted, in the plural.
+    things: &'static str,
     total_bytes: Option<u64>,
     started_us: u64,
     line_us: u64,
@@ -20,7 +22,12 @@ impl Progress {
     pub(crate) fn start(doing: &'static str, total_bytes: Option<u64>) -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| bar(doing, total_bytes));
         let now = SystemClock.monotonic_us();
-        Progress { bar, doing, total_bytes, started_us: now, line_us: now }
+        Progress { bar, doing, things: "events", total_bytes, started_us: now, line_us: now }
+    }
+
+    /// The same, of other things than events.
+    pub(crate) fn of(self, things: &'static str) -> Progress {
+        Progress { things, ..self }
     }
 
     /// Seconds since it began, never zero.
@@ -29,9 +36,9 @@ impl Progress {
     }
 
     /// Tells how far it is.
-    pub(crate) fn update(&mut self, bytes: u64, events: u64) {
-        let rate = grouped((events as f64 / self.seconds()) as u64);
-        let message = format!("{} events, {rate}/s", grouped(events));
+    pub(crate) fn update(&mut self, bytes: u64, count: u64) {
+        let rate = grouped((count as f64 / self.seconds()) as u64);
+        let message = format!("{} {}, {rate}/s", grouped(count), self.things);
         if let Some(bar) = &self.bar {
             bar.set_position(bytes);
             bar.set_message(message);

@@ -1,5 +1,6 @@
 //! `wellspring import`: a file's events into a log, in the file's order, once.
 
+mod catalogue;
 pub(crate) mod cloudevents;
 mod csv_reader;
 pub(crate) mod csv_rows;
@@ -8,6 +9,7 @@ mod event_ids;
 mod json_items;
 pub(crate) mod ndjson;
 mod parts;
+mod retries;
 mod rows;
 mod run;
 mod send;
@@ -74,12 +76,24 @@ Exit codes: 0 done, 1 imported before with other options, or an id is taken, 64 
 data, 66 no such file, 69 server not reachable or full, 77 credentials missing or not enough, 130 interrupted.")]
 pub struct ImportArgs {
     /// The file, or - for standard input; gzip is recognised.
-    file: String,
+    #[arg(required_unless_present = "preset")]
+    file: Option<String>,
     #[command(flatten)]
     target: Target,
     /// How the file is written; guessed from .ndjson .jsonl .csv .tsv .cloudevents (and .gz after it).
     #[arg(long, value_enum)]
     format: Option<Format>,
+    /// Fills the catalogue instead of appending events.
+    #[arg(
+        long,
+        value_enum,
+        conflicts_with_all = ["event_type", "type_column", "tags", "time", "again", "ids", "skip_invalid"]
+    )]
+    preset: Option<catalogue::Preset>,
+    /// With --preset items, of CSV: what an item's sku, name, description, topic, price, currency or stock is; {COLUMN} stands
+    /// for a cell, {#} for the number of the row. A field that is not named here is the column of its own name.
+    #[arg(long = "field", value_name = "NAME=TEMPLATE", requires = "preset")]
+    fields: Vec<String>,
     /// CSV: the type of every event.
     #[arg(long = "type", value_name = "NAME", conflicts_with = "type_column")]
     event_type: Option<String>,
@@ -120,23 +134,28 @@ pub struct ImportArgs {
 }
 
 impl ImportArgs {
+    /// The file; empty if there is none to read.
+    fn file(&self) -> &str {
+        self.file.as_deref().unwrap_or_default()
+    }
+
     /// The format, as given or guessed.
     fn format(&self) -> Result<Format, Failure> {
-        if let Some(format) = self.format.or_else(|| Format::of_name(&self.file)) {
+        let file = self.file();
+        if let Some(format) = self.format.or_else(|| Format::of_name(file)) {
             return Ok(format);
         }
         if self.is_of_tabs() {
             return Ok(Format::Csv);
         }
         Err(Failure::usage(format!(
-            "{}: the name does not tell the format; give --format ndjson, csv or cloudevents",
-            self.file
+            "{file}: the name does not tell the format; give --format ndjson, csv or cloudevents"
         )))
     }
 
     /// Whether the name says that cells stand between tabs.
     fn is_of_tabs(&self) -> bool {
-        let name = self.file.to_ascii_lowercase();
+        let name = self.file().to_ascii_lowercase();
         name.strip_suffix(".gz").unwrap_or(&name).ends_with(".tsv")
     }
 

@@ -2,6 +2,7 @@
 
 use crate::exit::{Code, Failure};
 use crate::import::ImportArgs;
+use crate::import::catalogue;
 use crate::import::earlier::EarlierImports;
 use crate::import::event_ids::EventIds;
 use crate::import::parts::{Bad, Next, Part, Parts, Skip};
@@ -47,9 +48,13 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
 
 /// Runs an import to its end; a dry run shows its sample on `out`.
 pub(super) fn run_to(args: &ImportArgs, out: &mut dyn Write) -> Result<(), Failure> {
+    if let Some(preset) = args.preset {
+        return catalogue::run(args, preset, out);
+    }
     let format = args.format()?;
     let mapping = args.mapping(format)?;
-    let source = Source::open(&args.file)?;
+    let file = args.file();
+    let source = Source::open(file)?;
     if args.connections.is_some() {
         eprintln!("--connections has no effect any more: one connection keeps the file's order");
     }
@@ -65,14 +70,13 @@ pub(super) fn run_to(args: &ImportArgs, out: &mut dyn Write) -> Result<(), Failu
     let parts = Parts::new(format, source.reader, &mapping, ids, skip)?;
     greet(args)?;
     if args.again.is_none() {
-        earlier.refuse_other_options(&mut args.target.client()?, &args.file)?;
+        earlier.refuse_other_options(&mut args.target.client()?, file)?;
     }
-    let terms =
-        Terms { batch: args.batch, skips: args.skip_invalid, label, file: args.file.clone() };
+    let terms = Terms { batch: args.batch, skips: args.skip_invalid, label, file: file.to_owned() };
     let sender = Sender::new(&args.target, terms)?;
     let mut progress = Progress::start("import", source.total_bytes);
     let (mut tally, failure) =
-        transfer(sender, parts, &source.taken, &args.file, &mut earlier, &mut progress);
+        transfer(sender, parts, &source.taken, file, &mut earlier, &mut progress);
     progress.end();
     let local = skipped.lock().unwrap_or_else(PoisonError::into_inner);
     tally.skipped += local.0;
@@ -85,7 +89,7 @@ pub(super) fn run_to(args: &ImportArgs, out: &mut dyn Write) -> Result<(), Failu
     let Some(failure) = failure else {
         if tally.added + tally.known + tally.skipped == 0 {
             let bytes = megabytes(tally.taken_bytes);
-            eprintln!("imported nothing: {} holds no events ({bytes} read)", args.file);
+            eprintln!("imported nothing: {file} holds no events ({bytes} read)");
             return Ok(());
         }
         eprintln!("imported {summary}");
@@ -313,10 +317,10 @@ fn dry_run(
                 }
             }
             Ok(Some((line, Err(fault)))) => {
-                return Err(bad_line(&args.file, line, &fault.to_string()));
+                return Err(bad_line(args.file(), line, &fault.to_string()));
             }
             Err(broken) => {
-                let message = format!("{}, line {}: {}", args.file, broken.line, broken.what);
+                let message = format!("{}, line {}: {}", args.file(), broken.line, broken.what);
                 return Err(Failure::data(message));
             }
         }

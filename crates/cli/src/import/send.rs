@@ -2,18 +2,13 @@
 
 use crate::exit::{Code, Failure};
 use crate::import::parts::Part;
+use crate::import::retries::{Verdict, passing, retried};
 use crate::problem::Problem;
 use crate::progress::grouped;
 use crate::query::add_parameter;
 use crate::target::Target;
 use serde::Deserialize;
-use std::time::Duration;
 use wellspring_host::client::{Answer, Client, Request};
-
-/// Tries per part after the first.
-const MAX_RETRIES: u32 = 10;
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// What the server says of a part.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -73,13 +68,6 @@ pub(crate) struct Sender {
     terms: Terms,
 }
 
-enum Verdict {
-    Done(PartReply),
-    /// Try again, at the earliest after this; and why.
-    Later(Option<Duration>, String),
-    Refused(Box<Refusal>),
-}
-
 impl Sender {
     /// A sender for one log.
     pub(crate) fn new(target: &Target, terms: Terms) -> Result<Sender, Failure> {
@@ -121,35 +109,15 @@ impl Sender {
         let headers = [("Content-Type", "application/x-ndjson")];
         let request =
             Request { method: "POST", path: &path, headers: &headers, body: Some(&part.body) };
-        let mut pause = FIRST_PAUSE;
-        for retry in 0.. {
-            let verdict = match self.client.call(&request) {
-                Ok(answer) => self.judge(&answer, part),
-                Err(error) => Verdict::Later(None, error.to_string()),
-            };
-            let (wanted, why) = match verdict {
-                Verdict::Done(settled) => return Ok(settled),
-                Verdict::Refused(refusal) => return Err(refusal),
-                Verdict::Later(wanted, why) => (wanted, why),
-            };
-            if retry == MAX_RETRIES {
-                let message = format!(
-                    "{why}; gave up after {MAX_RETRIES} retries. Run the same command again to go on"
-                );
-                let failure = Failure::new(Code::Unavailable, message);
-                return Err(Box::new(Refusal { settled: PartReply::default(), failure }));
-            }
-            let wait = wanted.unwrap_or(pause).min(LONGEST_PAUSE);
-            if retry > 0 {
-                note(format!("{why}; trying again in {:.1} s", wait.as_secs_f64()));
-            }
-            std::thread::sleep(wait);
-            pause = (pause * 2).min(Duration::from_secs(10));
-        }
-        unreachable!("the loop ends by returning")
+        let settled = PartReply::default();
+        let gave_up = |failure| Box::new(Refusal { settled, failure });
+        retried(note, gave_up, || match self.client.call(&request) {
+            Ok(answer) => self.judge(&answer, part),
+            Err(error) => Verdict::Later(None, error.to_string()),
+        })
     }
 
-    fn judge(&self, answer: &Answer, part: &Part) -> Verdict {
+    fn judge(&self, answer: &Answer, part: &Part) -> Verdict<PartReply, Box<Refusal>> {
         let refused = |settled, failure| Verdict::Refused(Box::new(Refusal { settled, failure }));
         if answer.head.status == 200 {
             return match serde_json::from_slice::<PartReply>(&answer.body) {
@@ -164,10 +132,8 @@ impl Sender {
             };
         }
         let problem = Problem::of(answer);
-        // A full disk is nothing that passes while one waits for it.
-        if problem.is_passing() && problem.slug() != "storage-full" {
-            let seconds = answer.head.header("retry-after").and_then(|s| s.parse().ok());
-            return Verdict::Later(seconds.map(Duration::from_secs), problem.sentence());
+        if let Some((wait, why)) = passing(answer, &problem) {
+            return Verdict::Later(wait, why);
         }
         let settled = PartReply {
             lines: problem.durable_lines.min(part.lines),

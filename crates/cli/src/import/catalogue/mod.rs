@@ -1,0 +1,222 @@
+//! `wellspring import --preset`: items into the catalogue, each added or changed by its SKU, so that the same file can be
+//! imported again.
+
+mod fields;
+mod items;
+#[cfg(test)]
+mod tests;
+
+use crate::exit::{Code, Failure};
+use crate::import::ImportArgs;
+use crate::import::retries::{Verdict, passing, retried};
+use crate::import::source::Source;
+use crate::interrupt::on_interrupt;
+use crate::problem::Problem;
+use crate::progress::{Progress, counted, grouped};
+use items::{Item, Items};
+use serde::Deserialize;
+use std::io::{Cursor, Write};
+use std::sync::atomic::Ordering;
+use wellspring_host::client::{Answer, Client, Request};
+
+/// Where items are put.
+const PATH: &str = "/v1/catalogue/items";
+/// Most items of one request, and bytes after which no more are added to it.
+const MOST_ITEMS: usize = 1_000;
+const MOST_BYTES: usize = 1 << 20;
+
+/// The four books of the original bookstore.
+const BOOKS: &str = r#"{"sku":"bookstore-1","name":"How to get a good grade in 677 in 20 minutes a day","topic":"Distributed systems","price":19.9,"currency":"USD","stock":10}
+{"sku":"bookstore-2","name":"RPCs for Dummies","topic":"Distributed systems","price":29.9,"currency":"USD","stock":20}
+{"sku":"bookstore-3","name":"Xen and the Art of Surviving Graduate School","topic":"Graduate School","price":9.9,"currency":"USD","stock":25}
+{"sku":"bookstore-4","name":"Cooking for the Impatient Graduate Student","topic":"Graduate School","price":30.9,"currency":"USD","stock":15}
+"#;
+
+/// What is imported into the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Preset {
+    /// The four books of the bookstore; there is no file.
+    Bookstore,
+    /// The items of a file: NDJSON as POST /v1/catalogue/items takes it, or CSV with columns sku, name, description, topic, price,
+    /// currency, stock, or others that --field names.
+    Items,
+}
+
+/// What the server says of a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+struct Counts {
+    added: u64,
+    changed: u64,
+    unchanged: u64,
+}
+
+impl Counts {
+    fn all(self) -> u64 {
+        self.added + self.changed + self.unchanged
+    }
+}
+
+/// Items on their way.
+#[derive(Default)]
+struct Batch {
+    body: Vec<u8>,
+    /// The line of the file of each line of the body.
+    lines: Vec<u64>,
+}
+
+/// Runs an import into the catalogue to its end; a dry run shows the first item on `out`.
+pub(super) fn run(args: &ImportArgs, preset: Preset, out: &mut dyn Write) -> Result<(), Failure> {
+    let (name, source) = source(args, preset)?;
+    let taken = source.taken.clone();
+    let total_bytes = source.total_bytes;
+    let mut items = match preset {
+        Preset::Bookstore => Items::ndjson(source.reader),
+        Preset::Items => Items::of(args, source.reader)?,
+    };
+    if args.dry_run {
+        return dry_run(name, &mut items, out);
+    }
+    let mut client = args.target.client()?;
+    let mut progress = Progress::start("import", total_bytes).of("items");
+    on_interrupt(|| {
+        eprintln!("\ninterrupted: run the same command again to go on; it adds nothing twice");
+    });
+    let mut total = Counts::default();
+    let result = loop {
+        let (batch, then) = next_batch(name, &mut items);
+        if let Err(failure) = send(&mut client, name, &batch, &mut total, &progress) {
+            break Err(failure);
+        }
+        progress.update(taken.load(Ordering::Relaxed), total.all());
+        match then {
+            Then::GoOn => {}
+            Then::End => break Ok(()),
+            Then::Stop(failure) => break Err(failure),
+        }
+    };
+    progress.end();
+    let did = if result.is_ok() { "imported" } else { "stopped after" };
+    eprintln!(
+        "{did} {}: {} added, {} changed, {} unchanged; in {:.1} s",
+        counted(total.all(), "item", "items"),
+        grouped(total.added),
+        grouped(total.changed),
+        grouped(total.unchanged),
+        progress.seconds()
+    );
+    result
+}
+
+fn source(args: &ImportArgs, preset: Preset) -> Result<(&str, Source), Failure> {
+    match preset {
+        Preset::Bookstore if args.file.is_some() || !args.fields.is_empty() => Err(Failure::usage(
+            "--preset bookstore brings its books along: give no file and no --field",
+        )),
+        Preset::Bookstore => {
+            let books = Box::new(Cursor::new(BOOKS));
+            Ok(("the bookstore", Source::over(books, "the bookstore", Some(BOOKS.len() as u64))?))
+        }
+        Preset::Items if args.file.is_none() => Err(Failure::usage("--preset items needs a file")),
+        Preset::Items => Ok((args.file(), Source::open(args.file())?)),
+    }
+}
+
+/// What comes behind a batch.
+enum Then {
+    GoOn,
+    End,
+    /// Something is wrong with the next item.
+    Stop(Failure),
+}
+
+fn next_batch(name: &str, items: &mut Items) -> (Batch, Then) {
+    let mut batch = Batch::default();
+    while batch.lines.len() < MOST_ITEMS && batch.body.len() < MOST_BYTES {
+        match items.next() {
+            Ok(None) => return (batch, Then::End),
+            Ok(Some(Item { line, json: Ok(json) })) => {
+                batch.body.extend_from_slice(&json);
+                batch.body.push(b'\n');
+                batch.lines.push(line);
+            }
+            Ok(Some(Item { line, json: Err(what) })) => {
+                return (batch, Then::Stop(bad(name, line, &what)));
+            }
+            Err(broken) => return (batch, Then::Stop(bad(name, broken.line, &broken.what))),
+        }
+    }
+    (batch, Then::GoOn)
+}
+
+fn bad(name: &str, line: u64, what: &str) -> Failure {
+    let line = grouped(line);
+    Failure::data(format!("{name}, line {line}: {what}. What stands before it is in the catalogue"))
+}
+
+fn send(
+    client: &mut Client,
+    name: &str,
+    batch: &Batch,
+    total: &mut Counts,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    if batch.lines.is_empty() {
+        return Ok(());
+    }
+    let headers = [("Content-Type", "application/x-ndjson")];
+    let request =
+        Request { method: "POST", path: PATH, headers: &headers, body: Some(&batch.body) };
+    let mut note = |text: String| progress.note(&text);
+    let counts = retried(
+        &mut note,
+        |failure| failure,
+        || match client.call(&request) {
+            Ok(answer) => judge(&answer, name, batch),
+            Err(error) => Verdict::Later(None, error.to_string()),
+        },
+    )?;
+    total.added += counts.added;
+    total.changed += counts.changed;
+    total.unchanged += counts.unchanged;
+    Ok(())
+}
+
+fn judge(answer: &Answer, name: &str, batch: &Batch) -> Verdict<Counts, Failure> {
+    if answer.head.status == 200 {
+        let what = "the server's answer is not understood; is it of this version?";
+        let counts = serde_json::from_slice(&answer.body);
+        let counts = counts.map_err(|_| Failure::new(Code::Unavailable, what));
+        return counts.map_or_else(Verdict::Refused, Verdict::Done);
+    }
+    let problem = Problem::of(answer);
+    if let Some((wait, why)) = passing(answer, &problem) {
+        return Verdict::Later(wait, why);
+    }
+    let place = problem.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
+    Verdict::Refused(match place.and_then(|place| batch.lines.get(place)) {
+        Some(line) => bad(name, *line, problem.detail_of_line()),
+        None => Failure::new(problem.code(Code::Data), problem.sentence()),
+    })
+}
+
+fn dry_run(name: &str, items: &mut Items, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut count = 0u64;
+    loop {
+        match items.next() {
+            Ok(None) => break,
+            Ok(Some(Item { json: Ok(mut json), .. })) => {
+                if count == 0 {
+                    // A dry run goes on without its sample if no one reads it.
+                    json.push(b'\n');
+                    let _ = out.write_all(&json).and_then(|()| out.flush());
+                }
+                count += 1;
+            }
+            Ok(Some(Item { line, json: Err(what) })) => return Err(bad(name, line, &what)),
+            Err(broken) => return Err(bad(name, broken.line, &broken.what)),
+        }
+    }
+    let items = counted(count, "item", "items");
+    eprintln!("dry run: {items}; what they say is for the server to judge");
+    Ok(())
+}

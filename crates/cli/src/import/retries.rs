@@ -1,0 +1,57 @@
+//! Requests that are sent again until the server has answered them for good.
+
+use crate::exit::{Code, Failure};
+use crate::problem::Problem;
+use std::time::Duration;
+use wellspring_host::client::Answer;
+
+/// Tries of a request after the first.
+const MAX_RETRIES: u32 = 10;
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// What an answer means.
+pub(crate) enum Verdict<T, R> {
+    Done(T),
+    /// Try again, at the earliest after this; and why.
+    Later(Option<Duration>, String),
+    Refused(R),
+}
+
+/// Tries until it is done or refused, at most eleven times. `note` is told why it waits.
+pub(crate) fn retried<T, R>(
+    note: &mut dyn FnMut(String),
+    gave_up: impl FnOnce(Failure) -> R,
+    mut attempt: impl FnMut() -> Verdict<T, R>,
+) -> Result<T, R> {
+    let mut pause = FIRST_PAUSE;
+    let mut retry = 0;
+    loop {
+        let (wanted, why) = match attempt() {
+            Verdict::Done(done) => return Ok(done),
+            Verdict::Refused(refusal) => return Err(refusal),
+            Verdict::Later(wanted, why) => (wanted, why),
+        };
+        if retry == MAX_RETRIES {
+            let message = format!(
+                "{why}; gave up after {MAX_RETRIES} retries. Run the same command again to go on"
+            );
+            return Err(gave_up(Failure::new(Code::Unavailable, message)));
+        }
+        let wait = wanted.unwrap_or(pause).min(LONGEST_PAUSE);
+        if retry > 0 {
+            note(format!("{why}; trying again in {:.1} s", wait.as_secs_f64()));
+        }
+        std::thread::sleep(wait);
+        pause = (pause * 2).min(Duration::from_secs(10));
+        retry += 1;
+    }
+}
+
+/// How long to wait, and why, if what the server refuses may pass by itself. A full disk is nothing that passes while
+/// one waits for it.
+pub(crate) fn passing(answer: &Answer, problem: &Problem) -> Option<(Option<Duration>, String)> {
+    let passes = problem.is_passing() && problem.slug() != "storage-full";
+    let seconds = answer.head.header("retry-after").and_then(|seconds| seconds.parse().ok());
+    passes.then(|| (seconds.map(Duration::from_secs), problem.sentence()))
+}
