@@ -43,7 +43,8 @@ fn the_bookstore_is_imported_once_and_its_own_load_fails_nowhere() {
         assert!(counters["sent"].as_u64() > Some(10), "{counters}");
     }
     let mut client = server.client();
-    for item in client.get("/v1/catalogue/items").unwrap().expect(200)["items"].as_array().unwrap() {
+    for item in client.get("/v1/catalogue/items").unwrap().expect(200)["items"].as_array().unwrap()
+    {
         let had = [10, 20, 25, 15][item["id"].as_u64().unwrap() as usize - 1];
         let (stock, sold) = (item["stock"].as_u64().unwrap(), item["sold"].as_u64().unwrap());
         assert_eq!(stock + sold, had, "{item}");

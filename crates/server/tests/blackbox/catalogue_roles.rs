@@ -63,7 +63,7 @@ fn a_reader_looks_a_writer_orders_and_an_operator_changes() {
         let answer = client.call(method, path, &[], b"").unwrap();
         assert_eq!(fault(&answer).0, 401, "{method} {path}");
     }
-    // An entity tag tells nobody what he may not see.
+    // An entity tag tells nobody what is there.
     let known = [("If-None-Match", "*")];
     assert_eq!(client.call("GET", "/lookup/1", &known, b"").unwrap().status, 401);
     // A password does as well as a token.

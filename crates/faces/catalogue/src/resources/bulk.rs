@@ -27,12 +27,12 @@ struct Bulk<'a> {
     batch_bytes: usize,
     /// Lines read so far, empty ones among them.
     lines: u64,
-    done: Done,
+    done: LineCounts,
 }
 
 /// What has become of lines.
 #[derive(Debug, Default)]
-struct Done {
+struct LineCounts {
     lines: u64,
     added: u64,
     changed: u64,
@@ -49,7 +49,7 @@ pub(super) async fn put(face: Arc<CatalogueFace>, mut request: Box<Request>) -> 
         numbers: Vec::new(),
         batch_bytes: 0,
         lines: 0,
-        done: Done::default(),
+        done: LineCounts::default(),
     };
     match bulk.run(&mut request.body).await {
         Ok(()) => Ok(bulk.answer()),
@@ -142,7 +142,7 @@ impl Bulk<'_> {
     }
 
     fn answer(&self) -> Response {
-        let Done { lines, added, changed, unchanged } = self.done;
+        let LineCounts { lines, added, changed, unchanged } = self.done;
         let out = format!(
             r#"{{"lines":{lines},"added":{added},"changed":{changed},"unchanged":{unchanged}}}"#
         );

@@ -7,7 +7,7 @@ use super::event::{
 };
 use super::item::Change;
 use super::money::parse_price;
-use super::staged::{OrderSeen, Seen, Staged};
+use super::staged::{OrderSeen, SeenItem, Staged};
 use super::state::State;
 use wellspring_types::{Position, QueryItem};
 use wellspring_views::view::Decision;
@@ -42,7 +42,7 @@ pub(super) fn decide(state: &State, staged: &Staged, command: &Command) -> Decid
 
 impl<'a> Deciding<'a> {
     /// An item as it stands, nothing of which anybody else may have changed meanwhile.
-    fn see(&mut self, item: ItemId) -> Result<Seen<'a>, Refusal> {
+    fn see(&mut self, item: ItemId) -> Result<SeenItem<'a>, Refusal> {
         let seen = self.staged.see(self.state, item).ok_or(Refusal::UnknownItem(item))?;
         self.guard(item_boundary(item));
         Ok(seen)
@@ -156,7 +156,7 @@ impl<'a> Deciding<'a> {
         }
     }
 
-    fn price(&mut self, seen: &Seen<'_>, item: ItemId, price_minor: u64) {
+    fn price(&mut self, seen: &SeenItem<'_>, item: ItemId, price_minor: u64) {
         if seen.standing.price_minor != price_minor {
             self.facts.push(Fact::ItemPriced(ItemPriced { item, price_minor }));
         }

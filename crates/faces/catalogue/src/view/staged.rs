@@ -55,7 +55,7 @@ struct StagedTopic {
 }
 
 /// An item as a decision sees it.
-pub(super) struct Seen<'a> {
+pub(super) struct SeenItem<'a> {
     /// As it is folded, or as it is to be added.
     pub(super) item: &'a Item,
     pub(super) standing: Standing,
@@ -65,7 +65,7 @@ pub(super) struct Seen<'a> {
     pending: Vec<Change>,
 }
 
-impl Seen<'_> {
+impl SeenItem<'_> {
     /// The amount of an order; `None` if there is none of this number.
     pub(super) fn order(&self, order: u32) -> Option<OrderSeen> {
         let is_cancelled = |change: &Change| matches!(change, Change::Cancelled { order: other, .. } if *other == order);
@@ -101,11 +101,11 @@ pub(super) enum OrderSeen {
 
 impl Staged {
     /// An item with all that is on its way; `None` if there is none, not even on its way.
-    pub(super) fn see<'a>(&'a self, state: &'a State, id: ItemId) -> Option<Seen<'a>> {
+    pub(super) fn see<'a>(&'a self, state: &'a State, id: ItemId) -> Option<SeenItem<'a>> {
         let staged = || self.items.iter().find(|staged| staged.id == id).map(|staged| &staged.item);
         let item = state.item(id).or_else(staged)?;
         let mut seen =
-            Seen { item, standing: item.standing, is_changing: false, pending: Vec::new() };
+            SeenItem { item, standing: item.standing, is_changing: false, pending: Vec::new() };
         let is_pending = |staged: &&StagedChange| staged.at.is_none_or(|at| at > item.changed_at);
         for staged in self.changes.get(&id).into_iter().flatten().filter(is_pending) {
             seen.is_changing = true;

@@ -31,7 +31,7 @@ struct Open {
 
 #[derive(Default)]
 pub(super) struct Shell {
-    pub(super) log: Vec<Stored>,
+    pub(super) log: Vec<StoredFact>,
     view: Option<Catalogue>,
     folded: usize,
     staged: Staged,
@@ -67,7 +67,7 @@ impl Shell {
 
     fn append(&mut self, event: Event) {
         let position = self.log.len() as Position + 1;
-        self.log.push(Stored { position, event });
+        self.log.push(StoredFact { position, event });
     }
 
     fn execute(&mut self, command: &Command) -> Option<Outcome> {
@@ -86,7 +86,7 @@ impl Shell {
         };
         let after =
             decision.unless.iter().map(own_last).min().expect("every decision names something");
-        let stands_in_the_way = |stored: &&Stored| {
+        let stands_in_the_way = |stored: &&StoredFact| {
             let matches = |item: &QueryItem| {
                 item.matches(&stored.event.event_type, stored.event.tags.iter().map(String::as_str))
             };

@@ -12,12 +12,12 @@ use wellspring_types::Event;
 
 /// An event of a log.
 #[derive(Debug, Clone)]
-struct Stored {
+struct StoredFact {
     position: Position,
     event: Event,
 }
 
-impl Recorded for Stored {
+impl Recorded for StoredFact {
     fn position(&self) -> Position {
         self.position
     }
@@ -63,12 +63,12 @@ fn dump(state: &State) -> String {
     out
 }
 
-fn folded(log: &[Stored]) -> Catalogue {
+fn folded(log: &[StoredFact]) -> Catalogue {
     let mut view = Catalogue::new();
     log.iter().for_each(|stored| view.apply(stored));
     view
 }
 
-fn facts_of(stored: &Stored) -> Option<Fact<'_>> {
+fn facts_of(stored: &StoredFact) -> Option<Fact<'_>> {
     Fact::of(stored.event_type(), stored.tags(), stored.data())
 }

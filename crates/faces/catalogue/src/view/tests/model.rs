@@ -36,7 +36,7 @@ fn is_name(name: &str) -> bool {
 }
 
 impl Model {
-    pub(super) fn of(log: &[Stored]) -> Model {
+    pub(super) fn of(log: &[StoredFact]) -> Model {
         let mut model = Model::default();
         for stored in log {
             let _ = model.fold(&stored.event);
