@@ -48,7 +48,7 @@ def main() -> int:
         deny = tomllib.load(file)
     allowed = set(deny["licenses"]["allow"])
     banned = {entry["crate"] for entry in deny["bans"]["deny"]}
-    command = ["cargo", "metadata", "--format-version", "1", "--locked"]
+    command = ["cargo", "metadata", "--format-version", "1", "--locked", "--all-features"]
     packages = json.loads(subprocess.check_output(command))["packages"]
     faults = []
     for package in packages:

@@ -1,4 +1,4 @@
-//! The door through which the server starts threads.
+//! The door through which the server and its faces start threads.
 
 use std::thread::JoinHandle;
 
@@ -7,10 +7,7 @@ use std::thread::JoinHandle;
 /// # Errors
 /// The system gives none.
 #[allow(clippy::disallowed_methods)] // the door
-pub(crate) fn spawn(
-    name: String,
-    work: impl FnOnce() + Send + 'static,
-) -> Result<JoinHandle<()>, String> {
+pub fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
     let thread = std::thread::Builder::new().name(name).spawn(work);
     thread.map_err(|e| format!("a thread cannot start: {e}"))
 }

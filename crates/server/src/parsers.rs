@@ -39,6 +39,13 @@ pub fn catalogue_snapshot(bytes: &[u8]) -> Option<Vec<u8>> {
     wellspring_face_catalogue::fuzzed::snapshot(bytes)
 }
 
+/// Reads what is typed into the catalogue's search box; gives its words and how many of them are in phrases, nothing if
+/// it is refused.
+#[must_use]
+pub fn catalogue_search(text: &str) -> Option<(Vec<String>, usize)> {
+    wellspring_face_catalogue::fuzzed::search(text)
+}
+
 /// Reads a body as everything that access takes: a login as JSON and as a form, a logout, another
 /// secret, an account, a change of one, a password, a key, another key in its place; tells what
 /// it can be.

@@ -3,11 +3,27 @@
 use crate::CatalogueFace;
 use crate::view::Catalogue;
 use std::sync::Arc;
+#[cfg(feature = "search")]
+use std::time::Duration;
 use wellspring_host::http::Request;
 use wellspring_host::http::contract::{CONSISTENCY_CACHED, WAIT_MS};
+#[cfg(feature = "search")]
+use wellspring_host::http::fresh::Consistency;
 use wellspring_host::http::fresh::Freshness;
 use wellspring_host::view::Live;
 use wellspring_host::wire::problem::Problem;
+
+/// How long the index of full-text search is waited for: not at all by who takes what is there.
+///
+/// # Errors
+/// 422.
+#[cfg(feature = "search")]
+pub(crate) fn patience(request: &Request) -> Result<Option<Duration>, Box<Problem>> {
+    let wait = Duration::from_millis(request.query(&WAIT_MS)?);
+    let takes_any = request.query(&CONSISTENCY_CACHED)? == Consistency::Cached
+        && request.header("wellspring-min-position").is_none();
+    Ok((!takes_any).then_some(wait))
+}
 
 /// The catalogue, once it shows what a request asks for.
 ///

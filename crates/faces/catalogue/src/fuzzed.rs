@@ -63,6 +63,12 @@ pub fn snapshot(mut bytes: &[u8]) -> Option<Vec<u8>> {
     Some(written(&view))
 }
 
+/// Reads a text that is looked for; tells its words and how many of them are in phrases, nothing if it is refused.
+#[must_use]
+pub fn search(text: &str) -> Option<(Vec<String>, usize)> {
+    crate::search::reads(text)
+}
+
 fn written(view: &Catalogue) -> Vec<u8> {
     let mut out = Vec::new();
     let written = Catalogue::encode(view.folded(), &mut out);

@@ -8,6 +8,7 @@ mod original;
 mod problems;
 mod refusal;
 mod resources;
+mod search;
 mod segments;
 mod settings;
 mod view;
@@ -15,10 +16,11 @@ mod view;
 use cached::{CachedAnswer, fast_path};
 use original::{ORDERED, add_stock, deduct_stock, lookup, lookup_all, price, search_topics};
 use problems::{
-    CATALOGUE_FULL, ITEM_CHANGED, ITEM_NOT_FOUND, ITEM_WITHDRAWN, ORDER_NOT_FOUND, SKU_TAKEN,
-    SOLD_OUT, STOCK_TOO_LOW, TOPIC_NOT_FOUND, TOPIC_TAKEN,
+    CATALOGUE_FULL, ITEM_CHANGED, ITEM_NOT_FOUND, ITEM_WITHDRAWN, ORDER_NOT_FOUND,
+    SEARCH_NOT_BUILT, SKU_TAKEN, SOLD_OUT, STOCK_TOO_LOW, TOPIC_NOT_FOUND, TOPIC_TAKEN,
 };
 use resources::{AFTER, BEFORE, IN_STOCK, IN_TOPIC, LIMIT, OF_ITEM, SKU, WITHDRAWN};
+use search::SearchRoom;
 use segments::{AMOUNT, ITEM, ORDER, PRICE, TOPIC, WORD};
 use settings::CatalogueConfig;
 use std::sync::Arc;
@@ -42,6 +44,8 @@ pub struct CatalogueFace {
     currency: Currency,
     /// The catalogue of the log `main`.
     view: Arc<ViewSlot<Catalogue>>,
+    /// The index of its names and descriptions.
+    search: SearchRoom,
 }
 
 impl Face for CatalogueFace {
@@ -91,6 +95,10 @@ impl Face for CatalogueFace {
         POST "/v1/catalogue/items/{item}/stock" Main Operator resources::change_stock: "Puts items in stock, or takes them out."
             .at(&ITEM) .takes[(JSON, "StockChange")] .headers[&IDEMPOTENCY_KEY]
             .fails[APPENDING, VIEWING, &[&ITEM_NOT_FOUND, &STOCK_TOO_LOW, &KEY_REUSED]] => [200 JSON "Item"];
+        GET "/v1/catalogue/search" Main Reader search::search:
+            "Full-text search in names and descriptions, the best first, page by page."
+            .query[&search::Q, &IN_TOPIC, &search::LIMIT, &search::AFTER] .fresh(FRESHNESS_CACHED)
+            .fails[READING, VIEWING, &[&SEARCH_NOT_BUILT]] => [200 JSON "FoundItems"];
         GET "/v1/catalogue/items/{item}/prices" Main Reader resources::prices: "The last prices of an item, the newest first."
             .at(&ITEM) .fresh(FRESHNESS_CACHED) .fails[VIEWING, &[&ITEM_NOT_FOUND]] => [200 JSON "Prices"];
         GET "/v1/catalogue/orders" Main Reader resources::list_orders: "The orders of an item, the newest first, page by page."
@@ -117,7 +125,8 @@ impl Face for CatalogueFace {
         let currency = settings.currency()?;
         let view = ViewSlot::new(|| Ok(()));
         host.node.attach(MAIN, Arc::clone(&view) as _).map_err(|error| error.to_string())?;
-        Ok(CatalogueFace { host: Arc::clone(host), currency, view })
+        let search = SearchRoom::open(&view)?;
+        Ok(CatalogueFace { host: Arc::clone(host), currency, view, search })
     }
 
     fn figures(&self) -> Vec<Family> {
@@ -127,10 +136,12 @@ impl Face for CatalogueFace {
             let state = folded.read();
             (state.item_count() as u64, state.topics().len() as u64)
         };
-        vec![
+        let mut figures = vec![
             Family::gauge("wellspring_catalogue_items", "Items, withdrawn ones among them.", items),
             Family::gauge("wellspring_catalogue_topics", "Topics.", topics),
-        ]
+        ];
+        figures.extend(self.search.figures());
+        figures
     }
 
     fn fast_paths(&self) -> Vec<Factory> {

@@ -30,6 +30,9 @@ wellspring_host::kinds! {
     ITEM_CHANGED 412 "item-changed" "The item has changed meanwhile" Retry::AfterReread,
         "The item is no longer what If-Match names. Nothing was changed.",
         "Read the item again, and decide again.";
+    SEARCH_NOT_BUILT 501 "search-not-built" "This program has no full-text search" Retry::No,
+        "Full-text search is in programs that are built with the feature search, as the released ones are.",
+        "Use a released program, or build with --features search. GET /v1/catalogue/items and /search/{word} need none of it.";
     CATALOGUE_FULL 507 "catalogue-full" "The catalogue has no room for more" Retry::No,
         "There are as many items, topics, or orders of an item as there may be.",
         "Use another server for more.";

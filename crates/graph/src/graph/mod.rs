@@ -198,8 +198,8 @@ impl Graph {
         if Arc::strong_count(&self.content) > 1 {
             return 0;
         }
-        let rows = [&content.nodes, &content.relationships]
-            .map(|rows| rows.own_bytes(RowPage::own_bytes));
+        let rows =
+            [&content.nodes, &content.relationships].map(|rows| rows.own_bytes(RowPage::own_bytes));
         let trees = content.outgoing.own_bytes()
             + content.incoming.own_bytes()
             + content.labels.own_bytes()

@@ -22,6 +22,8 @@ mod catalogue_race;
 mod catalogue_rebuild;
 mod catalogue_refused;
 mod catalogue_roles;
+#[cfg(feature = "search")]
+mod catalogue_search;
 mod catalogue_transcript;
 mod client;
 mod closed;

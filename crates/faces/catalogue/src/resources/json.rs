@@ -14,7 +14,7 @@ pub(crate) fn item_json(state: &State, id: ItemId, item: &Item) -> Vec<u8> {
 }
 
 /// Appends an item.
-pub(super) fn push_item(out: &mut Vec<u8>, state: &State, id: ItemId, item: &Item) {
+pub(crate) fn push_item(out: &mut Vec<u8>, state: &State, id: ItemId, item: &Item) {
     out.extend_from_slice(b"{\"id\":");
     push_u64(out, id.into());
     out.extend_from_slice(b",\"sku\":");

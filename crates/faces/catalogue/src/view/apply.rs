@@ -25,7 +25,7 @@ pub(super) fn apply(folded: &Folded, event: &impl Recorded) {
         folded.publish(&state);
     }
     drop(state);
-    if let Applied::Item(item) = applied {
+    if let (Applied::Item(item), Fact::ItemAdded(_) | Fact::ItemChanged(_)) = (applied, &fact) {
         folded.tell(item);
     }
 }

@@ -9,6 +9,7 @@ mod command;
 mod decide;
 mod event;
 mod item;
+mod listeners;
 mod money;
 mod rules;
 mod snapshot;
@@ -20,6 +21,8 @@ mod tests;
 pub(crate) use command::{Command, ItemChanges, NewItem, Outcome, Refusal, TopicRef};
 pub(crate) use event::{ItemId, OrderNumber, PREFIX, TYPES, TopicId};
 pub(crate) use item::{Item, Order, OrderState, Rendering};
+#[cfg(feature = "search")]
+pub(crate) use listeners::Listening;
 pub(crate) use money::{Currency, parse_price, push_price, push_short_price};
 pub(crate) use rules::{MAX_STOCK, description_fault, name_fault, sku_fault};
 pub(crate) use state::{Folded, State, Topic};

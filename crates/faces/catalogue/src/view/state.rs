@@ -5,6 +5,9 @@
 
 use super::event::{ItemId, TopicId};
 use super::item::{Item, Rendering, Renderings};
+#[cfg(feature = "search")]
+use super::listeners::ChangesListener;
+use super::listeners::Listeners;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -20,11 +23,8 @@ pub(crate) struct Folded {
     /// The last event that changed anything.
     changed_at: AtomicU64,
     state: RwLock<State>,
-    changes: Mutex<Vec<ChangesListener>>,
+    listeners: Listeners,
 }
-
-/// Who is told of items that changed.
-pub(crate) type ChangesListener = Box<dyn Fn(ItemId) + Send>;
 
 /// A topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,8 @@ pub(crate) struct Topic {
 /// A catalogue.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    /// By id, from 1. Boxed, so that growing moves pointers only.
+    /// By id, from 1. Boxed, so that growing moves pointers only, and readers wait for little.
+    #[allow(clippy::vec_box)]
     pub(super) items: Vec<Box<Item>>,
     /// The last event that added an item.
     pub(super) items_at: Position,
@@ -188,7 +189,7 @@ impl Folded {
     /// What is folded of a snapshot.
     pub(super) fn of(state: State) -> Folded {
         let changed_at = AtomicU64::new(state.changed_at);
-        Folded { changed_at, state: RwLock::new(state), changes: Mutex::default() }
+        Folded { changed_at, state: RwLock::new(state), listeners: Listeners::default() }
     }
 
     /// The catalogue as it is. The fold waits meanwhile: to be held for as long as an answer takes to render.
@@ -211,13 +212,13 @@ impl Folded {
         self.changed_at.store(state.changed_at, Ordering::Release);
     }
 
-    /// Has somebody told of every item that changes from now on, on the fold's thread.
+    /// Has somebody told of every item that is added from now on, or described otherwise, on the fold's thread.
+    #[cfg(feature = "search")]
     pub(crate) fn listen(&self, listener: ChangesListener) {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+        self.listeners.add(listener);
     }
 
     pub(super) fn tell(&self, item: ItemId) {
-        let listeners = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.iter().for_each(|listener| listener(item));
+        self.listeners.tell(item);
     }
 }

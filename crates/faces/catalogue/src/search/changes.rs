@@ -1,0 +1,176 @@
+//! The items that have changed and are not indexed yet: a bit an item, so there is room for all of them.
+
+use crate::view::ItemId;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    waiting: Mutex<Waiting>,
+    bell: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    items: Bits,
+    /// Whether somebody waits for the next round.
+    is_wanted: bool,
+    /// Whether a round is under way: what it took is not shown yet.
+    is_busy: bool,
+    has_ended: bool,
+}
+
+/// What rouses the thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Call {
+    /// Items have changed.
+    Changed,
+    /// Somebody waits until they are indexed.
+    Wanted,
+    /// Nothing for a while.
+    Idle,
+    /// It is over.
+    End,
+}
+
+impl Changes {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an item. For the fold's thread: it is a matter of nanoseconds.
+    pub(super) fn add(&self, item: ItemId) {
+        let mut waiting = self.lock();
+        let is_first = waiting.items.is_empty();
+        waiting.items.set(item);
+        drop(waiting);
+        if is_first {
+            self.bell.notify_one();
+        }
+    }
+
+    /// Asks for a round now.
+    pub(super) fn want(&self) {
+        self.lock().is_wanted = true;
+        self.bell.notify_one();
+    }
+
+    /// Ends the thread.
+    pub(super) fn end(&self) {
+        self.lock().has_ended = true;
+        self.bell.notify_one();
+    }
+
+    /// Whether it is over.
+    pub(super) fn has_ended(&self) -> bool {
+        self.lock().has_ended
+    }
+
+    /// Whether everything that was noted is shown.
+    pub(super) fn is_quiet(&self) -> bool {
+        let waiting = self.lock();
+        waiting.items.is_empty() && !waiting.is_busy
+    }
+
+    /// Waits until there is something to do, at most so long.
+    pub(super) fn wait(&self, most: Duration) -> Call {
+        self.call(most, |waiting| !waiting.items.is_empty())
+    }
+
+    /// Waits so long, or until somebody wants a round now.
+    pub(super) fn pause(&self, pause: Duration) -> Call {
+        self.call(pause, |_| false)
+    }
+
+    fn call(&self, most: Duration, is_called: impl Fn(&Waiting) -> bool) -> Call {
+        let is_idle =
+            |waiting: &mut Waiting| !(waiting.has_ended || waiting.is_wanted || is_called(waiting));
+        let waited = self.bell.wait_timeout_while(self.lock(), most, is_idle);
+        let (waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match () {
+            () if waiting.has_ended => Call::End,
+            () if waiting.is_wanted => Call::Wanted,
+            () if !waiting.items.is_empty() => Call::Changed,
+            () => Call::Idle,
+        }
+    }
+
+    /// Begins a round: gives up those who wait for it.
+    pub(super) fn begin(&self) {
+        let mut waiting = self.lock();
+        waiting.is_wanted = false;
+        waiting.is_busy = true;
+    }
+
+    /// What has changed, in order.
+    pub(super) fn take(&self) -> Vec<ItemId> {
+        std::mem::take(&mut self.lock().items).into_items()
+    }
+
+    /// The round is shown.
+    pub(super) fn finish(&self) {
+        self.lock().is_busy = false;
+    }
+}
+
+/// A set of items.
+#[derive(Debug, Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn set(&mut self, item: ItemId) {
+        let at = item as usize / 64;
+        if at >= self.0.len() {
+            self.0.resize(at + 1, 0);
+        }
+        self.0[at] |= 1 << (item % 64);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn into_items(self) -> Vec<ItemId> {
+        let mut items = Vec::new();
+        for (at, mut word) in self.0.into_iter().enumerate() {
+            while word != 0 {
+                items.push((at * 64) as ItemId + word.trailing_zeros());
+                word &= word - 1;
+            }
+        }
+        items
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_given_once_and_in_order() {
+        let changes = Changes::default();
+        assert!(changes.is_quiet());
+        assert_eq!(changes.wait(Duration::ZERO), Call::Idle);
+        let items = [70, 3, 64, 1_000_000, 3, 63, 0, 70, ItemId::MAX >> 8];
+        items.iter().for_each(|item| changes.add(*item));
+        assert_eq!(changes.wait(Duration::from_secs(60)), Call::Changed);
+        changes.begin();
+        assert_eq!(changes.take(), [0, 3, 63, 64, 70, 1_000_000, ItemId::MAX >> 8]);
+        assert!(!changes.is_quiet(), "they are not shown yet");
+        changes.finish();
+        assert!(changes.is_quiet());
+        assert_eq!(changes.take(), []);
+    }
+
+    #[test]
+    fn who_waits_ends_a_pause_and_the_end_ends_everything() {
+        let changes = Changes::default();
+        changes.want();
+        assert_eq!(changes.pause(Duration::from_secs(60)), Call::Wanted);
+        changes.begin();
+        assert_eq!(changes.pause(Duration::ZERO), Call::Idle);
+        changes.end();
+        assert_eq!(changes.wait(Duration::from_secs(60)), Call::End);
+    }
+}

@@ -1,0 +1,212 @@
+//! The index: what it knows of an item, and how it is written and asked.
+
+use super::compile::compile;
+use super::query::Query;
+use super::words::analyzer;
+use crate::view::{Item, ItemId, TopicId};
+use tantivy::collector::sort_key::{SortBySimilarityScore, SortByStaticFastValue};
+use tantivy::collector::{Count, TopDocs};
+use tantivy::directory::RamDirectory;
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
+use tantivy::schema::{
+    Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
+};
+use tantivy::{
+    Index, IndexReader, IndexWriter, Order, ReloadPolicy, TantivyDocument, TantivyError, Term,
+};
+
+/// Memory of what is written and not committed yet, in bytes.
+const WRITER_BYTES: usize = 32 << 20;
+/// Share of deleted documents in a segment from which it is written anew.
+const MOST_DELETED: f32 = 0.3;
+const ANALYZER: &str = "words";
+const ID: &str = "id";
+
+/// What is known of an item.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields {
+    pub(super) id: Field,
+    pub(super) topic: Field,
+    pub(super) name: Field,
+    pub(super) description: Field,
+}
+
+/// The side that is asked.
+#[derive(Clone)]
+pub(super) struct Searcher {
+    fields: Fields,
+    reader: IndexReader,
+    files: RamDirectory,
+}
+
+/// The side that is written; there is one.
+pub(super) struct Writer {
+    fields: Fields,
+    index: Index,
+    writer: IndexWriter,
+    reader: IndexReader,
+}
+
+/// What is known of an item that can be found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Described<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: &'a str,
+    pub(super) topic: TopicId,
+}
+
+impl Described<'_> {
+    /// `None` for withdrawn items.
+    pub(super) fn of(item: &Item) -> Option<Described<'_>> {
+        let Item { name, description, topic, standing, .. } = item;
+        (!standing.withdrawn).then_some(Described { name, description, topic: *topic })
+    }
+}
+
+/// An item as it is indexed. `None`: it is not to be found.
+pub(super) type Entry = (ItemId, Option<TantivyDocument>);
+
+/// Whether what an entry replaces may be in the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    Nothing,
+    Perhaps,
+}
+
+/// How what was found answers to what was typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Match {
+    /// It holds all of it.
+    Exact,
+    /// Nothing does; this holds what is at most one slip away from each longer word.
+    Near,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct SearchHits {
+    /// The best, with their scores, the best first; of equals the one with the smaller number.
+    pub(super) best: Vec<(ItemId, f32)>,
+    /// How many there are.
+    pub(super) total: usize,
+    pub(super) matched: Match,
+}
+
+/// An empty index.
+///
+/// # Errors
+/// No memory, no threads.
+pub(super) fn create() -> Result<(Writer, Searcher), TantivyError> {
+    let mut schema = Schema::builder();
+    let words = TextFieldIndexing::default()
+        .set_tokenizer(ANALYZER)
+        .set_index_option(IndexRecordOption::WithFreqsAndPositions);
+    let text = TextOptions::default().set_indexing_options(words);
+    let number = NumericOptions::default().set_indexed();
+    let fields = Fields {
+        id: schema.add_u64_field(ID, number.clone().set_fast()),
+        topic: schema.add_u64_field("topic", number),
+        name: schema.add_text_field("name", text.clone()),
+        description: schema.add_text_field("description", text),
+    };
+    let files = RamDirectory::create();
+    let index = Index::builder().schema(schema.build()).open_or_create(files.clone())?;
+    index.tokenizers().register(ANALYZER, analyzer());
+    let options = IndexWriterOptions::builder()
+        .num_worker_threads(1)
+        .memory_budget_per_thread(WRITER_BYTES)
+        .num_merge_threads(1)
+        .build();
+    let writer: IndexWriter = index.writer_with_options(options)?;
+    let mut merging = LogMergePolicy::default();
+    merging.set_del_docs_ratio_before_merge(MOST_DELETED);
+    writer.set_merge_policy(Box::new(merging));
+    let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+    let searcher = Searcher { fields, reader: IndexReader::clone(&reader), files };
+    Ok((Writer { fields, index, writer, reader }, searcher))
+}
+
+impl Writer {
+    /// What is indexed of an item.
+    pub(super) fn entry(&self, id: ItemId, described: Option<Described<'_>>) -> Entry {
+        let Some(described) = described else { return (id, None) };
+        let Fields { id: number, topic, name, description } = self.fields;
+        let mut document = TantivyDocument::new();
+        document.add_u64(number, id.into());
+        document.add_u64(topic, described.topic.into());
+        document.add_text(name, described.name);
+        document.add_text(description, described.description);
+        (id, Some(document))
+    }
+
+    /// Puts an entry in the place of what is there of its item. Shown by [`commit`](Self::commit). May wait for what
+    /// was put before.
+    pub(super) fn put(&self, (id, document): Entry, before: Before) -> Result<(), TantivyError> {
+        if before == Before::Perhaps {
+            self.writer.delete_term(Term::from_field_u64(self.fields.id, id.into()));
+        }
+        if let Some(document) = document {
+            self.writer.add_document(document)?;
+        }
+        Ok(())
+    }
+
+    /// Shows what was put.
+    pub(super) fn commit(&mut self) -> Result<(), TantivyError> {
+        self.writer.commit()?;
+        self.reader.reload()
+    }
+
+    /// Lets go of segments that were merged since they were shown.
+    pub(super) fn tidy(&self) -> Result<(), TantivyError> {
+        let shown = self.reader.searcher().segment_readers().len();
+        if self.index.searchable_segment_ids()?.len() != shown {
+            self.reader.reload()?;
+        }
+        Ok(())
+    }
+}
+
+impl Searcher {
+    /// The best items of a query, of this topic if one is given.
+    pub(super) fn find(
+        &self,
+        query: &Query,
+        topic: Option<TopicId>,
+        most: usize,
+    ) -> Result<SearchHits, TantivyError> {
+        let exact = self.matching(query, topic, most, Match::Exact)?;
+        if exact.total > 0 || query.is_empty() {
+            return Ok(exact);
+        }
+        let near = self.matching(query, topic, most, Match::Near)?;
+        Ok(if near.total > 0 { near } else { exact })
+    }
+
+    fn matching(
+        &self,
+        query: &Query,
+        topic: Option<TopicId>,
+        most: usize,
+        matched: Match,
+    ) -> Result<SearchHits, TantivyError> {
+        let compiled = compile(self.fields, query, topic, matched);
+        let by_id = (SortByStaticFastValue::<u64>::for_field(ID), Order::Asc);
+        let best = TopDocs::with_limit(most.max(1)).order_by((SortBySimilarityScore, by_id));
+        let (best, total) = self.reader.searcher().search(&*compiled, &(best, Count))?;
+        let best = best.into_iter().take(most).filter_map(|((score, id), _)| {
+            id.and_then(|id| ItemId::try_from(id).ok()).map(|id| (id, score))
+        });
+        Ok(SearchHits { best: best.collect(), total, matched })
+    }
+
+    /// How many items can be found.
+    pub(super) fn items(&self) -> u64 {
+        self.reader.searcher().num_docs()
+    }
+
+    /// Bytes of the index in memory.
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.total_mem_usage() as u64
+    }
+}

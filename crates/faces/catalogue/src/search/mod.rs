@@ -1,0 +1,58 @@
+//! Full-text search over names and descriptions, behind the feature `search` (decision 0031). The index is in memory,
+//! fed by the view and made anew at each start; without the feature the route says what to do.
+//!
+//! ```text
+//! the fold ─► ids of items ─► a thread: reads them from the view, deletes, adds, commits ─► the index
+//! request ─► what it looks for ─► the view as fresh as asked, the index too ─► ids ─► items as they are now
+//! ```
+
+#[cfg(not(feature = "search"))]
+mod absent;
+#[cfg(feature = "search")]
+mod answer;
+#[cfg(feature = "search")]
+mod changes;
+#[cfg(feature = "search")]
+mod compile;
+#[cfg(feature = "search")]
+mod highlight;
+#[cfg(feature = "search")]
+mod index;
+#[cfg(feature = "search")]
+mod near;
+mod query;
+#[cfg(feature = "search")]
+mod room;
+#[cfg(all(test, feature = "search"))]
+mod tests;
+#[cfg(feature = "search")]
+mod words;
+
+#[cfg(not(feature = "search"))]
+pub(crate) use absent::{SearchRoom, search};
+#[cfg(feature = "search")]
+pub(crate) use answer::search;
+pub(crate) use query::reads;
+#[cfg(feature = "search")]
+pub(crate) use room::SearchRoom;
+
+use wellspring_host::wire::param::{IntegerOr, Param, Text};
+
+/// Most results that can be seen of a search, page by page.
+const MOST_RESULTS: u64 = 1_000;
+/// What is looked for.
+pub(crate) static Q: Param<Text> = Param::text(
+    "q",
+    "What to look for, at most 300 bytes: words, all of which must occur, the last as the beginning of one; \
+     \"words in quotes\" stand beside each other.",
+);
+/// How many are on a page.
+pub(crate) static LIMIT: Param<IntegerOr> =
+    Param::integer("limit", "Most items of a page.", (1, 100)).or(20);
+/// Where a page begins.
+pub(crate) static AFTER: Param<IntegerOr> = Param::integer(
+    "after",
+    "Where the page begins: next of the page before. At most 1,000 items of a search are shown.",
+    (0, MOST_RESULTS),
+)
+.or(0);

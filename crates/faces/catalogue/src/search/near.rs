@@ -1,0 +1,47 @@
+//! Words that are one slip away from each other: a letter too many, one too few, another one, or two in the wrong order.
+
+/// Whether `word` is, or with `Whole::Beginning` begins with, what is at most one slip away from `typed`.
+pub(super) fn is_near(word: &str, typed: &str, whole: Whole) -> bool {
+    let word: Vec<char> = word.chars().collect();
+    let typed: Vec<char> = typed.chars().collect();
+    let same = word.iter().zip(&typed).take_while(|(a, b)| a == b).count();
+    let (word, typed) = (&word[same..], &typed[same..]);
+    let fits = |of_word: usize, of_typed: usize| match (word.get(of_word..), typed.get(of_typed..))
+    {
+        (Some(word), Some(typed)) => match whole {
+            Whole::Word => word == typed,
+            Whole::Beginning => word.starts_with(typed),
+        },
+        _ => false,
+    };
+    let is_turned = || matches!((word, typed), ([a, b, ..], [c, d, ..]) if a == d && b == c);
+    fits(0, 0) || fits(1, 0) || fits(0, 1) || fits(1, 1) || (is_turned() && fits(2, 2))
+}
+
+/// How much of a word was typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whole {
+    Word,
+    Beginning,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slip_is_forgiven_and_two_are_not() {
+        for typed in ["dummies", "dumies", "dummmies", "dunmies", "dumimes", "dummie", "xdummies"] {
+            assert!(is_near("dummies", typed, Whole::Word), "{typed}");
+        }
+        for typed in ["dumie", "dmumeis", "xdummiesx", "", "summits"] {
+            assert!(!is_near("dummies", typed, Whole::Word), "{typed}");
+        }
+        for typed in ["dumm", "dunm", "dmum", "umm", "dumx", "dummiesx"] {
+            assert!(is_near("dummies", typed, Whole::Beginning), "{typed}");
+        }
+        for typed in ["dnnm", "xum i", "dumxx"] {
+            assert!(!is_near("dummies", typed, Whole::Beginning), "{typed}");
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The thread that indexes, and what it has come to.
+
+use super::changes::{Call, Changes};
+use super::index::{self, Before, Described, Searcher, Writer};
+use crate::view::{Catalogue, Folded, ItemId, Listening};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tantivy::TantivyError;
+use wellspring_host::stats::family::Family;
+use wellspring_host::threads;
+use wellspring_host::view::{Live, ViewSlot};
+use wellspring_log::Feed;
+
+/// How long changes are gathered before they are shown.
+const GATHER: Duration = Duration::from_millis(100);
+/// How often it is looked whether the log has been emptied.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long nothing is tried after the engine has failed.
+const AFTER_FAULT: Duration = Duration::from_secs(1);
+/// Items that are read from the view at a time, with its lock held.
+const AT_A_TIME: usize = 256;
+
+/// The index of the catalogue. The thread ends when this is dropped.
+pub(crate) struct SearchRoom {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    /// Of the thread, whatever the view.
+    bell: Arc<Changes>,
+    standing: Mutex<Standing>,
+}
+
+/// How far the index is.
+#[derive(Clone)]
+pub(super) enum Standing {
+    /// There is no view to be indexed yet.
+    NoView,
+    /// It is being built.
+    Building { indexed: usize, items: usize },
+    /// It answers.
+    Ready(Indexed),
+    /// The engine has failed; it is being built anew.
+    Failed(String),
+}
+
+/// The index of a view.
+#[derive(Clone)]
+pub(super) struct Indexed {
+    live: Weak<Live<Catalogue>>,
+    changes: Arc<Changes>,
+    pub(super) searcher: Searcher,
+    /// Everything up to here is indexed; more may be, if nothing waits.
+    pub(super) position: Feed,
+}
+
+impl SearchRoom {
+    /// Begins to index whatever view there is.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn open(views: &Arc<ViewSlot<Catalogue>>) -> Result<SearchRoom, String> {
+        let standing = Mutex::new(Standing::NoView);
+        let shared = Arc::new(Shared { bell: Arc::default(), standing });
+        let (of_thread, views) = (Arc::clone(&shared), Arc::downgrade(views));
+        let thread = threads::spawn("search".to_owned(), move || of_thread.run(&views))?;
+        Ok(SearchRoom { shared, thread: Some(thread) })
+    }
+
+    /// How far the index is.
+    pub(super) fn standing(&self) -> Standing {
+        self.shared.standing().clone()
+    }
+
+    /// Figures of the index.
+    pub(crate) fn figures(&self) -> Vec<Family> {
+        let Standing::Ready(Indexed { searcher, .. }) = self.standing() else { return Vec::new() };
+        vec![
+            Family::gauge(
+                "wellspring_catalogue_search_items",
+                "Items that full-text search can find.",
+                searcher.items(),
+            ),
+            Family::gauge(
+                "wellspring_catalogue_search_bytes",
+                "Bytes of the index of full-text search, in memory.",
+                searcher.bytes(),
+            ),
+        ]
+    }
+}
+
+impl Drop for SearchRoom {
+    fn drop(&mut self) {
+        self.shared.bell.end();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Indexed {
+    /// Whether it is the index of this view.
+    pub(super) fn is_of(&self, live: &Arc<Live<Catalogue>>) -> bool {
+        std::ptr::eq(self.live.as_ptr(), Arc::as_ptr(live))
+    }
+
+    /// Up to where everything is indexed, if `folded` was the view's position before.
+    pub(super) fn up_to(&self, folded: u64) -> u64 {
+        let indexed = self.position.head();
+        // What the fold changed up to there has been noted.
+        if self.changes.is_quiet() { indexed.max(folded) } else { indexed }
+    }
+
+    /// Has changes indexed now.
+    pub(super) fn hurry(&self) {
+        self.changes.want();
+    }
+}
+
+impl Shared {
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Indexes one view after the other.
+    fn run(&self, views: &Weak<ViewSlot<Catalogue>>) {
+        loop {
+            let after = match self.next_view(views) {
+                None => LOOK,
+                Some(live) => {
+                    let position = Feed::at(0);
+                    let indexed = self.index(&live, &position);
+                    position.close();
+                    match indexed {
+                        Ok(()) => {
+                            *self.standing() = Standing::NoView;
+                            Duration::ZERO
+                        }
+                        Err(error) => {
+                            tracing::error!(%error, "the search index failed; it is made anew");
+                            *self.standing() = Standing::Failed(error.to_string());
+                            AFTER_FAULT
+                        }
+                    }
+                }
+            };
+            match self.bell.pause(after) {
+                Call::End => return,
+                // Who waited for an index that is gone is told so.
+                Call::Wanted => self.bell.begin(),
+                Call::Changed | Call::Idle => {}
+            }
+        }
+    }
+
+    /// A view that answers.
+    fn next_view(&self, views: &Weak<ViewSlot<Catalogue>>) -> Option<Weak<Live<Catalogue>>> {
+        let live = views.upgrade()?.live()?;
+        let answers = live.folded().is_some() && !live.is_closed();
+        answers.then(|| Arc::downgrade(&live))
+    }
+
+    /// Indexes a view for as long as it is there.
+    fn index(&self, live: &Weak<Live<Catalogue>>, position: &Feed) -> Result<(), TantivyError> {
+        let (mut writer, searcher) = index::create()?;
+        let changes = Arc::clone(&self.bell);
+        // What an earlier index left.
+        changes.begin();
+        changes.take();
+        changes.finish();
+        let here = Arc::new(());
+        if let Some(live) = live.upgrade()
+            && let Some(folded) = live.folded()
+        {
+            let (changes, here) = (Arc::clone(&changes), Arc::downgrade(&here));
+            folded.listen(Box::new(move |item| {
+                changes.add(item);
+                if here.strong_count() > 0 { Listening::On } else { Listening::Over }
+            }));
+        }
+        if self.build(live, &mut writer, position)?.is_break() {
+            return Ok(());
+        }
+        let indexed =
+            Indexed { live: Weak::clone(live), changes, searcher, position: position.clone() };
+        *self.standing() = Standing::Ready(indexed);
+        self.follow(live, &mut writer, position)
+    }
+
+    /// Indexes all there is.
+    fn build(
+        &self,
+        live: &Weak<Live<Catalogue>>,
+        writer: &mut Writer,
+        position: &Feed,
+    ) -> Result<ControlFlow<()>, TantivyError> {
+        let (mut next, mut shown) = (1, None);
+        loop {
+            let mut entries = Vec::with_capacity(AT_A_TIME);
+            {
+                let Some(live) = there(live) else { return Ok(ControlFlow::Break(())) };
+                let Some(folded) = live.folded() else { return Ok(ControlFlow::Break(())) };
+                // What comes later is noted as a change.
+                let up_to =
+                    *shown.get_or_insert_with(|| (live.position(), folded.read().item_count()));
+                let state = folded.read();
+                let some = state.items_from(next).take(AT_A_TIME);
+                let some = some.take_while(|(id, _)| *id as usize <= up_to.1);
+                entries.extend(some.map(|(id, item)| writer.entry(id, Described::of(item))));
+                *self.standing() =
+                    Standing::Building { indexed: next as usize - 1, items: up_to.1 };
+            }
+            let Some((last, _)) = entries.last() else { break };
+            next = last + 1;
+            for entry in entries {
+                writer.put(entry, Before::Nothing)?;
+            }
+            if self.bell.has_ended() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        writer.commit()?;
+        position.publish(shown.map_or(0, |(position, _)| position));
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Indexes what changes.
+    fn follow(
+        &self,
+        live: &Weak<Live<Catalogue>>,
+        writer: &mut Writer,
+        position: &Feed,
+    ) -> Result<(), TantivyError> {
+        loop {
+            let mut call = self.bell.wait(LOOK);
+            if call == Call::Changed {
+                call = self.bell.pause(GATHER);
+            }
+            let Some(live) = there(live) else { return Ok(()) };
+            let Some(folded) = live.folded() else { return Ok(()) };
+            match call {
+                Call::End => return Ok(()),
+                Call::Idle => writer.tidy()?,
+                Call::Changed | Call::Wanted => {
+                    self.bell.begin();
+                    // Before the changes are taken: those up to there have been noted.
+                    let up_to = live.position();
+                    let changed = self.bell.take();
+                    round(folded, writer, &changed)?;
+                    self.bell.finish();
+                    position.publish(up_to);
+                }
+            }
+        }
+    }
+}
+
+/// A view, as long as its log is there.
+fn there(live: &Weak<Live<Catalogue>>) -> Option<Arc<Live<Catalogue>>> {
+    live.upgrade().filter(|live| !live.is_closed())
+}
+
+/// Indexes items as they are now.
+fn round(folded: &Folded, writer: &mut Writer, changed: &[ItemId]) -> Result<(), TantivyError> {
+    for some in changed.chunks(AT_A_TIME) {
+        let entries: Vec<_> = {
+            let state = folded.read();
+            some.iter()
+                .map(|id| writer.entry(*id, state.item(*id).and_then(Described::of)))
+                .collect()
+        };
+        // Not with the lock held: this may wait for what was put before.
+        for entry in entries {
+            writer.put(entry, Before::Perhaps)?;
+        }
+    }
+    if changed.is_empty() { Ok(()) } else { writer.commit() }
+}

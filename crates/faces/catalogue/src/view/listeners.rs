@@ -1,0 +1,42 @@
+//! Who is told of items that were added, or described otherwise: search, where it is built in.
+
+use super::event::ItemId;
+#[cfg(feature = "search")]
+use std::sync::{Mutex, PoisonError};
+
+/// Told of an item that changed, on the fold's thread.
+#[cfg(feature = "search")]
+pub(crate) type ChangesListener = Box<dyn Fn(ItemId) -> Listening + Send>;
+
+/// Whether a listener is told of the next change.
+#[cfg(feature = "search")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listening {
+    On,
+    Over,
+}
+
+/// All listeners.
+#[derive(Default)]
+pub(super) struct Listeners {
+    #[cfg(feature = "search")]
+    listeners: Mutex<Vec<ChangesListener>>,
+}
+
+impl Listeners {
+    #[cfg(feature = "search")]
+    pub(super) fn add(&self, listener: ChangesListener) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+    }
+
+    /// Tells them of an item.
+    #[cfg(feature = "search")]
+    pub(super) fn tell(&self, item: ItemId) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| listener(item) == Listening::On);
+    }
+
+    /// Tells nobody.
+    #[cfg(not(feature = "search"))]
+    pub(super) fn tell(&self, _item: ItemId) {}
+}
