@@ -5,6 +5,7 @@ use crate::server::Server;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
+const NOTHING: [u64; 0] = [];
 const FRESH: &str = "consistency=local&wait_ms=10000";
 
 fn add(client: &mut Client, name: &str, description: &str, topic: u64) -> u64 {
@@ -83,15 +84,15 @@ fn what_is_written_is_found_ranked_and_marked() {
 
     assert_eq!(found(&mut client, "q=CREME%20brul"), [creme]);
     assert_eq!(found(&mut client, "q=%22for%20dummies%22"), [rpcs]);
-    assert_eq!(found(&mut client, "q=%22dummies%20for%22"), []);
+    assert_eq!(found(&mut client, "q=%22dummies%20for%22"), NOTHING);
     assert_eq!(found(&mut client, &format!("q=cook&topic={systems}")), [rpcs]);
     assert_eq!(search(&mut client, "q=dumimes").expect(200)["match"], "near");
 
     change(&mut client, cooking, &json!({"name": "Gardening"}));
     change(&mut client, rpcs, &json!({"withdrawn": true}));
-    assert_eq!(found(&mut client, &format!("q=impatient&{FRESH}")), []);
+    assert_eq!(found(&mut client, &format!("q=impatient&{FRESH}")), NOTHING);
     assert_eq!(found(&mut client, "q=gardening"), [cooking]);
-    assert_eq!(found(&mut client, "q=dummies"), []);
+    assert_eq!(found(&mut client, "q=dummies"), NOTHING);
     change(&mut client, rpcs, &json!({"withdrawn": false}));
     assert_eq!(found(&mut client, &format!("q=dummies&{FRESH}")), [rpcs]);
 }
@@ -156,7 +157,7 @@ fn the_index_is_made_anew_at_a_start_and_bad_questions_are_told() {
         assert_eq!(search(&mut client, &format!("q=a&{bad}")).problem(422)["field"], field);
     }
     for odd in ["%22", "%22%22%22", "a%20AND%20(b", "*", "name:x", "%00", "%F0%9F%98%80"] {
-        assert_eq!(found(&mut client, &format!("q={odd}")), [], "{odd}");
+        assert_eq!(found(&mut client, &format!("q={odd}")), NOTHING, "{odd}");
     }
     let metrics = client.get("/metrics").unwrap().text();
     assert!(metrics.contains("wellspring_catalogue_search_items 1\n"), "{metrics}");
