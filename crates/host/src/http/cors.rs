@@ -11,11 +11,11 @@ use hyper::Method;
 use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 
 /// Headers of requests that mean something here and that browsers ask about.
-const ASKED: &str = "authorization, content-type, idempotency-key, last-event-id, \
-                     wellspring-min-position, x-api-key, x-request-id";
+const ASKED: &str = "authorization, content-type, idempotency-key, if-match, if-none-match, \
+                     last-event-id, wellspring-min-position, x-api-key, x-request-id";
 /// Headers of answers that pages are shown besides those they always are.
 const SHOWN: &str =
-    "allow, location, retry-after, wellspring-position, www-authenticate, x-request-id";
+    "allow, etag, location, retry-after, wellspring-position, www-authenticate, x-request-id";
 /// How long a browser may remember the answer to a preflight, in seconds. Some keep to less.
 const MAX_AGE_S: &str = "7200";
 /// The path of redirects.
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(answer.header("access-control-allow-methods"), Some("GET, HEAD, POST"));
         assert_eq!(answer.header("access-control-max-age"), Some("7200"));
         let headers = answer.header("access-control-allow-headers").unwrap();
-        for name in ["authorization", "x-api-key", "idempotency-key"] {
+        for name in ["authorization", "x-api-key", "idempotency-key", "if-match", "if-none-match"] {
             assert!(headers.split(", ").any(|known| known == name), "{name}");
         }
         let other = put(&cors("https://a.example"), Some("https://b.example"), true, known());

@@ -11,7 +11,7 @@ use hyper::{HeaderMap, Version};
 
 /// Headers of requests that are understood here and that may stand once: which of two counts, others on
 /// the way may see differently. In the order of the bits of [`HeadRules::seen`].
-const ONCE: [&str; 7] = [
+const ONCE: [&str; 8] = [
     "Authorization",
     "X-API-Key",
     "Idempotency-Key",
@@ -19,6 +19,7 @@ const ONCE: [&str; 7] = [
     "Last-Event-ID",
     "Content-Type",
     "Origin",
+    "If-Match",
 ];
 
 /// What makes it uncertain where a request ends or whom it is for: the connection ends with the answer.
@@ -81,6 +82,7 @@ impl<'a> HeadRules<'a> {
                 self.expects = self.expects.or(Some(value));
             }
             6 if is("origin") => self.note_once(6),
+            8 if is("if-match") => self.note_once(7),
             9 if is("x-api-key") => self.note_once(1),
             12 if is("content-type") => self.note_once(5),
             13 if is("authorization") => self.note_once(0),

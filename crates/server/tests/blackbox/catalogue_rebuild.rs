@@ -2,26 +2,30 @@
 //! snapshot that was taken while clients wrote, or exported and imported. Compared byte for byte.
 
 use crate::catalogue_client::*;
-use crate::client::Client;
+use crate::client::{Answer, Client};
 use crate::numbered::Coins;
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Words to search for, among them one that is not found and one that is more than a word.
 const WORDS: [&str; 5] = ["topic", "TOPIC%203", "new", "neverland", "%C3%A9"];
 const PRICES: [&str; 4] = ["0", "19.9", "1234567.89", "9999999999.99"];
 
+/// Keys given out so far: each is used once.
+static KEYS: AtomicU64 = AtomicU64::new(0);
+
 /// A random write; those that break a rule are refused.
-fn write(client: &mut Client, coins: &mut Coins, items: u64) -> io::Result<u16> {
+fn write(client: &mut Client, coins: &mut Coins, items: u64) -> io::Result<Answer> {
     let id = 1 + coins.below(items);
     let json = [("Content-Type", "application/json")];
     let mut patch =
         |path: String, body: Value| client.call("PATCH", &path, &json, body.to_string().as_bytes());
-    let answer = match coins.below(16) {
+    match coins.below(16) {
         0 => patch(
             format!("/v1/catalogue/topics/{}", 1 + coins.below(7)),
             json!({"name": format!("Topic é {}", coins.below(50))}),
@@ -45,13 +49,12 @@ fn write(client: &mut Client, coins: &mut Coins, items: u64) -> io::Result<u16> 
         8 => cancel(client, &format!("{id}-{}", 1 + coins.below(20))),
         9 => {
             // The answer "sold out" is kept under its key.
-            let key = format!("key-{}", coins.below(1 << 40));
+            let key = format!("key-{}", KEYS.fetch_add(1, Relaxed));
             order(client, id, 1_000_000, Some(&key))
         }
         10..13 => order(client, id, 1 + coins.below(4), None),
         _ => buy(client, id, 1 + coins.below(4), None),
-    }?;
-    Ok(answer.status)
+    }
 }
 
 /// Writes until that is not possible any more, or so often.
@@ -59,11 +62,12 @@ fn live(address: SocketAddr, seed: u64, most: usize) {
     let Ok(client) = Client::connect(address) else { return };
     let (mut client, mut coins) = (client.patient(), Coins::new(seed));
     for _ in 0..most {
-        match write(&mut client, &mut coins, 60) {
-            Ok(200 | 201 | 404 | 409 | 410) => {}
+        let Ok(answer) = write(&mut client, &mut coins, 60) else { return };
+        match answer.status {
+            200 | 201 | 404 | 409 | 410 => {}
             // The server stops.
-            Ok(500 | 503) | Err(_) => return,
-            Ok(status) => panic!("{status}"),
+            500 | 503 => return,
+            status => panic!("{status}: {}", answer.text()),
         }
     }
 }

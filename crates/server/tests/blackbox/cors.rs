@@ -62,6 +62,7 @@ fn pages_that_may_are_told_so_on_every_answer() {
             for (method, path, status) in [
                 ("GET", "/v1/head", 200),
                 ("GET", "/v1/events/99", 404),
+                ("GET", "/lookup", 200),
                 ("GET", "/nothing/here", 404),
                 ("DELETE", "/v1/head", 405),
                 ("POST", "/v1/append", 422),
@@ -74,7 +75,9 @@ fn pages_that_may_are_told_so_on_every_answer() {
                 assert_eq!(answer.header("vary"), Some("Origin"));
                 assert_eq!(answer.header("access-control-allow-credentials"), None);
                 let shown = names(&answer, "access-control-expose-headers");
-                assert!(shown.contains(&"wellspring-position".to_owned()), "{shown:?}");
+                for header in ["wellspring-position", "etag"] {
+                    assert!(shown.contains(&header.to_owned()), "{shown:?}");
+                }
             }
         }
         for origin in
@@ -101,7 +104,14 @@ fn a_preflight_needs_no_credentials_and_says_what_may_be_asked() {
         assert_eq!((answer.status, allowed(&answer)), (204, Some(PAGE)), "{path}");
         assert!(names(&answer, "access-control-allow-methods").contains(&"post".to_owned()));
         let headers = names(&answer, "access-control-allow-headers");
-        for header in ["authorization", "content-type", "idempotency-key", "x-api-key"] {
+        for header in [
+            "authorization",
+            "content-type",
+            "idempotency-key",
+            "x-api-key",
+            "if-match",
+            "if-none-match",
+        ] {
             assert!(headers.contains(&header.to_owned()), "{header}");
         }
         assert!(answer.header("access-control-max-age").is_some());

@@ -275,6 +275,7 @@ const HEADS: &[(&[&str], u16, Option<&str>)] = &[
         Some("Wellspring-Min-Position"),
     ),
     (&["Host: l", "Last-Event-ID: 1", "Last-Event-ID: 2"], 400, Some("Last-Event-ID")),
+    (&["Host: l", "If-Match: \"c1\"", "If-Match: \"c2\""], 400, Some("If-Match")),
     (
         &["Host: l", "Content-Type: text/plain", "Content-Type: application/json"],
         400,
