@@ -21,6 +21,7 @@ mod catalogue_import;
 mod catalogue_race;
 mod catalogue_rebuild;
 mod catalogue_refused;
+mod catalogue_retry;
 mod catalogue_roles;
 #[cfg(feature = "search")]
 mod catalogue_search;
