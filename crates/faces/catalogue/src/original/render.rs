@@ -6,9 +6,9 @@ use std::sync::Arc;
 use wellspring_host::wire::json::{push_list, push_string, push_u64};
 use wellspring_host::wire::problem::{self, Problem};
 
-/// Most items of one answer: there are no pages here.
-const MOST_ITEMS: usize = 10_000;
-/// Most items, and topics that are looked through, of an answer that a serving thread renders.
+/// Most items of one answer, and most topics: there are no pages here.
+const MOST_LISTED: usize = 10_000;
+/// Most of what a serving thread lists in an answer, and of topics that it looks through.
 const SHORT: usize = 1_000;
 
 /// Who renders an answer of many items.
@@ -34,14 +34,15 @@ pub(crate) enum NoAnswer {
 /// # Errors
 /// There are too many.
 pub(crate) fn all(state: &State, renderer: Renderer) -> Result<Arc<[u8]>, NoAnswer> {
-    check(state.item_count(), state.topics().len(), renderer)?;
+    check_listed(state.item_count().max(state.topics().len()), renderer)?;
     Ok(state.rendered_all(|| found(state.items_from(1), state.topics())))
 }
 
-fn check(items: usize, topics: usize, renderer: Renderer) -> Result<(), NoAnswer> {
+/// Whether so many items, or topics if they are more, can be listed.
+fn check_listed(count: usize, renderer: Renderer) -> Result<(), NoAnswer> {
     match renderer {
-        _ if items > MOST_ITEMS => Err(NoAnswer::Problem(too_many(items))),
-        Renderer::ServingThread if items.max(topics) > SHORT => Err(NoAnswer::TooLong),
+        _ if count > MOST_LISTED => Err(NoAnswer::Problem(too_many(count))),
+        Renderer::ServingThread if count > SHORT => Err(NoAnswer::TooLong),
         Renderer::ServingThread | Renderer::Elsewhere => Ok(()),
     }
 }
@@ -51,11 +52,14 @@ fn check(items: usize, topics: usize, renderer: Renderer) -> Result<(), NoAnswer
 /// # Errors
 /// There are too many.
 pub(crate) fn search(state: &State, word: &str, renderer: Renderer) -> Result<Arc<[u8]>, NoAnswer> {
-    check(0, state.topics().len(), renderer)?;
+    if renderer == Renderer::ServingThread && state.topics().len() > SHORT {
+        return Err(NoAnswer::TooLong);
+    }
     let word = word.to_lowercase();
     let is_in = |(_, topic): &(TopicId, &Topic)| topic.name.to_lowercase().contains(&word);
     let topics: Vec<_> = state.topics().filter(is_in).collect();
-    check(topics.iter().map(|(_, topic)| topic.items.len()).sum(), 0, renderer)?;
+    let items: usize = topics.iter().map(|(_, topic)| topic.items.len()).sum();
+    check_listed(items.max(topics.len()), renderer)?;
     Ok(state.rendered_search(&word, || {
         let mut ids: Vec<ItemId> =
             topics.iter().flat_map(|(_, topic)| &topic.items).copied().collect();
@@ -86,9 +90,10 @@ pub(crate) fn item(state: &State, id: ItemId) -> Rendered {
 
 fn too_many(count: usize) -> Box<Problem> {
     let detail = format!(
-        "these are {count} items, and this answer has no pages; GET /v1/catalogue/items gives them page by page"
+        "these are {count} items or topics, and this answer has no pages; GET /v1/catalogue/items and \
+         GET /v1/catalogue/topics give them page by page"
     );
-    problem::TOO_LARGE.because(detail).limit(MOST_ITEMS as u64)
+    problem::TOO_LARGE.because(detail).limit(MOST_LISTED as u64)
 }
 
 fn found<'a>(
@@ -126,4 +131,64 @@ fn push_topics<'a>(out: &mut Vec<u8>, topics: impl Iterator<Item = (TopicId, &'a
         out.push(b'}');
     });
     out.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::Catalogue;
+    use wellspring_types::Position;
+    use wellspring_views::view::{Recorded, View};
+
+    /// A topic that was added, whose number is its position.
+    struct AddedTopic(Position, String);
+
+    impl Recorded for AddedTopic {
+        fn position(&self) -> Position {
+            self.0
+        }
+
+        fn recorded_at_us(&self) -> u64 {
+            0
+        }
+
+        fn event_type(&self) -> &str {
+            "CatalogueTopicAdded"
+        }
+
+        fn tags(&self) -> impl Iterator<Item = &str> {
+            std::iter::empty()
+        }
+
+        fn data(&self) -> &[u8] {
+            self.1.as_bytes()
+        }
+    }
+
+    #[test]
+    fn topics_without_items_are_too_many_for_one_answer_as_well() {
+        let mut catalogue = Catalogue::new();
+        let folded = Arc::clone(Catalogue::folded(&catalogue));
+        let mut add = |topic: usize| {
+            let data = format!(r#"{{"topic":{topic},"name":"T {topic}"}}"#);
+            catalogue.apply(&AddedTopic(topic as Position, data));
+        };
+        let is_answered = |answer: Result<Arc<[u8]>, NoAnswer>| match answer {
+            Ok(_) => true,
+            Err(NoAnswer::TooLong) => panic!("it is for a thread of its own"),
+            Err(NoAnswer::Problem(problem)) => {
+                assert_eq!(problem.kind.status, 413);
+                false
+            }
+        };
+        (1..=MOST_LISTED).for_each(&mut add);
+        assert!(is_answered(all(&folded.read(), Renderer::Elsewhere)));
+        assert!(is_answered(search(&folded.read(), "t", Renderer::Elsewhere)));
+        add(MOST_LISTED + 1);
+        assert!(!is_answered(all(&folded.read(), Renderer::Elsewhere)));
+        assert!(!is_answered(search(&folded.read(), "t", Renderer::Elsewhere)));
+        assert!(is_answered(search(&folded.read(), "t 777", Renderer::Elsewhere)));
+        let short = search(&folded.read(), "t 777", Renderer::ServingThread);
+        assert!(matches!(short, Err(NoAnswer::TooLong)));
+    }
 }
