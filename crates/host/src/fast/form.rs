@@ -48,6 +48,8 @@ pub struct Varying {
     /// Where the value of each header ends.
     ends: [usize; MOST_VARYING_HEADERS],
     headers: usize,
+    /// Where the content begins: where the last header ends.
+    content_at: usize,
     stage: Stage,
 }
 
@@ -67,7 +69,7 @@ impl Varying {
     /// Nothing that varies.
     pub const fn new() -> Varying {
         let ends = [0; MOST_VARYING_HEADERS];
-        Varying { bytes: Vec::new(), ends, headers: 0, stage: Stage::Headers }
+        Varying { bytes: Vec::new(), ends, headers: 0, content_at: 0, stage: Stage::Headers }
     }
 
     /// Has the value of the next of the form's varying headers appended to what it is given. To be
@@ -77,7 +79,8 @@ impl Varying {
         let written = write(&mut self.bytes);
         match (self.stage, self.ends.get_mut(self.headers)) {
             (Stage::Headers, Some(end)) => {
-                *end = self.bytes.len();
+                self.content_at = self.bytes.len();
+                *end = self.content_at;
                 self.headers += 1;
             }
             _ => self.stage = Stage::Spoilt,
@@ -97,20 +100,24 @@ impl Varying {
     /// The value of a varying header, by its place; empty if it has not been written.
     #[inline]
     pub fn header_at(&self, place: usize) -> &[u8] {
-        let Some(&end) = self.ends[..self.headers].get(place) else { return b"" };
-        let from = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.bytes.get(from..end).unwrap_or_default()
+        self.headers().nth(place).unwrap_or_default()
+    }
+
+    /// The values of the varying headers.
+    #[inline]
+    pub(crate) fn headers(&self) -> impl Iterator<Item = &[u8]> {
+        let mut from = 0;
+        self.ends.iter().take(self.headers).map(move |&end| {
+            let value = self.bytes.get(from..end).unwrap_or_default();
+            from = end;
+            value
+        })
     }
 
     /// The content that has been written.
     #[inline]
     pub fn written_content(&self) -> &[u8] {
-        self.bytes.get(self.content_at()..).unwrap_or_default()
-    }
-
-    #[inline]
-    fn content_at(&self) -> usize {
-        self.headers.checked_sub(1).map_or(0, |last| self.ends[last])
+        self.bytes.get(self.content_at..).unwrap_or_default()
     }
 
     /// Forgets what was written, and keeps the room.
@@ -118,6 +125,7 @@ impl Varying {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.headers = 0;
+        self.content_at = 0;
         self.stage = Stage::Headers;
     }
 
@@ -130,7 +138,7 @@ impl Varying {
         let wrote = match content {
             Some(FormContent::Varying) => self.stage != Stage::Spoilt,
             Some(FormContent::Fixed(_)) | None => {
-                self.stage == Stage::Headers && self.bytes.len() == self.content_at()
+                self.stage == Stage::Headers && self.bytes.len() == self.content_at
             }
         };
         if wrote && self.headers == headers { Ok(()) } else { Err(Misfit) }

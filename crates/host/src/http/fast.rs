@@ -128,8 +128,8 @@ fn response(form: &Form, varying: &Varying) -> Answer {
     let framed = form.framed_content();
     varying.fit(form.varying_headers.len(), framed)?;
     let mut headers = Vec::with_capacity(form.varying_headers.len() + form.headers.len());
-    for (place, &name) in form.varying_headers.iter().enumerate() {
-        let value = str::from_utf8(varying.header_at(place));
+    for (&name, value) in form.varying_headers.iter().zip(varying.headers()) {
+        let value = str::from_utf8(value);
         let bad = |_| problem::INTERNAL.because(format!("{name} is not visible ASCII"));
         headers.push((name, value.map_err(bad)?.to_owned()));
     }

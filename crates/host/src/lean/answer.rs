@@ -71,9 +71,9 @@ impl Sheet {
         after: After,
     ) -> Result<(), Misfit> {
         varying.fit(self.leads.len(), self.content)?;
-        for (place, lead) in self.leads.iter().enumerate() {
+        for (lead, value) in self.leads.iter().zip(varying.headers()) {
             out.extend_from_slice(lead);
-            out.extend_from_slice(varying.header_at(place));
+            out.extend_from_slice(value);
         }
         let end = match after {
             After::Keep => &self.keep,
