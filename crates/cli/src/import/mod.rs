@@ -94,6 +94,10 @@ pub struct ImportArgs {
     /// for a cell, {#} for the number of the row. A field that is not named here is the column of its own name.
     #[arg(long = "field", value_name = "NAME=TEMPLATE", requires = "preset")]
     fields: Vec<String>,
+    /// With --preset items: sets the stock of items that are there already to what the file says, as after a count of the
+    /// shelves. Otherwise it stays: what was sold stays sold.
+    #[arg(long, requires = "preset")]
+    set_stock: bool,
     /// CSV: the type of every event.
     #[arg(long = "type", value_name = "NAME", conflicts_with = "type_column")]
     event_type: Option<String>,

@@ -19,7 +19,7 @@ use problems::{
     CATALOGUE_FULL, ITEM_CHANGED, ITEM_NOT_FOUND, ITEM_WITHDRAWN, ORDER_NOT_FOUND,
     SEARCH_NOT_BUILT, SKU_TAKEN, SOLD_OUT, STOCK_TOO_LOW, TOPIC_NOT_FOUND, TOPIC_TAKEN,
 };
-use resources::{AFTER, BEFORE, IN_STOCK, IN_TOPIC, LIMIT, OF_ITEM, SKU, WITHDRAWN};
+use resources::{AFTER, BEFORE, IN_STOCK, IN_TOPIC, KNOWN_STOCK, LIMIT, OF_ITEM, SKU, WITHDRAWN};
 use search::SearchRoom;
 use segments::{AMOUNT, ITEM, ORDER, PRICE, TOPIC, WORD};
 use settings::CatalogueConfig;
@@ -63,12 +63,14 @@ impl Face for CatalogueFace {
             => [200 JSON "BookstoreItems", 304];
         POST "/order/{item}" Main Writer original::order: "Orders items: true, or false if there are not as many."
             .at(&ITEM) .query[&ORDERED] .headers[&IDEMPOTENCY_KEY]
-            .fails[APPENDING, VIEWING, &[&CATALOGUE_FULL, &KEY_REUSED]] => [200 JSON "Done"];
+            .fails[APPENDING, VIEWING, &[&CATALOGUE_FULL, &KEY_REUSED, &TOO_LARGE]] => [200 JSON "Done"];
         POST "/update/{item}/stock/add/{amount}" Main Operator add_stock: "Puts items in stock: true, or false if it cannot be."
-            .at(&ITEM) .at(&AMOUNT) .fails[APPENDING, VIEWING] => [200 JSON "Done"];
+            .at(&ITEM) .at(&AMOUNT) .headers[&IDEMPOTENCY_KEY] .fails[APPENDING, VIEWING, &[&KEY_REUSED, &TOO_LARGE]]
+            => [200 JSON "Done"];
         POST "/update/{item}/stock/deduct/{amount}" Main Operator deduct_stock:
             "Takes items out of stock: true, or false if there are not as many."
-            .at(&ITEM) .at(&AMOUNT) .fails[APPENDING, VIEWING] => [200 JSON "Done"];
+            .at(&ITEM) .at(&AMOUNT) .headers[&IDEMPOTENCY_KEY] .fails[APPENDING, VIEWING, &[&KEY_REUSED, &TOO_LARGE]]
+            => [200 JSON "Done"];
         POST "/update/{item}/price/{price}" Main Operator price: "Sets an item's price: true, or false if there is no such item."
             .at(&ITEM) .at(&PRICE) .fails[APPENDING, VIEWING] => [200 JSON "Done"];
         GET "/v1/catalogue/topics" Main Reader resources::list_topics: "Topics by their numbers, page by page."
@@ -83,7 +85,7 @@ impl Face for CatalogueFace {
             => [200 JSON "Items"];
         POST "/v1/catalogue/items" Main Operator resources::add:
             "Adds an item. With application/x-ndjson: one item a line, added or changed by its SKU."
-            .takes[(JSON, "NewItem"), (NDJSON, "NewItem")] .headers[&IDEMPOTENCY_KEY]
+            .query[&KNOWN_STOCK] .takes[(JSON, "NewItem"), (NDJSON, "NewItem")] .headers[&IDEMPOTENCY_KEY]
             .fails[APPENDING, VIEWING, &[&TOPIC_NOT_FOUND, &SKU_TAKEN, &CATALOGUE_FULL, &KEY_REUSED]]
             => [201 JSON "Item" + LOCATION, 200 JSON "Item" + LOCATION];
         GET "/v1/catalogue/items/{item}" Main Reader resources::item: "An item."

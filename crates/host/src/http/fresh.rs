@@ -173,7 +173,8 @@ pub async fn freshen_all(request: &Request, logs: &[(String, Log)]) -> Result<()
 
 /// The position of `Wellspring-Min-Position`; 0 if it is not there.
 fn least_position(request: &Request) -> Result<Position, Box<Problem>> {
-    let Some(text) = request.header(&WELLSPRING_MIN_POSITION) else { return Ok(0) };
+    let Some(value) = request.headers.get(&WELLSPRING_MIN_POSITION) else { return Ok(0) };
+    let text = String::from_utf8_lossy(value.as_bytes());
     text.trim().parse().map_err(|_| {
         problem::BAD_REQUEST
             .because(format!("Wellspring-Min-Position must be a position, not {text:?}"))

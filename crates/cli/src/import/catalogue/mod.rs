@@ -21,6 +21,7 @@ use wellspring_host::client::{Answer, Client, Request};
 
 /// Where items are put.
 const PATH: &str = "/v1/catalogue/items";
+const PATH_SETTING_STOCK: &str = "/v1/catalogue/items?known_stock=set";
 /// Most items of one request, and bytes after which no more are added to it.
 const MOST_ITEMS: usize = 1_000;
 const MOST_BYTES: usize = 1 << 20;
@@ -42,8 +43,9 @@ pub(crate) enum Preset {
     Items,
 }
 
-/// What the server says of a request.
+/// What the server says of a request, be it done or refused at a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 struct Counts {
     added: u64,
     changed: u64,
@@ -51,6 +53,12 @@ struct Counts {
 }
 
 impl Counts {
+    fn add(&mut self, other: Counts) {
+        self.added += other.added;
+        self.changed += other.changed;
+        self.unchanged += other.unchanged;
+    }
+
     fn all(self) -> u64 {
         self.added + self.changed + self.unchanged
     }
@@ -76,15 +84,20 @@ pub(super) fn run(args: &ImportArgs, preset: Preset, out: &mut dyn Write) -> Res
     if args.dry_run {
         return dry_run(name, &mut items, out);
     }
-    let mut client = args.target.client()?;
+    let mut sender = Sender { client: args.target.client()?, name, sets_stock: args.set_stock };
     let mut progress = Progress::start("import", total_bytes).of("items");
-    on_interrupt(|| {
-        eprintln!("\ninterrupted: run the same command again to go on; it adds nothing twice");
+    let sets_stock = args.set_stock;
+    on_interrupt(move || {
+        let once_more = match sets_stock {
+            true => "it sets stocks once more: count what was sold meanwhile",
+            false => "it adds nothing twice and leaves stocks alone",
+        };
+        eprintln!("\ninterrupted: run the same command again to go on; {once_more}");
     });
     let mut total = Counts::default();
     let result = loop {
         let (batch, then) = next_batch(name, &mut items);
-        if let Err(failure) = send(&mut client, name, &batch, &mut total, &progress) {
+        if let Err(failure) = sender.send(&batch, &mut total, &progress) {
             break Err(failure);
         }
         progress.update(taken.load(Ordering::Relaxed), total.all());
@@ -108,6 +121,9 @@ pub(super) fn run(args: &ImportArgs, preset: Preset, out: &mut dyn Write) -> Res
 }
 
 fn source(args: &ImportArgs, preset: Preset) -> Result<(&str, Source), Failure> {
+    if args.target.log != wellspring_host::names::MAIN {
+        return Err(Failure::usage("the catalogue is that of the log main: leave --log out"));
+    }
     match preset {
         Preset::Bookstore if args.file.is_some() || !args.fields.is_empty() => Err(Failure::usage(
             "--preset bookstore brings its books along: give no file and no --field",
@@ -153,50 +169,68 @@ fn bad(name: &str, line: u64, what: &str) -> Failure {
     Failure::data(format!("{name}, line {line}: {what}. What stands before it is in the catalogue"))
 }
 
-fn send(
-    client: &mut Client,
-    name: &str,
-    batch: &Batch,
-    total: &mut Counts,
-    progress: &Progress,
-) -> Result<(), Failure> {
-    if batch.lines.is_empty() {
-        return Ok(());
-    }
-    let headers = [("Content-Type", "application/x-ndjson")];
-    let request =
-        Request { method: "POST", path: PATH, headers: &headers, body: Some(&batch.body) };
-    let mut note = |text: String| progress.note(&text);
-    let counts = retried(
-        &mut note,
-        |failure| failure,
-        || match client.call(&request) {
-            Ok(answer) => judge(&answer, name, batch),
-            Err(error) => Verdict::Later(None, error.to_string()),
-        },
-    )?;
-    total.added += counts.added;
-    total.changed += counts.changed;
-    total.unchanged += counts.unchanged;
-    Ok(())
+/// Sends batches over one connection.
+struct Sender<'a> {
+    client: Client,
+    name: &'a str,
+    sets_stock: bool,
 }
 
-fn judge(answer: &Answer, name: &str, batch: &Batch) -> Verdict<Counts, Failure> {
+impl Sender<'_> {
+    fn send(
+        &mut self,
+        batch: &Batch,
+        total: &mut Counts,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        if batch.lines.is_empty() {
+            return Ok(());
+        }
+        let path = if self.sets_stock { PATH_SETTING_STOCK } else { PATH };
+        let headers = [("Content-Type", "application/x-ndjson")];
+        let request = Request { method: "POST", path, headers: &headers, body: Some(&batch.body) };
+        let mut note = |text: String| progress.note(&text);
+        let gave_up = |failure| (Counts::default(), failure);
+        let sent = retried(&mut note, gave_up, || match self.client.call(&request) {
+            Ok(answer) => judge(&answer, self.name, batch),
+            // Nobody knows what of it was done, and to set a stock again would undo what was sold since.
+            Err(error) if self.sets_stock => {
+                let (first, last) = (batch.lines[0], batch.lines[batch.lines.len() - 1]);
+                let what = format!(
+                    "{error}; whether the stocks of lines {first} to {last} were set is not known, and they are not set \
+                     again by themselves: look at some of these items first"
+                );
+                Verdict::Refused((Counts::default(), Failure::new(Code::Unavailable, what)))
+            }
+            Err(error) => Verdict::Later(None, error.to_string()),
+        });
+        let (counts, failure) = match sent {
+            Ok(counts) => (counts, None),
+            Err((counts, failure)) => (counts, Some(failure)),
+        };
+        total.add(counts);
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+fn judge(answer: &Answer, name: &str, batch: &Batch) -> Verdict<Counts, (Counts, Failure)> {
+    // A refusal says, too, what of it was done.
+    let counts = serde_json::from_slice::<Counts>(&answer.body);
     if answer.head.status == 200 {
         let what = "the server's answer is not understood; is it of this version?";
-        let counts = serde_json::from_slice(&answer.body);
-        let counts = counts.map_err(|_| Failure::new(Code::Unavailable, what));
-        return counts.map_or_else(Verdict::Refused, Verdict::Done);
+        let failure = || (Counts::default(), Failure::new(Code::Unavailable, what));
+        return counts.map_or_else(|_| Verdict::Refused(failure()), Verdict::Done);
     }
     let problem = Problem::of(answer);
     if let Some((wait, why)) = passing(answer, &problem) {
         return Verdict::Later(wait, why);
     }
     let place = problem.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
-    Verdict::Refused(match place.and_then(|place| batch.lines.get(place)) {
+    let failure = match place.and_then(|place| batch.lines.get(place)) {
         Some(line) => bad(name, *line, problem.detail_of_line()),
         None => Failure::new(problem.code(Code::Data), problem.sentence()),
-    })
+    };
+    Verdict::Refused((counts.unwrap_or_default(), failure))
 }
 
 fn dry_run(name: &str, items: &mut Items, out: &mut dyn Write) -> Result<(), Failure> {

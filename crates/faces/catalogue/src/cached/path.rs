@@ -96,7 +96,7 @@ impl CachedAnswer {
                 let content = state
                     .rendered(item, Rendering::Resource, || resources::item_json(state, id, item));
                 let changed_at = state.item_changed_at(item);
-                Ok(Rendered { changed_at, content: content.to_vec() })
+                Ok(Rendered { changed_at, content: content.into_owned() })
             }
         }
     }

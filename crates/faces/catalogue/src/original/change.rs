@@ -18,9 +18,7 @@ pub(crate) static ORDERED: Param<Text> =
 pub(crate) async fn order(face: Arc<CatalogueFace>, request: Box<Request>) -> Answer {
     let item = request.segment(&ITEM)?;
     let amount = ordered(request.query(&ORDERED)?)?;
-    let key = idempotency_key(&request, KeyUse::Request)?;
-    let digested = format!("order {item} {amount}");
-    let key = key.map(|key| RequestKey { key, digest: digest(digested.as_bytes()) });
+    let key = keyed(&request, &format!("order {item} {amount}"))?;
     execute(&face, &request, Command::Order { item, amount }, key).await
 }
 
@@ -52,7 +50,14 @@ pub(crate) async fn deduct_stock(face: Arc<CatalogueFace>, request: Box<Request>
 async fn stock(face: &CatalogueFace, request: &Request, sign: i64) -> Answer {
     let item = request.segment(&ITEM)?;
     let by = sign * i64::from(request.segment(&AMOUNT)?);
-    execute(face, request, Command::Stock { item, by }, None).await
+    let key = keyed(request, &format!("stock {item} {by}"))?;
+    execute(face, request, Command::Stock { item, by }, key).await
+}
+
+/// The request's key, if it has one, with what is asked for.
+fn keyed(request: &Request, asked: &str) -> Result<Option<RequestKey>, Box<Problem>> {
+    let key = idempotency_key(request, KeyUse::Request)?;
+    Ok(key.map(|key| RequestKey { key, digest: digest(asked.as_bytes()) }))
 }
 
 /// `POST /update/{item}/price/{price}`.

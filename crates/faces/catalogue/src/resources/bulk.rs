@@ -4,14 +4,23 @@
 use super::body;
 use crate::CatalogueFace;
 use crate::refusal::of_refusal;
-use crate::view::{Catalogue, Command, Outcome};
+use crate::view::{Catalogue, Command, KnownStock, Outcome};
 use std::sync::Arc;
 use wellspring_host::http::lines::{LineFault, Lines, of_line};
 use wellspring_host::http::{Answer, Body, Request, Response};
 use wellspring_host::limits::Payer;
 use wellspring_host::view::Live;
+use wellspring_host::wire::param::{Param, Words};
 use wellspring_host::wire::problem::{self, Problem, of_line_fault};
 use wellspring_log::CommitOn;
+
+/// What becomes of the stock of items that are there already.
+pub(crate) static KNOWN_STOCK: Param<Words<KnownStock>> = Param::words(
+    "known_stock",
+    "Of items of a bulk that are there already: whether their stock is kept, or set to what the line says.",
+    &[("keep", KnownStock::Keep), ("set", KnownStock::Set)],
+    "keep",
+);
 
 /// Most lines that are decided on in one go.
 const BATCH_LINES: usize = 250;
@@ -19,6 +28,7 @@ const BATCH_LINES: usize = 250;
 /// A bulk under way.
 struct Bulk<'a> {
     face: &'a CatalogueFace,
+    known_stock: KnownStock,
     live: Arc<Live<Catalogue>>,
     payer: Payer,
     batch: Vec<Command>,
@@ -43,6 +53,7 @@ struct LineCounts {
 pub(super) async fn put(face: Arc<CatalogueFace>, mut request: Box<Request>) -> Answer {
     let mut bulk = Bulk {
         face: &face,
+        known_stock: request.query(&KNOWN_STOCK)?,
         live: face.live()?,
         payer: request.payer.clone(),
         batch: Vec::new(),
@@ -54,7 +65,17 @@ pub(super) async fn put(face: Arc<CatalogueFace>, mut request: Box<Request>) -> 
     match bulk.run(&mut request.body).await {
         Ok(()) => Ok(bulk.answer()),
         Err(problem) => {
-            let mut problem = problem.with("durable_lines", bulk.done.lines.to_string());
+            let LineCounts { lines, added, changed, unchanged } = bulk.done;
+            let done = [
+                ("durable_lines", lines),
+                ("added", added),
+                ("changed", changed),
+                ("unchanged", unchanged),
+            ];
+            let told = |problem: Box<Problem>, (name, count): (_, u64)| {
+                problem.with(name, count.to_string())
+            };
+            let mut problem = done.into_iter().fold(problem, told);
             problem.position = Some(bulk.live.position());
             Err(problem)
         }
@@ -98,7 +119,7 @@ impl Bulk<'_> {
                 "sku is missing: in a bulk each item has one, so that the body can be sent again";
             return Err(problem::INVALID.because(detail).field("sku"));
         }
-        Ok(Command::Put(item))
+        Ok(Command::Put(item, self.known_stock))
     }
 
     /// Executes what stands before the line at fault, which is the next, then stops with its problem.

@@ -50,6 +50,8 @@ pub(crate) static WITHDRAWN: Param<Words<bool>> = Param::words(
 const MAX_SCANNED: usize = 100_000;
 /// Items that are looked at with the lock held, and that a serving thread looks at for a page.
 const SCANNED_AT_A_TIME: usize = 1_000;
+/// Bytes after which no more are written with the lock held, or by a serving thread.
+const BYTES_AT_A_TIME: usize = 64 << 10;
 /// Items that a serving thread puts on a page.
 const SHORT_PAGE: usize = 100;
 
@@ -88,8 +90,9 @@ pub(crate) async fn add(face: Arc<CatalogueFace>, mut request: Box<Request>) -> 
 /// `PATCH /v1/catalogue/items/{item}`.
 pub(crate) async fn change(face: Arc<CatalogueFace>, mut request: Box<Request>) -> Answer {
     let item = request.segment(&segments::ITEM)?;
-    let unless_changed_since = match request.header("if-match") {
-        Some(value) => if_match(value)?,
+    let unless_changed_since = match request.headers.get("if-match") {
+        // What is no text is no entity tag of ours.
+        Some(value) => if_match(value.to_str().unwrap_or("?"))?,
         None => None,
     };
     expect_json(&request)?;
@@ -199,11 +202,9 @@ pub(crate) async fn list(face: Arc<CatalogueFace>, request: Box<Request>) -> Ans
     let answer = move |most_scanned: usize| {
         let folded = face.folded(&live)?;
         let mut page = PageSoFar::of(&wanted);
-        let mut scanned = 0;
-        while page.end == PageEnd::Scanned && scanned < most_scanned {
+        while page.end == PageEnd::Scanned && page.scanned < most_scanned {
             // The fold waits for readers: a short while only.
             page.extend(&folded.read(), &wanted);
-            scanned += SCANNED_AT_A_TIME;
         }
         Ok::<_, Box<Problem>>(page)
     };
@@ -232,6 +233,8 @@ enum PageEnd {
 struct PageSoFar {
     out: Vec<u8>,
     listed: usize,
+    /// Items that were looked at.
+    scanned: usize,
     /// The last item that was looked at.
     after: ItemId,
     end: PageEnd,
@@ -240,13 +243,17 @@ struct PageSoFar {
 impl PageSoFar {
     fn of(wanted: &PageRequest) -> PageSoFar {
         let out = b"{\"items\":[".to_vec();
-        PageSoFar { out, listed: 0, after: wanted.after, end: PageEnd::Scanned }
+        PageSoFar { out, listed: 0, scanned: 0, after: wanted.after, end: PageEnd::Scanned }
     }
 
     /// Looks at some more items.
     fn extend(&mut self, state: &State, wanted: &PageRequest) {
         let mut items = candidates(state, wanted, self.after);
+        let most_bytes = self.out.len() + BYTES_AT_A_TIME;
         for _ in 0..SCANNED_AT_A_TIME {
+            if self.out.len() > most_bytes {
+                return;
+            }
             let Some((id, item)) = items.next() else {
                 self.end = PageEnd::Last;
                 return;
@@ -256,6 +263,7 @@ impl PageSoFar {
                 return;
             }
             self.after = id;
+            self.scanned += 1;
             if wanted.takes(item) {
                 if self.listed > 0 {
                     self.out.push(b',');

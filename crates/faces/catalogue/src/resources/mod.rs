@@ -8,6 +8,7 @@ mod orders;
 mod topics;
 
 pub(crate) use body::reads;
+pub(crate) use bulk::KNOWN_STOCK;
 pub(crate) use items::{AFTER, IN_STOCK, LIMIT, SKU, TOPIC as IN_TOPIC, WITHDRAWN};
 pub(crate) use items::{add, change, change_stock, item, list, prices};
 pub(crate) use json::item_json;

@@ -86,7 +86,6 @@ impl State {
         self.topic_names.remove(&before);
         self.topic_names.insert(fact.name.as_ref().into(), fact.topic);
         self.topics_at = position;
-        self.topic_changed(fact.topic);
         Some(())
     }
 
@@ -135,6 +134,8 @@ impl State {
             self.topic_mut(from)?.items.remove(&id);
             self.topic_mut(to)?.items.insert(id);
         }
+        let dropped = self.item(id)?.rendered.bytes();
+        self.dropped(dropped);
         let item = self.item_mut(id)?;
         item.put(change, standing, position, at_us);
         if let Some((_, to)) = moved {

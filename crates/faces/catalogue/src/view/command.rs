@@ -19,7 +19,7 @@ pub(crate) enum Command {
     /// Adds an item that is not there.
     Add(NewItem),
     /// Adds an item, or makes the one of that SKU what is said here.
-    Put(NewItem),
+    Put(NewItem, KnownStock),
     /// Changes an item; only if its last change was at this position, if one is named.
     Change {
         item: ItemId,
@@ -40,6 +40,15 @@ pub(crate) enum Command {
         item: ItemId,
         order: OrderNumber,
     },
+}
+
+/// What becomes of the stock of an item that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KnownStock {
+    /// It stays: what was sold meanwhile stays sold.
+    Keep,
+    /// It is what is said: somebody has counted.
+    Set,
 }
 
 /// Which topic an item is in.

@@ -1,6 +1,6 @@
 //! What a command comes to, given what is folded and what is on its way.
 
-use super::command::{Command, ItemChanges, NewItem, Outcome, Refusal, TopicRef};
+use super::command::{Command, ItemChanges, KnownStock, NewItem, Outcome, Refusal, TopicRef};
 use super::event::{
     Fact, ItemAdded, ItemChanged, ItemId, ItemPriced, OrderCancelled, OrderNumber, OrderPlaced,
     StockChanged, TopicId, TopicName, item_boundary, structure_boundary,
@@ -28,7 +28,7 @@ pub(super) fn decide(state: &State, staged: &Staged, command: &Command) -> Decid
         Command::AddTopic { name } => deciding.add_topic(name).map(Outcome::Topic),
         Command::RenameTopic { topic, name } => deciding.rename_topic(*topic, name),
         Command::Add(new) => deciding.add(new),
-        Command::Put(new) => deciding.put(new),
+        Command::Put(new, known_stock) => deciding.put(new, *known_stock),
         Command::Change { item, changes, unless_changed_since } => {
             deciding.change(*item, changes, *unless_changed_since)
         }
@@ -117,7 +117,7 @@ impl<'a> Deciding<'a> {
         Ok(Outcome::Added(item))
     }
 
-    fn put(&mut self, new: &'a NewItem) -> Result<Outcome, Refusal> {
+    fn put(&mut self, new: &'a NewItem, known_stock: KnownStock) -> Result<Outcome, Refusal> {
         let known = new.sku.as_deref().and_then(|sku| self.staged.item_of_sku(self.state, sku));
         let Some(id) = known else { return self.add(new) };
         let seen = self.see(id)?;
@@ -137,7 +137,10 @@ impl<'a> Deciding<'a> {
         };
         self.describe(changed);
         self.price(&seen, id, new.price_minor);
-        let by = i64::from(new.stock) - i64::from(seen.standing.stock);
+        let by = match known_stock {
+            KnownStock::Keep => 0,
+            KnownStock::Set => i64::from(new.stock) - i64::from(seen.standing.stock),
+        };
         if by != 0 {
             self.facts.push(Fact::StockChanged(StockChanged { item: id, by }));
         }

@@ -164,7 +164,9 @@ impl<'a> Fact<'a> {
         data: &'a [u8],
     ) -> Option<Fact<'a>> {
         fn read<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Option<T> {
-            serde_json::from_slice(data).ok()
+            // An object: an array of the same values is none of ours.
+            let is_object = data.trim_ascii_start().starts_with(b"{");
+            is_object.then(|| serde_json::from_slice(data).ok())?
         }
         let fact = match event_type {
             TOPIC_ADDED => Fact::TopicAdded(read(data)?),

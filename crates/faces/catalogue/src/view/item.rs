@@ -70,11 +70,24 @@ pub(crate) enum Rendering {
 
 /// What was rendered of an item, once asked for, until an event changes it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Renderings([OnceLock<Box<[u8]>>; 2]);
+pub(super) struct Renderings([OnceLock<Rendered>; 2]);
+
+/// What an item was rendered to.
+#[derive(Debug, Clone)]
+pub(super) struct Rendered {
+    /// The last change of its topic then: its name is in it.
+    pub(super) topic_changed_at: Position,
+    pub(super) bytes: Box<[u8]>,
+}
 
 impl Renderings {
-    pub(super) fn of(&self, rendering: Rendering) -> &OnceLock<Box<[u8]>> {
+    pub(super) fn of(&self, rendering: Rendering) -> &OnceLock<Rendered> {
         &self.0[rendering as usize]
+    }
+
+    /// Bytes of all of them.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.iter().filter_map(OnceLock::get).map(|rendered| rendered.bytes.len()).sum()
     }
 }
 

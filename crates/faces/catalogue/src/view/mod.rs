@@ -18,7 +18,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use command::{Command, ItemChanges, NewItem, Outcome, Refusal, TopicRef};
+pub(crate) use command::{Command, ItemChanges, KnownStock, NewItem, Outcome, Refusal, TopicRef};
 pub(crate) use event::{ItemId, OrderNumber, PREFIX, TYPES, TopicId};
 pub(crate) use item::{Item, Order, OrderState, Rendering};
 #[cfg(feature = "search")]

@@ -12,7 +12,7 @@ pub(crate) const MAX_STOCK: u32 = 1_000_000_000;
 /// Most items, and most topics: ids are 32 bits wide.
 pub(crate) const MAX_ITEMS: usize = 100_000_000;
 /// Most topics.
-pub(crate) const MAX_TOPICS: usize = 1_000_000;
+pub(crate) const MAX_TOPICS: usize = 10_000;
 
 /// What is wrong with a name; nothing if it may be.
 pub(crate) fn name_fault(name: &str) -> Option<String> {

@@ -4,15 +4,18 @@
 //! and is dropped by the event that changes that, so it is never older than the rest.
 
 use super::event::{ItemId, TopicId};
-use super::item::{Item, Rendering, Renderings};
+use super::item::{Item, Rendered, Rendering};
 #[cfg(feature = "search")]
 use super::listeners::ChangesListener;
 use super::listeners::Listeners;
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use wellspring_types::Position;
 
+/// Bytes of what is rendered of items that are kept: beyond that answers are rendered each time.
+const MOST_RENDERED_BYTES: usize = 256 << 20;
 /// Answers to searches of topics that are kept until the next change, and the bytes of all of them.
 const MOST_SEARCHES: usize = 1_000;
 const MOST_SEARCH_BYTES: usize = 16 << 20;
@@ -52,6 +55,8 @@ pub(crate) struct State {
     pub(super) topic_names: HashMap<Box<str>, TopicId>,
     /// The last event that changed anything.
     pub(super) changed_at: Position,
+    /// Bytes of what is rendered of items.
+    rendered_bytes: AtomicUsize,
     all: OnceLock<Arc<[u8]>>,
     searches: Mutex<Searches>,
 }
@@ -123,14 +128,37 @@ impl State {
         item.changed_at.max(topic)
     }
 
-    /// What an item was rendered to, or is now.
+    /// What an item was rendered to, or is now. It is kept while there is room.
     pub(crate) fn rendered<'a>(
         &'a self,
         item: &'a Item,
         rendering: Rendering,
         render: impl FnOnce() -> Vec<u8>,
-    ) -> &'a [u8] {
-        item.rendered.of(rendering).get_or_init(|| render().into_boxed_slice())
+    ) -> Cow<'a, [u8]> {
+        let topic_changed_at = self.topic(item.topic).map_or(0, |topic| topic.changed_at);
+        let slot = item.rendered.of(rendering);
+        if let Some(rendered) = slot.get() {
+            return match rendered.topic_changed_at == topic_changed_at {
+                true => Cow::Borrowed(&rendered.bytes),
+                // Its topic has another name: it is kept again once the item itself has changed.
+                false => Cow::Owned(render()),
+            };
+        }
+        let bytes = render();
+        if self.rendered_bytes.fetch_add(bytes.len(), Ordering::Relaxed) > MOST_RENDERED_BYTES {
+            self.rendered_bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
+            return Cow::Owned(bytes);
+        }
+        let rendered = Rendered { topic_changed_at, bytes: bytes.into_boxed_slice() };
+        if let Err(late) = slot.set(rendered) {
+            self.rendered_bytes.fetch_sub(late.bytes.len(), Ordering::Relaxed);
+        }
+        slot.get().map_or(Cow::Borrowed(&[]), |rendered| Cow::Borrowed(&rendered.bytes))
+    }
+
+    /// Notes that so many bytes of what was rendered are gone.
+    pub(super) fn dropped(&mut self, bytes: usize) {
+        *self.rendered_bytes.get_mut() -= bytes;
     }
 
     /// What everything was rendered to, or is now.
@@ -138,19 +166,20 @@ impl State {
         Arc::clone(self.all.get_or_init(|| render().into()))
     }
 
-    /// What a search came to, or comes to now.
+    /// What a search came to, if nothing has changed since.
+    pub(crate) fn known_search(&self, word: &str) -> Option<Arc<[u8]>> {
+        let searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        searches.found.get(word).map(Arc::clone)
+    }
+
+    /// What a search comes to, kept until something changes.
     pub(crate) fn rendered_search(
         &self,
         word: &str,
         render: impl FnOnce() -> Vec<u8>,
     ) -> Arc<[u8]> {
-        let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = searches.found.get(word) {
-            return Arc::clone(found);
-        }
-        drop(searches);
         let found: Arc<[u8]> = render().into();
-        searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = word.len() + found.len();
         if searches.found.len() == MOST_SEARCHES || searches.bytes + bytes > MOST_SEARCH_BYTES {
             *searches = Searches::default();
@@ -170,17 +199,6 @@ impl State {
         let searches = self.searches.get_mut().unwrap_or_else(PoisonError::into_inner);
         if !searches.found.is_empty() {
             *searches = Searches::default();
-        }
-    }
-
-    /// Drops what was rendered of the items of a topic.
-    pub(super) fn topic_changed(&mut self, topic: TopicId) {
-        let State { items, topics, .. } = self;
-        let Some(topic) = place(topic).and_then(|at| topics.get(at)) else { return };
-        for &item in &topic.items {
-            if let Some(item) = place(item).and_then(|at| items.get_mut(at)) {
-                item.rendered = Renderings::default();
-            }
         }
     }
 }

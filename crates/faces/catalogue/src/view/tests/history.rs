@@ -1,6 +1,6 @@
 //! A shell as the server's, in the small: decisions on top of each other, folds at any moment, others' events between.
 
-use super::super::command::{ItemChanges, NewItem, TopicRef};
+use super::super::command::{ItemChanges, KnownStock, NewItem, TopicRef};
 use super::super::event::{
     ItemAdded, ItemChanged, ItemPriced, OrderCancelled, OrderPlaced, StockChanged, TopicName,
 };
@@ -172,7 +172,8 @@ fn any_command() -> impl Strategy<Value = Command> {
         2 => good_name().prop_map(|name| Command::AddTopic { name }),
         1 => (1u32..4, good_name()).prop_map(|(topic, name)| Command::RenameTopic { topic, name }),
         3 => new.clone().prop_map(Command::Add),
-        3 => new.prop_map(Command::Put),
+        3 => (new, prop::sample::select(vec![KnownStock::Keep, KnownStock::Set]))
+            .prop_map(|(new, known_stock)| Command::Put(new, known_stock)),
         3 => (item(), changes, prop::option::of(0u64..20)).prop_map(|(item, changes, unless_changed_since)| {
             Command::Change { item, changes, unless_changed_since }
         }),
