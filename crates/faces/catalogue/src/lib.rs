@@ -2,11 +2,14 @@
 //! and a JSON interface beside it.
 
 mod cached;
+mod etag;
+mod execute;
 mod fresh;
 pub mod fuzzed;
 mod original;
 mod problems;
 mod refusal;
+mod rendered;
 mod resources;
 mod search;
 mod segments;

@@ -35,6 +35,11 @@ pub(crate) fn sold_out(item: ItemId, amount: u32, stock: u32) -> Box<Problem> {
     problems::SOLD_OUT.because(detail).field("amount").with("stock", stock.to_string())
 }
 
+/// There is no item of this number.
+pub(crate) fn unknown_item(item: ItemId) -> Box<Problem> {
+    of_refusal(&Refusal::UnknownItem(item))
+}
+
 /// There is no order of this id.
 pub(crate) fn unknown_order(item: ItemId, order: OrderNumber) -> Box<Problem> {
     of_refusal(&Refusal::UnknownOrder(item, order))

@@ -1,19 +1,12 @@
 //! What a serving thread answered last.
 
+use crate::rendered::Rendered;
 use std::collections::HashMap;
 use wellspring_types::Position;
 
 /// Most answers that are kept, and most bytes of one.
 const MOST_ANSWERS: usize = 256;
 const MOST_BYTES: usize = 64 << 10;
-
-/// An answer.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Rendered {
-    /// The last event that changed what it shows.
-    pub(crate) changed_at: Position,
-    pub(crate) content: Vec<u8>,
-}
 
 /// Answers of a catalogue that has not changed since, by the words that were asked for.
 #[derive(Debug, Default)]

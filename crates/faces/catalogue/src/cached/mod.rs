@@ -3,10 +3,7 @@
 //! What was rendered hangs beside what it shows (`view/state.rs`). A serving thread keeps what it answered last, too, for
 //! as long as nothing at all has changed: then an answer takes no lock.
 
-mod etag;
 mod memo;
 mod path;
 
-pub(crate) use etag::{etag, if_match, is_known};
-pub(crate) use memo::Rendered;
 pub(crate) use path::{CachedAnswer, fast_path};

@@ -1,9 +1,10 @@
 //! The fast path of `GET /lookup`, `/lookup/{item}`, `/search/{word}` and `/v1/catalogue/items/{item}`.
 
-use super::etag::{names, push_etag};
-use super::memo::{Memo, Rendered};
+use super::memo::Memo;
+use crate::etag::{names, push_etag};
 use crate::original::{self, NoAnswer, Renderer};
-use crate::problems::ITEM_NOT_FOUND;
+use crate::refusal::unknown_item;
+use crate::rendered::Rendered;
 use crate::resources;
 use crate::view::{Catalogue, ItemId, Rendering, State};
 use std::convert::Infallible;
@@ -25,7 +26,7 @@ const FOUND: usize = 0;
 const NOT_MODIFIED: usize = 1;
 /// The headers that vary in both.
 const VARYING: &[&str] = &["etag", "wellspring-position"];
-/// Kept by whoever likes, and asked for again before it is used.
+/// Caches may store the answer, and must ask before they use it (RFC 9111, 5.2.2.4).
 const CACHING: &str = "no-cache";
 
 /// Which answer is kept.
@@ -90,9 +91,7 @@ impl CachedAnswer {
             CachedAnswer::LookupItem => Ok(original::item(state, id())),
             CachedAnswer::Item => {
                 let id = id();
-                let unknown =
-                    || ITEM_NOT_FOUND.because(format!("there is no item {id}")).field("item");
-                let item = state.item(id).ok_or_else(|| NoAnswer::Problem(unknown()))?;
+                let item = state.item(id).ok_or_else(|| NoAnswer::Problem(unknown_item(id)))?;
                 let content = state
                     .rendered(item, Rendering::Resource, || resources::item_json(state, id, item));
                 let changed_at = state.item_changed_at(item);

@@ -1,6 +1,8 @@
 //! Orders and updates: `true` if it was done, `false` if it could not be.
 
 use crate::CatalogueFace;
+use crate::execute::{Execution, execute};
+use crate::refusal::of_refusal;
 use crate::segments::{AMOUNT, ITEM, PRICE};
 use crate::view::{Command, ItemChanges, ItemId, Outcome, Refusal};
 use std::sync::Arc;
@@ -19,7 +21,7 @@ pub(crate) async fn order(face: Arc<CatalogueFace>, request: Box<Request>) -> An
     let item = request.segment(&ITEM)?;
     let amount = ordered(request.query(&ORDERED)?)?;
     let key = keyed(&request, &format!("order {item} {amount}"))?;
-    execute(&face, &request, Command::Order { item, amount }, key).await
+    done(&face, &request, Command::Order { item, amount }, key).await
 }
 
 /// The amount of an order as the bookstore's clients write it.
@@ -51,7 +53,7 @@ async fn stock(face: &CatalogueFace, request: &Request, sign: i64) -> Answer {
     let item = request.segment(&ITEM)?;
     let by = sign * i64::from(request.segment(&AMOUNT)?);
     let key = keyed(request, &format!("stock {item} {by}"))?;
-    execute(face, request, Command::Stock { item, by }, key).await
+    done(face, request, Command::Stock { item, by }, key).await
 }
 
 /// The request's key, if it has one, with what is asked for.
@@ -66,27 +68,24 @@ pub(crate) async fn price(face: Arc<CatalogueFace>, request: Box<Request>) -> An
     let price = request.segment(&PRICE)?;
     let changes = ItemChanges { price: Some(price), ..ItemChanges::default() };
     let command = Command::Change { item, changes, unless_changed_since: None };
-    execute(&face, &request, command, None).await
+    done(&face, &request, command, None).await
 }
 
-async fn execute(
+async fn done(
     face: &CatalogueFace,
     request: &Request,
     command: Command,
     key: Option<RequestKey>,
 ) -> Answer {
-    let live = face.live()?;
-    let executed = live.execute(&[command], key, face.host.commit_on(request)).await?;
-    request.payer.work(executed.decided_us);
-    let done: &[u8] = match (&executed.refused, executed.outcomes.last()) {
-        (Some(Refusal::Price(fault)), _) => {
+    let Execution { live, outcome, .. } = execute(face, request, command, key).await?;
+    let done: &[u8] = match outcome {
+        Err(Refusal::Price(fault)) => {
             let detail = format!("the price {fault}");
             return Err(problem::BAD_REQUEST.because(detail).field("price"));
         }
-        (Some(refusal @ Refusal::Full), _) => return Err(crate::refusal::of_refusal(refusal)),
-        (Some(_), _) | (None, Some(Outcome::SoldOut { .. })) => b"false",
-        (None, Some(_)) => b"true",
-        (None, None) => return Err(crate::refusal::another_request()),
+        Err(refusal @ Refusal::Full) => return Err(of_refusal(&refusal)),
+        Err(_) | Ok(Outcome::SoldOut { .. }) => b"false",
+        Ok(_) => b"true",
     };
     Ok(Response::json(200, done).at(live.position()))
 }

@@ -2,7 +2,7 @@
 
 use super::render::{self, NoAnswer, Renderer};
 use crate::CatalogueFace;
-use crate::cached::{etag, is_known};
+use crate::etag::{etag, is_known};
 use crate::fresh::fresh;
 use crate::segments::{ITEM, WORD};
 use crate::view::{Catalogue, State};

@@ -1,6 +1,6 @@
 //! Answers as the bookstore gives them: `{"ok":…,"result":…,"topics":[…]}`, prices as short numbers.
 
-use crate::cached::Rendered;
+use crate::rendered::Rendered;
 use crate::view::{Item, ItemId, Rendering, State, Topic, TopicId, push_short_price};
 use std::sync::Arc;
 use wellspring_host::wire::json::{push_list, push_string, push_u64};
@@ -23,7 +23,7 @@ pub(crate) enum Renderer {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum NoAnswer {
-    /// It is too long for whoever renders it.
+    /// The answer is too long for this renderer.
     TooLong,
     /// There is none.
     Problem(Box<Problem>),

@@ -4,10 +4,10 @@ use super::body;
 use super::bulk;
 use super::json::{item_json, push_item, push_prices};
 use crate::CatalogueFace;
-use crate::cached::{etag, if_match};
+use crate::etag::{etag, if_match};
+use crate::execute::execute;
 use crate::fresh::fresh;
-use crate::problems::ITEM_NOT_FOUND;
-use crate::refusal::{another_request, of_refusal};
+use crate::refusal::{another_request, of_refusal, unknown_item};
 use crate::segments;
 use crate::view::{Catalogue, Command, Item, ItemId, Outcome, State, TopicId};
 use std::sync::Arc;
@@ -73,17 +73,14 @@ pub(crate) async fn add(face: Arc<CatalogueFace>, mut request: Box<Request>) -> 
     let body = request.body.read(body::MAX_BODY_BYTES).await?;
     let new = body::read_item(&body, face.currency).map_err(|fault| of_fault(&fault, &body))?;
     let key = key.map(|key| RequestKey { key, digest: digest(&body) });
-    let live = face.live()?;
-    let executed = live.execute(&[Command::Add(new)], key, face.host.commit_on(&request)).await?;
-    request.payer.work(executed.decided_us);
-    if let Some(refusal) = &executed.refused {
-        return Err(of_refusal(refusal));
-    }
-    let Some(Outcome::Added(id)) = executed.outcomes.last().copied() else {
-        return Err(another_request());
+    let added = execute(&face, &request, Command::Add(new), key).await?;
+    let id = match added.outcome {
+        Ok(Outcome::Added(id)) => id,
+        Ok(_) => return Err(another_request()),
+        Err(refusal) => return Err(of_refusal(&refusal)),
     };
-    let replayed = executed.appended.is_some_and(|appended| appended.replayed);
-    let answer = told(&face, &live, id)?.with_status(if replayed { 200 } else { 201 });
+    let status = if added.is_replayed { 200 } else { 201 };
+    let answer = told(&face, &added.live, id)?.with_status(status);
     Ok(answer.with("location", format!("/v1/catalogue/items/{id}")))
 }
 
@@ -98,7 +95,12 @@ pub(crate) async fn change(face: Arc<CatalogueFace>, mut request: Box<Request>) 
     expect_json(&request)?;
     let body = request.body.read(body::MAX_BODY_BYTES).await?;
     let changes = body::read_changes(&body).map_err(|fault| of_fault(&fault, &body))?;
-    execute(&face, &request, Command::Change { item, changes, unless_changed_since }, item).await
+    let command = Command::Change { item, changes, unless_changed_since };
+    let changed = execute(&face, &request, command, None).await?;
+    match changed.outcome {
+        Ok(_) => told(&face, &changed.live, item),
+        Err(refusal) => Err(of_refusal(&refusal)),
+    }
 }
 
 /// `POST /v1/catalogue/items/{item}/stock`.
@@ -110,34 +112,12 @@ pub(crate) async fn change_stock(face: Arc<CatalogueFace>, mut request: Box<Requ
     let by = body::read_stock(&body).map_err(|fault| of_fault(&fault, &body))?;
     let digested = [format!("stock {item} ").as_bytes(), &body].concat();
     let key = key.map(|key| RequestKey { key, digest: digest(&digested) });
-    let live = face.live()?;
-    let command = Command::Stock { item, by };
-    let executed = live.execute(&[command], key, face.host.commit_on(&request)).await?;
-    request.payer.work(executed.decided_us);
-    match (&executed.refused, executed.outcomes.last()) {
-        (Some(refusal), _) => Err(of_refusal(refusal)),
-        (None, Some(Outcome::Item(_) | Outcome::Unchanged(_))) => told(&face, &live, item),
-        (None, _) => Err(another_request()),
+    let changed = execute(&face, &request, Command::Stock { item, by }, key).await?;
+    match changed.outcome {
+        Ok(Outcome::Item(_) | Outcome::Unchanged(_)) => told(&face, &changed.live, item),
+        Ok(_) => Err(another_request()),
+        Err(refusal) => Err(of_refusal(&refusal)),
     }
-}
-
-async fn execute(
-    face: &CatalogueFace,
-    request: &Request,
-    command: Command,
-    item: ItemId,
-) -> Answer {
-    let live = face.live()?;
-    let executed = live.execute(&[command], None, face.host.commit_on(request)).await?;
-    request.payer.work(executed.decided_us);
-    match &executed.refused {
-        Some(refusal) => Err(of_refusal(refusal)),
-        None => told(face, &live, item),
-    }
-}
-
-fn unknown(id: ItemId) -> Box<Problem> {
-    ITEM_NOT_FOUND.because(format!("there is no item {id}")).field("item")
 }
 
 /// An item as it is now.
@@ -145,7 +125,7 @@ fn told(face: &CatalogueFace, live: &Live<Catalogue>, id: ItemId) -> Answer {
     let position = live.position();
     let folded = face.folded(live)?;
     let state = folded.read();
-    let item = state.item(id).ok_or_else(|| unknown(id))?;
+    let item = state.item(id).ok_or_else(|| unknown_item(id))?;
     let etag = etag(state.item_changed_at(item));
     Ok(Response::json(200, item_json(&state, id, item)).with("etag", etag).at(position))
 }
@@ -157,7 +137,7 @@ pub(crate) async fn prices(face: Arc<CatalogueFace>, request: Box<Request>) -> A
     let position = live.position();
     let folded = face.folded(&live)?;
     let state = folded.read();
-    let item = state.item(id).ok_or_else(|| unknown(id))?;
+    let item = state.item(id).ok_or_else(|| unknown_item(id))?;
     let mut out = Vec::with_capacity(64 + item.prices.len() * 64);
     push_prices(&mut out, id, item);
     Ok(Response::json(200, out).at(position))

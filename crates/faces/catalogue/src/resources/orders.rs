@@ -3,9 +3,9 @@
 use super::body;
 use super::json::push_order;
 use crate::CatalogueFace;
+use crate::execute::execute;
 use crate::fresh::fresh;
-use crate::problems::ITEM_NOT_FOUND;
-use crate::refusal::{another_request, of_refusal, sold_out, unknown_order};
+use crate::refusal::{another_request, of_refusal, sold_out, unknown_item, unknown_order};
 use crate::segments::ORDER;
 use crate::view::{Catalogue, Command, ItemId, OrderNumber, Outcome, Refusal};
 use std::sync::Arc;
@@ -37,22 +37,17 @@ pub(crate) async fn place(face: Arc<CatalogueFace>, mut request: Box<Request>) -
     let body = request.body.read(body::MAX_BODY_BYTES).await?;
     let (item, amount) = body::read_order(&body).map_err(|fault| of_fault(&fault, &body))?;
     let key = key.map(|key| RequestKey { key, digest: digest(&body) });
-    let live = face.live()?;
-    let command = Command::Order { item, amount };
-    let executed = live.execute(&[command], key, face.host.commit_on(&request)).await?;
-    request.payer.work(executed.decided_us);
-    if let Some(refusal) = &executed.refused {
-        return Err(of_refusal(refusal));
-    }
-    match executed.outcomes.last().copied() {
-        Some(Outcome::Ordered { item, order }) => {
-            let replayed = executed.appended.is_some_and(|appended| appended.replayed);
-            let answer = told(&face, &live, item, order)?;
+    let placed = execute(&face, &request, Command::Order { item, amount }, key).await?;
+    match placed.outcome {
+        Ok(Outcome::Ordered { item, order }) => {
+            let answer = told(&face, &placed.live, item, order)?;
             let location = format!("/v1/catalogue/orders/{item}-{order}");
-            Ok(answer.with_status(if replayed { 200 } else { 201 }).with("location", location))
+            let status = if placed.is_replayed { 200 } else { 201 };
+            Ok(answer.with_status(status).with("location", location))
         }
-        Some(Outcome::SoldOut { item, amount, stock }) => Err(sold_out(item, amount, stock)),
-        _ => Err(another_request()),
+        Ok(Outcome::SoldOut { item, amount, stock }) => Err(sold_out(item, amount, stock)),
+        Ok(_) => Err(another_request()),
+        Err(refusal) => Err(of_refusal(&refusal)),
     }
 }
 
@@ -66,15 +61,12 @@ pub(crate) async fn order(face: Arc<CatalogueFace>, request: Box<Request>) -> An
 /// `DELETE /v1/catalogue/orders/{order}`: cancels it; what was ordered is in stock again.
 pub(crate) async fn cancel(face: Arc<CatalogueFace>, request: Box<Request>) -> Answer {
     let (item, order) = request.segment(&ORDER)?;
-    let live = face.live()?;
-    let command = Command::Cancel { item, order };
-    let executed = live.execute(&[command], None, face.host.commit_on(&request)).await?;
-    request.payer.work(executed.decided_us);
-    match &executed.refused {
+    let cancelled = execute(&face, &request, Command::Cancel { item, order }, None).await?;
+    match cancelled.outcome {
+        Ok(_) => told(&face, &cancelled.live, item, order),
         // There would be more in stock than there may be.
-        Some(refusal @ Refusal::TooMany { .. }) => Err(of_refusal(refusal).field("order")),
-        Some(refusal) => Err(of_refusal(refusal)),
-        None => told(&face, &live, item, order),
+        Err(refusal @ Refusal::TooMany { .. }) => Err(of_refusal(&refusal).field("order")),
+        Err(refusal) => Err(of_refusal(&refusal)),
     }
 }
 
@@ -100,8 +92,7 @@ pub(crate) async fn list(face: Arc<CatalogueFace>, request: Box<Request>) -> Ans
     let position = live.position();
     let folded = face.folded(&live)?;
     let state = folded.read();
-    let no_item = || ITEM_NOT_FOUND.because(format!("there is no item {id}")).field("item");
-    let item = state.item(id).ok_or_else(no_item)?;
+    let item = state.item(id).ok_or_else(|| unknown_item(id))?;
     let end = item.orders.len().min(usize::try_from(before - 1).unwrap_or(usize::MAX));
     let begin = end.saturating_sub(limit);
     let mut out = Vec::with_capacity(64 + (end - begin) * 160);

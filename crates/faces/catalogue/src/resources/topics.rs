@@ -4,6 +4,7 @@ use super::body;
 use super::items::{AFTER, LIMIT};
 use super::json::push_topic;
 use crate::CatalogueFace;
+use crate::execute::{Execution, execute};
 use crate::fresh::fresh;
 use crate::refusal::{another_request, of_refusal};
 use crate::segments::TOPIC;
@@ -55,13 +56,11 @@ async fn name(request: &mut Request) -> Result<String, Box<Problem>> {
 }
 
 async fn told(face: &CatalogueFace, request: &Request, command: Command, status: u16) -> Answer {
-    let live = face.live()?;
-    let executed = live.execute(&[command], None, face.host.commit_on(request)).await?;
-    if let Some(refusal) = &executed.refused {
-        return Err(of_refusal(refusal));
-    }
-    let Some(Outcome::Topic(id)) = executed.outcomes.last().copied() else {
-        return Err(another_request());
+    let Execution { live, outcome, .. } = execute(face, request, command, None).await?;
+    let id = match outcome {
+        Ok(Outcome::Topic(id)) => id,
+        Ok(_) => return Err(another_request()),
+        Err(refusal) => return Err(of_refusal(&refusal)),
     };
     let position = live.position();
     let folded = face.folded(&live)?;

@@ -7,7 +7,9 @@ use wellspring_types::Position;
 
 /// The entity tag of what an event at this position changed last.
 pub(crate) fn etag(changed_at: Position) -> String {
-    format!("\"c{changed_at}\"")
+    let mut out = Vec::new();
+    push_etag(&mut out, changed_at);
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// Whether the client of a request has what an event at this position changed last.
@@ -18,14 +20,14 @@ pub(crate) fn is_known(request: &Request, changed_at: Position) -> bool {
 }
 
 /// Appends the entity tag of what an event at this position changed last.
-pub(super) fn push_etag(out: &mut Vec<u8>, changed_at: Position) {
+pub(crate) fn push_etag(out: &mut Vec<u8>, changed_at: Position) {
     out.extend_from_slice(b"\"c");
     push_u64(out, changed_at);
     out.push(b'"');
 }
 
 /// Whether `If-None-Match` names an entity tag, be it strong or weak.
-pub(super) fn names(if_none_match: &[u8], etag: &[u8]) -> bool {
+pub(crate) fn names(if_none_match: &[u8], etag: &[u8]) -> bool {
     if_none_match
         .split(|byte| *byte == b',')
         .map(<[u8]>::trim_ascii)
