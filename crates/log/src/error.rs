@@ -1,5 +1,6 @@
 //! What can go wrong, and whether a retry helps.
 
+use crate::role::Leader;
 use crate::work::Stopped;
 use std::fmt;
 use std::io;
@@ -149,6 +150,12 @@ pub enum AppendError {
         /// What failed.
         reason: String,
     },
+    /// This node does not lead the log. Nothing was done; retry at the node that does, or after a
+    /// while if none is known.
+    NotLeading {
+        /// Who leads, as far as this node knows.
+        leader: Option<Leader>,
+    },
     /// The log no longer takes appends (journal failed earlier, or closed). Nothing was done.
     Closed {
         /// Why.
@@ -190,6 +197,12 @@ impl fmt::Display for AppendError {
             AppendError::Unknown { reason } => {
                 write!(f, "the outcome is unknown: {reason}")
             }
+            AppendError::NotLeading { leader: Some(leader) } => {
+                write!(f, "this node does not lead the log; {leader} does")
+            }
+            AppendError::NotLeading { leader: None } => {
+                write!(f, "this node does not lead the log, and no node is known to")
+            }
             AppendError::Closed { reason } => write!(f, "the log takes no appends: {reason}"),
             AppendError::Read(error) => error.fmt(f),
             AppendError::Stopped(stopped) => write!(f, "judging was stopped: {stopped}"),
@@ -208,6 +221,16 @@ pub enum NotConfirmed {
         /// Why.
         reason: String,
     },
+    /// The end of the shared log could not be found out: the engine did not answer, or not in time.
+    Unreachable {
+        /// What was said.
+        reason: String,
+    },
+    /// The copy and the shared log have different pasts, or the shared log cannot be used any more.
+    Detached {
+        /// What was found.
+        reason: String,
+    },
     /// The folder is not this process' any more: it was removed, renamed or replaced.
     FolderLost {
         /// What the system said.
@@ -219,6 +242,12 @@ impl fmt::Display for NotConfirmed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotConfirmed::Closed { reason } => write!(f, "the log takes no appends: {reason}"),
+            NotConfirmed::Unreachable { reason } => {
+                write!(f, "the end of the shared log could not be found out: {reason}")
+            }
+            NotConfirmed::Detached { reason } => {
+                write!(f, "this copy is detached from the shared log: {reason}")
+            }
             NotConfirmed::FolderLost { reason } => {
                 write!(f, "the folder of the log is not where it was: {reason}")
             }

@@ -41,6 +41,8 @@ pub enum LeaseError {
     Lost,
     /// More leases than [`Leases::MAX`] exist. Retry later.
     TooMany,
+    /// This node does not lead the log; leases are granted by the one that does.
+    NotLeading,
 }
 
 impl fmt::Display for LeaseError {
@@ -50,6 +52,7 @@ impl fmt::Display for LeaseError {
                 write!(f, "held by another client for {} ms more", remaining_us.div_ceil(1000))
             }
             LeaseError::Lost => write!(f, "expired or granted to another client since"),
+            LeaseError::NotLeading => write!(f, "this node does not lead the log"),
             LeaseError::TooMany => write!(f, "{} leases are held; no more fit", Leases::MAX),
         }
     }

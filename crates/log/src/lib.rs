@@ -52,9 +52,11 @@ mod query;
 mod read;
 pub mod record;
 pub mod recover;
+mod role;
 pub mod segment;
 mod segments;
 mod sequencer;
+pub mod shared;
 pub mod storage;
 mod subscription;
 mod threads;
@@ -68,13 +70,14 @@ pub use histogram::{HISTOGRAM_BOUNDS, Histogram};
 pub use index::{Terms, sealed_index_memory_bytes, set_sealed_index_budget_bytes};
 pub use lease::{Fence, Lease, LeaseError, LeaseLine, Leases};
 pub use log::{AcceptedStats, CommitOn, Log, LogStats};
-pub use options::{Clock, Options, Sync, SystemClock};
+pub use options::{Clock, Driver, Options, Sync, SystemClock};
 pub use query::CompiledQuery;
 pub use read::{
     CountStep, EventCount, Events, GroupCountStep, GroupedCount, Order, ReadOptions, Snapshot,
     TermCount,
 };
 pub use record::{EncodedEvents, RecordView, RequestKey};
+pub use role::{Leader, Role};
 pub use subscription::Subscription;
 pub use waiters::TooManyWaiters;
 pub use work::{GiveWay, Stopped, Work};

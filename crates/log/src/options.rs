@@ -43,6 +43,21 @@ impl Clock for SystemClock {
     }
 }
 
+/// Who does what a log does by itself: commits, indexes of full segments, answers to late retries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Driver {
+    /// Threads of the log's own.
+    #[default]
+    Threads,
+    /// The caller, by [`Log::turn`](crate::Log::turn), on its own thread. Everything the log would draw
+    /// at random comes from the seed, so that the same turns with the same arrivals write the same
+    /// bytes: what a simulation needs. Nothing but the simulator should use it.
+    Turns {
+        /// What is drawn at random comes from it.
+        seed: u64,
+    },
+}
+
 /// How a log is opened. `Options::default()` is right for production.
 #[derive(Clone)]
 pub struct Options {
@@ -58,6 +73,8 @@ pub struct Options {
     pub active_index_bytes: usize,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
+    /// Who does what the log does by itself.
+    pub driver: Driver,
 }
 
 impl Default for Options {
@@ -68,6 +85,7 @@ impl Default for Options {
             staged_bytes: 64 << 20,
             active_index_bytes: 8 << 20,
             clock: Arc::new(SystemClock),
+            driver: Driver::Threads,
         }
     }
 }

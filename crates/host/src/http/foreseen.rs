@@ -24,6 +24,7 @@ pub const APPENDING: &[&Kind] = &[
     &problem::STORAGE_UNAVAILABLE,
     &problem::STORAGE_FULL,
     &problem::OUTCOME_UNKNOWN,
+    &problem::NOT_LEADING,
     &problem::LOG_CLOSED,
     &problem::CORRUPT,
     &problem::IO,

@@ -3,7 +3,7 @@
 
 use crate::identity::Caller;
 use crate::wire::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
-use wellspring_log::{AppendError, LeaseError, ReadError, TooManyWaiters};
+use wellspring_log::{AppendError, Leader, LeaseError, ReadError, TooManyWaiters};
 use wellspring_types::{Conflict, Invalid, Position, Reason};
 
 /// Whether trying again helps.
@@ -258,6 +258,7 @@ impl From<AppendError> for Box<Problem> {
             AppendError::Unknown { .. } => OUTCOME_UNKNOWN.because(format!(
                 "{detail}; retry with the same Idempotency-Key or event ids to learn which"
             )),
+            AppendError::NotLeading { leader } => not_leading(leader.as_ref(), detail),
             AppendError::Closed { .. } => LOG_CLOSED.because(detail),
             AppendError::Read(error) => error.into(),
             AppendError::Stopped(_) => TOO_COSTLY.because(detail),
@@ -296,11 +297,23 @@ impl From<LeaseError> for Box<Problem> {
             LeaseError::Lost => {
                 LEASE_LOST.because("the lease has expired or has another holder").field("token")
             }
+            LeaseError::NotLeading => not_leading(None, error.to_string()),
             LeaseError::TooMany => TOO_MANY_LEASES
                 .because(format!("{} leases exist already", wellspring_log::Leases::MAX))
                 .limit(wellspring_log::Leases::MAX as u64),
         }
     }
+}
+
+/// Names the node that leads, if one is known.
+fn not_leading(leader: Option<&Leader>, detail: String) -> Box<Problem> {
+    let problem = NOT_LEADING.because(detail);
+    let Some(leader) = leader else { return problem };
+    let [mut node, mut url] = [Vec::new(), Vec::new()];
+    push_string(&mut node, &leader.node);
+    push_string(&mut url, &leader.url);
+    let text = |json| String::from_utf8(json).unwrap_or_default();
+    problem.with("leader", text(node)).with("leader_url", text(url))
 }
 
 impl From<TooManyWaiters> for Box<Problem> {
