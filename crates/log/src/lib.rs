@@ -48,6 +48,10 @@ mod lease;
 mod log;
 mod open;
 mod options;
+#[cfg(wellspring_plants)]
+pub mod plants;
+#[cfg(not(wellspring_plants))]
+mod plants;
 mod query;
 mod read;
 pub mod record;

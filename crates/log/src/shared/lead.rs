@@ -1,1 +1,273 @@
-//! To be written.
+//! When a node claims the lead, shows life, and steps down.
+//!
+//! Pure: times are those of the node's monotonic clock in µs, passed in; patience is drawn from a
+//! seed. Nothing here is needed for safety, which the [rule](super::rule) alone gives: a wrong guess costs a
+//! change of leader.
+//!
+//! - A follower claims after hearing nothing of a leader for once to twice the lead timeout, drawn
+//!   anew for each silence so that two seldom claim at once; and at once if the leader in force is an earlier
+//!   process of the same node. Time in which it could not hear does not count.
+//! - Where the engine elects, the node it elected claims at once, and no other ever.
+//! - A claim that does not come back within the lead timeout is offered again.
+//! - A leader that offered nothing for a quarter of the lead timeout beats. One that got nothing of its own
+//!   back for the whole of it, or that the engine no longer names, steps down.
+
+use super::EngineLeader;
+
+/// What a node is, as far as time matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeadState {
+    /// Another leads, or nobody.
+    Following,
+    /// The claim in force is that of an earlier process of this node: nobody leads.
+    FollowingFormerSelf,
+    /// This node's claim is on its way.
+    Claiming,
+    /// This node leads.
+    Leading,
+}
+
+/// What is to be done now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeadAction {
+    /// Nothing, and if nothing arrives, nothing for so long.
+    Wait {
+        /// In µs, at least 1.
+        due_in_us: u64,
+    },
+    /// Offer a claim, and say so by [`LeadTimer::claimed`].
+    Claim,
+    /// Offer a beat, and say so by [`LeadTimer::offered`].
+    Beat,
+    /// Follow, and say so by [`LeadTimer::follows`]: give up the lead, or the claim if it has not been delivered.
+    StepDown,
+    /// Offer the claim anew, and say so by [`LeadTimer::claimed`].
+    ClaimAgain,
+}
+
+/// The clockwork of one node.
+#[derive(Debug)]
+pub(crate) struct LeadTimer {
+    lead_timeout_us: u64,
+    random: u64,
+    /// Follower: when the leader was last heard of, or listening began.
+    heard_us: u64,
+    /// Follower: how long to bear silence.
+    patience_us: u64,
+    /// When the claim on its way was offered.
+    claimed_us: u64,
+    /// Leader: when something was last offered.
+    offered_us: u64,
+    /// Leader: when something of its own last came back.
+    delivered_us: u64,
+}
+
+impl LeadTimer {
+    /// A node that begins to follow.
+    pub(crate) fn new(lead_timeout_us: u64, seed: u64, now_us: u64) -> LeadTimer {
+        let mut timer = LeadTimer {
+            lead_timeout_us: lead_timeout_us.max(4),
+            random: seed,
+            heard_us: now_us,
+            patience_us: 0,
+            claimed_us: now_us,
+            offered_us: now_us,
+            delivered_us: now_us,
+        };
+        timer.follows(now_us);
+        timer
+    }
+
+    /// Something of the leader in force arrived: its claim, a beat or a batch.
+    pub(crate) fn leader_lives(&mut self, now_us: u64) {
+        self.heard_us = now_us;
+        self.patience_us = self.lead_timeout_us + self.draw() % (self.lead_timeout_us + 1);
+    }
+
+    /// Nothing can be heard: the engine is unavailable. A silence begins where hearing does.
+    pub(crate) fn cut_off(&mut self, now_us: u64) {
+        self.heard_us = now_us;
+    }
+
+    /// A claim was offered.
+    pub(crate) fn claimed(&mut self, now_us: u64) {
+        self.claimed_us = now_us;
+    }
+
+    /// The claim took effect.
+    pub(crate) fn began_to_lead(&mut self, now_us: u64) {
+        self.offered_us = now_us;
+        self.delivered_us = now_us;
+    }
+
+    /// Something this leader offered in its epoch arrived.
+    pub(crate) fn delivered(&mut self, now_us: u64) {
+        self.delivered_us = now_us;
+    }
+
+    /// This leader offered something new. What is offered again does not count: a leader that is not heard must not
+    /// look busy.
+    pub(crate) fn offered(&mut self, now_us: u64) {
+        self.offered_us = now_us;
+    }
+
+    /// This node begins to follow.
+    pub(crate) fn follows(&mut self, now_us: u64) {
+        self.leader_lives(now_us);
+    }
+
+    /// What is to be done now. `engine`: whom the engine elected, if it elects.
+    pub(crate) fn due(
+        &mut self,
+        now_us: u64,
+        state: LeadState,
+        engine: Option<EngineLeader>,
+    ) -> LeadAction {
+        match (state, engine) {
+            (LeadState::Following | LeadState::FollowingFormerSelf, Some(engine)) => match engine {
+                EngineLeader::ThisNode => LeadAction::Claim,
+                EngineLeader::NotThisNode => LeadAction::Wait { due_in_us: self.quarter_us() },
+            },
+            (LeadState::FollowingFormerSelf, None) => LeadAction::Claim,
+            (LeadState::Following, None) => {
+                within(self.heard_us, self.patience_us, now_us).unwrap_or(LeadAction::Claim)
+            }
+            (LeadState::Claiming | LeadState::Leading, Some(EngineLeader::NotThisNode)) => {
+                LeadAction::StepDown
+            }
+            (LeadState::Claiming, _) => within(self.claimed_us, self.lead_timeout_us, now_us)
+                .unwrap_or(LeadAction::ClaimAgain),
+            (LeadState::Leading, _) => {
+                match within(self.delivered_us, self.lead_timeout_us, now_us) {
+                    None => LeadAction::StepDown,
+                    Some(lead) => match within(self.offered_us, self.quarter_us(), now_us) {
+                        None => LeadAction::Beat,
+                        Some(beat) => sooner(lead, beat),
+                    },
+                }
+            }
+        }
+    }
+
+    fn quarter_us(&self) -> u64 {
+        self.lead_timeout_us / 4
+    }
+
+    /// SplitMix64.
+    fn draw(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+/// How long to wait until `bound_us` after `since_us`; `None` if that is over.
+fn within(since_us: u64, bound_us: u64, now_us: u64) -> Option<LeadAction> {
+    let left = bound_us.saturating_sub(now_us.saturating_sub(since_us));
+    (left > 0).then_some(LeadAction::Wait { due_in_us: left })
+}
+
+fn sooner(a: LeadAction, b: LeadAction) -> LeadAction {
+    match (a, b) {
+        (LeadAction::Wait { due_in_us: a }, LeadAction::Wait { due_in_us: b }) => {
+            LeadAction::Wait { due_in_us: a.min(b) }
+        }
+        (LeadAction::Wait { .. }, act) | (act, _) => act,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EngineLeader::{NotThisNode, ThisNode};
+    use super::LeadAction::{Beat, Claim, ClaimAgain, StepDown, Wait};
+    use super::LeadState::{Claiming, Following, FollowingFormerSelf, Leading};
+    use super::*;
+
+    const TIMEOUT: u64 = 1000;
+
+    fn wait(timer: &mut LeadTimer, now: u64, state: LeadState) -> u64 {
+        match timer.due(now, state, None) {
+            Wait { due_in_us } => due_in_us,
+            other => panic!("{other:?} at {now}"),
+        }
+    }
+
+    #[test]
+    fn a_follower_claims_after_a_silence_drawn_anew() {
+        let mut timer = LeadTimer::new(TIMEOUT, 1, 50);
+        let mut drawn = std::collections::BTreeSet::new();
+        let mut now = 50;
+        for _ in 0..200 {
+            timer.leader_lives(now);
+            let patience = wait(&mut timer, now, Following);
+            assert!((TIMEOUT..=2 * TIMEOUT).contains(&patience));
+            drawn.insert(patience);
+            assert_eq!(wait(&mut timer, now + patience - 1, Following), 1);
+            assert_eq!(timer.due(now + patience, Following, None), Claim);
+            now += 900;
+        }
+        assert!(drawn.len() > 100, "{drawn:?}");
+    }
+
+    #[test]
+    fn time_without_hearing_is_no_silence() {
+        let mut timer = LeadTimer::new(TIMEOUT, 1, 0);
+        timer.cut_off(10_000);
+        assert!(wait(&mut timer, 10_500, Following) >= 500);
+    }
+
+    #[test]
+    fn a_former_life_is_replaced_at_once() {
+        let mut timer = LeadTimer::new(TIMEOUT, 1, 0);
+        assert_eq!(timer.due(0, FollowingFormerSelf, None), Claim);
+        assert_eq!(
+            timer.due(0, FollowingFormerSelf, Some(NotThisNode)),
+            Wait { due_in_us: TIMEOUT / 4 }
+        );
+    }
+
+    #[test]
+    fn where_the_engine_elects_its_word_alone_decides() {
+        let mut timer = LeadTimer::new(TIMEOUT, 1, 0);
+        assert_eq!(timer.due(1, Following, Some(ThisNode)), Claim);
+        let late = TIMEOUT * 100;
+        assert!(matches!(timer.due(late, Following, Some(NotThisNode)), Wait { .. }));
+        timer.claimed(late);
+        assert_eq!(timer.due(late, Claiming, Some(NotThisNode)), StepDown);
+        assert!(matches!(timer.due(late, Claiming, Some(ThisNode)), Wait { .. }));
+        timer.began_to_lead(late);
+        assert!(matches!(timer.due(late, Leading, Some(ThisNode)), Wait { .. }));
+        assert_eq!(timer.due(late, Leading, Some(NotThisNode)), StepDown);
+    }
+
+    #[test]
+    fn a_claim_that_does_not_come_back_is_offered_again() {
+        let mut timer = LeadTimer::new(TIMEOUT, 1, 0);
+        timer.claimed(100);
+        assert_eq!(wait(&mut timer, 200, Claiming), 900);
+        assert_eq!(timer.due(1100, Claiming, None), ClaimAgain);
+        timer.claimed(1100);
+        assert_eq!(wait(&mut timer, 1100, Claiming), TIMEOUT);
+    }
+
+    #[test]
+    fn a_leader_beats_while_idle_and_steps_down_when_not_heard() {
+        let mut timer = LeadTimer::new(TIMEOUT, 1, 0);
+        timer.began_to_lead(0);
+        assert_eq!(wait(&mut timer, 0, Leading), 250);
+        assert_eq!(wait(&mut timer, 249, Leading), 1);
+        assert_eq!(timer.due(250, Leading, None), Beat);
+        timer.offered(250);
+        assert_eq!(wait(&mut timer, 250, Leading), 250);
+        timer.offered(900);
+        assert_eq!(wait(&mut timer, 900, Leading), 100);
+        assert_eq!(timer.due(1000, Leading, None), StepDown);
+        timer.delivered(1000);
+        timer.offered(1000);
+        assert_eq!(wait(&mut timer, 1000, Leading), 250);
+        timer.follows(1000);
+        assert!(wait(&mut timer, 1000, Following) >= TIMEOUT);
+    }
+}

@@ -15,6 +15,11 @@
 //! - [`lead`]: when a node claims the lead, shows life, and steps down. Pure; time is passed in.
 //! - [`simulated`]: a shared log in memory that delays, loses, repeats and reorders on demand.
 
+pub mod entry;
+pub(crate) mod lead;
+pub mod rule;
+pub mod simulated;
+
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;

@@ -1,1 +1,1 @@
-//! To be written.
+//! A shared log in memory. It follows in the next commit.
