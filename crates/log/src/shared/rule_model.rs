@@ -144,7 +144,8 @@ impl World {
             body_crc: crc32c::crc32c(&body),
             previous: last.map_or(node.rule.chain(), |batch| batch.chain()),
         };
-        let entries = batch_entries(&batch, &body, if op.is_multiple_of(3) { 64 + 15 } else { 4096 });
+        let entries =
+            batch_entries(&batch, &body, if op.is_multiple_of(3) { 64 + 15 } else { 4096 });
         self.under_way.extend(entries.iter().map(|entry| (Arc::clone(entry), Some(op))));
         node.staged.push(Staged { op, key, batch, entries });
     }

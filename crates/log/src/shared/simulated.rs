@@ -1,1 +1,0 @@
-//! A shared log in memory. It follows in the next commit.
