@@ -14,12 +14,13 @@
 //! | 40 | 8 | recorded at, µs since 1970 UTC, of the last event |
 //! | 48 | 4 | header CRC of the previous batch in the segment, 0 for the first |
 //! | 52 | 4 | everything before this offset was behind a barrier when the batch was written |
-//! | 56 | 8 | zero |
+//! | 56 | 8 | place of its entry in the [shared log](crate::shared) that this is a copy of, else 0 |
 //!
 //! The body CRC is the commit marker. The zero-slice count tells a torn write
 //! (sectors that never arrived read as zeros) from rotten bytes; see `recover`.
 
 use crate::record::{read_u32, read_u64};
+use crate::shared::Place;
 use wellspring_types::Position;
 
 /// Bytes of a batch header.
@@ -50,6 +51,8 @@ pub struct BatchHeader {
     pub previous_crc: u32,
     /// Offset in the segment before which everything was durable when this was written.
     pub synced_to: u32,
+    /// Where the entry that brought it stands in the shared log; [`Place`]`(0)` in a log of files.
+    pub place: Place,
 }
 
 impl BatchHeader {
@@ -67,6 +70,7 @@ impl BatchHeader {
         bytes[40..48].copy_from_slice(&self.recorded_at_us.to_le_bytes());
         bytes[48..52].copy_from_slice(&self.previous_crc.to_le_bytes());
         bytes[52..56].copy_from_slice(&self.synced_to.to_le_bytes());
+        bytes[56..64].copy_from_slice(&self.place.0.to_le_bytes());
         let crc = header_crc(&bytes, salt);
         bytes[4..8].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -88,6 +92,7 @@ impl BatchHeader {
             recorded_at_us: read_u64(bytes, 40),
             previous_crc: read_u32(bytes, 48),
             synced_to: read_u32(bytes, 52),
+            place: Place(read_u64(bytes, 56)),
         };
         (header.first > 0 && header.count > 0 && header.body_bytes > 0).then_some(header)
     }
@@ -143,6 +148,7 @@ mod tests {
             recorded_at_us: 3,
             previous_crc: 4,
             synced_to: 64,
+            place: Place(8),
         }
     }
 

@@ -40,6 +40,13 @@ pub enum OpenError {
         /// Its version.
         version: u32,
     },
+    /// The folder belongs to another kind of log, or to another one. Retrying does not help.
+    OtherJournal {
+        /// The folder.
+        dir: String,
+        /// What it holds.
+        what: String,
+    },
     /// The file system refused. A retry helps if its cause has gone.
     Io {
         /// What was being done.
@@ -60,6 +67,7 @@ impl fmt::Display for OpenError {
                 f,
                 "{file} has format version {version}, which this program does not know; use the version that wrote it or a newer one"
             ),
+            OpenError::OtherJournal { dir, what } => write!(f, "{dir} cannot be opened so: {what}"),
             OpenError::Io { doing, error } => write!(f, "{doing}: {error}"),
         }
     }

@@ -63,8 +63,6 @@ impl std::error::Error for LeaseError {}
 /// The leases of one log.
 pub struct Leases {
     clock: Arc<dyn Clock>,
-    /// The first token that belongs to the next epoch.
-    end_token: u64,
     /// Keyed at random: how far each token lies behind the one before cannot be told in advance.
     strides: RandomState,
     state: Mutex<State>,
@@ -74,6 +72,10 @@ pub struct Leases {
 struct State {
     held: HashMap<String, Holding>,
     last_token: u64,
+    /// The first token that belongs to the next epoch.
+    end_token: u64,
+    /// Whether this node leads the log, and so grants leases.
+    grants: bool,
     slots: Slots,
     /// By the name of the lease. None is empty.
     lines: HashMap<String, Line>,
@@ -103,25 +105,47 @@ impl Leases {
         let state = State {
             held: HashMap::new(),
             last_token: epoch * TOKENS_PER_EPOCH,
+            end_token: (epoch + 1) * TOKENS_PER_EPOCH,
+            grants: true,
             slots: Slots::bounded(Leases::MAX_WAITERS),
             lines: HashMap::new(),
         };
-        Leases {
-            clock,
-            end_token: (epoch + 1) * TOKENS_PER_EPOCH,
-            strides: RandomState::new(),
-            state: Mutex::new(state),
-        }
+        Leases { clock, strides: RandomState::new(), state: Mutex::new(state) }
+    }
+
+    /// Begins to grant leases in an epoch greater than all before. Those that are held end.
+    pub(crate) fn begin_epoch(&self, epoch: u64) {
+        let mut state = lock(&self.state);
+        let last_token = epoch * TOKENS_PER_EPOCH;
+        assert!(last_token >= state.end_token, "epochs only grow");
+        state.last_token = last_token;
+        state.end_token = last_token + TOKENS_PER_EPOCH;
+        state.grants = true;
+        let firsts = state.end_all();
+        drop(state);
+        firsts.into_iter().for_each(Waker::wake);
+    }
+
+    /// Ends all leases and grants none until the next epoch: another node may.
+    pub(crate) fn suspend(&self) {
+        let mut state = lock(&self.state);
+        state.grants = false;
+        let firsts = state.end_all();
+        drop(state);
+        firsts.into_iter().for_each(Waker::wake);
     }
 
     /// Grants the lease to `holder` (an account, say; empty if there are none) if it is free.
     /// To renew and release it takes the token and the same holder.
     ///
     /// # Errors
-    /// [`LeaseError::Held`], [`LeaseError::TooMany`].
+    /// [`LeaseError::Held`], [`LeaseError::TooMany`], [`LeaseError::NotLeading`].
     pub fn acquire(&self, name: &str, holder: &str, ttl_us: u64) -> Result<Lease, LeaseError> {
         let now_us = self.clock.monotonic_us();
         let mut state = lock(&self.state);
+        if !state.grants {
+            return Err(LeaseError::NotLeading);
+        }
         if let Some(Holding { lease, .. }) = state.held.get(name)
             && lease.expires_us > now_us
         {
@@ -133,8 +157,9 @@ impl Leases {
                 return Err(LeaseError::TooMany);
             }
         }
-        let token = self.token_after(state.last_token).ok_or(LeaseError::TooMany)?;
-        assert!(token > state.last_token && token < self.end_token, "tokens grow in their epoch");
+        let next = self.token_after(state.last_token, state.end_token);
+        let token = next.ok_or(LeaseError::TooMany)?;
+        assert!(token > state.last_token && token < state.end_token, "tokens grow in their epoch");
         state.last_token = token;
         let lease = Lease { token, expires_us: now_us.saturating_add(ttl_us) };
         state.held.insert(name.to_owned(), Holding { lease, holder: holder.into() });
@@ -142,8 +167,8 @@ impl Leases {
     }
 
     /// The next token of this epoch, if one is left.
-    fn token_after(&self, last_token: u64) -> Option<u64> {
-        let left = self.end_token.checked_sub(last_token + 2)?;
+    fn token_after(&self, last_token: u64, end_token: u64) -> Option<u64> {
+        let left = end_token.checked_sub(last_token + 2)?;
         let reach = (left / STRIDE_SHARE).max(1);
         Some(last_token + 1 + self.strides.hash_one(last_token) % reach)
     }
@@ -151,7 +176,7 @@ impl Leases {
     /// Extends a held lease to `ttl_us` from now.
     ///
     /// # Errors
-    /// [`LeaseError::Lost`].
+    /// [`LeaseError::Lost`], [`LeaseError::NotLeading`].
     pub fn renew(
         &self,
         name: &str,
@@ -161,8 +186,9 @@ impl Leases {
     ) -> Result<Lease, LeaseError> {
         let now_us = self.clock.monotonic_us();
         let mut state = lock(&self.state);
+        let lost = state.lost();
         let held = state.held.get_mut(name).filter(|held| held.is_of(holder, token, now_us));
-        let lease = &mut held.ok_or(LeaseError::Lost)?.lease;
+        let lease = &mut held.ok_or(lost)?.lease;
         lease.expires_us = now_us.saturating_add(ttl_us);
         Ok(*lease)
     }
@@ -170,12 +196,12 @@ impl Leases {
     /// Ends a held lease, and tells the first that waits for it.
     ///
     /// # Errors
-    /// [`LeaseError::Lost`].
+    /// [`LeaseError::Lost`], [`LeaseError::NotLeading`].
     pub fn release(&self, name: &str, holder: &str, token: u64) -> Result<(), LeaseError> {
         let now_us = self.clock.monotonic_us();
         let mut state = lock(&self.state);
         let held = state.held.get(name).filter(|held| held.is_of(holder, token, now_us));
-        held.ok_or(LeaseError::Lost)?;
+        held.ok_or(state.lost())?;
         state.held.remove(name);
         let first = state.first_of(name);
         drop(state);
@@ -212,6 +238,17 @@ impl Holding {
 }
 
 impl State {
+    /// What a client is told whose lease is not held.
+    fn lost(&self) -> LeaseError {
+        if self.grants { LeaseError::Lost } else { LeaseError::NotLeading }
+    }
+
+    /// Ends all leases; the first that waits for each.
+    fn end_all(&mut self) -> Vec<Waker> {
+        self.held.clear();
+        self.lines.values().filter_map(|line| self.slots.first(line)).collect()
+    }
+
     fn first_of(&self, name: &str) -> Option<Waker> {
         self.lines.get(name).and_then(|line| self.slots.first(line))
     }

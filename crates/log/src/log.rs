@@ -8,11 +8,13 @@ use crate::histogram::Histogram;
 use crate::index::Terms;
 use crate::lease::Leases;
 use crate::open;
-use crate::options::Options;
+use crate::options::{Driver, Options, SharedOptions};
 use crate::query::CompiledQuery;
 use crate::read::Snapshot;
 use crate::record::RequestKey;
-use crate::sequencer::{Sequencer, judge};
+use crate::role::Role;
+use crate::sequencer::{Sequencer, Turn, judge};
+use crate::shared::{Place, SharedLog};
 use crate::storage::{DiskStorage, Storage};
 use crate::subscription::Subscription;
 use crate::threads::lock;
@@ -63,7 +65,7 @@ pub struct LogStats {
     pub barriers_us: Histogram,
     /// When the last durable event was recorded, µs since 1970 UTC; 0 if there is none.
     pub last_recorded_at_us: u64,
-    /// The single-writer epoch of this opening.
+    /// The epoch in which this process leads the log, or led it last.
     pub epoch: u64,
     /// Attempts at writing an index that failed. They are made again; until then the index stays
     /// in memory.
@@ -83,6 +85,20 @@ pub struct LogStats {
     pub background_panics: u64,
     /// What became of appends with [`Ack::Accepted`](crate::Ack::Accepted).
     pub accepted: AcceptedStats,
+}
+
+/// Figures about the shared log that a log is a copy of. All counters since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SharedStats {
+    /// Everything up to here is in the copy.
+    pub place: Place,
+    /// Entries that had no effect: repeated, late, or of a leader that leads no more. A few are no
+    /// trouble; many cost the engine room.
+    pub void_entries: u64,
+    /// Entries that this node has offered again.
+    pub repeated_offers: u64,
+    /// Batches of other nodes that were applied here.
+    pub foreign_batches: u64,
 }
 
 /// What became of events appended with [`Ack::Accepted`](crate::Ack::Accepted). What is neither
@@ -121,7 +137,13 @@ impl Closer {
     /// Returns when the journal's thread has ended, also if another caller has asked for that.
     fn close(&self) {
         lock(&self.sequencer.staging).closed.get_or_insert_with(|| "it has been closed".into());
-        self.sequencer.closing.store(true, Ordering::SeqCst);
+        let was_closing = self.sequencer.closing.swap(true, Ordering::SeqCst);
+        if let Driver::Turns { .. } = self.sequencer.options.driver {
+            if !was_closing {
+                self.sequencer.end_by_turns();
+            }
+            return;
+        }
         self.sequencer.wake();
         // An answer may drop the last handle on the journal's own thread, which cannot wait for
         // itself, nor for a caller who waits for it.
@@ -152,10 +174,67 @@ impl Log {
     /// # Errors
     /// [`OpenError`].
     pub fn open_on(storage: Arc<dyn Storage>, options: Options) -> Result<Log, OpenError> {
-        let (sequencer, thread) = open::open(storage, options)?;
-        let closer =
-            Closer { sequencer: Arc::clone(&sequencer), journal: Mutex::new(Some(thread)) };
-        Ok(Log { sequencer, closer: Arc::new(closer) })
+        Ok(Log::of(open::open(storage, options)?))
+    }
+
+    /// Opens this node's copy of a log that several nodes agree on, and follows it. The log is
+    /// [catching up](Role::CatchingUp) at first: what is in the copy can be read at once, but a view
+    /// should be opened only when it has caught up, since a power loss may have taken more of the copy than
+    /// of the view. What is damaged in the copy is cut off and fetched again.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_shared(
+        storage: Arc<dyn Storage>,
+        options: Options,
+        shared: SharedOptions,
+        engine: Box<dyn SharedLog>,
+    ) -> Result<Log, OpenError> {
+        Ok(Log::of(open::open_shared(storage, options, shared, engine)?))
+    }
+
+    fn of((sequencer, thread): open::Opened) -> Log {
+        let closer = Closer { sequencer: Arc::clone(&sequencer), journal: Mutex::new(thread) };
+        Log { sequencer, closer: Arc::new(closer) }
+    }
+
+    /// What this node is to the log. Of a log of files it is always the leader.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.sequencer.role()
+    }
+
+    /// How often the role has changed, as something to wait for.
+    #[must_use]
+    pub fn role_changes(&self) -> &Feed {
+        &self.sequencer.role_changes
+    }
+
+    /// Has this node claim the lead now, whether or not the leader is alive: to move it here. Whether it
+    /// leads then is told by [`role`](Self::role). Does nothing on a log of files.
+    pub fn claim_lead(&self) {
+        if let Some(counters) = &self.sequencer.shared_counters {
+            counters.claim_now.store(true, Ordering::Relaxed);
+            self.sequencer.wake();
+        }
+    }
+
+    /// Does the next thing that the log has to do by itself, on this thread and without waiting: for
+    /// a log that is [driven by turns](Driver::Turns).
+    pub fn turn(&self) -> Turn {
+        self.sequencer.turn()
+    }
+
+    /// Figures about the shared log that this is a copy of; `None` for a log of files.
+    #[must_use]
+    pub fn shared_stats(&self) -> Option<SharedStats> {
+        let counters = self.sequencer.shared_counters.as_ref()?;
+        Some(SharedStats {
+            place: Place(self.sequencer.places.head()),
+            void_entries: counters.void_entries.load(Ordering::Relaxed),
+            repeated_offers: counters.repeated_offers.load(Ordering::Relaxed),
+            foreign_batches: counters.foreign_batches.load(Ordering::Relaxed),
+        })
     }
 
     /// Appends and waits for the outcome. Commits on the calling thread when no other is committing.
@@ -253,7 +332,7 @@ impl Log {
     /// # Errors
     /// [`NotConfirmed`]. Reads of what there is go on.
     pub async fn confirm(&self) -> Result<Position, NotConfirmed> {
-        self.sequencer.confirmed_head()
+        self.sequencer.confirmed().await
     }
 
     /// The log as it is now.
@@ -329,7 +408,7 @@ impl Log {
             batch_bytes: counters.batch_bytes.read(),
             barriers_us: counters.barriers_us.read(),
             last_recorded_at_us: read(&counters.last_recorded_at_us),
-            epoch: sequencer.epoch,
+            epoch: sequencer.epoch.load(Ordering::Relaxed),
             index_write_failures: sequencer.sealer.failures(),
             indexes_unwritten: sequencer.sealer.failed() as u64,
             storage_full: sequencer.mark.is_full(),

@@ -15,6 +15,8 @@ use crate::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC, BatchHeader, SECTOR_BYTES, z
 use crate::error::{Corruption, OpenError};
 use crate::record::{RecordView, read_u32};
 use crate::segment::{HeaderFault, SEGMENT_HEADER_BYTES, SegmentHeader};
+use crate::shared::Place;
+use crate::shared::entry::BatchId;
 use crate::storage::StorageFile;
 use std::io;
 use wellspring_types::Position;
@@ -56,6 +58,10 @@ pub struct ScannedSegment {
     pub synced_to: u64,
     /// The greatest epoch in the headers of the segment and its good batches.
     pub epoch: u64,
+    /// In a copy: the place of the last good batch in the shared log, or that after which the first is found.
+    pub place: Place,
+    /// In a copy: the chain up to the last good batch.
+    pub chain: u32,
     /// Good batches.
     pub batches: u64,
     /// What follows them.
@@ -100,39 +106,89 @@ pub fn scan(
     name: &str,
     visit: &mut dyn FnMut(&ScannedBatch<'_>) -> Result<(), OpenError>,
 ) -> Result<ScannedSegment, OpenError> {
-    let len = file.len().map_err(|error| reading(name, error))?;
-    let header = read_header(file, name)?;
-    let scanner = Scanner { file, name, len };
-    let mut found = ScannedSegment {
-        header,
-        next: header.base,
-        end: SEGMENT_HEADER_BYTES as u64,
-        last_crc: 0,
-        recorded_at_us: 0,
-        synced_to: SEGMENT_HEADER_BYTES as u64,
-        epoch: header.epoch,
-        batches: 0,
-        tail: Tail::Clean,
-    };
-    let mut body = Vec::new();
-    loop {
-        match scanner.batch_at(&found, &mut body)? {
-            Next::Batch(batch_header, crc) => {
-                let batch = ScannedBatch { header: batch_header, offset: found.end, body: &body };
-                visit(&batch)?;
-                found.next = batch_header.last() + 1;
-                found.end += batch_header.total_bytes();
-                found.last_crc = crc;
-                found.recorded_at_us = batch_header.recorded_at_us;
-                found.synced_to = u64::from(batch_header.synced_to);
-                found.epoch = found.epoch.max(batch_header.epoch);
-                found.batches += 1;
-            }
-            Next::End(tail) => {
-                found.tail = tail;
-                return Ok(found);
+    let mut found = ScannedSegment::empty(read_header(file, name)?);
+    found.walk(file, name, visit)?;
+    Ok(found)
+}
+
+/// The good batches of a damaged segment, up to the first that is not, or whose records are not.
+///
+/// # Errors
+/// [`OpenError`], if not even the segment's header can be read.
+pub(crate) fn scan_good(file: &dyn StorageFile, name: &str) -> Result<ScannedSegment, OpenError> {
+    let mut found = ScannedSegment::empty(read_header(file, name)?);
+    let walked = found.walk(file, name, &mut |batch| {
+        records(name, batch).try_for_each(|found| found.map(drop)).map_err(OpenError::Corrupt)
+    });
+    match walked {
+        Ok(()) | Err(OpenError::Corrupt(_)) => Ok(found),
+        Err(other) => Err(other),
+    }
+}
+
+impl ScannedSegment {
+    fn empty(header: SegmentHeader) -> ScannedSegment {
+        let source = header.source.unwrap_or_default();
+        ScannedSegment {
+            header,
+            next: header.base,
+            end: SEGMENT_HEADER_BYTES as u64,
+            last_crc: 0,
+            recorded_at_us: 0,
+            synced_to: SEGMENT_HEADER_BYTES as u64,
+            epoch: header.epoch,
+            place: source.after,
+            chain: source.chain,
+            batches: 0,
+            tail: Tail::Clean,
+        }
+    }
+
+    fn walk(
+        &mut self,
+        file: &dyn StorageFile,
+        name: &str,
+        visit: &mut dyn FnMut(&ScannedBatch<'_>) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
+        let len = file.len().map_err(|error| reading(name, error))?;
+        let scanner = Scanner { file, name, len };
+        let mut body = Vec::new();
+        loop {
+            match scanner.batch_at(self, &mut body)? {
+                Next::Batch(header, crc) => {
+                    visit(&ScannedBatch { header, offset: self.end, body: &body })?;
+                    self.add(&header, crc);
+                }
+                Next::End(tail) => {
+                    self.tail = tail;
+                    return Ok(());
+                }
             }
         }
+    }
+
+    fn add(&mut self, header: &BatchHeader, crc: u32) {
+        if self.header.source.is_some() {
+            let id = BatchId {
+                epoch: header.epoch,
+                first: header.first,
+                count: header.count,
+                recorded_at_us: header.recorded_at_us,
+                begins_segment: self.batches == 0,
+                body_bytes: header.body_bytes,
+                body_crc: header.body_crc,
+                previous: self.chain,
+            };
+            self.chain = id.chain();
+            self.place = header.place;
+        }
+        self.next = header.last() + 1;
+        self.end += header.total_bytes();
+        self.last_crc = crc;
+        self.recorded_at_us = header.recorded_at_us;
+        self.synced_to = u64::from(header.synced_to);
+        self.epoch = self.epoch.max(header.epoch);
+        self.batches += 1;
     }
 }
 

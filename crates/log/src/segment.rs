@@ -5,20 +5,29 @@
 //! | at | size | field |
 //! |---|---|---|
 //! | 0 | 8 | `WSSEGMNT` |
-//! | 8 | 4 | format version |
+//! | 8 | 4 | format version: 1 in a log of files, 2 in a copy of a shared log |
 //! | 12 | 4 | CRC32C of bytes 0…12 and 16…64 |
 //! | 16 | 8 | base: position of the first event it will hold |
 //! | 24 | 8 | salt, random |
 //! | 32 | 8 | epoch of the writer that made it |
-//! | 40 | 24 | zero |
+//! | 40 | 4 | version 2: chain of the batch before its first, 0 if there is none; else zero |
+//! | 44 | 4 | zero |
+//! | 48 | 8 | version 2: place in the shared log after which its first batch is found; else zero |
+//! | 56 | 8 | zero |
+//!
+//! A copy has a version of its own so that a program that knows nothing of shared logs refuses to
+//! append to it.
 
 use crate::record::{read_u32, read_u64};
+use crate::shared::Place;
 use wellspring_types::Position;
 
 /// Bytes of a segment header; the first batch follows at once.
 pub const SEGMENT_HEADER_BYTES: usize = 64;
-/// The format this program writes.
+/// The format of a log of files.
 pub const FORMAT_VERSION: u32 = 1;
+/// The format of a copy of a shared log.
+pub const COPY_FORMAT_VERSION: u32 = 2;
 const MAGIC: &[u8; 8] = b"WSSEGMNT";
 
 /// The header of a segment, decoded.
@@ -30,6 +39,17 @@ pub struct SegmentHeader {
     pub salt: u64,
     /// Epoch of the writer that made the file.
     pub epoch: u64,
+    /// Where its batches come from, if it is a copy.
+    pub source: Option<SegmentSource>,
+}
+
+/// From where on a segment of a copy can be fetched again from the shared log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SegmentSource {
+    /// The segment's first batch stands after this place.
+    pub after: Place,
+    /// [`BatchId::chain`](crate::shared::entry::BatchId::chain) of the batch before its first; 0 if there is none.
+    pub chain: u32,
 }
 
 /// Why bytes are not a segment header.
@@ -47,10 +67,14 @@ impl SegmentHeader {
     pub fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES] {
         let mut bytes = [0u8; SEGMENT_HEADER_BYTES];
         bytes[..8].copy_from_slice(MAGIC);
-        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        let version = if self.source.is_some() { COPY_FORMAT_VERSION } else { FORMAT_VERSION };
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.base.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.salt.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.epoch.to_le_bytes());
+        let source = self.source.unwrap_or_default();
+        bytes[40..44].copy_from_slice(&source.chain.to_le_bytes());
+        bytes[48..56].copy_from_slice(&source.after.0.to_le_bytes());
         let crc = checksum(&bytes);
         bytes[12..16].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -65,14 +89,19 @@ impl SegmentHeader {
             return Err(HeaderFault::Damaged);
         }
         // Judged after the checksum: a flipped bit in the version is damage, not a newer program.
-        let version = read_u32(bytes, 8);
-        if version != FORMAT_VERSION {
-            return Err(HeaderFault::Version(version));
-        }
+        let source = match read_u32(bytes, 8) {
+            FORMAT_VERSION => None,
+            COPY_FORMAT_VERSION => {
+                let after = Place(read_u64(bytes, 48));
+                Some(SegmentSource { after, chain: read_u32(bytes, 40) })
+            }
+            version => return Err(HeaderFault::Version(version)),
+        };
         Ok(SegmentHeader {
             base: read_u64(bytes, 16),
             salt: read_u64(bytes, 24),
             epoch: read_u64(bytes, 32),
+            source,
         })
     }
 }
@@ -114,13 +143,16 @@ mod tests {
 
     #[test]
     fn a_header_reads_back_and_any_flipped_bit_is_damage() {
-        let header = SegmentHeader { base: 1, salt: 2, epoch: 3 };
-        let bytes = header.encode();
-        assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
-        for bit in 0..SEGMENT_HEADER_BYTES * 8 {
-            let mut bad = bytes;
-            bad[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(SegmentHeader::decode(&bad), Err(HeaderFault::Damaged), "bit {bit}");
+        let source = SegmentSource { after: Place(4), chain: 5 };
+        for source in [None, Some(source)] {
+            let header = SegmentHeader { base: 1, salt: 2, epoch: 3, source };
+            let bytes = header.encode();
+            assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
+            for bit in 0..SEGMENT_HEADER_BYTES * 8 {
+                let mut bad = bytes;
+                bad[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(SegmentHeader::decode(&bad), Err(HeaderFault::Damaged), "bit {bit}");
+            }
         }
     }
 

@@ -182,6 +182,7 @@ impl Node {
             staged_bytes: config.staged_bytes,
             active_index_bytes: config.active_index_bytes,
             clock,
+            ..Options::default()
         };
         wellspring_log::set_sealed_index_budget_bytes(config.sealed_index_bytes);
         let dir = data.join("logs");

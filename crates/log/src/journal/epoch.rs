@@ -1,7 +1,7 @@
 //! The epoch: how often the log has been opened for writing. Whoever claims one has fenced all
 //! earlier writers: their leases' tokens are worth nothing any more.
 
-use super::file::is_full;
+use super::segment_writer::is_full;
 use crate::error::OpenError;
 use crate::storage::{Storage, replace_file};
 use std::io;

@@ -1,279 +1,110 @@
-//! The embedded journal: checksummed segment files, one barrier per batch.
+//! The embedded journal: segment files, one barrier per batch.
 //!
-//! The last segment is extended with zeros ahead of need, geometrically, so
-//! that an empty store costs kilobytes and a busy one overwrites blocks that
-//! are already allocated: that makes the barrier cheaper (no allocation or
-//! length to journal) and lets `ENOSPC` appear before a batch is written.
+//! One writer at a time: the epoch is claimed when the log is opened, and a writer whose epoch has
+//! passed can make nothing durable any more.
 
-use super::next_segment::{NextSegment, nothing_happened};
-use super::{Journal, JournalBatch, JournalError, Resume};
-use crate::batch::BATCH_HEADER_BYTES;
-use crate::histogram::{self, Recorder};
-use crate::options::{Clock, Options, Sync};
-use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
-use crate::segments::Segments;
-use crate::storage::{Storage, StorageFile, write_under};
-use std::hash::{BuildHasher, RandomState};
+use super::segment_writer::SegmentWriter;
+use super::{Journal, JournalBatch, JournalError, JournalLimits, Settled};
+use crate::options::Sync;
+use crate::shared::Place;
 use std::io;
-use std::sync::Arc;
+use std::time::Duration;
 use wellspring_types::Position;
 
-/// First extension of a segment; doubles with its size up to [`LARGEST_GROWTH_BYTES`].
-const SMALLEST_GROWTH_BYTES: u64 = 16 << 10;
-const LARGEST_GROWTH_BYTES: u64 = 4 << 20;
-/// The next segment's file is made when the active one is this long, or seven eighths full: a
-/// segment may be ended early, when its index has grown large.
-const PREPARE_AT_BYTES: u64 = 1 << 20;
-
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+/// Requests go on joining a batch until it is taken or this large.
+const BATCH_BYTES: usize = 8 << 20;
 
 pub(crate) struct FileJournal {
-    storage: Arc<dyn Storage>,
-    segments: Arc<Segments>,
-    clock: Arc<dyn Clock>,
+    writer: SegmentWriter,
     sync: Sync,
     epoch: u64,
-    /// Segments end about here.
-    segment_bytes: u64,
-    active: Active,
-    /// The file of the next segment, once it is made.
-    next: Option<NextSegment>,
-    /// Offset in the active segment from which on the next one's file is made.
-    prepare_at: u64,
-    barriers_us: Arc<Recorder>,
+    /// Written, and not told yet.
+    durable: Option<JournalBatch>,
     /// A write or a barrier has failed: what it covered is in doubt, and a later one that succeeds
     /// proves nothing.
     broken: bool,
 }
 
-/// The segment being written.
-struct Active {
-    file: Arc<dyn StorageFile>,
-    base: Position,
-    salt: u64,
-    last_crc: u32,
-    /// Offset after the last batch written.
-    end: u64,
-    /// Offset before which a barrier has passed.
-    synced_to: u64,
-    /// Length of the file: zeros from `end` to here.
-    allocated: u64,
-}
-
-/// Makes the file of an empty segment, durable under its final name.
-pub(crate) fn create_segment(
-    storage: &dyn Storage,
-    base: Position,
-    epoch: u64,
-) -> io::Result<(Arc<dyn StorageFile>, SegmentHeader)> {
-    let salt = RandomState::new().hash_one((base, epoch));
-    let header = SegmentHeader { base, salt, epoch };
-    let name = segment_name(base);
-    let temporary = format!("{name}.tmp");
-    let file = write_under(storage, &temporary, |file| file.write_all_at(&header.encode(), 0))?;
-    storage.rename(&temporary, &name)?;
-    // From the rename on the segment may be found after a crash. A full disk is
-    // no answer here: it would promise that nothing can appear.
-    storage.sync_dir().map_err(|error| io::Error::other(error.to_string()))?;
-    Ok((file, header))
-}
-
 impl FileJournal {
-    /// A journal that goes on where recovery found the end.
-    pub(crate) fn resume(
-        storage: Arc<dyn Storage>,
-        segments: Arc<Segments>,
-        options: &Options,
-        epoch: u64,
-        at: Resume,
-        file: Arc<dyn StorageFile>,
-    ) -> io::Result<FileJournal> {
-        let segment_bytes = u64::from(options.segment_bytes);
-        let allocated = file.len()?;
-        let active = Active {
-            file,
-            base: at.base,
-            salt: at.salt,
-            last_crc: at.last_crc,
-            end: at.end,
-            synced_to: at.end,
-            allocated,
-        };
-        Ok(FileJournal {
-            storage,
-            segments,
-            clock: Arc::clone(&options.clock),
-            sync: options.sync,
-            epoch,
-            segment_bytes,
-            active,
-            next: None,
-            prepare_at: prepare_at(segment_bytes),
-            barriers_us: Arc::new(Recorder::new(&histogram::BARRIER_US)),
-            broken: false,
-        })
-    }
-
-    /// Where the time of each barrier is counted.
-    pub(crate) fn barriers_us(&self) -> Arc<Recorder> {
-        Arc::clone(&self.barriers_us)
+    /// A journal that goes on where the writer stands.
+    pub(crate) fn new(writer: SegmentWriter, sync: Sync, epoch: u64) -> FileJournal {
+        FileJournal { writer, sync, epoch, durable: None, broken: false }
     }
 
     fn barrier(&mut self) -> io::Result<()> {
-        let start = self.clock.monotonic_us();
         if self.broken {
-            return Err(io::Error::other("an earlier write or barrier failed"));
+            return Err(broken());
         }
-        self.active.file.sync_data().inspect_err(|_| self.broken = true)?;
-        self.barriers_us.record(self.clock.monotonic_us().saturating_sub(start));
-        self.active.synced_to = self.active.end;
-        Ok(())
+        self.writer.barrier().inspect_err(|_| self.broken = true)
     }
 
-    /// Ends the active segment and begins the one with this base.
-    fn rotate(&mut self, base: Position) -> Result<(), JournalError> {
-        assert!(base > self.active.base, "segments come in order");
-        if self.active.synced_to < self.active.end {
-            // Nothing of the batch that asks for another segment has been written.
-            self.barrier().map_err(JournalError::Refused)?;
-        }
-        let next = match self.next.take() {
-            Some(next) => next,
-            None => NextSegment::prepare(&*self.storage).map_err(nothing_happened)?,
-        };
-        let begun = next.begin(&*self.storage, base, self.epoch)?;
-        // Zeros after the end of a full segment are of no use any more. Losing
-        // this cut in a crash is harmless: recovery accepts zeros there.
-        let _ = self.active.file.set_len(self.active.end);
-        self.segments.set_file(base, Arc::clone(&begun.file));
-        let end = SEGMENT_HEADER_BYTES as u64;
-        self.active = Active {
-            file: begun.file,
-            base,
-            salt: begun.header.salt,
-            last_crc: 0,
-            end,
-            synced_to: end,
-            allocated: begun.allocated,
-        };
-        self.prepare_at = prepare_at(self.segment_bytes);
-        Ok(())
-    }
-
-    /// Makes the next segment's file once it is near. If that fails there is time to try again.
-    fn prepare_ahead(&mut self) {
-        if self.next.is_none() && self.active.end >= self.prepare_at {
-            self.next = NextSegment::prepare(&*self.storage).ok();
-            self.prepare_at = self.active.end + self.segment_bytes / 64;
-        }
-    }
-
-    /// Whether the next segment's file has room for `bytes` behind its header, made if need be.
-    fn next_has_room(&mut self, bytes: u64) -> bool {
-        if self.next.is_none() {
-            self.next = NextSegment::prepare(&*self.storage).ok();
-        }
-        let needed = SEGMENT_HEADER_BYTES as u64 + bytes;
-        self.next.as_mut().is_some_and(|next| next.reserve(needed).is_ok())
-    }
-
-    /// Makes sure that `len` bytes at the end overwrite zeros that are already in the file.
-    fn reserve(&mut self, len: u64) -> io::Result<()> {
-        let needed = self.active.end + len;
-        if needed <= self.active.allocated {
-            return Ok(());
-        }
-        let growth = self.active.allocated.clamp(SMALLEST_GROWTH_BYTES, LARGEST_GROWTH_BYTES);
-        let comfortable = (needed + growth).next_multiple_of(4096);
-        match self.extend(comfortable) {
-            // Near the end of the disk, what is needed now may still fit.
-            Err(error) if is_full(&error) => self.extend(needed),
-            other => other,
-        }
-    }
-
-    fn extend(&mut self, to: u64) -> io::Result<()> {
-        extend_with_zeros(&*self.active.file, self.active.allocated, to)?;
-        self.active.allocated = to;
-        Ok(())
-    }
-}
-
-fn prepare_at(segment_bytes: u64) -> u64 {
-    (segment_bytes / 8 * 7).min(PREPARE_AT_BYTES)
-}
-
-/// Writes zeros between two offsets, at the end of a file.
-///
-/// # Errors
-/// Whatever the file system says; the file is cut at `from` then, because reads and other files may
-/// need what did fit.
-pub(super) fn extend_with_zeros(file: &dyn StorageFile, from: u64, to: u64) -> io::Result<()> {
-    let mut at = from;
-    while at < to {
-        let len = (to - at).min(ZEROS.len() as u64);
-        if let Err(error) = file.write_all_at(&ZEROS[..len as usize], at) {
-            let _ = file.set_len(from);
-            return Err(error);
-        }
-        at += len;
-    }
-    Ok(())
-}
-
-pub(super) fn is_full(error: &io::Error) -> bool {
-    // A limit on the size of files (`ulimit -f`) is a full disk, too.
-    matches!(
-        error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
-    )
-}
-
-impl Journal for FileJournal {
-    fn append(&mut self, batch: &mut JournalBatch<'_>) -> Result<(), JournalError> {
+    fn append(&mut self, batch: &mut JournalBatch) -> Result<(), JournalError> {
         if self.broken {
-            return Err(JournalError::Refused(io::Error::other(
-                "an earlier write or barrier failed",
-            )));
+            return Err(JournalError::Refused(broken()));
         }
-        if batch.segment_base != self.active.base {
-            self.rotate(batch.segment_base)?;
+        if batch.segment_base != self.writer.base() {
+            if self.writer.unsynced() {
+                // Nothing of the batch that asks for another segment has been written.
+                self.barrier().map_err(JournalError::Refused)?;
+            }
+            self.writer.begin_segment(batch.segment_base, self.epoch, None)?;
         }
-        assert_eq!(u64::from(batch.offset), self.active.end, "batches follow each other");
-        self.reserve(batch.bytes.len() as u64).map_err(nothing_happened)?;
-        let crc = batch.seal(
-            self.active.salt,
-            self.epoch,
-            self.active.last_crc,
-            self.active.synced_to as u32,
-        );
-        if let Err(error) = self.active.file.write_all_at(batch.bytes, self.active.end) {
+        self.writer.reserve(batch)?;
+        if let Err(error) = self.writer.write(batch, self.epoch, Place(0)) {
             // Some of it may have been written: nothing may be written over it, and no later
             // barrier may bless it.
             self.broken = true;
             return Err(JournalError::Unknown(error));
         }
-        self.active.end += batch.bytes.len() as u64;
-        self.active.last_crc = crc;
         if self.sync == Sync::Always {
             self.barrier().map_err(JournalError::Unknown)?;
         }
-        self.prepare_ahead();
+        self.writer.prepare_ahead();
         Ok(())
+    }
+}
+
+fn broken() -> io::Error {
+    io::Error::other("an earlier write or barrier failed")
+}
+
+impl Journal for FileJournal {
+    fn limits(&self) -> JournalLimits {
+        JournalLimits {
+            batch_bytes: BATCH_BYTES,
+            commits_inline: true,
+            close_patience: Duration::ZERO,
+        }
+    }
+
+    fn takes_another(&self) -> bool {
+        self.durable.is_none()
+    }
+
+    fn offer(&mut self, mut batch: JournalBatch) -> Result<(), (JournalBatch, JournalError)> {
+        match self.append(&mut batch) {
+            Ok(()) => {
+                self.durable = Some(batch);
+                Ok(())
+            }
+            Err(error) => Err((batch, error)),
+        }
+    }
+
+    fn next(&mut self, _wait: Duration) -> Result<Settled, JournalError> {
+        Ok(self.durable.take().map_or(Settled::Nothing, Settled::Durable))
+    }
+
+    fn keep(&mut self, _batch: &mut JournalBatch) -> Result<(), JournalError> {
+        unreachable!("a log of files has one node")
     }
 
     fn end(&self) -> (Position, u64) {
-        (self.active.base, self.active.end)
+        self.writer.end()
     }
 
     fn has_room(&mut self, bytes: u64) -> bool {
-        let needed = bytes + BATCH_HEADER_BYTES as u64;
-        let empty = self.active.end == SEGMENT_HEADER_BYTES as u64;
-        if empty || self.active.end + needed <= self.segment_bytes {
-            self.reserve(needed).is_ok()
-        } else {
-            self.next_has_room(needed)
-        }
+        self.writer.has_room(bytes)
     }
 
     fn sync(&mut self) -> Result<(), io::Error> {
@@ -284,6 +115,6 @@ impl Journal for FileJournal {
     }
 
     fn unsynced(&self) -> bool {
-        self.active.synced_to < self.active.end
+        self.writer.unsynced()
     }
 }

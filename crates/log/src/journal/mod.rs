@@ -1,21 +1,43 @@
-//! The seam behind which a batch becomes durable. Judging, positions, index,
-//! reads and subscriptions are written once, above it; a journal only has to
-//! keep batches in order and say truthfully when one is safe.
+//! The seam behind which a batch becomes durable. Judging, positions, index, reads and subscriptions
+//! are written once, above it; a journal keeps batches in order and says truthfully what has become
+//! of each.
+//!
+//! - [`file`]: segment files; the local barrier is the commit.
+//! - [`shared`]: a [shared log](crate::shared), on which several nodes agree; arrival is the commit, and
+//!   the local segments are its first view.
+//! - [`segment_writer`]: what both write segments with.
+//! - [`copy`]: what makes a folder the copy of one shared log and of no other.
+//! - [`offers`]: what was offered to a shared log and has not arrived.
+//! - [`confirmations`]: questions for the end of a shared log, one round for all that wait.
 
+mod confirmations;
+mod copy;
 mod epoch;
 mod file;
 mod next_segment;
+mod offers;
+mod segment_writer;
+mod shared;
 
+pub(crate) use confirmations::Confirmations;
+pub(crate) use copy::CopyIdentity;
 pub(crate) use epoch::{claim_epoch, was_claimed};
-pub(crate) use file::{FileJournal, create_segment};
+pub(crate) use file::FileJournal;
+pub(crate) use segment_writer::{Resume, SegmentWriter, create_segment};
+pub(crate) use shared::{Origin, SharedCounters, SharedJournal};
 
 use crate::batch::BatchHeader;
+use crate::role::Role;
+use crate::shared::Place;
+use crate::shared::rule::AcceptedBatch;
 use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 use wellspring_types::Position;
 
 /// A batch on its way to the journal: header fields the sequencer knows, and the records.
 #[derive(Debug)]
-pub(crate) struct JournalBatch<'a> {
+pub(crate) struct JournalBatch {
     /// Base of the segment it belongs to.
     pub(crate) segment_base: Position,
     /// Where in the segment its header goes.
@@ -27,7 +49,7 @@ pub(crate) struct JournalBatch<'a> {
     /// When its last event was recorded.
     pub(crate) recorded_at_us: u64,
     /// Room for the batch header, then the records; the journal fills the header in.
-    pub(crate) bytes: &'a mut [u8],
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// Why a batch is not durable.
@@ -45,16 +67,68 @@ pub(crate) enum JournalError {
     Unknown(io::Error),
 }
 
+/// What a journal takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JournalLimits {
+    /// Requests go on joining a batch until it has this many bytes.
+    pub(crate) batch_bytes: usize,
+    /// Whether a batch may be committed on the thread that staged it: without a wait for anybody else.
+    pub(crate) commits_inline: bool,
+    /// How long a log that is closed waits for what it has offered.
+    pub(crate) close_patience: Duration,
+}
+
+/// What has become certain.
+#[derive(Debug)]
+pub(crate) enum Settled {
+    /// The oldest batch that was offered is durable, and in its segment.
+    Durable(JournalBatch),
+    /// A batch of another node is durable: to be indexed and then [kept](Journal::keep). Told again until
+    /// it is kept.
+    Foreign(Arc<AcceptedBatch>),
+    /// What this node is to the log has changed. The batches are those that were offered and never will
+    /// be durable; other batches that were offered before stay in doubt.
+    Role { role: Role, lost: Vec<JournalBatch> },
+    /// Something arrived that settles nothing; there may be more.
+    Passed,
+    /// Nothing, for the time given at least.
+    Nothing,
+}
+
 /// A place that keeps batches.
-///
-/// One writer at a time: the epoch is claimed when a journal is opened, and a
-/// writer whose epoch has passed can make nothing durable any more.
 pub(crate) trait Journal: Send {
-    /// Appends a batch after all before it; when it returns, the batch is as durable as the journal promises.
-    fn append(&mut self, batch: &mut JournalBatch<'_>) -> Result<(), JournalError>;
+    fn limits(&self) -> JournalLimits;
+
+    /// Whether another batch may be offered before one of those offered is settled.
+    fn takes_another(&self) -> bool;
+
+    /// Takes a batch after all before it. With files it is as durable as they promise on return; a
+    /// shared log only sends it off.
+    ///
+    /// # Errors
+    /// The batch, and why it is not durable.
+    fn offer(&mut self, batch: JournalBatch) -> Result<(), (JournalBatch, JournalError)>;
+
+    /// What is settled next, oldest first; waits at most so long if there is something to wait for.
+    ///
+    /// # Errors
+    /// [`JournalError::Full`] and [`Retry`](JournalError::Retry) alone: what is durable elsewhere could
+    /// not be written here; it is tried again.
+    fn next(&mut self, wait: Duration) -> Result<Settled, JournalError>;
+
+    /// Writes a batch of another node into its segment.
+    ///
+    /// # Errors
+    /// [`JournalError::Full`] and [`Retry`](JournalError::Retry); it is told again.
+    fn keep(&mut self, batch: &mut JournalBatch) -> Result<(), JournalError>;
 
     /// Base of the segment being written and the offset after its last batch.
     fn end(&self) -> (Position, u64);
+
+    /// Everything up to here is in the segments. [`Place`]`(0)` in a log of files.
+    fn place(&self) -> Place {
+        Place(0)
+    }
 
     /// Whether a batch of about `bytes` would find room now, where it would be written.
     fn has_room(&mut self, bytes: u64) -> bool;
@@ -62,26 +136,41 @@ pub(crate) trait Journal: Send {
     /// A barrier for everything appended, under a journal that delays them.
     fn sync(&mut self) -> Result<(), io::Error>;
 
-    /// Whether something was appended that no barrier has covered yet.
+    /// Whether something was appended that a later barrier has to cover in time.
     fn unsynced(&self) -> bool;
+
+    /// How long until it does something by itself, if it does.
+    fn due_in(&mut self) -> Option<Duration> {
+        None
+    }
+
+    /// Ends what waits for this journal's answers: the log is closed.
+    fn close(&mut self) {}
 }
 
-/// What a journal needs to know to go on after the last recovered batch of a segment.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Resume {
-    /// Base of the segment.
-    pub(crate) base: Position,
-    /// Its salt.
-    pub(crate) salt: u64,
-    /// Offset after the last good batch.
-    pub(crate) end: u64,
-    /// CRC of the last good batch's header, 0 if none.
-    pub(crate) last_crc: u32,
-}
+impl JournalBatch {
+    /// Position of its last event.
+    pub(crate) fn last(&self) -> Position {
+        self.first + u64::from(self.count) - 1
+    }
 
-impl JournalBatch<'_> {
+    /// Offset after it in its segment.
+    pub(crate) fn end(&self) -> u64 {
+        u64::from(self.offset) + self.bytes.len() as u64
+    }
+
+    /// Bytes of its records.
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.bytes.len() - crate::batch::BATCH_HEADER_BYTES
+    }
+
+    /// Its records, stamped.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.bytes[crate::batch::BATCH_HEADER_BYTES..]
+    }
+
     /// Completes the header with what only the journal knows.
-    pub(crate) fn seal(&mut self, salt: u64, epoch: u64, previous_crc: u32, synced_to: u32) -> u32 {
+    pub(crate) fn seal(&mut self, salt: u64, known: &SealedBy) -> u32 {
         use crate::batch::{BATCH_HEADER_BYTES, zero_slices};
         let body = &self.bytes[BATCH_HEADER_BYTES..];
         let mut header = BatchHeader {
@@ -90,10 +179,11 @@ impl JournalBatch<'_> {
             body_bytes: body.len() as u32,
             body_crc: crc32c::crc32c(body),
             zero_slices: 0,
-            epoch,
+            epoch: known.epoch,
             recorded_at_us: self.recorded_at_us,
-            previous_crc,
-            synced_to,
+            previous_crc: known.previous_crc,
+            synced_to: known.synced_to,
+            place: known.place,
         };
         // Slices that touch the header are counted with a header in place; the
         // count itself changes no byte from zero to non-zero that matters,
@@ -102,11 +192,20 @@ impl JournalBatch<'_> {
         loop {
             let encoded = header.encode(salt);
             self.bytes[..BATCH_HEADER_BYTES].copy_from_slice(&encoded);
-            let slices = zero_slices(self.bytes, u64::from(self.offset));
+            let slices = zero_slices(&self.bytes, u64::from(self.offset));
             if slices == header.zero_slices {
                 return crate::record::read_u32(&encoded, 4);
             }
             header.zero_slices = slices;
         }
     }
+}
+
+/// What a batch header says that only the journal knows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SealedBy {
+    pub(crate) epoch: u64,
+    pub(crate) place: Place,
+    pub(crate) previous_crc: u32,
+    pub(crate) synced_to: u32,
 }

@@ -7,8 +7,8 @@
 //! removes files with temporary names.
 
 use super::JournalError;
-use super::file::{extend_with_zeros, is_full};
-use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
+use super::segment_writer::{extend_with_zeros, is_full};
+use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, segment_name};
 use crate::storage::{Storage, StorageFile};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -87,9 +87,10 @@ impl NextSegment {
         storage: &dyn Storage,
         base: Position,
         epoch: u64,
+        source: Option<SegmentSource>,
     ) -> Result<BegunSegment, JournalError> {
         let salt = RandomState::new().hash_one((base, epoch));
-        let header = SegmentHeader { base, salt, epoch };
+        let header = SegmentHeader { base, salt, epoch, source };
         let name = segment_name(base);
         let written =
             self.file.write_all_at(&header.encode(), 0).and_then(|()| self.file.sync_data());

@@ -250,6 +250,18 @@ impl Run {
         Ok(())
     }
 
+    /// Makes what was written into its segments durable.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        for segment in &self.segments {
+            let file = segment.file().map_err(|error| io::Error::other(error.to_string()))?;
+            file.sync_data()?;
+        }
+        Ok(())
+    }
+
     /// A seed that no client can know.
     pub(crate) fn seed(&self) -> u64 {
         RandomState::new().hash_one(self.base())

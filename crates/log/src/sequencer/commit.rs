@@ -2,12 +2,11 @@
 //! answers. While one batch is being made durable the next one gathers, so
 //! batches grow with load by themselves and no timer is needed.
 
-use super::gather::{Gathering, Waiter};
+use super::gather::Waiter;
 use super::seal::RETRY_AFTER;
 use super::{Counters, Sequencer};
-use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::AppendError;
-use crate::journal::{FileJournal, Journal, JournalError};
+use crate::journal::{Journal, JournalBatch, JournalError, Settled};
 use crate::options::Sync;
 use crate::threads::lock;
 use std::io;
@@ -17,16 +16,17 @@ use std::sync::{MutexGuard, TryLockError};
 use std::time::Duration;
 use wellspring_types::Position;
 
-/// Buffers kept for the next batches; larger ones are given back to the allocator.
-const SPARE_BUFFERS: usize = 2;
-const SPARE_BYTES: usize = 4 << 20;
-
 /// Time between questions to a full device.
 const LOOK_FOR_ROOM_AFTER: Duration = Duration::from_secs(1);
 
+/// Time between attempts at writing what is durable elsewhere into the segments here.
+const KEEP_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Longest wait for a journal's arrivals, if nothing else is due.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
 /// The journal and what goes with it. Whoever holds its lock commits.
 pub(crate) struct Committer {
-    pub(crate) journal: FileJournal,
+    pub(crate) journal: Box<dyn Journal>,
     /// Base of the segment of the last batch.
     pub(crate) segment_base: Position,
     /// Offset after the last batch in it.
@@ -41,11 +41,13 @@ pub(crate) struct Committer {
 }
 
 /// What [`Sequencer::commit_one`] did.
-enum Progress {
-    /// Dealt with a batch; these are to be told, once the committer's lock is free.
+pub(super) enum Progress {
+    /// Dealt with something; these are to be told, once the committer's lock is free.
     Done(Vec<Answer>),
     /// Found nothing to do.
     Nothing,
+    /// What is durable elsewhere could not be written here. It is tried again.
+    Stalled,
 }
 
 /// Waiters with what befell their batch.
@@ -74,13 +76,17 @@ impl Sequencer {
     /// Commits on this thread what is staged now, if nobody else is committing.
     /// What gathers meanwhile is left to the journal's thread.
     pub(crate) fn commit_inline(&self) {
+        if !self.limits.commits_inline {
+            self.wake();
+            return;
+        }
         let Some(mut committer) = self.try_committer() else {
             // The holder may already have looked at the queue for the last time.
             self.wake();
             return;
         };
         let barrier_was_due = committer.journal.unsynced();
-        let progress = self.commit_one(&mut committer);
+        let progress = self.commit_one(&mut committer, Duration::ZERO);
         // A delayed barrier that nobody waits for yet is the journal's thread's.
         let begins_interval = !barrier_was_due && committer.journal.unsynced();
         drop(committer);
@@ -99,38 +105,111 @@ impl Sequencer {
             let answers = self.drop_staged("the journal's thread panicked");
             self.tell(answers);
         }
+        self.end();
+    }
+
+    fn end(&self) {
         self.sealer.finish();
         self.storage.unlock();
         self.feed.close();
+        self.role_changes.close();
+        self.places.close();
         self.interests.close();
     }
 
     fn commit_until_closed(&self) {
+        let mut give_up_at_us = None;
         loop {
             let mut committer = lock(&self.committer);
-            let progress = self.commit_one(&mut committer);
-            let sync_in = self.sync_if_due(&mut committer);
-            let seal_in = self.seal_again_if_due(&mut committer);
-            let room_in = self.look_for_room_if_due(&mut committer);
+            let due = self.due_in(&mut committer);
+            let closing = self.closing.load(Ordering::SeqCst);
+            let wait = match due {
+                _ if self.limits.commits_inline || closing => Duration::ZERO,
+                due => due.unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT),
+            };
+            let progress = self.commit_one(&mut committer, wait);
             drop(committer);
-            if let Progress::Done(answers) = progress {
-                self.tell(answers);
-                continue;
+            match progress {
+                Progress::Done(answers) => {
+                    self.tell(answers);
+                    continue;
+                }
+                Progress::Stalled => std::thread::park_timeout(KEEP_AGAIN_AFTER),
+                Progress::Nothing => {}
             }
-            let finished = self.closing.load(Ordering::SeqCst);
-            if finished && lock(&self.staging).queue.is_empty() {
+            if !closing {
+                self.park_until(due);
+            } else if self.is_idle() {
                 break;
-            }
-            match sync_in.into_iter().chain(seal_in).chain(room_in).min() {
-                _ if finished => {}
-                Some(wait) => std::thread::park_timeout(wait),
-                None => std::thread::park(),
+            } else if !self.limits.commits_inline {
+                let now_us = self.clock().monotonic_us();
+                let patience_us = self.limits.close_patience.as_micros() as u64;
+                if now_us >= *give_up_at_us.get_or_insert(now_us + patience_us) {
+                    break;
+                }
+                std::thread::park_timeout(Duration::from_millis(1));
             }
         }
+        self.finish_journal();
+    }
+
+    /// Sleeps until somebody wakes this thread or something is due. A journal that waits for others
+    /// sleeps while it does.
+    fn park_until(&self, due: Option<Duration>) {
+        match due {
+            _ if !self.limits.commits_inline => {}
+            Some(due) => std::thread::park_timeout(due),
+            None => std::thread::park(),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        let staging = lock(&self.staging);
+        staging.queue.is_empty() && staging.in_flight.is_empty()
+    }
+
+    /// The last barrier; what the journal has not settled by now is told so.
+    fn finish_journal(&self) {
         let mut committer = lock(&self.committer);
         if let Err(error) = committer.journal.sync() {
             self.break_down(&format!("the last barrier failed: {error}"));
         }
+        committer.journal.close();
+        drop(committer);
+        let answers = self.drop_staged("the log was closed before the shared log had it");
+        self.tell(answers);
+    }
+
+    /// Does what is due beside commits, and tells how long until more is.
+    fn due_in(&self, committer: &mut Committer) -> Option<Duration> {
+        let sync_in = self.sync_if_due(committer);
+        let seal_in = self.seal_again_if_due(committer);
+        let room_in = self.look_for_room_if_due(committer);
+        sync_in.into_iter().chain(seal_in).chain(room_in).min()
+    }
+
+    /// One turn of a log that its caller drives: one arrival, one batch, or one thing that is due.
+    pub(crate) fn turn(&self) -> Turn {
+        let mut committer = lock(&self.committer);
+        let due = self.due_in(&mut committer);
+        let progress = self.commit_one(&mut committer, Duration::ZERO);
+        let journal_due = committer.journal.due_in();
+        drop(committer);
+        let due_in = due.into_iter().chain(journal_due).min();
+        match progress {
+            Progress::Done(answers) => {
+                self.tell(answers);
+                Turn { did: Did::Something, due_in }
+            }
+            Progress::Nothing | Progress::Stalled => Turn { did: Did::Nothing, due_in },
+        }
+    }
+
+    /// The end of a log that its caller drives.
+    pub(crate) fn end_by_turns(&self) {
+        while let Did::Something = self.turn().did {}
+        self.finish_journal();
+        self.end();
     }
 
     /// Tries indexes again that could not be written, or tells how long until then.
@@ -196,36 +275,85 @@ impl Sequencer {
         None
     }
 
-    fn commit_one(&self, committer: &mut Committer) -> Progress {
-        let mut batch = {
-            let mut staging = lock(&self.staging);
-            let Some(batch) = staging.queue.pop_front() else { return Progress::Nothing };
-            assert!(staging.in_flight.is_none(), "one batch at a time");
-            staging.in_flight = Some(batch.in_flight());
-            batch
+    pub(super) fn commit_one(&self, committer: &mut Committer, wait: Duration) -> Progress {
+        if let Err(answers) = self.offer_staged(committer) {
+            return Progress::Done(answers);
+        }
+        let progress = match committer.journal.next(wait) {
+            Ok(Settled::Durable(batch)) => {
+                self.published(committer, &batch);
+                let waiters = self.settle(batch);
+                Progress::Done(vec![Answer { waiters, verdict: Ok(()) }])
+            }
+            Ok(Settled::Foreign(batch)) => self.apply(committer, &batch),
+            Ok(Settled::Role { role, lost }) => {
+                Progress::Done(self.change_role(committer, role, lost))
+            }
+            Ok(Settled::Passed) => Progress::Done(Vec::new()),
+            Ok(Settled::Nothing) => Progress::Nothing,
+            Err(error) => self.stalled(committer, &error, 0),
         };
-        assert_eq!(batch.first, self.feed.head() + 1, "batches are dense");
-        // The delay of a barrier counts from the first batch that it will cover.
-        if let Sync::Interval(_) = self.options.sync
-            && !committer.journal.unsynced()
-        {
-            committer.last_sync_us = self.clock().monotonic_us();
+        if !self.limits.commits_inline {
+            // After the head: who waits for a place reads the head then.
+            self.places.publish(committer.journal.place().0);
         }
-        // A panic in there leaves it open what was written.
-        let append = AssertUnwindSafe(|| committer.journal.append(&mut batch.journal_batch()));
-        let appended = catch_unwind(append).unwrap_or_else(|_| {
-            Err(JournalError::Unknown(io::Error::other("the journal panicked")))
-        });
-        if let Err(error) = appended {
-            return Progress::Done(self.set_back(committer, batch, error));
+        progress
+    }
+
+    /// Offers the journal as many of the batches that are staged as it takes.
+    ///
+    /// # Errors
+    /// What to tell whom, if it refuses one.
+    fn offer_staged(&self, committer: &mut Committer) -> Result<(), Vec<Answer>> {
+        while committer.journal.takes_another() {
+            let batch = {
+                let mut staging = lock(&self.staging);
+                let Some(gathering) = staging.queue.pop_front() else { return Ok(()) };
+                let (batch, in_flight) = gathering.taken();
+                let before = staging.in_flight.back().map_or(self.feed.head(), |b| b.last);
+                assert_eq!(batch.first, before + 1, "batches are dense");
+                staging.in_flight.push_back(in_flight);
+                batch
+            };
+            // The delay of a barrier counts from the first batch that it will cover.
+            if let Sync::Interval(_) = self.options.sync
+                && !committer.journal.unsynced()
+            {
+                committer.last_sync_us = self.clock().monotonic_us();
+            }
+            // A panic in there leaves it open what was written.
+            let journal = &mut committer.journal;
+            let offered = catch_unwind(AssertUnwindSafe(|| journal.offer(batch)));
+            match offered {
+                Ok(Ok(())) => {}
+                Ok(Err((batch, error))) => {
+                    return Err(self.set_back(committer, Some(batch), error));
+                }
+                Err(_) => {
+                    let error = JournalError::Unknown(io::Error::other("the journal panicked"));
+                    return Err(self.set_back(committer, None, error));
+                }
+            }
         }
-        self.published(committer, &batch);
-        self.settle(&mut batch);
-        Progress::Done(vec![Answer { waiters: batch.waiters, verdict: Ok(()) }])
+        Ok(())
+    }
+
+    /// What is durable elsewhere found no room in the segments, or the system refused.
+    pub(super) fn stalled(
+        &self,
+        committer: &mut Committer,
+        error: &JournalError,
+        bytes: usize,
+    ) -> Progress {
+        if matches!(error, JournalError::Full) {
+            committer.refused_bytes = bytes;
+            self.mark.set_full(true);
+        }
+        Progress::Stalled
     }
 
     /// The batch is durable: everyone may see it.
-    fn published(&self, committer: &mut Committer, batch: &Gathering) {
+    pub(super) fn published(&self, committer: &mut Committer, batch: &JournalBatch) {
         // Woken in `tell`, when the committer's lock is free.
         self.feed.advance(batch.last());
         Counters::add(&self.counters.batches, 1);
@@ -238,11 +366,11 @@ impl Sequencer {
             }
             committer.segment_base = batch.segment_base;
         }
-        committer.segment_end = u64::from(batch.offset) + batch.bytes.len() as u64;
+        committer.segment_end = batch.end();
     }
 
     /// Tells everyone what became of their requests. Holds no lock: what they do then is theirs.
-    fn tell(&self, answers: Vec<Answer>) {
+    pub(super) fn tell(&self, answers: Vec<Answer>) {
         self.feed.wake_passed();
         self.interests.head_moved();
         let head = self.feed.head();
@@ -260,22 +388,35 @@ impl Sequencer {
         lock(&self.staging).closed.get_or_insert_with(|| reason.to_owned());
     }
 
-    /// The batch is not staged any more: its buffer is used again, and those who came to wait for
-    /// it while it was at the journal are told with the others.
-    fn settle(&self, batch: &mut Gathering) {
-        let mut bytes = std::mem::take(&mut batch.bytes);
-        let body = bytes.len() - BATCH_HEADER_BYTES;
+    /// The oldest batch that was offered is not staged any more: its buffer is used again. Those who
+    /// waited for one of its positions.
+    fn settle(&self, batch: JournalBatch) -> Vec<Waiter> {
         let mut staging = lock(&self.staging);
-        let in_flight = staging.in_flight.take().expect("the batch that was taken");
+        let in_flight = staging.in_flight.pop_front().expect("the batch that was taken");
         assert_eq!(in_flight.last, batch.last(), "batches are settled in order");
-        batch.waiters.extend(in_flight.waiters);
-        staging.staged_bytes -= body;
-        staging.ingest_bytes -= batch.ingest_bytes;
+        staging.staged_bytes -= in_flight.body_bytes;
+        staging.ingest_bytes -= in_flight.ingest_bytes;
         staging.forget_before(batch.segment_base);
         self.mark.set_full(false);
-        if bytes.capacity() <= SPARE_BYTES && staging.spare.len() < SPARE_BUFFERS {
-            bytes.clear();
-            staging.spare.push(bytes);
-        }
+        staging.keep_buffer(batch.bytes);
+        in_flight.waiters
     }
+}
+
+/// What a [turn](crate::Log::turn) came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Whether there may be more to do at once.
+    pub did: Did,
+    /// How long until something is due by itself, if anything is.
+    pub due_in: Option<Duration>,
+}
+
+/// Whether a turn did anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Did {
+    /// Something: the next turn may find more.
+    Something,
+    /// Nothing: no turn will before something arrives, is staged or is due.
+    Nothing,
 }

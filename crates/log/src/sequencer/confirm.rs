@@ -2,16 +2,42 @@
 
 use super::Sequencer;
 use crate::error::NotConfirmed;
+use crate::role::Role;
 use crate::threads::lock;
+use crate::waiters::TooManyWaiters;
 use wellspring_types::Position;
 
 impl Sequencer {
+    /// The head, once it shows everything that anybody was told is durable before this was first
+    /// polled.
+    ///
+    /// # Errors
+    /// [`NotConfirmed`].
+    pub(crate) async fn confirmed(&self) -> Result<Position, NotConfirmed> {
+        let Some(confirmations) = &self.confirmations else { return self.confirmed_head() };
+        let round = confirmations.join();
+        self.wake();
+        let end = round.answer().await?;
+        let unreachable =
+            |refused: TooManyWaiters| NotConfirmed::Unreachable { reason: refused.to_string() };
+        while self.places.head() < end.0 {
+            if let Role::Detached { reason } = self.role() {
+                return Err(NotConfirmed::Detached { reason });
+            }
+            if let Some(reason) = lock(&self.staging).closed.clone() {
+                return Err(NotConfirmed::Closed { reason });
+            }
+            self.places.past(end.0 - 1).await.map_err(unreachable)?;
+        }
+        Ok(self.feed.head())
+    }
+
     /// The head, if this is still where positions are assigned. What anybody was told is durable before
     /// this is called is not behind it.
     ///
     /// # Errors
     /// [`NotConfirmed`].
-    pub(crate) fn confirmed_head(&self) -> Result<Position, NotConfirmed> {
+    fn confirmed_head(&self) -> Result<Position, NotConfirmed> {
         // Before the head: whoever has taken the folder since can only add what came after.
         let folder = self.storage.still_locked();
         // Under the lock, so that no failure falls between the two.

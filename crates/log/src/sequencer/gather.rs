@@ -5,12 +5,9 @@ use crate::append::{Append, Appended, Completion};
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::AppendError;
 use crate::journal::JournalBatch;
-use crate::record::{self, RecordView};
+use crate::record;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wellspring_types::Position;
-
-/// Requests go on joining a batch until it is taken or this large.
-pub(crate) const BATCH_BYTES: usize = 8 << 20;
 
 /// What a waiter is told when its position is durable.
 pub(crate) enum Outcome {
@@ -45,24 +42,25 @@ pub(crate) struct ReplayRequest {
 
 /// A batch that requests may still join, or that waits for the journal.
 pub(crate) struct Gathering {
-    pub(crate) segment_base: Position,
-    pub(crate) offset: u32,
-    pub(crate) first: Position,
-    pub(crate) count: u32,
-    pub(crate) recorded_at_us: u64,
-    /// Room for the header, then records.
-    pub(crate) bytes: Vec<u8>,
-    /// Of these, bytes of records from batchers.
+    pub(crate) batch: JournalBatch,
+    /// Of its bytes, those of records from batchers.
     pub(crate) ingest_bytes: usize,
     /// Those who wait for one of its positions.
     pub(crate) waiters: Vec<Waiter>,
 }
 
-/// The batch that the journal has. Its positions can still be waited for.
+/// A batch that the journal has. Its positions can still be waited for.
 pub(crate) struct InFlight {
     pub(crate) first: Position,
     pub(crate) last: Position,
-    /// Those who came to wait after the journal had taken it.
+    /// Where it goes.
+    pub(crate) segment_base: Position,
+    /// Offset after it in that segment.
+    pub(crate) end: u64,
+    /// Bytes of its records; of these, bytes from batchers.
+    pub(crate) body_bytes: usize,
+    pub(crate) ingest_bytes: usize,
+    /// Those who wait for one of its positions.
     pub(crate) waiters: Vec<Waiter>,
 }
 
@@ -75,40 +73,30 @@ impl Gathering {
     ) -> Gathering {
         bytes.clear();
         bytes.resize(BATCH_HEADER_BYTES, 0);
-        Gathering {
-            segment_base,
-            offset,
-            first,
-            count: 0,
-            recorded_at_us: 0,
-            bytes,
-            ingest_bytes: 0,
-            waiters: Vec::new(),
-        }
+        let batch =
+            JournalBatch { segment_base, offset, first, count: 0, recorded_at_us: 0, bytes };
+        Gathering { batch, ingest_bytes: 0, waiters: Vec::new() }
     }
 
-    pub(crate) fn journal_batch(&mut self) -> JournalBatch<'_> {
-        JournalBatch {
-            segment_base: self.segment_base,
-            offset: self.offset,
-            first: self.first,
-            count: self.count,
-            recorded_at_us: self.recorded_at_us,
-            bytes: &mut self.bytes,
-        }
+    /// The batch for the journal, and what stays here of it.
+    pub(crate) fn taken(self) -> (JournalBatch, InFlight) {
+        let Gathering { batch, ingest_bytes, waiters } = self;
+        let in_flight = InFlight {
+            first: batch.first,
+            last: batch.last(),
+            segment_base: batch.segment_base,
+            end: batch.end(),
+            body_bytes: batch.body_bytes(),
+            ingest_bytes,
+            waiters,
+        };
+        (batch, in_flight)
     }
+}
 
-    pub(crate) fn in_flight(&self) -> InFlight {
-        InFlight { first: self.first, last: self.last(), waiters: Vec::new() }
-    }
-
-    pub(crate) fn last(&self) -> Position {
-        self.first + u64::from(self.count) - 1
-    }
-
-    pub(crate) fn records(&self) -> impl Iterator<Item = RecordView<'_>> {
-        record::records(&self.bytes[BATCH_HEADER_BYTES..])
-    }
+/// The records of a batch.
+pub(crate) fn records(batch: &JournalBatch) -> impl Iterator<Item = record::RecordView<'_>> {
+    record::records(batch.body())
 }
 
 impl Waiter {

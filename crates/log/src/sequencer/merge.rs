@@ -7,6 +7,7 @@
 
 use crate::error::ReadError;
 use crate::index::{self, IndexError, SealedIndex, SegmentIndex};
+use crate::options::Driver;
 use crate::segment::index_name;
 use crate::segments::{IndexOwner, NewIndexFile, Run, Segments, open_sealed};
 use crate::storage::{Storage, write_under};
@@ -25,6 +26,7 @@ const MERGED_BYTES: u64 = 96 << 20;
 pub(crate) struct Merger {
     storage: Arc<dyn Storage>,
     segments: Arc<Segments>,
+    driver: Driver,
     thread: Mutex<MergeThread>,
     stop: AtomicBool,
     /// Attempts that failed.
@@ -50,10 +52,15 @@ enum Round {
 }
 
 impl Merger {
-    pub(crate) fn new(storage: Arc<dyn Storage>, segments: Arc<Segments>) -> Merger {
+    pub(crate) fn new(
+        storage: Arc<dyn Storage>,
+        segments: Arc<Segments>,
+        driver: Driver,
+    ) -> Merger {
         Merger {
             storage,
             segments,
+            driver,
             thread: Mutex::default(),
             stop: AtomicBool::new(false),
             failures: AtomicU64::new(0),
@@ -66,6 +73,11 @@ impl Merger {
         let mut thread = lock(&self.thread);
         if thread.running || self.stop.load(Ordering::Relaxed) || self.next_runs().is_none() {
             return;
+        }
+        if let Driver::Turns { .. } = self.driver {
+            thread.running = true;
+            drop(thread);
+            return self.work();
         }
         let merger = Arc::clone(self);
         // If there is no thread to be had: the next full segment asks again.

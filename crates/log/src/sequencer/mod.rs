@@ -6,12 +6,15 @@
 //! - [`stage`]: its positions, its bytes in the batch that gathers, its index entries.
 //! - [`staged`]: what is decided and not durable: positions, batches, who waits for which position.
 //! - [`commit`]: the next batch to the journal, then the head moves, then the answers.
+//! - [`apply`]: a batch of another node.
+//! - [`role`]: this node takes the lead, or loses it.
 //! - [`confirm`]: the head, if this is still where positions are assigned.
 //! - [`setback`]: the journal refused a batch: all that was staged is taken back.
 //! - [`gather`]: the batch itself and who waits for it.
 //! - [`seal`]: the indexes of full segments, and those that could not be written.
 //! - [`replays`]: retries that overtook their first attempt, answered apart from the commits.
 
+mod apply;
 mod commit;
 mod condition;
 mod confirm;
@@ -19,12 +22,14 @@ mod gather;
 pub(crate) mod judge;
 mod merge;
 mod replays;
+mod role;
 mod seal;
 mod setback;
 mod stage;
 mod staged;
 
 pub(crate) use commit::Committer;
+pub use commit::{Did, Turn};
 pub(crate) use merge::Merger;
 pub(crate) use replays::Replays;
 pub(crate) use seal::{FullSegment, Sealer};
@@ -35,6 +40,7 @@ use crate::append::Completion;
 use crate::error::AppendError;
 use crate::feed::Feed;
 use crate::histogram::{self, Recorder};
+use crate::journal::{Confirmations, JournalLimits, SharedCounters};
 use crate::lease::Leases;
 use crate::options::{Clock, Options};
 use crate::read::Snapshot;
@@ -45,6 +51,7 @@ use crate::subscription::Interests;
 use crate::threads::lock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Waker;
 use std::thread::Thread;
 
 /// What a log's threads and callers share.
@@ -55,7 +62,17 @@ pub(crate) struct Sequencer {
     pub(crate) feed: Feed,
     pub(crate) interests: Interests,
     pub(crate) leases: Leases,
-    pub(crate) epoch: u64,
+    /// In which this node leads, or led last.
+    pub(crate) epoch: AtomicU64,
+    pub(crate) limits: JournalLimits,
+    /// How often the role has changed.
+    pub(crate) role_changes: Feed,
+    /// How far the segments hold the shared log; moved after the head.
+    pub(crate) places: Feed,
+    /// Questions for the end of the shared log; none in a log of files.
+    pub(crate) confirmations: Option<Arc<Confirmations>>,
+    /// Figures about the shared log; none in a log of files.
+    pub(crate) shared_counters: Option<Arc<SharedCounters>>,
     pub(crate) counters: Arc<Counters>,
     /// Positions and batches; held for microseconds.
     pub(crate) staging: Mutex<Staging>,
@@ -67,6 +84,8 @@ pub(crate) struct Sequencer {
     pub(crate) committer: Mutex<Committer>,
     /// The thread that commits when no caller does.
     pub(crate) journal_thread: OnceLock<Thread>,
+    /// Wakes it.
+    pub(crate) journal_waker: OnceLock<Waker>,
     pub(crate) closing: AtomicBool,
 }
 
@@ -141,8 +160,8 @@ impl Sequencer {
 
     /// Tells the journal's thread that there is something to commit.
     pub(crate) fn wake(&self) {
-        if let Some(thread) = self.journal_thread.get() {
-            thread.unpark();
+        if let Some(waker) = self.journal_waker.get() {
+            waker.wake_by_ref();
         }
     }
 

@@ -9,6 +9,7 @@ use super::{Counters, judge};
 use crate::append::{Append, Appended};
 use crate::error::AppendError;
 use crate::feed::Feed;
+use crate::options::Driver;
 use crate::read::Snapshot;
 use crate::segments::Segments;
 use crate::threads::{self, lock};
@@ -27,6 +28,7 @@ pub(crate) struct Replays {
     /// Encoded bytes of retries recognised and not answered yet.
     bytes: Arc<AtomicUsize>,
     most_bytes: usize,
+    driver: Driver,
 }
 
 /// A retry's bytes on the account, until it is answered.
@@ -54,9 +56,10 @@ impl Replays {
         feed: Feed,
         counters: Arc<Counters>,
         most_bytes: usize,
+        driver: Driver,
     ) -> Replays {
         let bytes = Arc::default();
-        Replays { segments, feed, counters, queue: Mutex::default(), bytes, most_bytes }
+        Replays { segments, feed, counters, queue: Mutex::default(), bytes, most_bytes, driver }
     }
 
     /// Takes a retry's bytes into account; `None` if too many wait. One alone always fits.
@@ -77,7 +80,9 @@ impl Replays {
         queue.running = true;
         drop(queue);
         let replays = Arc::clone(self);
-        if threads::spawn("wellspring-replay", move || replays.work()).is_err() {
+        if matches!(self.driver, Driver::Turns { .. })
+            || threads::spawn("wellspring-replay", move || replays.work()).is_err()
+        {
             self.work();
         }
     }

@@ -5,6 +5,7 @@
 //! serving. It is tried again after the next full segment, and by the journal's thread after a while.
 
 use super::merge::Merger;
+use crate::options::Driver;
 use crate::segments::Run;
 use crate::threads::{self, lock};
 use std::collections::VecDeque;
@@ -30,6 +31,8 @@ pub(crate) struct Sealer {
     /// The journal's thread, which is to look after what failed.
     journal: OnceLock<Thread>,
     merger: Arc<Merger>,
+    driver: Driver,
+    is_copy: bool,
 }
 
 #[derive(Default)]
@@ -43,12 +46,19 @@ struct SealQueue {
 }
 
 impl Sealer {
-    /// A sealer that is to try these again, which could not be written while the log was opened.
-    pub(crate) fn with_failed(failed: Vec<FullSegment>, merger: Merger) -> Sealer {
+    /// A sealer that is to try these again, which could not be written while the log was opened. The
+    /// segments of a copy are full without a barrier, which it makes before it writes of them.
+    pub(crate) fn with_failed(
+        failed: Vec<FullSegment>,
+        merger: Merger,
+        driver: Driver,
+        is_copy: bool,
+    ) -> Sealer {
         let failures = AtomicU64::new(failed.len() as u64);
         let queue = Mutex::new(SealQueue { failed, ..SealQueue::default() });
         let panics = AtomicU64::new(0);
-        Sealer { queue, failures, panics, journal: OnceLock::new(), merger: Arc::new(merger) }
+        let (journal, merger) = (OnceLock::new(), Arc::new(merger));
+        Sealer { queue, failures, panics, journal, merger, driver, is_copy }
     }
 
     /// Names the thread that tries again after a while.
@@ -69,6 +79,11 @@ impl Sealer {
         queue.waiting.extend(failed);
         if queue.running || queue.waiting.is_empty() {
             return;
+        }
+        if let Driver::Turns { .. } = self.driver {
+            queue.running = true;
+            drop(queue);
+            return self.work();
         }
         let sealer = Arc::clone(self);
         match threads::spawn("wellspring-seal", move || sealer.work()) {
@@ -92,7 +107,9 @@ impl Sealer {
                 return;
             };
             drop(queue);
-            let sealed = catch_unwind(AssertUnwindSafe(|| segment.seal(end).is_ok()));
+            let sealed = catch_unwind(AssertUnwindSafe(|| {
+                (!self.is_copy || segment.sync().is_ok()) && segment.seal(end).is_ok()
+            }));
             if matches!(sealed, Ok(true)) {
                 self.merger.start();
             } else {

@@ -7,21 +7,24 @@
 //! | refused | `Closed` | `Closed` | takes no appends until it is opened again |
 //! | unknown | `Unknown` | `Closed` | takes no appends until it is opened again |
 //!
-//! A request that waits for a position of the batch is told the same as the batch.
+//! A request that waits for a position of the batch is told the same as the batch. Batches that were
+//! offered before it and are not settled stay.
 
 use super::Sequencer;
 use super::commit::{Answer, Committer};
-use super::gather::Gathering;
+use super::gather::{Gathering, InFlight};
+use super::staged::{StagedEnd, Staging};
 use crate::error::AppendError;
-use crate::journal::{Journal, JournalError};
+use crate::journal::{JournalBatch, JournalError};
 use crate::threads::lock;
 
 impl Sequencer {
-    /// Drops everything staged; whom to tell what.
+    /// Drops everything staged from the batch on that was offered last, which is handed back if there
+    /// is something of it left; whom to tell what.
     pub(super) fn set_back(
         &self,
         committer: &mut Committer,
-        batch: Gathering,
+        batch: Option<JournalBatch>,
         error: JournalError,
     ) -> Vec<Answer> {
         let full = matches!(error, JournalError::Full);
@@ -43,57 +46,71 @@ impl Sequencer {
             }
         };
         let mut staging = lock(&self.staging);
-        let in_flight = staging.in_flight.take().expect("the batch that was taken");
-        let mut dropped = vec![batch];
-        dropped.extend(staging.queue.drain(..));
-        match closed {
-            // What is in doubt stays in the index, above the head, where no reader looks any more.
-            Some(reason) => {
-                staging.closed.get_or_insert(reason);
-                staging.staged_bytes = 0;
-                staging.ingest_bytes = 0;
-            }
-            None => {
+        let in_flight = staging.in_flight.pop_back().expect("the batch that was taken");
+        let mut answers = vec![Answer { waiters: in_flight.waiters, verdict: Err(first) }];
+        match (closed, batch) {
+            (None, Some(batch)) => {
                 if full {
-                    committer.refused_bytes = dropped[0].bytes.len();
+                    committer.refused_bytes = batch.bytes.len();
                     self.mark.set_full(true);
                     // It asks the device again.
                     self.wake();
                 }
-                let head = self.feed.head();
-                staging.take_back(&self.segments, committer.journal.end(), head, &dropped);
+                answers.extend(self.take_back(committer, &mut staging, vec![batch], &behind));
             }
-        }
-        self.mark.set_back(staging.next);
-        drop(staging);
-        let mut answers = vec![Answer { waiters: in_flight.waiters, verdict: Err(first.clone()) }];
-        let mut verdict = Err(first);
-        for batch in dropped {
-            answers.push(Answer { waiters: batch.waiters, verdict });
-            verdict = Err(behind.clone());
+            // What is in doubt stays in the index, above the head, where no reader looks any more.
+            (reason, _) => {
+                staging.closed = staging.closed.take().or(reason);
+                let queue = std::mem::take(&mut staging.queue);
+                staging.staged_bytes = 0;
+                staging.ingest_bytes = 0;
+                self.mark.set_back(staging.next);
+                answers.extend(queue.into_iter().map(|gathering| told(gathering, &behind)));
+            }
         }
         answers
     }
 
-    /// Drops everything staged after the thread that commits has gone: what the journal had then is
-    /// in doubt.
+    /// Takes back what was never offered, and `lost`, which never will be durable: whom of the former
+    /// to tell `behind`. Batches in flight stay.
+    pub(super) fn take_back(
+        &self,
+        committer: &Committer,
+        staging: &mut Staging,
+        lost: Vec<JournalBatch>,
+        behind: &AppendError,
+    ) -> Vec<Answer> {
+        let mut dropped = lost;
+        let mut answers = Vec::new();
+        for Gathering { batch, waiters, .. } in std::mem::take(&mut staging.queue) {
+            dropped.push(batch);
+            answers.push(Answer { waiters, verdict: Err(behind.clone()) });
+        }
+        let (segment_base, end) = committer.journal.end();
+        let durable = StagedEnd { segment_base, end, next: self.feed.head() + 1 };
+        staging.take_back(&self.segments, durable, &dropped);
+        self.mark.set_back(staging.next);
+        answers
+    }
+
+    /// Drops everything staged after what commits has gone: what the journal had then is in doubt.
     pub(super) fn drop_staged(&self, reason: &str) -> Vec<Answer> {
         let mut staging = lock(&self.staging);
-        let in_flight = staging.in_flight.take().map(|batch| batch.waiters);
+        let in_flight: Vec<InFlight> = staging.in_flight.drain(..).collect();
         let queue: Vec<Gathering> = staging.queue.drain(..).collect();
         staging.staged_bytes = 0;
         staging.ingest_bytes = 0;
         self.mark.set_back(staging.next);
         drop(staging);
-        let reason = reason.to_owned();
-        let unknown = in_flight.map(|waiters| Answer {
-            waiters,
-            verdict: Err(AppendError::Unknown { reason: reason.clone() }),
-        });
-        let closed = queue.into_iter().map(|batch| Answer {
-            waiters: batch.waiters,
-            verdict: Err(AppendError::Closed { reason: reason.clone() }),
-        });
-        unknown.into_iter().chain(closed).collect()
+        let unknown = AppendError::Unknown { reason: reason.to_owned() };
+        let closed = AppendError::Closed { reason: reason.to_owned() };
+        let in_flight = in_flight
+            .into_iter()
+            .map(|batch| Answer { waiters: batch.waiters, verdict: Err(unknown.clone()) });
+        in_flight.chain(queue.into_iter().map(|gathering| told(gathering, &closed))).collect()
     }
+}
+
+fn told(gathering: Gathering, error: &AppendError) -> Answer {
+    Answer { waiters: gathering.waiters, verdict: Err(error.clone()) }
 }

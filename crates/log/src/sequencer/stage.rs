@@ -18,6 +18,7 @@ use crate::amount::Amount;
 use crate::append::{Ack, Append, Appended, Basis, Completion, Staged, Unjudged};
 use crate::error::{AppendError, ReadError};
 use crate::read::Stretch;
+use crate::role::Role;
 use crate::threads::lock;
 use crate::work::Work;
 use std::sync::MutexGuard;
@@ -138,6 +139,12 @@ impl Sequencer {
         work: &mut Work,
         done: Completion,
     ) -> Result<Staged, NotStaged> {
+        // Before anything is looked up: what a node that does not lead knows may be behind, and only
+        // the leader can tell a retry that its first attempt came to nothing.
+        if !self.mark.leads() {
+            let error = self.admit_bytes(&lock(&self.staging), 0, None);
+            return Err((done, error.err().unwrap_or(AppendError::SetBack)).into());
+        }
         // Apart from the append: the largest takes its time to free, which no waiter need keep and
         // no lock may cover.
         let condition = append.condition.take();
@@ -295,6 +302,9 @@ impl Sequencer {
         if let Some(reason) = &staging.closed {
             return Err(AppendError::Closed { reason: reason.clone() });
         }
+        if !staging.role.leads() {
+            return Err(not_leading(&staging.role));
+        }
         if setbacks.is_some_and(|setbacks| setbacks != self.mark.setbacks()) {
             return Err(AppendError::SetBack);
         }
@@ -367,25 +377,38 @@ impl Sequencer {
         Ok(self.mark.setbacks())
     }
 
+    pub(super) fn staging_context(&self) -> StagingContext<'_> {
+        StagingContext {
+            storage: &self.storage,
+            segments: &self.segments,
+            segment_bytes: self.options.segment_bytes,
+            active_index_bytes: self.options.active_index_bytes,
+            batch_bytes: self.limits.batch_bytes,
+            small_batches: self.mark.is_full(),
+        }
+    }
+
     /// Puts records into the batch that gathers; their first and last position.
     fn place(&self, staging: &mut Staging, records: &[u8], count: u32) -> (Position, Position) {
         let first = staging.next;
         let last = first + u64::from(count) - 1;
         let now_us = self.clock().wall_us();
-        let context = StagingContext {
-            storage: &self.storage,
-            segments: &self.segments,
-            segment_bytes: self.options.segment_bytes,
-            active_index_bytes: self.options.active_index_bytes,
-            small_batches: self.mark.is_full(),
-        };
-        staging.make_room(&context, records.len());
+        staging.make_room(&self.staging_context(), records.len());
         staging.push(records, count, now_us);
         assert_eq!(staging.next, last + 1, "as many records as were counted");
         self.mark.staged(staging.next);
         Counters::add(&self.counters.events, u64::from(count));
         (first, last)
     }
+}
+
+/// What an append is told by a node with this role.
+pub(super) fn not_leading(role: &Role) -> AppendError {
+    let leader = match role {
+        Role::Following { leader } => leader.clone(),
+        _ => None,
+    };
+    AppendError::NotLeading { leader }
 }
 
 /// Checks what the types of a request do not already ensure; returns the ids of its events.

@@ -30,6 +30,9 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Place(pub u64);
 
+/// An entry with its place.
+pub type PlacedEntry = (Place, Arc<[u8]>);
+
 /// Names one [offer](SharedLog::offer) of a process; not used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OfferId(pub u64);
@@ -175,11 +178,8 @@ pub trait SharedLog: Send + 'static {
     ///
     /// # Errors
     /// [`SharedLogError`].
-    fn fetch(
-        &mut self,
-        after: Place,
-        max_bytes: usize,
-    ) -> Result<Vec<(Place, Arc<[u8]>)>, SharedLogError>;
+    fn fetch(&mut self, after: Place, max_bytes: usize)
+    -> Result<Vec<PlacedEntry>, SharedLogError>;
 
     /// The place before the first entry that is still kept: `Place(0)` if none was ever dropped. A copy that
     /// ends before it cannot catch up.

@@ -153,6 +153,13 @@ impl Rule {
         Rule { cluster, epoch, head, chain, leader: None, pending: None }
     }
 
+    /// The same, knowing whose claim was seen last; it counts if it is that of the epoch in force.
+    #[must_use]
+    pub fn led_by(mut self, leader: Option<Claimant>) -> Rule {
+        self.leader = leader.filter(|leader| leader.epoch == self.epoch);
+        self
+    }
+
     /// The epoch in force, 0 before the first claim.
     #[must_use]
     pub fn epoch(&self) -> u64 {

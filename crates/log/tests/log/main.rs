@@ -28,6 +28,7 @@ mod race;
 mod reads;
 mod recovery;
 mod setbacks;
+mod shared;
 mod subscriptions;
 mod window;
 mod work;

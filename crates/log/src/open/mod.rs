@@ -1,16 +1,25 @@
-//! Opening a log: lock, epoch, recovery, and the journal's thread.
+//! Opening a log: lock, epoch, recovery, and the journal's thread. [`copy`]: the same of a copy of a
+//! shared log, which is mended where it is damaged.
+
+mod copy;
+
+pub(crate) use copy::open_shared;
 
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::{Corruption, OpenError};
 use crate::feed::Feed;
 use crate::index::{IndexError, SealedIndex, SegmentIndex};
-use crate::journal::{FileJournal, Resume, claim_epoch, create_segment, was_claimed};
+use crate::journal::{
+    Confirmations, CopyIdentity, FileJournal, Journal, Resume, SegmentWriter, SharedCounters,
+    claim_epoch, create_segment, was_claimed,
+};
 use crate::lease::Leases;
-use crate::options::Options;
+use crate::options::{Driver, Options};
 use crate::recover;
+use crate::role::Role;
 use crate::segment::{
-    SEGMENT_HEADER_BYTES, SegmentHeader, index_name, is_index_name, parse_segment_name,
-    segment_name,
+    SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, index_name, is_index_name,
+    parse_segment_name, segment_name,
 };
 use crate::segments::{OpenSegment, Run, Segments, build_active, check_next, open_sealed};
 use crate::sequencer::{
@@ -22,8 +31,9 @@ use crate::subscription::Interests;
 use crate::threads;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Waker;
 use std::thread::JoinHandle;
 use wellspring_types::Position;
 
@@ -39,11 +49,26 @@ fn io_error(doing: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
     move |error| OpenError::Io { doing, error }
 }
 
+/// A log that was opened, and its journal's thread, unless its caller drives it.
+pub(crate) type Opened = (Arc<Sequencer>, Option<JoinHandle<()>>);
+
 /// Takes the folder, recovers the log in it and starts its journal.
-pub(crate) fn open(
-    storage: Arc<dyn Storage>,
+pub(crate) fn open(storage: Arc<dyn Storage>, options: Options) -> Result<Opened, OpenError> {
+    in_folder(&storage, options, |options| {
+        if CopyIdentity::read(&*storage).is_ok_and(|identity| identity.is_none()) {
+            return recover_and_start(&storage, options);
+        }
+        let what = "it is a copy of a shared log, and is opened with that";
+        Err(OpenError::OtherJournal { dir: storage.name(), what: what.into() })
+    })
+}
+
+/// Opens what lies in a folder that nobody else has.
+fn in_folder(
+    storage: &Arc<dyn Storage>,
     mut options: Options,
-) -> Result<(Arc<Sequencer>, JoinHandle<()>), OpenError> {
+    open: impl FnOnce(Options) -> Result<Opened, OpenError>,
+) -> Result<Opened, OpenError> {
     options.segment_bytes =
         options.segment_bytes.clamp(*SEGMENT_BYTES.start(), *SEGMENT_BYTES.end());
     options.active_index_bytes = options.active_index_bytes.max(ACTIVE_INDEX_BYTES_MIN);
@@ -51,20 +76,39 @@ pub(crate) fn open(
         io::ErrorKind::WouldBlock => OpenError::Locked { dir: storage.name() },
         _ => OpenError::Io { doing: format!("locking {}", storage.name()), error },
     })?;
-    let opened = recover_and_start(&storage, options);
+    let opened = open(options);
     if opened.is_err() {
         storage.unlock();
     }
     opened
 }
 
-fn recover_and_start(
+fn recover_and_start(storage: &Arc<dyn Storage>, options: Options) -> Result<Opened, OpenError> {
+    // Recovery comes before the epoch: a folder that is refused is left as it was.
+    let recovered = recover_segments(storage, None)?;
+    if recovered.last.scanned.header.source.is_some() {
+        let what = "its segments are those of a copy of a shared log";
+        return Err(OpenError::OtherJournal { dir: storage.name(), what: what.into() });
+    }
+    let epoch = claim_epoch(&**storage, recovered.seen_epoch)?;
+    recovered.last.make_durable()?;
+    let sync = options.sync;
+    start(storage, options, recovered, |writer| Started {
+        journal: Box::new(FileJournal::new(writer, sync, epoch)),
+        role: Role::Leading { epoch },
+        epoch,
+        waker: None,
+        shared: None,
+    })
+}
+
+/// Reads the segments of a folder; the first is made in an empty one, with this source.
+fn recover_segments(
     storage: &Arc<dyn Storage>,
-    options: Options,
-) -> Result<(Arc<Sequencer>, JoinHandle<()>), OpenError> {
+    source: Option<SegmentSource>,
+) -> Result<Recovered, OpenError> {
     let folder = list_folder(&**storage)?;
     let bases = &folder.bases;
-    // Recovery comes before the epoch: a folder that is refused is left as it was.
     let (mut sealed, mut unsealed) = (Vec::new(), Vec::new());
     let mut seen_epoch = 0;
     let mut rest = bases.as_slice();
@@ -83,16 +127,15 @@ fn recover_and_start(
         None => {
             check_never_written(&**storage, &folder)?;
             // Before the epoch's file: a folder with an epoch and without segments has lost them.
-            create_segment(&**storage, 1, 1).map_err(io_error("making the first segment"))?;
+            create_segment(&**storage, 1, 1, source)
+                .map_err(io_error("making the first segment"))?;
             open_last(&**storage, 1)?
         }
     };
     seen_epoch = seen_epoch.max(last.scanned.epoch);
     // A new folder's segment says 1, which is what is claimed for it.
     let seen_epoch = if bases.is_empty() { 0 } else { seen_epoch };
-    let epoch = claim_epoch(&**storage, seen_epoch)?;
-    last.make_durable()?;
-    start(storage, options, epoch, Recovered { list: sealed, unsealed, last })
+    Ok(Recovered { list: sealed, unsealed, last, seen_epoch })
 }
 
 /// What of a log lies in a folder.
@@ -269,6 +312,8 @@ struct Recovered {
     /// Of these, those whose index could not be written.
     unsealed: Vec<FullSegment>,
     last: Last,
+    /// The greatest epoch in their headers.
+    seen_epoch: u64,
 }
 
 /// The segment that is written to, recovered.
@@ -321,55 +366,55 @@ impl Last {
     }
 }
 
+/// The journal of a log that starts, and what the log is with it.
+struct Started {
+    journal: Box<dyn Journal>,
+    role: Role,
+    epoch: u64,
+    /// Wakes the journal's thread while it waits for others; none if it only parks.
+    waker: Option<Waker>,
+    shared: Option<(Arc<Confirmations>, Arc<SharedCounters>)>,
+}
+
 fn start(
     storage: &Arc<dyn Storage>,
     options: Options,
-    epoch: u64,
     recovered: Recovered,
-) -> Result<(Arc<Sequencer>, JoinHandle<()>), OpenError> {
-    let Recovered { mut list, unsealed, last } = recovered;
+    journal: impl FnOnce(SegmentWriter) -> Started,
+) -> Result<Opened, OpenError> {
+    let Recovered { mut list, unsealed, last, .. } = recovered;
     let scanned = last.scanned;
     let base = scanned.header.base;
-    list.push(Arc::new(Run::new(
-        Arc::clone(storage),
-        base,
-        Some(Arc::clone(&last.file)),
-        last.index,
-    )));
+    let file = Some(Arc::clone(&last.file));
+    list.push(Arc::new(Run::new(Arc::clone(storage), base, file, last.index)));
     let segments = Arc::new(Segments::new(list));
     let resume =
         Resume { base, salt: scanned.header.salt, end: scanned.end, last_crc: scanned.last_crc };
-    let journal = FileJournal::resume(
+    let writer = SegmentWriter::resume(
         Arc::clone(storage),
         Arc::clone(&segments),
         &options,
-        epoch,
         resume,
         last.file,
     )
     .map_err(io_error("reading the last segment"))?;
-    let mut recorded_at_us = scanned.recorded_at_us;
-    if scanned.batches == 0 && scanned.next > 1 {
-        // An empty last segment does not know; the segment before it does.
-        let feed = Feed::at(scanned.next - 1);
-        recorded_at_us = crate::read::Snapshot::new(&feed, &segments)
-            .at(scanned.next - 1, |record| record.recorded_at_us())
-            .map_err(|error| {
-                io_error("reading the last event")(io::Error::other(error.to_string()))
-            })?
-            .unwrap_or(0);
-    }
-    let barriers_us = journal.barriers_us();
-    let last_recorded_at_us = recorded_at_us;
+    let recorded_at_us = last_recorded_at_us(&scanned, &segments)?;
+    let barriers_us = writer.barriers_us();
+    let Started { journal, role, epoch, waker, shared } = journal(writer);
+    let is_copy = shared.is_some();
+    let mark = StagedMark::new(scanned.next, role.leads());
+    let limits = journal.limits();
+    let places = Feed::at(journal.place().0);
     let staging = Staging {
         next: scanned.next,
         recorded_at_us,
         queue: VecDeque::new(),
-        in_flight: None,
+        in_flight: VecDeque::new(),
         staged_bytes: 0,
         ingest_bytes: 0,
         tail: SegmentTail { base, writer: last.writer, end: scanned.end },
         earlier: Vec::new(),
+        role,
         closed: None,
         spare: Vec::new(),
     };
@@ -383,38 +428,81 @@ fn start(
         room_again_us: 0,
     };
     let feed = Feed::at(scanned.next - 1);
-    let counters = Arc::new(Counters::new(barriers_us, last_recorded_at_us));
+    let counters = Arc::new(Counters::new(barriers_us, recorded_at_us));
     let replays = Replays::new(
         Arc::clone(&segments),
         feed.clone(),
         Arc::clone(&counters),
         options.staged_bytes,
+        options.driver,
     );
-    let merger = Merger::new(Arc::clone(storage), Arc::clone(&segments));
+    let merger = Merger::new(Arc::clone(storage), Arc::clone(&segments), options.driver);
+    let sealer = Sealer::with_failed(unsealed, merger, options.driver, is_copy);
+    let leases = Leases::new(Arc::clone(&options.clock), epoch);
+    if is_copy {
+        leases.suspend();
+    }
+    let (confirmations, shared_counters) = shared.unzip();
     let sequencer = Arc::new(Sequencer {
         interests: Interests::new(feed.clone(), Arc::clone(&segments)),
-        leases: Leases::new(Arc::clone(&options.clock), epoch),
+        leases,
         storage: Arc::clone(storage),
         segments,
         feed,
-        epoch,
+        epoch: AtomicU64::new(epoch),
+        limits,
+        role_changes: Feed::at(0),
+        places,
+        confirmations,
+        shared_counters,
         counters,
         staging: Mutex::new(staging),
-        mark: StagedMark::new(scanned.next),
+        mark,
         replays: Arc::new(replays),
-        sealer: Arc::new(Sealer::with_failed(unsealed, merger)),
+        sealer: Arc::new(sealer),
         committer: Mutex::new(committer),
         journal_thread: OnceLock::new(),
+        journal_waker: OnceLock::new(),
         closing: AtomicBool::new(false),
         options,
     });
-    let running = Arc::clone(&sequencer);
-    let thread = threads::spawn("wellspring-journal", move || running.run())
-        .map_err(io_error("starting the journal's thread"))?;
-    let _ = sequencer.journal_thread.set(thread.thread().clone());
-    sequencer.sealer.set_journal_thread(thread.thread().clone());
+    let thread = match sequencer.options.driver {
+        Driver::Threads => Some(start_journal(&sequencer, waker)?),
+        Driver::Turns { .. } => None,
+    };
     sequencer.sealer.merge();
     Ok((sequencer, thread))
+}
+
+/// Starts the thread that commits when no caller does.
+fn start_journal(
+    sequencer: &Arc<Sequencer>,
+    waker: Option<Waker>,
+) -> Result<JoinHandle<()>, OpenError> {
+    let running = Arc::clone(sequencer);
+    let thread = threads::spawn("wellspring-journal", move || running.run())
+        .map_err(io_error("starting the journal's thread"))?;
+    let unpark = || Waker::from(Arc::new(threads::Unpark(thread.thread().clone())));
+    let _ = sequencer.journal_waker.set(waker.unwrap_or_else(unpark));
+    let _ = sequencer.journal_thread.set(thread.thread().clone());
+    sequencer.sealer.set_journal_thread(thread.thread().clone());
+    Ok(thread)
+}
+
+/// When the last event was recorded. An empty last segment does not know; the one before it does.
+fn last_recorded_at_us(
+    scanned: &recover::ScannedSegment,
+    segments: &Arc<Segments>,
+) -> Result<u64, OpenError> {
+    if scanned.batches > 0 || scanned.next <= 1 {
+        return Ok(scanned.recorded_at_us);
+    }
+    let feed = Feed::at(scanned.next - 1);
+    let last = crate::read::Snapshot::new(&feed, segments)
+        .at(scanned.next - 1, |record| record.recorded_at_us());
+    let last = last
+        .map_err(|error| io_error("reading the last event")(io::Error::other(error.to_string())))?;
+    Ok(last.unwrap_or(0))
 }
 
 const _: () = assert!(SEGMENT_HEADER_BYTES + BATCH_HEADER_BYTES < *SEGMENT_BYTES.start() as usize);

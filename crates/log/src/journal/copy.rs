@@ -1,0 +1,97 @@
+//! What makes a folder the copy of one shared log, and of no other: a file `journal` that names it.
+//!
+//! ```text
+//! cluster 4f1c…(32 hex digits)
+//! log main
+//! leader 7 9120391203 node-a http://10.0.0.1:7070
+//! ```
+//!
+//! The last line is a hint: who was seen to lead last, in which epoch, and of which process life.
+
+use crate::shared::entry::ClusterId;
+use crate::shared::rule::Claimant;
+use crate::storage::{Storage, replace_file};
+use std::io;
+
+const JOURNAL_FILE: &str = "journal";
+/// Longest file that is read: names are bounded by what fits into a claim.
+const LARGEST_BYTES: usize = 8 << 10;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CopyIdentity {
+    pub(crate) cluster: ClusterId,
+    pub(crate) log: String,
+    pub(crate) leader: Option<Claimant>,
+}
+
+impl CopyIdentity {
+    /// Reads it; `None` if the folder is no copy.
+    ///
+    /// # Errors
+    /// `InvalidData` if the file is not as it was written, or whatever the file system says.
+    pub(crate) fn read(storage: &dyn Storage) -> io::Result<Option<CopyIdentity>> {
+        let file = match storage.open(JOURNAL_FILE) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut bytes = vec![0; LARGEST_BYTES];
+        let len = file.read_at(&mut bytes, 0)?;
+        let text = std::str::from_utf8(&bytes[..len]).ok();
+        let invalid = || {
+            let what = "the file journal is damaged: it does not name a cluster and a log";
+            io::Error::new(io::ErrorKind::InvalidData, what)
+        };
+        text.and_then(parse).map(Some).ok_or_else(invalid)
+    }
+
+    /// Writes it durably.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub(crate) fn write(&self, storage: &dyn Storage) -> io::Result<()> {
+        let mut text = format!("cluster {}\nlog {}\n", self.cluster, self.log);
+        if let Some(Claimant { node, start, url, epoch }) = &self.leader {
+            text.push_str(&format!("leader {epoch} {start} {node} {url}\n"));
+        }
+        replace_file(storage, JOURNAL_FILE, text.as_bytes())
+    }
+}
+
+fn parse(text: &str) -> Option<CopyIdentity> {
+    let mut lines = text.lines();
+    let cluster = lines.next()?.strip_prefix("cluster ")?.parse().ok()?;
+    let log = lines.next()?.strip_prefix("log ")?.to_owned();
+    Some(CopyIdentity { cluster, log, leader: lines.next().and_then(parse_leader) })
+}
+
+fn parse_leader(line: &str) -> Option<Claimant> {
+    let mut words = line.strip_prefix("leader ")?.splitn(4, ' ');
+    let epoch = words.next()?.parse().ok()?;
+    let start = words.next()?.parse().ok()?;
+    let (node, url) = (words.next()?.to_owned(), words.next()?.to_owned());
+    Some(Claimant { node, start, url, epoch })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::simulated::SimulatedStorage;
+
+    #[test]
+    fn an_identity_reads_back_and_a_damaged_one_is_refused() {
+        let storage = SimulatedStorage::new(1);
+        assert_eq!(CopyIdentity::read(&storage).unwrap(), None);
+        let mut identity =
+            CopyIdentity { cluster: ClusterId([7; 16]), log: "main".into(), leader: None };
+        identity.write(&storage).unwrap();
+        assert_eq!(CopyIdentity::read(&storage).unwrap().as_ref(), Some(&identity));
+        let (node, url) = ("a".into(), "http://a:1".into());
+        identity.leader = Some(Claimant { node, url, start: 9, epoch: 3 });
+        identity.write(&storage).unwrap();
+        assert_eq!(CopyIdentity::read(&storage).unwrap().as_ref(), Some(&identity));
+        storage.open(JOURNAL_FILE).unwrap().write_all_at(b"x", 3).unwrap();
+        assert_eq!(CopyIdentity::read(&storage).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}

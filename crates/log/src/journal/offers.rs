@@ -1,0 +1,225 @@
+//! What was offered to a shared log and has not arrived. A batch that was offered is never changed:
+//! until it arrives, or a newer claim does, the very same bytes are offered again.
+//!
+//! Offers may be lost, repeated and reordered on their way. A batch that arrives before the one it
+//! follows counts for nobody; so when the oldest batch has to be offered again, all that follow it
+//! are (go-back-N).
+
+use super::JournalBatch;
+use crate::shared::entry::BatchId;
+use crate::shared::{OfferId, OfferOutcome, Place, SharedLog};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use wellspring_types::Position;
+
+/// Shortest and longest time before something is offered again that was refused or is in doubt.
+const FIRST_PAUSE_US: u64 = 1_000;
+const LONGEST_PAUSE_US: u64 = 250_000;
+
+/// What an entry is offered for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The batch that begins at this position.
+    Batch(Position),
+    Claim,
+    Beat,
+    Founding,
+}
+
+/// A batch that was offered and is not settled.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    pub(super) batch: JournalBatch,
+    pub(super) id: BatchId,
+    entries: Vec<Arc<[u8]>>,
+    /// It has to be offered again.
+    due: bool,
+}
+
+#[derive(Debug)]
+struct InAir {
+    id: OfferId,
+    purpose: Purpose,
+    entry: Arc<[u8]>,
+    /// Where it stands, once that is known.
+    placed: Option<Place>,
+    at_us: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Offers {
+    window: usize,
+    /// An offer of which nothing is heard for so long is in doubt.
+    patience_us: u64,
+    next_id: u64,
+    outbox: VecDeque<(Purpose, Arc<[u8]>)>,
+    in_air: Vec<InAir>,
+    under_way: VecDeque<UnderWay>,
+    /// Nothing is offered before.
+    hold_until_us: u64,
+    pause_us: u64,
+    /// Entries offered again.
+    repeated: u64,
+}
+
+impl Offers {
+    pub(super) fn new(window: usize, patience_us: u64) -> Offers {
+        Offers {
+            window: window.max(1),
+            patience_us,
+            next_id: 1,
+            outbox: VecDeque::new(),
+            in_air: Vec::new(),
+            under_way: VecDeque::new(),
+            hold_until_us: 0,
+            pause_us: FIRST_PAUSE_US,
+            repeated: 0,
+        }
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.outbox.is_empty()
+            && self.in_air.len() < self.window
+            && self.under_way.len() < self.window
+    }
+
+    /// Entries that were offered again so far.
+    pub(super) fn repeated(&self) -> u64 {
+        self.repeated
+    }
+
+    pub(super) fn push(&mut self, purpose: Purpose, entry: Arc<[u8]>) {
+        self.outbox.push_back((purpose, entry));
+    }
+
+    pub(super) fn push_batch(&mut self, batch: JournalBatch, id: BatchId, entries: Vec<Arc<[u8]>>) {
+        let purpose = Purpose::Batch(batch.first);
+        self.outbox.extend(entries.iter().map(|entry| (purpose, Arc::clone(entry))));
+        self.under_way.push_back(UnderWay { batch, id, entries, due: false });
+    }
+
+    /// Whether something is offered, or to be, for this purpose.
+    pub(super) fn is_pending(&self, purpose: Purpose) -> bool {
+        self.outbox.iter().any(|(of, _)| *of == purpose)
+            || self.in_air.iter().any(|offer| offer.purpose == purpose)
+    }
+
+    /// The oldest batch under way.
+    pub(super) fn oldest(&self) -> Option<&UnderWay> {
+        self.under_way.front()
+    }
+
+    /// The oldest batch has arrived.
+    pub(super) fn pop_oldest(&mut self) -> Option<UnderWay> {
+        let oldest = self.under_way.pop_front()?;
+        let purpose = Purpose::Batch(oldest.batch.first);
+        self.in_air.retain(|offer| offer.purpose != purpose);
+        Some(oldest)
+    }
+
+    /// Gives up all batches: they never will be durable.
+    pub(super) fn take_batches(&mut self) -> Vec<JournalBatch> {
+        self.stop();
+        self.under_way.drain(..).map(|under_way| under_way.batch).collect()
+    }
+
+    /// Offers nothing more of what was to be offered. Batches that were offered stay under way.
+    pub(super) fn stop(&mut self) {
+        self.outbox.clear();
+        self.in_air.clear();
+        self.pause_us = FIRST_PAUSE_US;
+        self.hold_until_us = 0;
+    }
+
+    /// An entry arrived from this place: the engine works, and what stood before it has arrived, too.
+    pub(super) fn arrived(&mut self, place: Place) {
+        self.in_air.retain(|offer| offer.placed.is_none_or(|placed| placed > place));
+        self.pause_us = FIRST_PAUSE_US;
+    }
+
+    /// A batch under way arrived and did not count: it has to be offered again, once it is the oldest.
+    pub(super) fn void(&mut self, first: Position) {
+        if let Some(under_way) = self.under_way.iter_mut().find(|u| u.batch.first == first) {
+            under_way.due = true;
+        }
+    }
+
+    /// The engine says what became of an offer.
+    pub(super) fn outcome(&mut self, id: OfferId, outcome: OfferOutcome, seen: Place, now_us: u64) {
+        let Some(at) = self.in_air.iter().position(|offer| offer.id == id) else { return };
+        match outcome {
+            OfferOutcome::Placed(place) if place <= seen => drop(self.in_air.remove(at)),
+            OfferOutcome::Placed(place) => self.in_air[at].placed = Some(place),
+            OfferOutcome::Refused | OfferOutcome::Unknown => {
+                let offer = self.in_air.remove(at);
+                self.offer_again(offer, now_us);
+            }
+        }
+    }
+
+    fn offer_again(&mut self, offer: InAir, now_us: u64) {
+        match offer.purpose {
+            Purpose::Batch(first) => self.void(first),
+            // Shows life only while it is young; the next one is due soon.
+            Purpose::Beat => return,
+            Purpose::Claim | Purpose::Founding => {
+                self.repeated += 1;
+                self.outbox.push_front((offer.purpose, offer.entry));
+            }
+        }
+        self.hold_until_us = now_us + self.pause_us;
+        self.pause_us = (self.pause_us * 2).min(LONGEST_PAUSE_US);
+    }
+
+    /// Gives the engine what is to be offered, as far as it takes it. `after` is the last place that
+    /// has arrived here.
+    pub(super) fn send(&mut self, engine: &mut dyn SharedLog, after: Place, now_us: u64) {
+        let silent = |offer: &InAir| {
+            offer.placed.is_none() && now_us.saturating_sub(offer.at_us) >= self.patience_us
+        };
+        if let Some(at) = self.in_air.iter().position(silent) {
+            let offer = self.in_air.remove(at);
+            self.offer_again(offer, now_us);
+        }
+        if now_us < self.hold_until_us {
+            return;
+        }
+        if self.under_way.front().is_some_and(|oldest| oldest.due) {
+            self.go_back();
+        }
+        while self.in_air.len() < self.window
+            && let Some((purpose, entry)) = self.outbox.pop_front()
+        {
+            let id = OfferId(self.next_id);
+            self.next_id += 1;
+            engine.offer(id, after, Arc::clone(&entry));
+            self.in_air.push(InAir { id, purpose, entry, placed: None, at_us: now_us });
+        }
+    }
+
+    /// Has all batches under way offered again, oldest first.
+    fn go_back(&mut self) {
+        let is_batch = |purpose: &Purpose| matches!(purpose, Purpose::Batch(_));
+        self.outbox.retain(|(purpose, _)| !is_batch(purpose));
+        self.in_air.retain(|offer| !is_batch(&offer.purpose));
+        for under_way in &mut self.under_way {
+            under_way.due = false;
+            self.repeated += under_way.entries.len() as u64;
+            let purpose = Purpose::Batch(under_way.batch.first);
+            let entries = under_way.entries.iter();
+            self.outbox.extend(entries.map(|entry| (purpose, Arc::clone(entry))));
+        }
+    }
+
+    /// How long until something is offered by itself.
+    pub(super) fn due_in_us(&self, now_us: u64) -> Option<u64> {
+        let waits =
+            !self.outbox.is_empty() || self.under_way.front().is_some_and(|oldest| oldest.due);
+        let hold = (waits && self.hold_until_us > now_us).then(|| self.hold_until_us - now_us);
+        let silent = self.in_air.iter().filter(|offer| offer.placed.is_none());
+        let silent =
+            silent.map(|offer| (offer.at_us + self.patience_us).saturating_sub(now_us)).min();
+        hold.into_iter().chain(silent).min()
+    }
+}

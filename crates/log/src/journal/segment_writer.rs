@@ -1,0 +1,309 @@
+//! Writes checksummed batches into segment files, one after the other. When a batch is durable, and
+//! when there is a barrier, is the journal's to decide.
+//!
+//! The last segment is extended with zeros ahead of need, geometrically, so
+//! that an empty store costs kilobytes and a busy one overwrites blocks that
+//! are already allocated: that makes the barrier cheaper (no allocation or
+//! length to journal) and lets `ENOSPC` appear before a batch is written.
+
+use super::next_segment::{NextSegment, nothing_happened};
+use super::{JournalBatch, JournalError, SealedBy};
+use crate::batch::BATCH_HEADER_BYTES;
+use crate::histogram::{self, Recorder};
+use crate::options::{Clock, Options};
+use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, segment_name};
+use crate::segments::Segments;
+use crate::shared::Place;
+use crate::storage::{Storage, StorageFile, write_under};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::Arc;
+use wellspring_types::Position;
+
+/// First extension of a segment; doubles with its size up to [`LARGEST_GROWTH_BYTES`].
+const SMALLEST_GROWTH_BYTES: u64 = 16 << 10;
+const LARGEST_GROWTH_BYTES: u64 = 4 << 20;
+/// The next segment's file is made when the active one is this long, or seven eighths full: a
+/// segment may be ended early, when its index has grown large.
+const PREPARE_AT_BYTES: u64 = 1 << 20;
+
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+pub(crate) struct SegmentWriter {
+    storage: Arc<dyn Storage>,
+    segments: Arc<Segments>,
+    clock: Arc<dyn Clock>,
+    /// Segments end about here.
+    segment_bytes: u64,
+    active: Active,
+    /// The file of the next segment, once it is made.
+    next: Option<NextSegment>,
+    /// Offset in the active segment from which on the next one's file is made.
+    prepare_at: u64,
+    barriers_us: Arc<Recorder>,
+}
+
+/// Where writing goes on: after the last recovered batch of a segment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Resume {
+    /// Base of the segment.
+    pub(crate) base: Position,
+    /// Its salt.
+    pub(crate) salt: u64,
+    /// Offset after the last good batch.
+    pub(crate) end: u64,
+    /// CRC of the last good batch's header, 0 if none.
+    pub(crate) last_crc: u32,
+}
+
+/// The segment being written.
+struct Active {
+    file: Arc<dyn StorageFile>,
+    base: Position,
+    salt: u64,
+    last_crc: u32,
+    /// Offset after the last batch written.
+    end: u64,
+    /// Offset before which a barrier has passed.
+    synced_to: u64,
+    /// Length of the file: zeros from `end` to here.
+    allocated: u64,
+}
+
+/// Makes the file of an empty segment, durable under its final name.
+pub(crate) fn create_segment(
+    storage: &dyn Storage,
+    base: Position,
+    epoch: u64,
+    source: Option<SegmentSource>,
+) -> io::Result<(Arc<dyn StorageFile>, SegmentHeader)> {
+    let salt = RandomState::new().hash_one((base, epoch));
+    let header = SegmentHeader { base, salt, epoch, source };
+    let name = segment_name(base);
+    let temporary = format!("{name}.tmp");
+    let file = write_under(storage, &temporary, |file| file.write_all_at(&header.encode(), 0))?;
+    storage.rename(&temporary, &name)?;
+    // From the rename on the segment may be found after a crash. A full disk is
+    // no answer here: it would promise that nothing can appear.
+    storage.sync_dir().map_err(|error| io::Error::other(error.to_string()))?;
+    Ok((file, header))
+}
+
+impl SegmentWriter {
+    /// A writer that goes on where recovery found the end.
+    pub(crate) fn resume(
+        storage: Arc<dyn Storage>,
+        segments: Arc<Segments>,
+        options: &Options,
+        at: Resume,
+        file: Arc<dyn StorageFile>,
+    ) -> io::Result<SegmentWriter> {
+        let segment_bytes = u64::from(options.segment_bytes);
+        let allocated = file.len()?;
+        let active = Active {
+            file,
+            base: at.base,
+            salt: at.salt,
+            last_crc: at.last_crc,
+            end: at.end,
+            synced_to: at.end,
+            allocated,
+        };
+        Ok(SegmentWriter {
+            storage,
+            segments,
+            clock: Arc::clone(&options.clock),
+            segment_bytes,
+            active,
+            next: None,
+            prepare_at: prepare_at(segment_bytes),
+            barriers_us: Arc::new(Recorder::new(&histogram::BARRIER_US)),
+        })
+    }
+
+    /// Where the time of each barrier is counted.
+    pub(crate) fn barriers_us(&self) -> Arc<Recorder> {
+        Arc::clone(&self.barriers_us)
+    }
+
+    /// Base of the segment being written.
+    pub(super) fn base(&self) -> Position {
+        self.active.base
+    }
+
+    /// Base of the segment being written and the offset after its last batch.
+    pub(super) fn end(&self) -> (Position, u64) {
+        (self.active.base, self.active.end)
+    }
+
+    /// Whether something was written that no barrier has covered yet.
+    pub(super) fn unsynced(&self) -> bool {
+        self.active.synced_to < self.active.end
+    }
+
+    /// Makes everything written durable.
+    ///
+    /// # Errors
+    /// Whatever the file system says. What no earlier barrier covered is in doubt then, and a later
+    /// barrier that succeeds proves nothing of it.
+    pub(super) fn barrier(&mut self) -> io::Result<()> {
+        let start = self.clock.monotonic_us();
+        self.active.file.sync_data()?;
+        self.barriers_us.record(self.clock.monotonic_us().saturating_sub(start));
+        self.active.synced_to = self.active.end;
+        Ok(())
+    }
+
+    /// Ends the active segment and begins the one with this base.
+    ///
+    /// # Errors
+    /// As [`JournalError`] says.
+    pub(super) fn begin_segment(
+        &mut self,
+        base: Position,
+        epoch: u64,
+        source: Option<SegmentSource>,
+    ) -> Result<(), JournalError> {
+        assert!(base > self.active.base, "segments come in order");
+        let next = match self.next.take() {
+            Some(next) => next,
+            None => NextSegment::prepare(&*self.storage).map_err(nothing_happened)?,
+        };
+        let begun = next.begin(&*self.storage, base, epoch, source)?;
+        // Zeros after the end of a full segment are of no use any more. Losing
+        // this cut in a crash is harmless: recovery accepts zeros there.
+        let _ = self.active.file.set_len(self.active.end);
+        self.segments.set_file(base, Arc::clone(&begun.file));
+        let end = SEGMENT_HEADER_BYTES as u64;
+        self.active = Active {
+            file: begun.file,
+            base,
+            salt: begun.header.salt,
+            last_crc: 0,
+            end,
+            synced_to: end,
+            allocated: begun.allocated,
+        };
+        self.prepare_at = prepare_at(self.segment_bytes);
+        Ok(())
+    }
+
+    /// Makes the next segment's file once it is near. If that fails there is time to try again.
+    pub(super) fn prepare_ahead(&mut self) {
+        if self.next.is_none() && self.active.end >= self.prepare_at {
+            self.next = NextSegment::prepare(&*self.storage).ok();
+            self.prepare_at = self.active.end + self.segment_bytes / 64;
+        }
+    }
+
+    /// Whether the next segment's file has room for `bytes` behind its header, made if need be.
+    fn next_has_room(&mut self, bytes: u64) -> bool {
+        if self.next.is_none() {
+            self.next = NextSegment::prepare(&*self.storage).ok();
+        }
+        let needed = SEGMENT_HEADER_BYTES as u64 + bytes;
+        self.next.as_mut().is_some_and(|next| next.reserve(needed).is_ok())
+    }
+
+    /// Makes sure that a batch overwrites zeros that are already in the file. Tried before anything of it
+    /// is written or sent.
+    ///
+    /// # Errors
+    /// [`JournalError::Full`] and [`Retry`](JournalError::Retry): nothing has happened.
+    pub(super) fn reserve(&mut self, batch: &JournalBatch) -> Result<(), JournalError> {
+        if batch.segment_base == self.active.base {
+            return self.reserve_to(batch.end()).map_err(nothing_happened);
+        }
+        if self.next.is_none() {
+            self.next = Some(NextSegment::prepare(&*self.storage).map_err(nothing_happened)?);
+        }
+        let next = self.next.as_mut().expect("just made");
+        next.reserve(batch.end()).map_err(nothing_happened)
+    }
+
+    /// Makes sure that the active segment's file reaches this offset.
+    fn reserve_to(&mut self, needed: u64) -> io::Result<()> {
+        if needed <= self.active.allocated {
+            return Ok(());
+        }
+        let growth = self.active.allocated.clamp(SMALLEST_GROWTH_BYTES, LARGEST_GROWTH_BYTES);
+        let comfortable = (needed + growth).next_multiple_of(4096);
+        match self.extend(comfortable) {
+            // Near the end of the disk, what is needed now may still fit.
+            Err(error) if is_full(&error) => self.extend(needed),
+            other => other,
+        }
+    }
+
+    fn extend(&mut self, to: u64) -> io::Result<()> {
+        extend_with_zeros(&*self.active.file, self.active.allocated, to)?;
+        self.active.allocated = to;
+        Ok(())
+    }
+
+    /// Writes a batch, which has been [reserved](Self::reserve) and belongs to the active segment, at the end.
+    ///
+    /// # Errors
+    /// Whatever the file system says; some of it may have been written. Another attempt writes over it.
+    pub(super) fn write(
+        &mut self,
+        batch: &mut JournalBatch,
+        epoch: u64,
+        place: Place,
+    ) -> io::Result<()> {
+        assert_eq!(batch.segment_base, self.active.base, "a batch of this segment");
+        assert_eq!(u64::from(batch.offset), self.active.end, "batches follow each other");
+        let known = SealedBy {
+            epoch,
+            place,
+            previous_crc: self.active.last_crc,
+            synced_to: self.active.synced_to as u32,
+        };
+        let crc = batch.seal(self.active.salt, &known);
+        self.active.file.write_all_at(&batch.bytes, self.active.end)?;
+        self.active.end += batch.bytes.len() as u64;
+        self.active.last_crc = crc;
+        Ok(())
+    }
+
+    /// Whether a batch of about `bytes` would find room now, where it would be written.
+    pub(super) fn has_room(&mut self, bytes: u64) -> bool {
+        let needed = bytes + BATCH_HEADER_BYTES as u64;
+        let empty = self.active.end == SEGMENT_HEADER_BYTES as u64;
+        if empty || self.active.end + needed <= self.segment_bytes {
+            self.reserve_to(self.active.end + needed).is_ok()
+        } else {
+            self.next_has_room(needed)
+        }
+    }
+}
+
+fn prepare_at(segment_bytes: u64) -> u64 {
+    (segment_bytes / 8 * 7).min(PREPARE_AT_BYTES)
+}
+
+/// Writes zeros between two offsets, at the end of a file.
+///
+/// # Errors
+/// Whatever the file system says; the file is cut at `from` then, because reads and other files may
+/// need what did fit.
+pub(super) fn extend_with_zeros(file: &dyn StorageFile, from: u64, to: u64) -> io::Result<()> {
+    let mut at = from;
+    while at < to {
+        let len = (to - at).min(ZEROS.len() as u64);
+        if let Err(error) = file.write_all_at(&ZEROS[..len as usize], at) {
+            let _ = file.set_len(from);
+            return Err(error);
+        }
+        at += len;
+    }
+    Ok(())
+}
+
+pub(super) fn is_full(error: &io::Error) -> bool {
+    // A limit on the size of files (`ulimit -f`) is a full disk, too.
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}

@@ -1,0 +1,186 @@
+//! Opening a copy of a shared log. What is damaged in it is cut off, whatever it was, and fetched again from
+//! the place after the last batch that is left: the truth is elsewhere.
+
+use super::{Opened, Recovered, Started, in_folder, io_error, recover_segments, start};
+use crate::error::{Corruption, OpenError};
+use crate::journal::{CopyIdentity, Journal, Origin, SharedJournal};
+use crate::options::{Options, SharedOptions, Sync};
+use crate::recover;
+use crate::role::Role;
+use crate::segment::{SegmentSource, index_name, is_index_name, parse_segment_name, segment_name};
+use crate::shared::Place;
+use crate::shared::SharedLog;
+use crate::shared::entry::{Entry, MAX_NAME_BYTES, MAX_URL_BYTES};
+use crate::storage::Storage;
+use std::io;
+use std::sync::Arc;
+use wellspring_types::Position;
+
+/// Takes the folder, mends the copy in it and starts to follow the shared log.
+pub(crate) fn open_shared(
+    storage: Arc<dyn Storage>,
+    options: Options,
+    shared: SharedOptions,
+    mut engine: Box<dyn SharedLog>,
+) -> Result<Opened, OpenError> {
+    check(&options, &shared)?;
+    in_folder(&storage, options, |options| {
+        let mut identity = CopyIdentity::read(&*storage).unwrap_or_default();
+        let recovered = recover_copy(&storage)?;
+        let scanned = &recovered.last.scanned;
+        if scanned.header.source.is_none() {
+            let what = "it holds a log of files, not a copy of a shared log";
+            return Err(OpenError::OtherJournal { dir: storage.name(), what: what.into() });
+        }
+        let head = scanned.next - 1;
+        let origin = match head {
+            0 => Origin::default(),
+            _ => Origin { place: scanned.place, epoch: scanned.epoch, head, chain: scanned.chain },
+        };
+        if head > 0 && identity.is_none() {
+            identity = Some(founding(&mut *engine, &storage.name())?);
+        }
+        if let Some(identity) = &identity
+            && identity.log != shared.log
+        {
+            let what = format!("it is a copy of the log {}, not of {}", identity.log, shared.log);
+            return Err(OpenError::OtherJournal { dir: storage.name(), what });
+        }
+        recovered.last.cut_torn()?;
+        let clock = Arc::clone(&options.clock);
+        let folder = Arc::clone(&storage);
+        start(&storage, options, recovered, |writer| {
+            let journal =
+                SharedJournal::new(engine, writer, folder, clock, shared, (identity, origin));
+            Started {
+                role: Role::CatchingUp { place: journal.place(), end: None },
+                epoch: origin.epoch,
+                waker: Some(journal.waker()),
+                shared: Some((journal.confirmations(), journal.counters())),
+                journal: Box::new(journal),
+            }
+        })
+    })
+}
+
+fn check(options: &Options, shared: &SharedOptions) -> Result<(), OpenError> {
+    let invalid = |what: &str| {
+        let error = io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
+        Err(OpenError::Io { doing: "opening a shared log".into(), error })
+    };
+    let is_name = |name: &str| (1..=MAX_NAME_BYTES).contains(&name.len());
+    if options.sync != Sync::Always {
+        return invalid(
+            "a delayed barrier is no option: when a batch is durable is the engine's to say",
+        );
+    }
+    if !is_name(&shared.log) || shared.log.contains(char::is_control) {
+        return invalid(
+            "the log's name is to have 1 to 255 bytes, none of them a control character",
+        );
+    }
+    if !is_name(&shared.node) || shared.node.contains(char::is_whitespace) {
+        return invalid("the node's name is to have 1 to 255 bytes, none of them a space");
+    }
+    if shared.url.len() > MAX_URL_BYTES || shared.url.contains(char::is_whitespace) {
+        return invalid("the node's URL is to have at most 2048 bytes, none of them a space");
+    }
+    Ok(())
+}
+
+/// Whose copy this is, if its file is lost: the shared log says so in its first entry.
+fn founding(engine: &mut dyn SharedLog, dir: &str) -> Result<CopyIdentity, OpenError> {
+    let failed = |what: String| OpenError::Io {
+        doing: format!("finding out which shared log {dir} is a copy of"),
+        error: io::Error::other(what),
+    };
+    let entries = engine.fetch(Place(0), 1).map_err(|error| failed(error.to_string()))?;
+    let first = entries.first().map(|(_, entry)| Entry::decode(entry));
+    match first {
+        Some(Ok(Entry::Founded { cluster, log })) => {
+            Ok(CopyIdentity { cluster, log: log.to_owned(), leader: None })
+        }
+        _ => Err(failed(
+            "the file journal is missing or damaged, and the shared log does not keep its beginning; \
+             remove the folder to fetch everything again"
+                .into(),
+        )),
+    }
+}
+
+/// Recovers a copy, cutting off what is damaged until the rest is good.
+fn recover_copy(storage: &Arc<dyn Storage>) -> Result<Recovered, OpenError> {
+    loop {
+        match recover_segments(storage, Some(SegmentSource::default())) {
+            Ok(recovered) => {
+                let scanned = &recovered.last.scanned;
+                let base = scanned.header.base;
+                if scanned.batches > 0 || base == 1 {
+                    return Ok(recovered);
+                }
+                // An empty segment does not know where the batch before it stands.
+                drop(recovered);
+                remove_from(&**storage, base)?;
+            }
+            Err(OpenError::Corrupt(corruption)) => cut(&**storage, &corruption)?,
+            Err(other) => return Err(other),
+        }
+    }
+}
+
+/// Cuts a copy where it is damaged.
+///
+/// # Errors
+/// The damage itself if there is nothing to be cut, and whatever the file system says.
+fn cut(storage: &dyn Storage, corruption: &Corruption) -> Result<(), OpenError> {
+    let Some(base) = parse_segment_name(&corruption.file) else {
+        return Err(OpenError::Corrupt(corruption.clone()));
+    };
+    let name = segment_name(base);
+    let good = storage.open(&name).ok().and_then(|file| {
+        let good = recover::scan_good(&*file, &name).ok()?;
+        (good.batches > 0 && good.header.base == base).then_some((file, good.end))
+    });
+    match good {
+        Some((file, end)) => {
+            let before = file.len().map_err(io_error(format!("reading {name}")))?;
+            let removed = remove_from(storage, base + 1)? + remove_indexes_from(storage, base)?;
+            if before == end && removed == 0 {
+                return Err(OpenError::Corrupt(corruption.clone()));
+            }
+            file.set_len(end).map_err(io_error(format!("cutting {name}")))
+        }
+        None if remove_from(storage, base)? == 0 => Err(OpenError::Corrupt(corruption.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Removes all segments from this base on, and the indexes that may speak of them. How many files.
+fn remove_from(storage: &dyn Storage, base: Position) -> Result<usize, OpenError> {
+    let names = storage.list().map_err(io_error("listing the folder"))?;
+    let is_later = |name: &&String| parse_segment_name(name).is_some_and(|of| of >= base);
+    let mut removed = 0;
+    for name in names.iter().filter(is_later) {
+        storage.remove(name).map_err(io_error(format!("removing {name}")))?;
+        removed += 1;
+    }
+    if removed > 0 {
+        // Segments before become the last one, which has no index.
+        let last = names.iter().filter_map(|name| parse_segment_name(name));
+        let last = last.filter(|&of| of < base).max().unwrap_or(1);
+        removed += remove_indexes_from(storage, last)?;
+    }
+    Ok(removed)
+}
+
+fn remove_indexes_from(storage: &dyn Storage, base: Position) -> Result<usize, OpenError> {
+    let first = index_name(base);
+    let names = storage.list().map_err(io_error("listing the folder"))?;
+    let mut removed = 0;
+    for name in names.iter().filter(|name| is_index_name(name) && **name >= first) {
+        storage.remove(name).map_err(io_error(format!("removing {name}")))?;
+        removed += 1;
+    }
+    storage.sync_dir().map_err(io_error("making removals durable"))?;
+    Ok(removed)
+}

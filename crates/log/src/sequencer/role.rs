@@ -1,0 +1,83 @@
+//! What this node is to the log changes while the log is open: it takes the lead, and loses it.
+//! Readers, subscriptions and views do not notice.
+//!
+//! | the role becomes | what was only staged | batches offered and lost | batches offered, in doubt |
+//! |---|---|---|---|
+//! | leading | is none | `NotLeading` | are none: all that came before the claim is settled |
+//! | following, claiming | `NotLeading` | `NotLeading` | wait until they arrive or are overtaken |
+//! | detached | `NotLeading` | `NotLeading` | `Unknown` |
+//!
+//! `NotLeading` is definite: nothing of the request is in the log, or ever will be.
+
+use super::Sequencer;
+use super::commit::{Answer, Committer};
+use super::stage::not_leading;
+use crate::error::AppendError;
+use crate::journal::JournalBatch;
+use crate::role::Role;
+use crate::shared::Place;
+use crate::threads::lock;
+use std::sync::atomic::Ordering;
+
+impl Sequencer {
+    /// Takes on a role; whom to tell what. `lost` are the batches, oldest of all that were offered,
+    /// that never will be durable.
+    pub(super) fn change_role(
+        &self,
+        committer: &mut Committer,
+        role: Role,
+        lost: Vec<JournalBatch>,
+    ) -> Vec<Answer> {
+        let mut staging = lock(&self.staging);
+        let refused = not_leading(&role);
+        let mut answers = Vec::new();
+        for batch in &lost {
+            let in_flight = staging.in_flight.pop_front().expect("a batch that was offered");
+            assert_eq!(in_flight.first, batch.first, "batches are lost in order");
+            answers.push(Answer { waiters: in_flight.waiters, verdict: Err(refused.clone()) });
+        }
+        if let Role::Detached { reason } = &role {
+            let unknown = AppendError::Unknown { reason: reason.clone() };
+            for in_flight in std::mem::take(&mut staging.in_flight) {
+                let verdict = Err(unknown.clone());
+                answers.push(Answer { waiters: in_flight.waiters, verdict });
+            }
+            let queue = std::mem::take(&mut staging.queue);
+            staging.staged_bytes = 0;
+            staging.ingest_bytes = 0;
+            self.mark.set_back(staging.next);
+            answers.extend(queue.into_iter().map(|gathering| Answer {
+                waiters: gathering.waiters,
+                verdict: Err(refused.clone()),
+            }));
+        } else if !lost.is_empty() || !staging.queue.is_empty() {
+            answers.extend(self.take_back(committer, &mut staging, lost, &refused));
+        }
+        match &role {
+            Role::Leading { epoch } => {
+                assert!(staging.queue.is_empty() && staging.in_flight.is_empty(), "nothing staged");
+                assert_eq!(staging.next, self.feed.head() + 1, "everything before is applied");
+                self.epoch.store(*epoch, Ordering::Release);
+                self.leases.begin_epoch(*epoch);
+            }
+            _ => self.leases.suspend(),
+        }
+        self.mark.set_leads(role.leads());
+        staging.role = role;
+        drop(staging);
+        self.role_changes.publish(self.role_changes.head() + 1);
+        // Who waits for a place looks at the role again.
+        self.places.rouse();
+        answers
+    }
+
+    /// What this node is to the log now.
+    pub(crate) fn role(&self) -> Role {
+        match &lock(&self.staging).role {
+            Role::CatchingUp { end, .. } => {
+                Role::CatchingUp { place: Place(self.places.head()), end: *end }
+            }
+            role => role.clone(),
+        }
+    }
+}

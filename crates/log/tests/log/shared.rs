@@ -1,0 +1,116 @@
+//! A log over a simulated shared log: one node, several, and what becomes of a copy.
+
+use crate::oracle::{append, append_if, read_all, small_segments};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wellspring_log::shared::simulated::SimulatedLog;
+use wellspring_log::storage::simulated::SimulatedStorage;
+use wellspring_log::{AppendError, Log, Options, Role, SharedOptions};
+use wellspring_types::{AppendCondition, Event, Query};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub fn node(number: u64) -> SharedOptions {
+    let mut options = SharedOptions::new(&format!("node-{number}"), "http://127.0.0.1:1");
+    options.lead_timeout = Duration::from_millis(200);
+    options
+}
+
+pub fn open_node(world: &SimulatedLog, storage: &SimulatedStorage, number: u64) -> Log {
+    open_node_with(world, storage, number, small_segments())
+}
+
+pub fn open_node_with(
+    world: &SimulatedLog,
+    storage: &SimulatedStorage,
+    number: u64,
+    options: Options,
+) -> Log {
+    let engine = Box::new(world.connect(number));
+    Log::open_shared(Arc::new(storage.clone()), options, node(number), engine).unwrap()
+}
+
+/// Waits until something holds.
+#[allow(clippy::disallowed_methods)] // a test's own deadline
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn one_node_founds_leads_appends_and_goes_on_after_a_restart() {
+    let world = SimulatedLog::immediate();
+    let mut storage = SimulatedStorage::new(1);
+    let mut appended = 0;
+    for round in 1..=4 {
+        let log = open_node(&world, &storage, 1);
+        until("it leads", || log.role().leads());
+        assert_eq!(log.head(), appended, "round {round}");
+        for i in 0..30 {
+            let data = format!("\"{}\"", "x".repeat(3_000));
+            let event = Event::json("T", &[&format!("n:{i}")], &data);
+            assert_eq!(log.append(append(&[event])).unwrap().first, appended + 1);
+            appended += 1;
+        }
+        let taken = append_if(
+            &[Event::json("T", &[], "1")],
+            AppendCondition::not_exists(Query::item(&["T"], &["n:3"])),
+        );
+        assert!(matches!(log.append(taken), Err(AppendError::Conflict(_))));
+        assert_eq!(read_all(&log).len() as u64, appended);
+        drop(log);
+        storage = storage.crash();
+    }
+}
+
+#[test]
+fn followers_get_the_leaders_segments_byte_for_byte_and_refuse_appends() {
+    let world = SimulatedLog::immediate();
+    let storages: Vec<_> = (0..3).map(SimulatedStorage::new).collect();
+    let logs: Vec<Log> = (0..3).map(|n| open_node(&world, &storages[n as usize], n)).collect();
+    until("one leads", || logs.iter().any(|log| log.role().leads()));
+    let leader = logs.iter().position(|log| log.role().leads()).unwrap();
+    for i in 0..200 {
+        let data = format!("\"{}\"", "y".repeat(1 + i * 17 % 2_000));
+        let events = vec![Event::json("T", &["a"], &data); 1 + i % 3];
+        logs[leader].append(append(&events)).unwrap();
+    }
+    let head = logs[leader].head();
+    for (n, log) in logs.iter().enumerate().filter(|(n, _)| *n != leader) {
+        until("it has followed", || log.head() == head);
+        let Role::Following { leader: Some(known) } = log.role() else {
+            panic!("{:?}", log.role())
+        };
+        assert_eq!(known.node, format!("node-{leader}"));
+        let refused = log.append(append(&[Event::json("T", &[], "1")]));
+        assert_eq!(refused, Err(AppendError::NotLeading { leader: Some(known) }), "node {n}");
+        assert_eq!(read_all(log), read_all(&logs[leader]));
+    }
+    logs.iter().for_each(Log::close);
+    let bodies: Vec<_> = storages.iter().map(bodies).collect();
+    assert_eq!(bodies[0], bodies[1]);
+    assert_eq!(bodies[0], bodies[2]);
+}
+
+/// Names of segments with the records in them, batch by batch.
+pub fn bodies(storage: &SimulatedStorage) -> Vec<(String, Vec<Vec<u8>>)> {
+    use wellspring_log::recover::scan;
+    use wellspring_log::storage::Storage;
+    let mut names: Vec<String> = storage.list().unwrap();
+    names.retain(|name| name.ends_with(".seg"));
+    names.sort();
+    let bodies = names.into_iter().map(|name| {
+        let file = storage.open(&name).unwrap();
+        let mut bodies = Vec::new();
+        scan(&*file, &name, &mut |batch| {
+            bodies.push(batch.body.to_vec());
+            Ok(())
+        })
+        .unwrap();
+        (name, bodies)
+    });
+    bodies.collect()
+}
