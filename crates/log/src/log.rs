@@ -99,6 +99,8 @@ pub struct SharedStats {
     pub repeated_offers: u64,
     /// Batches of other nodes that were applied here.
     pub foreign_batches: u64,
+    /// Attempts at mending damaged segments that failed. They are made again every second.
+    pub mend_failures: u64,
 }
 
 /// What became of events appended with [`Ack::Accepted`](crate::Ack::Accepted). What is neither
@@ -234,6 +236,7 @@ impl Log {
             void_entries: counters.void_entries.load(Ordering::Relaxed),
             repeated_offers: counters.repeated_offers.load(Ordering::Relaxed),
             foreign_batches: counters.foreign_batches.load(Ordering::Relaxed),
+            mend_failures: self.sequencer.mend_failures.load(Ordering::Relaxed),
         })
     }
 

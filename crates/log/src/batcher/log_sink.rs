@@ -135,7 +135,10 @@ impl LogSink {
             // What is left comes again at once.
             Some(AppendError::Overloaded | AppendError::SetBack) => Some(Trouble::Busy),
             Some(AppendError::StorageFull) => Some(Trouble::Full),
-            Some(AppendError::Unavailable { .. }) => Some(Trouble::Unavailable),
+            // What is left waits until this node leads again; nothing of it is lost by that.
+            Some(AppendError::Unavailable { .. } | AppendError::NotLeading { .. }) => {
+                Some(Trouble::Unavailable)
+            }
             Some(error) => Some(Trouble::Closed(error.to_string())),
         };
         (stored, trouble)

@@ -4,9 +4,11 @@
 //! cluster 4f1c…(32 hex digits)
 //! log main
 //! leader 7 9120391203 node-a http://10.0.0.1:7070
+//! check 9b2f01aa
 //! ```
 //!
-//! The last line is a hint: who was seen to lead last, in which epoch, and of which process life.
+//! The third line, which may be missing, is a hint: who was seen to lead last, in which epoch, and of
+//! which process life. The last one is the CRC32C of those before it.
 
 use crate::shared::entry::ClusterId;
 use crate::shared::rule::Claimant;
@@ -55,11 +57,16 @@ impl CopyIdentity {
         if let Some(Claimant { node, start, url, epoch }) = &self.leader {
             text.push_str(&format!("leader {epoch} {start} {node} {url}\n"));
         }
+        text.push_str(&format!("check {:08x}\n", crc32c::crc32c(text.as_bytes())));
         replace_file(storage, JOURNAL_FILE, text.as_bytes())
     }
 }
 
 fn parse(text: &str) -> Option<CopyIdentity> {
+    let (text, check) = text.strip_suffix('\n')?.rsplit_once("check ")?;
+    if check.len() != 8 || u32::from_str_radix(check, 16).ok()? != crc32c::crc32c(text.as_bytes()) {
+        return None;
+    }
     let mut lines = text.lines();
     let cluster = lines.next()?.strip_prefix("cluster ")?.parse().ok()?;
     let log = lines.next()?.strip_prefix("log ")?.to_owned();

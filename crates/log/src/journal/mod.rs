@@ -28,8 +28,9 @@ pub(crate) use shared::{Origin, SharedCounters, SharedJournal};
 
 use crate::batch::BatchHeader;
 use crate::role::Role;
-use crate::shared::Place;
 use crate::shared::rule::AcceptedBatch;
+use crate::shared::{Place, PlacedEntry, SharedLogError};
+use crate::storage::StorageFile;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,6 +139,18 @@ pub(crate) trait Journal: Send {
 
     /// Whether something was appended that a later barrier has to cover in time.
     fn unsynced(&self) -> bool;
+
+    /// What stands in the shared log after a place, to mend a copy with; nothing in a log of files.
+    ///
+    /// # Errors
+    /// [`SharedLogError`].
+    fn fetch(&mut self, _after: Place) -> Result<Vec<PlacedEntry>, SharedLogError> {
+        Ok(Vec::new())
+    }
+
+    /// The segment being written has been written anew: what its header says and where it ends are the
+    /// same, but for the checksum of its last batch.
+    fn replace_active(&mut self, _file: Arc<dyn StorageFile>, _at: Resume) {}
 
     /// How long until it does something by itself, if it does.
     fn due_in(&mut self) -> Option<Duration> {

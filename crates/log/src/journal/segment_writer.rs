@@ -205,6 +205,13 @@ impl SegmentWriter {
         self.next.as_mut().is_some_and(|next| next.reserve(needed).is_ok())
     }
 
+    /// Goes on in another file of the active segment, which ends where this one does.
+    pub(super) fn replace_active(&mut self, file: Arc<dyn StorageFile>, at: Resume) {
+        let Resume { base, salt, end, last_crc } = at;
+        assert_eq!((base, end), self.end(), "the same segment");
+        self.active = Active { file, base, salt, last_crc, end, synced_to: end, allocated: end };
+    }
+
     /// Makes sure that a batch overwrites zeros that are already in the file. Tried before anything of it
     /// is written or sent.
     ///

@@ -9,7 +9,7 @@
 use super::confirmations::Confirmations;
 use super::copy::CopyIdentity;
 use super::offers::{Offers, Purpose};
-use super::segment_writer::SegmentWriter;
+use super::segment_writer::{Resume, SegmentWriter};
 use super::{Journal, JournalBatch, JournalError, JournalLimits, Settled};
 use crate::error::NotConfirmed;
 use crate::options::{Clock, SharedOptions};
@@ -18,8 +18,8 @@ use crate::segment::{SEGMENT_HEADER_BYTES, SegmentSource};
 use crate::shared::entry::{BatchId, Claim, ClusterId, Entry, batch_entries};
 use crate::shared::lead::{LeadAction, LeadState, LeadTimer};
 use crate::shared::rule::{AcceptedBatch, Claimant, Rule, Verdict, VoidReason};
-use crate::shared::{Arrival, AskId, Place, SharedLog, SharedLogError};
-use crate::storage::Storage;
+use crate::shared::{Arrival, AskId, Place, PlacedEntry, SharedLog, SharedLogError};
+use crate::storage::{Storage, StorageFile};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ use wellspring_types::Position;
 const BATCH_BYTES: usize = 8 << 20;
 /// A batch is cut into parts by itself only if a single request is larger.
 const SMALLEST_BATCH_BYTES: usize = 4 << 10;
+/// What is fetched again at a time.
+const FETCH_BYTES: usize = 4 << 20;
 /// Longest sleep between attempts at an engine that is unavailable.
 const UNAVAILABLE_PAUSE: Duration = Duration::from_millis(10);
 
@@ -643,6 +645,14 @@ impl Journal for SharedJournal {
     fn unsynced(&self) -> bool {
         // Nobody waits for a barrier of a copy.
         false
+    }
+
+    fn fetch(&mut self, after: Place) -> Result<Vec<PlacedEntry>, SharedLogError> {
+        self.engine.fetch(after, FETCH_BYTES)
+    }
+
+    fn replace_active(&mut self, file: Arc<dyn StorageFile>, at: Resume) {
+        self.writer.replace_active(file, at);
     }
 
     fn due_in(&mut self) -> Option<Duration> {

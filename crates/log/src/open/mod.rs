@@ -426,6 +426,7 @@ fn start(
         seal_again_us: 0,
         refused_bytes: 0,
         room_again_us: 0,
+        look_for_damage_us: 0,
     };
     let feed = Feed::at(scanned.next - 1);
     let counters = Arc::new(Counters::new(barriers_us, recorded_at_us));
@@ -455,6 +456,7 @@ fn start(
         places,
         confirmations,
         shared_counters,
+        mend_failures: AtomicU64::new(0),
         counters,
         staging: Mutex::new(staging),
         mark,

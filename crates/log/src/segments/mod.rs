@@ -83,6 +83,37 @@ impl Segments {
         *runs = Arc::new(kept);
     }
 
+    /// Puts another file in the place of a damaged one: readers that begin now read that.
+    pub(crate) fn replace_file(&self, base: Position, file: Arc<dyn StorageFile>) {
+        let mut runs = lock(&self.runs);
+        let holds = |run: &Arc<Run>| run.segments().iter().any(|segment| segment.base() == base);
+        let at = runs.iter().position(holds).expect("a segment of this log");
+        let mended = runs[at].with_file(base, file);
+        Arc::make_mut(&mut *runs)[at] = Arc::new(mended);
+    }
+
+    /// The damaged segments, ascending.
+    pub(crate) fn damaged(&self) -> Vec<Position> {
+        let runs = self.runs();
+        let segments = runs.iter().flat_map(|run| run.segments());
+        segments.filter(|segment| segment.damage().is_some()).map(|s| s.base()).collect()
+    }
+
+    /// The file of a segment and the base of the one after it, if there is one.
+    pub(crate) fn segment(&self, base: Position) -> Option<(Arc<OpenSegment>, Option<Position>)> {
+        let runs = self.runs();
+        let mut segments = runs.iter().flat_map(|run| run.segments());
+        let segment = segments.by_ref().find(|segment| segment.base() == base)?;
+        Some((Arc::clone(segment), segments.next().map(|after| after.base())))
+    }
+
+    /// The base of the segment before one.
+    pub(crate) fn base_before(&self, base: Position) -> Option<Position> {
+        let runs = self.runs();
+        let segments = runs.iter().flat_map(|run| run.segments());
+        segments.map(|segment| segment.base()).take_while(|&of| of < base).last()
+    }
+
     pub(crate) fn index_usage(&self) -> IndexUsage {
         let mut usage = IndexUsage::default();
         for run in self.runs().iter() {

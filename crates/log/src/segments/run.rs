@@ -71,6 +71,20 @@ impl Run {
         }
     }
 
+    /// The same run with another file of the segment with this base, which is not damaged.
+    pub(super) fn with_file(&self, base: Position, file: Arc<dyn StorageFile>) -> Run {
+        let other = |segment: &Arc<OpenSegment>| match segment.base() == base {
+            true => OpenSegment::new(base, Some(Arc::clone(&file))),
+            false => Arc::clone(segment),
+        };
+        let segments = self.segments.iter().map(other).collect();
+        let run = Run::of(Arc::clone(&self.storage), segments, self.index());
+        if let Some(&events) = self.events.get() {
+            run.set_events(events);
+        }
+        run
+    }
+
     pub(crate) fn base(&self) -> Position {
         self.segments[0].base()
     }

@@ -38,6 +38,8 @@ pub(crate) struct Committer {
     pub(crate) refused_bytes: usize,
     /// When a full device is asked again.
     pub(crate) room_again_us: u64,
+    /// When damage of a copy is looked for again.
+    pub(crate) look_for_damage_us: u64,
 }
 
 /// What [`Sequencer::commit_one`] did.
@@ -185,7 +187,8 @@ impl Sequencer {
         let sync_in = self.sync_if_due(committer);
         let seal_in = self.seal_again_if_due(committer);
         let room_in = self.look_for_room_if_due(committer);
-        sync_in.into_iter().chain(seal_in).chain(room_in).min()
+        let mend_in = self.mend_if_due(committer);
+        [sync_in, seal_in, room_in, mend_in].into_iter().flatten().min()
     }
 
     /// One turn of a log that its caller drives: one arrival, one batch, or one thing that is due.

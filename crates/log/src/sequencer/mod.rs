@@ -7,6 +7,7 @@
 //! - [`staged`]: what is decided and not durable: positions, batches, who waits for which position.
 //! - [`commit`]: the next batch to the journal, then the head moves, then the answers.
 //! - [`apply`]: a batch of another node.
+//! - [`mend`]: a damaged segment of a copy is written anew.
 //! - [`role`]: this node takes the lead, or loses it.
 //! - [`confirm`]: the head, if this is still where positions are assigned.
 //! - [`setback`]: the journal refused a batch: all that was staged is taken back.
@@ -20,6 +21,7 @@ mod condition;
 mod confirm;
 mod gather;
 pub(crate) mod judge;
+mod mend;
 mod merge;
 mod replays;
 mod role;
@@ -73,6 +75,8 @@ pub(crate) struct Sequencer {
     pub(crate) confirmations: Option<Arc<Confirmations>>,
     /// Figures about the shared log; none in a log of files.
     pub(crate) shared_counters: Option<Arc<SharedCounters>>,
+    /// Attempts at mending damaged segments of a copy that failed.
+    pub(crate) mend_failures: AtomicU64,
     pub(crate) counters: Arc<Counters>,
     /// Positions and batches; held for microseconds.
     pub(crate) staging: Mutex<Staging>,

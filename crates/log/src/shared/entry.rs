@@ -54,7 +54,7 @@ const FLAG_BEGINS_SEGMENT: u8 = 1;
 
 /// Which cluster a shared log belongs to: drawn at random when it is founded. A copy never follows
 /// the log of another cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ClusterId(pub [u8; 16]);
 
 impl fmt::Display for ClusterId {

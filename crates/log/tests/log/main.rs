@@ -5,6 +5,7 @@
 
 mod conditions;
 mod confirm;
+mod copy_damage;
 mod counts;
 mod crash;
 mod damage;

@@ -1,0 +1,146 @@
+//! A segment of a copy in which a read has met damage is written anew from the shared log, while the log
+//! is open. A log of files has nothing to write it from: there, damage stays until a person restores it.
+//!
+//! The rule is applied again to what stands after the batch before the segment, so the same batches
+//! count as before; their records lie at the same offsets, so the index stays.
+
+use super::Sequencer;
+use super::commit::Committer;
+use crate::batch::BATCH_HEADER_BYTES;
+use crate::journal::{JournalBatch, Resume, SealedBy};
+use crate::recover;
+use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, segment_name};
+use crate::shared::Place;
+use crate::shared::rule::{AcceptedBatch, Rule, Verdict};
+use crate::storage::StorageFile;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use wellspring_types::Position;
+
+/// Time between looks for damage.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
+/// Ends with `.tmp`, as all names do that opening removes.
+const MENDED_NAME: &str = "mended.tmp";
+
+/// What stands before a segment.
+struct Before {
+    place: Place,
+    epoch: u64,
+    chain: u32,
+}
+
+/// A segment while it is written anew.
+struct Rewrite {
+    file: Arc<dyn StorageFile>,
+    resume: Resume,
+}
+
+impl Sequencer {
+    /// Mends damaged segments of a copy, if it is time to look for any; tells how long until then.
+    pub(super) fn mend_if_due(&self, committer: &mut Committer) -> Option<Duration> {
+        self.confirmations.as_ref()?;
+        let now_us = self.clock().monotonic_us();
+        if now_us < committer.look_for_damage_us {
+            return Some(Duration::from_micros(committer.look_for_damage_us - now_us));
+        }
+        committer.look_for_damage_us = now_us + LOOK_AFTER.as_micros() as u64;
+        for base in self.segments.damaged() {
+            if self.mend(committer, base).is_err() {
+                let _ = self.storage.remove(MENDED_NAME);
+                self.mend_failures.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                break;
+            }
+        }
+        Some(LOOK_AFTER)
+    }
+
+    fn mend(&self, committer: &mut Committer, base: Position) -> io::Result<()> {
+        let (segment, next_base) = self.segments.segment(base).ok_or_else(gone)?;
+        let head = self.feed.head();
+        let last = next_base.map_or(head, |next| head.min(next - 1));
+        let before = self.before(base)?;
+        // An index knows its segments by their salts, so the salt stays if it can be read.
+        let old = segment
+            .file()
+            .ok()
+            .and_then(|file| recover::read_header(&**file, &segment.name()).ok());
+        let salt = old.map_or(before.place.0 ^ base, |header| header.salt);
+        let epoch = old.map_or(before.epoch, |header| header.epoch);
+        let source = Some(SegmentSource { after: before.place, chain: before.chain });
+        let file = self.storage.create(MENDED_NAME)?;
+        file.write_all_at(&SegmentHeader { base, salt, epoch, source }.encode(), 0)?;
+        let resume = Resume { base, salt, end: SEGMENT_HEADER_BYTES as u64, last_crc: 0 };
+        let mut rewrite = Rewrite { file, resume };
+        let mut rule = Rule::at(before.epoch, base - 1, before.chain, Some(Default::default()));
+        let mut after = before.place;
+        while rule.head() < last {
+            let entries = committer.journal.fetch(after).map_err(io::Error::other)?;
+            if entries.is_empty() {
+                return Err(gone());
+            }
+            for (place, entry) in entries {
+                after = place;
+                let verdict =
+                    rule.judge(entry).map_err(|fault| io::Error::other(fault.to_string()))?;
+                if let Verdict::Accepted(accepted) = verdict {
+                    rewrite.write(&accepted, place)?;
+                }
+                if rule.head() >= last {
+                    break;
+                }
+            }
+        }
+        rewrite.file.sync_data()?;
+        self.storage.rename(MENDED_NAME, &segment_name(base))?;
+        self.storage.sync_dir()?;
+        self.segments.replace_file(base, Arc::clone(&rewrite.file));
+        if base == committer.journal.end().0 {
+            committer.journal.replace_active(rewrite.file, rewrite.resume);
+        }
+        Ok(())
+    }
+
+    /// What the segment before the one with this base ends with.
+    fn before(&self, base: Position) -> io::Result<Before> {
+        let Some(previous) = self.segments.base_before(base) else {
+            return Ok(Before { place: Place(0), epoch: 0, chain: 0 });
+        };
+        let (segment, _) = self.segments.segment(previous).ok_or_else(gone)?;
+        let file = segment.file().map_err(|error| io::Error::other(error.to_string()))?;
+        let scanned = recover::scan(&**file, &segment.name(), &mut |_| Ok(()))
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        let recover::ScannedSegment { place, epoch, chain, .. } = scanned;
+        Ok(Before { place, epoch, chain })
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the shared log does not keep what the segment held")
+}
+
+impl Rewrite {
+    fn write(&mut self, accepted: &AcceptedBatch, place: Place) -> io::Result<()> {
+        let id = &accepted.batch;
+        let mut bytes = vec![0; BATCH_HEADER_BYTES];
+        accepted.body_slices().for_each(|piece| bytes.extend_from_slice(piece));
+        let mut batch = JournalBatch {
+            segment_base: self.resume.base,
+            offset: self.resume.end as u32,
+            first: id.first,
+            count: id.count,
+            recorded_at_us: id.recorded_at_us,
+            bytes,
+        };
+        let known = SealedBy {
+            epoch: id.epoch,
+            place,
+            previous_crc: self.resume.last_crc,
+            synced_to: SEGMENT_HEADER_BYTES as u32,
+        };
+        self.resume.last_crc = batch.seal(self.resume.salt, &known);
+        self.file.write_all_at(&batch.bytes, self.resume.end)?;
+        self.resume.end += batch.bytes.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+//! A copy of a shared log that is cut or rotten anywhere: what is wrong is fetched again, at the opening
+//! or when a read meets it, and every read is right or an error.
+
+use crate::oracle::{append, read_all, small_segments};
+use crate::shared::{bodies, node};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use wellspring_log::shared::simulated::SimulatedLog;
+use wellspring_log::storage::simulated::SimulatedStorage;
+use wellspring_log::{Clock, Did, Driver, Log, OpenError, Options, ReadError, Role};
+use wellspring_types::{Event, Position, Query};
+
+/// Time as the test has it.
+#[derive(Debug, Default)]
+struct HandClock(AtomicU64);
+
+impl Clock for HandClock {
+    fn wall_us(&self) -> u64 {
+        self.monotonic_us()
+    }
+
+    fn monotonic_us(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+fn by_turns(clock: &Arc<HandClock>) -> Options {
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    Options { clock, driver: Driver::Turns { seed: 1 }, ..small_segments() }
+}
+
+fn open(world: &SimulatedLog, storage: &SimulatedStorage, clock: &Arc<HandClock>) -> Log {
+    let engine = Box::new(world.connect(9));
+    let storage = Arc::new(storage.clone());
+    Log::open_shared(storage, by_turns(clock), node(9), engine).unwrap()
+}
+
+fn run(log: &Log) {
+    for _ in 0..100_000 {
+        if log.turn().did == Did::Nothing {
+            return;
+        }
+    }
+    panic!("it never comes to rest");
+}
+
+/// A shared log of three segments, the last of which is short, and a copy of it.
+fn sound_copy() -> (SimulatedLog, Files, Position) {
+    let world = SimulatedLog::immediate();
+    let storage = SimulatedStorage::new(1);
+    let clock = Arc::<HandClock>::default();
+    let log = open(&world, &storage, &clock);
+    run(&log);
+    clock.0.store(10_000_000, Ordering::Relaxed);
+    run(&log);
+    assert!(log.role().leads(), "{:?}", log.role());
+    let put = |bytes: usize| {
+        let data = format!("\"{}\"", "z".repeat(bytes));
+        log.submit(
+            append(&[Event::json("T", &["a"], &data)]),
+            Box::new(|done| assert!(done.is_ok())),
+        );
+        run(&log);
+    };
+    while log.segments() < 3 {
+        put(3_000);
+    }
+    (0..3).for_each(put);
+    let head = log.head();
+    log.close();
+    (world, storage.contents(), head)
+}
+
+/// Opens damaged files, lets them be mended, and compares them with the sound ones.
+fn mends(world: &SimulatedLog, files: &Files, sound: &Files, head: Position, what: &str) {
+    let clock = Arc::<HandClock>::default();
+    let storage = SimulatedStorage::with_contents(1, files);
+    let log = open(world, &storage, &clock);
+    for round in 1.. {
+        run(&log);
+        assert_eq!(log.head(), head, "{what}");
+        let mut events = log.snapshot().read(&Query::all(), Default::default());
+        let mut seen = 0;
+        let outcome = loop {
+            match events.next() {
+                Ok(Some(_)) => seen += 1,
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        match outcome {
+            Ok(()) => {
+                assert_eq!(seen, head, "{what}: a short answer");
+                break;
+            }
+            Err(ReadError::Corrupt(_)) if round < 5 => {}
+            Err(error) => panic!("{what}, round {round}: {error}"),
+        }
+        clock.0.fetch_add(1_000_001, Ordering::Relaxed);
+    }
+    assert!(!matches!(log.role(), Role::Detached { .. }), "{what}: {:?}", log.role());
+    assert!(log.damage().is_empty(), "{what}: {:?}", log.damage());
+    log.close();
+    // Headers of batches are read only where an index is made of them.
+    let mut files = storage.contents();
+    files.retain(|name, _| !name.ends_with(".idx"));
+    let storage = SimulatedStorage::with_contents(1, &files);
+    let log = open(world, &storage, &clock);
+    run(&log);
+    log.close();
+    let sound = SimulatedStorage::with_contents(1, sound);
+    assert_eq!(bodies(&storage), bodies(&sound), "{what}");
+}
+
+fn last_segment(files: &Files) -> (String, usize) {
+    let (name, bytes) = files.iter().rfind(|(name, _)| name.ends_with(".seg")).unwrap();
+    (name.clone(), bytes.len())
+}
+
+#[test]
+fn a_copy_cut_at_every_byte_is_fetched_again() {
+    let (world, sound, head) = sound_copy();
+    let (last, len) = last_segment(&sound);
+    for cut in (0..len.min(900)).step_by(2) {
+        let mut files = sound.clone();
+        files.get_mut(&last).unwrap().truncate(cut);
+        mends(&world, &files, &sound, head, &format!("{last} cut at {cut}"));
+    }
+    for (name, bytes) in &sound {
+        for cut in [0, 1, 63, 64, 100, bytes.len() / 3, bytes.len().saturating_sub(1)] {
+            let mut files = sound.clone();
+            files.get_mut(name).unwrap().truncate(cut.min(bytes.len()));
+            mends(&world, &files, &sound, head, &format!("{name} cut at {cut}"));
+        }
+        let mut files = sound.clone();
+        files.remove(name);
+        mends(&world, &files, &sound, head, &format!("without {name}"));
+    }
+    mends(&world, &Files::new(), &sound, head, "an empty folder");
+}
+
+#[test]
+fn a_copy_with_any_bit_flipped_is_mended() {
+    let (world, sound, head) = sound_copy();
+    let flip = |name: &str, bit: usize| {
+        let mut files = sound.clone();
+        files.get_mut(name).unwrap()[bit / 8] ^= 1 << (bit % 8);
+        mends(&world, &files, &sound, head, &format!("{name} bit {bit}"));
+    };
+    let (last, len) = last_segment(&sound);
+    (0..len.min(500) * 8).step_by(7).for_each(|bit| flip(&last, bit));
+    for (name, bytes) in &sound {
+        // Steps that meet every bit of a byte and every kind of byte.
+        let step = (bytes.len() * 8 / 40).max(1) | 1;
+        (0..bytes.len() * 8).step_by(step).for_each(|bit| flip(name, bit));
+    }
+}
+
+#[test]
+fn a_copy_is_not_a_log_of_files_nor_the_other_way_round() {
+    let (world, sound, _) = sound_copy();
+    let copy = SimulatedStorage::with_contents(1, &sound);
+    let refused = Log::open_on(Arc::new(copy), Options::default());
+    assert!(matches!(refused, Err(OpenError::OtherJournal { .. })));
+    let mut without_name = sound.clone();
+    without_name.remove("journal");
+    let copy = SimulatedStorage::with_contents(1, &without_name);
+    let refused = Log::open_on(Arc::new(copy), Options::default());
+    assert!(matches!(refused, Err(OpenError::OtherJournal { .. })));
+
+    let storage = SimulatedStorage::new(1);
+    let log = Log::open_on(Arc::new(storage.clone()), Options::default()).unwrap();
+    log.append(append(&[Event::json("T", &[], "1")])).unwrap();
+    assert_eq!(read_all(&log).len(), 1);
+    drop(log);
+    let engine = Box::new(world.connect(3));
+    let refused = Log::open_shared(Arc::new(storage), Options::default(), node(3), engine);
+    assert!(matches!(refused, Err(OpenError::OtherJournal { .. })));
+}
