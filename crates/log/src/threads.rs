@@ -4,7 +4,7 @@ use crate::options::{Clock, SystemClock};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
-use std::thread::{Builder, JoinHandle, Thread};
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// Starts a named thread.
@@ -14,19 +14,6 @@ pub(crate) fn spawn(
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     Builder::new().name(name.to_owned()).spawn(body)
-}
-
-/// A thread that parks, to be woken as a task is.
-pub(crate) struct Unpark(pub(crate) Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.unpark();
-    }
 }
 
 /// Takes a mutex of this crate, whether or not a thread panicked while it held it.

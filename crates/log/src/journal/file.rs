@@ -8,6 +8,7 @@ use super::{Journal, JournalBatch, JournalError, JournalLimits, Settled};
 use crate::options::Sync;
 use crate::shared::Place;
 use std::io;
+use std::task::Waker;
 use std::time::Duration;
 use wellspring_types::Position;
 
@@ -72,7 +73,7 @@ impl Journal for FileJournal {
     fn limits(&self) -> JournalLimits {
         JournalLimits {
             batch_bytes: BATCH_BYTES,
-            commits_inline: true,
+            settles_at_once: true,
             close_patience: Duration::ZERO,
         }
     }
@@ -91,7 +92,7 @@ impl Journal for FileJournal {
         }
     }
 
-    fn next(&mut self, _wait: Duration) -> Result<Settled, JournalError> {
+    fn next(&mut self, _waker: &Waker) -> Result<Settled, JournalError> {
         Ok(self.durable.take().map_or(Settled::Nothing, Settled::Durable))
     }
 

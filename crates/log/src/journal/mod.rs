@@ -33,6 +33,7 @@ use crate::shared::{Place, PlacedEntry, SharedLogError};
 use crate::storage::StorageFile;
 use std::io;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 use wellspring_types::Position;
 
@@ -73,8 +74,8 @@ pub(crate) enum JournalError {
 pub(crate) struct JournalLimits {
     /// Requests go on joining a batch until it has this many bytes.
     pub(crate) batch_bytes: usize,
-    /// Whether a batch may be committed on the thread that staged it: without a wait for anybody else.
-    pub(crate) commits_inline: bool,
+    /// Whether a batch is settled when it was offered, without a wait for anybody else.
+    pub(crate) settles_at_once: bool,
     /// How long a log that is closed waits for what it has offered.
     pub(crate) close_patience: Duration,
 }
@@ -92,7 +93,7 @@ pub(crate) enum Settled {
     Role { role: Role, lost: Vec<JournalBatch> },
     /// Something arrived that settles nothing; there may be more.
     Passed,
-    /// Nothing, for the time given at least.
+    /// Nothing at the moment.
     Nothing,
 }
 
@@ -110,12 +111,13 @@ pub(crate) trait Journal: Send {
     /// The batch, and why it is not durable.
     fn offer(&mut self, batch: JournalBatch) -> Result<(), (JournalBatch, JournalError)>;
 
-    /// What is settled next, oldest first; waits at most so long if there is something to wait for.
+    /// What is settled next, oldest first. Never waits; if there is nothing, `waker` is woken when it is
+    /// worth while to ask again.
     ///
     /// # Errors
     /// [`JournalError::Full`] and [`Retry`](JournalError::Retry) alone: what is durable elsewhere could
     /// not be written here; it is tried again.
-    fn next(&mut self, wait: Duration) -> Result<Settled, JournalError>;
+    fn next(&mut self, waker: &Waker) -> Result<Settled, JournalError>;
 
     /// Writes a batch of another node into its segment.
     ///

@@ -24,6 +24,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Waker;
 use std::time::Duration;
 use wellspring_types::Position;
 
@@ -33,8 +34,6 @@ const BATCH_BYTES: usize = 8 << 20;
 const SMALLEST_BATCH_BYTES: usize = 4 << 10;
 /// What is fetched again at a time.
 const FETCH_BYTES: usize = 4 << 20;
-/// Longest sleep between attempts at an engine that is unavailable.
-const UNAVAILABLE_PAUSE: Duration = Duration::from_millis(10);
 
 /// Where a copy ends, and so where it goes on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -182,11 +181,6 @@ impl SharedJournal {
 
     pub(crate) fn counters(&self) -> Arc<SharedCounters> {
         Arc::clone(&self.counters)
-    }
-
-    /// Wakes this journal while it waits for arrivals.
-    pub(crate) fn waker(&self) -> std::task::Waker {
-        self.engine.waker()
     }
 
     fn now_us(&self) -> u64 {
@@ -540,7 +534,7 @@ impl Journal for SharedJournal {
         let body_bytes = self.entry_bytes.saturating_sub(crate::shared::entry::ENTRY_HEADER_BYTES);
         JournalLimits {
             batch_bytes: body_bytes.clamp(SMALLEST_BATCH_BYTES, BATCH_BYTES),
-            commits_inline: false,
+            settles_at_once: false,
             close_patience: self.options.lead_timeout,
         }
     }
@@ -576,7 +570,7 @@ impl Journal for SharedJournal {
         Ok(())
     }
 
-    fn next(&mut self, wait: Duration) -> Result<Settled, JournalError> {
+    fn next(&mut self, waker: &Waker) -> Result<Settled, JournalError> {
         match self.settled() {
             Ok(None) => self.attend(),
             Ok(Some(settled)) => return Ok(settled),
@@ -590,12 +584,10 @@ impl Journal for SharedJournal {
             return Ok(settled);
         }
         if self.stage == Stage::Detached {
-            std::thread::park_timeout(wait.min(UNAVAILABLE_PAUSE));
             return Ok(Settled::Nothing);
         }
         let now_us = self.now_us();
-        let wait = wait.min(Duration::from_micros(self.next_due_us(now_us)));
-        match self.engine.next(wait) {
+        match self.engine.next(waker) {
             Ok(Arrival::Entry { place, entry }) => self.entry(place, entry),
             Ok(Arrival::Offer { id, outcome }) => {
                 self.offers.outcome(id, outcome, self.seen, now_us);
@@ -604,7 +596,6 @@ impl Journal for SharedJournal {
             Ok(Arrival::Nothing) => return Ok(Settled::Nothing),
             Err(SharedLogError::Unavailable { .. }) => {
                 self.lead.cut_off(now_us);
-                std::thread::park_timeout(wait.min(UNAVAILABLE_PAUSE));
                 return Ok(Settled::Nothing);
             }
             Err(SharedLogError::Unusable { reason }) => self.detach(reason),

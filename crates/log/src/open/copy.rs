@@ -55,7 +55,6 @@ pub(crate) fn open_shared(
             Started {
                 role: Role::CatchingUp { place: journal.place(), end: None },
                 epoch: origin.epoch,
-                waker: Some(journal.waker()),
                 shared: Some((journal.confirmations(), journal.counters())),
                 journal: Box::new(journal),
             }

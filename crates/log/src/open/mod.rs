@@ -23,8 +23,8 @@ use crate::segment::{
 };
 use crate::segments::{OpenSegment, Run, Segments, build_active, check_next, open_sealed};
 use crate::sequencer::{
-    Committer, Counters, FullSegment, Merger, Replays, Sealer, SegmentTail, Sequencer, StagedMark,
-    Staging,
+    Committer, Counters, FullSegment, JournalWaker, Merger, Replays, Sealer, SegmentTail,
+    Sequencer, StagedMark, Staging,
 };
 use crate::storage::{Storage, StorageFile, read_exact_at};
 use crate::subscription::Interests;
@@ -33,7 +33,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::task::Waker;
 use std::thread::JoinHandle;
 use wellspring_types::Position;
 
@@ -97,7 +96,6 @@ fn recover_and_start(storage: &Arc<dyn Storage>, options: Options) -> Result<Ope
         journal: Box::new(FileJournal::new(writer, sync, epoch)),
         role: Role::Leading { epoch },
         epoch,
-        waker: None,
         shared: None,
     })
 }
@@ -371,8 +369,6 @@ struct Started {
     journal: Box<dyn Journal>,
     role: Role,
     epoch: u64,
-    /// Wakes the journal's thread while it waits for others; none if it only parks.
-    waker: Option<Waker>,
     shared: Option<(Arc<Confirmations>, Arc<SharedCounters>)>,
 }
 
@@ -400,7 +396,7 @@ fn start(
     .map_err(io_error("reading the last segment"))?;
     let recorded_at_us = last_recorded_at_us(&scanned, &segments)?;
     let barriers_us = writer.barriers_us();
-    let Started { journal, role, epoch, waker, shared } = journal(writer);
+    let Started { journal, role, epoch, shared } = journal(writer);
     let is_copy = shared.is_some();
     let mark = StagedMark::new(scanned.next, role.leads());
     let limits = journal.limits();
@@ -464,12 +460,12 @@ fn start(
         sealer: Arc::new(sealer),
         committer: Mutex::new(committer),
         journal_thread: OnceLock::new(),
-        journal_waker: OnceLock::new(),
+        journal_waker: JournalWaker::new(),
         closing: AtomicBool::new(false),
         options,
     });
     let thread = match sequencer.options.driver {
-        Driver::Threads => Some(start_journal(&sequencer, waker)?),
+        Driver::Threads => Some(start_journal(&sequencer)?),
         Driver::Turns { .. } => None,
     };
     sequencer.sealer.merge();
@@ -477,15 +473,11 @@ fn start(
 }
 
 /// Starts the thread that commits when no caller does.
-fn start_journal(
-    sequencer: &Arc<Sequencer>,
-    waker: Option<Waker>,
-) -> Result<JoinHandle<()>, OpenError> {
+fn start_journal(sequencer: &Arc<Sequencer>) -> Result<JoinHandle<()>, OpenError> {
     let running = Arc::clone(sequencer);
     let thread = threads::spawn("wellspring-journal", move || running.run())
         .map_err(io_error("starting the journal's thread"))?;
-    let unpark = || Waker::from(Arc::new(threads::Unpark(thread.thread().clone())));
-    let _ = sequencer.journal_waker.set(waker.unwrap_or_else(unpark));
+    sequencer.journal_waker.unparks(thread.thread().clone());
     let _ = sequencer.journal_thread.set(thread.thread().clone());
     sequencer.sealer.set_journal_thread(thread.thread().clone());
     Ok(thread)

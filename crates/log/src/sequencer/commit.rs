@@ -21,8 +21,8 @@ const LOOK_FOR_ROOM_AFTER: Duration = Duration::from_secs(1);
 
 /// Time between attempts at writing what is durable elsewhere into the segments here.
 const KEEP_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// Longest wait for a journal's arrivals, if nothing else is due.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// Most steps of a client's own thread with a shared log before it leaves them to the journal's.
+const INLINE_STEPS: usize = 64;
 
 /// The journal and what goes with it. Whoever holds its lock commits.
 pub(crate) struct Committer {
@@ -78,26 +78,45 @@ impl Sequencer {
     /// Commits on this thread what is staged now, if nobody else is committing.
     /// What gathers meanwhile is left to the journal's thread.
     pub(crate) fn commit_inline(&self) {
-        if !self.limits.commits_inline {
-            self.wake();
-            return;
-        }
         let Some(mut committer) = self.try_committer() else {
             // The holder may already have looked at the queue for the last time.
             self.wake();
             return;
         };
         let barrier_was_due = committer.journal.unsynced();
-        let progress = self.commit_one(&mut committer, Duration::ZERO);
+        let answers = match self.limits.settles_at_once {
+            true => match self.commit_one(&mut committer) {
+                Progress::Done(answers) => answers,
+                Progress::Nothing | Progress::Stalled => Vec::new(),
+            },
+            false => self.poll_inline(&mut committer),
+        };
         // A delayed barrier that nobody waits for yet is the journal's thread's.
         let begins_interval = !barrier_was_due && committer.journal.unsynced();
         drop(committer);
-        if let Progress::Done(answers) = progress {
-            self.tell(answers);
-        }
+        self.tell(answers);
         if begins_interval || !lock(&self.staging).queue.is_empty() {
             self.wake();
         }
+    }
+
+    /// Sends off what is staged and takes what has arrived, as long as there is anything; what comes
+    /// later is the journal's thread's.
+    fn poll_inline(&self, committer: &mut Committer) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        self.journal_waker.begin_polling();
+        for _ in 0..INLINE_STEPS {
+            match self.commit_one(committer) {
+                Progress::Done(more) => answers.extend(more),
+                Progress::Nothing => break,
+                Progress::Stalled => {
+                    self.wake();
+                    break;
+                }
+            }
+        }
+        self.journal_waker.end_polling();
+        answers
     }
 
     /// The life of the journal's thread. A panic in it ends the log: what waits is told.
@@ -123,46 +142,40 @@ impl Sequencer {
         let mut give_up_at_us = None;
         loop {
             let mut committer = lock(&self.committer);
-            let due = self.due_in(&mut committer);
-            let closing = self.closing.load(Ordering::SeqCst);
-            let wait = match due {
-                _ if self.limits.commits_inline || closing => Duration::ZERO,
-                due => due.unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT),
-            };
-            let progress = self.commit_one(&mut committer, wait);
+            let due_in = self.due_in(&mut committer);
+            let progress = self.commit_one(&mut committer);
+            let journal_in = committer.journal.due_in();
             drop(committer);
-            match progress {
+            let stalled_in = match progress {
                 Progress::Done(answers) => {
                     self.tell(answers);
                     continue;
                 }
-                Progress::Stalled => std::thread::park_timeout(KEEP_AGAIN_AFTER),
-                Progress::Nothing => {}
-            }
-            if !closing {
-                self.park_until(due);
-            } else if self.is_idle() {
-                break;
-            } else if !self.limits.commits_inline {
-                let now_us = self.clock().monotonic_us();
-                let patience_us = self.limits.close_patience.as_micros() as u64;
-                if now_us >= *give_up_at_us.get_or_insert(now_us + patience_us) {
-                    break;
+                Progress::Stalled => Some(KEEP_AGAIN_AFTER),
+                Progress::Nothing => None,
+            };
+            let wait = [due_in, journal_in, stalled_in].into_iter().flatten().min();
+            if !self.closing.load(Ordering::SeqCst) {
+                match wait {
+                    Some(wait) => std::thread::park_timeout(wait),
+                    None => std::thread::park(),
                 }
-                std::thread::park_timeout(Duration::from_millis(1));
+            } else if self.is_idle() || !self.is_worth_waiting(&mut give_up_at_us) {
+                break;
             }
         }
         self.finish_journal();
     }
 
-    /// Sleeps until somebody wakes this thread or something is due. A journal that waits for others
-    /// sleeps while it does.
-    fn park_until(&self, due: Option<Duration>) {
-        match due {
-            _ if !self.limits.commits_inline => {}
-            Some(due) => std::thread::park_timeout(due),
-            None => std::thread::park(),
+    /// While the log closes: waits a little for what was offered, but not for ever.
+    fn is_worth_waiting(&self, give_up_at_us: &mut Option<u64>) -> bool {
+        let now_us = self.clock().monotonic_us();
+        let patience_us = self.limits.close_patience.as_micros() as u64;
+        let waits = now_us < *give_up_at_us.get_or_insert(now_us + patience_us);
+        if waits {
+            std::thread::park_timeout(Duration::from_millis(1));
         }
+        waits
     }
 
     fn is_idle(&self) -> bool {
@@ -195,7 +208,7 @@ impl Sequencer {
     pub(crate) fn turn(&self) -> Turn {
         let mut committer = lock(&self.committer);
         let due = self.due_in(&mut committer);
-        let progress = self.commit_one(&mut committer, Duration::ZERO);
+        let progress = self.commit_one(&mut committer);
         let journal_due = committer.journal.due_in();
         drop(committer);
         let due_in = due.into_iter().chain(journal_due).min();
@@ -278,11 +291,11 @@ impl Sequencer {
         None
     }
 
-    pub(super) fn commit_one(&self, committer: &mut Committer, wait: Duration) -> Progress {
+    pub(super) fn commit_one(&self, committer: &mut Committer) -> Progress {
         if let Err(answers) = self.offer_staged(committer) {
             return Progress::Done(answers);
         }
-        let progress = match committer.journal.next(wait) {
+        let progress = match committer.journal.next(self.journal_waker.waker()) {
             Ok(Settled::Durable(batch)) => {
                 self.published(committer, &batch);
                 let waiters = self.settle(batch);
@@ -296,7 +309,7 @@ impl Sequencer {
             Ok(Settled::Nothing) => Progress::Nothing,
             Err(error) => self.stalled(committer, &error, 0),
         };
-        if !self.limits.commits_inline {
+        if !self.limits.settles_at_once {
             // After the head: who waits for a place reads the head then.
             self.places.publish(committer.journal.place().0);
         }

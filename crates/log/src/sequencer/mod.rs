@@ -12,6 +12,7 @@
 //! - [`confirm`]: the head, if this is still where positions are assigned.
 //! - [`setback`]: the journal refused a batch: all that was staged is taken back.
 //! - [`gather`]: the batch itself and who waits for it.
+//! - [`waker`]: wakes the thread that commits, unless somebody commits anyhow.
 //! - [`seal`]: the indexes of full segments, and those that could not be written.
 //! - [`replays`]: retries that overtook their first attempt, answered apart from the commits.
 
@@ -29,6 +30,7 @@ mod seal;
 mod setback;
 mod stage;
 mod staged;
+mod waker;
 
 pub(crate) use commit::Committer;
 pub use commit::{Did, Turn};
@@ -36,6 +38,7 @@ pub(crate) use merge::Merger;
 pub(crate) use replays::Replays;
 pub(crate) use seal::{FullSegment, Sealer};
 pub(crate) use staged::{SegmentTail, StagedMark, Staging};
+pub(crate) use waker::JournalWaker;
 
 use crate::amount::{Amount, Count};
 use crate::append::Completion;
@@ -53,7 +56,6 @@ use crate::subscription::Interests;
 use crate::threads::lock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::task::Waker;
 use std::thread::Thread;
 
 /// What a log's threads and callers share.
@@ -89,7 +91,7 @@ pub(crate) struct Sequencer {
     /// The thread that commits when no caller does.
     pub(crate) journal_thread: OnceLock<Thread>,
     /// Wakes it.
-    pub(crate) journal_waker: OnceLock<Waker>,
+    pub(crate) journal_waker: JournalWaker,
     pub(crate) closing: AtomicBool,
 }
 
@@ -164,9 +166,7 @@ impl Sequencer {
 
     /// Tells the journal's thread that there is something to commit.
     pub(crate) fn wake(&self) {
-        if let Some(waker) = self.journal_waker.get() {
-            waker.wake_by_ref();
-        }
+        self.journal_waker.wake();
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {

@@ -90,7 +90,7 @@ pub enum Arrival {
         /// asked; `None` if that could not be found out, and asking again may help.
         end: Option<Place>,
     },
-    /// Nothing within the time given.
+    /// Nothing at the moment.
     Nothing,
 }
 
@@ -142,15 +142,15 @@ impl std::error::Error for SharedLogError {}
 /// that was [placed](OfferOutcome::Placed), or that any reader has got, is never lost, moved or
 /// changed. Everything else (delay, loss, repetition and reordering of offers) is expected of it.
 ///
-/// One value serves one log of one process. It is driven by one thread, the journal's; what the engine
-/// does at other times runs on threads of the implementation.
+/// One value serves one log of one process. It is asked by one thread at a time, and by many in the course of
+/// time: whoever appends sends a batch off without a change of thread. What the engine does at other times
+/// runs on threads of the implementation.
 pub trait SharedLog: Send + 'static {
     /// What the engine takes. Does not change.
     fn limits(&self) -> SharedLimits;
 
     /// Begins to deliver entries, from the first after this place. Called once, before any other
-    /// method but [`limits`](Self::limits) and [`waker`](Self::waker), [`fetch`](Self::fetch) and
-    /// [`first_kept`](Self::first_kept).
+    /// method but [`limits`](Self::limits), [`fetch`](Self::fetch) and [`first_kept`](Self::first_kept).
     fn follow(&mut self, after: Place);
 
     /// Begins to append an entry of at most [`SharedLimits::entry_bytes`]. `after` is the last place
@@ -163,14 +163,13 @@ pub trait SharedLog: Send + 'static {
     /// Never blocks.
     fn ask_end(&mut self, id: AskId);
 
-    /// The next arrival, waiting at most so long, or until [`waker`](Self::waker) is used.
+    /// The next arrival. Never blocks: if there is [`Nothing`](Arrival::Nothing), or the engine is
+    /// unavailable, `waker` is woken once when it is worth while to ask again; it takes the place of
+    /// the one given before.
     ///
     /// # Errors
     /// [`SharedLogError`]; after `Unavailable` it may be called again.
-    fn next(&mut self, wait: Duration) -> Result<Arrival, SharedLogError>;
-
-    /// Ends a [`next`](Self::next) that waits, or else the next one, early.
-    fn waker(&self) -> Waker;
+    fn next(&mut self, waker: &Waker) -> Result<Arrival, SharedLogError>;
 
     /// Entries after a place, in order, apart from those being delivered: at least one unless there is
     /// none, then as many as fit into about `max_bytes`. To compare a past, and to mend a copy. May

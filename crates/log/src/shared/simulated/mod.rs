@@ -12,8 +12,10 @@ mod world;
 pub use node::SimulatedNode;
 
 use super::{EngineLeader, Place, SharedLimits};
+use crate::threads;
 use node::Connection;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Waker;
 use std::time::Duration;
 use world::World;
 
@@ -103,13 +105,31 @@ pub struct SimulatedLog {
 
 struct Shared {
     world: Mutex<World>,
-    /// Something may have arrived for somebody.
-    changed: Condvar,
 }
+
+/// Time between looks at what is due in a faulty log.
+const TICK: Duration = Duration::from_micros(500);
 
 impl Shared {
     fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes whoever asked: something may have arrived. With the world free.
+    fn changed(&self) {
+        let wakers: Vec<Waker> = self.world().take_wakers();
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Lets time do what is due, as long as the world is there.
+fn tick(shared: &Weak<Shared>) {
+    while let Some(shared) = shared.upgrade() {
+        if shared.world().settle_due() {
+            shared.changed();
+        }
+        drop(shared);
+        std::thread::sleep(TICK);
     }
 }
 
@@ -133,8 +153,14 @@ impl SimulatedLog {
     }
 
     fn of(world: World) -> SimulatedLog {
-        let shared = Shared { world: Mutex::new(world), changed: Condvar::new() };
-        SimulatedLog { shared: Arc::new(shared) }
+        let ticks = matches!(world.mode, world::Mode::Faulty(_));
+        let shared = Arc::new(Shared { world: Mutex::new(world) });
+        if ticks {
+            let world = Arc::downgrade(&shared);
+            let ticking = threads::spawn("simulated-log", move || tick(&world));
+            assert!(ticking.is_ok(), "the system gives a thread to a test");
+        }
+        SimulatedLog { shared }
     }
 
     /// The same with other settings; before anybody connects.
@@ -165,7 +191,7 @@ impl SimulatedLog {
     /// Appends an entry from outside: somebody else's bytes.
     pub fn append(&self, entry: &[u8]) -> Place {
         let place = self.shared.world().stand(entry.into());
-        self.shared.changed.notify_all();
+        self.shared.changed();
         place
     }
 
@@ -184,19 +210,19 @@ impl SimulatedLog {
     /// land by hand).
     pub fn disconnect(&self, node: u64) {
         self.shared.world().of_node(node).disconnected = true;
-        self.shared.changed.notify_all();
+        self.shared.changed();
     }
 
     /// Connects a node again.
     pub fn reconnect(&self, node: u64) {
         self.shared.world().of_node(node).disconnected = false;
-        self.shared.changed.notify_all();
+        self.shared.changed();
     }
 
     /// What the engine, if it elects, tells a node.
     pub fn elect(&self, node: u64, leader: EngineLeader) {
         self.shared.world().of_node(node).elected = leader;
-        self.shared.changed.notify_all();
+        self.shared.changed();
     }
 }
 

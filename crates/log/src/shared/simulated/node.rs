@@ -1,14 +1,12 @@
 //! A node's connection to a simulated shared log.
 
 use super::Shared;
-use crate::options::{Clock, SystemClock};
 use crate::shared::{
     Arrival, AskId, EngineLeader, OfferId, Place, SharedLimits, SharedLog, SharedLogError,
 };
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError};
-use std::task::{Wake, Waker};
-use std::time::Duration;
+use std::sync::Arc;
+use std::task::Waker;
 
 /// What the world knows of a connection.
 pub(super) struct Connection {
@@ -17,7 +15,8 @@ pub(super) struct Connection {
     pub(super) read: Option<Place>,
     /// Outcomes and answers not yet delivered.
     pub(super) told: VecDeque<Arrival>,
-    pub(super) woken: bool,
+    /// Of who asked last and got nothing.
+    pub(super) waker: Option<Waker>,
     /// When the last of its offers that keep their order is due.
     pub(super) in_order_us: u64,
 }
@@ -29,32 +28,13 @@ pub struct SimulatedNode {
     connection: u64,
 }
 
-struct NodeWaker {
-    shared: Arc<Shared>,
-    connection: u64,
-}
-
-impl Wake for NodeWaker {
-    fn wake(self: Arc<Self>) {
-        if let Some(connection) = self.shared.world().connections.get_mut(&self.connection) {
-            connection.woken = true;
-        }
-        self.shared.changed.notify_all();
-    }
-}
-
 impl SimulatedNode {
     pub(super) fn new(shared: Arc<Shared>, node: u64) -> SimulatedNode {
         let connection = {
             let mut world = shared.world();
             let id = world.new_id();
-            let connection = Connection {
-                node,
-                read: None,
-                told: VecDeque::new(),
-                woken: false,
-                in_order_us: 0,
-            };
+            let connection =
+                Connection { node, read: None, told: VecDeque::new(), waker: None, in_order_us: 0 };
             world.connections.insert(id, connection);
             id
         };
@@ -121,61 +101,27 @@ impl SharedLog for SimulatedNode {
         let limit = world.settings.limits.entry_bytes;
         assert!(entry.len() <= limit, "an entry of {} bytes, over {limit}", entry.len());
         world.offer(self.connection, id, after, entry);
-        if world.waiting > 0 {
-            self.shared.changed.notify_all();
-        }
+        drop(world);
+        self.shared.changed();
     }
 
     fn ask_end(&mut self, id: AskId) {
         self.shared.world().ask(self.connection, id);
+        self.shared.changed();
     }
 
-    fn next(&mut self, wait: Duration) -> Result<Arrival, SharedLogError> {
+    fn next(&mut self, waker: &Waker) -> Result<Arrival, SharedLogError> {
         let mut world = self.shared.world();
-        let mut deadline_us = None;
-        loop {
-            let due_us = world.settle_due();
-            match take(&mut world, self.connection) {
-                Ok(Some(arrival)) => return Ok(arrival),
-                Ok(None) => {}
-                // By hand it is said at once; else after the wait, so that a thread does not spin.
-                Err(error)
-                    if wait.is_zero() || matches!(world.mode, super::world::Mode::ByHand) =>
-                {
-                    return Err(error);
-                }
-                Err(error) => {
-                    let now_us = SystemClock.monotonic_us();
-                    let end_us = *deadline_us.get_or_insert(now_us + wait.as_micros() as u64);
-                    if now_us >= end_us {
-                        return Err(error);
-                    }
-                }
-            }
+        world.settle_due();
+        let taken = take(&mut world, self.connection);
+        if !matches!(taken, Ok(Some(_))) {
             let connection = world.connections.get_mut(&self.connection).expect("as above");
-            if std::mem::take(&mut connection.woken) || wait.is_zero() {
-                return Ok(Arrival::Nothing);
+            match &mut connection.waker {
+                Some(known) => known.clone_from(waker),
+                none => *none = Some(waker.clone()),
             }
-            if matches!(world.mode, super::world::Mode::ByHand) {
-                return Ok(Arrival::Nothing);
-            }
-            let now_us = SystemClock.monotonic_us();
-            let end_us = *deadline_us.get_or_insert(now_us.saturating_add(wait.as_micros() as u64));
-            if now_us >= end_us {
-                return Ok(Arrival::Nothing);
-            }
-            let until_us = due_us.map_or(end_us, |due_us| due_us.min(end_us));
-            world.waiting += 1;
-            let timeout = Duration::from_micros(until_us.saturating_sub(now_us).max(1));
-            let waited = self.shared.changed.wait_timeout(world, timeout);
-            world = waited.unwrap_or_else(PoisonError::into_inner).0;
-            world.waiting -= 1;
         }
-    }
-
-    fn waker(&self) -> Waker {
-        let (shared, connection) = (Arc::clone(&self.shared), self.connection);
-        Waker::from(Arc::new(NodeWaker { shared, connection }))
+        Ok(taken?.unwrap_or(Arrival::Nothing))
     }
 
     fn fetch(

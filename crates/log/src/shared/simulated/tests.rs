@@ -1,5 +1,6 @@
 use super::*;
 use crate::shared::{Arrival, AskId, OfferId, OfferOutcome, SharedLog, SharedLogError};
+use crate::threads::Signal;
 
 fn entry(i: u64) -> Arc<[u8]> {
     i.to_le_bytes().into()
@@ -10,7 +11,17 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 fn now(node: &mut SimulatedNode) -> Result<Arrival, SharedLogError> {
-    node.next(Duration::ZERO)
+    node.next(Waker::noop())
+}
+
+/// The next arrival, waiting for it so many seconds at most.
+fn patiently(node: &mut SimulatedNode, seconds: u64) -> Result<Arrival, SharedLogError> {
+    let mut arrival = NOTHING;
+    Signal::wait(Duration::from_secs(seconds), |waker| {
+        arrival = node.next(waker);
+        arrival != NOTHING
+    });
+    arrival
 }
 
 fn placed(id: u64, place: u64) -> Result<Arrival, SharedLogError> {
@@ -46,21 +57,18 @@ fn offers_land_at_once_and_every_node_sees_them_in_one_order() {
 }
 
 #[test]
-fn a_thread_waits_for_arrivals_and_is_woken() {
+fn whoever_got_nothing_is_woken_when_there_is_something() {
     let log = SimulatedLog::immediate();
     let mut reader = log.connect(1);
     reader.follow(Place(0));
-    let waker = reader.waker();
-    let (send, arrivals) = std::sync::mpsc::channel();
+    let (send, woken) = std::sync::mpsc::channel();
     let thread = crate::threads::spawn("reader", move || {
-        (0..2).for_each(|_| send.send(reader.next(Duration::from_secs(60))).unwrap());
+        send.send(patiently(&mut reader, 60)).unwrap();
     })
     .unwrap();
     let mut writer = log.connect(2);
     writer.offer(OfferId(1), Place(0), entry(5));
-    assert_eq!(arrivals.recv().unwrap(), stands(1, 5));
-    waker.wake();
-    assert_eq!(arrivals.recv().unwrap(), NOTHING);
+    assert_eq!(woken.recv().unwrap(), stands(1, 5));
     thread.join().unwrap();
 }
 
@@ -73,7 +81,7 @@ fn by_hand_nothing_happens_by_itself() {
         a.offer(OfferId(i), Place(0), entry(i));
     }
     a.ask_end(AskId(1));
-    assert_eq!(a.next(Duration::from_secs(60)), NOTHING);
+    assert_eq!(now(&mut a), NOTHING);
     let ids: Vec<UnderWayId> = log.under_way().iter().map(|under_way| under_way.id).collect();
     // The third overtakes the first, which lands twice; the second is lost, the fourth lands unheard of.
     assert_eq!(log.land(ids[2]), Landing::Stands(Place(1)));
@@ -218,7 +226,7 @@ fn faults_lose_repeat_delay_and_reorder_offers_but_never_what_stands() {
     }
     let (mut arrived, mut outcomes) = (Vec::new(), 0);
     loop {
-        match a.next(Duration::from_millis(20)).unwrap() {
+        match patiently(&mut a, 1).unwrap() {
             Arrival::Entry { place, entry } => {
                 assert_eq!(place, Place(arrived.len() as u64 + 1));
                 arrived.push(number(&entry));

@@ -5,6 +5,7 @@ use crate::options::{Clock, SystemClock};
 use crate::shared::{Arrival, AskId, EngineLeader, OfferId, OfferOutcome, Place};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::task::Waker;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Mode {
@@ -60,8 +61,6 @@ pub(super) struct World {
     asked: Vec<Asked>,
     last_id: u64,
     random: u64,
-    /// Threads that wait for something to change.
-    pub(super) waiting: usize,
 }
 
 impl World {
@@ -77,7 +76,6 @@ impl World {
             asked: Vec::new(),
             last_id: 0,
             random: seed,
-            waiting: 0,
         }
     }
 
@@ -220,16 +218,16 @@ impl World {
         SystemClock.monotonic_us() + self.below(delay_us * times + 1)
     }
 
-    /// Lands and answers what is due; when the next is. By hand, never.
-    pub(super) fn settle_due(&mut self) -> Option<u64> {
-        match self.mode {
-            Mode::ByHand => return None,
-            Mode::Immediate | Mode::Faulty(_)
-                if self.offered.is_empty() && self.asked.is_empty() =>
-            {
-                return None;
-            }
-            Mode::Immediate | Mode::Faulty(_) => {}
+    /// Whoever asked last on each connection and got nothing.
+    pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
+        self.connections.values_mut().filter_map(|connection| connection.waker.take()).collect()
+    }
+
+    /// Lands and answers what is due; whether anything was. By hand nothing ever is.
+    pub(super) fn settle_due(&mut self) -> bool {
+        let nothing = self.offered.is_empty() && self.asked.is_empty();
+        if nothing || matches!(self.mode, Mode::ByHand) {
+            return false;
         }
         let now_us = SystemClock.monotonic_us();
         let nodes = &self.nodes;
@@ -244,13 +242,13 @@ impl World {
             .filter(|asked| due(asked.node, asked.due_us))
             .map(|asked| (asked.id, asked.answered))
             .collect();
+        let any = !landing.is_empty() || !answering.is_empty();
         for (_, id) in landing {
             self.land(id);
             self.report(id, Truth::Told);
         }
         answering.into_iter().for_each(|(id, truth)| self.answer(id, truth));
-        let later = self.offered.iter().map(|offered| offered.due_us);
-        later.chain(self.asked.iter().map(|asked| asked.due_us)).filter(|due| *due > now_us).min()
+        any
     }
 
     pub(super) fn under_way(&self) -> Vec<UnderWay> {
