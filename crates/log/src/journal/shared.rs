@@ -34,6 +34,8 @@ const BATCH_BYTES: usize = 8 << 20;
 const SMALLEST_BATCH_BYTES: usize = 4 << 10;
 /// What is fetched again at a time.
 const FETCH_BYTES: usize = 4 << 20;
+/// Time between attempts at writing whose copy this is.
+const IDENTITY_AGAIN_US: u64 = 100_000;
 
 /// Where a copy ends, and so where it goes on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -92,6 +94,8 @@ pub(crate) struct SharedJournal {
     options: SharedOptions,
     entry_bytes: usize,
     identity: Option<CopyIdentity>,
+    /// When to try again to write it, if it could not be written.
+    identity_due_us: Option<u64>,
     rule: Rule,
     lead: LeadTimer,
     stage: Stage,
@@ -147,6 +151,7 @@ impl SharedJournal {
             clock,
             entry_bytes: limits.entry_bytes,
             identity,
+            identity_due_us: None,
             rule,
             lead: LeadTimer::new(lead_timeout_us, options.start, now_us),
             options,
@@ -205,6 +210,9 @@ impl SharedJournal {
     /// Does what time asks for: questions, claims, beats, stepping down, offers.
     fn attend(&mut self) {
         let now_us = self.now_us();
+        if self.identity_due_us.is_some_and(|due_us| now_us >= due_us) {
+            self.write_identity(now_us);
+        }
         self.ask(now_us);
         match self.stage {
             Stage::Detached => return,
@@ -383,12 +391,17 @@ impl SharedJournal {
             let reason = format!("the shared log is that of the log {found}, not of this one");
             return self.detach(reason);
         }
-        if let Err(error) = identity.write(&*self.storage) {
-            let reason = format!("the file that names the cluster could not be written: {error}");
-            return self.detach(reason);
-        }
         self.identity = Some(identity);
+        self.write_identity(self.now_us());
         self.offers.stop();
+    }
+
+    /// Writes whose copy this is and who leads; tries again by and by if that is not possible, on a full disk for
+    /// example. A copy that is opened without the file asks the shared log for it.
+    fn write_identity(&mut self, now_us: u64) {
+        let written =
+            self.identity.as_ref().map_or(Ok(()), |identity| identity.write(&*self.storage));
+        self.identity_due_us = written.is_err().then_some(now_us + IDENTITY_AGAIN_US);
     }
 
     /// A claim took effect. What was offered before and has not arrived never will count.
@@ -398,7 +411,7 @@ impl SharedJournal {
         if let Some(identity) = &mut self.identity {
             identity.leader = Some(claimant.clone());
             // A hint: without it a restart waits for the leader to be silent, or to show itself.
-            let _ = identity.write(&*self.storage);
+            self.write_identity(now_us);
         }
         // While it catches up, this node reads what was; even a claim of its own is another life's.
         if let Stage::CatchingUp { .. } = self.stage {
@@ -436,7 +449,9 @@ impl SharedJournal {
             let place = place.0;
             return self.detach(format!("the batch at place {place} follows another past"));
         }
-        if let Ok(Entry::Batch(part)) = Entry::decode(entry)
+        // A part that arrives once more has lost nothing: to offer its batch from the beginning would repeat it again.
+        if reason != VoidReason::Repeated
+            && let Ok(Entry::Batch(part)) = Entry::decode(entry)
             && part.batch.epoch == self.rule.epoch()
             && part.batch.first > self.rule.head()
         {

@@ -3,9 +3,10 @@
 use crate::oracle::{append, append_if, read_all, small_segments};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wellspring_log::shared::simulated::SimulatedLog;
-use wellspring_log::storage::simulated::SimulatedStorage;
-use wellspring_log::{AppendError, Log, Options, Role, SharedOptions};
+use wellspring_log::shared::SharedLimits;
+use wellspring_log::shared::simulated::{Settings, SimulatedLog};
+use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
+use wellspring_log::{AppendError, Driver, Log, Options, Role, SharedOptions};
 use wellspring_types::{AppendCondition, Event, Query};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -113,4 +114,70 @@ pub fn bodies(storage: &SimulatedStorage) -> Vec<(String, Vec<Vec<u8>>)> {
         (name, bodies)
     });
     bodies.collect()
+}
+
+#[test]
+fn a_disk_that_is_full_when_the_log_is_founded_detaches_nobody() {
+    let world = SimulatedLog::by_hand(1);
+    let storage = SimulatedStorage::new(1);
+    let options = Options { driver: Driver::Turns { seed: 1 }, ..small_segments() };
+    let log = open_node_with(&world, &storage, 1, options);
+    let used = storage.contents().values().map(Vec::len).sum::<usize>() as u64;
+    storage.set_faults(Faults { capacity_bytes: Some(used), ..Faults::default() });
+    let turns = |what: &str, holds: &dyn Fn() -> bool| {
+        until(what, || {
+            for under_way in world.under_way() {
+                world.land(under_way.id);
+                world.report(under_way.id);
+                world.answer(under_way.id);
+            }
+            world.show(1, 10);
+            log.turn();
+            holds()
+        });
+    };
+    turns("it leads", &|| log.role().leads());
+    assert!(!storage.contents().contains_key("journal"));
+    storage.set_faults(Faults::default());
+    turns("it is written whose copy this is", &|| storage.contents().contains_key("journal"));
+}
+
+/// Parts that arrive twice are void. A leader that took that for a loss offered the batch from its beginning, which
+/// arrived once more, and so on for ever (seed 58 of the simulator).
+#[test]
+fn a_part_that_arrives_twice_does_not_begin_its_batch_again() {
+    let settings = Settings {
+        limits: SharedLimits { entry_bytes: 4096, window: 1, ..Settings::default().limits },
+        ..Settings::default()
+    };
+    let world = SimulatedLog::by_hand(1).with(settings);
+    let storage = SimulatedStorage::new(1);
+    let options = Options { driver: Driver::Turns { seed: 1 }, ..small_segments() };
+    let log = open_node_with(&world, &storage, 1, options);
+    let land = |repeat: bool| {
+        for under_way in world.under_way() {
+            if repeat && let Some(again) = world.duplicate(under_way.id) {
+                world.land(again);
+            }
+            world.land(under_way.id);
+            world.report(under_way.id);
+            world.answer(under_way.id);
+        }
+        world.show(1, 10);
+        log.turn();
+    };
+    until("it leads", || {
+        land(false);
+        log.role().leads()
+    });
+    let (tell, told) = std::sync::mpsc::channel();
+    let data = format!("\"{}\"", "x".repeat(20_000));
+    let done = Box::new(move |answer| tell.send(answer).unwrap());
+    log.submit(append(&[Event::json("T", &[], &data)]), done);
+    let before = world.end().0;
+    until("it is durable", || {
+        land(world.end().0 < before + 3);
+        log.head() == 1
+    });
+    assert_eq!(told.recv().unwrap().unwrap().last, 1);
 }
