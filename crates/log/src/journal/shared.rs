@@ -261,8 +261,9 @@ impl SharedJournal {
                 }
             }
             LeadAction::Beat => {
-                let beat = Entry::Beat { epoch: self.rule.epoch() };
-                self.offers.push(Purpose::Beat, beat.encode().into());
+                let beat = Entry::Beat(self.own_claim(self.rule.epoch()));
+                let beat = beat.encode().into();
+                self.offers.push(Purpose::Beat, beat);
                 self.lead.offered(now_us);
             }
             LeadAction::StepDown => {
@@ -276,11 +277,15 @@ impl SharedJournal {
 
     fn offer_claim(&mut self, epoch: u64, now_us: u64) {
         if !self.offers.is_pending(Purpose::Claim) {
-            let SharedOptions { node, url, start, .. } = &self.options;
-            let claim = Entry::Claim(Claim { epoch, node, start: *start, url });
-            self.offers.push(Purpose::Claim, claim.encode().into());
+            let claim = Entry::Claim(self.own_claim(epoch)).encode().into();
+            self.offers.push(Purpose::Claim, claim);
         }
         self.lead.claimed(now_us);
+    }
+
+    fn own_claim(&self, epoch: u64) -> Claim<'_> {
+        let SharedOptions { node, url, start, .. } = &self.options;
+        Claim { epoch, node, start: *start, url }
     }
 
     /// Asks for the end: for itself while it catches up, else for those that want it confirmed. A
@@ -355,6 +360,7 @@ impl SharedJournal {
             }
             return;
         }
+        let knew_leader = self.rule.leader().is_some();
         let verdict = match self.rule.judge(Arc::clone(&entry)) {
             Ok(verdict) => verdict,
             Err(fault) => return self.detach(format!("the entry at place {}: {fault}", place.0)),
@@ -365,7 +371,13 @@ impl SharedJournal {
         match verdict {
             Verdict::Founded { cluster, log } => self.founded(cluster, log),
             Verdict::Led(claimant) => self.led(&claimant, now_us),
-            Verdict::Alive | Verdict::Part => self.alive(now_us),
+            Verdict::Alive => {
+                self.alive(now_us);
+                if !knew_leader {
+                    self.met_leader(now_us);
+                }
+            }
+            Verdict::Part => self.alive(now_us),
             Verdict::Accepted(accepted) => {
                 self.alive(now_us);
                 self.accepted(accepted);
@@ -381,6 +393,23 @@ impl SharedJournal {
         match self.stage {
             Stage::Leading { .. } => self.lead.delivered(now_us),
             _ => self.lead.leader_lives(now_us),
+        }
+    }
+
+    /// A beat has told who leads, to a copy that goes on behind the claim.
+    fn met_leader(&mut self, now_us: u64) {
+        let Some(claimant) = self.rule.leader().cloned() else { return };
+        if self.stage == Stage::Following {
+            self.tell_role(Role::Following { leader: Some(leader_of(&claimant)) }, Vec::new());
+        }
+        self.note_leader(claimant, now_us);
+    }
+
+    fn note_leader(&mut self, claimant: Claimant, now_us: u64) {
+        if let Some(identity) = &mut self.identity {
+            identity.leader = Some(claimant);
+            // A hint: without it a restart waits for the leader to be silent, or to show itself.
+            self.write_identity(now_us);
         }
     }
 
@@ -408,11 +437,7 @@ impl SharedJournal {
     fn led(&mut self, claimant: &Claimant, now_us: u64) {
         let lost = self.offers.take_batches();
         let is_mine = claimant.node == self.options.node && claimant.start == self.options.start;
-        if let Some(identity) = &mut self.identity {
-            identity.leader = Some(claimant.clone());
-            // A hint: without it a restart waits for the leader to be silent, or to show itself.
-            self.write_identity(now_us);
-        }
+        self.note_leader(claimant.clone(), now_us);
         // While it catches up, this node reads what was; even a claim of its own is another life's.
         if let Stage::CatchingUp { .. } = self.stage {
             return;

@@ -13,7 +13,7 @@
 //! | 12 | 2 | batch: which part of it this is, from 0 |
 //! | 14 | 2 | batch: number of parts |
 //! | 16 | 8 | claim, beat, batch: epoch |
-//! | 24 | 8 | batch: position of the first event; claim: start of the process; probe: tag |
+//! | 24 | 8 | batch: position of the first event; claim, beat: start of the process; probe: tag |
 //! | 32 | 8 | batch: recorded at, µs since 1970 UTC, of the last event |
 //! | 40 | 4 | batch: number of events |
 //! | 44 | 4 | batch: length of the whole body (the records) |
@@ -22,9 +22,9 @@
 //! | 56 | 4 | length of the body of this entry |
 //! | 60 | 4 | CRC32C of the body of this entry |
 //!
-//! Bodies. *Founded*: the cluster's id, 16 bytes, then the log's name. *Claim*: length of the node's name (1 byte),
+//! Bodies. *Founded*: the cluster's id, 16 bytes, then the log's name. *Claim* and *beat*: length of the node's name (1 byte),
 //! the name, then its URL. *Batch*: the records exactly as they lie in a segment (see [`record`](crate::record)),
-//! cut anywhere into parts if they are longer than the engine takes. The others have none.
+//! cut anywhere into parts if they are longer than the engine takes. A *probe* has none.
 //!
 //! Magic, checksum and version keep their places in every version.
 
@@ -99,11 +99,8 @@ pub enum Entry<'a> {
     },
     /// A node wants to lead.
     Claim(Claim<'a>),
-    /// The leader is alive.
-    Beat {
-        /// The leader's epoch.
-        epoch: u64,
-    },
+    /// The leader is alive. It names itself as in its claim, for those that have not read that.
+    Beat(Claim<'a>),
     /// A batch of events, or a part of one.
     Batch(BatchPart<'a>),
     /// Nothing: its place is the answer to a question for the end.
@@ -263,20 +260,17 @@ impl Entry<'_> {
                 bytes.extend_from_slice(&cluster.0);
                 bytes.extend_from_slice(log.as_bytes());
             }
-            Entry::Claim(claim) => {
+            Entry::Claim(claim) | Entry::Beat(claim) => {
                 let node = claim.node.len();
                 assert!(node > 0 && node <= MAX_NAME_BYTES, "a node's name is checked");
                 assert!(claim.url.len() <= MAX_URL_BYTES, "a node's URL is checked");
-                bytes[9] = KIND_CLAIM;
+                let is_claim = matches!(self, Entry::Claim(_));
+                bytes[9] = if is_claim { KIND_CLAIM } else { KIND_BEAT };
                 bytes[16..24].copy_from_slice(&claim.epoch.to_le_bytes());
                 bytes[24..32].copy_from_slice(&claim.start.to_le_bytes());
                 bytes.push(node as u8);
                 bytes.extend_from_slice(claim.node.as_bytes());
                 bytes.extend_from_slice(claim.url.as_bytes());
-            }
-            Entry::Beat { epoch } => {
-                bytes[9] = KIND_BEAT;
-                bytes[16..24].copy_from_slice(&epoch.to_le_bytes());
             }
             Entry::Batch(part) => {
                 bytes[9] = KIND_BATCH;
@@ -325,23 +319,22 @@ fn decode_kind<'a>(
 ) -> Result<Entry<'a>, EntryFault> {
     let entry = match header[9] {
         KIND_FOUNDED => decode_founded(body)?,
-        KIND_CLAIM => decode_claim(header, body)?,
-        KIND_BEAT => Entry::Beat { epoch: read_epoch(header)? },
+        KIND_CLAIM => Entry::Claim(decode_claim(header, body)?),
+        KIND_BEAT => Entry::Beat(decode_claim(header, body)?),
         KIND_BATCH => return decode_batch(header, body),
         KIND_PROBE => Entry::Probe { tag: read_u64(header, 24) },
         _ => return Err(EntryFault::Malformed("its kind is not known")),
     };
     // A batch uses every field; the others leave these zero, so that an entry has one form only.
     let used = match entry {
-        Entry::Claim(_) => 16..32,
-        Entry::Beat { .. } => 16..24,
+        Entry::Claim(_) | Entry::Beat(_) => 16..32,
         Entry::Probe { .. } => 24..32,
         Entry::Founded { .. } | Entry::Batch(_) => 16..16,
     };
     if (10..56).any(|at| !used.contains(&at) && header[at] != 0) {
         return Err(EntryFault::Malformed("a field that its kind does not use is not zero"));
     }
-    if matches!(entry, Entry::Beat { .. } | Entry::Probe { .. }) && !body.is_empty() {
+    if matches!(entry, Entry::Probe { .. }) && !body.is_empty() {
         return Err(EntryFault::Malformed("its kind has no body"));
     }
     Ok(entry)
@@ -375,7 +368,7 @@ fn decode_founded(body: &[u8]) -> Result<Entry<'_>, EntryFault> {
 fn decode_claim<'a>(
     header: &[u8; ENTRY_HEADER_BYTES],
     body: &'a [u8],
-) -> Result<Entry<'a>, EntryFault> {
+) -> Result<Claim<'a>, EntryFault> {
     let Some((&length, rest)) = body.split_first() else {
         return Err(EntryFault::Malformed("a claim without a node's name"));
     };
@@ -385,12 +378,12 @@ fn decode_claim<'a>(
     if node.is_empty() {
         return Err(EntryFault::Malformed("a claim without a node's name"));
     }
-    Ok(Entry::Claim(Claim {
+    Ok(Claim {
         epoch: read_epoch(header)?,
         start: read_u64(header, 24),
         node: text(node, MAX_NAME_BYTES, "the node's name is no text")?,
         url: text(url, MAX_URL_BYTES, "the node's URL is too long or no text")?,
-    }))
+    })
 }
 
 fn decode_batch<'a>(

@@ -20,7 +20,7 @@ fn samples() -> Vec<Vec<u8>> {
     vec![
         Entry::Founded { cluster, log: "orders" }.encode(),
         Entry::Claim(Claim { epoch: 4, node: "a", start: 99, url: "http://a:1" }).encode(),
-        Entry::Beat { epoch: 4 }.encode(),
+        Entry::Beat(Claim { epoch: 4, node: "a", start: 99, url: "" }).encode(),
         Entry::Probe { tag: u64::MAX }.encode(),
         batch_entries(&batch_of(body), body, 4096)[0].to_vec(),
         batch_entries(&batch_of(body), body, 80)[2].to_vec(),
@@ -58,7 +58,7 @@ fn every_flipped_bit_every_cut_and_every_byte_too_many_is_noticed() {
 fn faults_are_told_apart() {
     assert_eq!(Entry::decode(b""), Err(EntryFault::NotAnEntry));
     assert_eq!(Entry::decode(&[b'x'; 100]), Err(EntryFault::NotAnEntry));
-    let mut newer = Entry::Beat { epoch: 1 }.encode();
+    let mut newer = Entry::Probe { tag: 1 }.encode();
     newer[8] = 2;
     let crc = crc32c::crc32c(&newer[8..64]);
     newer[4..8].copy_from_slice(&crc.to_le_bytes());

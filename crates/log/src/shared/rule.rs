@@ -7,7 +7,7 @@
 //! - A **claim** counts iff its epoch is greater than the epoch in force.
 //! - A **batch** counts iff its epoch is the one in force, its first position is the next one, and it names
 //!   the batch before it by its chain. One in parts counts where the last of its parts arrives.
-//! - A **beat** shows that the leader in force is alive. A **probe** does nothing.
+//! - A **beat** shows that the leader in force is alive, and who it is. A **probe** does nothing.
 //! - Everything else is void.
 //!
 //! Why this is enough. After a claim is delivered, only batches of its epoch count, and the
@@ -20,7 +20,7 @@
 //! which batch they are of, and a leader never makes two batches of the same position, so the order
 //! in which an engine brings them decides nothing. A claim voids the parts that wait.
 
-use super::entry::{BatchId, BatchPart, ClusterId, Entry, EntryFault};
+use super::entry::{BatchId, BatchPart, Claim, ClusterId, Entry, EntryFault};
 use crate::plants::{Plant, planted};
 use crate::shared::entry::ENTRY_HEADER_BYTES;
 use std::sync::Arc;
@@ -40,6 +40,17 @@ pub struct Claimant {
     pub url: String,
     /// The epoch it leads in.
     pub epoch: u64,
+}
+
+impl Claimant {
+    fn of(claim: &Claim<'_>) -> Claimant {
+        Claimant {
+            node: claim.node.to_owned(),
+            start: claim.start,
+            url: claim.url.to_owned(),
+            epoch: claim.epoch,
+        }
+    }
 }
 
 /// A batch that counts.
@@ -147,7 +158,7 @@ pub struct Rule {
 
 impl Rule {
     /// Where a reader stands after a batch that counted, whose epoch, [last position](BatchId::last)
-    /// and [chain](BatchId::chain) these are. Who leads is not known until the next claim.
+    /// and [chain](BatchId::chain) these are. Who leads is not known until the next claim or beat.
     #[must_use]
     pub fn at(epoch: u64, head: Position, chain: u32, cluster: Option<ClusterId>) -> Rule {
         Rule { cluster, epoch, head, chain, leader: None, pending: None }
@@ -218,20 +229,19 @@ impl Rule {
                 if claim.epoch >= EPOCH_LIMIT {
                     return Ok(Verdict::Void(VoidReason::EpochTooLarge));
                 }
-                let claimant = Claimant {
-                    node: claim.node.to_owned(),
-                    start: claim.start,
-                    url: claim.url.to_owned(),
-                    epoch: claim.epoch,
-                };
+                let claimant = Claimant::of(&claim);
                 self.epoch = claim.epoch;
                 self.pending = None;
                 self.leader = Some(claimant.clone());
                 Verdict::Led(claimant)
             }
-            Entry::Beat { epoch } => match self.epoch_void(epoch) {
+            Entry::Beat(claim) => match self.epoch_void(claim.epoch) {
                 Some(reason) => Verdict::Void(reason),
-                None => Verdict::Alive,
+                None => {
+                    // Who goes on behind a claim learns here whose it was.
+                    self.leader.get_or_insert_with(|| Claimant::of(&claim));
+                    Verdict::Alive
+                }
             },
             Entry::Batch(part) => match self.batch_void(&part.batch) {
                 Some(reason) => Verdict::Void(reason),

@@ -9,6 +9,10 @@ fn claim(epoch: u64) -> Arc<[u8]> {
     Entry::Claim(Claim { epoch, node: "a", start: epoch * 10, url: "http://a" }).encode().into()
 }
 
+fn beat(epoch: u64) -> Arc<[u8]> {
+    Entry::Beat(Claim { epoch, node: "a", start: epoch * 10, url: "http://a" }).encode().into()
+}
+
 fn batch(epoch: u64, first: Position, previous: u32, body: &[u8]) -> BatchId {
     BatchId {
         epoch,
@@ -56,7 +60,6 @@ fn a_claim_counts_iff_its_epoch_is_new() {
     assert_eq!(rule.judge(claim(EPOCH_LIMIT)), Ok(Verdict::Void(VoidReason::EpochTooLarge)));
     assert_eq!((rule.epoch(), rule.leader().unwrap().start), (3, 30));
     assert!(matches!(rule.judge(claim(9)), Ok(Verdict::Led(claimant)) if claimant.epoch == 9));
-    let beat = |epoch| Entry::Beat { epoch }.encode().into();
     assert_eq!(rule.judge(beat(9)), Ok(Verdict::Alive));
     assert_eq!(rule.judge(beat(3)), Ok(Verdict::Void(VoidReason::OldEpoch)));
     assert_eq!(rule.judge(beat(10)), Ok(Verdict::Void(VoidReason::FutureEpoch)));
@@ -81,6 +84,9 @@ fn a_batch_counts_iff_it_is_of_the_epoch_next_and_of_this_past() {
     assert_eq!(one(&mut rule, &future, b"cd"), Verdict::Void(VoidReason::FutureEpoch));
     let third = batch(5, 3, first.chain(), b"cd");
     let mut resumed = Rule::at(2, 2, first.chain(), rule.cluster());
+    assert_eq!(resumed.leader(), None);
+    assert_eq!(resumed.judge(beat(2)), Ok(Verdict::Alive));
+    assert_eq!(resumed.leader().map(|leader| leader.start), Some(20));
     resumed.judge(claim(5)).unwrap();
     assert!(matches!(one(&mut resumed, &third, b"cd"), Verdict::Accepted(_)));
     assert!(matches!(one(&mut rule, &third, b"cd"), Verdict::Accepted(_)));
@@ -98,7 +104,7 @@ fn parts_count_once_all_are_there_in_whatever_order() {
     assert_eq!(judge(&mut rule, 2), Verdict::Part);
     assert_eq!(judge(&mut rule, 0), Verdict::Part);
     assert_eq!(judge(&mut rule, 2), Verdict::Void(VoidReason::Repeated));
-    rule.judge(Entry::Beat { epoch: 2 }.encode().into()).unwrap();
+    rule.judge(beat(2)).unwrap();
     assert_eq!(rule.head(), 0);
     let Verdict::Accepted(accepted) = judge(&mut rule, 1) else { panic!("the last part") };
     assert_eq!(accepted.body_slices().collect::<Vec<_>>().concat(), body);

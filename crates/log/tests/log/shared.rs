@@ -181,3 +181,22 @@ fn a_part_that_arrives_twice_does_not_begin_its_batch_again() {
     });
     assert_eq!(told.recv().unwrap().unwrap().last, 1);
 }
+
+/// The file that says who led last may be lost, and the copy go on behind the claim (seed 378 of the simulator).
+#[test]
+fn a_copy_that_goes_on_behind_the_claim_learns_from_a_beat_who_leads() {
+    let world = SimulatedLog::immediate();
+    let leader = open_node(&world, &SimulatedStorage::new(1), 1);
+    until("it leads", || leader.role().leads());
+    let storage = SimulatedStorage::new(2);
+    let follower = open_node(&world, &storage, 2);
+    leader.append(append(&[Event::json("T", &[], "1")])).unwrap();
+    until("it follows", || follower.head() == 1);
+    follower.close();
+    let mut files = storage.contents();
+    files.remove("journal").unwrap();
+    let follower = open_node(&world, &SimulatedStorage::with_contents(2, &files), 2);
+    assert_eq!(follower.head(), 1);
+    let knows = |role| matches!(role, Role::Following { leader: Some(of) } if of.node == "node-1");
+    until("it knows who leads", || knows(follower.role()));
+}
