@@ -7,13 +7,35 @@
 
 #![cfg_attr(not(wellspring_plants), allow(dead_code, unreachable_pub))] // it is public to the simulator alone
 
-/// A bug that can be planted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plant {
+/// Declares the bugs, each with its name on the command line.
+macro_rules! plants {
+    ($($(#[$what:meta])* $plant:ident = $name:literal,)*) => {
+        /// A bug that can be planted.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Plant {
+            $($(#[$what])* $plant,)*
+        }
+
+        impl Plant {
+            /// All of them.
+            pub const ALL: &[Plant] = &[$(Plant::$plant),*];
+
+            /// Its name on the command line.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Plant::$plant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+plants! {
     /// Batches count whatever their epoch is, and a claim whether or not its epoch is new.
-    NoEpoch,
+    NoEpoch = "no-epoch",
     /// Batches count wherever they begin, and whatever lies before them.
-    NoDense,
+    NoDense = "no-dense",
 }
 
 #[cfg(any(test, wellspring_plants))]

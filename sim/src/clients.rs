@@ -1,0 +1,392 @@
+//! What is asked of the nodes, and what was answered.
+
+use crate::facts::{AttemptId, FACTS, News, OpId, SOURCE, UNIQUE};
+use crate::node::{Node, Running};
+use crate::reads::Read;
+use crate::world::World;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use wellspring_log::{
+    Ack, Append, AppendError, Appended, Completion, Order, ReadOptions, RequestKey,
+};
+use wellspring_types::{AppendCondition, Event, EventId, Position, Query, QueryItem};
+
+/// Answers of one process, as they arrive.
+#[derive(Clone, Default)]
+pub struct Mailbox(Arc<Mutex<Vec<(AttemptId, Result<Appended, AppendError>)>>>);
+
+impl Mailbox {
+    fn completion(&self, attempt: AttemptId) -> Completion {
+        let mailbox = self.clone();
+        Box::new(move |answer| {
+            mailbox.0.lock().unwrap_or_else(PoisonError::into_inner).push((attempt, answer));
+        })
+    }
+
+    fn drain(&self) -> Vec<(AttemptId, Result<Appended, AppendError>)> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What a client wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Want {
+    /// Events.
+    Plain,
+    /// Events, answered when they are staged.
+    Accepted,
+    /// The one event with this tag.
+    Unique(String),
+    /// Events, once, however often they are asked for with this request key.
+    Keyed(String),
+    /// Events, once, however often they are asked for with these ids.
+    WithIds,
+    /// The next piece of a source.
+    Piece(String, u64),
+    /// A link.
+    Link(String),
+}
+
+/// What is known of what a client wants.
+#[derive(Debug)]
+pub struct Op {
+    /// What.
+    pub want: Want,
+    /// How many events, and how much data each has.
+    pub events: u64,
+    /// Bytes of data of each.
+    pub bytes: usize,
+    /// Its first attempt.
+    pub first: AttemptId,
+    /// Whether it is over: nothing more will be tried.
+    pub over: bool,
+}
+
+/// What is known of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptState {
+    /// It was not answered yet.
+    Waiting,
+    /// It was answered.
+    Answered,
+    /// The process that had it is dead.
+    Orphaned,
+}
+
+/// One attempt at what a client wants.
+#[derive(Debug)]
+pub struct Attempt {
+    /// At what.
+    pub op: OpId,
+    /// At which node.
+    pub node: usize,
+    /// At which of its processes.
+    pub life: u64,
+    /// How it stands.
+    pub state: AttemptState,
+}
+
+/// How far the reader of a source knows the log.
+#[derive(Debug, Default, Clone, Copy)]
+struct SourceKnown {
+    next: u64,
+    after: Position,
+    busy: bool,
+}
+
+/// All clients.
+#[derive(Default)]
+pub struct Clients {
+    /// What they want.
+    pub ops: Vec<Op>,
+    /// What they tried.
+    pub attempts: Vec<Attempt>,
+    /// Reads that wait to be confirmed.
+    pub reads: Vec<Read>,
+    /// The last position anybody was told is durable.
+    pub floor: Position,
+    /// Links that somebody was told are there.
+    pub links: Vec<String>,
+    sources: BTreeMap<String, SourceKnown>,
+}
+
+const SOURCES: u64 = 2;
+
+impl World {
+    /// A client wants something new, of a node.
+    pub(crate) fn ask_something(&mut self, node: usize) {
+        let wants = self.clients.ops.len() as u64;
+        let want = match self.dice.weighted(&[20, 5, 25, 25, 10, 20, 15]) {
+            0 => Want::Plain,
+            1 => Want::Accepted,
+            2 => Want::Unique(format!("{UNIQUE}{}", self.dice.below(wants / 4 + 3))),
+            3 => Want::Keyed(format!("request-{wants}")),
+            4 => Want::WithIds,
+            5 => {
+                let source = format!("{SOURCE}{}", self.dice.below(SOURCES));
+                let known = self.clients.sources.entry(source.clone()).or_default();
+                if known.busy {
+                    return;
+                }
+                known.busy = true;
+                Want::Piece(source, known.next)
+            }
+            _ => Want::Link(format!("link{}", self.dice.below(wants / 4 + 3))),
+        };
+        let events = match want {
+            Want::Unique(_) | Want::Piece(..) | Want::Link(_) => 1,
+            _ => 1 + self.dice.below(4),
+        };
+        let bytes = if self.dice.chance(self.mood.large) { self.dice.index(12_000) } else { 40 };
+        let first = self.clients.attempts.len();
+        self.clients.ops.push(Op { want, events, bytes, first, over: false });
+        self.attempt(self.clients.ops.len() as OpId - 1, node);
+    }
+
+    /// Tries what a client wants at a node.
+    fn attempt(&mut self, op: OpId, node: usize) {
+        let id = self.clients.attempts.len();
+        let life = self.nodes[node].life;
+        let state = AttemptState::Waiting;
+        let Some(append) = self.append_of(op, id, node) else {
+            self.clients.ops[op as usize].over = true;
+            return;
+        };
+        self.clients.attempts.push(Attempt { op, node, life, state });
+        let want = self.clients.ops[op as usize].want.clone();
+        self.say(format_args!(
+            "n{node}: attempt {id} at {want:?} ({} events)",
+            append.events.len()
+        ));
+        if let Want::Link(_) = want {
+            self.nodes[node].links.deciding = Some(id);
+        }
+        let done = self.nodes[node].mailbox.completion(id);
+        if let Some(log) = &self.nodes[node].log {
+            log.submit(append, done);
+        }
+        self.collect(node);
+    }
+
+    /// The request; `None` if there is nothing to ask for.
+    fn append_of(&mut self, op: OpId, attempt: AttemptId, node: usize) -> Option<Append> {
+        let Op { want, events, bytes, first, .. } = &self.clients.ops[op as usize];
+        let (want, of, bytes) = (want.clone(), *events, *bytes);
+        // A retry by ids is known by its being the same, byte for byte.
+        let attempt = if want == Want::WithIds { *first } else { attempt };
+        let mut append = Append::default();
+        let mut wanted: Vec<Event> = Vec::new();
+        let mut offset = 0;
+        let plain =
+            |tags: &[&str]| Event::json("Happened", tags, &format!("{:?}", "x".repeat(bytes)));
+        match &want {
+            Want::Plain | Want::WithIds => wanted.extend((0..of).map(|_| plain(&[]))),
+            Want::Accepted => {
+                append.ack = Ack::Accepted;
+                wanted.extend((0..of).map(|_| plain(&[])));
+            }
+            Want::Unique(tag) => {
+                append.condition = Some(AppendCondition::not_exists(Query::item(&[], &[tag])));
+                wanted.push(plain(&[tag]));
+            }
+            Want::Keyed(key) => {
+                let mut digest = [0; 16];
+                digest[..8].copy_from_slice(&op.to_le_bytes());
+                append.key = Some(RequestKey { key: key.clone(), digest });
+                wanted.extend((0..of).map(|_| plain(&[])));
+            }
+            Want::Piece(source, piece) => {
+                offset = *piece;
+                let after = self.clients.sources.get(source).map_or(0, |known| known.after);
+                let query = Query { items: vec![QueryItem::new(&[], &[source])] };
+                append.condition = Some(AppendCondition::no_match_after(query, after));
+                wanted.push(plain(&[source]));
+            }
+            Want::Link(alias) => {
+                let node = &mut self.nodes[node];
+                let log = node.log.as_ref()?;
+                if node.links.deciding.is_some() || node.links.catch_up(log).is_err() {
+                    return None;
+                }
+                let (events, condition) = node.links.decide(alias, self.dice.draw()).ok()?;
+                append.condition = Some(condition);
+                wanted = events;
+            }
+        }
+        let of = wanted.len();
+        for (index, mut event) in wanted.into_iter().enumerate() {
+            let facts = format!("{op} {attempt} {index} {of} {offset}");
+            event.metadata.push((FACTS.to_owned(), facts));
+            if want == Want::WithIds {
+                let id = u128::from(op) << 64 | index as u128 | 1 << 127;
+                event.id = Some(EventId(id.to_le_bytes()));
+            }
+            append.events.push(&event.as_ref()).expect("an event within the limits");
+        }
+        (append.events.len() > 0).then_some(append)
+    }
+
+    /// Tries again what came to nothing or was not answered, at any node.
+    pub(crate) fn try_again(&mut self, node: usize) {
+        let candidates: Vec<OpId> = (self.clients.ops.iter().enumerate())
+            .filter(|(_, op)| {
+                let repeatable = matches!(op.want, Want::Keyed(_) | Want::WithIds);
+                // A client that lost its patience asks another node while the first still works on it.
+                repeatable && !op.over
+            })
+            .map(|(op, _)| op as OpId)
+            .collect();
+        if !candidates.is_empty() {
+            let op = candidates[self.dice.index(candidates.len())];
+            self.attempt(op, node);
+        }
+    }
+
+    /// Takes the answers that a node has given.
+    pub(crate) fn collect(&mut self, node: usize) {
+        for (attempt, answer) in self.nodes[node].mailbox.drain() {
+            self.answered(node, attempt, answer);
+        }
+    }
+
+    fn answered(&mut self, node: usize, id: AttemptId, answer: Result<Appended, AppendError>) {
+        let head = self.nodes[node].log.as_ref().map_or(0, |log| log.head());
+        match &answer {
+            Ok(done) => self.say(format_args!(
+                "n{node}: attempt {id} is at {}..{}{}",
+                done.first,
+                done.last,
+                if done.replayed { ", as before" } else { "" }
+            )),
+            Err(error) => self.say(format_args!("n{node}: attempt {id}: {error}")),
+        }
+        self.clients.attempts[id].state = AttemptState::Answered;
+        let op = self.clients.attempts[id].op as usize;
+        let want = self.clients.ops[op].want.clone();
+        if self.nodes[node].links.deciding == Some(id) {
+            self.nodes[node].links.deciding = None;
+        }
+        let is_over = match &answer {
+            Ok(_) | Err(AppendError::Conflict(_)) => true,
+            Err(_) => !matches!(want, Want::Keyed(_) | Want::WithIds),
+        };
+        self.clients.ops[op].over |= is_over;
+        if let Ok(done) = &answer
+            && want != Want::Accepted
+        {
+            self.clients.floor = self.clients.floor.max(done.last);
+            if let Want::Link(alias) = &want {
+                self.clients.links.push(alias.clone());
+            }
+        }
+        if let Want::Piece(source, piece) = &want {
+            match &answer {
+                Ok(done) => {
+                    let known = SourceKnown { next: piece + 1, after: done.last, busy: false };
+                    self.clients.sources.insert(source.clone(), known);
+                }
+                Err(_) => self.look_up_source(source, node),
+            }
+        }
+        self.news.push(News::Answered { node, attempt: id, answer, head });
+    }
+
+    /// Where a source stands, as far as a node knows. What it does not know, the condition of the next piece does.
+    fn look_up_source(&mut self, source: &str, node: usize) {
+        let mut known = SourceKnown::default();
+        if let Some(log) = &self.nodes[node].log {
+            let options =
+                ReadOptions { order: Order::Descending, limit: Some(1), ..ReadOptions::default() };
+            let mut events = log.snapshot().read(&Query::item(&[], &[source]), options);
+            if let Ok(Some(record)) = events.next()
+                && let Some(fact) = crate::facts::Fact::read(&record)
+                && let Some((_, piece)) = fact.piece
+            {
+                known = SourceKnown { next: piece + 1, after: fact.position, busy: false };
+            }
+        }
+        self.clients.sources.insert(source.to_owned(), known);
+    }
+
+    /// Nobody will hear from a process that is dead.
+    pub(crate) fn orphan(&mut self, node: usize) {
+        let life = self.nodes[node].life;
+        let orphans: Vec<AttemptId> = (self.clients.attempts.iter().enumerate())
+            .filter(|(_, attempt)| {
+                attempt.node == node
+                    && attempt.life == life
+                    && attempt.state == AttemptState::Waiting
+            })
+            .map(|(id, _)| id)
+            .collect();
+        for id in orphans {
+            self.clients.attempts[id].state = AttemptState::Orphaned;
+            let op = self.clients.attempts[id].op as usize;
+            let want = self.clients.ops[op].want.clone();
+            if !matches!(want, Want::Keyed(_) | Want::WithIds) {
+                self.clients.ops[op].over = true;
+            }
+            if let Want::Piece(source, _) = want {
+                let other = self.any_log().unwrap_or(node);
+                self.look_up_source(&source, other);
+            }
+        }
+        self.clients.reads.retain(|read| read.node != node);
+    }
+
+    /// A client wants to read what is there now, and nothing less.
+    pub(crate) fn ask_to_confirm(&mut self, node: usize) {
+        let floor = self.clients.floor;
+        let Node { life, log: Some(log), .. } = &self.nodes[node] else { return };
+        let mut read = Read::new(node, *life, log.clone(), floor);
+        self.say(format_args!("n{node}: a read that must show {floor}"));
+        match read.poll() {
+            Some(answer) => self.confirmed(&read, answer),
+            None => self.clients.reads.push(read),
+        }
+    }
+
+    /// Looks whether reads at a node are confirmed.
+    pub(crate) fn poll_reads(&mut self, node: usize) {
+        let reads = std::mem::take(&mut self.clients.reads);
+        for mut read in reads {
+            match if read.node == node { read.poll() } else { None } {
+                Some(answer) => self.confirmed(&read, answer),
+                None => self.clients.reads.push(read),
+            }
+        }
+    }
+
+    fn confirmed(&mut self, read: &Read, answer: Result<Position, wellspring_log::NotConfirmed>) {
+        let node = read.node;
+        match &answer {
+            Ok(head) => {
+                self.say(format_args!("n{node}: confirmed {head}, asked for {}", read.floor))
+            }
+            Err(error) => self.say(format_args!("n{node}: not confirmed: {error}")),
+        }
+        self.news.push(News::Confirmed { node, floor: read.floor, answer });
+    }
+
+    /// A client follows a link that somebody was told is there.
+    pub(crate) fn follow_a_link(&mut self, node: usize) {
+        if self.clients.links.is_empty() {
+            return;
+        }
+        let alias = self.clients.links[self.dice.index(self.clients.links.len())].clone();
+        let at = &mut self.nodes[node];
+        let Some(log) = &at.log else { return };
+        if at.links.catch_up(log).is_err() {
+            return;
+        }
+        let (led, folded, hash) = (at.links.follow(&alias), at.links.folded, at.links.hash());
+        self.say(format_args!("n{node}: {alias} leads somewhere: {led}, folded up to {folded}"));
+        self.news.push(News::Followed { node, alias, led, folded });
+        self.news.push(News::Folded { node, position: folded, hash });
+    }
+
+    /// A node whose process lives.
+    pub(crate) fn any_log(&self) -> Option<usize> {
+        self.nodes.iter().position(|node| node.running != Running::Dead)
+    }
+}

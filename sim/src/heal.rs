@@ -1,0 +1,116 @@
+//! The end of a history: everything works again, and everybody gets what was promised.
+
+use crate::clients::AttemptState;
+use crate::node::Running;
+use crate::world::World;
+use wellspring_log::shared::simulated::{Stage, UnderWay};
+use wellspring_log::{Did, Role};
+
+/// How long everything has to work before it must have come right: so many lead timeouts, and so long.
+const TIMEOUTS: u64 = 40;
+const LEAST_US: u64 = 5_000_000;
+/// Rounds of turns in each lead timeout.
+const ROUNDS: u64 = 40;
+
+impl World {
+    /// Takes away every fault; what is under way lands, late.
+    pub fn heal(&mut self) {
+        self.step += 1;
+        self.say(format_args!("everything is healed"));
+        for node in 0..self.nodes.len() {
+            self.nodes[node].set_full(None);
+            self.nodes[node].cut_off = false;
+            self.engine.reconnect(node as u64);
+            match self.nodes[node].running {
+                Running::Yes => {}
+                Running::Paused => self.nodes[node].running = Running::Yes,
+                Running::Dead => self.start(node),
+            }
+        }
+    }
+
+    /// One round in which everything works. Whether all is quiet and well now, or what is not.
+    ///
+    /// # Errors
+    /// What is still missing.
+    pub fn healthy_round(&mut self) -> Result<(), String> {
+        self.step += 1;
+        self.pass(self.mood.lead_timeout.as_micros() as u64 / ROUNDS);
+        for under_way in self.engine.under_way() {
+            self.settle(&under_way);
+        }
+        for node in 0..self.nodes.len() {
+            self.engine.show(node as u64, u64::MAX >> 1);
+            while self.turn(node, 64) == Did::Something {}
+        }
+        self.is_well()
+    }
+
+    /// Rounds in which it must have come right.
+    #[must_use]
+    pub fn patience(&self) -> u64 {
+        let round_us = self.mood.lead_timeout.as_micros() as u64 / ROUNDS;
+        (TIMEOUTS * ROUNDS).max(LEAST_US / round_us)
+    }
+
+    fn settle(&mut self, under_way: &UnderWay) {
+        let id = under_way.id;
+        match under_way.stage {
+            Stage::Offered | Stage::Zombie => {
+                let (landing, node) = (self.engine.land(id), under_way.node);
+                self.say(format_args!("offer {} of n{node}: {landing:?}", id.0));
+                self.engine.report(id);
+            }
+            Stage::Settled => self.engine.report(id),
+            Stage::Asked => self.engine.answer(id),
+        }
+    }
+
+    fn is_well(&self) -> Result<(), String> {
+        let mut leader = None;
+        let mut heads = Vec::new();
+        for node in &self.nodes {
+            let Some(log) = &node.log else { return Err(format!("n{} does not run", node.id)) };
+            heads.push(log.head());
+            if node.learned < log.head() {
+                return Err(format!("n{} cannot read what is after {}", node.id, node.learned));
+            }
+            if let Role::Leading { epoch } = log.role() {
+                if leader.replace((node.id, epoch)).is_some() {
+                    return Err("two nodes lead".into());
+                }
+            }
+        }
+        let Some((leader, epoch)) = leader else { return Err("nobody leads".into()) };
+        for node in self.nodes.iter().filter(|node| node.id != leader) {
+            let role = node.log.as_ref().map(|log| log.role());
+            match role {
+                Some(Role::Following { leader: Some(of) }) if of.epoch == epoch => {}
+                role => return Err(format!("n{} does not follow n{leader}: {role:?}", node.id)),
+            }
+        }
+        if heads.iter().any(|head| *head != heads[0]) {
+            return Err(format!("the heads differ: {heads:?}"));
+        }
+        let waits = |(_, attempt): &(usize, &crate::clients::Attempt)| {
+            attempt.state == AttemptState::Waiting
+        };
+        if let Some((id, attempt)) = self.clients.attempts.iter().enumerate().find(waits) {
+            return Err(format!("attempt {id} at n{} has no answer", attempt.node));
+        }
+        match self.clients.reads.first() {
+            Some(read) => Err(format!("a read at n{} has no answer", read.node)),
+            None => Ok(()),
+        }
+    }
+
+    /// After all is well: everybody reads once more what is there now, and a request goes through.
+    pub fn last_requests(&mut self) {
+        for node in 0..self.nodes.len() {
+            self.ask_to_confirm(node);
+            self.follow_a_link(node);
+            self.try_again(node);
+            self.ask_something(node);
+        }
+    }
+}

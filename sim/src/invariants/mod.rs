@@ -1,0 +1,64 @@
+//! What must be true after every step. One promise a file.
+
+mod acked_is_kept;
+mod copies_are_equal;
+mod definite;
+mod done_once;
+mod fresh_end;
+mod links_lead;
+mod one_leader;
+mod one_winner;
+mod only_grows;
+mod opens;
+mod pieces_in_order;
+mod readable;
+mod refused_is_absent;
+mod same_bytes;
+mod same_past;
+mod whole_requests;
+
+use crate::facts::News;
+use crate::world::World;
+
+/// A promise that is kept, or is not.
+pub trait Invariant {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// Hears what happened.
+    ///
+    /// # Errors
+    /// How the promise was broken.
+    fn hear(&mut self, news: &News, world: &World) -> Result<(), String>;
+
+    /// Looks once more when everything is over.
+    ///
+    /// # Errors
+    /// How the promise was broken.
+    fn at_the_end(&mut self, _world: &World) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// All of them.
+#[must_use]
+pub fn all() -> Vec<Box<dyn Invariant>> {
+    vec![
+        Box::<readable::Readable>::default(),
+        Box::<same_bytes::SameBytes>::default(),
+        Box::<whole_requests::WholeRequests>::default(),
+        Box::<one_winner::OneWinner>::default(),
+        Box::<done_once::DoneOnce>::default(),
+        Box::<pieces_in_order::PiecesInOrder>::default(),
+        Box::<refused_is_absent::RefusedIsAbsent>::default(),
+        Box::<acked_is_kept::AckedIsKept>::default(),
+        Box::<only_grows::OnlyGrows>::default(),
+        Box::<one_leader::OneLeader>::default(),
+        Box::<fresh_end::FreshEnd>::default(),
+        Box::<links_lead::LinksLead>::default(),
+        Box::<definite::Definite>::default(),
+        Box::<same_past::SamePast>::default(),
+        Box::<opens::Opens>::default(),
+        Box::<copies_are_equal::CopiesAreEqual>::default(),
+    ]
+}

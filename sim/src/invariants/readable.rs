@@ -1,0 +1,19 @@
+//! What a node shows can be read, without gaps, and was written by somebody.
+
+use super::{Invariant, News, World};
+
+#[derive(Default)]
+pub(super) struct Readable;
+
+impl Invariant for Readable {
+    fn name(&self) -> &'static str {
+        "what a node shows can be read"
+    }
+
+    fn hear(&mut self, news: &News, _: &World) -> Result<(), String> {
+        match news {
+            News::Unreadable { node, what } => Err(format!("n{node}: {what}")),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! As long as the shared log keeps its promise, no node ever finds that it has another past.
+
+use super::{Invariant, News, World};
+use wellspring_log::Role;
+
+#[derive(Default)]
+pub(super) struct SamePast;
+
+impl Invariant for SamePast {
+    fn name(&self) -> &'static str {
+        "no node is detached"
+    }
+
+    fn hear(&mut self, news: &News, _: &World) -> Result<(), String> {
+        match news {
+            News::Stands { node, role: Role::Detached { reason }, .. } => {
+                Err(format!("n{node}: {reason}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

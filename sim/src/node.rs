@@ -1,0 +1,168 @@
+//! A process with its disk and its clock.
+
+use crate::clients::Mailbox;
+use crate::clock::NodeClock;
+use crate::dice::Dice;
+use crate::links::LinksAt;
+use crate::mood::Mood;
+use std::sync::Arc;
+use wellspring_log::shared::simulated::SimulatedLog;
+use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
+use wellspring_log::{Driver, Log, OpenError, Options, SharedOptions};
+use wellspring_types::Position;
+
+/// Whether a node's process runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Running {
+    /// It does.
+    Yes,
+    /// It is stopped and will go on.
+    Paused,
+    /// It is dead.
+    Dead,
+}
+
+/// A node.
+pub struct Node {
+    /// Which.
+    pub id: usize,
+    /// Its disk.
+    pub storage: SimulatedStorage,
+    /// Its clock.
+    pub clock: Arc<NodeClock>,
+    /// Its copy of the log, while its process lives.
+    pub log: Option<Log>,
+    /// Whether it gets turns.
+    pub running: Running,
+    /// How many processes it has had.
+    pub life: u64,
+    /// Where answers arrive.
+    pub mailbox: Mailbox,
+    /// Whether it is cut off from the engine.
+    pub cut_off: bool,
+    /// Whether its disk is full.
+    pub full: bool,
+    /// Whether bytes of its disk have changed: reads may meet damage, until it is mended.
+    pub rotten: bool,
+    /// Events up to here were read for the invariants.
+    pub learned: Position,
+    /// Its view.
+    pub links: LinksAt,
+}
+
+impl Node {
+    /// A node whose process has not begun.
+    #[must_use]
+    pub fn new(id: usize, clock: NodeClock, dice: &mut Dice) -> Node {
+        Node {
+            id,
+            storage: SimulatedStorage::new(dice.draw()),
+            clock: Arc::new(clock),
+            log: None,
+            running: Running::Dead,
+            life: 0,
+            mailbox: Mailbox::default(),
+            cut_off: false,
+            full: false,
+            rotten: false,
+            learned: 0,
+            links: LinksAt::default(),
+        }
+    }
+
+    /// Begins a process on what the disk holds.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn start(
+        &mut self,
+        engine: &SimulatedLog,
+        mood: &Mood,
+        dice: &mut Dice,
+    ) -> Result<(), OpenError> {
+        self.life += 1;
+        let options = Options {
+            segment_bytes: 64 << 10,
+            staged_bytes: 1 << 20,
+            clock: Arc::clone(&self.clock) as Arc<_>,
+            driver: Driver::Turns { seed: dice.draw() },
+            ..Options::default()
+        };
+        let shared = SharedOptions {
+            log: "main".into(),
+            node: format!("n{}", self.id),
+            url: format!("http://n{}", self.id),
+            start: dice.draw(),
+            lead_timeout: mood.lead_timeout,
+        };
+        let connection = Box::new(engine.connect(self.id as u64));
+        let log = Log::open_shared(Arc::new(self.storage.clone()), options, shared, connection)?;
+        self.mailbox = Mailbox::default();
+        self.log = Some(log);
+        self.running = Running::Yes;
+        self.learned = 0;
+        self.links = LinksAt::default();
+        Ok(())
+    }
+
+    /// The process dies, and the power fails: the disk keeps what it keeps.
+    pub fn crash(&mut self, engine: &SimulatedLog) {
+        let left = self.storage.crash();
+        // What the old process does while it is taken apart reaches nobody.
+        engine.disconnect(self.id as u64);
+        self.mailbox = Mailbox::default();
+        self.log = None;
+        self.storage = left;
+        if !self.cut_off {
+            engine.reconnect(self.id as u64);
+        }
+        self.running = Running::Dead;
+        self.apply_capacity();
+    }
+
+    /// Fills the disk up but for so many bytes, or frees it.
+    pub fn set_full(&mut self, room: Option<u64>) {
+        self.full = room.is_some();
+        let used: usize = self.storage.contents().values().map(Vec::len).sum();
+        let capacity_bytes = room.map(|room| used as u64 + room);
+        self.storage.set_faults(Faults { capacity_bytes, ..Faults::default() });
+    }
+
+    fn apply_capacity(&mut self) {
+        if self.full {
+            self.set_full(Some(0));
+        }
+    }
+
+    /// Bytes of a file of a dead node change: which.
+    pub fn rot(&mut self, dice: &mut Dice) -> Option<String> {
+        let mut files = self.storage.contents();
+        let names: Vec<String> = files
+            .iter()
+            .filter(|(_, bytes)| !bytes.is_empty())
+            .map(|(name, _)| name.clone())
+            .collect();
+        let name = names.get(dice.index(names.len()))?.clone();
+        let bytes = files.get_mut(&name)?;
+        let at = dice.index(bytes.len());
+        let what = match dice.index(3) {
+            0 => {
+                bytes[at] ^= 1 << dice.below(8);
+                "a bit"
+            }
+            1 => {
+                let end = (at + 512).min(bytes.len());
+                bytes[at..end].fill(0);
+                "a sector"
+            }
+            _ => {
+                bytes.truncate(at);
+                "the end"
+            }
+        };
+        self.storage = SimulatedStorage::with_contents(dice.draw(), &files);
+        self.rotten = true;
+        self.apply_capacity();
+        Some(format!("{what} of {name} at {at}"))
+    }
+}

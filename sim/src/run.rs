@@ -1,0 +1,130 @@
+//! One seed, from beginning to verdict.
+
+use crate::invariants::{self, Invariant};
+use crate::trace::Trace;
+use crate::world::World;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use wellspring_log::plants::{Plant, plant};
+
+/// What was found.
+#[derive(Debug, Clone)]
+pub struct Violation {
+    /// Which promise was broken.
+    pub invariant: &'static str,
+    /// How.
+    pub what: String,
+    /// In which step.
+    pub step: u64,
+}
+
+/// What became of a seed.
+pub struct Outcome {
+    /// The whole history.
+    pub trace: String,
+    /// What was found, if anything.
+    pub violation: Option<Violation>,
+    /// Steps taken.
+    pub steps: u64,
+    /// Entries in the shared log at the end.
+    pub entries: u64,
+}
+
+thread_local! {
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Has panics told to [`run`] instead of being printed. Once per process.
+pub fn catch_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        PANIC.with(|panic| *panic.borrow_mut() = Some(info.to_string()));
+    }));
+}
+
+/// Runs a seed with this bug planted, or none. A panic is a violation.
+#[must_use]
+pub fn run(seed: u64, bug: Option<Plant>, aloud: bool) -> Outcome {
+    let trace = Rc::new(RefCell::new(Trace::new(aloud)));
+    plant(bug);
+    let mut reached = (0, 0);
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let mut world = World::new(seed, Rc::clone(&trace));
+        let mut invariants = invariants::all();
+        let result = history(&mut world, &mut invariants, &mut reached);
+        reached.1 = world.engine.end().0;
+        // Taking the nodes apart is no part of the history, and nor is what they would do then.
+        world.clients.reads.clear();
+        result
+    }));
+    plant(None);
+    let violation = match result {
+        Ok(Ok(())) => None,
+        Ok(Err(violation)) => Some(violation),
+        Err(_) => {
+            let what = PANIC.with(|panic| panic.borrow_mut().take()).unwrap_or_default();
+            Some(Violation { invariant: "no panic", what, step: reached.0 })
+        }
+    };
+    let trace = trace.borrow().text().to_owned();
+    Outcome { trace, violation, steps: reached.0, entries: reached.1 }
+}
+
+type Invariants = Vec<Box<dyn Invariant>>;
+
+fn history(
+    world: &mut World,
+    invariants: &mut Invariants,
+    reached: &mut (u64, u64),
+) -> Result<(), Violation> {
+    for node in 0..world.nodes.len() {
+        world.start(node);
+    }
+    for _ in 0..world.mood.steps {
+        world.step();
+        reached.0 = world.step;
+        check(world, invariants)?;
+    }
+    world.heal();
+    recover(world, invariants, reached)?;
+    world.last_requests();
+    recover(world, invariants, reached)?;
+    for invariant in invariants.iter_mut() {
+        invariant.at_the_end(world).map_err(|what| violation(&**invariant, what, world))?;
+    }
+    Ok(())
+}
+
+/// Everything works from here on: how long until all is well again?
+fn recover(
+    world: &mut World,
+    invariants: &mut Invariants,
+    reached: &mut (u64, u64),
+) -> Result<(), Violation> {
+    let mut missing = String::new();
+    for _ in 0..world.patience() {
+        let well = world.healthy_round();
+        reached.0 = world.step;
+        check(world, invariants)?;
+        match well {
+            Ok(()) => return Ok(()),
+            Err(what) => missing = what,
+        }
+    }
+    Err(Violation { invariant: "progress", what: missing, step: world.step })
+}
+
+fn violation(invariant: &dyn Invariant, what: String, world: &World) -> Violation {
+    Violation { invariant: invariant.name(), what, step: world.step }
+}
+
+fn check(world: &mut World, invariants: &mut Invariants) -> Result<(), Violation> {
+    world.observe();
+    let news = std::mem::take(&mut world.news);
+    for invariant in invariants.iter_mut() {
+        for piece in &news {
+            invariant.hear(piece, world).map_err(|what| violation(&**invariant, what, world))?;
+        }
+    }
+    Ok(())
+}

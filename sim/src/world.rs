@@ -1,0 +1,133 @@
+//! What there is.
+
+use crate::clients::Clients;
+use crate::clock::NodeClock;
+use crate::dice::Dice;
+use crate::facts::{Fact, News};
+use crate::mood::Mood;
+use crate::node::Node;
+use crate::trace::Trace;
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use wellspring_log::shared::simulated::SimulatedLog;
+use wellspring_log::{ReadError, ReadOptions};
+use wellspring_types::Query;
+
+/// Everything: nodes, engine, clients, time.
+pub struct World {
+    /// Whence chance comes.
+    pub dice: Dice,
+    /// What kind of history this is.
+    pub mood: Mood,
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// The shared log.
+    pub engine: SimulatedLog,
+    /// The clients.
+    pub clients: Clients,
+    /// What happened in this step.
+    pub news: Vec<News>,
+    /// Steps so far.
+    pub step: u64,
+    now_us: Arc<AtomicU64>,
+    trace: Rc<RefCell<Trace>>,
+}
+
+impl World {
+    /// The world of a seed, before its first step.
+    #[must_use]
+    pub fn new(seed: u64, trace: Rc<RefCell<Trace>>) -> World {
+        let mut dice = Dice::new(seed);
+        let mood = Mood::draw(&mut dice);
+        let now_us = Arc::new(AtomicU64::new(0));
+        let engine = SimulatedLog::by_hand(dice.draw()).with(mood.engine);
+        let nodes = (0..mood.nodes)
+            .map(|id| {
+                let clock = NodeClock::new(Arc::clone(&now_us), dice.below(1 << 40));
+                Node::new(id, clock, &mut dice)
+            })
+            .collect();
+        let world = World {
+            dice,
+            mood,
+            nodes,
+            engine,
+            clients: Clients::default(),
+            news: Vec::new(),
+            step: 0,
+            now_us,
+            trace,
+        };
+        world.say(format_args!("{:?}", world.mood));
+        world
+    }
+
+    /// Writes a line of the trace.
+    pub fn say(&self, what: fmt::Arguments<'_>) {
+        self.trace.borrow_mut().line(self.step, self.now_us(), what);
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now_us(&self) -> u64 {
+        self.now_us.load(Ordering::Relaxed)
+    }
+
+    /// Time passes.
+    pub fn pass(&mut self, us: u64) {
+        self.now_us.fetch_add(us, Ordering::Relaxed);
+    }
+
+    /// Learns what the nodes show now, for the invariants.
+    pub fn observe(&mut self) {
+        for at in 0..self.nodes.len() {
+            self.observe_node(at);
+        }
+    }
+
+    fn observe_node(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        let Some(log) = &node.log else { return };
+        let head = log.head();
+        let place = log.shared_stats().map_or(0, |stats| stats.place.0);
+        let stands = News::Stands { node: at, life: node.life, role: log.role(), head, place };
+        self.news.push(stands);
+        if head <= node.learned {
+            return;
+        }
+        let options = ReadOptions { after: Some(node.learned), ..ReadOptions::default() };
+        let mut events = log.snapshot().read(&Query::all(), options);
+        loop {
+            match events.next() {
+                Ok(Some(record)) => match Fact::read(&record) {
+                    Some(fact) if fact.position == node.learned + 1 => {
+                        node.learned += 1;
+                        self.news.push(News::Seen { node: at, fact });
+                    }
+                    fact => {
+                        let after = node.learned;
+                        let what = format!("after {after} comes {fact:?}");
+                        self.news.push(News::Unreadable { node: at, what });
+                        return;
+                    }
+                },
+                Ok(None) if node.learned >= head => return,
+                Ok(None) => {
+                    let what =
+                        format!("the head is {head}, and nothing comes after {}", node.learned);
+                    self.news.push(News::Unreadable { node: at, what });
+                    return;
+                }
+                // It is mended while reads go on.
+                Err(ReadError::Corrupt(_)) if node.rotten => return,
+                Err(error) => {
+                    self.news.push(News::Unreadable { node: at, what: error.to_string() });
+                    return;
+                }
+            }
+        }
+    }
+}
