@@ -435,7 +435,7 @@ impl Log {
     /// Why the log takes no appends any more, if so.
     #[must_use]
     pub fn closed_reason(&self) -> Option<String> {
-        lock(&self.sequencer.staging).closed.clone()
+        self.sequencer.closed_reason()
     }
 
     /// The first damage that reads have met in each segment since the log was opened, by position.

@@ -97,7 +97,7 @@ impl Confirmations {
     }
 
     /// Tells everyone that waits, and everyone to come, that there are no answers any more.
-    pub(super) fn end(&self, why: &NotConfirmed) {
+    pub(crate) fn end(&self, why: &NotConfirmed) {
         let mut state = lock(&self.state);
         state.ended.get_or_insert(why.clone());
         let rounds = [state.gathering.take(), state.asked.take().map(|(_, round)| round)];

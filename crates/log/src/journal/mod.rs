@@ -158,9 +158,6 @@ pub(crate) trait Journal: Send {
     fn due_in(&mut self) -> Option<Duration> {
         None
     }
-
-    /// Ends what waits for this journal's answers: the log is closed.
-    fn close(&mut self) {}
 }
 
 impl JournalBatch {

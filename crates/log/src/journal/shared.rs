@@ -108,6 +108,8 @@ pub(crate) struct SharedJournal {
     /// The last batch of the copy, which the entry at its place must be: else there are two pasts.
     anchor: Option<Origin>,
     offers: Offers,
+    /// The epoch in which an earlier process of this node led, if that was in force when it was opened.
+    former_epoch: Option<u64>,
     /// The chain after the last batch that was offered.
     offered_chain: u32,
     arrived: Option<Arrived>,
@@ -137,7 +139,11 @@ impl SharedJournal {
         let now_us = clock.monotonic_us();
         let cluster = identity.as_ref().map(|identity| identity.cluster);
         let leader = identity.as_ref().and_then(|identity| identity.leader.clone());
-        let rule = Rule::at(origin.epoch, origin.head, origin.chain, cluster).led_by(leader);
+        // A copy without a batch reads the founding again, to see that it is the same one.
+        let rule = match origin.place {
+            Place(0) => Rule::default(),
+            _ => Rule::at(origin.epoch, origin.head, origin.chain, cluster).led_by(leader),
+        };
         // An engine that cannot be reached now is asked by and by.
         let first_kept = engine.first_kept().unwrap_or_default();
         let is_kept = first_kept < origin.place;
@@ -161,6 +167,7 @@ impl SharedJournal {
             last_batch: origin.place,
             anchor,
             offers: Offers::new(limits.window, (lead_timeout_us / 2).max(1)),
+            former_epoch: None,
             offered_chain: origin.chain,
             arrived: None,
             told: VecDeque::new(),
@@ -227,16 +234,11 @@ impl SharedJournal {
     }
 
     fn lead_state(&self) -> LeadState {
-        let me = &self.options;
         match &self.stage {
             Stage::Claiming { .. } => LeadState::Claiming,
             Stage::Leading { .. } => LeadState::Leading,
-            _ => match self.rule.leader() {
-                Some(leader) if leader.node == me.node && leader.start != me.start => {
-                    LeadState::FollowingFormerSelf
-                }
-                _ => LeadState::Following,
-            },
+            _ if self.former_epoch == Some(self.rule.epoch()) => LeadState::FollowingFormerSelf,
+            _ => LeadState::Following,
         }
     }
 
@@ -338,6 +340,11 @@ impl SharedJournal {
     fn caught_up(&mut self) {
         if self.rule.cluster().is_some() {
             self.stage = Stage::Following;
+            // Only what was found here: a later claim in this node's name is that of another process that
+            // lives, and the two would claim in turns for ever.
+            let me = &self.options;
+            let former = self.rule.leader().filter(|l| l.node == me.node && l.start != me.start);
+            self.former_epoch = former.map(|former| former.epoch);
             let leader = self.rule.leader().map(leader_of);
             self.lead.follows(self.now_us());
             self.tell_role(Role::Following { leader }, Vec::new());
@@ -418,6 +425,11 @@ impl SharedJournal {
         if identity.log != self.options.log {
             let found = &identity.log;
             let reason = format!("the shared log is that of the log {found}, not of this one");
+            return self.detach(reason);
+        }
+        if let Some(known) = self.identity.as_ref().filter(|known| known.cluster != cluster) {
+            let known = known.cluster;
+            let reason = format!("the copy is of cluster {known}, the shared log of {cluster}");
             return self.detach(reason);
         }
         self.identity = Some(identity);
@@ -690,10 +702,5 @@ impl Journal for SharedJournal {
         let now_us = self.now_us();
         let due_us = self.next_due_us(now_us);
         (due_us != u64::MAX).then(|| Duration::from_micros(due_us))
-    }
-
-    fn close(&mut self) {
-        let reason = "it has been closed".to_owned();
-        self.confirmations.end(&NotConfirmed::Closed { reason });
     }
 }

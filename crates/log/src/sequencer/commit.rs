@@ -5,7 +5,7 @@
 use super::gather::Waiter;
 use super::seal::RETRY_AFTER;
 use super::{Counters, Sequencer};
-use crate::error::AppendError;
+use crate::error::{AppendError, NotConfirmed};
 use crate::journal::{Journal, JournalBatch, JournalError, Settled};
 use crate::options::Sync;
 use crate::threads::lock;
@@ -130,6 +130,10 @@ impl Sequencer {
     }
 
     fn end(&self) {
+        if let Some(confirmations) = &self.confirmations {
+            let reason = self.closed_reason().unwrap_or_else(|| "it has been closed".into());
+            confirmations.end(&NotConfirmed::Closed { reason });
+        }
         self.sealer.finish();
         self.storage.unlock();
         self.feed.close();
@@ -189,7 +193,6 @@ impl Sequencer {
         if let Err(error) = committer.journal.sync() {
             self.break_down(&format!("the last barrier failed: {error}"));
         }
-        committer.journal.close();
         drop(committer);
         let answers = self.drop_staged("the log was closed before the shared log had it");
         self.tell(answers);
@@ -398,6 +401,11 @@ impl Sequencer {
         if !replays.is_empty() {
             self.replays.submit(replays);
         }
+    }
+
+    /// Why the log takes no appends any more, if so.
+    pub(crate) fn closed_reason(&self) -> Option<String> {
+        lock(&self.staging).closed.clone()
     }
 
     pub(super) fn break_down(&self, reason: &str) {

@@ -24,7 +24,7 @@ impl Sequencer {
             if let Role::Detached { reason } = self.role() {
                 return Err(NotConfirmed::Detached { reason });
             }
-            if let Some(reason) = lock(&self.staging).closed.clone() {
+            if let Some(reason) = self.closed_reason() {
                 return Err(NotConfirmed::Closed { reason });
             }
             self.places.past(end.0 - 1).await.map_err(unreachable)?;

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use wellspring_log::shared::SharedLimits;
 use wellspring_log::shared::simulated::{Settings, SimulatedLog};
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
-use wellspring_log::{AppendError, Driver, Log, Options, Role, SharedOptions};
+use wellspring_log::{
+    Append, AppendError, Driver, Fence, LeaseError, Log, Options, Role, SharedOptions,
+};
 use wellspring_types::{AppendCondition, Event, Query};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -199,4 +201,59 @@ fn a_copy_that_goes_on_behind_the_claim_learns_from_a_beat_who_leads() {
     assert_eq!(follower.head(), 1);
     let knows = |role| matches!(role, Role::Following { leader: Some(of) } if of.node == "node-1");
     until("it knows who leads", || knows(follower.role()));
+}
+
+#[test]
+fn a_copy_follows_no_log_of_another_cluster() {
+    let (storage, worlds) = (SimulatedStorage::new(1), [1, 2].map(|_| SimulatedLog::immediate()));
+    let log = open_node(&worlds[0], &storage, 1);
+    until("it leads", || log.role().leads());
+    drop(log);
+    // Nothing was appended: only the name of the cluster tells the two apart.
+    let founder = open_node(&worlds[1], &SimulatedStorage::new(2), 2);
+    until("the other one is founded", || founder.role().leads());
+    let log = open_node(&worlds[1], &storage, 1);
+    until("it is detached", || matches!(log.role(), Role::Detached { .. }));
+    let refused = log.append(append(&[Event::json("T", &[], "1")]));
+    assert_eq!(refused, Err(AppendError::NotLeading { leader: None }));
+}
+
+#[test]
+fn two_processes_of_one_name_do_not_take_the_lead_from_each_other_for_ever() {
+    let world = SimulatedLog::immediate();
+    let first = open_node(&world, &SimulatedStorage::new(1), 7);
+    until("the first leads", || first.role().leads());
+    let second = open_node(&world, &SimulatedStorage::new(2), 7);
+    until("the second took it for an earlier self", || second.role().leads());
+    until("the first follows", || matches!(first.role(), Role::Following { leader: Some(_) }));
+    let changes = second.role_changes().head();
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(second.role_changes().head(), changes);
+    assert!(second.role().leads());
+}
+
+#[test]
+fn leases_end_with_the_lead_and_their_tokens_grow_over_all_leaders() {
+    let world = SimulatedLog::immediate();
+    let logs = [1, 2].map(|n| open_node(&world, &SimulatedStorage::new(n), n));
+    let mut last_token = 0;
+    for round in 0..6 {
+        let (leader, other) = (&logs[round % 2], &logs[(round + 1) % 2]);
+        until("it follows", || {
+            matches!(leader.role(), Role::Following { .. }) || leader.role().leads()
+        });
+        leader.claim_lead();
+        until("it leads", || leader.role().leads() && !other.role().leads());
+        let lease = leader.leases().acquire("l", "", 60_000_000).unwrap();
+        assert!(lease.token > last_token, "round {round}");
+        assert_eq!(other.leases().acquire("l", "", 1), Err(LeaseError::NotLeading));
+        assert_eq!(other.leases().renew("l", "", last_token, 1), Err(LeaseError::NotLeading));
+        let fenced = |token| {
+            let fence = Some(Fence { lease: "l".into(), token });
+            Append { fence, ..append(&[Event::json("T", &[], "1")]) }
+        };
+        assert_eq!(leader.append(fenced(last_token)), Err(AppendError::LeaseLost));
+        assert!(leader.append(fenced(lease.token)).is_ok());
+        last_token = lease.token;
+    }
 }
