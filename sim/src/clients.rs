@@ -11,9 +11,11 @@ use wellspring_log::{
 };
 use wellspring_types::{AppendCondition, Event, EventId, Position, Query, QueryItem};
 
+type Answer = (AttemptId, Result<Appended, AppendError>);
+
 /// Answers of one process, as they arrive.
 #[derive(Clone, Default)]
-pub struct Mailbox(Arc<Mutex<Vec<(AttemptId, Result<Appended, AppendError>)>>>);
+pub struct Mailbox(Arc<Mutex<Vec<Answer>>>);
 
 impl Mailbox {
     fn completion(&self, attempt: AttemptId) -> Completion {
@@ -23,7 +25,7 @@ impl Mailbox {
         })
     }
 
-    fn drain(&self) -> Vec<(AttemptId, Result<Appended, AppendError>)> {
+    fn drain(&self) -> Vec<Answer> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -223,7 +225,7 @@ impl World {
             }
             append.events.push(&event.as_ref()).expect("an event within the limits");
         }
-        (append.events.len() > 0).then_some(append)
+        (!append.events.is_empty()).then_some(append)
     }
 
     /// Tries again what came to nothing or was not answered, at any node.

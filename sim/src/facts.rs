@@ -34,6 +34,8 @@ pub struct Fact {
     pub unique: Option<String>,
     /// The source, and which of its pieces this is.
     pub piece: Option<(String, u64)>,
+    /// When it was recorded, µs since 1970 UTC.
+    pub recorded_at_us: u64,
     /// Over every byte of it.
     pub hash: u64,
 }
@@ -63,6 +65,7 @@ impl Fact {
             of,
             unique: tag(UNIQUE).map(str::to_owned),
             piece: tag(SOURCE).map(|tag| (tag.to_owned(), offset)),
+            recorded_at_us: record.recorded_at_us(),
             hash: hasher.finish(),
         })
     }

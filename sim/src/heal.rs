@@ -75,10 +75,10 @@ impl World {
             if node.learned < log.head() {
                 return Err(format!("n{} cannot read what is after {}", node.id, node.learned));
             }
-            if let Role::Leading { epoch } = log.role() {
-                if leader.replace((node.id, epoch)).is_some() {
-                    return Err("two nodes lead".into());
-                }
+            if let Role::Leading { epoch } = log.role()
+                && leader.replace((node.id, epoch)).is_some()
+            {
+                return Err("two nodes lead".into());
             }
         }
         let Some((leader, epoch)) = leader else { return Err("nobody leads".into()) };

@@ -38,7 +38,7 @@ thread_local! {
 /// Has panics told to [`run`] instead of being printed. Once per process.
 pub fn catch_panics() {
     std::panic::set_hook(Box::new(|info| {
-        PANIC.with(|panic| *panic.borrow_mut() = Some(info.to_string()));
+        PANIC.with(|panic| *panic.borrow_mut() = Some(info.to_string().replace('\n', " ")));
     }));
 }
 
@@ -48,15 +48,17 @@ pub fn run(seed: u64, bug: Option<Plant>, aloud: bool) -> Outcome {
     let trace = Rc::new(RefCell::new(Trace::new(aloud)));
     plant(bug);
     let mut reached = (0, 0);
+    let mut world = World::new(seed, Rc::clone(&trace));
     let result = catch_unwind(AssertUnwindSafe(|| {
-        let mut world = World::new(seed, Rc::clone(&trace));
-        let mut invariants = invariants::all();
-        let result = history(&mut world, &mut invariants, &mut reached);
+        let result = history(&mut world, &mut invariants::all(), &mut reached);
         reached.1 = world.engine.end().0;
-        // Taking the nodes apart is no part of the history, and nor is what they would do then.
-        world.clients.reads.clear();
         result
     }));
+    // Nodes that broke a promise are not taken apart: they may do anything then.
+    match result {
+        Ok(Ok(())) => drop(world),
+        _ => std::mem::forget(world),
+    }
     plant(None);
     let violation = match result {
         Ok(Ok(())) => None,

@@ -32,10 +32,38 @@ macro_rules! plants {
 }
 
 plants! {
-    /// Batches count whatever their epoch is, and a claim whether or not its epoch is new.
+    /// Batches and beats count whatever their epoch is.
     NoEpoch = "no-epoch",
     /// Batches count wherever they begin, and whatever lies before them.
     NoDense = "no-dense",
+    /// A leader that is in doubt about a batch gives its positions to others.
+    ReusePosition = "reuse-position",
+    /// A leader judges as soon as its claim is on its way.
+    EagerLeader = "eager-leader",
+    /// A leader answers as soon as a batch is offered.
+    AckBeforeDelivery = "ack-before-delivery",
+    /// The end is confirmed by a look at the node's own head.
+    StaleEnd = "stale-end",
+    /// A follower shows a batch before the last of its events.
+    HalfRequest = "half-request",
+    /// A retry is not looked for.
+    LostRetry = "lost-retry",
+    /// Who asks for the end is given the answer to a question that was put before.
+    OldAnswer = "old-answer",
+    /// A leader that steps down refuses what may still arrive.
+    HastyRefusal = "hasty-refusal",
+    /// A refusal that rests on what is staged does not wait for it.
+    EarlyConflict = "early-conflict",
+    /// A follower cuts its segments where it likes.
+    OtherCut = "other-cut",
+    /// Time goes back with the wall clock.
+    TimeGoesBack = "time-goes-back",
+    /// A copy goes on one place too late.
+    ResumesLate = "resumes-late",
+    /// A leader does not mind another's claim.
+    KeepsLead = "keeps-lead",
+    /// What is in doubt is not offered again.
+    ForgetsDoubt = "forgets-doubt",
 }
 
 #[cfg(any(test, wellspring_plants))]

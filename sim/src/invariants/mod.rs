@@ -15,6 +15,7 @@ mod readable;
 mod refused_is_absent;
 mod same_bytes;
 mod same_past;
+mod time_never_goes_back;
 mod whole_requests;
 
 use crate::facts::News;
@@ -53,6 +54,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::<refused_is_absent::RefusedIsAbsent>::default(),
         Box::<acked_is_kept::AckedIsKept>::default(),
         Box::<only_grows::OnlyGrows>::default(),
+        Box::<time_never_goes_back::TimeNeverGoesBack>::default(),
         Box::<one_leader::OneLeader>::default(),
         Box::<fresh_end::FreshEnd>::default(),
         Box::<links_lead::LinksLead>::default(),

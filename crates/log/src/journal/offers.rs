@@ -6,6 +6,7 @@
 //! are (go-back-N).
 
 use super::JournalBatch;
+use crate::plants::{Plant, planted};
 use crate::shared::entry::BatchId;
 use crate::shared::{OfferId, OfferOutcome, Place, SharedLog};
 use std::collections::VecDeque;
@@ -105,6 +106,11 @@ impl Offers {
             || self.in_air.iter().any(|offer| offer.purpose == purpose)
     }
 
+    /// Whether the oldest batch under way has to be offered again.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.under_way.front().is_some_and(|oldest| oldest.due)
+    }
+
     /// The oldest batch under way.
     pub(super) fn oldest(&self) -> Option<&UnderWay> {
         self.under_way.front()
@@ -160,6 +166,7 @@ impl Offers {
 
     fn offer_again(&mut self, offer: InAir, now_us: u64) {
         match offer.purpose {
+            Purpose::Batch(_) if planted(Plant::ForgetsDoubt) => return,
             Purpose::Batch(first) => self.void(first),
             // Shows life only while it is young; the next one is due soon.
             Purpose::Beat => return,
@@ -185,7 +192,7 @@ impl Offers {
         if now_us < self.hold_until_us {
             return;
         }
-        if self.under_way.front().is_some_and(|oldest| oldest.due) {
+        if self.is_in_doubt() {
             self.go_back();
         }
         while self.in_air.len() < self.window

@@ -13,6 +13,7 @@ use super::segment_writer::{Resume, SegmentWriter};
 use super::{Journal, JournalBatch, JournalError, JournalLimits, Settled};
 use crate::error::NotConfirmed;
 use crate::options::{Clock, SharedOptions};
+use crate::plants::{Plant, planted};
 use crate::role::{Leader, Role};
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentSource};
 use crate::shared::entry::{BatchId, Claim, ClusterId, Entry, batch_entries};
@@ -150,7 +151,8 @@ impl SharedJournal {
         let anchor = is_kept.then_some(origin);
         // The entry of the last batch comes once more, to be compared.
         let after = if is_kept { Place(origin.place.0 - 1) } else { origin.place };
-        engine.follow(after);
+        let late = u64::from(planted(Plant::ResumesLate) && origin.place > Place(0));
+        engine.follow(Place(after.0 + late));
         let mut journal = SharedJournal {
             writer,
             storage,
@@ -229,6 +231,14 @@ impl SharedJournal {
                 self.attend_lead(now_us);
             }
         }
+        if planted(Plant::ReusePosition)
+            && let Stage::Leading { epoch } = self.stage
+            && self.offers.is_in_doubt()
+        {
+            let lost = self.offers.take_batches();
+            self.offered_chain = self.rule.chain();
+            self.tell_role(Role::Leading { epoch }, lost);
+        }
         self.offers.send(&mut *self.engine, self.seen, now_us);
         self.counters.repeated_offers.store(self.offers.repeated(), Ordering::Relaxed);
     }
@@ -256,6 +266,14 @@ impl SharedJournal {
                 self.stage = Stage::Claiming { epoch };
                 self.offer_claim(epoch, now_us);
                 self.tell_role(Role::Claiming { epoch }, Vec::new());
+                if planted(Plant::EagerLeader) {
+                    let lost = self.offers.take_batches();
+                    self.offer_claim(epoch, now_us);
+                    self.stage = Stage::Leading { epoch };
+                    self.offered_chain = self.rule.chain();
+                    self.lead.began_to_lead(now_us);
+                    self.tell_role(Role::Leading { epoch }, lost);
+                }
             }
             LeadAction::ClaimAgain => {
                 if let Stage::Claiming { epoch } = self.stage {
@@ -272,7 +290,11 @@ impl SharedJournal {
                 self.stage = Stage::Following;
                 self.offers.stop();
                 self.lead.follows(now_us);
-                self.tell_role(Role::Following { leader: None }, Vec::new());
+                let refused = match planted(Plant::HastyRefusal) {
+                    true => self.offers.take_batches(),
+                    false => Vec::new(),
+                };
+                self.tell_role(Role::Following { leader: None }, refused);
             }
         }
     }
@@ -447,6 +469,9 @@ impl SharedJournal {
 
     /// A claim took effect. What was offered before and has not arrived never will count.
     fn led(&mut self, claimant: &Claimant, now_us: u64) {
+        if planted(Plant::KeepsLead) && matches!(self.stage, Stage::Leading { .. }) {
+            return;
+        }
         let lost = self.offers.take_batches();
         let is_mine = claimant.node == self.options.node && claimant.start == self.options.start;
         self.note_leader(claimant.clone(), now_us);
@@ -604,7 +629,10 @@ impl Journal for SharedJournal {
             return Err((batch, error));
         }
         let id = BatchId {
-            epoch: self.rule.epoch(),
+            epoch: match self.stage {
+                Stage::Leading { epoch } if planted(Plant::EagerLeader) => epoch,
+                _ => self.rule.epoch(),
+            },
             first: batch.first,
             count: batch.count,
             recorded_at_us: batch.recorded_at_us,

@@ -8,6 +8,7 @@ use super::{Counters, Sequencer};
 use crate::error::{AppendError, NotConfirmed};
 use crate::journal::{Journal, JournalBatch, JournalError, Settled};
 use crate::options::Sync;
+use crate::plants::{Plant, planted};
 use crate::threads::lock;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -344,6 +345,12 @@ impl Sequencer {
             let journal = &mut committer.journal;
             let offered = catch_unwind(AssertUnwindSafe(|| journal.offer(batch)));
             match offered {
+                Ok(Ok(())) if planted(Plant::AckBeforeDelivery) => {
+                    let mut staging = lock(&self.staging);
+                    let offered = staging.in_flight.back_mut().expect("it was offered");
+                    let waiters = std::mem::take(&mut offered.waiters);
+                    return Err(vec![Answer { waiters, verdict: Ok(()) }]);
+                }
                 Ok(Ok(())) => {}
                 Ok(Err((batch, error))) => {
                     return Err(self.set_back(committer, Some(batch), error));
@@ -374,7 +381,8 @@ impl Sequencer {
     /// The batch is durable: everyone may see it.
     pub(super) fn published(&self, committer: &mut Committer, batch: &JournalBatch) {
         // Woken in `tell`, when the committer's lock is free.
-        self.feed.advance(batch.last());
+        let is_cut = planted(Plant::HalfRequest) && !self.role().leads() && batch.count > 1;
+        self.feed.advance(batch.last() - u64::from(is_cut));
         Counters::add(&self.counters.batches, 1);
         self.counters.batch_events.record(batch.count.into());
         self.counters.batch_bytes.record(batch.bytes.len() as u64);

@@ -6,6 +6,7 @@ use super::condition::{JudgedCondition, TooMuch};
 use crate::append::{Append, Appended, Basis, StoredRequest};
 use crate::error::{AppendError, ReadError};
 use crate::index::SegmentIndex;
+use crate::plants::{Plant, planted};
 use crate::read::{Snapshot, Stretch, find_id, find_key};
 use crate::record::RequestKey;
 use crate::segments::Run;
@@ -122,7 +123,7 @@ impl<'a> Judge<'a> {
         stretch: Stretch,
         work: &mut Work,
     ) -> Result<Option<Position>, ReadError> {
-        if stretch.low >= stretch.high {
+        if stretch.low >= stretch.high || planted(Plant::LostRetry) {
             return Ok(None);
         }
         // A retry of a request that succeeded must find itself before its own condition does.

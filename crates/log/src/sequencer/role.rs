@@ -14,10 +14,17 @@ use super::commit::{Answer, Committer};
 use super::stage::not_leading;
 use crate::error::AppendError;
 use crate::journal::JournalBatch;
+use crate::plants::{Plant, planted};
 use crate::role::Role;
 use crate::shared::Place;
 use crate::threads::lock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Whether a lead begins: always, but for bugs that are planted.
+fn leads_anew(epoch: u64, last: &AtomicU64) -> bool {
+    let is_planted = planted(Plant::ReusePosition) || planted(Plant::EagerLeader);
+    !is_planted || last.load(Ordering::Relaxed) != epoch
+}
 
 impl Sequencer {
     /// Takes on a role; whom to tell what. `lost` are the batches, oldest of all that were offered,
@@ -54,12 +61,13 @@ impl Sequencer {
             answers.extend(self.take_back(committer, &mut staging, lost, &refused));
         }
         match &role {
-            Role::Leading { epoch } => {
+            Role::Leading { epoch } if leads_anew(*epoch, &self.epoch) => {
                 assert!(staging.queue.is_empty() && staging.in_flight.is_empty(), "nothing staged");
                 assert_eq!(staging.next, self.feed.head() + 1, "everything before is applied");
                 self.epoch.store(*epoch, Ordering::Release);
                 self.leases.begin_epoch(*epoch);
             }
+            Role::Leading { .. } => {}
             _ => self.leases.suspend(),
         }
         self.mark.set_leads(role.leads());

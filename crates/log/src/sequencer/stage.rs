@@ -17,6 +17,7 @@ use super::{Counters, Sequencer};
 use crate::amount::Amount;
 use crate::append::{Ack, Append, Appended, Basis, Completion, Staged, Unjudged};
 use crate::error::{AppendError, ReadError};
+use crate::plants::{Plant, planted};
 use crate::read::Stretch;
 use crate::role::Role;
 use crate::threads::lock;
@@ -259,6 +260,9 @@ impl Sequencer {
         let (position, outcome) = match found {
             Obstacle::Refused(AppendError::Conflict(conflict)) => {
                 Counters::add(&self.counters.conflicts, 1);
+                if planted(Plant::EarlyConflict) {
+                    return Err((done, AppendError::Conflict(conflict)));
+                }
                 (conflict.position, Outcome::Refused(AppendError::Conflict(conflict)))
             }
             Obstacle::Refused(error) => return Err((done, error)),

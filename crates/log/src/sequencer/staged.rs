@@ -20,6 +20,7 @@ use super::gather::{self, Gathering, InFlight, Waiter};
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::index::{ActiveWriter, SegmentIndex};
 use crate::journal::JournalBatch;
+use crate::plants::{Plant, planted};
 use crate::record;
 use crate::role::Role;
 use crate::segment::SEGMENT_HEADER_BYTES;
@@ -221,7 +222,7 @@ impl Staging {
         let foreign = &accepted.batch;
         assert!(self.queue.is_empty() && self.in_flight.is_empty(), "nothing else is staged");
         assert_eq!(foreign.first, self.next, "batches of others are dense");
-        if foreign.begins_segment && self.next != self.tail.base {
+        if (foreign.begins_segment || planted(Plant::OtherCut)) && self.next != self.tail.base {
             self.begin_segment(context);
         }
         let mut bytes = self.spare.pop().unwrap_or_default();
@@ -249,7 +250,8 @@ impl Staging {
 
     /// Stamps records into the last batch and indexes them.
     pub(super) fn push(&mut self, records: &[u8], count: u32, now_us: u64) {
-        self.recorded_at_us = self.recorded_at_us.max(now_us);
+        let not_before = if planted(Plant::TimeGoesBack) { 0 } else { self.recorded_at_us };
+        self.recorded_at_us = not_before.max(now_us);
         let batch = &mut self.queue.back_mut().expect("make_room left one").batch;
         let mut at = batch.bytes.len();
         batch.bytes.extend_from_slice(records);

@@ -223,7 +223,7 @@ impl Rule {
         }
         Ok(match decoded {
             Entry::Claim(claim) => {
-                if claim.epoch <= self.epoch && !planted(Plant::NoEpoch) {
+                if claim.epoch <= self.epoch {
                     return Ok(Verdict::Void(VoidReason::ClaimTooLate));
                 }
                 if claim.epoch >= EPOCH_LIMIT {
