@@ -74,7 +74,7 @@ pub use histogram::{HISTOGRAM_BOUNDS, Histogram};
 pub use index::{Terms, sealed_index_memory_bytes, set_sealed_index_budget_bytes};
 pub use lease::{Fence, Lease, LeaseError, LeaseLine, Leases};
 pub use log::{AcceptedStats, CommitOn, Log, LogStats, SharedStats};
-pub use options::{Clock, Driver, Options, SharedOptions, Sync, SystemClock};
+pub use options::{Clock, Driver, Options, Sync, SystemClock};
 pub use query::CompiledQuery;
 pub use read::{
     CountStep, EventCount, Events, GroupCountStep, GroupedCount, Order, ReadOptions, Snapshot,
@@ -83,6 +83,7 @@ pub use read::{
 pub use record::{EncodedEvents, RecordView, RequestKey};
 pub use role::{Leader, Role};
 pub use sequencer::{Did, Turn};
+pub use shared::SharedOptions;
 pub use subscription::Subscription;
 pub use waiters::TooManyWaiters;
 pub use work::{GiveWay, Stopped, Work};

@@ -4,7 +4,7 @@
 //! passed can make nothing durable any more.
 
 use super::segment_writer::SegmentWriter;
-use super::{Journal, JournalBatch, JournalError, JournalLimits, Settled};
+use super::{Journal, JournalBatch, JournalError, JournalLimits, Settlement};
 use crate::options::Sync;
 use crate::shared::Place;
 use std::io;
@@ -92,8 +92,8 @@ impl Journal for FileJournal {
         }
     }
 
-    fn next(&mut self, _waker: &Waker) -> Result<Settled, JournalError> {
-        Ok(self.durable.take().map_or(Settled::Nothing, Settled::Durable))
+    fn next(&mut self, _waker: &Waker) -> Result<Settlement, JournalError> {
+        Ok(self.durable.take().map_or(Settlement::Nothing, Settlement::Durable))
     }
 
     fn keep(&mut self, _batch: &mut JournalBatch) -> Result<(), JournalError> {

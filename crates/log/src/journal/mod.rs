@@ -6,25 +6,17 @@
 //! - [`shared`]: a [shared log](crate::shared), on which several nodes agree; arrival is the commit, and
 //!   the local segments are its first view.
 //! - [`segment_writer`]: what both write segments with.
-//! - [`copy`]: what makes a folder the copy of one shared log and of no other.
-//! - [`offers`]: what was offered to a shared log and has not arrived.
-//! - [`confirmations`]: questions for the end of a shared log, one round for all that wait.
 
-mod confirmations;
-mod copy;
 mod epoch;
 mod file;
 mod next_segment;
-mod offers;
 mod segment_writer;
 mod shared;
 
-pub(crate) use confirmations::Confirmations;
-pub(crate) use copy::CopyIdentity;
 pub(crate) use epoch::{claim_epoch, was_claimed};
 pub(crate) use file::FileJournal;
 pub(crate) use segment_writer::{Resume, SegmentWriter, create_segment};
-pub(crate) use shared::{Origin, SharedCounters, SharedJournal};
+pub(crate) use shared::{Confirmations, CopyIdentity, Origin, SharedCounters, SharedJournal};
 
 use crate::batch::BatchHeader;
 use crate::role::Role;
@@ -82,7 +74,7 @@ pub(crate) struct JournalLimits {
 
 /// What has become certain.
 #[derive(Debug)]
-pub(crate) enum Settled {
+pub(crate) enum Settlement {
     /// The oldest batch that was offered is durable, and in its segment.
     Durable(JournalBatch),
     /// A batch of another node is durable: to be indexed and then [kept](Journal::keep). Told again until
@@ -117,7 +109,7 @@ pub(crate) trait Journal: Send {
     /// # Errors
     /// [`JournalError::Full`] and [`Retry`](JournalError::Retry) alone: what is durable elsewhere could
     /// not be written here; it is tried again.
-    fn next(&mut self, waker: &Waker) -> Result<Settled, JournalError>;
+    fn next(&mut self, waker: &Waker) -> Result<Settlement, JournalError>;
 
     /// Writes a batch of another node into its segment.
     ///

@@ -4,12 +4,13 @@
 use super::{Opened, Recovered, Started, in_folder, io_error, recover_segments, start};
 use crate::error::{Corruption, OpenError};
 use crate::journal::{CopyIdentity, Journal, Origin, SharedJournal};
-use crate::options::{Options, SharedOptions, Sync};
+use crate::options::{Options, Sync};
 use crate::recover;
 use crate::role::Role;
 use crate::segment::{SegmentSource, index_name, is_index_name, parse_segment_name, segment_name};
 use crate::shared::Place;
 use crate::shared::SharedLog;
+use crate::shared::SharedOptions;
 use crate::shared::entry::{Entry, MAX_NAME_BYTES, MAX_URL_BYTES};
 use crate::storage::Storage;
 use std::io;

@@ -2,37 +2,29 @@
 //! shared log, which is mended where it is damaged.
 
 mod copy;
+mod start;
 
 pub(crate) use copy::open_shared;
+use start::{Started, start};
 
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::{Corruption, OpenError};
-use crate::feed::Feed;
 use crate::index::{IndexError, SealedIndex, SegmentIndex};
 use crate::journal::{
-    Confirmations, CopyIdentity, FileJournal, Journal, Resume, SegmentWriter, SharedCounters,
-    claim_epoch, create_segment, was_claimed,
+    CopyIdentity, FileJournal, Journal, claim_epoch, create_segment, was_claimed,
 };
-use crate::lease::Leases;
-use crate::options::{Driver, Options};
+use crate::options::Options;
 use crate::recover;
 use crate::role::Role;
 use crate::segment::{
     SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, index_name, is_index_name,
     parse_segment_name, segment_name,
 };
-use crate::segments::{OpenSegment, Run, Segments, build_active, check_next, open_sealed};
-use crate::sequencer::{
-    Committer, Counters, FullSegment, JournalWaker, Merger, Replays, Sealer, SegmentTail,
-    Sequencer, StagedMark, Staging,
-};
+use crate::segments::{OpenSegment, Run, build_active, check_next, open_sealed};
+use crate::sequencer::{FullSegment, Sequencer};
 use crate::storage::{Storage, StorageFile, read_exact_at};
-use crate::subscription::Interests;
-use crate::threads;
-use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use wellspring_types::Position;
 
@@ -362,141 +354,6 @@ impl Last {
             || format!("cutting the torn end of {}", segment_name(self.scanned.header.base));
         self.file.set_len(self.scanned.end).map_err(io_error(doing()))
     }
-}
-
-/// The journal of a log that starts, and what the log is with it.
-struct Started {
-    journal: Box<dyn Journal>,
-    role: Role,
-    epoch: u64,
-    shared: Option<(Arc<Confirmations>, Arc<SharedCounters>)>,
-}
-
-fn start(
-    storage: &Arc<dyn Storage>,
-    options: Options,
-    recovered: Recovered,
-    journal: impl FnOnce(SegmentWriter) -> Started,
-) -> Result<Opened, OpenError> {
-    let Recovered { mut list, unsealed, last, .. } = recovered;
-    let scanned = last.scanned;
-    let base = scanned.header.base;
-    let file = Some(Arc::clone(&last.file));
-    list.push(Arc::new(Run::new(Arc::clone(storage), base, file, last.index)));
-    let segments = Arc::new(Segments::new(list));
-    let resume =
-        Resume { base, salt: scanned.header.salt, end: scanned.end, last_crc: scanned.last_crc };
-    let writer = SegmentWriter::resume(
-        Arc::clone(storage),
-        Arc::clone(&segments),
-        &options,
-        resume,
-        last.file,
-    )
-    .map_err(io_error("reading the last segment"))?;
-    let recorded_at_us = last_recorded_at_us(&scanned, &segments)?;
-    let barriers_us = writer.barriers_us();
-    let Started { journal, role, epoch, shared } = journal(writer);
-    let is_copy = shared.is_some();
-    let mark = StagedMark::new(scanned.next, role.leads());
-    let limits = journal.limits();
-    let places = Feed::at(journal.place().0);
-    let staging = Staging {
-        next: scanned.next,
-        recorded_at_us,
-        queue: VecDeque::new(),
-        in_flight: VecDeque::new(),
-        staged_bytes: 0,
-        ingest_bytes: 0,
-        tail: SegmentTail { base, writer: last.writer, end: scanned.end },
-        earlier: Vec::new(),
-        role,
-        closed: None,
-        spare: Vec::new(),
-    };
-    let committer = Committer {
-        journal,
-        segment_base: base,
-        segment_end: scanned.end,
-        last_sync_us: 0,
-        seal_again_us: 0,
-        refused_bytes: 0,
-        room_again_us: 0,
-        look_for_damage_us: 0,
-    };
-    let feed = Feed::at(scanned.next - 1);
-    let counters = Arc::new(Counters::new(barriers_us, recorded_at_us));
-    let replays = Replays::new(
-        Arc::clone(&segments),
-        feed.clone(),
-        Arc::clone(&counters),
-        options.staged_bytes,
-        options.driver,
-    );
-    let merger = Merger::new(Arc::clone(storage), Arc::clone(&segments), options.driver);
-    let sealer = Sealer::with_failed(unsealed, merger, options.driver, is_copy);
-    let leases = Leases::new(Arc::clone(&options.clock), epoch);
-    if is_copy {
-        leases.suspend();
-    }
-    let (confirmations, shared_counters) = shared.unzip();
-    let sequencer = Arc::new(Sequencer {
-        interests: Interests::new(feed.clone(), Arc::clone(&segments)),
-        leases,
-        storage: Arc::clone(storage),
-        segments,
-        feed,
-        epoch: AtomicU64::new(epoch),
-        limits,
-        role_changes: Feed::at(0),
-        places,
-        confirmations,
-        shared_counters,
-        mend_failures: AtomicU64::new(0),
-        counters,
-        staging: Mutex::new(staging),
-        mark,
-        replays: Arc::new(replays),
-        sealer: Arc::new(sealer),
-        committer: Mutex::new(committer),
-        journal_thread: OnceLock::new(),
-        journal_waker: JournalWaker::new(),
-        closing: AtomicBool::new(false),
-        options,
-    });
-    let thread = match sequencer.options.driver {
-        Driver::Threads => Some(start_journal(&sequencer)?),
-        Driver::Turns { .. } => None,
-    };
-    sequencer.sealer.merge();
-    Ok((sequencer, thread))
-}
-
-/// Starts the thread that commits when no caller does.
-fn start_journal(sequencer: &Arc<Sequencer>) -> Result<JoinHandle<()>, OpenError> {
-    let running = Arc::clone(sequencer);
-    let thread = threads::spawn("wellspring-journal", move || running.run())
-        .map_err(io_error("starting the journal's thread"))?;
-    sequencer.journal_waker.unparks(thread.thread().clone());
-    let _ = sequencer.journal_thread.set(thread.thread().clone());
-    sequencer.sealer.set_journal_thread(thread.thread().clone());
-    Ok(thread)
-}
-
-/// When the last event was recorded. An empty last segment does not know; the one before it does.
-fn last_recorded_at_us(
-    scanned: &recover::ScannedSegment,
-    segments: &Arc<Segments>,
-) -> Result<u64, OpenError> {
-    if scanned.batches > 0 || scanned.next <= 1 {
-        return Ok(scanned.recorded_at_us);
-    }
-    let feed = Feed::at(scanned.next - 1);
-    let last = crate::read::Snapshot::new(&feed, segments)
-        .at(scanned.next - 1, |record| record.recorded_at_us());
-    let last = last
-        .map_err(|error| io_error("reading the last event")(io::Error::other(error.to_string())))?;
-    Ok(last.unwrap_or(0))
 }
 
 const _: () = assert!(SEGMENT_HEADER_BYTES + BATCH_HEADER_BYTES < *SEGMENT_BYTES.start() as usize);

@@ -6,7 +6,7 @@ use super::gather::Waiter;
 use super::seal::RETRY_AFTER;
 use super::{Counters, Sequencer};
 use crate::error::{AppendError, NotConfirmed};
-use crate::journal::{Journal, JournalBatch, JournalError, Settled};
+use crate::journal::{Journal, JournalBatch, JournalError, Settlement};
 use crate::options::Sync;
 use crate::plants::{Plant, planted};
 use crate::threads::lock;
@@ -300,17 +300,17 @@ impl Sequencer {
             return Progress::Done(answers);
         }
         let progress = match committer.journal.next(self.journal_waker.waker()) {
-            Ok(Settled::Durable(batch)) => {
+            Ok(Settlement::Durable(batch)) => {
                 self.published(committer, &batch);
                 let waiters = self.settle(batch);
                 Progress::Done(vec![Answer { waiters, verdict: Ok(()) }])
             }
-            Ok(Settled::Foreign(batch)) => self.apply(committer, &batch),
-            Ok(Settled::Role { role, lost }) => {
+            Ok(Settlement::Foreign(batch)) => self.apply(committer, &batch),
+            Ok(Settlement::Role { role, lost }) => {
                 Progress::Done(self.change_role(committer, role, lost))
             }
-            Ok(Settled::Passed) => Progress::Done(Vec::new()),
-            Ok(Settled::Nothing) => Progress::Nothing,
+            Ok(Settlement::Passed) => Progress::Done(Vec::new()),
+            Ok(Settlement::Nothing) => Progress::Nothing,
             Err(error) => self.stalled(committer, &error, 0),
         };
         if !self.limits.settles_at_once {

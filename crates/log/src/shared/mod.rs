@@ -17,8 +17,11 @@
 
 pub mod entry;
 pub(crate) mod lead;
+mod options;
 pub mod rule;
 pub mod simulated;
+
+pub use options::SharedOptions;
 
 use std::fmt;
 use std::sync::Arc;

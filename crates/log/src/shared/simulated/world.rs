@@ -40,7 +40,7 @@ struct Offered {
     due_us: u64,
 }
 
-struct Asked {
+struct Question {
     id: UnderWayId,
     node: u64,
     tell: (u64, AskId),
@@ -58,7 +58,7 @@ pub(super) struct World {
     pub(super) connections: BTreeMap<u64, Connection>,
     nodes: BTreeMap<u64, OfNode>,
     offered: Vec<Offered>,
-    asked: Vec<Asked>,
+    asked: Vec<Question>,
     last_id: u64,
     random: u64,
 }
@@ -211,7 +211,7 @@ impl World {
         }
         let name = UnderWayId(self.new_id());
         let tell = (connection, id);
-        self.asked.push(Asked { id: name, node, tell, end_then: end, due_us, answered });
+        self.asked.push(Question { id: name, node, tell, end_then: end, due_us, answered });
     }
 
     fn draw_due(&mut self, delay_us: u64, times: u64) -> u64 {

@@ -1,0 +1,254 @@
+//! What arrives from a shared log, and what it does to a node.
+
+use super::copy::CopyIdentity;
+use super::offers::Purpose;
+use super::{Arrived, Origin, SharedJournal, Stage};
+use crate::journal::{JournalBatch, JournalError, Settlement};
+use crate::plants::{Plant, planted};
+use crate::role::{Leader, Role};
+use crate::segment::SegmentSource;
+use crate::shared::Place;
+use crate::shared::entry::{BatchId, ClusterId, Entry};
+use crate::shared::rule::{AcceptedBatch, Claimant, Verdict, VoidReason};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Time between attempts at writing whose copy this is.
+const IDENTITY_AGAIN_US: u64 = 100_000;
+
+impl SharedJournal {
+    /// Everything is here that the shared log held when it was opened.
+    pub(super) fn caught_up(&mut self) {
+        if self.rule.cluster().is_some() {
+            self.stage = Stage::Following;
+            // Only what was found here: a later claim in this node's name is that of another process that
+            // lives, and the two would claim in turns for ever.
+            let me = &self.options;
+            let former = self.rule.leader().filter(|l| l.node == me.node && l.start != me.start);
+            self.former_epoch = former.map(|former| former.epoch);
+            let leader = self.rule.leader().map(leader_of);
+            self.lead.follows(self.now_us());
+            self.tell_role(Role::Following { leader }, Vec::new());
+        } else if !self.offers.is_pending(Purpose::Founding) {
+            let cluster = self.options.new_cluster();
+            let founded = Entry::Founded { cluster, log: &self.options.log };
+            self.offers.push(Purpose::Founding, founded.encode().into());
+        }
+    }
+
+    /// An entry has arrived.
+    pub(super) fn entry(&mut self, place: Place, entry: Arc<[u8]>) {
+        if place <= self.seen {
+            return;
+        }
+        if let Some(anchor) = self.anchor.take() {
+            match same_batch(place, &entry, &anchor) {
+                Ok(()) => self.seen = place,
+                Err(reason) => self.detach(reason),
+            }
+            return;
+        }
+        let knew_leader = self.rule.leader().is_some();
+        let verdict = match self.rule.judge(Arc::clone(&entry)) {
+            Ok(verdict) => verdict,
+            Err(fault) => return self.detach(format!("the entry at place {}: {fault}", place.0)),
+        };
+        self.seen = place;
+        self.offers.arrived(place);
+        let now_us = self.now_us();
+        match verdict {
+            Verdict::Founded { cluster, log } => self.founded(cluster, log),
+            Verdict::Led(claimant) => self.led(&claimant, now_us),
+            Verdict::Alive => {
+                self.alive(now_us);
+                if !knew_leader {
+                    self.met_leader(now_us);
+                }
+            }
+            Verdict::Part => self.alive(now_us),
+            Verdict::Accepted(accepted) => {
+                self.alive(now_us);
+                self.accepted(accepted);
+                return;
+            }
+            Verdict::Probe(_) => {}
+            Verdict::Void(reason) => self.void(&entry, reason, place),
+        }
+        self.applied = place;
+    }
+
+    pub(super) fn alive(&mut self, now_us: u64) {
+        match self.stage {
+            Stage::Leading { .. } => self.lead.delivered(now_us),
+            _ => self.lead.leader_lives(now_us),
+        }
+    }
+
+    /// A beat has told who leads, to a copy that goes on behind the claim.
+    pub(super) fn met_leader(&mut self, now_us: u64) {
+        let Some(claimant) = self.rule.leader().cloned() else { return };
+        if self.stage == Stage::Following {
+            self.tell_role(Role::Following { leader: Some(leader_of(&claimant)) }, Vec::new());
+        }
+        self.note_leader(claimant, now_us);
+    }
+
+    pub(super) fn note_leader(&mut self, claimant: Claimant, now_us: u64) {
+        if let Some(identity) = &mut self.identity {
+            identity.leader = Some(claimant);
+            // A hint: without it a restart waits for the leader to be silent, or to show itself.
+            self.write_identity(now_us);
+        }
+    }
+
+    pub(super) fn founded(&mut self, cluster: ClusterId, log: String) {
+        let identity = CopyIdentity { cluster, log, leader: None };
+        if identity.log != self.options.log {
+            let found = &identity.log;
+            let reason = format!("the shared log is that of the log {found}, not of this one");
+            return self.detach(reason);
+        }
+        if let Some(known) = self.identity.as_ref().filter(|known| known.cluster != cluster) {
+            let known = known.cluster;
+            let reason = format!("the copy is of cluster {known}, the shared log of {cluster}");
+            return self.detach(reason);
+        }
+        self.identity = Some(identity);
+        self.write_identity(self.now_us());
+        self.offers.stop();
+    }
+
+    /// Writes whose copy this is and who leads; tries again by and by if that is not possible, on a full disk for
+    /// example. A copy that is opened without the file asks the shared log for it.
+    pub(super) fn write_identity(&mut self, now_us: u64) {
+        let written =
+            self.identity.as_ref().map_or(Ok(()), |identity| identity.write(&*self.storage));
+        self.identity_due_us = written.is_err().then_some(now_us + IDENTITY_AGAIN_US);
+    }
+
+    /// A claim took effect. What was offered before and has not arrived never will count.
+    pub(super) fn led(&mut self, claimant: &Claimant, now_us: u64) {
+        if planted(Plant::KeepsLead) && matches!(self.stage, Stage::Leading { .. }) {
+            return;
+        }
+        let lost = self.offers.take_batches();
+        let is_mine = claimant.node == self.options.node && claimant.start == self.options.start;
+        self.note_leader(claimant.clone(), now_us);
+        // While it catches up, this node reads what was; even a claim of its own is another life's.
+        if let Stage::CatchingUp { .. } = self.stage {
+            return;
+        }
+        if is_mine {
+            let epoch = claimant.epoch;
+            self.stage = Stage::Leading { epoch };
+            self.offered_chain = self.rule.chain();
+            self.lead.began_to_lead(now_us);
+            self.tell_role(Role::Leading { epoch }, lost);
+        } else {
+            self.stage = Stage::Following;
+            self.lead.leader_lives(now_us);
+            self.tell_role(Role::Following { leader: Some(leader_of(claimant)) }, lost);
+        }
+    }
+
+    pub(super) fn accepted(&mut self, accepted: AcceptedBatch) {
+        let id = accepted.batch;
+        let own = self.offers.oldest().is_some_and(|oldest| oldest.id == id);
+        self.arrived = Some(match own.then(|| self.offers.pop_oldest()).flatten() {
+            Some(under_way) => Arrived::Own(under_way.batch, id),
+            None => {
+                self.counters.foreign_batches.fetch_add(1, Ordering::Relaxed);
+                Arrived::Foreign(Arc::new(accepted))
+            }
+        });
+    }
+
+    pub(super) fn void(&mut self, entry: &[u8], reason: VoidReason, place: Place) {
+        self.counters.void_entries.fetch_add(1, Ordering::Relaxed);
+        if reason == VoidReason::OtherPast {
+            // Only the leader in force makes such a batch, and it does not follow what is here.
+            let place = place.0;
+            return self.detach(format!("the batch at place {place} follows another past"));
+        }
+        // A part that arrives once more has lost nothing: to offer its batch from the beginning would repeat it again.
+        if reason != VoidReason::Repeated
+            && let Ok(Entry::Batch(part)) = Entry::decode(entry)
+            && part.batch.epoch == self.rule.epoch()
+            && part.batch.first > self.rule.head()
+        {
+            self.offers.void(part.batch.first);
+        }
+    }
+
+    /// Writes a batch that has arrived into its segment.
+    pub(super) fn write(
+        &mut self,
+        batch: &mut JournalBatch,
+        id: &BatchId,
+    ) -> Result<(), JournalError> {
+        if batch.segment_base != self.writer.base() {
+            let source = SegmentSource { after: self.last_batch, chain: id.previous };
+            self.writer
+                .begin_segment(batch.segment_base, id.epoch, Some(source))
+                .map_err(passes)?;
+        }
+        self.writer.reserve(batch)?;
+        self.writer.write(batch, id.epoch, self.seen).map_err(JournalError::Retry)?;
+        self.writer.prepare_ahead();
+        self.applied = self.seen;
+        self.last_batch = self.seen;
+        Ok(())
+    }
+
+    /// What is to be told next. A role that was told of before a batch arrived comes before it, and nothing
+    /// arrives while a batch waits to be written.
+    pub(super) fn settled(&mut self) -> Result<Option<Settlement>, JournalError> {
+        if let Some(told) = self.told.pop_front() {
+            return Ok(Some(told));
+        }
+        match self.arrived.take() {
+            None => Ok(None),
+            Some(Arrived::Own(mut batch, id)) => match self.write(&mut batch, &id) {
+                Ok(()) => Ok(Some(Settlement::Durable(batch))),
+                Err(error) => {
+                    self.arrived = Some(Arrived::Own(batch, id));
+                    Err(error)
+                }
+            },
+            Some(Arrived::Foreign(accepted)) => {
+                self.arrived = Some(Arrived::Foreign(Arc::clone(&accepted)));
+                Ok(Some(Settlement::Foreign(accepted)))
+            }
+        }
+    }
+}
+
+fn leader_of(claimant: &Claimant) -> Leader {
+    let Claimant { node, url, epoch, .. } = claimant;
+    Leader { node: node.clone(), url: url.clone(), epoch: *epoch }
+}
+
+/// Nothing breaks a copy for good: what failed is tried again.
+fn passes(error: JournalError) -> JournalError {
+    match error {
+        JournalError::Refused(error) | JournalError::Unknown(error) => JournalError::Retry(error),
+        error => error,
+    }
+}
+
+/// Whether the entry at a place is the last batch of a copy.
+fn same_batch(place: Place, entry: &[u8], copy: &Origin) -> Result<(), String> {
+    let expected = copy.place.0;
+    if place != copy.place {
+        return Err(format!("nothing stands at place {expected}, to which the copy reaches"));
+    }
+    match Entry::decode(entry) {
+        Ok(Entry::Batch(part))
+            if part.batch.chain() == copy.chain && part.batch.last() == copy.head =>
+        {
+            Ok(())
+        }
+        Ok(_) => Err(format!("another entry stands at place {expected} than the copy has")),
+        Err(fault) => Err(format!("the entry at place {expected}: {fault}")),
+    }
+}

@@ -1,0 +1,187 @@
+//! What time asks of a shared journal: questions, claims, beats, stepping down, offers.
+
+use super::offers::Purpose;
+use super::{SharedJournal, Stage};
+use crate::error::NotConfirmed;
+use crate::journal::{JournalBatch, Settlement};
+use crate::plants::{Plant, planted};
+use crate::role::Role;
+use crate::shared::entry::{Claim, Entry};
+use crate::shared::lead::{LeadAction, LeadState};
+use crate::shared::{AskId, Place, SharedOptions};
+use std::sync::atomic::Ordering;
+
+impl SharedJournal {
+    pub(super) fn tell_role(&mut self, role: Role, lost: Vec<JournalBatch>) {
+        self.told.push_back(Settlement::Role { role, lost });
+    }
+
+    /// The copy and the shared log do not belong together any more.
+    pub(super) fn detach(&mut self, reason: String) {
+        if self.stage == Stage::Detached {
+            return;
+        }
+        self.stage = Stage::Detached;
+        self.offers.stop();
+        self.confirmations.end(&NotConfirmed::Detached { reason: reason.clone() });
+        self.tell_role(Role::Detached { reason }, Vec::new());
+    }
+
+    /// Does what time asks for: questions, claims, beats, stepping down, offers.
+    pub(super) fn attend(&mut self) {
+        let now_us = self.now_us();
+        if self.identity_due_us.is_some_and(|due_us| now_us >= due_us) {
+            self.write_identity(now_us);
+        }
+        self.ask(now_us);
+        match self.stage {
+            Stage::Detached => return,
+            Stage::CatchingUp { end: Some(end) } if self.seen >= end => self.caught_up(),
+            Stage::CatchingUp { .. } => {}
+            Stage::Following | Stage::Claiming { .. } | Stage::Leading { .. } => {
+                self.attend_lead(now_us);
+            }
+        }
+        if planted(Plant::ReusePosition)
+            && let Stage::Leading { epoch } = self.stage
+            && self.offers.is_in_doubt()
+        {
+            let lost = self.offers.take_batches();
+            self.offered_chain = self.rule.chain();
+            self.tell_role(Role::Leading { epoch }, lost);
+        }
+        self.offers.send(&mut *self.engine, self.seen, now_us);
+        self.counters.repeated_offers.store(self.offers.repeated(), Ordering::Relaxed);
+    }
+
+    pub(super) fn lead_state(&self) -> LeadState {
+        match &self.stage {
+            Stage::Claiming { .. } => LeadState::Claiming,
+            Stage::Leading { .. } => LeadState::Leading,
+            _ if self.former_epoch == Some(self.rule.epoch()) => LeadState::FollowingFormerSelf,
+            _ => LeadState::Following,
+        }
+    }
+
+    pub(super) fn attend_lead(&mut self, now_us: u64) {
+        let state = self.lead_state();
+        let asked_to = self.counters.claim_now.swap(false, Ordering::Relaxed);
+        let action = match state {
+            LeadState::Following if asked_to => LeadAction::Claim,
+            _ => self.lead.due(now_us, state, self.engine.engine_leader()),
+        };
+        match action {
+            LeadAction::Wait { .. } => {}
+            LeadAction::Claim => {
+                let epoch = self.rule.epoch() + 1;
+                self.stage = Stage::Claiming { epoch };
+                self.offer_claim(epoch, now_us);
+                self.tell_role(Role::Claiming { epoch }, Vec::new());
+                if planted(Plant::EagerLeader) {
+                    let lost = self.offers.take_batches();
+                    self.offer_claim(epoch, now_us);
+                    self.stage = Stage::Leading { epoch };
+                    self.offered_chain = self.rule.chain();
+                    self.lead.began_to_lead(now_us);
+                    self.tell_role(Role::Leading { epoch }, lost);
+                }
+            }
+            LeadAction::ClaimAgain => {
+                if let Stage::Claiming { epoch } = self.stage {
+                    self.offer_claim(epoch, now_us);
+                }
+            }
+            LeadAction::Beat => {
+                let beat = Entry::Beat(self.own_claim(self.rule.epoch()));
+                let beat = beat.encode().into();
+                self.offers.push(Purpose::Beat, beat);
+                self.lead.offered(now_us);
+            }
+            LeadAction::StepDown => {
+                self.stage = Stage::Following;
+                self.offers.stop();
+                self.lead.follows(now_us);
+                let refused = match planted(Plant::HastyRefusal) {
+                    true => self.offers.take_batches(),
+                    false => Vec::new(),
+                };
+                self.tell_role(Role::Following { leader: None }, refused);
+            }
+        }
+    }
+
+    pub(super) fn offer_claim(&mut self, epoch: u64, now_us: u64) {
+        if !self.offers.is_pending(Purpose::Claim) {
+            let claim = Entry::Claim(self.own_claim(epoch)).encode().into();
+            self.offers.push(Purpose::Claim, claim);
+        }
+        self.lead.claimed(now_us);
+    }
+
+    pub(super) fn own_claim(&self, epoch: u64) -> Claim<'_> {
+        let SharedOptions { node, url, start, .. } = &self.options;
+        Claim { epoch, node, start: *start, url }
+    }
+
+    /// Asks for the end: for itself while it catches up, else for those that want it confirmed. A
+    /// question that gets no answer is asked again.
+    pub(super) fn ask(&mut self, now_us: u64) {
+        let patience_us = (self.options.lead_timeout.as_micros() as u64 / 2).max(1);
+        let silent = now_us.saturating_sub(self.asked_at_us) >= patience_us;
+        if matches!(self.stage, Stage::CatchingUp { end: None })
+            && (self.own_ask.is_none() || silent)
+        {
+            self.own_ask = Some(self.new_ask(now_us));
+        }
+        if self.confirmations.wants_question() || (silent && self.confirmations.asked().is_some()) {
+            let id = self.new_ask(now_us);
+            self.confirmations.ask(id);
+        }
+    }
+
+    pub(super) fn new_ask(&mut self, now_us: u64) -> AskId {
+        let id = AskId(self.next_ask);
+        self.next_ask += 1;
+        self.asked_at_us = now_us;
+        self.engine.ask_end(id);
+        id
+    }
+
+    pub(super) fn answered(&mut self, id: AskId, end: Option<Place>) {
+        let Some(end) = end else {
+            // Asked again when it has been silent for long enough.
+            return;
+        };
+        if self.own_ask == Some(id) {
+            self.own_ask = None;
+            if let Some(anchor) = self.anchor.filter(|anchor| end < anchor.place) {
+                self.detach(format!(
+                    "the copy reaches to place {}, but the shared log ends at {}",
+                    anchor.place.0, end.0
+                ));
+            } else if matches!(self.stage, Stage::CatchingUp { .. }) {
+                self.stage = Stage::CatchingUp { end: Some(end) };
+                let place = self.applied;
+                self.tell_role(Role::CatchingUp { place, end: Some(end) }, Vec::new());
+            }
+        } else {
+            self.confirmations.answer(id, end);
+        }
+    }
+
+    /// How long until time asks for something.
+    pub(super) fn next_due_us(&mut self, now_us: u64) -> u64 {
+        let lead = match self.stage {
+            Stage::Following | Stage::Claiming { .. } | Stage::Leading { .. } => {
+                let (state, engine) = (self.lead_state(), self.engine.engine_leader());
+                match self.lead.due(now_us, state, engine) {
+                    LeadAction::Wait { due_in_us } => due_in_us,
+                    _ => 0,
+                }
+            }
+            Stage::CatchingUp { .. } => self.options.lead_timeout.as_micros() as u64 / 2,
+            Stage::Detached => u64::MAX,
+        };
+        self.offers.due_in_us(now_us).map_or(lead, |offers| offers.min(lead))
+    }
+}

@@ -1,0 +1,340 @@
+//! The journal of a log beyond one machine: the order of a [shared log](crate::shared) is the commit, and
+//! the segments here are its first view.
+//!
+//! Nothing is written into a segment before the rule has accepted it, so a copy has no tail that others do
+//! not have; and nothing is answered before it has arrived, so a leader knows no more than anybody.
+//! No barrier is made on the way: what a power loss takes of a copy is fetched again, from the place after
+//! the last batch that is left.
+//!
+//! - [`attend`]: what time asks for.
+//! - [`arrivals`]: what an entry does.
+//! - [`offers`]: what was offered and has not arrived.
+//! - [`confirmations`]: questions for the end, one round for all that wait.
+//! - [`copy`]: what makes a folder the copy of one shared log and of no other.
+
+mod arrivals;
+mod attend;
+mod confirmations;
+mod copy;
+mod offers;
+
+pub(crate) use confirmations::Confirmations;
+pub(crate) use copy::CopyIdentity;
+
+use crate::journal::{
+    Journal, JournalBatch, JournalError, JournalLimits, Resume, SegmentWriter, Settlement,
+};
+use crate::options::Clock;
+use crate::plants::{Plant, planted};
+use crate::segment::SEGMENT_HEADER_BYTES;
+use crate::shared::entry::{BatchId, batch_entries};
+use crate::shared::lead::LeadTimer;
+use crate::shared::rule::{AcceptedBatch, Rule};
+use crate::shared::{Arrival, AskId, Place, PlacedEntry, SharedLog, SharedLogError, SharedOptions};
+use crate::storage::{Storage, StorageFile};
+use offers::Offers;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::task::Waker;
+use std::time::Duration;
+use wellspring_types::Position;
+
+/// Largest batch that requests go on joining, whatever the engine takes.
+const BATCH_BYTES: usize = 8 << 20;
+/// A batch is cut into parts by itself only if a single request is larger.
+const SMALLEST_BATCH_BYTES: usize = 4 << 10;
+/// What is fetched again at a time.
+const FETCH_BYTES: usize = 4 << 20;
+
+/// Where a copy ends, and so where it goes on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Origin {
+    /// Place of the last batch in the segments; 0 if there is none.
+    pub(crate) place: Place,
+    /// Its epoch, last position and chain.
+    pub(crate) epoch: u64,
+    pub(crate) head: Position,
+    pub(crate) chain: u32,
+}
+
+/// Figures about the shared log, since it was opened.
+#[derive(Debug, Default)]
+pub(crate) struct SharedCounters {
+    /// Entries that had no effect.
+    pub(crate) void_entries: AtomicU64,
+    /// Entries that this node offered again.
+    pub(crate) repeated_offers: AtomicU64,
+    /// Batches of other nodes applied here.
+    pub(crate) foreign_batches: AtomicU64,
+    /// Set to have this node claim the lead now.
+    pub(crate) claim_now: AtomicBool,
+}
+
+/// What the journal is at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Stage {
+    /// `end`: where the shared log ended when that was asked.
+    CatchingUp {
+        end: Option<Place>,
+    },
+    Following,
+    Claiming {
+        epoch: u64,
+    },
+    Leading {
+        epoch: u64,
+    },
+    Detached,
+}
+
+/// A batch that has arrived and is not in the segments yet.
+#[derive(Debug)]
+enum Arrived {
+    Own(JournalBatch, BatchId),
+    Foreign(Arc<AcceptedBatch>),
+}
+
+/// See the module.
+pub(crate) struct SharedJournal {
+    engine: Box<dyn SharedLog>,
+    writer: SegmentWriter,
+    storage: Arc<dyn Storage>,
+    clock: Arc<dyn Clock>,
+    options: SharedOptions,
+    entry_bytes: usize,
+    identity: Option<CopyIdentity>,
+    /// When to try again to write it, if it could not be written.
+    identity_due_us: Option<u64>,
+    rule: Rule,
+    lead: LeadTimer,
+    stage: Stage,
+    /// The last entry that arrived stands here.
+    seen: Place,
+    /// Everything up to here is in the segments.
+    applied: Place,
+    /// Place of the last batch in the segments.
+    last_batch: Place,
+    /// The last batch of the copy, which the entry at its place must be: else there are two pasts.
+    anchor: Option<Origin>,
+    offers: Offers,
+    /// The epoch in which an earlier process of this node led, if that was in force when it was opened.
+    former_epoch: Option<u64>,
+    /// The chain after the last batch that was offered.
+    offered_chain: u32,
+    arrived: Option<Arrived>,
+    /// To be told, oldest first.
+    told: VecDeque<Settlement>,
+    confirmations: Arc<Confirmations>,
+    counters: Arc<SharedCounters>,
+    next_ask: u64,
+    /// The question that this journal asks for itself while it catches up.
+    own_ask: Option<AskId>,
+    asked_at_us: u64,
+}
+
+impl SharedJournal {
+    /// A journal that goes on where a copy ends. Appends are refused until it leads.
+    pub(crate) fn new(
+        mut engine: Box<dyn SharedLog>,
+        writer: SegmentWriter,
+        storage: Arc<dyn Storage>,
+        clock: Arc<dyn Clock>,
+        options: SharedOptions,
+        (identity, origin): (Option<CopyIdentity>, Origin),
+    ) -> SharedJournal {
+        let limits = engine.limits();
+        let lead_timeout = options.lead_timeout.max(limits.lead_timeout_min);
+        let lead_timeout_us = lead_timeout.as_micros() as u64;
+        let now_us = clock.monotonic_us();
+        let cluster = identity.as_ref().map(|identity| identity.cluster);
+        let leader = identity.as_ref().and_then(|identity| identity.leader.clone());
+        // A copy without a batch reads the founding again, to see that it is the same one.
+        let rule = match origin.place {
+            Place(0) => Rule::default(),
+            _ => Rule::at(origin.epoch, origin.head, origin.chain, cluster).led_by(leader),
+        };
+        // An engine that cannot be reached now is asked by and by.
+        let first_kept = engine.first_kept().unwrap_or_default();
+        let is_kept = first_kept < origin.place;
+        let anchor = is_kept.then_some(origin);
+        // The entry of the last batch comes once more, to be compared.
+        let after = if is_kept { Place(origin.place.0 - 1) } else { origin.place };
+        let late = u64::from(planted(Plant::ResumesLate) && origin.place > Place(0));
+        engine.follow(Place(after.0 + late));
+        let mut journal = SharedJournal {
+            writer,
+            storage,
+            clock,
+            entry_bytes: limits.entry_bytes,
+            identity,
+            identity_due_us: None,
+            rule,
+            lead: LeadTimer::new(lead_timeout_us, options.start, now_us),
+            options,
+            stage: Stage::CatchingUp { end: None },
+            seen: after,
+            applied: origin.place,
+            last_batch: origin.place,
+            anchor,
+            offers: Offers::new(limits.window, (lead_timeout_us / 2).max(1)),
+            former_epoch: None,
+            offered_chain: origin.chain,
+            arrived: None,
+            told: VecDeque::new(),
+            confirmations: Arc::default(),
+            counters: Arc::default(),
+            next_ask: 1,
+            own_ask: None,
+            asked_at_us: 0,
+            engine,
+        };
+        if first_kept > origin.place {
+            let (reaches, kept) = (origin.place.0, first_kept.0);
+            journal.detach(format!(
+                "the copy reaches to place {reaches}, but the shared log keeps only what stands after {kept}"
+            ));
+        }
+        journal
+    }
+
+    pub(crate) fn confirmations(&self) -> Arc<Confirmations> {
+        Arc::clone(&self.confirmations)
+    }
+
+    pub(crate) fn counters(&self) -> Arc<SharedCounters> {
+        Arc::clone(&self.counters)
+    }
+
+    fn now_us(&self) -> u64 {
+        self.clock.monotonic_us()
+    }
+}
+
+impl Journal for SharedJournal {
+    fn limits(&self) -> JournalLimits {
+        let body_bytes = self.entry_bytes.saturating_sub(crate::shared::entry::ENTRY_HEADER_BYTES);
+        JournalLimits {
+            batch_bytes: body_bytes.clamp(SMALLEST_BATCH_BYTES, BATCH_BYTES),
+            settles_at_once: false,
+            close_patience: self.options.lead_timeout,
+        }
+    }
+
+    fn takes_another(&self) -> bool {
+        matches!(self.stage, Stage::Leading { .. })
+            && self.told.is_empty()
+            && self.arrived.is_none()
+            && self.offers.has_room()
+    }
+
+    fn offer(&mut self, batch: JournalBatch) -> Result<(), (JournalBatch, JournalError)> {
+        // Room first: what is sent off cannot be refused any more.
+        if let Err(error) = self.writer.reserve(&batch) {
+            return Err((batch, error));
+        }
+        let id = BatchId {
+            epoch: match self.stage {
+                Stage::Leading { epoch } if planted(Plant::EagerLeader) => epoch,
+                _ => self.rule.epoch(),
+            },
+            first: batch.first,
+            count: batch.count,
+            recorded_at_us: batch.recorded_at_us,
+            begins_segment: batch.offset as usize == SEGMENT_HEADER_BYTES,
+            body_bytes: batch.body_bytes() as u32,
+            body_crc: crc32c::crc32c(batch.body()),
+            previous: self.offered_chain,
+        };
+        self.offered_chain = id.chain();
+        let entries = batch_entries(&id, batch.body(), self.entry_bytes);
+        self.offers.push_batch(batch, id, entries);
+        let now_us = self.now_us();
+        self.lead.offered(now_us);
+        self.offers.send(&mut *self.engine, self.seen, now_us);
+        Ok(())
+    }
+
+    fn next(&mut self, waker: &Waker) -> Result<Settlement, JournalError> {
+        match self.settled() {
+            Ok(None) => self.attend(),
+            Ok(Some(settled)) => return Ok(settled),
+            Err(error) => {
+                // A leader that cannot write what it led to steps down like one that is not heard.
+                self.attend();
+                return self.told.pop_front().ok_or(error);
+            }
+        }
+        if let Some(settled) = self.told.pop_front() {
+            return Ok(settled);
+        }
+        if self.stage == Stage::Detached {
+            return Ok(Settlement::Nothing);
+        }
+        let now_us = self.now_us();
+        match self.engine.next(waker) {
+            Ok(Arrival::Entry { place, entry }) => self.entry(place, entry),
+            Ok(Arrival::Offer { id, outcome }) => {
+                self.offers.outcome(id, outcome, self.seen, now_us);
+            }
+            Ok(Arrival::End { id, end }) => self.answered(id, end),
+            Ok(Arrival::Nothing) => return Ok(Settlement::Nothing),
+            Err(SharedLogError::Unavailable { .. }) => {
+                self.lead.cut_off(now_us);
+                return Ok(Settlement::Nothing);
+            }
+            Err(SharedLogError::Unusable { reason }) => self.detach(reason),
+        }
+        Ok(self.settled()?.unwrap_or(Settlement::Passed))
+    }
+
+    fn keep(&mut self, batch: &mut JournalBatch) -> Result<(), JournalError> {
+        let Some(Arrived::Foreign(accepted)) = self.arrived.take() else {
+            unreachable!("a batch is kept that was told");
+        };
+        let written = self.write(batch, &accepted.batch);
+        if written.is_err() {
+            self.arrived = Some(Arrived::Foreign(accepted));
+        }
+        written
+    }
+
+    fn end(&self) -> (Position, u64) {
+        self.writer.end()
+    }
+
+    fn place(&self) -> Place {
+        self.applied
+    }
+
+    fn has_room(&mut self, bytes: u64) -> bool {
+        self.writer.has_room(bytes)
+    }
+
+    fn sync(&mut self) -> Result<(), io::Error> {
+        if self.writer.unsynced() {
+            self.writer.barrier()?;
+        }
+        Ok(())
+    }
+
+    fn unsynced(&self) -> bool {
+        // Nobody waits for a barrier of a copy.
+        false
+    }
+
+    fn fetch(&mut self, after: Place) -> Result<Vec<PlacedEntry>, SharedLogError> {
+        self.engine.fetch(after, FETCH_BYTES)
+    }
+
+    fn replace_active(&mut self, file: Arc<dyn StorageFile>, at: Resume) {
+        self.writer.replace_active(file, at);
+    }
+
+    fn due_in(&mut self) -> Option<Duration> {
+        let now_us = self.now_us();
+        let due_us = self.next_due_us(now_us);
+        (due_us != u64::MAX).then(|| Duration::from_micros(due_us))
+    }
+}
