@@ -1,13 +1,13 @@
 //! What is asked of the nodes, and what was answered.
 
-use crate::facts::{AttemptId, FACTS, News, OpId, SOURCE, UNIQUE};
+use crate::facts::{AttemptId, FACTS, LEASE, News, OpId, SOURCE, UNIQUE};
 use crate::node::{Node, Running};
 use crate::reads::Read;
 use crate::world::World;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use wellspring_log::{
-    Ack, Append, AppendError, Appended, Completion, Order, ReadOptions, RequestKey,
+    Ack, Append, AppendError, Appended, Completion, Fence, Order, ReadOptions, RequestKey,
 };
 use wellspring_types::{AppendCondition, Event, EventId, Position, Query, QueryItem};
 
@@ -47,6 +47,8 @@ pub enum Want {
     Piece(String, u64),
     /// A link.
     Link(String),
+    /// Events while a lease is held.
+    Fenced(String),
 }
 
 /// What is known of what a client wants.
@@ -109,6 +111,10 @@ pub struct Clients {
     pub floor: Position,
     /// Links that somebody was told are there.
     pub links: Vec<String>,
+    /// The tokens of leases, as they were granted.
+    pub tokens: Vec<u64>,
+    /// The grant that a client holds of a process of a node.
+    grants: BTreeMap<(usize, u64, String), u64>,
     sources: BTreeMap<String, SourceKnown>,
 }
 
@@ -118,7 +124,7 @@ impl World {
     /// A client wants something new, of a node.
     pub(crate) fn ask_something(&mut self, node: usize) {
         let wants = self.clients.ops.len() as u64;
-        let want = match self.dice.weighted(&[20, 5, 25, 25, 10, 20, 15]) {
+        let want = match self.dice.weighted(&[20, 5, 25, 25, 10, 20, 15, 10]) {
             0 => Want::Plain,
             1 => Want::Accepted,
             2 => Want::Unique(format!("{UNIQUE}{}", self.dice.below(wants / 4 + 3))),
@@ -133,13 +139,17 @@ impl World {
                 known.busy = true;
                 Want::Piece(source, known.next)
             }
-            _ => Want::Link(format!("link{}", self.dice.below(wants / 4 + 3))),
+            6 => Want::Link(format!("link{}", self.dice.below(wants / 4 + 3))),
+            _ => Want::Fenced(format!("{LEASE}{}", self.dice.below(2))),
         };
         let events = match want {
             Want::Unique(_) | Want::Piece(..) | Want::Link(_) => 1,
             _ => 1 + self.dice.below(4),
         };
-        let bytes = if self.dice.chance(self.mood.large) { self.dice.index(12_000) } else { 40 };
+        let bytes = match self.dice.chance(self.mood.large) {
+            true => self.dice.index(20_000),
+            false => 40,
+        };
         let first = self.clients.attempts.len();
         self.clients.ops.push(Op { want, events, bytes, first, over: false });
         self.attempt(self.clients.ops.len() as OpId - 1, node);
@@ -204,6 +214,12 @@ impl World {
                 append.condition = Some(AppendCondition::no_match_after(query, after));
                 wanted.push(plain(&[source]));
             }
+            Want::Fenced(lease) => {
+                let (grant, token) = self.grant_of(lease, node)?;
+                offset = grant;
+                append.fence = Some(Fence { lease: lease.clone(), token });
+                wanted.extend((0..of).map(|_| plain(&[lease])));
+            }
             Want::Link(alias) => {
                 let node = &mut self.nodes[node];
                 let log = node.log.as_ref()?;
@@ -226,6 +242,18 @@ impl World {
             append.events.push(&event.as_ref()).expect("an event within the limits");
         }
         (!append.events.is_empty()).then_some(append)
+    }
+
+    /// A lease at a node: granted now, or before.
+    fn grant_of(&mut self, lease: &str, node: usize) -> Option<(u64, u64)> {
+        let ttl_us = self.mood.lead_timeout.as_micros() as u64;
+        let key = (node, self.nodes[node].life, lease.to_owned());
+        if let Ok(granted) = self.nodes[node].log.as_ref()?.leases().acquire(lease, "c", ttl_us) {
+            self.clients.grants.insert(key.clone(), self.clients.tokens.len() as u64);
+            self.clients.tokens.push(granted.token);
+        }
+        let grant = *self.clients.grants.get(&key)?;
+        Some((grant, self.clients.tokens[grant as usize]))
     }
 
     /// Tries again what came to nothing or was not answered, at any node.

@@ -10,12 +10,15 @@ pub type OpId = u64;
 /// Names one attempt at it, at one node.
 pub type AttemptId = usize;
 
-/// Metadata that every event of the simulation carries: op, attempt, index, number of events, offset in its chain.
+/// Metadata that every event of the simulation carries: op, attempt, index, number of events, which piece or grant.
 pub const FACTS: &str = "facts";
 /// Tag of the events of which there may be one only.
 pub const UNIQUE: &str = "unique:";
 /// Tag of the events of a source.
 pub const SOURCE: &str = "source:";
+
+/// Tag of the events that were appended under a lease.
+pub const LEASE: &str = "lease:";
 
 /// An event as it was read at a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub struct Fact {
     pub unique: Option<String>,
     /// The source, and which of its pieces this is.
     pub piece: Option<(String, u64)>,
+    /// The lease that was held, and by which grant.
+    pub grant: Option<(String, u64)>,
     /// When it was recorded, µs since 1970 UTC.
     pub recorded_at_us: u64,
     /// Over every byte of it.
@@ -65,6 +70,7 @@ impl Fact {
             of,
             unique: tag(UNIQUE).map(str::to_owned),
             piece: tag(SOURCE).map(|tag| (tag.to_owned(), offset)),
+            grant: tag(LEASE).map(|tag| (tag.to_owned(), offset)),
             recorded_at_us: record.recorded_at_us(),
             hash: hasher.finish(),
         })
@@ -87,6 +93,15 @@ pub enum News {
         node: usize,
         /// What was found.
         what: String,
+    },
+    /// Somebody who subscribed to everything was told of another event than the next.
+    Told {
+        /// At which node.
+        node: usize,
+        /// Which; 0 if of none, although there is one.
+        position: Position,
+        /// Which one is next.
+        expected: Position,
     },
     /// An attempt was answered.
     Answered {

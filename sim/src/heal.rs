@@ -3,6 +3,7 @@
 use crate::clients::AttemptState;
 use crate::node::Running;
 use crate::world::World;
+use wellspring_log::shared::EngineLeader::{NotThisNode, ThisNode};
 use wellspring_log::shared::simulated::{Stage, UnderWay};
 use wellspring_log::{Did, Role};
 
@@ -15,15 +16,22 @@ const ROUNDS: u64 = 40;
 impl World {
     /// Takes away every fault; what is under way lands, late.
     pub fn heal(&mut self) {
+        let elected = self.dice.index(self.nodes.len());
         self.step += 1;
         self.say(format_args!("everything is healed"));
         for node in 0..self.nodes.len() {
             self.nodes[node].set_full(None);
             self.nodes[node].cut_off = false;
             self.engine.reconnect(node as u64);
+            let elects = if node == elected { ThisNode } else { NotThisNode };
+            self.engine.elect(node as u64, elects);
             match self.nodes[node].running {
                 Running::Yes => {}
                 Running::Paused => self.nodes[node].running = Running::Yes,
+                Running::Leaving => {
+                    self.nodes[node].has_left();
+                    self.start(node);
+                }
                 Running::Dead => self.start(node),
             }
         }

@@ -41,6 +41,8 @@ pub struct Mood {
     pub full_disk: u64,
     /// Weight of a node told to take the lead.
     pub take_lead: u64,
+    /// Weight of processes that end as they should.
+    pub leave: u64,
     /// Requests with data that needs several parts or a segment of its own.
     pub large: u64,
 }
@@ -55,7 +57,8 @@ impl Mood {
         let (unknown, reorder) = (odds(600, 200), odds(600, 300));
         let (pause, crash, rot) = (odds(500, 20), odds(600, 20), odds(500, 600));
         let (cut_off, clock_step) = (odds(400, 20), odds(400, 20));
-        let (full_disk, take_lead, large) = (odds(250, 15), odds(500, 30), odds(500, 300));
+        let (full_disk, take_lead, leave) = (odds(250, 15), odds(500, 30), odds(400, 10));
+        let large = odds(500, 700);
         let compares = dice.chance(300);
         let limits = SharedLimits {
             entry_bytes: [4096, 4096, 8192, 1 << 20][dice.index(4)],
@@ -63,7 +66,7 @@ impl Mood {
             window: if compares { 1 } else { [1, 2, 5, 8][dice.index(4)] },
             lead_timeout_min: Duration::from_millis(10),
         };
-        let engine = Settings { limits, compares, elects: false };
+        let engine = Settings { limits, compares, elects: dice.chance(150) };
         let lead_timeout_us = [20_000, 100_000, 400_000][dice.index(3)];
         Mood {
             nodes: [1, 2, 3, 3, 3, 3, 4, 5][dice.index(8)],
@@ -82,6 +85,7 @@ impl Mood {
             clock_step,
             full_disk,
             take_lead,
+            leave,
             large,
         }
     }

@@ -8,8 +8,8 @@ use crate::mood::Mood;
 use std::sync::Arc;
 use wellspring_log::shared::simulated::SimulatedLog;
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
-use wellspring_log::{Driver, Log, OpenError, Options, SharedOptions};
-use wellspring_types::Position;
+use wellspring_log::{Driver, Log, OpenError, Options, SharedOptions, Subscription};
+use wellspring_types::{Position, Query};
 
 /// Whether a node's process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub enum Running {
     Yes,
     /// It is stopped and will go on.
     Paused,
+    /// It is being shut down.
+    Leaving,
     /// It is dead.
     Dead,
 }
@@ -48,6 +50,10 @@ pub struct Node {
     pub learned: Position,
     /// Its view.
     pub links: LinksAt,
+    /// Somebody who wants to hear of every event.
+    pub subscription: Option<Subscription>,
+    /// The last event that one was told of.
+    pub told: Position,
 }
 
 impl Node {
@@ -67,6 +73,8 @@ impl Node {
             rotten: false,
             learned: 0,
             links: LinksAt::default(),
+            subscription: None,
+            told: 0,
         }
     }
 
@@ -98,6 +106,8 @@ impl Node {
         let connection = Box::new(engine.connect(self.id as u64));
         let log = Log::open_shared(Arc::new(self.storage.clone()), options, shared, connection)?;
         self.mailbox = Mailbox::default();
+        self.subscription = Some(log.subscribe(Query::all(), 0));
+        self.told = 0;
         self.log = Some(log);
         self.running = Running::Yes;
         self.learned = 0;
@@ -112,11 +122,34 @@ impl Node {
         engine.disconnect(self.id as u64);
         self.mailbox = Mailbox::default();
         self.log = None;
+        self.subscription = None;
         self.storage = left;
         if !self.cut_off {
             engine.reconnect(self.id as u64);
         }
         self.running = Running::Dead;
+        self.apply_capacity();
+    }
+
+    /// The process ends as it should.
+    pub fn leave(&mut self) {
+        self.running = Running::Leaving;
+        if let Some(log) = &self.log {
+            log.close();
+        }
+    }
+
+    /// The process has ended, and its last answers were taken.
+    pub fn has_left(&mut self) {
+        self.running = Running::Dead;
+        self.log = None;
+        self.subscription = None;
+    }
+
+    /// The disk of a dead node is replaced by an empty one.
+    pub fn replace_disk(&mut self, dice: &mut Dice) {
+        self.storage = SimulatedStorage::new(dice.draw());
+        self.rotten = false;
         self.apply_capacity();
     }
 

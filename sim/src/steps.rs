@@ -5,6 +5,7 @@ use crate::node::Running;
 use crate::world::World;
 use wellspring_log::Did;
 use wellspring_log::OpenError;
+use wellspring_log::shared::EngineLeader;
 use wellspring_log::shared::simulated::{Landing, Stage, UnderWay};
 
 impl World {
@@ -33,6 +34,8 @@ impl World {
             mood.clock_step,
             mood.full_disk,
             mood.take_lead,
+            mood.leave,
+            if mood.engine.elects { 20 } else { 0 },
             30,
         ];
         match self.dice.weighted(&weights) {
@@ -49,6 +52,8 @@ impl World {
             10 => self.set_clock(node),
             11 => self.fill_or_free(node),
             12 => self.take_lead(node),
+            13 => self.leave(node),
+            14 => self.elect(node),
             _ => self.revive(),
         }
     }
@@ -60,8 +65,8 @@ impl World {
         let leaders: Vec<usize> =
             self.nodes.iter().filter(|node| leads(node)).map(|node| node.id).collect();
         let node = match leaders.len() {
-            0 => node,
-            _ if self.dice.chance(150) => node,
+            _ if self.dice.chance(100) => node,
+            0 => return,
             n => leaders[self.dice.index(n)],
         };
         if self.nodes[node].running != Running::Yes {
@@ -181,7 +186,7 @@ impl World {
         let running = match self.nodes[node].running {
             Running::Yes => Running::Paused,
             Running::Paused => Running::Yes,
-            Running::Dead => return,
+            Running::Leaving | Running::Dead => return,
         };
         self.nodes[node].running = running;
         self.say(format_args!("n{node}: paused or going on: {running:?}"));
@@ -194,11 +199,26 @@ impl World {
         self.say(format_args!("n{node}: crash"));
         self.orphan(node);
         self.nodes[node].crash(&self.engine);
-        if self.dice.chance(self.mood.rot)
+        if self.dice.chance(self.mood.rot / 8) {
+            self.nodes[node].replace_disk(&mut self.dice);
+            self.say(format_args!("n{node}: gets an empty disk"));
+        } else if self.dice.chance(self.mood.rot)
             && let Some(what) = self.nodes[node].rot(&mut self.dice)
         {
             self.say(format_args!("n{node}: rot takes {what}"));
         }
+    }
+
+    /// A process ends as it should.
+    fn leave(&mut self, node: usize) {
+        if self.nodes[node].running != Running::Yes {
+            return;
+        }
+        self.say(format_args!("n{node}: is shut down"));
+        self.nodes[node].leave();
+        self.collect(node);
+        self.poll_reads(node);
+        self.orphan(node);
     }
 
     /// Begins a process on a node that has none.
@@ -225,6 +245,11 @@ impl World {
     }
 
     fn revive(&mut self) {
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].running == Running::Leaving {
+                self.nodes[node].has_left();
+            }
+        }
         let dead: Vec<usize> = (self.nodes.iter())
             .filter(|node| node.running == Running::Dead)
             .map(|node| node.id)
@@ -255,6 +280,17 @@ impl World {
         let room = (!self.nodes[node].full).then(|| self.dice.below(70_000));
         self.nodes[node].set_full(room);
         self.say(format_args!("n{node}: room left on its disk: {room:?}"));
+    }
+
+    /// The engine elects another node, and the others hear of that by and by.
+    fn elect(&mut self, node: usize) {
+        self.say(format_args!("n{node}: is elected"));
+        self.engine.elect(node as u64, EngineLeader::ThisNode);
+        for other in (0..self.nodes.len()).filter(|other| *other != node) {
+            if self.dice.chance(800) {
+                self.engine.elect(other as u64, EngineLeader::NotThisNode);
+            }
+        }
     }
 
     fn take_lead(&mut self, node: usize) {

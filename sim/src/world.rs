@@ -12,6 +12,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use wellspring_log::shared::simulated::SimulatedLog;
 use wellspring_log::{ReadError, ReadOptions};
 use wellspring_types::Query;
@@ -85,6 +86,38 @@ impl World {
     pub fn observe(&mut self) {
         for at in 0..self.nodes.len() {
             self.observe_node(at);
+            self.hear_subscription(at);
+        }
+    }
+
+    /// What somebody is told who subscribed to everything at a node.
+    fn hear_subscription(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        let Node { log: Some(log), subscription: Some(subscription), .. } = node else { return };
+        while node.told < log.head() {
+            match subscription.next(Duration::ZERO) {
+                Ok(Some(record)) => {
+                    let (position, expected) = (record.position(), node.told + 1);
+                    node.told = position;
+                    if position != expected {
+                        self.news.push(News::Told { node: at, position, expected });
+                        return;
+                    }
+                }
+                Ok(None) => {
+                    let expected = node.told + 1;
+                    self.news.push(News::Told { node: at, position: 0, expected });
+                    return;
+                }
+                Err(ReadError::Corrupt(_)) if node.rotten => {
+                    node.subscription = Some(log.subscribe(Query::all(), node.told));
+                    return;
+                }
+                Err(error) => {
+                    self.news.push(News::Unreadable { node: at, what: error.to_string() });
+                    return;
+                }
+            }
         }
     }
 

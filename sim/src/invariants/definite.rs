@@ -1,6 +1,7 @@
 //! A process that lives answers definitely: appended, or not. "Unknown" is for those that die.
 
 use super::{Invariant, News, World};
+use crate::node::Running;
 use wellspring_log::AppendError;
 
 #[derive(Default)]
@@ -11,8 +12,10 @@ impl Invariant for Definite {
         "a living node answers definitely"
     }
 
-    fn hear(&mut self, news: &News, _: &World) -> Result<(), String> {
+    fn hear(&mut self, news: &News, world: &World) -> Result<(), String> {
         match news {
+            // What a process that ends has on its way stays in doubt, and it takes nothing new.
+            News::Answered { node, .. } if world.nodes[*node].running == Running::Leaving => Ok(()),
             News::Answered {
                 node,
                 attempt,

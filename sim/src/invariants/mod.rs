@@ -4,6 +4,7 @@ mod acked_is_kept;
 mod copies_are_equal;
 mod definite;
 mod done_once;
+mod fences_hold;
 mod fresh_end;
 mod links_lead;
 mod one_leader;
@@ -16,6 +17,7 @@ mod refused_is_absent;
 mod same_bytes;
 mod same_past;
 mod time_never_goes_back;
+mod told_of_everything;
 mod whole_requests;
 
 use crate::facts::News;
@@ -56,6 +58,8 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::<only_grows::OnlyGrows>::default(),
         Box::<time_never_goes_back::TimeNeverGoesBack>::default(),
         Box::<one_leader::OneLeader>::default(),
+        Box::<fences_hold::FencesHold>::default(),
+        Box::<told_of_everything::ToldOfEverything>::default(),
         Box::<fresh_end::FreshEnd>::default(),
         Box::<links_lead::LinksLead>::default(),
         Box::<definite::Definite>::default(),
