@@ -38,6 +38,8 @@ mod amount;
 mod append;
 pub mod batch;
 pub mod batcher;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod feed;
 mod histogram;

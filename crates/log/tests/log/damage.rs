@@ -2,13 +2,13 @@
 //! flipped is recovered or refused with file and offset; what it answers is
 //! never wrong and, where bytes only rotted, never short.
 
-use crate::oracle::{Seen, append, drain, open, read_all, small_segments};
+use crate::oracle::{SeenEvent, append, drain, open, read_all, small_segments};
 use std::collections::BTreeMap;
 use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::{OpenError, Options, ReadError, Stopped, Work};
 use wellspring_types::{Event, Query};
 
-fn small_log() -> (BTreeMap<String, Vec<u8>>, Vec<Seen>) {
+fn small_log() -> (BTreeMap<String, Vec<u8>>, Vec<SeenEvent>) {
     let storage = SimulatedStorage::new(1);
     let log = open(&storage, Options::default()).unwrap();
     for i in 0..6 {
@@ -27,7 +27,7 @@ fn segment_of(files: &BTreeMap<String, Vec<u8>>) -> String {
 }
 
 /// The events of the log in these files, or `None` if it is refused with file and offset.
-fn recover(files: &BTreeMap<String, Vec<u8>>) -> Option<Vec<Seen>> {
+fn recover(files: &BTreeMap<String, Vec<u8>>) -> Option<Vec<SeenEvent>> {
     let storage = SimulatedStorage::with_contents(1, files);
     let log = match open(&storage, Options::default()) {
         Ok(log) => log,

@@ -1,7 +1,7 @@
 //! Adjacent segments get one index, and nothing but the number of files shows it.
 
 use crate::gated::GatedStorage;
-use crate::oracle::{Oracle, Seen, append, append_if, drain, open, read_all, small_segments};
+use crate::oracle::{Oracle, SeenEvent, append, append_if, drain, open, read_all, small_segments};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,14 +58,14 @@ fn queries() -> Vec<Query> {
 }
 
 /// Asks everything in every way and compares with what was appended.
-fn check(log: &Log, all: &[Seen]) {
+fn check(log: &Log, all: &[SeenEvent]) {
     let snapshot = log.snapshot();
     let oracle = Oracle { events: all.iter().map(|seen| seen.event.clone()).collect() };
     for query in queries() {
         let matching = if query.items.is_empty() { all.to_vec() } else { oracle.matching(&query) };
         for after in [0, 1, 20, 23, 60, all.len() as u64 / 2, all.len() as u64 - 3] {
             let later = matching.iter().filter(|seen| seen.position > after).cloned();
-            let wanted: Vec<Seen> = later.collect();
+            let wanted: Vec<SeenEvent> = later.collect();
             let options = ReadOptions { after: Some(after), ..ReadOptions::default() };
             let read = drain(snapshot.read(&query, options));
             assert!(read.as_ref() == Ok(&wanted), "{query:?} after {after}");
@@ -116,7 +116,7 @@ fn adjacent_segments_share_an_index_and_answer_as_before() {
 }
 
 /// The files of a log with a merged index, and its events.
-fn merged() -> (BTreeMap<String, Vec<u8>>, Vec<Seen>) {
+fn merged() -> (BTreeMap<String, Vec<u8>>, Vec<SeenEvent>) {
     let storage = SimulatedStorage::new(1);
     let log = open(&storage, small_segments()).unwrap();
     fill(&storage, &log, FAN + 2);
@@ -148,7 +148,7 @@ fn a_damaged_merged_index_is_made_anew() {
     let len = files[&name].len();
     let query = Query::item(&["A"], &["t:3", "all"]);
     let read = |log: &Log| drain(log.snapshot().read(&query, ReadOptions::default()));
-    let expected: Vec<Seen> =
+    let expected: Vec<SeenEvent> =
         Oracle { events: all.iter().map(|s| s.event.clone()).collect() }.matching(&query);
     for at in (0..len).step_by(len / 61 + 1) {
         let mut rotten = files.clone();

@@ -94,7 +94,9 @@ fn every_test_named_by_an_invariant_exists() {
     collect(&root().join("crates"), &mut |path, content| {
         let of_tests =
             path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
-        if of_tests || path.components().any(|part| part.as_os_str() == "tests") {
+        let rooms_of_tests = ["tests", "conformance"];
+        let in_tests = |part: &std::ffi::OsStr| rooms_of_tests.iter().any(|room| part == *room);
+        if of_tests || path.components().any(|part| in_tests(part.as_os_str())) {
             sources.push_str(content);
         }
     });

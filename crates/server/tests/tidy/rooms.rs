@@ -96,7 +96,8 @@ fn crates_take_from_floors_below_their_own() {
     let mut faults = Vec::new();
     for (name, krate) in crates() {
         let manifest = std::fs::read_to_string(krate.join("Cargo.toml")).expect("a manifest");
-        for taken in taken_by(&manifest) {
+        // A crate's tests may take the crate itself, with features that they need.
+        for taken in taken_by(&manifest).into_iter().filter(|taken| *taken != name) {
             if floor(&taken) >= floor(&name) {
                 faults.push(format!("crates/{name} takes from {taken}"));
             }

@@ -1,10 +1,11 @@
 //! Every verdict of the fast path equals the oracle's, over random histories
 //! with skewed types and tags, in sealed and active segments, across reopening.
 
-use crate::oracle::{Oracle, append, append_if, drain, open, small_segments};
+use super::oracle::{Oracle, append, append_if, drain, small_segments};
+use super::{JournalUnderTest, Nodes, histories};
+use crate::{AppendError, Log, Order, ReadOptions};
 use proptest::prelude::*;
-use wellspring_log::storage::simulated::SimulatedStorage;
-use wellspring_log::{AppendError, Log, Order, ReadOptions};
+use proptest::test_runner::TestRunner;
 use wellspring_types::{AppendCondition, Event, Query, QueryItem};
 
 /// Skewed: low numbers are common.
@@ -56,11 +57,11 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn check_step(log: &Log, oracle: &mut Oracle, step: &Step) {
+fn check_step(nodes: &Nodes, oracle: &mut Oracle, step: &Step) {
     let head = oracle.events.len() as u64;
     match step {
         Step::Append(events) => {
-            let appended = log.append(append(events)).unwrap();
+            let appended = nodes.append(append(events)).unwrap();
             assert_eq!((appended.first, appended.replayed), (head + 1, false));
             oracle.events.extend_from_slice(events);
         }
@@ -72,7 +73,7 @@ fn check_step(log: &Log, oracle: &mut Oracle, step: &Step) {
                 fail_if_exists: exists.clone(),
             };
             let expected = oracle.judge(&condition);
-            match log.append(append_if(events, condition)) {
+            match nodes.append(append_if(events, condition)) {
                 Ok(appended) => {
                     assert_eq!(expected, None);
                     assert_eq!(appended.last, head + events.len() as u64);
@@ -82,7 +83,7 @@ fn check_step(log: &Log, oracle: &mut Oracle, step: &Step) {
                 Err(other) => panic!("{other}"),
             }
         }
-        Step::Reopen => {}
+        Step::Reopen => nodes.restart_node(nodes.next_node()),
     }
 }
 
@@ -101,39 +102,42 @@ fn check_read(log: &Log, oracle: &Oracle, query: &Query, after: u64, limit: usiz
     assert_eq!(read(Order::Descending), backward);
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-
-    #[test]
-    fn every_verdict_and_read_equals_the_oracles(
-        steps in prop::collection::vec(any_step(), 1..60),
-        reads in prop::collection::vec((any_query(), 0u64..300, 0usize..50), 12),
-    ) {
-        let storage = SimulatedStorage::new(1);
-        let mut log = open(&storage, small_segments()).unwrap();
+/// Random histories with restarts, against the oracle: each verdict, then reads at every node.
+pub fn every_verdict_and_read_equals_the_oracles(journal: &dyn JournalUnderTest) {
+    // Asked for in the environment (`PROPTEST_CASES`), or as many as do not take long.
+    let asked = std::env::var_os("PROPTEST_CASES").is_some();
+    let usual = histories(journal, 200) as u32;
+    let cases = if asked { ProptestConfig::default().cases } else { usual };
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let histories = (
+        prop::collection::vec(any_step(), 1..60),
+        prop::collection::vec((any_query(), 0u64..300, 0usize..50), 12),
+    );
+    let outcome = TestRunner::new(config).run(&histories, |(steps, reads)| {
+        let nodes = Nodes::open(journal, 1, &small_segments());
         let mut oracle = Oracle::default();
         for step in &steps {
-            if matches!(step, Step::Reopen) {
-                log.close();
-                log = open(&storage, small_segments()).unwrap();
+            check_step(&nodes, &mut oracle, step);
+        }
+        for log in nodes.readers() {
+            for (query, after, limit) in &reads {
+                check_read(&log, &oracle, query, *after, *limit);
             }
-            check_step(&log, &mut oracle, step);
         }
-        for (query, after, limit) in &reads {
-            check_read(&log, &oracle, query, *after, *limit);
-        }
-    }
+        Ok(())
+    });
+    outcome.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-#[test]
-fn an_after_beyond_the_head_can_never_fail_yet() {
-    let log = open(&SimulatedStorage::new(1), small_segments()).unwrap();
-    log.append(append(&[Event::json("T", &["t"], "1")])).unwrap();
+/// As the DCB specification wants it.
+pub fn an_after_beyond_the_head_can_never_fail_yet(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &small_segments());
+    nodes.append(append(&[Event::json("T", &["t"], "1")])).unwrap();
     let condition = AppendCondition::no_match_after(Query::item(&["T"], &[]), u64::MAX);
-    assert!(log.append(append_if(&[Event::json("U", &[], "0")], condition)).is_ok());
+    assert!(nodes.append(append_if(&[Event::json("U", &[], "0")], condition)).is_ok());
     let condition = AppendCondition::no_match_after(Query::all(), 99);
-    assert!(log.append(append_if(&[Event::json("T", &["t"], "2")], condition)).is_ok());
+    assert!(nodes.append(append_if(&[Event::json("T", &["t"], "2")], condition)).is_ok());
     let condition = AppendCondition::no_match_after(Query::all(), 2);
-    let refused = log.append(append_if(&[Event::json("T", &["t"], "3")], condition));
+    let refused = nodes.append(append_if(&[Event::json("T", &["t"], "3")], condition));
     assert!(matches!(refused, Err(AppendError::Conflict(conflict)) if conflict.position == 3));
 }

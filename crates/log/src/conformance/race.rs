@@ -1,28 +1,34 @@
 //! Concurrent conditional appends: exactly one of those that exclude each other wins.
 
-use crate::oracle::{append, append_if, largest_query};
+use super::oracle::{append, append_if, largest_query, small_segments};
+use super::{JournalUnderTest, Nodes};
+use crate::{AppendError, Options};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use wellspring_log::{AppendError, Log, Options};
 use wellspring_types::{AppendCondition, Event, Query, QueryItem};
 
 const CONTENDERS: usize = 8;
 const KEYS: usize = 200;
 
-fn race(
-    log: &Log,
+/// Has eight clients, spread over the nodes, append for each key on the condition that nobody has.
+/// One wins each, and the others are told of it.
+pub(super) fn race(
+    nodes: &Nodes,
     keys: usize,
-    condition: impl Fn(usize) -> (Event, AppendCondition) + std::marker::Sync,
+    condition: impl Fn(usize) -> (Event, AppendCondition) + Sync,
 ) {
     let start = Barrier::new(CONTENDERS);
     for key in 0..keys {
         let outcomes: Vec<_> = std::thread::scope(|scope| {
-            let contender = || {
-                start.wait();
-                let (event, condition) = condition(key);
-                log.append(append_if(&[event], condition))
+            let contender = |n: usize| {
+                let (start, condition) = (&start, &condition);
+                move || {
+                    start.wait();
+                    let (event, condition) = condition(key);
+                    nodes.client(n % nodes.count()).append(append_if(&[event], condition))
+                }
             };
-            let threads: Vec<_> = (0..CONTENDERS).map(|_| scope.spawn(contender)).collect();
+            let threads: Vec<_> = (0..CONTENDERS).map(|n| scope.spawn(contender(n))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         let winners: Vec<_> = outcomes.iter().filter_map(|o| o.as_ref().ok()).collect();
@@ -36,16 +42,15 @@ fn race(
     }
 }
 
-#[test]
-fn eight_contenders_for_two_hundred_keys_have_one_winner_each() {
-    let dir = tempfile::tempdir().unwrap();
-    let log = Log::open(dir.path(), Options::default()).unwrap();
+/// 200 keys, 8 contenders, three shapes of condition.
+pub fn eight_contenders_for_two_hundred_keys_have_one_winner_each(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &Options::default());
     let tag = |key: usize| format!("key:{key}");
-    race(&log, KEYS, |key| {
+    race(&nodes, KEYS, |key| {
         let condition = AppendCondition::not_exists(Query::item(&[], &[&tag(key)]));
         (Event::json("TagOnly", &[&tag(key)], "1"), condition)
     });
-    race(&log, KEYS, |key| {
+    race(&nodes, KEYS, |key| {
         let name = format!("Type{key}");
         (Event::json(&name, &[], "1"), AppendCondition::not_exists(Query::item(&[&name], &[])))
     });
@@ -53,9 +58,9 @@ fn eight_contenders_for_two_hundred_keys_have_one_winner_each() {
         .map(|i| Event::json("Filler", &[&format!("filler:{i}"), "common"], "0"))
         .collect();
     for _ in 0..100 {
-        log.append(append(&filler)).unwrap();
+        nodes.append(append(&filler)).unwrap();
     }
-    race(&log, KEYS, |key| {
+    race(&nodes, KEYS, |key| {
         let mixed = Query {
             items: vec![
                 QueryItem::new(&["Mixed"], &["common", &tag(key)]),
@@ -67,13 +72,14 @@ fn eight_contenders_for_two_hundred_keys_have_one_winner_each() {
     });
 }
 
-#[test]
-fn one_wins_where_the_largest_legal_conditions_contend_with_ordinary_ones() {
-    let dir = tempfile::tempdir().unwrap();
+/// Whatever a condition costs to judge, the order decides.
+pub fn one_wins_where_the_largest_legal_conditions_contend_with_ordinary_ones(
+    journal: &dyn JournalUnderTest,
+) {
     // Small segments: some conditions are judged over sealed ones.
-    let log = Log::open(dir.path(), crate::oracle::small_segments()).unwrap();
+    let nodes = Nodes::open(journal, 1, &small_segments());
     let contenders = AtomicUsize::new(0);
-    race(&log, 60, |key| {
+    race(&nodes, 60, |key| {
         let tag = format!("key:{key}");
         let item = QueryItem::new(&[], &[&tag]);
         let query = match contenders.fetch_add(1, Ordering::Relaxed) % 2 {
@@ -83,21 +89,24 @@ fn one_wins_where_the_largest_legal_conditions_contend_with_ordinary_ones() {
         let data = format!("\"{}\"", "x".repeat(2_000));
         (Event::json("Numbered", &[&tag], &data), AppendCondition::not_exists(query))
     });
-    assert_eq!(log.head(), 60);
-    assert!(log.segments() > 1);
+    for log in nodes.readers() {
+        assert_eq!(log.head(), 60);
+        assert!(log.segments() > 1);
+    }
 }
 
-#[test]
-fn answers_of_concurrent_plain_appends_cover_the_log_without_gap_or_overlap() {
-    let dir = tempfile::tempdir().unwrap();
-    let log = Log::open(dir.path(), Options::default()).unwrap();
+/// The positions that clients were told are those that there are.
+pub fn answers_of_concurrent_plain_appends_cover_the_log_without_gap_or_overlap(
+    journal: &dyn JournalUnderTest,
+) {
+    let nodes = Nodes::open(journal, 1, &Options::default());
     let mut spans: Vec<(u64, u64)> = std::thread::scope(|scope| {
         let writer = |n: usize| {
-            let log = &log;
+            let mut client = nodes.client(n % nodes.count());
             move || {
                 let write = |i: usize| {
                     let event = Event::json("T", &[&format!("w:{n}")], "1");
-                    let answer = log.append(append(&vec![event; i % 4 + 1])).unwrap();
+                    let answer = client.append(append(&vec![event; i % 4 + 1])).unwrap();
                     (answer.first, answer.last)
                 };
                 (0..200).map(write).collect::<Vec<_>>()
@@ -112,5 +121,7 @@ fn answers_of_concurrent_plain_appends_cover_the_log_without_gap_or_overlap() {
         assert_eq!(first, next);
         next = last + 1;
     }
-    assert_eq!(next, log.head() + 1);
+    for log in nodes.readers() {
+        assert_eq!(next, log.head() + 1);
+    }
 }

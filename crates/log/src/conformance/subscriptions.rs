@@ -1,21 +1,22 @@
 //! A subscriber never sees N without all matches before N, misses nothing and
 //! repeats nothing, across restarts of the log and of itself.
 
-use crate::oracle::{append, open, small_segments};
+use super::oracle::{append, small_segments};
+use super::{JournalUnderTest, Nodes};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_types::{Event, Query};
 
-#[test]
-fn catch_up_and_live_have_no_seam_and_a_restart_resumes() {
-    let storage = SimulatedStorage::new(1);
+/// A subscriber that goes on after each restart of everything, each time at another node, while
+/// events are appended.
+pub fn catch_up_and_live_have_no_seam_and_a_restart_resumes(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &small_segments());
     let query = Query::item(&[], &["even"]);
     let mut resume = 0;
     let mut seen = Vec::new();
     let mut number = 0u64;
-    for _ in 0..4 {
-        let log = open(&storage, small_segments()).unwrap();
+    for round in 0..4 {
+        let log = nodes.log(round % nodes.count()).unwrap();
         let mut subscription = log.subscribe(query.clone(), resume);
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -24,8 +25,11 @@ fn catch_up_and_live_have_no_seam_and_a_restart_resumes() {
                     number += 1;
                     let parity = if number.is_multiple_of(2) { "even" } else { "odd" };
                     let data = format!("\"{}\"", "x".repeat(500));
-                    log.append(append(&[Event::json("T", &[parity], &data)])).unwrap();
+                    nodes.append(append(&[Event::json("T", &[parity], &data)])).unwrap();
                 }
+                nodes.wait_until("the subscriber's node has all", || {
+                    log.head() >= nodes.acknowledged()
+                });
                 done.store(true, Ordering::SeqCst);
             });
             loop {
@@ -39,15 +43,16 @@ fn catch_up_and_live_have_no_seam_and_a_restart_resumes() {
         });
         resume = subscription.position();
         assert_eq!(resume, log.head(), "a filtered subscription gets past what does not match");
-        log.close();
+        nodes.restart();
     }
     let expected: Vec<u64> = (1..=1200).filter(|position| position % 2 == 0).collect();
     assert_eq!(seen, expected);
 }
 
-#[test]
-fn a_subscriber_is_told_when_the_log_closes() {
-    let log = open(&SimulatedStorage::new(1), small_segments()).unwrap();
+/// It does not wait for what cannot come.
+pub fn a_subscriber_is_told_when_the_log_closes(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &small_segments());
+    let log = nodes.reader();
     let mut subscription = log.subscribe(Query::all(), 0);
     std::thread::scope(|scope| {
         let waiter =

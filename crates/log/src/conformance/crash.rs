@@ -1,0 +1,283 @@
+//! Power loss at any moment, on a disk that keeps or loses every unsynced sector
+//! by the toss of a coin: acknowledged events stay, others are wholly there or
+//! wholly absent, positions stay dense.
+
+use super::oracle::{append, largest_query, read_all, small_segments};
+use super::{JournalUnderTest, Nodes, histories};
+use crate::storage::simulated::{Faults, SimulatedStorage};
+use crate::{Append, AppendError, Appended, Log, Options, Sync};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use wellspring_types::{AppendCondition, Event, QueryItem};
+
+pub(super) struct Coins(pub(super) u64);
+
+impl Coins {
+    pub(super) fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % n
+    }
+}
+
+pub(super) fn request(number: u64, coins: &mut Coins) -> Vec<Event> {
+    let count = 1 + coins.below(5);
+    // Runs of zero bytes look like sectors that were never written.
+    let filler = if coins.below(2) == 0 { "\0" } else { "x" };
+    (0..count)
+        .map(|i| {
+            let data =
+                format!("{number}/{i}/{count} {}", filler.repeat(coins.below(2500) as usize));
+            Event::json("Numbered", &[&format!("request:{number}")], &data)
+        })
+        .collect()
+}
+
+/// Checks atomicity and density; returns the requests found.
+pub(super) fn requests_in(log: &Log) -> Vec<u64> {
+    let mut found = Vec::new();
+    let mut open_request: Option<(u64, u64, u64)> = None;
+    for (expected, seen) in (1..).zip(read_all(log)) {
+        assert_eq!(seen.position, expected, "positions are dense");
+        let text = String::from_utf8(seen.event.data).unwrap();
+        let mut parts = text.split(' ').next().unwrap().split('/').map(|n| n.parse().unwrap());
+        let mut part = || -> u64 { parts.next().unwrap() };
+        let (number, i, count) = (part(), part(), part());
+        match open_request {
+            None => assert_eq!(i, 0),
+            Some((of, next, total)) => assert_eq!((number, i, count), (of, next, total)),
+        }
+        open_request = (i + 1 < count).then_some((number, i + 1, count));
+        if i + 1 == count {
+            found.push(number);
+        }
+    }
+    assert_eq!(open_request, None, "a request is wholly there or wholly absent");
+    found
+}
+
+/// What goes wrong besides the power.
+#[derive(Clone, Copy, PartialEq)]
+enum Trouble {
+    Nothing,
+    /// Now and then the disk is full, or there are no descriptors.
+    FullAndBusy,
+}
+
+impl Trouble {
+    fn stir(self, storage: &SimulatedStorage, coins: &mut Coins) {
+        if self == Trouble::Nothing {
+            return;
+        }
+        let used = storage.contents().values().map(|bytes| bytes.len() as u64).sum();
+        let faults = match coins.below(6) {
+            0 => Faults { capacity_bytes: Some(used), ..Faults::default() },
+            1 => Faults { descriptors: Some(storage.open_files()), ..Faults::default() },
+            2..=4 => Faults::default(),
+            _ => return,
+        };
+        storage.set_faults(faults);
+    }
+
+    fn check(self, outcome: &Outcome, nodes: &Nodes) {
+        let passes = match outcome {
+            Ok(_) => true,
+            Err(AppendError::NotLeading { .. }) => nodes.count() > 1,
+            Err(AppendError::StorageFull | AppendError::Unavailable { .. }) => {
+                self == Trouble::FullAndBusy
+            }
+            Err(_) => false,
+        };
+        assert!(passes, "{outcome:?}");
+    }
+}
+
+type Outcome = Result<Appended, AppendError>;
+
+/// What was told, by number of the request.
+type Told = Arc<Mutex<Vec<(u64, Outcome)>>>;
+
+/// Which conditions are among the requests.
+#[derive(Clone, Copy, PartialEq)]
+enum Conditions {
+    None,
+    /// One request in ten has one of the largest legal size.
+    Largest,
+}
+
+impl Conditions {
+    /// The request, perhaps with a condition that nothing offends. Before it, perhaps, one with a
+    /// condition that an acknowledged request offends.
+    fn add(self, number: u64, acknowledged: &[u64], log: &Log, coins: &mut Coins) -> Append {
+        let append = append(&request(number, coins));
+        if self == Conditions::None || coins.below(10) > 0 {
+            return append;
+        }
+        let condition = |number: u64| {
+            let first = QueryItem::new(&[], &[&format!("request:{number}")]);
+            let near = |n: usize| format!("request:{}", n as u64 % (number + 50));
+            let query = largest_query(first, |n| {
+                format!("{}{}", near(n), if n % 3 == 0 { "" } else { "+" })
+            });
+            AppendCondition::not_exists(query)
+        };
+        if !acknowledged.is_empty() && coins.below(2) == 0 {
+            let offended = acknowledged[coins.below(acknowledged.len() as u64) as usize];
+            let refused = Append { condition: Some(condition(offended)), ..append.clone() };
+            let outcome = log.append(refused);
+            assert!(outcome.is_err(), "request {offended} stands against {outcome:?}");
+        }
+        Append { condition: Some(condition(number)), ..append }
+    }
+}
+
+/// What is tried, on which seed.
+#[derive(Clone, Copy)]
+struct Plan {
+    seed: u64,
+    sync: Sync,
+    trouble: Trouble,
+    conditions: Conditions,
+}
+
+impl Plan {
+    fn plain(seed: u64) -> Plan {
+        let (trouble, conditions) = (Trouble::Nothing, Conditions::None);
+        Plan { seed, sync: Sync::Always, trouble, conditions }
+    }
+}
+
+/// What is known of the requests of one history.
+struct History {
+    plan: Plan,
+    coins: Coins,
+    number: u64,
+    acknowledged: Vec<u64>,
+    refused: Vec<u64>,
+}
+
+impl History {
+    /// Four lives of all nodes, each ended by a power loss at any moment.
+    fn run(journal: &dyn JournalUnderTest, plan: Plan) {
+        let options = Options { sync: plan.sync, ..small_segments() };
+        let nodes = Nodes::open(journal, plan.seed, &options);
+        let (acknowledged, refused) = (Vec::new(), Vec::new());
+        let coins = Coins(plan.seed);
+        let mut history = History { plan, coins, number: 0, acknowledged, refused };
+        for life in 0..4 {
+            history.check(&nodes);
+            history.live(&nodes);
+            // The last two take the leader alone, where there is another node.
+            let alone = (life >= 2 && nodes.count() > 1).then(|| nodes.leader().0);
+            let gone = alone.map_or(0..nodes.count(), |leader| leader..leader + 1);
+            gone.for_each(|node| nodes.kill(node));
+            nodes.open_all();
+        }
+        history.check(&nodes);
+    }
+
+    /// What was acknowledged or found before is there, what was refused is not.
+    fn check(&mut self, nodes: &Nodes) {
+        let Plan { seed, sync, .. } = self.plan;
+        for log in nodes.readers() {
+            let found = requests_in(&log);
+            if sync == Sync::Always {
+                let lost = self.acknowledged.iter().find(|number| !found.contains(number));
+                assert_eq!(lost, None, "seed {seed}: an acknowledged request is lost");
+            }
+            let there = self.refused.iter().find(|number| found.contains(number));
+            assert_eq!(there, None, "seed {seed}: a refused request is there");
+            self.acknowledged = found;
+        }
+    }
+
+    /// Sends requests, and notes what is told of them until the power goes.
+    fn live(&mut self, nodes: &Nodes) {
+        let (leader, log) = nodes.leader();
+        let told = Told::default();
+        let crash_after = self.coins.below(60);
+        for step in 0..60 {
+            self.number += 1;
+            let (number, told) = (self.number, Arc::clone(&told));
+            let append =
+                self.plan.conditions.add(number, &self.acknowledged, &log, &mut self.coins);
+            log.submit(
+                append,
+                Box::new(move |outcome| {
+                    told.lock().unwrap_or_else(PoisonError::into_inner).push((number, outcome));
+                }),
+            );
+            if self.coins.below(8) == 0 {
+                let waited_for = append_of_no_number(&mut self.coins);
+                self.plan.trouble.check(&log.append(waited_for), nodes);
+                if self.plan.trouble != Trouble::Nothing {
+                    let disk = nodes.harness().disk(leader).expect("a disk that fills up");
+                    self.plan.trouble.stir(&disk, &mut self.coins);
+                }
+            }
+            if step == crash_after {
+                break;
+            }
+        }
+        // What is answered before the crash must survive it; the crash comes at any moment after.
+        let told = std::mem::take(&mut *told.lock().unwrap_or_else(PoisonError::into_inner));
+        for (number, outcome) in told {
+            self.plan.trouble.check(&outcome, nodes);
+            match outcome {
+                Ok(appended) => {
+                    self.acknowledged.push(number);
+                    if self.plan.sync == Sync::Always {
+                        nodes.was_acknowledged(appended.last);
+                    }
+                }
+                Err(_) => self.refused.push(number),
+            }
+        }
+    }
+}
+
+fn append_of_no_number(coins: &mut Coins) -> Append {
+    append(&request(u64::MAX >> 1, coins))
+}
+
+/// Requests of every size; the power goes.
+pub fn nothing_acknowledged_is_lost_and_nothing_is_half_there(journal: &dyn JournalUnderTest) {
+    for seed in 0..histories(journal, 250) {
+        History::run(journal, Plan::plain(seed));
+    }
+}
+
+/// Requests on conditions that take long to judge, among others.
+pub fn with_conditions_of_the_largest_size_among_ordinary_requests_nothing_acknowledged_is_lost(
+    journal: &dyn JournalUnderTest,
+) {
+    for seed in 0..histories(journal, 30) {
+        History::run(journal, Plan { conditions: Conditions::Largest, ..Plan::plain(seed) });
+    }
+}
+
+/// The same, and the disk is full or no descriptor is left now and then.
+pub fn with_the_disk_full_among_conditions_of_the_largest_size_nothing_acknowledged_is_lost(
+    journal: &dyn JournalUnderTest,
+) {
+    for seed in 0..histories(journal, 30) {
+        let (trouble, conditions) = (Trouble::FullAndBusy, Conditions::Largest);
+        History::run(journal, Plan { trouble, conditions, ..Plan::plain(seed) });
+    }
+}
+
+/// Barriers that come later than the answers: requests are whole, positions dense.
+pub fn with_delayed_barriers_a_prefix_survives(journal: &dyn JournalUnderTest) {
+    for seed in 0..histories(journal, 250) {
+        let sync = Sync::Interval(Duration::from_millis(1));
+        History::run(journal, Plan { sync, ..Plan::plain(seed) });
+    }
+}
+
+/// The disk is full or no descriptor is left now and then.
+pub fn with_the_disk_full_and_descriptors_gone_now_and_then_nothing_acknowledged_is_lost(
+    journal: &dyn JournalUnderTest,
+) {
+    for seed in 0..histories(journal, 250) {
+        History::run(journal, Plan { trouble: Trouble::FullAndBusy, ..Plan::plain(seed) });
+    }
+}

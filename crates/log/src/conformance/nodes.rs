@@ -1,0 +1,216 @@
+//! The nodes of a log under test, open, and what was acknowledged so far.
+
+use super::{Client, Harness, JournalUnderTest};
+use crate::append::{Append, Appended};
+use crate::error::AppendError;
+use crate::log::Log;
+use crate::options::{Clock, Options, SystemClock};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use wellspring_types::Position;
+
+/// How long anything may take before a test calls it lost.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long to let others go on before looking again.
+const GLANCE: Duration = Duration::from_micros(200);
+
+/// All nodes of one log, open unless they were killed or closed.
+pub struct Nodes {
+    harness: Box<dyn Harness>,
+    options: Options,
+    logs: Vec<Mutex<Option<Log>>>,
+    /// The greatest position that anybody was told is durable.
+    acknowledged: AtomicU64,
+    /// Whose turn it is to be asked.
+    turn: AtomicUsize,
+}
+
+impl Nodes {
+    /// Begins a log and opens it on all its nodes.
+    #[must_use]
+    pub fn open(journal: &dyn JournalUnderTest, seed: u64, options: &Options) -> Nodes {
+        let harness = journal.begin(seed);
+        let logs = (0..harness.nodes()).map(|_| Mutex::new(None)).collect();
+        let options = options.clone();
+        let (acknowledged, turn) = (AtomicU64::new(0), AtomicUsize::new(0));
+        let nodes = Nodes { harness, options, logs, acknowledged, turn };
+        nodes.open_all();
+        nodes
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// What disturbs them.
+    #[must_use]
+    pub fn harness(&self) -> &dyn Harness {
+        &*self.harness
+    }
+
+    fn slot(&self, node: usize) -> MutexGuard<'_, Option<Log>> {
+        self.logs[node].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The log of a node; `None` if it is not open.
+    #[must_use]
+    pub fn log(&self, node: usize) -> Option<Log> {
+        self.slot(node).clone()
+    }
+
+    /// Opens the log on a node.
+    ///
+    /// # Panics
+    /// If it cannot be opened, or is open.
+    pub fn open_node(&self, node: usize) {
+        let opened = self.harness.open(node, self.options.clone());
+        let log = opened.unwrap_or_else(|error| panic!("node {node} does not open: {error}"));
+        assert!(self.slot(node).replace(log).is_none(), "node {node} was open");
+    }
+
+    /// Opens the log on all nodes on which it is not open.
+    pub fn open_all(&self) {
+        for node in 0..self.count() {
+            if self.log(node).is_none() {
+                self.open_node(node);
+            }
+        }
+    }
+
+    /// Closes the log on a node as a process does that ends in peace.
+    pub fn close_node(&self, node: usize) {
+        let log = self.slot(node).take();
+        if let Some(log) = log {
+            log.close();
+        }
+    }
+
+    /// Closes the log on a node and opens it again.
+    pub fn restart_node(&self, node: usize) {
+        self.close_node(node);
+        self.open_node(node);
+    }
+
+    /// Closes the log everywhere, then opens it everywhere.
+    pub fn restart(&self) {
+        for node in 0..self.count() {
+            self.close_node(node);
+        }
+        self.open_all();
+    }
+
+    /// Takes the process of a node away. Answers that come after this do not count.
+    pub fn kill(&self, node: usize) {
+        let log = self.slot(node).take();
+        self.harness.kill(node);
+        if let Some(log) = log {
+            log.close();
+        }
+    }
+
+    /// A node in turn that is open.
+    #[must_use]
+    pub fn next_node(&self) -> usize {
+        let all = self.count();
+        let from = self.turn.fetch_add(1, Ordering::Relaxed);
+        let open = (0..all).map(|n| (from + n) % all).find(|&node| self.log(node).is_some());
+        open.expect("a node is open")
+    }
+
+    /// The node that calls itself so, if it is open.
+    pub(crate) fn named(&self, name: &str) -> Option<usize> {
+        let node = (0..self.count()).find(|&node| self.harness.name(node) == name)?;
+        self.log(node).map(|_| node)
+    }
+
+    /// Who appends, first at this node, then wherever the lead is.
+    #[must_use]
+    pub fn client(&self, node: usize) -> Client<'_> {
+        Client::at(self, node)
+    }
+
+    /// Appends, first at a node in turn, then wherever the lead is; the outcome is definite.
+    ///
+    /// # Errors
+    /// Those of an append that do not go away by asking again or elsewhere.
+    pub fn append(&self, append: Append) -> Result<Appended, AppendError> {
+        self.client(self.next_node()).append(append)
+    }
+
+    /// Notes that everything up to here was said to be durable.
+    pub(crate) fn was_acknowledged(&self, last: Position) {
+        self.acknowledged.fetch_max(last, Ordering::SeqCst);
+    }
+
+    /// The greatest position that anybody was told is durable.
+    #[must_use]
+    pub fn acknowledged(&self) -> Position {
+        self.acknowledged.load(Ordering::SeqCst)
+    }
+
+    /// The log of a node, once it has everything that was acknowledged up to now.
+    ///
+    /// # Panics
+    /// If the node is not open, or does not get there.
+    #[must_use]
+    pub fn caught_up(&self, node: usize) -> Log {
+        let log = self.log(node).expect("the node is open");
+        let wanted = self.acknowledged();
+        self.wait_until(&format!("node {node} has position {wanted}"), || log.head() >= wanted);
+        log
+    }
+
+    /// The log of a node in turn, once it has everything that was acknowledged up to now.
+    #[must_use]
+    pub fn reader(&self) -> Log {
+        self.caught_up(self.next_node())
+    }
+
+    /// The logs of all nodes, once they have everything that was acknowledged up to now.
+    #[must_use]
+    pub fn readers(&self) -> Vec<Log> {
+        (0..self.count()).map(|node| self.caught_up(node)).collect()
+    }
+
+    /// A node that takes appends, and its log; waits for one.
+    #[must_use]
+    pub fn leader(&self) -> (usize, Log) {
+        let node = self.next_node();
+        (node, self.log(node).expect("the node is open"))
+    }
+
+    /// Looks again and again until something is the case.
+    ///
+    /// # Panics
+    /// If it does not come to be.
+    pub fn wait_until(&self, what: &str, mut is: impl FnMut() -> bool) {
+        let mut deadline = Deadline::new(what);
+        while !is() {
+            deadline.glance();
+        }
+    }
+}
+
+/// The end of a test's patience.
+pub(crate) struct Deadline {
+    what: String,
+    at_us: u64,
+}
+
+impl Deadline {
+    /// Begins now.
+    pub(crate) fn new(what: impl Into<String>) -> Deadline {
+        let at_us = SystemClock.monotonic_us() + PATIENCE.as_micros() as u64;
+        Deadline { what: what.into(), at_us }
+    }
+
+    /// Lets others go on; panics if it has been too long.
+    pub(crate) fn glance(&mut self) {
+        assert!(SystemClock.monotonic_us() < self.at_us, "in vain: {}", self.what);
+        std::thread::sleep(GLANCE);
+    }
+}

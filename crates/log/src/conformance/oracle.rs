@@ -1,0 +1,135 @@
+//! The slow and obvious log: a vector of events, every question a scan.
+
+use crate::{Append, EncodedEvents, Events, Log, Options, ReadError, ReadOptions, RecordView};
+use wellspring_types::{AppendCondition, Conflict, Event, Position, Query, QueryItem, limits};
+
+/// What a read returned of one event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenEvent {
+    /// Where it stands.
+    pub position: Position,
+    /// What it is.
+    pub event: Event,
+}
+
+/// A record as a read returns it.
+#[must_use]
+pub fn seen(record: &RecordView<'_>) -> SeenEvent {
+    let event = Event {
+        event_type: record.event_type().to_owned(),
+        tags: record.tags().map(str::to_owned).collect(),
+        data: record.data().to_vec(),
+        kind: record.kind(),
+        id: record.id(),
+        metadata: record.metadata().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+    };
+    SeenEvent { position: record.position(), event }
+}
+
+/// All that a read still gives.
+///
+/// # Errors
+/// Those of the read.
+pub fn drain(mut events: Events) -> Result<Vec<SeenEvent>, ReadError> {
+    let mut all = Vec::new();
+    while let Some(record) = events.next()? {
+        all.push(seen(&record));
+    }
+    Ok(all)
+}
+
+/// All events of the log.
+///
+/// # Panics
+/// If it does not read.
+#[must_use]
+pub fn read_all(log: &Log) -> Vec<SeenEvent> {
+    drain(log.snapshot().read(&Query::all(), ReadOptions::default())).expect("the log reads")
+}
+
+/// Events as an append carries them.
+///
+/// # Panics
+/// If one is not valid.
+#[must_use]
+pub fn encode(events: &[Event]) -> EncodedEvents {
+    let mut encoded = EncodedEvents::new();
+    for event in events {
+        encoded.push(&event.as_ref()).expect("the test's events are valid");
+    }
+    encoded
+}
+
+/// An append of events on no condition.
+#[must_use]
+pub fn append(events: &[Event]) -> Append {
+    Append { events: encode(events), ..Append::default() }
+}
+
+/// An append of events on a condition.
+#[must_use]
+pub fn append_if(events: &[Event], condition: AppendCondition) -> Append {
+    Append { condition: Some(condition), ..append(events) }
+}
+
+/// A query of the largest legal size, 256 items of 16 terms, that matches what `first` matches and
+/// nothing else: no event carries 15 of the tags at once. Some of its terms occur.
+///
+/// # Panics
+/// If `first` leaves no room for the others.
+#[must_use]
+pub fn largest_query(first: QueryItem, tag: impl Fn(usize) -> String) -> Query {
+    let room = limits::MAX_QUERY_TERMS / limits::MAX_QUERY_ITEMS;
+    assert!(first.types.len() + first.tags.len() <= room);
+    let other = |item: usize| QueryItem {
+        types: vec!["Numbered".to_owned()],
+        tags: (1..room).map(|n| tag(item * room + n)).collect(),
+    };
+    let items = std::iter::once(first).chain((1..limits::MAX_QUERY_ITEMS).map(other)).collect();
+    let query = Query { items };
+    assert_eq!(query.check(), Ok(()));
+    query
+}
+
+/// Small segments, so that a few hundred events seal several.
+#[must_use]
+pub fn small_segments() -> Options {
+    Options { segment_bytes: 64 << 10, ..Options::default() }
+}
+
+/// The oracle.
+#[derive(Debug, Default, Clone)]
+pub struct Oracle {
+    /// What was appended, in order.
+    pub events: Vec<Event>,
+}
+
+impl Oracle {
+    /// What matches, in order.
+    #[must_use]
+    pub fn matching(&self, query: &Query) -> Vec<SeenEvent> {
+        (1..)
+            .zip(&self.events)
+            .filter(|(_, event)| {
+                query
+                    .matching_item(&event.event_type, event.tags.iter().map(String::as_str))
+                    .is_some()
+            })
+            .map(|(position, event)| SeenEvent { position, event: event.clone() })
+            .collect()
+    }
+
+    /// What the condition comes to.
+    #[must_use]
+    pub fn judge(&self, condition: &AppendCondition) -> Option<Conflict> {
+        for (clause, query, after) in condition.clauses() {
+            let newest = self.matching(query).into_iter().rfind(|seen| seen.position > after);
+            if let Some(SeenEvent { position, event }) = newest {
+                let tags = event.tags.iter().map(String::as_str);
+                let item = query.matching_item(&event.event_type, tags).expect("it matches");
+                return Some(Conflict { position, clause, item });
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,22 @@
+//! The list that is run is the one that is documented.
+
+use std::collections::BTreeSet;
+use wellspring_log::conformance::{suite, table};
+
+#[test]
+fn the_table_in_the_documentation_is_the_list() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/testing.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let section = text.split("## Conformance").nth(1).expect("a section Conformance");
+    let listed = table();
+    assert!(
+        section.contains(&listed),
+        "docs/testing.md has to say, after ## Conformance:\n{listed}"
+    );
+}
+
+#[test]
+fn no_name_stands_twice() {
+    let names: BTreeSet<_> = suite().iter().map(|test| (test.group, test.name)).collect();
+    assert_eq!(names.len(), suite().len());
+}

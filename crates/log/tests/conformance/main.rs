@@ -1,0 +1,7 @@
+//! The suite that every journal has to pass, over the journals of this crate.
+
+#![allow(unreachable_pub, missing_docs)] // one binary, nothing is public
+
+mod files;
+mod folder;
+mod listed;
