@@ -10,9 +10,7 @@ use start::{Started, start};
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::{Corruption, OpenError};
 use crate::index::{IndexError, SealedIndex, SegmentIndex};
-use crate::journal::{
-    CopyIdentity, FileJournal, Journal, claim_epoch, create_segment, was_claimed,
-};
+use crate::journal::{CopyIdentity, FileJournal, claim_epoch, create_segment, was_claimed};
 use crate::options::Options;
 use crate::recover;
 use crate::role::Role;
