@@ -3,8 +3,8 @@
 use crate::oracle::{append, append_if, read_all, small_segments};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wellspring_log::shared::SharedLimits;
 use wellspring_log::shared::simulated::{Settings, SimulatedLog};
+use wellspring_log::shared::{EngineLeader, SharedLimits};
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{
     Append, AppendError, Driver, Fence, LeaseError, Log, Options, Role, SharedOptions,
@@ -256,4 +256,26 @@ fn leases_end_with_the_lead_and_their_tokens_grow_over_all_leaders() {
         assert!(leader.append(fenced(lease.token)).is_ok());
         last_token = lease.token;
     }
+}
+
+/// A node that gives up its claim, since the engine has elected another after all, goes on following whoever leads: it
+/// told its clients of nobody (seed 3194 of the simulator).
+#[test]
+fn a_claim_that_is_given_up_leaves_the_leader_known() {
+    let elects = Settings { elects: true, ..Settings::default() };
+    let world = SimulatedLog::immediate().with(elects);
+    world.elect(1, EngineLeader::ThisNode);
+    let leader = open_node(&world, &SimulatedStorage::new(1), 1);
+    until("it leads", || leader.role().leads());
+    let other = open_node(&world, &SimulatedStorage::new(2), 2);
+    let follows =
+        || matches!(other.role(), Role::Following { leader: Some(of) } if of.node == "node-1");
+    until("the other follows", follows);
+    // Its claim does not arrive anywhere.
+    world.disconnect(2);
+    world.elect(2, EngineLeader::ThisNode);
+    until("the other claims", || matches!(other.role(), Role::Claiming { .. }));
+    world.elect(2, EngineLeader::NotThisNode);
+    until("the other follows again", || matches!(other.role(), Role::Following { .. }));
+    assert!(follows(), "{:?}", other.role());
 }

@@ -223,7 +223,7 @@ impl SharedJournal {
     }
 }
 
-fn leader_of(claimant: &Claimant) -> Leader {
+pub(super) fn leader_of(claimant: &Claimant) -> Leader {
     let Claimant { node, url, epoch, .. } = claimant;
     Leader { node: node.clone(), url: url.clone(), epoch: *epoch }
 }

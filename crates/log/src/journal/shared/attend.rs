@@ -1,6 +1,7 @@
 //! What time asks of a shared journal: questions, claims, beats, stepping down, offers.
 
 use super::offers::Purpose;
+use super::arrivals::leader_of;
 use super::{SharedJournal, Stage};
 use crate::error::NotConfirmed;
 use crate::journal::{JournalBatch, Settlement};
@@ -105,7 +106,12 @@ impl SharedJournal {
                     true => self.offers.take_batches(),
                     false => Vec::new(),
                 };
-                self.tell_role(Role::Following { leader: None }, refused);
+                // Whose claim is in force leads on, unless that was this process.
+                let me = &self.options;
+                let leader =
+                    self.rule.leader().filter(|l| l.node != me.node || l.start != me.start);
+                let leader = leader.map(leader_of);
+                self.tell_role(Role::Following { leader }, refused);
             }
         }
     }
