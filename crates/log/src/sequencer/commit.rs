@@ -53,6 +53,14 @@ pub(super) enum Progress {
     Stalled,
 }
 
+/// What a client's own thread leaves to the journal's.
+enum Rest {
+    /// Nothing before something arrives, which wakes it.
+    ToArrive,
+    /// More, at once or after a while.
+    ToDo,
+}
+
 /// Waiters with what befell their batch.
 pub(super) struct Answer {
     pub(super) waiters: Vec<Waiter>,
@@ -105,16 +113,22 @@ impl Sequencer {
     /// later is the journal's thread's.
     fn poll_inline(&self, committer: &mut Committer) -> Vec<Answer> {
         let mut answers = Vec::new();
-        self.journal_waker.begin_polling();
-        for _ in 0..INLINE_STEPS {
+        let mut steps = 0;
+        let rest = loop {
+            // What woke before this look, such as the offer's own arrival, is seen by it.
+            self.journal_waker.begin_polling();
             match self.commit_one(committer) {
                 Progress::Done(more) => answers.extend(more),
-                Progress::Nothing => break,
-                Progress::Stalled => {
-                    self.wake();
-                    break;
-                }
+                Progress::Nothing => break Rest::ToArrive,
+                Progress::Stalled => break Rest::ToDo,
             }
+            steps += 1;
+            if steps == INLINE_STEPS {
+                break Rest::ToDo;
+            }
+        };
+        if let Rest::ToDo = rest {
+            self.wake();
         }
         self.journal_waker.end_polling();
         answers

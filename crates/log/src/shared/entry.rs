@@ -252,7 +252,12 @@ impl Entry<'_> {
     /// If a name or URL is longer than it may be, or a body than 4 GiB: callers check what they are given.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![0u8; ENTRY_HEADER_BYTES];
+        let body = match self {
+            Entry::Batch(part) => part.body.len(),
+            _ => 0,
+        };
+        let mut bytes = Vec::with_capacity(ENTRY_HEADER_BYTES + body);
+        bytes.resize(ENTRY_HEADER_BYTES, 0);
         match self {
             Entry::Founded { cluster, log } => {
                 assert!(!log.is_empty() && log.len() <= MAX_NAME_BYTES, "a log's name is checked");

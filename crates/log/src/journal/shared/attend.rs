@@ -1,7 +1,7 @@
 //! What time asks of a shared journal: questions, claims, beats, stepping down, offers.
 
-use super::offers::Purpose;
 use super::arrivals::leader_of;
+use super::offers::Purpose;
 use super::{SharedJournal, Stage};
 use crate::error::NotConfirmed;
 use crate::journal::{JournalBatch, Settlement};
