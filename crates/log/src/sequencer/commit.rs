@@ -329,7 +329,10 @@ impl Sequencer {
         };
         if !self.limits.settles_at_once {
             // After the head: who waits for a place reads the head then.
-            self.places.publish(committer.journal.place().0);
+            let place = committer.journal.place().0;
+            if place > self.places.head() {
+                self.places.publish(place);
+            }
         }
         progress
     }

@@ -30,7 +30,9 @@ use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::shared::entry::{BatchId, batch_entries};
 use crate::shared::lead::LeadTimer;
 use crate::shared::rule::{AcceptedBatch, Rule};
-use crate::shared::{Arrival, AskId, Place, PlacedEntry, SharedLog, SharedLogError, SharedOptions};
+use crate::shared::{
+    Arrival, AskId, OfferOutcome, Place, PlacedEntry, SharedLog, SharedLogError, SharedOptions,
+};
 use crate::storage::{Storage, StorageFile};
 use offers::Offers;
 use std::collections::VecDeque;
@@ -273,7 +275,16 @@ impl Journal for SharedJournal {
             return Ok(Settlement::Nothing);
         }
         let now_us = self.now_us();
-        match self.engine.next(waker) {
+        let mut arrival = self.engine.next(waker);
+        if let Ok(Arrival::Offer { id, outcome }) = arrival {
+            self.offers.outcome(id, outcome, self.seen, now_us);
+            if !matches!(outcome, OfferOutcome::Placed(_)) {
+                return Ok(Settlement::Passed);
+            }
+            // Likely the entry itself comes with it, which settles something.
+            arrival = self.engine.next(waker);
+        }
+        match arrival {
             Ok(Arrival::Entry { place, entry }) => self.entry(place, entry),
             Ok(Arrival::Offer { id, outcome }) => {
                 self.offers.outcome(id, outcome, self.seen, now_us);
