@@ -7,6 +7,7 @@
 use super::Sequencer;
 use super::commit::Committer;
 use crate::batch::BATCH_HEADER_BYTES;
+use crate::error::Corruption;
 use crate::journal::{JournalBatch, Resume, SealedBy};
 use crate::recover;
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, segment_name};
@@ -108,9 +109,16 @@ impl Sequencer {
         };
         let (segment, _) = self.segments.segment(previous).ok_or_else(gone)?;
         let file = segment.file().map_err(|error| io::Error::other(error.to_string()))?;
-        let scanned = recover::scan(&**file, &segment.name(), &mut |_| Ok(()))
+        // Up to its last batch only: a power loss may have brought back behind that what lay there before.
+        let scanned = recover::scan_good(&**file, &segment.name())
             .map_err(|error| io::Error::other(error.to_string()))?;
-        let recover::ScannedSegment { place, epoch, chain, .. } = scanned;
+        let recover::ScannedSegment { place, epoch, chain, next, end, .. } = scanned;
+        if next != base {
+            // It is mended first then.
+            let what = format!("the batches end before position {base}");
+            let damage = Corruption { file: segment.name(), offset: end, what };
+            return Err(io::Error::other(segment.damaged(damage).to_string()));
+        }
         Ok(Before { place, epoch, chain })
     }
 }
