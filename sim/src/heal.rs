@@ -83,6 +83,9 @@ impl World {
             if node.learned < log.head() {
                 return Err(format!("n{} cannot read what is after {}", node.id, node.learned));
             }
+            if let Some(damage) = log.damage().first() {
+                return Err(format!("n{}: {damage}", node.id));
+            }
             if let Role::Leading { epoch } = log.role()
                 && leader.replace((node.id, epoch)).is_some()
             {
@@ -109,6 +112,21 @@ impl World {
         match self.clients.reads.first() {
             Some(read) => Err(format!("a read at n{} has no answer", read.node)),
             None => Ok(()),
+        }
+    }
+
+    /// Everything is shut down and begins again, on segments alone: indexes are made anew, and damage that nobody has
+    /// met until now is found.
+    pub fn restart_all(&mut self) {
+        self.step += 1;
+        self.say(format_args!("everything is shut down, and begins again without indexes"));
+        for node in 0..self.nodes.len() {
+            self.leave(node);
+            self.nodes[node].has_left();
+            self.nodes[node].remove_indexes(&mut self.dice);
+        }
+        for node in 0..self.nodes.len() {
+            self.start(node);
         }
     }
 

@@ -146,6 +146,13 @@ impl Node {
         self.subscription = None;
     }
 
+    /// The indexes of a dead node are lost.
+    pub fn remove_indexes(&mut self, dice: &mut Dice) {
+        let mut files = self.storage.contents();
+        files.retain(|name, _| !name.ends_with(".idx"));
+        self.storage = SimulatedStorage::with_contents(dice.draw(), &files);
+    }
+
     /// The disk of a dead node is replaced by an empty one.
     pub fn replace_disk(&mut self, dice: &mut Dice) {
         self.storage = SimulatedStorage::new(dice.draw());

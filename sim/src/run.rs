@@ -91,6 +91,8 @@ fn history(
     recover(world, invariants, reached)?;
     world.last_requests();
     recover(world, invariants, reached)?;
+    world.restart_all();
+    recover(world, invariants, reached)?;
     let segments = world.nodes[0].log.as_ref().map_or(0, |log| log.segments());
     let (head, entries) = (world.nodes[0].learned, world.engine.end().0);
     world.say(format_args!("all is well: {head} events, {segments} segments, {entries} entries"));

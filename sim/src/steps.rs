@@ -210,7 +210,7 @@ impl World {
     }
 
     /// A process ends as it should.
-    fn leave(&mut self, node: usize) {
+    pub(crate) fn leave(&mut self, node: usize) {
         if self.nodes[node].running != Running::Yes {
             return;
         }
