@@ -38,6 +38,7 @@ impl<'a> Client<'a> {
                     return Ok(appended);
                 }
                 Err(AppendError::NotLeading { leader }) => {
+                    self.nodes.nudge();
                     let named = leader.and_then(|leader| self.nodes.named(&leader.node));
                     self.node = named.unwrap_or_else(|| self.nodes.next_node());
                 }

@@ -2,24 +2,18 @@
 //! by the toss of a coin: acknowledged events stay, others are wholly there or
 //! wholly absent, positions stay dense.
 
+use super::coins::Coins;
+use super::nodes::PATIENCE;
 use super::oracle::{append, largest_query, read_all, small_segments};
 use super::{JournalUnderTest, Nodes, histories};
 use crate::storage::simulated::{Faults, SimulatedStorage};
 use crate::{Append, AppendError, Appended, Log, Options, Sync};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use wellspring_types::{AppendCondition, Event, QueryItem};
+use wellspring_types::{AppendCondition, Event, Position, QueryItem};
 
-pub(super) struct Coins(pub(super) u64);
-
-impl Coins {
-    pub(super) fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % n
-    }
-}
-
-pub(super) fn request(number: u64, coins: &mut Coins) -> Vec<Event> {
+fn request(number: u64, coins: &mut Coins) -> Vec<Event> {
     let count = 1 + coins.below(5);
     // Runs of zero bytes look like sectors that were never written.
     let filler = if coins.below(2) == 0 { "\0" } else { "x" };
@@ -32,12 +26,14 @@ pub(super) fn request(number: u64, coins: &mut Coins) -> Vec<Event> {
         .collect()
 }
 
-/// Checks atomicity and density; returns the requests found.
-pub(super) fn requests_in(log: &Log) -> Vec<u64> {
+/// Checks atomicity and density; returns the requests found and the last position.
+fn requests_in(log: &Log) -> (Vec<u64>, Position) {
     let mut found = Vec::new();
+    let mut last = 0;
     let mut open_request: Option<(u64, u64, u64)> = None;
     for (expected, seen) in (1..).zip(read_all(log)) {
         assert_eq!(seen.position, expected, "positions are dense");
+        last = seen.position;
         let text = String::from_utf8(seen.event.data).unwrap();
         let mut parts = text.split(' ').next().unwrap().split('/').map(|n| n.parse().unwrap());
         let mut part = || -> u64 { parts.next().unwrap() };
@@ -52,7 +48,7 @@ pub(super) fn requests_in(log: &Log) -> Vec<u64> {
         }
     }
     assert_eq!(open_request, None, "a request is wholly there or wholly absent");
-    found
+    (found, last)
 }
 
 /// What goes wrong besides the power.
@@ -81,7 +77,7 @@ impl Trouble {
     fn check(self, outcome: &Outcome, nodes: &Nodes) {
         let passes = match outcome {
             Ok(_) => true,
-            Err(AppendError::NotLeading { .. }) => nodes.count() > 1,
+            Err(AppendError::NotLeading { .. }) => nodes.harness().link(0).is_some(),
             Err(AppendError::StorageFull | AppendError::Unavailable { .. }) => {
                 self == Trouble::FullAndBusy
             }
@@ -178,8 +174,9 @@ impl History {
     /// What was acknowledged or found before is there, what was refused is not.
     fn check(&mut self, nodes: &Nodes) {
         let Plan { seed, sync, .. } = self.plan;
-        for log in nodes.readers() {
-            let found = requests_in(&log);
+        for node in 0..nodes.count() {
+            let log = nodes.caught_up(node);
+            let (found, head) = requests_in(&log);
             if sync == Sync::Always {
                 let lost = self.acknowledged.iter().find(|number| !found.contains(number));
                 assert_eq!(lost, None, "seed {seed}: an acknowledged request is lost");
@@ -187,6 +184,10 @@ impl History {
             let there = self.refused.iter().find(|number| found.contains(number));
             assert_eq!(there, None, "seed {seed}: a refused request is there");
             self.acknowledged = found;
+            if sync == Sync::Always {
+                // What was read once has to stay, too.
+                nodes.was_acknowledged(head);
+            }
         }
     }
 
@@ -207,16 +208,24 @@ impl History {
                 }),
             );
             if self.coins.below(8) == 0 {
-                let waited_for = append_of_no_number(&mut self.coins);
-                self.plan.trouble.check(&log.append(waited_for), nodes);
+                let disk = nodes.harness().disk(leader);
+                let outcome = append_and_wait(&log, request_of_no_number(&mut self.coins), || {
+                    disk.as_ref().expect("a disk that fills up").set_faults(Faults::default());
+                });
+                self.plan.trouble.check(&outcome, nodes);
                 if self.plan.trouble != Trouble::Nothing {
-                    let disk = nodes.harness().disk(leader).expect("a disk that fills up");
+                    let disk = disk.expect("a disk that fills up");
                     self.plan.trouble.stir(&disk, &mut self.coins);
                 }
             }
             if step == crash_after {
                 break;
             }
+        }
+        if nodes.count() > 1 && self.plan.trouble != Trouble::Nothing {
+            // Another node may be the one whose power goes.
+            let disk = nodes.harness().disk(leader).expect("a disk that fills up");
+            disk.set_faults(Faults::default());
         }
         // What is answered before the crash must survive it; the crash comes at any moment after.
         let told = std::mem::take(&mut *told.lock().unwrap_or_else(PoisonError::into_inner));
@@ -235,8 +244,19 @@ impl History {
     }
 }
 
-fn append_of_no_number(coins: &mut Coins) -> Append {
+fn request_of_no_number(coins: &mut Coins) -> Append {
     append(&request(u64::MAX >> 1, coins))
+}
+
+/// Appends and waits for the outcome. A journal that others write too cannot refuse what it has no
+/// room for once they have it: it answers when there is room, so that is made after a while.
+fn append_and_wait(log: &Log, append: Append, make_room: impl FnOnce()) -> Outcome {
+    let (tell, told) = channel();
+    log.submit(append, Box::new(move |outcome| drop(tell.send(outcome))));
+    told.recv_timeout(Duration::from_millis(50)).unwrap_or_else(|_| {
+        make_room();
+        told.recv_timeout(PATIENCE).expect("an answer")
+    })
 }
 
 /// Requests of every size; the power goes.

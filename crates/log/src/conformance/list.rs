@@ -54,6 +54,23 @@ macro_rules! conformance_list {
                     an_after_beyond_the_head_can_never_fail_yet
                 ]
             }
+            confirm {
+                one_node: [
+                    what_was_acknowledged_anywhere_is_confirmed_everywhere
+                ]
+                several_nodes: [
+                    who_is_cut_off_confirms_nothing
+                ]
+            }
+            copies {
+                several_nodes: [
+                    all_copies_hold_the_same_bytes
+                    who_was_away_catches_up
+                    a_damaged_copy_is_mended
+                    subscribers_everywhere_go_on_while_the_lead_changes
+                    a_copy_with_another_past_is_detached_and_can_be_read
+                ]
+            }
             crash {
                 one_node: [
                     nothing_acknowledged_is_lost_and_nothing_is_half_there
@@ -74,6 +91,17 @@ macro_rules! conformance_list {
                     event_ids_make_a_retry_safe_and_are_unique
                     the_same_id_twice_in_one_request_is_refused
                     a_retry_that_overtakes_its_first_attempt_gets_the_same_answer
+                ]
+            }
+            leadership {
+                several_nodes: [
+                    of_nodes_that_claim_at_once_one_leads
+                    what_a_leader_offers_after_another_leads_is_never_there
+                    what_arrived_before_the_next_claim_was_appended
+                    a_leader_that_was_paused_appends_nothing_afterwards
+                    of_offers_lost_doubled_and_late_each_counts_once_or_never
+                    a_retry_is_recognised_by_the_next_leader
+                    one_wins_each_key_while_the_lead_goes_round
                 ]
             }
             race {

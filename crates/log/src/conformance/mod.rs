@@ -45,6 +45,9 @@
 //! # fn main() {}
 //! ```
 //!
+//! A crate that brings an engine needs no harness of its own: [`SharedNodes`] makes one of a way to
+//! connect.
+//!
 //! Each becomes a `#[test]` under its own name. What a journal cannot do has to be said, with the
 //! reason, when the suite is asked for; those tests then show in the output as ignored, for that
 //! reason. Nothing is passed over in silence.
@@ -52,19 +55,28 @@
 //! Behind the feature `conformance`, which is for tests only.
 
 mod client;
+mod coins;
 pub mod conditions;
+pub mod confirm;
+pub mod copies;
 pub mod crash;
 pub mod idempotence;
+pub mod leadership;
+mod link;
 mod list;
 mod nodes;
 pub mod oracle;
 pub mod race;
 pub mod reads;
+mod sent;
+mod shared_nodes;
 pub mod subscriptions;
 
 pub use client::Client;
+pub use link::{Link, OfferTrouble, OnTheWay};
 pub use list::{Need, Test, suite, table};
 pub use nodes::Nodes;
+pub use shared_nodes::SharedNodes;
 
 use crate::error::OpenError;
 use crate::log::Log;
@@ -108,6 +120,11 @@ pub trait Harness: Send + Sync {
 
     /// The disk of a node as it is now, to let it fill up and fail. `None` if it cannot be disturbed.
     fn disk(&self, _node: usize) -> Option<SimulatedStorage> {
+        None
+    }
+
+    /// The way of a node's present process to the engine, to cut it. `None` if there is no engine.
+    fn link(&self, _node: usize) -> Option<Link> {
         None
     }
 }

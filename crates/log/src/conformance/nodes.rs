@@ -1,17 +1,24 @@
 //! The nodes of a log under test, open, and what was acknowledged so far.
 
-use super::{Client, Harness, JournalUnderTest};
+use super::{Client, Harness, JournalUnderTest, Link};
 use crate::append::{Append, Appended};
-use crate::error::AppendError;
+use crate::error::{AppendError, NotConfirmed};
 use crate::log::Log;
 use crate::options::{Clock, Options, SystemClock};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::role::Role;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use wellspring_types::Position;
 
 /// How long anything may take before a test calls it lost.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a node that was asked to claim the lead may take before another is asked.
+const NUDGE: Duration = Duration::from_millis(200);
 
 /// How long to let others go on before looking again.
 const GLANCE: Duration = Duration::from_micros(200);
@@ -25,6 +32,9 @@ pub struct Nodes {
     acknowledged: AtomicU64,
     /// Whose turn it is to be asked.
     turn: AtomicUsize,
+    left_alone: AtomicBool,
+    /// When a node was asked to claim the lead last.
+    nudged_us: Mutex<Option<u64>>,
 }
 
 impl Nodes {
@@ -33,9 +43,15 @@ impl Nodes {
     pub fn open(journal: &dyn JournalUnderTest, seed: u64, options: &Options) -> Nodes {
         let harness = journal.begin(seed);
         let logs = (0..harness.nodes()).map(|_| Mutex::new(None)).collect();
-        let options = options.clone();
-        let (acknowledged, turn) = (AtomicU64::new(0), AtomicUsize::new(0));
-        let nodes = Nodes { harness, options, logs, acknowledged, turn };
+        let nodes = Nodes {
+            harness,
+            options: options.clone(),
+            logs,
+            acknowledged: AtomicU64::new(0),
+            turn: AtomicUsize::new(0),
+            left_alone: AtomicBool::new(false),
+            nudged_us: Mutex::new(None),
+        };
         nodes.open_all();
         nodes
     }
@@ -176,11 +192,108 @@ impl Nodes {
         (0..self.count()).map(|node| self.caught_up(node)).collect()
     }
 
-    /// A node that takes appends, and its log; waits for one.
+    /// The node that leads and its log, if there is one: of two that believe it the later.
+    #[must_use]
+    pub fn leading(&self) -> Option<(usize, Log)> {
+        let open = (0..self.count()).filter_map(|node| Some((node, self.log(node)?)));
+        let epoch = |log: &Log| match log.role() {
+            Role::Leading { epoch } => Some(epoch),
+            _ => None,
+        };
+        let leading = open.filter_map(|(node, log)| Some((epoch(&log)?, node, log)));
+        leading.max_by_key(|(epoch, ..)| *epoch).map(|(_, node, log)| (node, log))
+    }
+
+    /// The node that leads and its log. If none does, one is asked to.
+    ///
+    /// # Panics
+    /// If none comes to lead.
     #[must_use]
     pub fn leader(&self) -> (usize, Log) {
-        let node = self.next_node();
-        (node, self.log(node).expect("the node is open"))
+        let mut deadline = Deadline::new("a node leads");
+        loop {
+            if let Some(leader) = self.leading() {
+                return leader;
+            }
+            self.nudge();
+            deadline.glance();
+        }
+    }
+
+    /// Has a node lead, whoever did.
+    ///
+    /// # Panics
+    /// If it does not come to lead.
+    pub fn take_lead(&self, node: usize) -> Log {
+        let log = self.log(node).expect("the node is open");
+        log.claim_lead();
+        self.wait_until(&format!("node {node} leads"), || log.role().leads());
+        log
+    }
+
+    /// From now on nodes take the lead when they find that they should, and not for the suite's
+    /// impatience.
+    pub fn leave_alone(&self) {
+        self.left_alone.store(true, Ordering::SeqCst);
+    }
+
+    /// Has a node claim the lead if none leads or claims, so that tests need not wait for a silence.
+    pub(crate) fn nudge(&self) {
+        if self.left_alone.load(Ordering::SeqCst) {
+            return;
+        }
+        let roles = (0..self.count()).filter_map(|node| Some(self.log(node)?.role()));
+        if roles
+            .into_iter()
+            .any(|role| matches!(role, Role::Leading { .. } | Role::Claiming { .. }))
+        {
+            return;
+        }
+        let mut nudged_us = self.nudged_us.lock().unwrap_or_else(PoisonError::into_inner);
+        let now_us = SystemClock.monotonic_us();
+        if nudged_us.is_none_or(|at_us| now_us >= at_us + NUDGE.as_micros() as u64)
+            && let Some(log) = self.log(self.next_node())
+        {
+            *nudged_us = Some(now_us);
+            log.claim_lead();
+        }
+    }
+
+    /// The way of a node to the engine.
+    ///
+    /// # Panics
+    /// If the harness has none.
+    #[must_use]
+    pub fn link(&self, node: usize) -> Link {
+        self.harness.link(node).expect("a journal of several nodes has links")
+    }
+
+    /// The next node after this one.
+    #[must_use]
+    pub fn after(&self, node: usize) -> usize {
+        (node + 1) % self.count()
+    }
+
+    /// What [`Log::confirm`] tells on a node; `None` if it tells nothing within this time.
+    ///
+    /// # Panics
+    /// If the node is not open.
+    #[must_use]
+    pub fn confirmed(
+        &self,
+        node: usize,
+        within: Duration,
+    ) -> Option<Result<Position, NotConfirmed>> {
+        let log = self.log(node).expect("the node is open");
+        let until_us = SystemClock.monotonic_us() + within.as_micros() as u64;
+        let mut confirm = pin!(log.confirm());
+        loop {
+            match confirm.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(told) => return Some(told),
+                Poll::Pending if SystemClock.monotonic_us() > until_us => return None,
+                Poll::Pending => std::thread::sleep(GLANCE),
+            }
+        }
     }
 
     /// Looks again and again until something is the case.

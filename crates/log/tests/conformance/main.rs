@@ -5,3 +5,4 @@
 mod files;
 mod folder;
 mod listed;
+mod shared;

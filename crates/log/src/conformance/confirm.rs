@@ -1,0 +1,46 @@
+//! What is confirmed is the end of the log, whoever asks, and what cannot be known is not confirmed.
+
+use super::nodes::PATIENCE;
+use super::oracle::small_segments;
+use super::sent::numbered;
+use super::{JournalUnderTest, Nodes, OnTheWay};
+use std::time::Duration;
+
+/// Long enough for an answer that could be given.
+const A_WHILE: Duration = Duration::from_millis(300);
+
+/// An append is answered by one node; each confirms an end that is not before it.
+pub fn what_was_acknowledged_anywhere_is_confirmed_everywhere(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &small_segments());
+    for number in 0..50 {
+        let appended = nodes.append(numbered(number)).unwrap();
+        for node in 0..nodes.count() {
+            let end = nodes.confirmed(node, PATIENCE).expect("it is answered").unwrap();
+            assert!(end >= appended.last, "node {node} confirms {end}, {} is told", appended.last);
+        }
+    }
+}
+
+/// Neither a follower that is cut off nor a leader that does not know yet that it leads no more.
+pub fn who_is_cut_off_confirms_nothing(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &small_segments());
+    nodes.append(numbered(0)).unwrap();
+    let leader = nodes.leader().0;
+    for away in [nodes.after(leader), leader] {
+        nodes.link(away).cut_off();
+        let others = nodes.after(away);
+        nodes.take_lead(others);
+        let appended = nodes.client(others).append(numbered(1)).unwrap();
+        let told = nodes.confirmed(away, A_WHILE);
+        assert!(!matches!(told, Some(Ok(_))), "node {away} is cut off and confirms {told:?}");
+        nodes.link(away).heal(OnTheWay::Lost);
+        // A question that was lost on the way may be answered as unreachable, and is asked again.
+        let mut end = 0;
+        nodes.wait_until("the end is confirmed again", || {
+            end = nodes.confirmed(away, PATIENCE).expect("it is answered").unwrap_or(0);
+            end > 0
+        });
+        assert!(end >= appended.last, "node {away} confirms {end}, {} is told", appended.last);
+        nodes.take_lead(leader);
+    }
+}

@@ -1,0 +1,212 @@
+//! Each node has a copy: it equals the others, catches up after an absence, is mended when it is
+//! damaged, and is left alone when its past is another.
+
+use super::nodes::PATIENCE;
+use super::oracle::{append, drain, read_all, small_segments};
+use super::sent::{Outcome, Sent, check, numbered};
+use super::{JournalUnderTest, Nodes};
+use crate::batch::BATCH_HEADER_BYTES;
+use crate::record::read_u32;
+use crate::segment::{SEGMENT_HEADER_BYTES, parse_segment_name};
+use crate::storage::{Storage, simulated::SimulatedStorage};
+use crate::{AppendError, Log, NotConfirmed, ReadOptions, Role};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use wellspring_types::{Event, Query};
+
+fn large(number: u64) -> crate::Append {
+    append(&[Event::json("Large", &["large"], &format!("\"{number} {}\"", "x".repeat(3000)))])
+}
+
+fn fill(nodes: &Nodes, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        nodes.append(large(number)).unwrap();
+    }
+}
+
+fn disk(nodes: &Nodes, node: usize) -> SimulatedStorage {
+    nodes.harness().disk(node).expect("nodes have simulated disks")
+}
+
+/// What the segments hold but for what is local: for each base the batches, without the fields of
+/// their headers that a salt, a chain or a barrier makes.
+fn segments(disk: &SimulatedStorage) -> BTreeMap<u64, Vec<Vec<u8>>> {
+    let contents = disk.contents();
+    let segments = contents.iter().filter_map(|(name, b)| Some((parse_segment_name(name)?, b)));
+    segments.map(|(base, bytes)| (base, batches(&bytes[SEGMENT_HEADER_BYTES..]))).collect()
+}
+
+fn batches(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    while bytes.len() >= BATCH_HEADER_BYTES && read_u32(bytes, 0) != 0 {
+        let len = BATCH_HEADER_BYTES + read_u32(bytes, 20) as usize;
+        let (batch, rest) = bytes.split_at(len);
+        // First, count, length, commit marker; epoch and time; the records.
+        found.push([&batch[8..28], &batch[32..48], &batch[BATCH_HEADER_BYTES..]].concat());
+        bytes = rest;
+    }
+    found
+}
+
+/// Every node writes the same batches into the same segments, whoever led.
+pub fn all_copies_hold_the_same_bytes(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &small_segments());
+    for round in 0..4 {
+        nodes.take_lead(round % nodes.count());
+        fill(&nodes, round as u64 * 30..round as u64 * 30 + 30);
+    }
+    drop(nodes.readers());
+    (0..nodes.count()).for_each(|node| nodes.close_node(node));
+    let first = segments(&disk(&nodes, 0));
+    assert!(first.len() > 3, "several segments: {:?}", first.keys());
+    for node in 1..nodes.count() {
+        let other = segments(&disk(&nodes, node));
+        assert!(first.keys().eq(other.keys()), "{:?}, {:?}", first.keys(), other.keys());
+        assert!(first == other, "node {node} holds other bytes than node 0");
+    }
+}
+
+/// A node that was away, closed or without power, has what it missed soon after it is back.
+pub fn who_was_away_catches_up(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &small_segments());
+    let mut number = 0;
+    for round in 0..6 {
+        let away = round % nodes.count();
+        match round % 2 {
+            0 => nodes.close_node(away),
+            _ => nodes.kill(away),
+        }
+        fill(&nodes, number..number + 40);
+        number += 40;
+        nodes.open_node(away);
+        let log = nodes.caught_up(away);
+        assert_eq!(log.head(), number);
+        assert_eq!(read_all(&log), read_all(&nodes.caught_up(nodes.after(away))));
+    }
+}
+
+/// A byte is changed in each segment of a closed copy in turn, in the middle and at the ends: the copy
+/// is mended from the shared log, when it is opened or when a read meets the damage. Until then reads
+/// fail; none shows anything else than what was appended.
+pub fn a_damaged_copy_is_mended(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &small_segments());
+    fill(&nodes, 0..80);
+    let expected = read_all(&nodes.caught_up(0));
+    let away = nodes.after(nodes.leader().0);
+    let names: Vec<String> = {
+        let contents = disk(&nodes, away).contents();
+        contents.into_keys().filter(|name| parse_segment_name(name).is_some()).collect()
+    };
+    assert!(names.len() > 2);
+    for name in &names {
+        for at in [3, 70, 150, 20_000] {
+            drop(nodes.caught_up(away));
+            nodes.close_node(away);
+            let file = disk(&nodes, away).open(name).unwrap();
+            let mut byte = [0];
+            file.read_at(&mut byte, at).unwrap();
+            file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
+            drop(file);
+            nodes.open_node(away);
+            let log = nodes.caught_up(away);
+            nodes.wait_until(&format!("{name}, damaged at byte {at}, is mended"), || {
+                let read = drain(log.snapshot().read(&Query::all(), ReadOptions::default()));
+                read.is_ok_and(|read| {
+                    assert!(read == expected, "{name}, damaged at byte {at}, reads otherwise");
+                    true
+                })
+            });
+            assert!(!matches!(log.role(), Role::Detached { .. }), "{:?}", log.role());
+        }
+    }
+}
+
+/// Subscribers at every node see each event once and in order while the lead goes round and nodes are
+/// restarted.
+pub fn subscribers_everywhere_go_on_while_the_lead_changes(journal: &dyn JournalUnderTest) {
+    const EVENTS: u64 = 400;
+    let nodes = Nodes::open(journal, 1, &small_segments());
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let subscribers: Vec<_> = (0..nodes.count())
+            .map(|node| {
+                let mut subscription = nodes.log(node).unwrap().subscribe(Query::all(), 0);
+                let done = &done;
+                scope.spawn(move || {
+                    let mut next = 1;
+                    while next <= EVENTS {
+                        match subscription.next(Duration::from_millis(5)).unwrap() {
+                            Some(record) => {
+                                assert_eq!(record.position(), next, "at node {node}");
+                                next += 1;
+                            }
+                            None => assert!(
+                                !done.load(Ordering::SeqCst),
+                                "node {node} is silent after position {}",
+                                next - 1
+                            ),
+                        }
+                    }
+                })
+            })
+            .collect();
+        for number in 0..EVENTS {
+            if number % 25 == 0 {
+                nodes.take_lead((number / 25) as usize % nodes.count());
+            }
+            nodes.append(numbered(number)).unwrap();
+        }
+        drop(nodes.readers());
+        // All is there: whoever hears nothing for a minute from now on never will.
+        let quiet = std::time::Duration::from_millis(1);
+        nodes.wait_until("all subscribers have everything", || {
+            std::thread::sleep(quiet);
+            subscribers.iter().all(|thread| thread.is_finished())
+        });
+        done.store(true, Ordering::SeqCst);
+    });
+}
+
+/// An engine acknowledges entries and loses them; the node that has them finds other entries at their
+/// places, or none.
+pub fn a_copy_with_another_past_is_detached_and_can_be_read(journal: &dyn JournalUnderTest) {
+    for others in [0, 30] {
+        let nodes = Nodes::open(journal, 1, &small_segments());
+        let mut outcomes: Vec<Outcome> = (0..5).map(|number| outcome(&nodes, number)).collect();
+        check(&nodes, &outcomes);
+        let (old, log) = nodes.leader();
+        nodes.link(old).give_own_past();
+        for number in 100..110 {
+            let told = Sent::to(&log, number).outcome();
+            assert!(told.position.is_some(), "the engine said so");
+        }
+        drop(log);
+        nodes.close_node(old);
+        nodes.take_lead(nodes.after(old));
+        outcomes.extend((200..200 + others).map(|number| outcome(&nodes, number)));
+        nodes.open_node(old);
+        let log = nodes.log(old).unwrap();
+        nodes.wait_until("it finds that its past is another", || {
+            matches!(log.role(), Role::Detached { .. })
+        });
+        still_reads_and_takes_nothing(&nodes, old, &log);
+        // The others never hear of it.
+        outcomes.push(outcome(&nodes, 300));
+        let (_, leader) = nodes.leader();
+        assert_eq!(leader.head(), outcomes.len() as u64);
+    }
+}
+
+fn outcome(nodes: &Nodes, number: u64) -> Outcome {
+    let appended = nodes.append(numbered(number)).unwrap();
+    Outcome { number, position: Some(appended.first) }
+}
+
+fn still_reads_and_takes_nothing(nodes: &Nodes, old: usize, log: &Log) {
+    assert_eq!(read_all(log).len(), 15, "what is in the copy can be read");
+    let refused = log.append(numbered(0));
+    assert!(matches!(refused, Err(AppendError::NotLeading { .. })), "{refused:?}");
+    let told = nodes.confirmed(old, PATIENCE);
+    assert!(matches!(told, Some(Err(NotConfirmed::Detached { .. }))), "{told:?}");
+}

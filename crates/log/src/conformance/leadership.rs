@@ -1,0 +1,234 @@
+//! The lead changes hands, and is lost without a word: one leads, what a leader of the past does comes
+//! to nothing, and every client of a node that lives is told what became of its request.
+
+use super::race::race;
+use super::sent::{Outcome, Sent, check, keyed, numbered};
+use super::{JournalUnderTest, Nodes, OfferTrouble, OnTheWay, oracle};
+use crate::{Log, Options, Role};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use wellspring_types::{AppendCondition, Event, Query};
+
+/// How often another node claims the lead while others work.
+const ROUND: Duration = Duration::from_millis(50);
+
+fn appended(nodes: &Nodes, node: usize, number: u64) -> Outcome {
+    let appended = nodes.client(node).append(numbered(number)).unwrap();
+    Outcome { number, position: Some(appended.first) }
+}
+
+/// Has one node after the other claim the lead while `work` is done.
+fn while_the_lead_goes_round<T>(nodes: &Nodes, work: impl FnOnce() -> T) -> T {
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for node in (0..nodes.count()).cycle() {
+                if stop.load(Ordering::SeqCst) {
+                    break;
+                }
+                if let Some(log) = nodes.log(node) {
+                    log.claim_lead();
+                }
+                std::thread::sleep(ROUND);
+            }
+        });
+        let _stop = Stop(&stop);
+        work()
+    })
+}
+
+/// All nodes claim at the same moment, again and again: one leads, the others know who, and epochs
+/// grow.
+pub fn of_nodes_that_claim_at_once_one_leads(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &Options::default());
+    let mut outcomes = vec![appended(&nodes, 0, 0)];
+    let mut last_epoch = 0;
+    for round in 1..=20 {
+        let start = Barrier::new(nodes.count());
+        std::thread::scope(|scope| {
+            for node in 0..nodes.count() {
+                let (nodes, start) = (&nodes, &start);
+                scope.spawn(move || {
+                    let log = nodes.log(node).unwrap();
+                    start.wait();
+                    log.claim_lead();
+                });
+            }
+        });
+        let mut epoch = 0;
+        nodes.wait_until("one leads and the others know it", || {
+            let Some((leader, log)) = nodes.leading() else { return false };
+            let Role::Leading { epoch: its } = log.role() else { return false };
+            epoch = its;
+            epoch > last_epoch
+                && (0..nodes.count()).filter(|node| *node != leader).all(|node| {
+                    match nodes.log(node).unwrap().role() {
+                        Role::Following { leader: Some(known) } => {
+                            known.epoch == its && known.node == nodes.harness().name(leader)
+                        }
+                        _ => false,
+                    }
+                })
+        });
+        last_epoch = epoch;
+        outcomes.push(appended(&nodes, round as usize % nodes.count(), round));
+    }
+    check(&nodes, &outcomes);
+}
+
+/// A leader is cut off; what it offers arrives when another leads and has appended.
+pub fn what_a_leader_offers_after_another_leads_is_never_there(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &Options::default());
+    let mut outcomes = vec![appended(&nodes, 0, 0)];
+    let (old, log) = nodes.leader();
+    nodes.link(old).cut_off();
+    let sent: Vec<Sent> = (1..=20).map(|number| Sent::to(&log, number)).collect();
+    let new = nodes.after(old);
+    nodes.take_lead(new);
+    outcomes.extend((21..=40).map(|number| appended(&nodes, new, number)));
+    nodes.link(old).heal(OnTheWay::Delivered);
+    for outcome in sent.into_iter().map(Sent::outcome) {
+        assert_eq!(outcome.position, None, "{outcome:?}: the claim came first");
+    }
+    check(&nodes, &outcomes);
+    nodes.wait_until("the leader of the past knows who leads", || match log.role() {
+        Role::Following { leader: Some(leader) } => leader.node == nodes.harness().name(new),
+        _ => false,
+    });
+    outcomes.extend((1..=20).map(|number| appended(&nodes, old, number)));
+    check(&nodes, &outcomes);
+}
+
+/// A leader hears nothing any more, while what it offers arrives: before the next claim it counts,
+/// and its clients are told so.
+pub fn what_arrived_before_the_next_claim_was_appended(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &Options::default());
+    let mut outcomes = vec![appended(&nodes, 0, 0)];
+    let (old, log) = nodes.leader();
+    let new = nodes.after(old);
+    let before = nodes.caught_up(new).head();
+    nodes.link(old).deafen();
+    let sent: Vec<Sent> = (1..=20).map(|number| Sent::to(&log, number)).collect();
+    let follower = nodes.log(new).unwrap();
+    nodes.wait_until("something has arrived", || follower.head() > before);
+    nodes.take_lead(new);
+    let arrived = follower.head() - before;
+    outcomes.push(appended(&nodes, new, 21));
+    nodes.link(old).heal(OnTheWay::Delivered);
+    let told: Vec<Outcome> = sent.into_iter().map(Sent::outcome).collect();
+    let counted = told.iter().filter(|outcome| outcome.position.is_some()).count();
+    assert_eq!(counted as u64, arrived, "{told:?}");
+    outcomes.extend(told);
+    check(&nodes, &outcomes);
+}
+
+/// The journal's thread of a leader stands still beyond its time. Another leads by itself, and what
+/// was left to the first comes to nothing or is told.
+pub fn a_leader_that_was_paused_appends_nothing_afterwards(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &Options::default());
+    let mut outcomes = vec![appended(&nodes, 0, 0)];
+    for round in 1..=3 {
+        let (old, log) = nodes.leader();
+        nodes.leave_alone();
+        nodes.link(old).pause();
+        let numbers = round * 100..round * 100 + 20;
+        let sent: Vec<Sent> = numbers.map(|number| Sent::to(&log, number)).collect();
+        nodes.wait_until("another leads", || {
+            nodes.leading().is_some_and(|(leader, _)| leader != old)
+        });
+        outcomes.push(appended(&nodes, nodes.after(old), round * 100 + 50));
+        nodes.link(old).heal(OnTheWay::Lost);
+        outcomes.extend(sent.into_iter().map(Sent::outcome));
+        check(&nodes, &outcomes);
+    }
+}
+
+/// Offers are lost, arrive twice, or after later ones: each request is appended once, or its client
+/// is told that it was not.
+pub fn of_offers_lost_doubled_and_late_each_counts_once_or_never(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &Options::default());
+    let mut outcomes = append_by_many(&nodes, 0);
+    set_trouble(&nodes, OfferTrouble { lost: 250, doubled: 250, late: 250 });
+    outcomes.extend(append_by_many(&nodes, 1000));
+    outcomes.extend(while_the_lead_goes_round(&nodes, || append_by_many(&nodes, 2000)));
+    set_trouble(&nodes, OfferTrouble::default());
+    outcomes.push(appended(&nodes, 0, 3000));
+    check(&nodes, &outcomes);
+}
+
+fn set_trouble(nodes: &Nodes, trouble: OfferTrouble) {
+    (0..nodes.count()).for_each(|node| nodes.link(node).trouble(trouble));
+}
+
+/// Requests of eight clients at once, and no second attempt: each is sent to one node, and what is
+/// told is kept.
+fn append_by_many(nodes: &Nodes, from: u64) -> Vec<Outcome> {
+    let next = AtomicU64::new(from);
+    std::thread::scope(|scope| {
+        let client = |n: usize| {
+            let next = &next;
+            move || {
+                let one = |_| {
+                    let number = next.fetch_add(1, Ordering::SeqCst);
+                    let (_, log) = match n % 2 {
+                        0 => nodes.leader(),
+                        _ => (0, nodes.log(nodes.next_node()).unwrap()),
+                    };
+                    Sent::to(&log, number).outcome()
+                };
+                (0..40).map(one).collect::<Vec<_>>()
+            }
+        };
+        let threads: Vec<_> = (0..8).map(|n| scope.spawn(client(n))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+/// A request with a key that one leader has answered gets the same answer of the next, and of the one
+/// after a crash.
+pub fn a_retry_is_recognised_by_the_next_leader(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &oracle::small_segments());
+    let firsts: Vec<u64> =
+        (0..20).map(|number| nodes.append(keyed(number)).unwrap().first).collect();
+    for round in 0..3 {
+        let old = nodes.leader().0;
+        let new = nodes.after(old);
+        if round == 2 {
+            nodes.kill(old);
+        }
+        nodes.take_lead(new);
+        for (number, first) in (0..).zip(&firsts) {
+            let again = nodes.client(new).append(keyed(number)).unwrap();
+            assert_eq!((again.first, again.replayed), (*first, true), "request {number}");
+        }
+    }
+    assert_eq!(nodes.reader().head(), 20);
+}
+
+/// 200 keys and 8 contenders at three nodes, with another claim every 50 ms: one wins each, and
+/// everybody is told.
+pub fn one_wins_each_key_while_the_lead_goes_round(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &Options::default());
+    let before = epoch_of(&nodes.leader().1);
+    while_the_lead_goes_round(&nodes, || {
+        race(&nodes, 200, |key| {
+            let tag = format!("key:{key}");
+            let condition = AppendCondition::not_exists(Query::item(&[], &[&tag]));
+            (Event::json("TagOnly", &[&tag], "1"), condition)
+        });
+    });
+    assert!(nodes.readers().iter().all(|log| log.head() == 200));
+    let changes = epoch_of(&nodes.leader().1) - before;
+    assert!(changes > 2, "the lead has changed {changes} times");
+}
+
+fn epoch_of(log: &Log) -> u64 {
+    log.stats().epoch
+}

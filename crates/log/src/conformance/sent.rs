@@ -1,0 +1,75 @@
+//! Requests with a number, sent and not waited for, and what became of them.
+
+use super::nodes::PATIENCE;
+use super::oracle::{SeenEvent, append, read_all};
+use super::{Nodes, idempotence};
+use crate::{Append, AppendError, Appended, Log};
+use std::sync::mpsc::{Receiver, channel};
+use wellspring_types::{Event, Position};
+
+/// An event that carries the number.
+pub(super) fn event(number: u64) -> Event {
+    Event::json("Numbered", &[&format!("n:{number}")], &number.to_string())
+}
+
+pub(super) fn numbered(number: u64) -> Append {
+    append(&[event(number)])
+}
+
+/// The same with a key, so that a retry is known.
+pub(super) fn keyed(number: u64) -> Append {
+    idempotence::keyed(&format!("key-{number}"), 1, &[event(number)])
+}
+
+/// A request that waits for its answer.
+pub(super) struct Sent {
+    pub(super) number: u64,
+    told: Receiver<Result<Appended, AppendError>>,
+}
+
+impl Sent {
+    /// Sends the request with this number to a node.
+    pub(super) fn to(log: &Log, number: u64) -> Sent {
+        let (tell, told) = channel();
+        log.submit(numbered(number), Box::new(move |outcome| drop(tell.send(outcome))));
+        Sent { number, told }
+    }
+
+    /// Whether it was appended and where, or was not and never will be. A node that lives owes this.
+    pub(super) fn outcome(self) -> Outcome {
+        let number = self.number;
+        match self.told.recv_timeout(PATIENCE) {
+            Ok(Ok(appended)) => Outcome { number, position: Some(appended.first) },
+            Ok(Err(AppendError::NotLeading { .. })) => Outcome { number, position: None },
+            Ok(Err(other)) => panic!("request {number}: {other:?} is no definite answer"),
+            Err(_) => panic!("request {number} was never answered"),
+        }
+    }
+}
+
+/// What a client knows of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) number: u64,
+    /// `None`: it is not in the log, and never will be.
+    pub(super) position: Option<Position>,
+}
+
+/// On every node each request stands where its client was told, once, and nothing else is there.
+pub(super) fn check(nodes: &Nodes, outcomes: &[Outcome]) {
+    let told = outcomes.iter().filter_map(|outcome| Some((outcome.position?, outcome.number)));
+    let mut told: Vec<(Position, u64)> = told.collect();
+    told.sort_unstable();
+    let last = told.last().map_or(0, |(position, _)| *position);
+    for node in 0..nodes.count() {
+        let log = nodes.log(node).expect("all nodes are open");
+        nodes.wait_until(&format!("node {node} has position {last}"), || log.head() >= last);
+        let found: Vec<(Position, u64)> = read_all(&log).iter().map(number_of).collect();
+        assert_eq!(found, told, "what is on node {node}, and what clients were told");
+    }
+}
+
+fn number_of(seen: &SeenEvent) -> (Position, u64) {
+    let text = std::str::from_utf8(&seen.event.data).expect("a number");
+    (seen.position, text.parse().expect("a number"))
+}
