@@ -129,8 +129,8 @@ pub fn what_arrived_before_the_next_claim_was_appended(journal: &dyn JournalUnde
     check(&nodes, &outcomes);
 }
 
-/// The journal's thread of a leader stands still beyond its time. Another leads by itself, and what
-/// was left to the first comes to nothing or is told.
+/// The process of a leader stands still beyond its time. Another leads by itself, and what was left to
+/// the first comes to nothing or is told.
 pub fn a_leader_that_was_paused_appends_nothing_afterwards(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &Options::default());
     let mut outcomes = vec![appended(&nodes, 0, 0)];
@@ -138,15 +138,35 @@ pub fn a_leader_that_was_paused_appends_nothing_afterwards(journal: &dyn Journal
         let (old, log) = nodes.leader();
         nodes.leave_alone();
         nodes.link(old).pause();
-        let numbers = round * 100..round * 100 + 20;
-        let sent: Vec<Sent> = numbers.map(|number| Sent::to(&log, number)).collect();
-        nodes.wait_until("another leads", || {
-            nodes.leading().is_some_and(|(leader, _)| leader != old)
-        });
-        outcomes.push(appended(&nodes, nodes.after(old), round * 100 + 50));
-        nodes.link(old).heal(OnTheWay::Lost);
-        outcomes.extend(sent.into_iter().map(Sent::outcome));
+        outcomes.extend(std::thread::scope(|scope| {
+            // Clients of the process stand still with it.
+            let client = |number| {
+                let log = &log;
+                scope.spawn(move || Sent::to(log, number).outcome())
+            };
+            let clients: Vec<_> = (round * 100..round * 100 + 20).map(client).collect();
+            let resume = Resume(&nodes, old);
+            let mut new = old;
+            nodes.wait_until("another leads", || {
+                new = nodes.leading().map_or(old, |(leader, _)| leader);
+                new != old
+            });
+            // Not at any other: it may still know no better than to send its client to the first.
+            let mut outcomes = vec![appended(&nodes, new, round * 100 + 50)];
+            drop(resume);
+            outcomes.extend(clients.into_iter().map(|client| client.join().unwrap()));
+            outcomes
+        }));
         check(&nodes, &outcomes);
+    }
+}
+
+/// Lets a paused process go on, also if the test fails meanwhile.
+struct Resume<'a>(&'a Nodes, usize);
+
+impl Drop for Resume<'_> {
+    fn drop(&mut self) {
+        self.0.link(self.1).heal(OnTheWay::Lost);
     }
 }
 

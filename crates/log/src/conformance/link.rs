@@ -2,18 +2,13 @@
 //! engine.
 
 use super::coins::Coins;
-use crate::options::{Clock, SystemClock};
 use crate::shared::{
     Arrival, AskId, EngineLeader, OfferId, OfferOutcome, Place, SharedLimits, SharedLog,
     SharedLogError,
 };
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Wake, Waker};
-use std::time::Duration;
-
-/// How long the engine is waited for before looking at the link again.
-const SLICE: Duration = Duration::from_millis(2);
+use std::task::Waker;
 
 /// Offers of the link's own: what the process has given up, and repetitions.
 const OWN_OFFERS: u64 = 1 << 63;
@@ -48,7 +43,7 @@ enum Way {
     Refused,
     /// What the process offers arrives; it hears nothing.
     Deaf,
-    /// The journal's thread stands still.
+    /// Whoever drives the journal stands still.
     Paused,
     /// The process is told that its offers stand, as by an engine that loses them afterwards.
     OwnPast,
@@ -79,7 +74,8 @@ struct State {
     place: Place,
     offers: u64,
     own_offers: u64,
-    interrupted: bool,
+    /// Whom to tell when the way has changed.
+    waker: Option<Waker>,
 }
 
 impl State {
@@ -142,7 +138,7 @@ impl Link {
             place: Place(0),
             offers: 0,
             own_offers: 0,
-            interrupted: false,
+            waker: None,
         };
         Link { wire: Arc::new(Wire { state: Mutex::new(state), changed: Condvar::new() }) }
     }
@@ -150,7 +146,7 @@ impl Link {
     /// The engine as the process sees it over this way.
     #[must_use]
     pub fn over(&self, engine: Box<dyn SharedLog>) -> Box<dyn SharedLog> {
-        Box::new(LinkedLog { wire: Arc::clone(&self.wire), engine, stash: VecDeque::new() })
+        Box::new(LinkedLog { wire: Arc::clone(&self.wire), engine, stash: None })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -162,8 +158,10 @@ impl Link {
         if state.way != Way::Gone {
             state.way = way;
         }
+        let waker = state.waker.take();
         drop(state);
         self.wire.changed.notify_all();
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// Nothing comes through any more, and the process is not told.
@@ -181,7 +179,8 @@ impl Link {
         self.set(Way::Deaf);
     }
 
-    /// The journal's thread stands still at its next step, as in a process that was stopped.
+    /// Whoever drives the journal stands still at its next step, as in a process that was stopped: the
+    /// journal's thread, and each that appends.
     pub fn pause(&self) {
         self.set(Way::Paused);
     }
@@ -247,8 +246,8 @@ fn cut() -> SharedLogError {
 struct LinkedLog {
     wire: Arc<Wire>,
     engine: Box<dyn SharedLog>,
-    /// What the engine said while the process could not hear.
-    stash: VecDeque<Arrival>,
+    /// What the engine said in the moment when the process was cut off.
+    stash: Option<Arrival>,
 }
 
 impl LinkedLog {
@@ -287,15 +286,17 @@ impl LinkedLog {
         }
     }
 
-    /// What the engine says next, within a moment; not what it says of the link's own offers.
-    fn hear(&mut self, wait: Duration) -> Result<Arrival, SharedLogError> {
-        let arrival = match self.stash.pop_front() {
-            Some(arrival) => arrival,
-            None => self.engine.next(wait.min(SLICE))?,
-        };
-        match arrival {
-            Arrival::Offer { id: OfferId(id), .. } if id >= OWN_OFFERS => Ok(Arrival::Nothing),
-            arrival => Ok(arrival),
+    /// What the engine says next; not what it says of the link's own offers.
+    fn hear(&mut self, waker: &Waker) -> Result<Arrival, SharedLogError> {
+        loop {
+            let arrival = match self.stash.take() {
+                Some(arrival) => arrival,
+                None => self.engine.next(waker)?,
+            };
+            match arrival {
+                Arrival::Offer { id: OfferId(id), .. } if id >= OWN_OFFERS => {}
+                arrival => return Ok(arrival),
+            }
         }
     }
 }
@@ -352,57 +353,37 @@ impl SharedLog for LinkedLog {
         self.engine.ask_end(id);
     }
 
-    fn next(&mut self, wait: Duration) -> Result<Arrival, SharedLogError> {
-        let now_us = || SystemClock.monotonic_us();
-        let until_us = now_us().saturating_add(wait.as_micros() as u64);
-        loop {
-            self.pass_on_due();
-            let left = Duration::from_micros(until_us.saturating_sub(now_us()));
-            let mut state = self.going();
-            if state.way == Way::Gone {
-                return Err(gone());
-            }
-            if std::mem::take(&mut state.interrupted) {
-                return Ok(Arrival::Nothing);
-            }
-            let hears = matches!(state.way, Way::Open | Way::OwnPast);
-            if hears && let Some(told) = state.told.pop_front() {
-                return Ok(told);
-            }
-            if state.way != Way::Open {
-                let way = state.way;
-                let waited = self.wire.changed.wait_timeout(state, left.min(SLICE));
-                drop(waited.unwrap_or_else(PoisonError::into_inner));
-                match way {
-                    Way::Refused => return Err(cut()),
-                    _ if left.is_zero() => return Ok(Arrival::Nothing),
-                    _ => continue,
-                }
-            }
-            drop(state);
-            let arrival = self.hear(left)?;
-            let mut state = self.going();
-            match arrival {
-                Arrival::Nothing if left.is_zero() => return Ok(Arrival::Nothing),
-                Arrival::Nothing => {}
-                arrival if state.way != Way::Open => {
-                    drop(state);
-                    // It came from the stash, or that is empty.
-                    self.stash.push_front(arrival);
-                }
-                arrival => {
-                    if let Arrival::Entry { place, .. } = &arrival {
-                        state.place = *place;
-                    }
-                    return Ok(arrival);
-                }
-            }
+    fn next(&mut self, waker: &Waker) -> Result<Arrival, SharedLogError> {
+        self.pass_on_due();
+        let mut state = self.going();
+        state.waker = Some(waker.clone());
+        if matches!(state.way, Way::Open | Way::OwnPast)
+            && let Some(told) = state.told.pop_front()
+        {
+            return Ok(told);
         }
-    }
-
-    fn waker(&self) -> Waker {
-        let (wire, engine) = (Arc::clone(&self.wire), self.engine.waker());
-        Waker::from(Arc::new(LinkWaker { wire, engine }))
+        match state.way {
+            Way::Open => {}
+            Way::Refused => return Err(cut()),
+            Way::Gone => return Err(gone()),
+            _ => return Ok(Arrival::Nothing),
+        }
+        let waits_for_looks = !state.due.is_empty();
+        drop(state);
+        let arrival = self.hear(waker)?;
+        let mut state = self.going();
+        if state.way != Way::Open {
+            drop(state);
+            self.stash = Some(arrival).filter(|arrival| *arrival != Arrival::Nothing);
+            waker.wake_by_ref();
+            return Ok(Arrival::Nothing);
+        }
+        match &arrival {
+            Arrival::Entry { place, .. } => state.place = *place,
+            Arrival::Nothing if waits_for_looks => waker.wake_by_ref(),
+            _ => {}
+        }
+        Ok(arrival)
     }
 
     fn fetch(
@@ -421,23 +402,5 @@ impl SharedLog for LinkedLog {
 
     fn engine_leader(&self) -> Option<EngineLeader> {
         self.engine.engine_leader()
-    }
-}
-
-/// Ends a wait on the link and one on the engine.
-struct LinkWaker {
-    wire: Arc<Wire>,
-    engine: Waker,
-}
-
-impl Wake for LinkWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        locked(&self.wire.state).interrupted = true;
-        self.wire.changed.notify_all();
-        self.engine.wake_by_ref();
     }
 }

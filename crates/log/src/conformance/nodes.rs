@@ -220,14 +220,21 @@ impl Nodes {
         }
     }
 
-    /// Has a node lead, whoever did.
+    /// Has a node lead, whoever did; it claims again if another's claim came first.
     ///
     /// # Panics
     /// If it does not come to lead.
     pub fn take_lead(&self, node: usize) -> Log {
         let log = self.log(node).expect("the node is open");
-        log.claim_lead();
-        self.wait_until(&format!("node {node} leads"), || log.role().leads());
+        let mut claimed_us = None;
+        self.wait_until(&format!("node {node} leads"), || {
+            let now_us = SystemClock.monotonic_us();
+            if claimed_us.is_none_or(|at_us| now_us >= at_us + NUDGE.as_micros() as u64) {
+                claimed_us = Some(now_us);
+                log.claim_lead();
+            }
+            log.role().leads()
+        });
         log
     }
 

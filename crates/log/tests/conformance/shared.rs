@@ -1,8 +1,9 @@
-//! Over the simulated shared log: one node and three.
+//! Over the simulated shared log: one node and three, and three over an engine at its worst.
 
 use std::time::Duration;
 use wellspring_log::conformance::{Harness, JournalUnderTest, SharedNodes};
-use wellspring_log::shared::simulated::SimulatedLog;
+use wellspring_log::shared::SharedLimits;
+use wellspring_log::shared::simulated::{Faults, Settings, SimulatedLog};
 
 /// Long enough that a busy machine does not pass for a silent leader too often.
 const LEAD_TIMEOUT: Duration = Duration::from_millis(500);
@@ -13,9 +14,39 @@ struct Simulated {
 
 impl JournalUnderTest for Simulated {
     fn begin(&self, seed: u64) -> Box<dyn Harness> {
-        let log = SimulatedLog::immediate();
-        let connect = move |node| Box::new(log.connect(node as u64)) as _;
-        Box::new(SharedNodes::new(self.nodes, seed, LEAD_TIMEOUT, connect))
+        over(self.nodes, seed, SimulatedLog::immediate())
+    }
+}
+
+fn over(nodes: usize, seed: u64, log: SimulatedLog) -> Box<dyn Harness> {
+    let connect = move |node| Box::new(log.connect(node as u64)) as _;
+    Box::new(SharedNodes::new(nodes, seed, LEAD_TIMEOUT, connect))
+}
+
+/// Loses, repeats, reorders and delays, takes the smallest entries there may be, so that most batches
+/// travel in parts, and one at a time or many.
+struct Faulty {
+    window: usize,
+    compares: bool,
+}
+
+impl JournalUnderTest for Faulty {
+    fn begin(&self, seed: u64) -> Box<dyn Harness> {
+        let faults = Faults {
+            lose_permille: 20,
+            duplicate_permille: 50,
+            reorder_permille: 50,
+            delay_us: 200,
+        };
+        let lead_timeout_min = Duration::from_millis(10);
+        let limits = SharedLimits { entry_bytes: 4 << 10, window: self.window, lead_timeout_min };
+        let settings = Settings { limits, compares: self.compares, elects: false };
+        over(3, seed, SimulatedLog::faulty(seed, faults).with(settings))
+    }
+
+    /// What is lost is offered again after a while.
+    fn percent(&self) -> u64 {
+        4
     }
 }
 
@@ -35,6 +66,28 @@ mod three_nodes {
 
     wellspring_log::conformance_tests! {
         journal: Simulated { nodes: 3 },
+        delayed_barriers: no("when a batch is durable is the shared log's to say"),
+        disk_faults: yes,
+        several_nodes: yes,
+    }
+}
+
+mod three_nodes_faulty_engine {
+    use super::Faulty;
+
+    wellspring_log::conformance_tests! {
+        journal: Faulty { window: 5, compares: false },
+        delayed_barriers: no("when a batch is durable is the shared log's to say"),
+        disk_faults: yes,
+        several_nodes: yes,
+    }
+}
+
+mod three_nodes_faulty_engine_that_compares {
+    use super::Faulty;
+
+    wellspring_log::conformance_tests! {
+        journal: Faulty { window: 1, compares: true },
         delayed_barriers: no("when a batch is durable is the shared log's to say"),
         disk_faults: yes,
         several_nodes: yes,
