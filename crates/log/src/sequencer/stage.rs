@@ -143,8 +143,11 @@ impl Sequencer {
         // Before anything is looked up: what a node that does not lead knows may be behind, and only
         // the leader can tell a retry that its first attempt came to nothing.
         if !self.mark.leads() {
-            let error = self.admit_bytes(&lock(&self.staging), 0, None);
-            return Err((done, error.err().unwrap_or(AppendError::SetBack)).into());
+            // It may lead by now; then it knows everything.
+            let admitted = self.admit_bytes(&lock(&self.staging), 0, None);
+            if let Err(error) = admitted {
+                return Err((done, error).into());
+            }
         }
         // Apart from the append: the largest takes its time to free, which no waiter need keep and
         // no lock may cover.
