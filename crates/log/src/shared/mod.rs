@@ -4,7 +4,7 @@
 //! An engine (a database, a broker, a consensus group) implements [`SharedLog`]. It needs to give
 //! two things only: **one order** for all readers, and **no acknowledged entry lost**. It may
 //! deliver late, drop, repeat and reorder what is offered to it. Who leads, which batches count and
-//! when an append may be answered is decided above it, by one [rule](rule) that every reader
+//! when an append may be answered is decided above it, by one [`rule`] that every reader
 //! applies alike; no engine's own fencing is trusted.
 //!
 //! The shape is that of the Loglet of Delos (Balakrishnan et al., OSDI 2020,
@@ -12,7 +12,7 @@
 //!
 //! - [`entry`]: the bytes of an entry: a founding, a claim, a beat, a batch or a probe.
 //! - [`rule`]: which claims and batches take effect. Pure.
-//! - [`lead`]: when a node claims the lead, shows life, and steps down. Pure; time is passed in.
+//! - `lead`: when a node claims the lead, shows life, and steps down. Pure; time is passed in.
 //! - [`simulated`]: a shared log in memory that delays, loses, repeats and reorders on demand.
 
 pub mod entry;
