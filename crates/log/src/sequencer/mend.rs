@@ -109,7 +109,7 @@ impl Sequencer {
         };
         let (segment, _) = self.segments.segment(previous).ok_or_else(gone)?;
         let file = segment.file().map_err(|error| io::Error::other(error.to_string()))?;
-        // Up to its last batch only: a power loss may have brought back behind that what lay there before.
+        // Up to its last batch only: rot of the zeros behind that is of no account.
         let scanned = recover::scan_good(&**file, &segment.name())
             .map_err(|error| io::Error::other(error.to_string()))?;
         let recover::ScannedSegment { place, epoch, chain, next, end, .. } = scanned;

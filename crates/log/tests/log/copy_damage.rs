@@ -181,8 +181,8 @@ fn a_copy_is_not_a_log_of_files_nor_the_other_way_round() {
     assert!(matches!(refused, Err(OpenError::OtherJournal { .. })));
 }
 
-/// What a power loss brings back behind the last batch of a full segment harms nobody; but the segment after it could
-/// not be mended any more (seed 3534 of the simulator).
+/// Rot of the zeros behind the last batch of a full segment harms nobody; but the segment after it could not be mended
+/// any more (seed 3534 of the simulator).
 #[test]
 fn a_segment_is_mended_whatever_lies_behind_or_is_wrong_in_the_one_before() {
     let (world, sound, head) = sound_copy();
