@@ -151,6 +151,8 @@ impl Node {
         let mut files = self.storage.contents();
         files.retain(|name, _| !name.ends_with(".idx"));
         self.storage = SimulatedStorage::with_contents(dice.draw(), &files);
+        // All segments are read now, and what is damaged is fetched again before anybody reads.
+        self.rotten = false;
     }
 
     /// The disk of a dead node is replaced by an empty one.

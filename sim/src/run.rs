@@ -114,7 +114,13 @@ fn recover(
         reached.0 = world.step;
         check(world, invariants)?;
         match well {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                for invariant in invariants.iter_mut() {
+                    let looked = invariant.when_well(world);
+                    looked.map_err(|what| violation(&**invariant, what, world))?;
+                }
+                return Ok(());
+            }
             Err(what) => missing = what,
         }
     }

@@ -176,19 +176,29 @@ pub fn batches(
 /// # Errors
 /// [`OpenError::Io`] if a file cannot be read, [`OpenError::UnknownVersion`]; damage is in the report.
 pub fn verify(dir: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Report, OpenError> {
-    let storage = existing(dir)?;
-    let bases = bases(&storage)?;
+    verify_on(&existing(dir)?, progress)
+}
+
+/// As [`verify`], of a log that lies in a storage of the caller's.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_on(
+    storage: &dyn Storage,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Report, OpenError> {
+    let bases = bases(storage)?;
     let mut report = Report::default();
     let mut expected = 1;
     let mut lengths = Vec::new();
     for base in &bases {
-        lengths.push(open(&storage, &segment_name(*base))?.len().unwrap_or(0));
+        lengths.push(open(storage, &segment_name(*base))?.len().unwrap_or(0));
     }
     let total = lengths.iter().sum();
     let mut read = 0;
     for (i, (&base, len)) in bases.iter().zip(lengths).enumerate() {
         let last = i + 1 == bases.len();
-        let next = verify_segment(&storage, base, expected, last, &mut report)?;
+        let next = verify_segment(storage, base, expected, last, &mut report)?;
         // After damage the next segment says where the log goes on.
         expected = next.or(bases.get(i + 1).copied()).unwrap_or(expected);
         read += len;
@@ -196,7 +206,7 @@ pub fn verify(dir: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Report, 
     }
     let mut unverified = bases.as_slice();
     while unverified.len() > 1 {
-        let covered = verify_index(&storage, unverified, &mut report)?;
+        let covered = verify_index(storage, unverified, &mut report)?;
         unverified = &unverified[covered..];
     }
     Ok(report)

@@ -18,6 +18,7 @@ mod same_bytes;
 mod same_past;
 mod time_never_goes_back;
 mod told_of_everything;
+mod verifies;
 mod whole_requests;
 
 use crate::facts::News;
@@ -33,6 +34,14 @@ pub trait Invariant {
     /// # Errors
     /// How the promise was broken.
     fn hear(&mut self, news: &News, world: &World) -> Result<(), String>;
+
+    /// Looks whenever everything has come right again.
+    ///
+    /// # Errors
+    /// How the promise was broken.
+    fn when_well(&mut self, _world: &World) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Looks once more when everything is over.
     ///
@@ -66,5 +75,6 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::<same_past::SamePast>::default(),
         Box::<opens::Opens>::default(),
         Box::<copies_are_equal::CopiesAreEqual>::default(),
+        Box::<verifies::Verifies>::default(),
     ]
 }
