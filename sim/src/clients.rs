@@ -1,13 +1,14 @@
 //! What is asked of the nodes, and what was answered.
 
-use crate::facts::{AttemptId, FACTS, LEASE, News, OpId, SOURCE, UNIQUE};
+use crate::facts::{AttemptId, BASE, FACTS, LEASE, News, OpId, SOURCE, UNIQUE};
 use crate::node::{Node, Running};
 use crate::reads::Read;
 use crate::world::World;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use wellspring_log::{
-    Ack, Append, AppendError, Appended, Completion, Fence, Order, ReadOptions, RequestKey,
+    Ack, Append, AppendError, Appended, Basis, Completion, Fence, Order, ReadOptions, RequestKey,
+    Staged,
 };
 use wellspring_types::{AppendCondition, Event, EventId, Position, Query, QueryItem};
 
@@ -49,6 +50,10 @@ pub enum Want {
     Link(String),
     /// Events while a lease is held.
     Fenced(String),
+    /// An event that another will rest on.
+    Base(String),
+    /// An event decided on top of another that was staged, and worth nothing without it.
+    Resting(String),
 }
 
 /// What is known of what a client wants.
@@ -113,6 +118,8 @@ pub struct Clients {
     pub links: Vec<String>,
     /// The tokens of leases, as they were granted.
     pub tokens: Vec<u64>,
+    /// Events that another is to rest on: tag, node, process, setbacks when they were staged.
+    bases: Vec<(String, usize, u64, u64)>,
     /// The grant that a client holds of a process of a node.
     grants: BTreeMap<(usize, u64, String), u64>,
     sources: BTreeMap<String, SourceKnown>,
@@ -124,7 +131,7 @@ impl World {
     /// A client wants something new, of a node.
     pub(crate) fn ask_something(&mut self, node: usize) {
         let wants = self.clients.ops.len() as u64;
-        let want = match self.dice.weighted(&[20, 5, 25, 25, 10, 20, 15, 10]) {
+        let want = match self.dice.weighted(&[20, 5, 25, 25, 10, 20, 15, 10, 15, 15]) {
             0 => Want::Plain,
             1 => Want::Accepted,
             2 => Want::Unique(format!("{UNIQUE}{}", self.dice.below(wants / 4 + 3))),
@@ -140,10 +147,20 @@ impl World {
                 Want::Piece(source, known.next)
             }
             6 => Want::Link(format!("link{}", self.dice.below(wants / 4 + 3))),
-            _ => Want::Fenced(format!("{LEASE}{}", self.dice.below(2))),
+            7 => Want::Fenced(format!("{LEASE}{}", self.dice.below(2))),
+            8 => Want::Base(format!("{BASE}{wants}")),
+            _ => {
+                let life = self.nodes[node].life;
+                let here = |(_, of, at, _): &(String, usize, u64, u64)| (*of, *at) == (node, life);
+                match self.clients.bases.iter().find(|base| here(base)) {
+                    Some((tag, ..)) => Want::Resting(tag.clone()),
+                    None => return,
+                }
+            }
         };
         let events = match want {
             Want::Unique(_) | Want::Piece(..) | Want::Link(_) => 1,
+            Want::Base(_) | Want::Resting(_) => 1,
             _ => 1 + self.dice.below(4),
         };
         let bytes = match self.dice.chance(self.mood.large) {
@@ -174,10 +191,25 @@ impl World {
             self.nodes[node].links.deciding = Some(id);
         }
         let done = self.nodes[node].mailbox.completion(id);
-        if let Some(log) = &self.nodes[node].log {
-            log.submit(append, done);
-        }
+        self.submit(node, &want, append, done);
         self.collect(node);
+    }
+
+    fn submit(&mut self, node: usize, want: &Want, append: Append, done: Completion) {
+        let Node { life, log: Some(log), .. } = &self.nodes[node] else { return };
+        match want {
+            Want::Base(tag) => {
+                if let Staged::Placed { setbacks, .. } = log.stage(append, done) {
+                    self.clients.bases.push((tag.clone(), node, *life, setbacks));
+                }
+            }
+            Want::Resting(tag) => {
+                let at = self.clients.bases.iter().position(|(base, ..)| base == tag);
+                let setbacks = at.map(|at| self.clients.bases.swap_remove(at).3);
+                log.stage_on(Basis { setbacks, ..Basis::default() }, append, done);
+            }
+            _ => log.submit(append, done),
+        }
     }
 
     /// The request; `None` if there is nothing to ask for.
@@ -197,6 +229,7 @@ impl World {
                 append.ack = Ack::Accepted;
                 wanted.extend((0..of).map(|_| plain(&[])));
             }
+            Want::Base(tag) | Want::Resting(tag) => wanted.push(plain(&[tag])),
             Want::Unique(tag) => {
                 append.condition = Some(AppendCondition::not_exists(Query::item(&[], &[tag])));
                 wanted.push(plain(&[tag]));

@@ -17,6 +17,8 @@ pub const UNIQUE: &str = "unique:";
 /// Tag of the events of a source.
 pub const SOURCE: &str = "source:";
 
+/// Tag of an event, and of the one that rests on it.
+pub const BASE: &str = "base:";
 /// Tag of the events that were appended under a lease.
 pub const LEASE: &str = "lease:";
 

@@ -83,6 +83,12 @@ impl World {
             if node.learned < log.head() {
                 return Err(format!("n{} cannot read what is after {}", node.id, node.learned));
             }
+            if log.staged_bytes() > 0 {
+                return Err(format!("n{}: {} bytes stay staged", node.id, log.staged_bytes()));
+            }
+            if log.is_full() {
+                return Err(format!("n{} still says that its disk is full", node.id));
+            }
             if let Some(damage) = log.damage().first() {
                 return Err(format!("n{}: {damage}", node.id));
             }

@@ -64,6 +64,8 @@ plants! {
     KeepsLead = "keeps-lead",
     /// Tokens of leases go on where this node's last ones ended, whatever others have granted since.
     OldTokens = "old-tokens",
+    /// What an append was decided on may have come to nothing.
+    ForgetsBasis = "forgets-basis",
     /// What is in doubt is not offered again.
     ForgetsDoubt = "forgets-doubt",
 }

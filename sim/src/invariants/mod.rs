@@ -1,5 +1,6 @@
 //! What must be true after every step. One promise a file.
 
+mod accepted_add_up;
 mod acked_is_kept;
 mod copies_are_equal;
 mod definite;
@@ -14,6 +15,7 @@ mod opens;
 mod pieces_in_order;
 mod readable;
 mod refused_is_absent;
+mod rests_on_what_is_there;
 mod same_bytes;
 mod same_past;
 mod time_never_goes_back;
@@ -76,5 +78,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::<opens::Opens>::default(),
         Box::<copies_are_equal::CopiesAreEqual>::default(),
         Box::<verifies::Verifies>::default(),
+        Box::<rests_on_what_is_there::RestsOnWhatIsThere>::default(),
+        Box::<accepted_add_up::AcceptedAddUp>::default(),
     ]
 }

@@ -297,7 +297,8 @@ impl Sequencer {
         if append.ack == Ack::Accepted && self.mark.is_full() {
             return Err(AppendError::StorageFull);
         }
-        self.admit_bytes(staging, append.events.byte_len(), basis.setbacks)
+        let setbacks = basis.setbacks.filter(|_| !planted(Plant::ForgetsBasis));
+        self.admit_bytes(staging, append.events.byte_len(), setbacks)
     }
 
     fn admit_bytes(
