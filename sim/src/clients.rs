@@ -371,6 +371,17 @@ impl World {
         self.clients.sources.insert(source.to_owned(), known);
     }
 
+    /// What a process has not answered.
+    pub(crate) fn unanswered(&self, node: usize) -> Vec<String> {
+        let life = self.nodes[node].life;
+        let attempts = self.clients.attempts.iter().enumerate().filter(|(_, attempt)| {
+            (attempt.node, attempt.life) == (node, life) && attempt.state == AttemptState::Waiting
+        });
+        let attempts = attempts.map(|(id, _)| format!("attempt {id}"));
+        let reads = self.clients.reads.iter().filter(|read| read.node == node);
+        attempts.chain(reads.map(|read| format!("a read that must show {}", read.floor))).collect()
+    }
+
     /// Nobody will hear from a process that is dead.
     pub(crate) fn orphan(&mut self, node: usize) {
         let life = self.nodes[node].life;

@@ -116,6 +116,13 @@ pub enum News {
         /// The node's head then.
         head: Position,
     },
+    /// A process ended as it should, and left an attempt or a read without an answer.
+    Unanswered {
+        /// At which node.
+        node: usize,
+        /// What.
+        what: String,
+    },
     /// A read was confirmed, or could not be.
     Confirmed {
         /// At which node.

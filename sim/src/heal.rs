@@ -1,7 +1,7 @@
 //! The end of a history: everything works again, and everybody gets what was promised.
 
 use crate::clients::AttemptState;
-use crate::node::Running;
+use crate::node::{Running, Trouble};
 use crate::world::World;
 use wellspring_log::shared::EngineLeader::{NotThisNode, ThisNode};
 use wellspring_log::shared::simulated::{Stage, UnderWay};
@@ -20,7 +20,7 @@ impl World {
         self.step += 1;
         self.say(format_args!("everything is healed"));
         for node in 0..self.nodes.len() {
-            self.nodes[node].set_full(None);
+            self.nodes[node].set_trouble(Trouble::None);
             self.nodes[node].cut_off = false;
             self.engine.reconnect(node as u64);
             let elects = if node == elected { ThisNode } else { NotThisNode };

@@ -37,8 +37,8 @@ pub struct Mood {
     pub cut_off: u64,
     /// Weight of wall clocks that are set.
     pub clock_step: u64,
-    /// Weight of disks that fill up.
-    pub full_disk: u64,
+    /// Weight of disks that fill up, or of other trouble with them.
+    pub disk_trouble: u64,
     /// Weight of a node told to take the lead.
     pub take_lead: u64,
     /// Weight of processes that end as they should.
@@ -57,7 +57,7 @@ impl Mood {
         let (unknown, reorder) = (odds(600, 200), odds(600, 300));
         let (pause, crash, rot) = (odds(500, 20), odds(600, 20), odds(500, 600));
         let (cut_off, clock_step) = (odds(400, 20), odds(400, 20));
-        let (full_disk, take_lead, leave) = (odds(250, 15), odds(500, 30), odds(400, 10));
+        let (disk_trouble, take_lead, leave) = (odds(400, 20), odds(500, 30), odds(400, 10));
         let large = odds(500, 700);
         let compares = dice.chance(300);
         let limits = SharedLimits {
@@ -83,7 +83,7 @@ impl Mood {
             rot,
             cut_off,
             clock_step,
-            full_disk,
+            disk_trouble,
             take_lead,
             leave,
             large,

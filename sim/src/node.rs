@@ -24,6 +24,28 @@ pub enum Running {
     Dead,
 }
 
+/// What may be wrong with a disk for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// Nothing.
+    None,
+    /// It takes so many bytes more.
+    Full {
+        /// How many.
+        room: u64,
+    },
+    /// So many files more can be opened.
+    FewFiles {
+        /// How many.
+        more: usize,
+    },
+    /// A barrier fails, once.
+    BarrierFails {
+        /// Barriers before it.
+        after: u64,
+    },
+}
+
 /// A node.
 pub struct Node {
     /// Which.
@@ -42,8 +64,8 @@ pub struct Node {
     pub mailbox: Mailbox,
     /// Whether it is cut off from the engine.
     pub cut_off: bool,
-    /// Whether its disk is full.
-    pub full: bool,
+    /// What is wrong with its disk.
+    pub trouble: Trouble,
     /// Whether bytes of its disk have changed: reads may meet damage, until it is mended.
     pub rotten: bool,
     /// Events up to here were read for the invariants.
@@ -69,7 +91,7 @@ impl Node {
             life: 0,
             mailbox: Mailbox::default(),
             cut_off: false,
-            full: false,
+            trouble: Trouble::None,
             rotten: false,
             learned: 0,
             links: LinksAt::default(),
@@ -128,7 +150,7 @@ impl Node {
             engine.reconnect(self.id as u64);
         }
         self.running = Running::Dead;
-        self.apply_capacity();
+        self.set_trouble(self.trouble);
     }
 
     /// The process ends as it should.
@@ -159,21 +181,25 @@ impl Node {
     pub fn replace_disk(&mut self, dice: &mut Dice) {
         self.storage = SimulatedStorage::new(dice.draw());
         self.rotten = false;
-        self.apply_capacity();
+        self.set_trouble(self.trouble);
     }
 
-    /// Fills the disk up but for so many bytes, or frees it.
-    pub fn set_full(&mut self, room: Option<u64>) {
-        self.full = room.is_some();
-        let used: usize = self.storage.contents().values().map(Vec::len).sum();
-        let capacity_bytes = room.map(|room| used as u64 + room);
-        self.storage.set_faults(Faults { capacity_bytes, ..Faults::default() });
-    }
-
-    fn apply_capacity(&mut self) {
-        if self.full {
-            self.set_full(Some(0));
+    /// Makes trouble of the disk, or ends it.
+    pub fn set_trouble(&mut self, trouble: Trouble) {
+        self.trouble = trouble;
+        let mut faults = Faults::default();
+        match trouble {
+            Trouble::None => {}
+            Trouble::Full { room } => {
+                let used: usize = self.storage.contents().values().map(Vec::len).sum();
+                faults.capacity_bytes = Some(used as u64 + room);
+            }
+            Trouble::FewFiles { more } => {
+                faults.descriptors = Some(self.storage.open_files() + more);
+            }
+            Trouble::BarrierFails { after } => faults.sync_fails_after = Some(after),
         }
+        self.storage.set_faults(faults);
     }
 
     /// Bytes of a file of a dead node change: which.
@@ -204,7 +230,7 @@ impl Node {
         };
         self.storage = SimulatedStorage::with_contents(dice.draw(), &files);
         self.rotten = true;
-        self.apply_capacity();
+        self.set_trouble(self.trouble);
         Some(format!("{what} of {name} at {at}"))
     }
 }

@@ -1,7 +1,7 @@
 //! What may happen in a step.
 
 use crate::facts::News;
-use crate::node::Running;
+use crate::node::{Running, Trouble};
 use crate::world::World;
 use wellspring_log::Did;
 use wellspring_log::OpenError;
@@ -32,7 +32,7 @@ impl World {
             mood.crash,
             mood.cut_off,
             mood.clock_step,
-            mood.full_disk,
+            mood.disk_trouble,
             mood.take_lead,
             mood.leave,
             if mood.engine.elects { 20 } else { 0 },
@@ -50,7 +50,7 @@ impl World {
             8 => self.crash(node),
             9 => self.cut_off_or_heal(node),
             10 => self.set_clock(node),
-            11 => self.fill_or_free(node),
+            11 => self.trouble_or_none(node),
             12 => self.take_lead(node),
             13 => self.leave(node),
             14 => self.elect(node),
@@ -218,6 +218,9 @@ impl World {
         self.nodes[node].leave();
         self.collect(node);
         self.poll_reads(node);
+        for what in self.unanswered(node) {
+            self.news.push(News::Unanswered { node, what });
+        }
         self.orphan(node);
     }
 
@@ -235,8 +238,9 @@ impl World {
             Err(error) => {
                 self.say(format_args!("n{node}: does not begin: {error}"));
                 let at = &self.nodes[node];
-                // What a full disk or an engine out of reach does not allow is allowed later.
-                let is_expected = matches!(error, OpenError::Io { .. }) && (at.full || at.cut_off);
+                // What a troubled disk or an engine out of reach does not allow is allowed later.
+                let is_expected = matches!(error, OpenError::Io { .. })
+                    && (at.trouble != Trouble::None || at.cut_off);
                 if !is_expected {
                     self.news.push(News::NotOpened { node, why: error.to_string() });
                 }
@@ -276,10 +280,15 @@ impl World {
         self.say(format_args!("n{node}: wall clock set by {by_us} µs"));
     }
 
-    fn fill_or_free(&mut self, node: usize) {
-        let room = (!self.nodes[node].full).then(|| self.dice.below(70_000));
-        self.nodes[node].set_full(room);
-        self.say(format_args!("n{node}: room left on its disk: {room:?}"));
+    fn trouble_or_none(&mut self, node: usize) {
+        let trouble = match (self.nodes[node].trouble, self.dice.below(4)) {
+            (Trouble::None, 0) => Trouble::FewFiles { more: self.dice.index(3) },
+            (Trouble::None, 1) => Trouble::BarrierFails { after: self.dice.below(6) },
+            (Trouble::None, _) => Trouble::Full { room: self.dice.below(70_000) },
+            _ => Trouble::None,
+        };
+        self.nodes[node].set_trouble(trouble);
+        self.say(format_args!("n{node}: trouble with its disk: {trouble:?}"));
     }
 
     /// The engine elects another node, and the others hear of that by and by.

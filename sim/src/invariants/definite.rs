@@ -14,6 +14,9 @@ impl Invariant for Definite {
 
     fn hear(&mut self, news: &News, world: &World) -> Result<(), String> {
         match news {
+            News::Unanswered { node, what } => {
+                Err(format!("n{node} was shut down and left {what}"))
+            }
             // What a process that ends has on its way stays in doubt, and it takes nothing new.
             News::Answered { node, .. } if world.nodes[*node].running == Running::Leaving => Ok(()),
             News::Answered {
