@@ -3,7 +3,7 @@
 
 use super::nodes::{Deadline, PATIENCE};
 use super::oracle::{append, drain, read_all, small_segments};
-use super::sent::{Outcome, Sent, check, numbered};
+use super::sent::{Outcome, SentAppend, check, numbered};
 use super::{JournalUnderTest, Nodes};
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::record::read_u32;
@@ -161,7 +161,7 @@ pub fn a_copy_with_another_past_is_detached_and_can_be_read(journal: &dyn Journa
         let (old, log) = nodes.leader();
         nodes.link(old).give_own_past();
         for number in 100..110 {
-            let told = Sent::to(&log, number).outcome();
+            let told = SentAppend::to(&log, number).outcome();
             assert!(told.position.is_some(), "the engine said so");
         }
         drop(log);

@@ -2,7 +2,7 @@
 //! to nothing, and every client of a node that lives is told what became of its request.
 
 use super::race::race;
-use super::sent::{Outcome, Sent, check, keyed, numbered};
+use super::sent::{Outcome, SentAppend, check, keyed, numbered};
 use super::{JournalUnderTest, Nodes, OfferTrouble, OnTheWay, oracle};
 use crate::{Log, Options, Role};
 use std::sync::Barrier;
@@ -89,12 +89,12 @@ pub fn what_a_leader_offers_after_another_leads_is_never_there(journal: &dyn Jou
     let mut outcomes = vec![appended(&nodes, 0, 0)];
     let (old, log) = nodes.leader();
     nodes.link(old).cut_off();
-    let sent: Vec<Sent> = (1..=20).map(|number| Sent::to(&log, number)).collect();
+    let sent: Vec<SentAppend> = (1..=20).map(|number| SentAppend::to(&log, number)).collect();
     let new = nodes.after(old);
     nodes.take_lead(new);
     outcomes.extend((21..=40).map(|number| appended(&nodes, new, number)));
     nodes.link(old).heal(OnTheWay::Delivered);
-    for outcome in sent.into_iter().map(Sent::outcome) {
+    for outcome in sent.into_iter().map(SentAppend::outcome) {
         assert_eq!(outcome.position, None, "{outcome:?}: the claim came first");
     }
     check(&nodes, &outcomes);
@@ -115,7 +115,7 @@ pub fn what_arrived_before_the_next_claim_was_appended(journal: &dyn JournalUnde
     let new = nodes.after(old);
     let before = nodes.caught_up(new).head();
     nodes.link(old).deafen();
-    let sent: Vec<Sent> = (1..=20).map(|number| Sent::to(&log, number)).collect();
+    let sent: Vec<SentAppend> = (1..=20).map(|number| SentAppend::to(&log, number)).collect();
     let follower = nodes.log(new).unwrap();
     nodes.wait_until("something has arrived, or was lost and the leader has given up", || {
         follower.head() > before || !log.role().leads()
@@ -124,7 +124,7 @@ pub fn what_arrived_before_the_next_claim_was_appended(journal: &dyn JournalUnde
     let arrived = follower.head() - before;
     outcomes.push(appended(&nodes, new, 21));
     nodes.link(old).heal(OnTheWay::Delivered);
-    let told: Vec<Outcome> = sent.into_iter().map(Sent::outcome).collect();
+    let told: Vec<Outcome> = sent.into_iter().map(SentAppend::outcome).collect();
     let counted = told.iter().filter(|outcome| outcome.position.is_some()).count();
     assert_eq!(counted as u64, arrived, "{told:?}");
     outcomes.extend(told);
@@ -144,7 +144,7 @@ pub fn a_leader_that_was_paused_appends_nothing_afterwards(journal: &dyn Journal
             // Clients of the process stand still with it.
             let client = |number| {
                 let log = &log;
-                scope.spawn(move || Sent::to(log, number).outcome())
+                scope.spawn(move || SentAppend::to(log, number).outcome())
             };
             let clients: Vec<_> = (round * 100..round * 100 + 20).map(client).collect();
             let resume = Resume(&nodes, old);
@@ -203,7 +203,7 @@ fn append_by_many(nodes: &Nodes, from: u64) -> Vec<Outcome> {
                         0 => nodes.leader(),
                         _ => (0, nodes.log(nodes.next_node()).unwrap()),
                     };
-                    Sent::to(&log, number).outcome()
+                    SentAppend::to(&log, number).outcome()
                 };
                 (0..40).map(one).collect::<Vec<_>>()
             }

@@ -35,7 +35,7 @@ pub struct OfferTrouble {
 
 /// How open the way is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum LinkState {
     Open,
     /// Nothing comes through in either direction, and nothing says so.
     Cut,
@@ -60,7 +60,7 @@ struct Offer {
 
 #[derive(Debug)]
 struct State {
-    way: Way,
+    way: LinkState,
     trouble: OfferTrouble,
     coins: Coins,
     /// Made while nothing came through.
@@ -128,7 +128,7 @@ impl Link {
     #[must_use]
     pub fn new(seed: u64) -> Link {
         let state = State {
-            way: Way::Open,
+            way: LinkState::Open,
             trouble: OfferTrouble::default(),
             coins: Coins(seed),
             kept: Vec::new(),
@@ -153,9 +153,9 @@ impl Link {
         locked(&self.wire.state)
     }
 
-    fn set(&self, way: Way) {
+    fn set(&self, way: LinkState) {
         let mut state = self.state();
-        if state.way != Way::Gone {
+        if state.way != LinkState::Gone {
             state.way = way;
         }
         let waker = state.waker.take();
@@ -166,29 +166,29 @@ impl Link {
 
     /// Nothing comes through any more, and the process is not told.
     pub fn cut_off(&self) {
-        self.set(Way::Cut);
+        self.set(LinkState::Cut);
     }
 
     /// Nothing comes through any more, and the process is told that the engine is unavailable.
     pub fn refuse(&self) {
-        self.set(Way::Refused);
+        self.set(LinkState::Refused);
     }
 
     /// What the process offers still arrives, but it hears nothing any more.
     pub fn deafen(&self) {
-        self.set(Way::Deaf);
+        self.set(LinkState::Deaf);
     }
 
     /// Whoever drives the journal stands still at its next step, as in a process that was stopped: the
     /// journal's thread, and each that appends.
     pub fn pause(&self) {
-        self.set(Way::Paused);
+        self.set(LinkState::Paused);
     }
 
     /// From now on the process alone hears of its offers: they stand for it and for nobody else, as
     /// with an engine that acknowledges and then loses. Ends with the process.
     pub fn give_own_past(&self) {
-        self.set(Way::OwnPast);
+        self.set(LinkState::OwnPast);
     }
 
     /// Everything comes through again, in either direction.
@@ -204,7 +204,7 @@ impl Link {
             state.told.push_back(Arrival::End { id, end: None });
         }
         drop(state);
-        self.set(Way::Open);
+        self.set(LinkState::Open);
     }
 
     /// What goes wrong with offers from now on.
@@ -220,7 +220,7 @@ impl Link {
                 state.pass_on(offer, 0);
             }
         }
-        self.set(Way::Gone);
+        self.set(LinkState::Gone);
     }
 
     /// How often the process has offered something: to see that something is on its way.
@@ -254,15 +254,15 @@ impl LinkedLog {
     /// The state, once the process is not paused.
     fn going(&self) -> MutexGuard<'_, State> {
         let state = locked(&self.wire.state);
-        let going = self.wire.changed.wait_while(state, |state| state.way == Way::Paused);
+        let going = self.wire.changed.wait_while(state, |state| state.way == LinkState::Paused);
         going.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the engine may be asked for something that is answered at once.
     fn ask(&self) -> Result<(), SharedLogError> {
         match self.going().way {
-            Way::Open => Ok(()),
-            Way::Gone => Err(gone()),
+            LinkState::Open => Ok(()),
+            LinkState::Gone => Err(gone()),
             _ => Err(cut()),
         }
     }
@@ -271,7 +271,7 @@ impl LinkedLog {
     fn pass_on_due(&mut self) {
         let mut now = Vec::new();
         let mut state = locked(&self.wire.state);
-        if matches!(state.way, Way::Cut | Way::Refused | Way::OwnPast) {
+        if matches!(state.way, LinkState::Cut | LinkState::Refused | LinkState::OwnPast) {
             return;
         }
         for (looks, offer) in std::mem::take(&mut state.due) {
@@ -316,13 +316,13 @@ impl SharedLog for LinkedLog {
         let mut state = self.going();
         state.offers += 1;
         let now = match state.way {
-            Way::Open | Way::Paused => state.take_open(offer),
-            Way::Deaf => Some(offer),
-            Way::Cut | Way::Refused => {
+            LinkState::Open | LinkState::Paused => state.take_open(offer),
+            LinkState::Deaf => Some(offer),
+            LinkState::Cut | LinkState::Refused => {
                 state.kept.push(offer);
                 None
             }
-            Way::OwnPast => {
+            LinkState::OwnPast => {
                 let place = Place(state.place.0 + 1);
                 state.place = place;
                 state.told.push_back(Arrival::Entry { place, entry: offer.entry });
@@ -330,7 +330,7 @@ impl SharedLog for LinkedLog {
                 state.told.push_back(Arrival::Offer { id, outcome });
                 None
             }
-            Way::Gone => None,
+            LinkState::Gone => None,
         };
         drop(state);
         if let Some(Offer { id, after, entry }) = now {
@@ -341,13 +341,13 @@ impl SharedLog for LinkedLog {
     fn ask_end(&mut self, id: AskId) {
         let mut state = self.going();
         match state.way {
-            Way::Open | Way::Paused | Way::Deaf => {}
-            Way::Cut | Way::Refused => return state.kept_asks.push(id),
-            Way::OwnPast => {
+            LinkState::Open | LinkState::Paused | LinkState::Deaf => {}
+            LinkState::Cut | LinkState::Refused => return state.kept_asks.push(id),
+            LinkState::OwnPast => {
                 let end = Some(state.place);
                 return state.told.push_back(Arrival::End { id, end });
             }
-            Way::Gone => return,
+            LinkState::Gone => return,
         }
         drop(state);
         self.engine.ask_end(id);
@@ -357,22 +357,22 @@ impl SharedLog for LinkedLog {
         self.pass_on_due();
         let mut state = self.going();
         state.waker = Some(waker.clone());
-        if matches!(state.way, Way::Open | Way::OwnPast)
+        if matches!(state.way, LinkState::Open | LinkState::OwnPast)
             && let Some(told) = state.told.pop_front()
         {
             return Ok(told);
         }
         match state.way {
-            Way::Open => {}
-            Way::Refused => return Err(cut()),
-            Way::Gone => return Err(gone()),
+            LinkState::Open => {}
+            LinkState::Refused => return Err(cut()),
+            LinkState::Gone => return Err(gone()),
             _ => return Ok(Arrival::Nothing),
         }
         let waits_for_looks = !state.due.is_empty();
         drop(state);
         let arrival = self.hear(waker)?;
         let mut state = self.going();
-        if state.way != Way::Open {
+        if state.way != LinkState::Open {
             drop(state);
             self.stash = Some(arrival).filter(|arrival| *arrival != Arrival::Nothing);
             waker.wake_by_ref();

@@ -22,17 +22,17 @@ pub(super) fn keyed(number: u64) -> Append {
 }
 
 /// A request that waits for its answer.
-pub(super) struct Sent {
+pub(super) struct SentAppend {
     pub(super) number: u64,
     told: Receiver<Result<Appended, AppendError>>,
 }
 
-impl Sent {
+impl SentAppend {
     /// Sends the request with this number to a node.
-    pub(super) fn to(log: &Log, number: u64) -> Sent {
+    pub(super) fn to(log: &Log, number: u64) -> SentAppend {
         let (tell, told) = channel();
         log.submit(numbered(number), Box::new(move |outcome| drop(tell.send(outcome))));
-        Sent { number, told }
+        SentAppend { number, told }
     }
 
     /// Whether it was appended and where, or was not and never will be. A node that lives owes this.

@@ -323,5 +323,5 @@ impl Rule {
 mod tests;
 
 #[cfg(test)]
-#[path = "rule_model.rs"]
+#[path = "rule_model_tests.rs"]
 mod model;

@@ -91,7 +91,7 @@ fn the_code_map_and_the_tree_agree() {
 fn every_test_named_by_an_invariant_exists() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the map");
     let mut sources = String::new();
-    collect(&root().join("crates"), &mut |path, content| {
+    let mut add = |path: &Path, content: &str| {
         let of_tests =
             path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
         let rooms_of_tests = ["tests", "conformance"];
@@ -99,7 +99,9 @@ fn every_test_named_by_an_invariant_exists() {
         if of_tests || path.components().any(|part| in_tests(part.as_os_str())) {
             sources.push_str(content);
         }
-    });
+    };
+    collect(&root().join("crates"), &mut add);
+    collect(&root().join("sim"), &mut add);
     let table = text.split("## Invariants").nth(1).expect("the table");
     let named = table.split('`').filter(|word| word.contains("::") && !word.ends_with('*'));
     let mut count = 0;
