@@ -14,13 +14,13 @@ struct Simulated {
 
 impl JournalUnderTest for Simulated {
     fn begin(&self, seed: u64) -> Box<dyn Harness> {
-        over(self.nodes, seed, SimulatedLog::immediate())
+        over(self.nodes, seed, LEAD_TIMEOUT, SimulatedLog::immediate())
     }
 }
 
-fn over(nodes: usize, seed: u64, log: SimulatedLog) -> Box<dyn Harness> {
+fn over(nodes: usize, seed: u64, lead: Duration, log: SimulatedLog) -> Box<dyn Harness> {
     let connect = move |node| Box::new(log.connect(node as u64)) as _;
-    Box::new(SharedNodes::new(nodes, seed, LEAD_TIMEOUT, connect))
+    Box::new(SharedNodes::new(nodes, seed, lead, connect))
 }
 
 /// Loses, repeats, reorders and delays, takes the smallest entries there may be, so that most batches
@@ -33,7 +33,7 @@ struct Faulty {
 impl JournalUnderTest for Faulty {
     fn begin(&self, seed: u64) -> Box<dyn Harness> {
         let faults = Faults {
-            lose_permille: 20,
+            lose_permille: 10,
             duplicate_permille: 50,
             reorder_permille: 50,
             delay_us: 200,
@@ -41,12 +41,12 @@ impl JournalUnderTest for Faulty {
         let lead_timeout_min = Duration::from_millis(10);
         let limits = SharedLimits { entry_bytes: 4 << 10, window: self.window, lead_timeout_min };
         let settings = Settings { limits, compares: self.compares, elects: false };
-        over(3, seed, SimulatedLog::faulty(seed, faults).with(settings))
+        // What is lost is offered again after half of this.
+        over(3, seed, LEAD_TIMEOUT / 2, SimulatedLog::faulty(seed, faults).with(settings))
     }
 
-    /// What is lost is offered again after a while.
     fn percent(&self) -> u64 {
-        4
+        2
     }
 }
 
