@@ -9,8 +9,9 @@ use crate::batch::BATCH_HEADER_BYTES;
 use crate::record::read_u32;
 use crate::segment::{SEGMENT_HEADER_BYTES, parse_segment_name};
 use crate::storage::{Storage, simulated::SimulatedStorage};
-use crate::{AppendError, Log, NotConfirmed, ReadOptions, Role};
+use crate::{AppendError, Log, NotConfirmed, Order, ReadOptions, Role};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wellspring_types::{Event, Query};
 
@@ -118,6 +119,47 @@ pub fn a_damaged_copy_is_mended(journal: &dyn JournalUnderTest) {
             });
             assert!(!matches!(log.role(), Role::Detached { .. }), "{:?}", log.role());
         }
+    }
+}
+
+/// Whoever looks, wherever and whenever, sees requests that are whole.
+pub fn half_a_request_is_shown_nowhere(journal: &dyn JournalUnderTest) {
+    let nodes = Nodes::open(journal, 1, &small_segments());
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for node in 0..nodes.count() {
+            let (log, is_done) = (nodes.log(node).unwrap(), &is_done);
+            scope.spawn(move || {
+                while !is_done.load(Ordering::SeqCst) {
+                    let options = ReadOptions { limit: Some(1), ..newest_first() };
+                    let newest = drain(log.snapshot().read(&Query::all(), options)).unwrap();
+                    for seen in newest {
+                        assert_eq!(seen.event.tags, ["last"], "{} at node {node}", seen.position);
+                    }
+                }
+            });
+        }
+        let done = Done(&is_done);
+        for number in 0..300 {
+            let mut events = vec![Event::json("Part", &["part"], "1"); number % 5];
+            events.push(Event::json("Part", &["last"], "1"));
+            nodes.append(append(&events)).unwrap();
+        }
+        drop(nodes.readers());
+        drop(done);
+    });
+}
+
+fn newest_first() -> ReadOptions {
+    ReadOptions { order: Order::Descending, ..ReadOptions::default() }
+}
+
+/// Ends those who look, also if the test fails meanwhile.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 

@@ -83,52 +83,60 @@ pub fn of_nodes_that_claim_at_once_one_leads(journal: &dyn JournalUnderTest) {
     check(&nodes, &outcomes);
 }
 
-/// A leader is cut off; what it offers arrives when another leads and has appended.
+/// A leader is cut off; what it offers arrives when another leads, and has appended or not: by its
+/// place alone it might be the next batch then.
 pub fn what_a_leader_offers_after_another_leads_is_never_there(journal: &dyn JournalUnderTest) {
-    let nodes = Nodes::open(journal, 1, &Options::default());
-    let mut outcomes = vec![appended(&nodes, 0, 0)];
-    let (old, log) = nodes.leader();
-    nodes.link(old).cut_off();
-    let sent: Vec<SentAppend> = (1..=20).map(|number| SentAppend::to(&log, number)).collect();
-    let new = nodes.after(old);
-    nodes.take_lead(new);
-    outcomes.extend((21..=40).map(|number| appended(&nodes, new, number)));
-    nodes.link(old).heal(OnTheWay::Delivered);
-    for outcome in sent.into_iter().map(SentAppend::outcome) {
-        assert_eq!(outcome.position, None, "{outcome:?}: the claim came first");
+    for others in [0, 20] {
+        let nodes = Nodes::open(journal, 1, &Options::default());
+        let mut outcomes = vec![appended(&nodes, 0, 0)];
+        let (old, log) = nodes.leader();
+        nodes.link(old).cut_off();
+        let sent: Vec<SentAppend> = (1..=20).map(|number| SentAppend::to(&log, number)).collect();
+        let new = nodes.after(old);
+        nodes.take_lead(new);
+        outcomes.extend((0..others).map(|n| appended(&nodes, new, 21 + n)));
+        nodes.link(old).heal(OnTheWay::Delivered);
+        for outcome in sent.into_iter().map(SentAppend::outcome) {
+            assert_eq!(outcome.position, None, "{outcome:?}: the claim came first");
+        }
+        check(&nodes, &outcomes);
+        nodes.wait_until("the leader of the past knows who leads", || match log.role() {
+            Role::Following { leader: Some(leader) } => leader.node == nodes.harness().name(new),
+            _ => false,
+        });
+        outcomes.extend((1..=20).map(|number| appended(&nodes, old, number)));
+        check(&nodes, &outcomes);
     }
-    check(&nodes, &outcomes);
-    nodes.wait_until("the leader of the past knows who leads", || match log.role() {
-        Role::Following { leader: Some(leader) } => leader.node == nodes.harness().name(new),
-        _ => false,
-    });
-    outcomes.extend((1..=20).map(|number| appended(&nodes, old, number)));
-    check(&nodes, &outcomes);
 }
 
 /// A leader hears nothing any more, while what it offers arrives: before the next claim it counts,
-/// and its clients are told so.
+/// and its clients are told so, whether or not the leader has given up meanwhile.
 pub fn what_arrived_before_the_next_claim_was_appended(journal: &dyn JournalUnderTest) {
-    let nodes = Nodes::open(journal, 1, &Options::default());
-    let mut outcomes = vec![appended(&nodes, 0, 0)];
-    let (old, log) = nodes.leader();
-    let new = nodes.after(old);
-    let before = nodes.caught_up(new).head();
-    nodes.link(old).deafen();
-    let sent: Vec<SentAppend> = (1..=20).map(|number| SentAppend::to(&log, number)).collect();
-    let follower = nodes.log(new).unwrap();
-    nodes.wait_until("something has arrived, or was lost and the leader has given up", || {
-        follower.head() > before || !log.role().leads()
-    });
-    nodes.take_lead(new);
-    let arrived = follower.head() - before;
-    outcomes.push(appended(&nodes, new, 21));
-    nodes.link(old).heal(OnTheWay::Delivered);
-    let told: Vec<Outcome> = sent.into_iter().map(SentAppend::outcome).collect();
-    let counted = told.iter().filter(|outcome| outcome.position.is_some()).count();
-    assert_eq!(counted as u64, arrived, "{told:?}");
-    outcomes.extend(told);
-    check(&nodes, &outcomes);
+    for gives_up in [false, true] {
+        let nodes = Nodes::open(journal, 1, &Options::default());
+        let mut outcomes = vec![appended(&nodes, 0, 0)];
+        let (old, log) = nodes.leader();
+        let new = nodes.after(old);
+        let before = nodes.caught_up(new).head();
+        nodes.link(old).deafen();
+        let sent: Vec<SentAppend> = (1..=20).map(|number| SentAppend::to(&log, number)).collect();
+        let follower = nodes.log(new).unwrap();
+        nodes.wait_until("something has arrived, or was lost and the leader has given up", || {
+            follower.head() > before || !log.role().leads()
+        });
+        if gives_up {
+            nodes.wait_until("the leader gives up", || !log.role().leads());
+        }
+        nodes.take_lead(new);
+        let arrived = follower.head() - before;
+        outcomes.push(appended(&nodes, new, 21));
+        nodes.link(old).heal(OnTheWay::Delivered);
+        let told: Vec<Outcome> = sent.into_iter().map(SentAppend::outcome).collect();
+        let counted = told.iter().filter(|outcome| outcome.position.is_some()).count();
+        assert_eq!(counted as u64, arrived, "{told:?}");
+        outcomes.extend(told);
+        check(&nodes, &outcomes);
+    }
 }
 
 /// The process of a leader stands still beyond its time. Another leads by itself, and what was left to

@@ -67,6 +67,7 @@ macro_rules! conformance_list {
                     all_copies_hold_the_same_bytes
                     who_was_away_catches_up
                     a_damaged_copy_is_mended
+                    half_a_request_is_shown_nowhere
                     subscribers_everywhere_go_on_while_the_lead_changes
                     a_copy_with_another_past_is_detached_and_can_be_read
                 ]
