@@ -139,7 +139,7 @@ pub fn half_a_request_is_shown_nowhere(journal: &dyn JournalUnderTest) {
                 }
             });
         }
-        let done = Done(&is_done);
+        let done = EndOfLooking(&is_done);
         for number in 0..300 {
             let mut events = vec![Event::json("Part", &["part"], "1"); number % 5];
             events.push(Event::json("Part", &["last"], "1"));
@@ -155,9 +155,9 @@ fn newest_first() -> ReadOptions {
 }
 
 /// Ends those who look, also if the test fails meanwhile.
-struct Done<'a>(&'a AtomicBool);
+struct EndOfLooking<'a>(&'a AtomicBool);
 
-impl Drop for Done<'_> {
+impl Drop for EndOfLooking<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
