@@ -235,7 +235,14 @@ fn two_processes_of_one_name_do_not_take_the_lead_from_each_other_for_ever() {
 #[test]
 fn leases_end_with_the_lead_and_their_tokens_grow_over_all_leaders() {
     let world = SimulatedLog::immediate();
-    let logs = [1, 2].map(|n| open_node(&world, &SimulatedStorage::new(n), n));
+    // No machine is so busy that one of them claims by itself.
+    let lead_timeout = Duration::from_secs(60);
+    let logs = [1, 2].map(|n| {
+        let engine = Box::new(world.connect(n));
+        let storage = Arc::new(SimulatedStorage::new(n));
+        let options = SharedOptions { lead_timeout, ..node(n) };
+        Log::open_shared(storage, small_segments(), options, engine).unwrap()
+    });
     let mut last_token = 0;
     for round in 0..6 {
         let (leader, other) = (&logs[round % 2], &logs[(round + 1) % 2]);
@@ -278,4 +285,33 @@ fn a_claim_that_is_given_up_leaves_the_leader_known() {
     world.elect(2, EngineLeader::NotThisNode);
     until("the other follows again", || matches!(other.role(), Role::Following { .. }));
     assert!(follows(), "{:?}", other.role());
+}
+
+#[test]
+fn a_leader_whose_disk_is_full_refuses_and_goes_on_when_there_is_room() {
+    let world = SimulatedLog::immediate();
+    let storage = SimulatedStorage::new(1);
+    let log = open_node(&world, &storage, 1);
+    until("it leads", || log.role().leads());
+    let data = format!("\"{}\"", "x".repeat(9_000));
+    let request = || append(&[Event::json("T", &[], &data)]);
+    let mut appended = 0;
+    for _ in 0..8 {
+        let used = storage.contents().values().map(Vec::len).sum::<usize>() as u64;
+        storage.set_faults(Faults { capacity_bytes: Some(used + 30_000), ..Faults::default() });
+        // Some fit into what there is. Then each is refused, at once and every time.
+        let mut refused = 0;
+        while refused < 5 {
+            match log.append(request()) {
+                Ok(_) => appended += 1,
+                Err(AppendError::StorageFull) => refused += 1,
+                Err(other) => panic!("{other}"),
+            }
+        }
+        storage.set_faults(Faults::default());
+        log.append(request()).unwrap();
+        appended += 1;
+        assert_eq!(log.head(), appended);
+    }
+    assert!(log.segments() > 2);
 }
