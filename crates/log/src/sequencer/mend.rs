@@ -7,7 +7,7 @@
 use super::Sequencer;
 use super::commit::Committer;
 use crate::batch::BATCH_HEADER_BYTES;
-use crate::error::Corruption;
+use crate::error::{Corruption, OpenError};
 use crate::journal::{JournalBatch, Resume, SealedBy};
 use crate::recover;
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, segment_name};
@@ -110,16 +110,20 @@ impl Sequencer {
         let (segment, _) = self.segments.segment(previous).ok_or_else(gone)?;
         let file = segment.file().map_err(|error| io::Error::other(error.to_string()))?;
         // Up to its last batch only: rot of the zeros behind that is of no account.
-        let scanned = recover::scan_good(&**file, &segment.name())
-            .map_err(|error| io::Error::other(error.to_string()))?;
-        let recover::ScannedSegment { place, epoch, chain, next, end, .. } = scanned;
-        if next != base {
-            // It is mended first then.
-            let what = format!("the batches end before position {base}");
-            let damage = Corruption { file: segment.name(), offset: end, what };
-            return Err(io::Error::other(segment.damaged(damage).to_string()));
-        }
-        Ok(Before { place, epoch, chain })
+        let damage = match recover::scan_good(&**file, &segment.name()) {
+            Ok(scanned) if scanned.next == base => {
+                let recover::ScannedSegment { place, epoch, chain, .. } = scanned;
+                return Ok(Before { place, epoch, chain });
+            }
+            Ok(scanned) => {
+                let what = format!("the batches end before position {base}");
+                Corruption { file: segment.name(), offset: scanned.end, what }
+            }
+            Err(OpenError::Corrupt(damage)) => damage,
+            Err(other) => return Err(io::Error::other(other.to_string())),
+        };
+        // It is mended first then.
+        Err(io::Error::other(segment.damaged(damage).to_string()))
     }
 }
 
