@@ -7,9 +7,10 @@ use wellspring_log::shared::EngineLeader::{NotThisNode, ThisNode};
 use wellspring_log::shared::simulated::{Stage, UnderWay};
 use wellspring_log::{Did, Role};
 
-/// How long everything has to work before it must have come right: so many lead timeouts, and so long.
+/// How long everything has to work before it must have come right: so many lead timeouts, and so long. A reader that
+/// meets damage in many segments waits a second for each to be mended.
 const TIMEOUTS: u64 = 40;
-const LEAST_US: u64 = 5_000_000;
+const LEAST_US: u64 = 30_000_000;
 /// Rounds of turns in each lead timeout.
 const ROUNDS: u64 = 40;
 

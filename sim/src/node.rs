@@ -7,6 +7,7 @@ use crate::links::LinksAt;
 use crate::mood::Mood;
 use std::sync::Arc;
 use wellspring_log::shared::simulated::SimulatedLog;
+use wellspring_log::storage::Storage;
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{Driver, Log, OpenError, Options, SharedOptions, Subscription};
 use wellspring_types::{Position, Query};
@@ -200,6 +201,20 @@ impl Node {
             Trouble::BarrierFails { after } => faults.sync_fails_after = Some(after),
         }
         self.storage.set_faults(faults);
+    }
+
+    /// A bit of a segment or an index changes while the process runs: where.
+    pub fn rot_in_place(&mut self, dice: &mut Dice) -> Option<String> {
+        let files = self.storage.contents();
+        let is_read = |name: &&String| name.ends_with(".seg") || name.ends_with(".idx");
+        let names: Vec<&String> = files.keys().filter(is_read).collect();
+        let name = *names.get(dice.index(names.len()))?;
+        let bytes = &files[name];
+        let at = dice.index(bytes.len());
+        let flipped = *bytes.get(at)? ^ (1 << dice.below(8));
+        self.storage.open(name).ok()?.write_all_at(&[flipped], at as u64).ok()?;
+        self.rotten = true;
+        Some(format!("a bit of {name} at {at}"))
     }
 
     /// Bytes of a file of a dead node change: which.

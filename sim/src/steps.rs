@@ -35,6 +35,7 @@ impl World {
             mood.disk_trouble,
             mood.take_lead,
             mood.leave,
+            mood.rot / 50,
             if mood.engine.elects { 20 } else { 0 },
             30,
         ];
@@ -53,7 +54,8 @@ impl World {
             11 => self.trouble_or_none(node),
             12 => self.take_lead(node),
             13 => self.leave(node),
-            14 => self.elect(node),
+            14 => self.rot_in_place(node),
+            15 => self.elect(node),
             _ => self.revive(),
         }
     }
@@ -206,6 +208,14 @@ impl World {
             && let Some(what) = self.nodes[node].rot(&mut self.dice)
         {
             self.say(format_args!("n{node}: rot takes {what}"));
+        }
+    }
+
+    fn rot_in_place(&mut self, node: usize) {
+        if self.nodes[node].running != Running::Dead
+            && let Some(what) = self.nodes[node].rot_in_place(&mut self.dice)
+        {
+            self.say(format_args!("n{node}: rot takes {what}, unseen"));
         }
     }
 

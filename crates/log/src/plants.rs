@@ -66,6 +66,12 @@ plants! {
     OldTokens = "old-tokens",
     /// What an append was decided on may have come to nothing.
     ForgetsBasis = "forgets-basis",
+    /// A subscription passes over an event now and then.
+    SkipsNews = "skips-news",
+    /// A log that is closed leaves those that wait without an answer.
+    LeavesUnanswered = "leaves-unanswered",
+    /// Damage of a copy that is open is left as it is.
+    NeverMends = "never-mends",
     /// What is in doubt is not offered again.
     ForgetsDoubt = "forgets-doubt",
 }

@@ -8,6 +8,7 @@ pub(crate) use interests::Interests;
 
 use crate::error::ReadError;
 use crate::feed::Feed;
+use crate::plants::{Plant, planted};
 use crate::query::CompiledQuery;
 use crate::read::{Events, ReadOptions, Snapshot};
 use crate::record::RecordView;
@@ -69,7 +70,9 @@ impl Subscription {
                     continue;
                 }
             }
-            let options = ReadOptions { after: Some(self.position()), ..ReadOptions::default() };
+            let skipped = u64::from(planted(Plant::SkipsNews) && self.position() % 8 == 7);
+            let after = Some(self.position() + skipped);
+            let options = ReadOptions { after, ..ReadOptions::default() };
             let snapshot = Snapshot::new(&self.feed, &self.segments);
             let work = self.events.take_work();
             self.events = snapshot.read_compiled(Arc::clone(&self.query), options);
