@@ -227,8 +227,9 @@ fn open_full(
     let index = SegmentIndex::Active(index);
     let run = Arc::new(Run::of(Arc::clone(storage), segments, index));
     // If the index cannot be written (a full disk), the one in memory serves.
-    // It is tried again while the log is open.
-    if run.seal(scanned.end).is_err() {
+    // It is tried again while the log is open. A segment of a copy is durable by no barrier yet.
+    let is_copy = header.source.is_some();
+    if (is_copy && run.sync().is_err()) || run.seal(scanned.end).is_err() {
         unsealed.push((Arc::clone(&run), scanned.end));
     }
     Ok((run, header.epoch))
