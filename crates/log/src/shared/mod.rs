@@ -50,7 +50,8 @@ pub struct SharedLimits {
     /// Largest entry in bytes, at least 4 KiB. A larger batch travels in parts.
     pub entry_bytes: usize,
     /// Offers of one node that may be under way at a time, at least 1. More than one pays where a
-    /// round trip costs more than the engine's own work.
+    /// round trip costs more than the engine's own work. An engine that compares has 1: the second of
+    /// two offers names a place behind which the first stands by then.
     pub window: usize,
     /// Shortest silence after which a leader may be taken for gone: several times what a round trip
     /// can take.
