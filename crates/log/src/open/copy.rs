@@ -3,7 +3,7 @@
 
 use super::{Opened, Recovered, Started, in_folder, io_error, recover_segments, start};
 use crate::error::{Corruption, OpenError};
-use crate::journal::{CopyIdentity, Journal, Origin, SharedJournal};
+use crate::journal::{CopyIdentity, Journal, Origin, SharedJournal, was_claimed};
 use crate::options::{Options, Sync};
 use crate::recover;
 use crate::role::Role;
@@ -26,13 +26,10 @@ pub(crate) fn open_shared(
 ) -> Result<Opened, OpenError> {
     check(&options, &shared)?;
     in_folder(&storage, options, |options| {
+        refuse_files(&*storage)?;
         let mut identity = CopyIdentity::read(&*storage).unwrap_or_default();
         let recovered = recover_copy(&storage)?;
         let scanned = &recovered.last.scanned;
-        if scanned.header.source.is_none() {
-            let what = "it holds a log of files, not a copy of a shared log";
-            return Err(OpenError::OtherJournal { dir: storage.name(), what: what.into() });
-        }
         let head = scanned.next - 1;
         let origin = match head {
             0 => Origin::default(),
@@ -84,6 +81,23 @@ fn check(options: &Options, shared: &SharedOptions) -> Result<(), OpenError> {
     }
     if shared.url.len() > MAX_URL_BYTES || shared.url.contains(char::is_whitespace) {
         return invalid("the node's URL is to have at most 2048 bytes, none of them a space");
+    }
+    Ok(())
+}
+
+/// Refuses the folder of a log of files, before anything in it is cut: of that there is no other copy.
+fn refuse_files(storage: &dyn Storage) -> Result<(), OpenError> {
+    let mut names = storage.list().map_err(io_error(format!("listing {}", storage.name())))?;
+    names.retain(|name| parse_segment_name(name).is_some());
+    let mut headers = names.iter().filter_map(|name| {
+        let file = storage.open(name).ok()?;
+        recover::read_header(&*file, name).ok()
+    });
+    // All are of one kind; damaged ones do not tell.
+    let of_files = headers.next().is_some_and(|header| header.source.is_none());
+    if of_files || was_claimed(storage).map_err(io_error("opening epoch"))? {
+        let what = "it holds a log of files, not a copy of a shared log";
+        return Err(OpenError::OtherJournal { dir: storage.name(), what: what.into() });
     }
     Ok(())
 }

@@ -195,6 +195,31 @@ fn a_copy_is_not_a_log_of_files_nor_the_other_way_round() {
     assert!(matches!(refused, Err(OpenError::OtherJournal { .. })));
 }
 
+/// What is damaged in a log of files is nowhere else: opened as a copy by mistake, it was cut before it was refused.
+#[test]
+fn a_damaged_log_of_files_that_is_opened_as_a_copy_stays_as_it_is() {
+    let (world, ..) = sound_copy();
+    let storage = SimulatedStorage::new(1);
+    let log = Log::open_on(Arc::new(storage.clone()), small_segments()).unwrap();
+    let data = format!("\"{}\"", "z".repeat(3_000));
+    while log.segments() < 3 {
+        log.append(append(&[Event::json("T", &[], &data)])).unwrap();
+    }
+    drop(log);
+    let first = storage.contents().into_keys().find(|name| name.ends_with(".seg")).unwrap();
+    for (without, at) in [(None, 0), (None, 1000), (Some("epoch"), 0), (Some("epoch"), 1000)] {
+        let mut files = storage.contents();
+        files.get_mut(&first).unwrap()[at] ^= 1;
+        files.retain(|name, _| Some(&**name) != without);
+        let damaged = SimulatedStorage::with_contents(1, &files);
+        let engine = Box::new(world.connect(3));
+        let refused =
+            Log::open_shared(Arc::new(damaged.clone()), Options::default(), node(3), engine);
+        assert!(matches!(refused, Err(OpenError::OtherJournal { .. })), "{refused:?}");
+        assert!(damaged.contents() == files, "{without:?} is missing, byte {at} is wrong");
+    }
+}
+
 /// Rot of the zeros behind the last batch of a full segment harms nobody; but the segment after it could not be mended
 /// any more (seed 3534 of the simulator).
 #[test]
