@@ -22,6 +22,8 @@ const LOOK_FOR_ROOM_AFTER: Duration = Duration::from_secs(1);
 
 /// Time between attempts at writing what is durable elsewhere into the segments here.
 const KEEP_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Longest sleep of a log that closes and waits for what it has offered.
+const WHILE_CLOSING: Duration = Duration::from_millis(1);
 /// Most steps of a client's own thread with a shared log before it leaves them to the journal's.
 const INLINE_STEPS: usize = 64;
 
@@ -165,36 +167,38 @@ impl Sequencer {
             let progress = self.commit_one(&mut committer);
             let journal_in = committer.journal.due_in();
             drop(committer);
-            let stalled_in = match progress {
+            let wait = match progress {
                 Progress::Done(answers) => {
                     self.tell(answers);
-                    continue;
+                    Some(Duration::ZERO)
                 }
-                Progress::Stalled => Some(KEEP_AGAIN_AFTER),
-                Progress::Nothing => None,
+                Progress::Stalled => {
+                    [due_in, journal_in, Some(KEEP_AGAIN_AFTER)].into_iter().flatten().min()
+                }
+                Progress::Nothing => [due_in, journal_in].into_iter().flatten().min(),
             };
-            let wait = [due_in, journal_in, stalled_in].into_iter().flatten().min();
-            if !self.closing.load(Ordering::SeqCst) {
-                match wait {
-                    Some(wait) => std::thread::park_timeout(wait),
-                    None => std::thread::park(),
+            // Asked also while there is more to do: what others write may never end.
+            if self.closing.load(Ordering::SeqCst) {
+                if self.is_idle() || !self.is_worth_waiting(&mut give_up_at_us) {
+                    break;
                 }
-            } else if self.is_idle() || !self.is_worth_waiting(&mut give_up_at_us) {
-                break;
+                std::thread::park_timeout(wait.unwrap_or(WHILE_CLOSING).min(WHILE_CLOSING));
+                continue;
+            }
+            match wait {
+                Some(Duration::ZERO) => {}
+                Some(wait) => std::thread::park_timeout(wait),
+                None => std::thread::park(),
             }
         }
         self.finish_journal();
     }
 
-    /// While the log closes: waits a little for what was offered, but not for ever.
+    /// While the log closes: what was offered is waited for a little, but not for ever.
     fn is_worth_waiting(&self, give_up_at_us: &mut Option<u64>) -> bool {
         let now_us = self.clock().monotonic_us();
         let patience_us = self.limits.close_patience.as_micros() as u64;
-        let waits = now_us < *give_up_at_us.get_or_insert(now_us + patience_us);
-        if waits {
-            std::thread::park_timeout(Duration::from_millis(1));
-        }
-        waits
+        now_us < *give_up_at_us.get_or_insert(now_us + patience_us)
     }
 
     fn is_idle(&self) -> bool {
@@ -244,7 +248,12 @@ impl Sequencer {
 
     /// The end of a log that its caller drives.
     pub(crate) fn end_by_turns(&self) {
-        while let Did::Something = self.turn().did {}
+        while let Did::Something = self.turn().did {
+            // What others write may never end.
+            if self.is_idle() {
+                break;
+            }
+        }
         self.finish_journal();
         self.end();
     }

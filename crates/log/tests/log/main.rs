@@ -26,5 +26,6 @@ mod oracle;
 mod recovery;
 mod setbacks;
 mod shared;
+mod shared_trouble;
 mod window;
 mod work;
