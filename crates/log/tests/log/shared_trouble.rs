@@ -89,3 +89,71 @@ fn a_log_that_is_far_behind_closes_without_catching_up() {
     let log = Log::open_shared(storage, options, node(1), Box::<Chatter>::default()).unwrap();
     soon("closing by turns", move || log.close());
 }
+
+/// Who leads, and its epoch.
+fn leader(logs: &[Log]) -> (usize, u64) {
+    let lead = |log: &Log| match log.role() {
+        Role::Leading { epoch } => Some(epoch),
+        _ => None,
+    };
+    until("one leads", || logs.iter().any(|log| lead(log).is_some()));
+    logs.iter().enumerate().find_map(|(n, log)| Some((n, lead(log)?))).unwrap()
+}
+
+/// Checksums are right, and yet it is no batch: whoever wrote it is at fault, or newer. Every node that read it
+/// panicked, at every opening again.
+#[test]
+fn a_batch_that_holds_no_records_detaches_who_reads_it() {
+    let good = {
+        let world = SimulatedLog::immediate();
+        let log = open_node(&world, &SimulatedStorage::new(1), 1);
+        until("it leads", || log.role().leads());
+        log.append(append(&[event(10), event(10)])).unwrap();
+        let (_, entry) = world.entries().pop().unwrap();
+        match Entry::decode(&entry).unwrap() {
+            Entry::Batch(BatchPart { batch, body, .. }) => (batch, body.to_vec()),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (batch, body) = good;
+    let with = |count: u32, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut body = body.clone();
+        change(&mut body);
+        (count, body)
+    };
+    let cases = [
+        ("no length", with(2, &|body| body[..4].fill(0))),
+        ("too long", with(2, &|body| body[..4].fill(255))),
+        ("an unknown flag", with(2, &|body| body[27] |= 128)),
+        ("a bit", with(2, &|body| body[50] ^= 1)),
+        ("more events than records", with(3, &|_| {})),
+        ("fewer events than records", with(1, &|_| {})),
+        ("a record cut short", with(2, &|body| body.truncate(body.len() - 1))),
+        ("one byte", (1, vec![7])),
+        ("other positions", with(2, &|body| body[8] = 9)),
+    ];
+    for (what, (count, body)) in cases {
+        for entry_bytes in [1 << 20, 64 + 20] {
+            let world = SimulatedLog::immediate();
+            let storages = [1, 2].map(SimulatedStorage::new);
+            let logs: Vec<Log> =
+                (0..2).map(|n| open_node(&world, &storages[n], n as u64)).collect();
+            let (_, epoch) = leader(&logs);
+            let (body_bytes, body_crc) = (body.len() as u32, crc32c::crc32c(&body));
+            let bad = BatchId { epoch, count, body_bytes, body_crc, ..batch };
+            for entry in batch_entries(&bad, &body, entry_bytes) {
+                world.append(&entry);
+            }
+            for log in &logs {
+                until(what, || matches!(log.role(), Role::Detached { .. }));
+                let Role::Detached { reason } = log.role() else { panic!() };
+                assert!(reason.contains("record"), "{reason}");
+                assert_eq!((log.head(), log.closed_reason()), (0, None), "{what}");
+                assert!(matches!(
+                    confirm(log, Waker::noop()),
+                    Poll::Ready(Err(NotConfirmed::Detached { .. }))
+                ));
+            }
+        }
+    }
+}

@@ -5,13 +5,16 @@ use super::offers::Purpose;
 use super::{Arrived, Origin, SharedJournal, Stage};
 use crate::journal::{JournalBatch, JournalError, Settlement};
 use crate::plants::{Plant, planted};
+use crate::record::RecordView;
 use crate::role::{Leader, Role};
 use crate::segment::SegmentSource;
 use crate::shared::Place;
 use crate::shared::entry::{BatchId, ClusterId, Entry};
 use crate::shared::rule::{AcceptedBatch, Claimant, Verdict, VoidReason};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use wellspring_types::Position;
 
 /// Time between attempts at writing whose copy this is.
 const IDENTITY_AGAIN_US: u64 = 100_000;
@@ -157,6 +160,14 @@ impl SharedJournal {
         self.arrived = Some(match own.then(|| self.offers.pop_oldest()).flatten() {
             Some(under_way) => Arrived::Own(under_way.batch, id),
             None => {
+                if let Err(position) = check_records(&accepted) {
+                    return self.detach(format!(
+                        "the batch of position {} holds no good record for position {position}: the program \
+                         that wrote it is newer than this one, which is to be replaced then, or at fault; \
+                         report that",
+                        id.first
+                    ));
+                }
                 self.counters.foreign_batches.fetch_add(1, Ordering::Relaxed);
                 Arrived::Foreign(Arc::new(accepted))
             }
@@ -226,6 +237,29 @@ impl SharedJournal {
 pub(super) fn leader_of(claimant: &Claimant) -> Leader {
     let Claimant { node, url, epoch, .. } = claimant;
     Leader { node: node.clone(), url: url.clone(), epoch: *epoch }
+}
+
+/// Whether a batch holds the records that it says it does. Its checksums tell only that it is as somebody wrote it.
+///
+/// # Errors
+/// The first position without a good record.
+fn check_records(accepted: &AcceptedBatch) -> Result<(), Position> {
+    let pieces: Vec<&[u8]> = accepted.body_slices().collect();
+    let body = match pieces.as_slice() {
+        [whole] => Cow::Borrowed(*whole),
+        pieces => Cow::Owned(pieces.concat()),
+    };
+    let (mut rest, last) = (&*body, accepted.batch.last());
+    for position in accepted.batch.first..=last {
+        let record = RecordView::length(rest).and_then(|len| rest.split_at_checked(len));
+        let (record, behind) = record.ok_or(position)?;
+        let record = RecordView::verify(record).map_err(|_| position)?;
+        if record.position() != position {
+            return Err(position);
+        }
+        rest = behind;
+    }
+    if rest.is_empty() { Ok(()) } else { Err(last + 1) }
 }
 
 /// Nothing breaks a copy for good: what failed is tried again.
