@@ -157,3 +157,55 @@ fn a_batch_that_holds_no_records_detaches_who_reads_it() {
         }
     }
 }
+
+#[derive(Debug, Default)]
+struct HandClock(AtomicU64);
+
+impl Clock for HandClock {
+    fn wall_us(&self) -> u64 {
+        self.monotonic_us()
+    }
+
+    fn monotonic_us(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+fn by_turns(clock: &Arc<HandClock>) -> Options {
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    Options { clock, driver: Driver::Turns { seed: 1 }, ..small_segments() }
+}
+
+/// Whoever had the end confirmed put off the node's own question, which had been lost: for ever, if there was
+/// always another.
+#[test]
+fn a_node_catches_up_while_reads_are_confirmed_all_the_time() {
+    let world = SimulatedLog::by_hand(1);
+    let clock = Arc::<HandClock>::default();
+    let storage = Arc::new(SimulatedStorage::new(1));
+    let log =
+        Log::open_shared(storage, by_turns(&clock), node(1), Box::new(world.connect(1))).unwrap();
+    log.turn();
+    world.under_way().iter().for_each(|question| world.lose(question.id));
+    let mut confirming = Box::pin(log.confirm());
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..1_000 {
+        if confirming.as_mut().poll(&mut context).is_ready() {
+            confirming = Box::pin(log.confirm());
+            assert!(confirming.as_mut().poll(&mut context).is_pending());
+        }
+        (0..3).for_each(|_| _ = log.turn());
+        for under_way in world.under_way() {
+            world.land(under_way.id);
+            world.report(under_way.id);
+            world.answer(under_way.id);
+        }
+        world.show(1, 10);
+        (0..3).for_each(|_| _ = log.turn());
+        clock.0.fetch_add(10_000, Ordering::Relaxed);
+        if !matches!(log.role(), Role::CatchingUp { .. }) {
+            return;
+        }
+    }
+    panic!("{:?}", log.role());
+}

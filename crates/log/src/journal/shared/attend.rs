@@ -133,22 +133,25 @@ impl SharedJournal {
     /// question that gets no answer is asked again.
     pub(super) fn ask(&mut self, now_us: u64) {
         let patience_us = (self.options.lead_timeout.as_micros() as u64 / 2).max(1);
-        let silent = now_us.saturating_sub(self.asked_at_us) >= patience_us;
+        // Each by its own time: questions of others must not put this node's off.
+        let silent = |asked_at_us: u64| now_us.saturating_sub(asked_at_us) >= patience_us;
         if matches!(self.stage, Stage::CatchingUp { end: None })
-            && (self.own_ask.is_none() || silent)
+            && self.own_ask.is_none_or(|(_, asked_at_us)| silent(asked_at_us))
         {
-            self.own_ask = Some(self.new_ask(now_us));
+            self.own_ask = Some((self.new_ask(), now_us));
         }
-        if self.confirmations.wants_question() || (silent && self.confirmations.asked().is_some()) {
-            let id = self.new_ask(now_us);
+        if self.confirmations.wants_question()
+            || (silent(self.asked_at_us) && self.confirmations.asked().is_some())
+        {
+            let id = self.new_ask();
+            self.asked_at_us = now_us;
             self.confirmations.ask(id);
         }
     }
 
-    pub(super) fn new_ask(&mut self, now_us: u64) -> AskId {
+    pub(super) fn new_ask(&mut self) -> AskId {
         let id = AskId(self.next_ask);
         self.next_ask += 1;
-        self.asked_at_us = now_us;
         self.engine.ask_end(id);
         id
     }
@@ -158,7 +161,7 @@ impl SharedJournal {
             // Asked again when it has been silent for long enough.
             return;
         };
-        if self.own_ask == Some(id) {
+        if self.own_ask.is_some_and(|(own, _)| own == id) {
             self.own_ask = None;
             if let Some(anchor) = self.anchor.filter(|anchor| end < anchor.place) {
                 self.detach(format!(

@@ -131,8 +131,9 @@ pub(crate) struct SharedJournal {
     confirmations: Arc<Confirmations>,
     counters: Arc<SharedCounters>,
     next_ask: u64,
-    /// The question that this journal asks for itself while it catches up.
-    own_ask: Option<AskId>,
+    /// The question that this journal asks for itself while it catches up, and when it did.
+    own_ask: Option<(AskId, u64)>,
+    /// When the question was put that others wait for.
     asked_at_us: u64,
 }
 
