@@ -112,28 +112,32 @@ impl Sequencer {
     }
 
     /// Sends off what is staged and takes what has arrived, as long as there is anything; what comes
-    /// later is the journal's thread's.
+    /// later is the journal's thread's. A panic ends the log: what waits is told.
     fn poll_inline(&self, committer: &mut Committer) -> Vec<Answer> {
         let mut answers = Vec::new();
-        let mut steps = 0;
-        let rest = loop {
-            // What woke before this look, such as the offer's own arrival, is seen by it.
-            self.journal_waker.begin_polling();
-            match self.commit_one(committer) {
-                Progress::Done(more) => answers.extend(more),
-                Progress::Nothing => break Rest::ToArrive,
-                Progress::Stalled => break Rest::ToDo,
-            }
-            steps += 1;
-            if steps == INLINE_STEPS {
-                break Rest::ToDo;
-            }
-        };
-        if let Rest::ToDo = rest {
+        let polled = catch_unwind(AssertUnwindSafe(|| self.poll_steps(committer, &mut answers)));
+        if polled.is_err() {
+            self.break_down("the journal panicked");
+            answers.extend(self.drop_staged("the journal panicked"));
+        }
+        if !matches!(polled, Ok(Rest::ToArrive)) {
             self.wake();
         }
         self.journal_waker.end_polling();
         answers
+    }
+
+    fn poll_steps(&self, committer: &mut Committer, answers: &mut Vec<Answer>) -> Rest {
+        for _ in 0..INLINE_STEPS {
+            // What woke before this look, such as the offer's own arrival, is seen by it.
+            self.journal_waker.begin_polling();
+            match self.commit_one(committer) {
+                Progress::Done(more) => answers.extend(more),
+                Progress::Nothing => return Rest::ToArrive,
+                Progress::Stalled => return Rest::ToDo,
+            }
+        }
+        Rest::ToDo
     }
 
     /// The life of the journal's thread. A panic in it ends the log: what waits is told.
@@ -178,7 +182,7 @@ impl Sequencer {
                 Progress::Nothing => [due_in, journal_in].into_iter().flatten().min(),
             };
             // Asked also while there is more to do: what others write may never end.
-            if self.closing.load(Ordering::SeqCst) {
+            if self.is_ending() {
                 if self.is_idle() || !self.is_worth_waiting(&mut give_up_at_us) {
                     break;
                 }
@@ -192,6 +196,12 @@ impl Sequencer {
             }
         }
         self.finish_journal();
+    }
+
+    /// Whether the log closes, or is a copy that takes nothing any more: it must not go on to lead.
+    fn is_ending(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
+            || !self.limits.settles_at_once && self.closed_reason().is_some()
     }
 
     /// While the log closes: what was offered is waited for a little, but not for ever.

@@ -209,3 +209,73 @@ fn a_node_catches_up_while_reads_are_confirmed_all_the_time() {
     }
     panic!("{:?}", log.role());
 }
+
+/// An engine that panics where it is told to.
+struct Panicking {
+    engine: SimulatedNode,
+    in_next: Arc<AtomicBool>,
+    in_offer: Arc<AtomicBool>,
+}
+
+impl SharedLog for Panicking {
+    fn limits(&self) -> SharedLimits {
+        self.engine.limits()
+    }
+
+    fn follow(&mut self, after: Place) {
+        self.engine.follow(after);
+    }
+
+    fn offer(&mut self, id: OfferId, after: Place, entry: Arc<[u8]>) {
+        assert!(!self.in_offer.swap(false, Ordering::SeqCst), "as the test wants");
+        self.engine.offer(id, after, entry);
+    }
+
+    fn ask_end(&mut self, id: AskId) {
+        self.engine.ask_end(id);
+    }
+
+    fn next(&mut self, waker: &Waker) -> Result<Arrival, SharedLogError> {
+        let is_client = std::thread::current().name() != Some("wellspring-journal");
+        assert!(!is_client || !self.in_next.swap(false, Ordering::SeqCst), "as the test wants");
+        self.engine.next(waker)
+    }
+
+    fn fetch(&mut self, after: Place, most: usize) -> Result<Vec<PlacedEntry>, SharedLogError> {
+        self.engine.fetch(after, most)
+    }
+
+    fn first_kept(&mut self) -> Result<Place, SharedLogError> {
+        self.engine.first_kept()
+    }
+}
+
+/// The log that had met the panic took nothing any more and went on to lead.
+#[test]
+fn an_engine_that_panics_ends_its_log_and_the_lead() {
+    for panics_in_next in [true, false] {
+        let world = SimulatedLog::immediate();
+        let flags = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let engine = Panicking {
+            engine: world.connect(1),
+            in_next: Arc::clone(&flags[0]),
+            in_offer: Arc::clone(&flags[1]),
+        };
+        let storage = Arc::new(SimulatedStorage::new(1));
+        let log = Log::open_shared(storage, small_segments(), node(1), Box::new(engine)).unwrap();
+        until("it leads", || log.role().leads());
+        let other = open_node(&world, &SimulatedStorage::new(2), 2);
+        until("it follows", || matches!(other.role(), Role::Following { leader: Some(_) }));
+        flags[usize::from(!panics_in_next)].store(true, Ordering::SeqCst);
+        let appending = log.clone();
+        let outcome = soon("the append", move || {
+            catch_unwind(AssertUnwindSafe(|| appending.append(append(&[event(1)]))))
+        });
+        let outcome = outcome.expect("the client's thread does not panic");
+        assert!(matches!(outcome, Err(AppendError::Unknown { .. })), "{outcome:?}");
+        assert!(log.closed_reason().is_some());
+        until("the other leads", || other.role().leads());
+        other.append(append(&[event(1)])).unwrap();
+        soon("closing", move || log.close());
+    }
+}
