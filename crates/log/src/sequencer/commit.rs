@@ -142,6 +142,8 @@ impl Sequencer {
 
     /// The life of the journal's thread. A panic in it ends the log: what waits is told.
     pub(crate) fn run(&self) {
+        // Before the journal is asked for the first time: what wakes then is not lost.
+        self.journal_waker.unparks(std::thread::current());
         if catch_unwind(AssertUnwindSafe(|| self.commit_until_closed())).is_err() {
             self.break_down("the journal's thread panicked");
             let answers = self.drop_staged("the journal's thread panicked");
