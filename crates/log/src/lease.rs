@@ -114,30 +114,28 @@ impl Leases {
         Leases { clock, strides: RandomState::new(), state: Mutex::new(state) }
     }
 
-    /// Begins to grant leases in an epoch greater than all before. Those that are held end.
-    pub(crate) fn begin_epoch(&self, epoch: u64) {
+    /// Begins to grant leases in an epoch greater than all before. Those that are held end; whom to wake.
+    #[must_use]
+    pub(crate) fn begin_epoch(&self, epoch: u64) -> Vec<Waker> {
         let mut state = lock(&self.state);
         let last_token = epoch * TOKENS_PER_EPOCH;
         assert!(last_token >= state.end_token, "epochs only grow");
         if planted(Plant::OldTokens) {
             state.grants = true;
-            return;
+            return Vec::new();
         }
         state.last_token = last_token;
         state.end_token = last_token + TOKENS_PER_EPOCH;
         state.grants = true;
-        let firsts = state.end_all();
-        drop(state);
-        firsts.into_iter().for_each(Waker::wake);
+        state.end_all()
     }
 
-    /// Ends all leases and grants none until the next epoch: another node may.
-    pub(crate) fn suspend(&self) {
+    /// Ends all leases and grants none until the next epoch: another node may. Whom to wake.
+    #[must_use]
+    pub(crate) fn suspend(&self) -> Vec<Waker> {
         let mut state = lock(&self.state);
         state.grants = false;
-        let firsts = state.end_all();
-        drop(state);
-        firsts.into_iter().for_each(Waker::wake);
+        state.end_all()
     }
 
     /// Grants the lease to `holder` (an account, say; empty if there are none) if it is free.

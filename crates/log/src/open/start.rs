@@ -94,7 +94,8 @@ pub(super) fn start(
     let sealer = Sealer::with_failed(unsealed, merger, options.driver, is_copy);
     let leases = Leases::new(Arc::clone(&options.clock), epoch);
     if is_copy {
-        leases.suspend();
+        let nobody = leases.suspend();
+        debug_assert!(nobody.is_empty());
     }
     let (confirmations, shared_counters) = shared.unzip();
     let sequencer = Arc::new(Sequencer {

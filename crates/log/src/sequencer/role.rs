@@ -19,6 +19,7 @@ use crate::role::Role;
 use crate::shared::Place;
 use crate::threads::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker;
 
 /// Whether a lead begins: always, but for bugs that are planted.
 fn leads_anew(epoch: u64, last: &AtomicU64) -> bool {
@@ -60,22 +61,28 @@ impl Sequencer {
         } else if !lost.is_empty() || !staging.queue.is_empty() {
             answers.extend(self.take_back(committer, &mut staging, lost, &refused));
         }
-        match &role {
+        let woken = match &role {
             Role::Leading { epoch } if leads_anew(*epoch, &self.epoch) => {
                 assert!(staging.queue.is_empty() && staging.in_flight.is_empty(), "nothing staged");
                 assert_eq!(staging.next, self.feed.head() + 1, "everything before is applied");
                 self.epoch.store(*epoch, Ordering::Release);
-                self.leases.begin_epoch(*epoch);
+                self.leases.begin_epoch(*epoch)
             }
-            Role::Leading { .. } => {}
+            Role::Leading { .. } => Vec::new(),
             _ => self.leases.suspend(),
-        }
+        };
         self.mark.set_leads(role.leads());
+        let is_last = matches!(role, Role::Detached { .. });
         staging.role = role;
         drop(staging);
+        // Who is woken may look at the role.
+        woken.into_iter().for_each(Waker::wake);
         self.role_changes.publish(self.role_changes.head() + 1);
-        // Who waits for a place looks at the role again.
-        self.places.rouse();
+        // Who waits for a place looks at the role again; as does who begins to just now, if this is the last one.
+        match is_last {
+            true => self.places.close(),
+            false => self.places.rouse(),
+        }
         answers
     }
 

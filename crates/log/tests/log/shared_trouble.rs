@@ -279,3 +279,29 @@ fn an_engine_that_panics_ends_its_log_and_the_lead() {
         soon("closing", move || log.close());
     }
 }
+
+/// Looks at the role when it is woken.
+struct Looking(Mutex<Log>);
+
+impl Wake for Looking {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.lock().unwrap().role();
+    }
+}
+
+#[test]
+fn who_waits_for_a_lease_may_look_at_the_log_when_the_lead_ends() {
+    let world = SimulatedLog::immediate();
+    let logs: Vec<Log> = (0..2).map(|n| open_node(&world, &SimulatedStorage::new(n), n)).collect();
+    let (leads, _) = leader(&logs);
+    let log = logs[leads].clone();
+    log.leases().acquire("l", "", 60_000_000).unwrap();
+    let waker = Waker::from(Arc::new(Looking(Mutex::new(log.clone()))));
+    let mut context = Context::from_waker(&waker);
+    let mut line = log.leases().line("l");
+    assert!(line.poll_turn(&mut context).is_ready() && line.poll_turn(&mut context).is_pending());
+    logs[1 - leads].claim_lead();
+    until("the other leads", || logs[1 - leads].role().leads());
+    let looks = log.clone();
+    soon("the role", move || until("it follows", || !looks.role().leads()));
+}
