@@ -11,6 +11,7 @@ use crate::error::{Corruption, OpenError};
 use crate::journal::{JournalBatch, Resume, SealedBy};
 use crate::plants::{Plant, planted};
 use crate::recover;
+use crate::role::Role;
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, segment_name};
 use crate::shared::Place;
 use crate::shared::rule::{AcceptedBatch, Rule, Verdict};
@@ -49,6 +50,10 @@ impl Sequencer {
         committer.look_for_damage_us = now_us + LOOK_AFTER.as_micros() as u64;
         if planted(Plant::NeverMends) {
             return Some(LOOK_AFTER);
+        }
+        if let Role::Detached { .. } = self.role() {
+            // The shared log has another past: which of the two is right is a person's to say.
+            return None;
         }
         for base in self.segments.damaged() {
             if self.mend(committer, base).is_err() {
@@ -96,14 +101,30 @@ impl Sequencer {
                 }
             }
         }
+        let is_active = base == committer.journal.end().0;
+        let is_same = match next_base {
+            _ if is_active => committer.journal.end().1 == rewrite.resume.end,
+            Some(next) => self.chain_before(next).is_none_or(|chain| chain == rule.chain()),
+            None => true,
+        };
+        if !is_same {
+            return Err(io::Error::other("the shared log has another past than the copy"));
+        }
         rewrite.file.sync_data()?;
         self.storage.rename(MENDED_NAME, &segment_name(base))?;
         self.storage.sync_dir()?;
         self.segments.replace_file(base, Arc::clone(&rewrite.file));
-        if base == committer.journal.end().0 {
+        if is_active {
             committer.journal.replace_active(rewrite.file, rewrite.resume);
         }
         Ok(())
+    }
+
+    /// The chain up to the segment with this base as it says itself, if it can be read.
+    fn chain_before(&self, base: Position) -> Option<u32> {
+        let (segment, _) = self.segments.segment(base)?;
+        let header = recover::read_header(&**segment.file().ok()?, &segment.name()).ok()?;
+        header.source.map(|source| source.chain)
     }
 
     /// What the segment before the one with this base ends with.

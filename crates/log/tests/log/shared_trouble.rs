@@ -305,3 +305,52 @@ fn who_waits_for_a_lease_may_look_at_the_log_when_the_lead_ends() {
     let looks = log.clone();
     soon("the role", move || until("it follows", || !looks.role().leads()));
 }
+
+/// Which of two pasts is right is a person's to say: the copy is not overwritten with the other one.
+#[test]
+fn a_detached_copy_is_not_mended_from_another_past() {
+    let world = SimulatedLog::immediate();
+    let clock = Arc::<HandClock>::default();
+    let run = |log: &Log| {
+        for _ in 0..50 {
+            clock.0.fetch_add(40_000, Ordering::Relaxed);
+            while log.turn().did == wellspring_log::Did::Something {}
+        }
+    };
+    let open = |storage: &SimulatedStorage, number| {
+        let engine = Box::new(world.connect(number));
+        Log::open_shared(Arc::new(storage.clone()), by_turns(&clock), node(number), engine).unwrap()
+    };
+    let storage = SimulatedStorage::new(1);
+    let (log, mut places) = (open(&storage, 1), Vec::new());
+    run(&log);
+    for _ in 0..6 {
+        log.submit(append(&[event(500)]), Box::new(|done| assert!(done.is_ok())));
+        run(&log);
+        places.push(world.end());
+    }
+    log.close();
+    world.forget_after(places[2]);
+    let other = open(&SimulatedStorage::new(2), 2);
+    run(&other);
+    for _ in 0..6 {
+        other.submit(append(&[event(500)]), Box::new(|done| assert!(done.is_ok())));
+        run(&other);
+    }
+    other.close();
+    let log = open(&storage, 1);
+    run(&log);
+    assert!(matches!(log.role(), Role::Detached { .. }), "{:?}", log.role());
+    let name = storage.contents().into_keys().find(|name| name.ends_with(".seg")).unwrap();
+    let mut byte = [0];
+    let file = storage.open(&name).unwrap();
+    file.read_at(&mut byte, 500).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], 500).unwrap();
+    let damaged = storage.contents();
+    let mut events = log.snapshot().read(&Query::all(), Default::default());
+    let outcome = std::iter::from_fn(|| events.next().transpose().map(|e| e.map(|_| ())));
+    let outcome: Result<Vec<()>, ReadError> = outcome.collect();
+    assert!(matches!(outcome, Err(ReadError::Corrupt(_))));
+    run(&log);
+    assert!(storage.contents()[&name] == damaged[&name], "the copy was overwritten");
+}
