@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use wellspring_log::shared::entry::{BatchId, BatchPart, ClusterId, Entry, batch_entries};
+use wellspring_log::shared::entry::{BatchId, BatchPart, Claim, ClusterId, Entry, batch_entries};
 use wellspring_log::shared::simulated::{SimulatedLog, SimulatedNode};
 use wellspring_log::shared::{
     Arrival, AskId, OfferId, Place, PlacedEntry, SharedLimits, SharedLog, SharedLogError,
 };
 use wellspring_log::storage::Storage;
-use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
+use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::{AppendError, Clock, Driver, Log, NotConfirmed, Options, ReadError, Role};
 use wellspring_types::{Event, Query};
 
@@ -353,4 +353,32 @@ fn a_detached_copy_is_not_mended_from_another_past() {
     assert!(matches!(outcome, Err(ReadError::Corrupt(_))));
     run(&log);
     assert!(storage.contents()[&name] == damaged[&name], "the copy was overwritten");
+}
+
+/// Time in which it cannot hear is no silence. Its claim waited for the connection to come back, and took the lead from a
+/// leader that was well.
+#[test]
+fn a_follower_that_is_cut_off_does_not_claim() {
+    let world = SimulatedLog::immediate();
+    let clock = Arc::<HandClock>::default();
+    world.append(&Entry::Founded { cluster: ClusterId([1; 16]), log: "main" }.encode());
+    world.append(&Entry::Claim(Claim { epoch: 1, node: "x", start: 1, url: "" }).encode());
+    let storage = Arc::new(SimulatedStorage::new(1));
+    let log =
+        Log::open_shared(storage, by_turns(&clock), node(1), Box::new(world.connect(1))).unwrap();
+    let run = || (0..9).for_each(|_| _ = log.turn());
+    run();
+    assert!(matches!(log.role(), Role::Following { .. }), "{:?}", log.role());
+    world.disconnect(1);
+    for _ in 0..9 {
+        run();
+        clock.0.fetch_add(1_000_000, Ordering::Relaxed);
+    }
+    world.reconnect(1);
+    run();
+    assert!(matches!(log.role(), Role::Following { .. }), "{:?}", log.role());
+    assert_eq!(world.end(), Place(2));
+    clock.0.fetch_add(1_000_000, Ordering::Relaxed);
+    run();
+    assert!(log.role().leads(), "{:?}", log.role());
 }

@@ -65,6 +65,10 @@ impl SharedJournal {
     }
 
     pub(super) fn attend_lead(&mut self, now_us: u64) {
+        if self.is_cut_off {
+            // Patience does not run out before the engine is asked again.
+            self.lead.cut_off(now_us);
+        }
         let state = self.lead_state();
         let asked_to = self.counters.claim_now.swap(false, Ordering::Relaxed);
         let action = match state {

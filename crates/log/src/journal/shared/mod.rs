@@ -133,6 +133,8 @@ pub(crate) struct SharedJournal {
     next_ask: u64,
     /// The question that this journal asks for itself while it catches up, and when it did.
     own_ask: Option<(AskId, u64)>,
+    /// The engine was unavailable when it was asked last: nothing can be heard.
+    is_cut_off: bool,
     /// When the question was put that others wait for.
     asked_at_us: u64,
 }
@@ -190,6 +192,7 @@ impl SharedJournal {
             counters: Arc::default(),
             next_ask: 1,
             own_ask: None,
+            is_cut_off: false,
             asked_at_us: 0,
             engine,
         };
@@ -285,6 +288,7 @@ impl Journal for SharedJournal {
             // Likely the entry itself comes with it, which settles something.
             arrival = self.engine.next(waker);
         }
+        self.is_cut_off = matches!(arrival, Err(SharedLogError::Unavailable { .. }));
         match arrival {
             Ok(Arrival::Entry { place, entry }) => self.entry(place, entry),
             Ok(Arrival::Offer { id, outcome }) => {
