@@ -15,6 +15,9 @@ use wellspring_types::Position;
 /// Requests go on joining a batch until it is taken or this large.
 const BATCH_BYTES: usize = 8 << 20;
 
+/// How long a closed log waits for what is staged: a barrier or an error settles each batch, so it ends.
+const UNTIL_SETTLED: Duration = Duration::from_secs(u32::MAX as u64);
+
 pub(crate) struct FileJournal {
     writer: SegmentWriter,
     sync: Sync,
@@ -74,7 +77,7 @@ impl Journal for FileJournal {
         JournalLimits {
             batch_bytes: BATCH_BYTES,
             settles_at_once: true,
-            close_patience: Duration::ZERO,
+            close_patience: UNTIL_SETTLED,
         }
     }
 

@@ -120,3 +120,33 @@ fn an_empty_log_costs_kilobytes() {
     log.append(append(&[event(0, 10)])).unwrap();
     assert!(log.stats().disk_bytes < 64 << 10, "{} bytes", log.stats().disk_bytes);
 }
+
+#[test]
+fn everything_staged_is_durable_when_a_log_has_been_closed() {
+    let storage = SimulatedStorage::new(1);
+    let log = open(&storage, Options::default()).unwrap();
+    storage.hold_barriers();
+    let data = format!("\"{}\"", "x".repeat(1_000_000));
+    // More than fits into a batch, so that several wait behind the one at the device.
+    let large: Vec<Event> = (0..6).map(|_| Event::json("T", &[], &data)).collect();
+    let (tell, told) = std::sync::mpsc::channel();
+    for _ in 0..5 {
+        let tell = tell.clone();
+        log.submit(append(&large), Box::new(move |outcome| tell.send(outcome).unwrap()));
+    }
+    storage.wait_for_held_barrier();
+    let closing = log.clone();
+    let closer = std::thread::spawn(move || closing.close());
+    while log.closed_reason().is_none() {
+        std::thread::yield_now();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    storage.release_barriers();
+    closer.join().unwrap();
+    drop(tell);
+    let outcomes: Vec<_> = told.iter().collect();
+    assert_eq!(outcomes.len(), 5);
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+    drop(log);
+    assert_eq!(open(&storage, Options::default()).unwrap().head(), 30);
+}
