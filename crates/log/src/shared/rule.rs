@@ -201,6 +201,12 @@ impl Rule {
         self.cluster
     }
 
+    /// Whether a batch in parts is half there: then what is told by [`at`](Self::at) is not all of the state.
+    #[must_use]
+    pub fn awaits_parts(&self) -> bool {
+        self.pending.is_some()
+    }
+
     /// Applies the next entry.
     ///
     /// # Errors

@@ -1,0 +1,86 @@
+//! One log in PostgreSQL, as the log crate asks it.
+
+use crate::node::{Command, NodeShared};
+use crate::state::{LogState, Offer};
+use std::sync::{Arc, mpsc};
+use std::task::Waker;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+use wellspring_log::shared::{
+    Arrival, AskId, OfferId, Place, PlacedEntry, SharedLimits, SharedLog, SharedLogError,
+};
+
+/// How long a caller that waits is held up at most.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// A log in PostgreSQL. Made by [`PostgresNode::shared_log`](crate::PostgresNode::shared_log).
+pub struct PostgresLog {
+    pub(crate) node: Arc<NodeShared>,
+    pub(crate) state: Arc<LogState>,
+    pub(crate) commands: UnboundedSender<Command>,
+}
+
+impl PostgresLog {
+    fn send(&self, command: Command) {
+        // The receiver ends after all senders.
+        let _ = self.commands.send(command);
+    }
+
+    fn wait_for<T>(
+        &self,
+        ask: impl FnOnce(mpsc::Sender<Result<T, SharedLogError>>) -> Command,
+    ) -> Result<T, SharedLogError> {
+        let (reply, answer) = mpsc::channel();
+        self.send(ask(reply));
+        answer.recv_timeout(ANSWER_WITHIN).unwrap_or_else(|_| {
+            let reason = format!("the server has not answered for {} s", ANSWER_WITHIN.as_secs());
+            Err(SharedLogError::Unavailable { reason })
+        })
+    }
+}
+
+impl SharedLog for PostgresLog {
+    fn limits(&self) -> SharedLimits {
+        self.node.limits
+    }
+
+    fn follow(&mut self, after: Place) {
+        self.state.follow(after);
+        self.send(Command::Follow(Arc::clone(&self.state)));
+    }
+
+    fn offer(&mut self, id: OfferId, after: Place, entry: Arc<[u8]>) {
+        self.state.offer(Offer { id, after, entry });
+        self.send(Command::Work(Arc::clone(&self.state)));
+    }
+
+    fn ask_end(&mut self, id: AskId) {
+        self.state.ask(id);
+        self.send(Command::Work(Arc::clone(&self.state)));
+    }
+
+    fn next(&mut self, waker: &Waker) -> Result<Arrival, SharedLogError> {
+        self.state.next(waker)
+    }
+
+    fn fetch(
+        &mut self,
+        after: Place,
+        max_bytes: usize,
+    ) -> Result<Vec<PlacedEntry>, SharedLogError> {
+        let log = Arc::clone(&self.state);
+        self.wait_for(|reply| Command::Fetch { log, after, max_bytes, reply })
+    }
+
+    fn first_kept(&mut self) -> Result<Place, SharedLogError> {
+        let log = Arc::clone(&self.state);
+        self.wait_for(|reply| Command::FirstKept { log, reply })
+    }
+}
+
+impl Drop for PostgresLog {
+    fn drop(&mut self) {
+        self.state.lock().closed = true;
+        self.node.forget(&self.state);
+    }
+}

@@ -1,0 +1,357 @@
+//! What a node's logs send: offers, questions for the end, rows that are missing. One of each log at a time, those of
+//! several logs one behind another on the same connection, so that none waits for another's round trip.
+
+use crate::fault::describe;
+use crate::node::{Command, NodeShared};
+use crate::read;
+use crate::rows::{EventColumns, RowsState};
+use crate::session::Session;
+use crate::state::{Delivery, Job, Joined, LogState, Offer, Rows};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_postgres::Error;
+use tokio_postgres::types::ToSql;
+use wellspring_log::shared::entry::EntryFault;
+use wellspring_log::shared::{OfferOutcome, Place, SharedLogError};
+
+/// Why a session is over.
+pub(crate) enum End {
+    Lost(String),
+    NobodyAsks,
+}
+
+/// Something under way; the log that may have more to do after it.
+type Work<'a> = Pin<Box<dyn Future<Output = Option<Next>> + 'a>>;
+
+/// What to do after something under way is settled.
+enum Next {
+    Jobs(Arc<LogState>),
+    FillRows(Arc<LogState>, Duration),
+}
+
+/// Before another attempt to write rows that the server did not take.
+const ROWS_PAUSE: Duration = Duration::from_secs(2);
+/// Rows that are missing are filled in by so many bytes of entries at a time.
+const ROWS_BYTES: usize = 4 << 20;
+
+/// Serves the node's logs until a connection is lost or nobody asks any more.
+pub(crate) async fn serve(
+    node: &Arc<NodeShared>,
+    mut session: Session,
+    commands: &mut UnboundedReceiver<Command>,
+) -> End {
+    // Waits for what the others borrow the session for.
+    let mut ended = session.take_ended();
+    let end = {
+        let session = &session;
+        let mut work: FuturesUnordered<Work<'_>> = FuturesUnordered::new();
+        let mut reading = std::pin::pin!(read::read(node, session));
+        for log in node.logs() {
+            begin_log(node, session, log, &mut work);
+        }
+        loop {
+            tokio::select! {
+                biased;
+                reason = ended.recv() => {
+                    break End::Lost(reason.unwrap_or_else(|| "the connection is closed".into()));
+                }
+                Some(next) = work.next(), if !work.is_empty() => match next {
+                    Some(Next::Jobs(log)) => send_jobs(node, session, log, &mut work),
+                    Some(Next::FillRows(log, pause)) => {
+                        send_jobs(node, session, Arc::clone(&log), &mut work);
+                        work.push(Box::pin(fill_rows(node, session, log, pause)));
+                    }
+                    None => {}
+                },
+                command = commands.recv() => match command {
+                    None => break End::NobodyAsks,
+                    Some(command) => take(node, session, command, &mut work),
+                },
+                error = &mut reading => break End::Lost(describe(&error)),
+            }
+        }
+    };
+    session.close();
+    end
+}
+
+fn take<'a>(
+    node: &'a Arc<NodeShared>,
+    session: &'a Session,
+    command: Command,
+    work: &mut FuturesUnordered<Work<'a>>,
+) {
+    match command {
+        Command::Work(log) => send_jobs(node, session, log, work),
+        Command::Follow(log) => {
+            begin_log(node, session, log, work);
+            node.look.notify_one();
+        }
+        Command::Fetch { log, after, max_bytes, reply } => work.push(Box::pin(async move {
+            let fetched = read::fetch(session, &log.name, after, max_bytes).await;
+            let _ = reply.send(fetched);
+            None
+        })),
+        Command::FirstKept { log, reply } => work.push(Box::pin(async move {
+            let first = session.reader.query_one(&session.reading.first, &[&log.name]).await;
+            let place = first.map(|row| Place(row.get::<_, i64>(0) as u64));
+            let unavailable = |error| SharedLogError::Unavailable { reason: describe(&error) };
+            let _ = reply.send(place.map_err(unavailable));
+            None
+        })),
+    }
+}
+
+/// Begins with a log: its rows, if they are to be written, and whatever waits.
+fn begin_log<'a>(
+    node: &'a Arc<NodeShared>,
+    session: &'a Session,
+    log: Arc<LogState>,
+    work: &mut FuturesUnordered<Work<'a>>,
+) {
+    let unknown = matches!(log.lock().rows, Rows::Unknown);
+    if unknown && log.reads_after().is_some() {
+        work.push(Box::pin(fill_rows(node, session, Arc::clone(&log), Duration::ZERO)));
+    }
+    send_jobs(node, session, log, work);
+}
+
+fn send_jobs<'a>(
+    node: &'a Arc<NodeShared>,
+    session: &'a Session,
+    log: Arc<LogState>,
+    work: &mut FuturesUnordered<Work<'a>>,
+) {
+    while let Some(job) = log.job() {
+        let log = Arc::clone(&log);
+        match job {
+            Job::Place(offer, rows) => {
+                work.push(Box::pin(place(node, session, log, offer, rows)));
+            }
+            Job::AskEnd => work.push(Box::pin(ask_end(node, session, log))),
+        }
+    }
+}
+
+/// Sees to it that a log has its end row.
+async fn begin(session: &Session, log: &LogState) -> Result<(), Error> {
+    if !log.lock().begun {
+        session.writer.execute(&session.writing.begin, &[&log.name]).await?;
+        log.lock().begun = true;
+    }
+    Ok(())
+}
+
+/// Offers an entry.
+async fn place(
+    node: &NodeShared,
+    session: &Session,
+    log: Arc<LogState>,
+    offer: Offer,
+    rows: Option<Box<RowsState>>,
+) -> Option<Next> {
+    let rows = rows.and_then(|rows| WithRows::of(rows, &offer));
+    let warned = session.warnings();
+    let sent = send_offer(session, &log, &offer, rows.as_ref()).await;
+    match sent {
+        Ok(_) if session.warnings() != warned => {
+            // "Already committed locally, but might not have been replicated."
+            node.trouble(session.last_warning().unwrap_or_default());
+            log.not_placed(offer.id, OfferOutcome::Unknown);
+        }
+        Ok(Some(counted)) => {
+            let filled = rows.is_none() || counted;
+            let rows = rows.filter(|_| counted).map(|rows| rows.behind);
+            let delivered = log.placed(&offer, rows);
+            if delivered == Delivery::Nothing {
+                node.look.notify_one();
+            }
+            if !filled {
+                log.rows_unknown();
+                return Some(Next::FillRows(log, Duration::ZERO));
+            }
+        }
+        Ok(None) => {
+            // Something stands there that this node has not read.
+            log.not_placed(offer.id, OfferOutcome::Refused);
+            node.look.notify_one();
+        }
+        Err(error) => {
+            node.trouble(describe(&error));
+            log.not_placed(offer.id, OfferOutcome::Unknown);
+            node.look.notify_one();
+        }
+    }
+    Some(Next::Jobs(log))
+}
+
+/// The rows that go with an offer, and the rule behind it.
+struct WithRows {
+    behind: Box<RowsState>,
+    from: i64,
+    columns: EventColumns,
+}
+
+impl WithRows {
+    /// `None` if the entry cannot be read: it is placed all the same, and its readers find out.
+    fn of(mut rows: Box<RowsState>, offer: &Offer) -> Option<WithRows> {
+        let from = rows.cursor().place.0 as i64;
+        let place = Place(offer.after.0 + 1);
+        let accepted = rows.judge(place, Arc::clone(&offer.entry)).ok()?;
+        let mut columns = EventColumns::default();
+        if let Some(accepted) = accepted {
+            columns.add(&accepted);
+        }
+        Some(WithRows { behind: rows, from, columns })
+    }
+}
+
+/// Whether it was placed (`None`: not), and whether its rows were written.
+async fn send_offer(
+    session: &Session,
+    log: &LogState,
+    offer: &Offer,
+    rows: Option<&WithRows>,
+) -> Result<Option<bool>, Error> {
+    begin(session, log).await?;
+    let (after, entry) = (offer.after.0 as i64, &*offer.entry);
+    let (writer, writing) = (&session.writer, &session.writing);
+    let row = match rows {
+        None => writer.query_opt(&writing.offer, &[&log.name, &after, &entry]).await?,
+        Some(WithRows { behind, from, columns }) => {
+            let to = behind.cursor();
+            let place = to.place.0 as i64;
+            let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![
+                &log.name,
+                &after,
+                &entry,
+                from,
+                &place,
+                &to.epoch,
+                &to.head,
+                &to.chain,
+                &to.cluster,
+            ];
+            parameters.extend(columns.parameters());
+            writer.query_opt(&writing.offer_with_rows, &parameters).await?
+        }
+    };
+    Ok(row.map(|row| row.get(0)))
+}
+
+async fn ask_end(node: &NodeShared, session: &Session, log: Arc<LogState>) -> Option<Next> {
+    let warned = session.warnings();
+    let asked = async {
+        begin(session, &log).await?;
+        session.writer.query_opt(&session.writing.end, &[&log.name]).await
+    };
+    let end = match asked.await {
+        Ok(row) if session.warnings() == warned => {
+            row.map(|row| Place(row.get::<_, i64>(0) as u64))
+        }
+        Ok(_) => None,
+        Err(error) => {
+            node.trouble(describe(&error));
+            None
+        }
+    };
+    if log.answered(end) == Delivery::Delivered {
+        node.look.notify_one();
+    }
+    Some(Next::Jobs(log))
+}
+
+/// Finds out up to where a log's rows are, writes those that are missing, and has them written with offers from
+/// then on.
+async fn fill_rows(
+    node: &NodeShared,
+    session: &Session,
+    log: Arc<LogState>,
+    pause: Duration,
+) -> Option<Next> {
+    tokio::time::sleep(pause).await;
+    match fill(session, &log).await {
+        Ok(()) => Some(Next::Jobs(log)),
+        Err(NotFilled::Closed) => None,
+        Err(NotFilled::Unreadable(fault)) => {
+            node.trouble(format!("no rows of the log {:?} are written: {fault}", log.name));
+            log.rows_off();
+            Some(Next::Jobs(log))
+        }
+        Err(NotFilled::Later(reason)) => {
+            node.trouble(format!("rows of the log {:?} are missing: {reason}", log.name));
+            log.rows_unknown();
+            Some(Next::FillRows(log, ROWS_PAUSE))
+        }
+    }
+}
+
+/// Why rows that are missing are still.
+enum NotFilled {
+    Later(String),
+    Unreadable(EntryFault),
+    Closed,
+}
+
+impl From<Error> for NotFilled {
+    fn from(error: Error) -> NotFilled {
+        NotFilled::Later(describe(&error))
+    }
+}
+
+async fn fill(session: &Session, log: &LogState) -> Result<(), NotFilled> {
+    begin(session, log).await?;
+    'again: loop {
+        let mut state = read::rows_cursor(session, &log.name).await?;
+        loop {
+            if log.lock().closed {
+                return Err(NotFilled::Closed);
+            }
+            let fetched = read::fetch(session, &log.name, state.judged(), ROWS_BYTES).await;
+            let fetched = fetched.map_err(|error| NotFilled::Later(error.to_string()))?;
+            if fetched.is_empty() {
+                match log.join(&state) {
+                    Joined::Yes => return Ok(()),
+                    Joined::Behind => {}
+                    Joined::Busy => tokio::time::sleep(Duration::from_millis(1)).await,
+                }
+                continue;
+            }
+            let from = state.cursor().place;
+            let mut columns = EventColumns::default();
+            for (place, entry) in fetched {
+                let accepted = state.judge(place, entry).map_err(NotFilled::Unreadable)?;
+                if let Some(accepted) = accepted {
+                    columns.add(&accepted);
+                }
+            }
+            let moved = state.cursor().place > from;
+            if moved && !add_rows(session, log, from, &state, &columns).await? {
+                // Another node has moved the cursor.
+                continue 'again;
+            }
+        }
+    }
+}
+
+/// Whether the cursor was still there.
+async fn add_rows(
+    session: &Session,
+    log: &LogState,
+    from: Place,
+    state: &RowsState,
+    columns: &EventColumns,
+) -> Result<bool, Error> {
+    let to = state.cursor();
+    let (from, place) = (from.0 as i64, to.place.0 as i64);
+    let mut parameters: Vec<&(dyn ToSql + Sync)> =
+        vec![&log.name, &from, &place, &to.epoch, &to.head, &to.chain, &to.cluster];
+    parameters.extend(columns.parameters());
+    let row = session.writer.query_one(&session.writing.add_rows, &parameters).await?;
+    Ok(row.get::<_, i64>(0) == 1)
+}

@@ -1,0 +1,287 @@
+//! Connections: made, looked after, and made anew when they are lost.
+
+use crate::fault::{ConnectError, describe};
+use crate::node::{Command, NodeShared};
+use crate::options::{ConnectOptions, Host};
+use crate::report::DurabilityReport;
+use crate::serve;
+use crate::statements::{Reading, SESSION, Writing};
+use crate::tls::MakeRustls;
+use crate::{read, schema};
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::error::Severity;
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls};
+use wellspring_log::shared::SharedLogError;
+
+/// Between attempts to connect: at first, and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What both connections of a node have.
+pub(crate) struct Session {
+    pub(crate) writer: Client,
+    pub(crate) reader: Client,
+    pub(crate) writing: Writing,
+    pub(crate) reading: Reading,
+    pub(crate) durability: DurabilityReport,
+    pub(crate) round_trip: Duration,
+    /// Warnings on the writing connection: a commit during which one came may not be on the standby.
+    warnings: Arc<Warnings>,
+    ended: UnboundedReceiver<String>,
+    tasks: Vec<Task>,
+}
+
+/// Ends with its owner. The connection's socket is closed by that; nothing is cancelled on the server.
+struct Task(JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[derive(Default)]
+struct Warnings {
+    count: AtomicU64,
+    last: std::sync::Mutex<Option<String>>,
+}
+
+impl Session {
+    /// How many warnings came so far.
+    pub(crate) fn warnings(&self) -> u64 {
+        self.warnings.count.load(Ordering::Relaxed)
+    }
+
+    /// The last one.
+    pub(crate) fn last_warning(&self) -> Option<String> {
+        self.warnings.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// Tells when a connection is lost, and why. To be taken once.
+    pub(crate) fn take_ended(&mut self) -> UnboundedReceiver<String> {
+        std::mem::replace(&mut self.ended, unbounded_channel().1)
+    }
+}
+
+fn config(options: &ConnectOptions, hosts: &[Host], purpose: &str) -> Config {
+    let mut config = Config::new();
+    for host in hosts {
+        config.host(&host.name).port(host.port);
+    }
+    config
+        .user(&options.user)
+        .dbname(&options.database)
+        .application_name(format!("{} {purpose}", options.application_name))
+        .connect_timeout(options.connect_timeout)
+        .target_session_attrs(TargetSessionAttrs::ReadWrite)
+        .keepalives(true)
+        .keepalives_idle(Duration::from_secs(5))
+        .keepalives_interval(Duration::from_secs(2))
+        .keepalives_retries(3)
+        .tcp_user_timeout(Duration::from_secs(10));
+    if let Some(password) = &options.password {
+        config.password(password.bytes());
+    }
+    config
+}
+
+/// Drives a connection to its end, and tells it.
+fn drive<S, T>(
+    mut connection: Connection<S, T>,
+    warnings: Arc<Warnings>,
+    ended: UnboundedSender<String>,
+) -> Task
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    Task(tokio::spawn(async move {
+        let reason = loop {
+            match std::future::poll_fn(|context| connection.poll_message(context)).await {
+                Some(Ok(AsyncMessage::Notice(notice))) => {
+                    // Seen before the statement is answered: both come this way, in this order. The server
+                    // translates the word but not this one.
+                    let plain = [Severity::Notice, Severity::Info, Severity::Debug, Severity::Log];
+                    if !notice.parsed_severity().is_some_and(|severity| plain.contains(&severity)) {
+                        let detail = notice.detail().unwrap_or_default();
+                        let said =
+                            format!("{} [{}] {detail}", notice.message(), notice.code().code());
+                        *warnings.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
+                            Some(said);
+                        warnings.count.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => break describe(&error),
+                None => break "the server closed the connection".into(),
+            }
+        };
+        let _ = ended.send(reason);
+    }))
+}
+
+async fn open(
+    options: &ConnectOptions,
+    tls: Option<&MakeRustls>,
+    purpose: &str,
+    warnings: &Arc<Warnings>,
+    ended: &UnboundedSender<String>,
+) -> Result<(Client, Task), ConnectError> {
+    let config = config(options, &options.hosts, purpose);
+    let (warnings, ended) = (Arc::clone(warnings), ended.clone());
+    let failed =
+        |error| ConnectError::Server { server: options.to_string(), reason: describe(&error) };
+    let (client, task) = match tls {
+        None => {
+            let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
+            (client, drive(connection, warnings, ended))
+        }
+        Some(tls) => {
+            let mut config = config;
+            config.ssl_mode(tokio_postgres::config::SslMode::Require);
+            let (client, connection) = config.connect(tls.clone()).await.map_err(failed)?;
+            (client, drive(connection, warnings, ended))
+        }
+    };
+    client.batch_execute(SESSION).await.map_err(failed)?;
+    Ok((client, task))
+}
+
+/// Makes both connections, within the time a connection may take (and as much again for the tables).
+pub(crate) async fn connect(
+    options: &ConnectOptions,
+    tls: Option<&MakeRustls>,
+) -> Result<Session, ConnectError> {
+    let within = options.connect_timeout * 2;
+    let failed = |reason| ConnectError::Server { server: options.to_string(), reason };
+    match tokio::time::timeout(within, connect_both(options, tls)).await {
+        Ok(made) => made,
+        Err(_) => Err(failed(format!("no answer within {} s", within.as_secs()))),
+    }
+}
+
+async fn connect_both(
+    options: &ConnectOptions,
+    tls: Option<&MakeRustls>,
+) -> Result<Session, ConnectError> {
+    let failed =
+        |error| ConnectError::Server { server: options.to_string(), reason: describe(&error) };
+    let warnings = Arc::new(Warnings::default());
+    let (tell_ended, ended) = unbounded_channel();
+    let (writer, writer_task) = open(options, tls, "writes", &warnings, &tell_ended).await?;
+    schema::prepare(&writer, &options.schema).await?;
+    let writing = Writing::prepare(&writer, &options.schema).await.map_err(failed)?;
+    let durability = DurabilityReport::read(&writer).await.map_err(failed)?;
+    let unwatched = Arc::new(Warnings::default());
+    let (reader, reader_task) = open(options, tls, "reads", &unwatched, &tell_ended).await?;
+    let reading = Reading::prepare(&reader, &options.schema).await.map_err(failed)?;
+    // After a failover both the old primary and the new one may take connections.
+    let (writes_to, reads_from) = (server_process(&writer).await, server_process(&reader).await);
+    if writes_to.map_err(failed)? != reads_from.map_err(failed)? {
+        let reason = "two of its hosts take writes; one of them has to be stopped".into();
+        return Err(ConnectError::Server { server: options.to_string(), reason });
+    }
+    let mut round_trip = Duration::ZERO;
+    for _ in 0..3 {
+        let before = tokio::time::Instant::now();
+        reader.batch_execute("").await.map_err(failed)?;
+        round_trip = round_trip.max(before.elapsed());
+    }
+    let tasks = vec![writer_task, reader_task];
+    Ok(Session { writer, reader, writing, reading, durability, round_trip, warnings, ended, tasks })
+}
+
+/// What no two servers have in common.
+async fn server_process(client: &Client) -> Result<String, tokio_postgres::Error> {
+    let row = client.query_one("SELECT pg_postmaster_start_time()::text", &[]).await?;
+    Ok(row.get(0))
+}
+
+/// Serves the node's logs over this session and those after it, until nobody is left who asks.
+pub(crate) async fn keep(
+    node: &Arc<NodeShared>,
+    first: Session,
+    mut commands: UnboundedReceiver<Command>,
+) {
+    let mut session = Some(first);
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let reason = match session.take() {
+            Some(session) => {
+                pause = FIRST_PAUSE;
+                match serve::serve(node, session, &mut commands).await {
+                    serve::End::Lost(reason) => reason,
+                    serve::End::NobodyAsks => return,
+                }
+            }
+            None => {
+                let connecting = connect(&node.options, node.tls.as_ref());
+                let Some(made) = refusing(node, &mut commands, connecting).await else { return };
+                match made {
+                    Ok(made) => match read::check_anchors(node, &made).await {
+                        Ok(()) => {
+                            node.connected(made.durability.clone());
+                            session = Some(made);
+                            continue;
+                        }
+                        Err(error) => describe(&error),
+                    },
+                    Err(error) => error.to_string(),
+                }
+            }
+        };
+        node.disconnected(&reason);
+        if refusing(node, &mut commands, tokio::time::sleep(pause)).await.is_none() {
+            return;
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Does something, and meanwhile says no to whatever is asked. `None` if nobody is left who asks.
+async fn refusing<T>(
+    node: &NodeShared,
+    commands: &mut UnboundedReceiver<Command>,
+    what: impl Future<Output = T>,
+) -> Option<T> {
+    let mut what = std::pin::pin!(what);
+    loop {
+        tokio::select! {
+            done = &mut what => return Some(done),
+            command = commands.recv() => {
+                let reason = match &node.status().connection {
+                    crate::node::Connection::Lost { reason } => reason.clone(),
+                    crate::node::Connection::Connected => "the connection is lost".into(),
+                };
+                refuse(command?, reason);
+            }
+        }
+    }
+}
+
+/// Says no. What was never sent never comes to stand.
+fn refuse(command: Command, reason: String) {
+    match command {
+        Command::Work(log) => log.disconnected(&reason),
+        Command::Follow(_) => {}
+        Command::Fetch { reply, .. } => {
+            let _ = reply.send(Err(SharedLogError::Unavailable { reason }));
+        }
+        Command::FirstKept { reply, .. } => {
+            let _ = reply.send(Err(SharedLogError::Unavailable { reason }));
+        }
+    }
+}
+
+impl Session {
+    /// Closes both connections; what is under way on the server goes on there.
+    pub(crate) fn close(mut self) {
+        self.tasks.clear();
+    }
+}

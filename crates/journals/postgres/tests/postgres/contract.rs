@@ -1,0 +1,146 @@
+//! What `SharedLog` asks of an engine.
+
+use crate::reader::Reader;
+use crate::server::{new_log, server};
+use wellspring_log::shared::{OfferOutcome, Place, SharedLog as _, SharedLogError};
+
+#[test]
+fn two_nodes_read_the_same_entries_in_the_same_order() {
+    let Some(server) = server("contract::two_nodes_read_the_same_entries_in_the_same_order") else {
+        return;
+    };
+    let log = new_log("order");
+    let (one, two) = (server.node(), server.node());
+    let (mut a, mut b) = (Reader::of(&one, &log), Reader::of(&two, &log));
+    std::thread::scope(|scope| {
+        for (name, reader) in [("a", &mut a), ("b", &mut b)] {
+            scope.spawn(move || {
+                for n in 0..50 {
+                    reader.append(format!("{name}{n}").as_bytes());
+                }
+            });
+        }
+    });
+    a.read_to(Place(100));
+    b.read_to(Place(100));
+    assert_eq!(a.entries, b.entries);
+    for name in ["a", "b"] {
+        let own: Vec<_> = a.texts().into_iter().filter(|text| text.starts_with(name)).collect();
+        let wanted: Vec<_> = (0..50).map(|n| format!("{name}{n}")).collect();
+        assert_eq!(own, wanted, "each once, in its writer's order");
+    }
+    let places: Vec<_> = a.entries.iter().map(|(place, _)| place.0).collect();
+    assert_eq!(places, (1..=100).collect::<Vec<_>>());
+    let mut late = Reader::after(&one, &log, Place(97));
+    late.read_to(Place(100));
+    assert_eq!(late.entries, a.entries[97..]);
+}
+
+#[test]
+fn an_offer_is_refused_if_something_stands_behind_the_place_it_names() {
+    let Some(server) =
+        server("contract::an_offer_is_refused_if_something_stands_behind_the_place_it_names")
+    else {
+        return;
+    };
+    let log = new_log("refused");
+    let (one, two) = (server.node(), server.node());
+    let (mut a, mut b) = (Reader::of(&one, &log), Reader::of(&two, &log));
+    for round in 0..20 {
+        let (of_a, of_b) = (a.offer(round, b"a"), b.offer(round, b"b"));
+        let outcomes = [a.outcome(of_a), b.outcome(of_b)];
+        let placed = OfferOutcome::Placed(Place(round + 1));
+        assert!(outcomes.contains(&placed), "one is placed: {outcomes:?}");
+        assert!(outcomes.contains(&OfferOutcome::Refused), "one is refused: {outcomes:?}");
+        a.read_to(Place(round + 1));
+        b.read_to(Place(round + 1));
+    }
+    assert_eq!(a.entries.len(), 20, "what is refused stands nowhere");
+    // A place that nobody has reached is no place to stand behind.
+    assert_eq!(a.place(25, b"x"), OfferOutcome::Refused);
+}
+
+#[test]
+fn the_end_is_not_before_what_was_acknowledged_to_anybody() {
+    let Some(server) = server("contract::the_end_is_not_before_what_was_acknowledged_to_anybody")
+    else {
+        return;
+    };
+    let log = new_log("end");
+    let (one, two) = (server.node(), server.node());
+    let (mut a, mut b) = (Reader::of(&one, &log), Reader::of(&two, &log));
+    assert_eq!(b.ask(), Some(Place(0)), "of a log that nobody has used");
+    for place in 1..=50 {
+        assert_eq!(a.place(place - 1, b"x"), OfferOutcome::Placed(Place(place)));
+        assert_eq!(b.ask(), Some(Place(place)));
+    }
+}
+
+#[test]
+fn entries_are_fetched_apart_from_those_that_arrive() {
+    let Some(server) = server("contract::entries_are_fetched_apart_from_those_that_arrive") else {
+        return;
+    };
+    let log = new_log("fetch");
+    let node = server.node();
+    let mut a = Reader::of(&node, &log);
+    assert_eq!(a.log.fetch(Place(0), 1).unwrap(), vec![]);
+    assert_eq!(a.log.first_kept().unwrap(), Place(0));
+    for n in 0..10 {
+        a.place(n, &[n as u8; 1000]);
+    }
+    let places =
+        |entries: Vec<(Place, _)>| entries.iter().map(|(place, _)| place.0).collect::<Vec<_>>();
+    assert_eq!(places(a.log.fetch(Place(0), 1).unwrap()), [1], "at least one");
+    assert_eq!(places(a.log.fetch(Place(3), 2500).unwrap()), [4, 5, 6]);
+    assert_eq!(places(a.log.fetch(Place(8), 1 << 20).unwrap()), [9, 10]);
+    assert_eq!(a.log.fetch(Place(10), 1 << 20).unwrap(), vec![]);
+    // What a person drops is gone for readers behind it, and says so.
+    server.sql(&format!("DELETE FROM wellspring.ws_entry WHERE log = '{log}' AND place <= 4"));
+    assert_eq!(a.log.first_kept().unwrap(), Place(4));
+    assert_eq!(places(a.log.fetch(Place(4), 1).unwrap()), [5]);
+    let error = a.log.fetch(Place(2), 1).unwrap_err();
+    assert!(
+        matches!(&error, SharedLogError::Unusable { reason } if reason.contains("3 to 4")),
+        "{error}"
+    );
+    let said = Reader::after(&node, &log, Place(2)).unusable();
+    assert!(said.contains("3 to 4"), "{said}");
+}
+
+#[test]
+fn the_largest_entry_is_taken_and_comes_back() {
+    let Some(server) = server("contract::the_largest_entry_is_taken_and_comes_back") else {
+        return;
+    };
+    let log = new_log("largest");
+    let node = server.node();
+    let mut a = Reader::of(&node, &log);
+    let entry: Vec<u8> = (0..a.log.limits().entry_bytes).map(|n| (n * 31 % 251) as u8).collect();
+    for n in 0..6 {
+        assert_eq!(a.place(n, &entry), OfferOutcome::Placed(Place(n + 1)));
+    }
+    let mut b = Reader::of(&server.node(), &log);
+    b.read_to(Place(6));
+    assert!(b.entries.iter().all(|(_, read)| *read == entry));
+}
+
+#[test]
+fn logs_of_one_node_go_on_side_by_side() {
+    let Some(server) = server("contract::logs_of_one_node_go_on_side_by_side") else { return };
+    let node = server.node();
+    let logs: Vec<_> = (0..8).map(|_| new_log("many")).collect();
+    std::thread::scope(|scope| {
+        for log in &logs {
+            let node = node.clone();
+            scope.spawn(move || {
+                let mut reader = Reader::of(&node, log);
+                for n in 0..50 {
+                    assert_eq!(reader.place(n, log.as_bytes()), OfferOutcome::Placed(Place(n + 1)));
+                }
+                assert_eq!(reader.entries.len(), 50);
+                assert!(reader.texts().iter().all(|text| text == log));
+            });
+        }
+    });
+}

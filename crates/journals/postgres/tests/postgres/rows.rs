@@ -1,0 +1,227 @@
+//! Events as rows: those that count, once, and no others.
+
+use crate::reader::Reader;
+use crate::server::{Server, new_log, own_server, server};
+use std::sync::Arc;
+use wellspring_journal_postgres::{ConnectOptions, EventRows, PostgresNode};
+use wellspring_log::EncodedEvents;
+use wellspring_log::shared::entry::{BatchId, Claim, ClusterId, Entry, batch_entries};
+use wellspring_log::shared::{OfferOutcome, Place};
+use wellspring_types::{DataKind, EventId, EventRef};
+
+/// A leader's hand: entries as the log crate makes them.
+struct Hand {
+    epoch: u64,
+    next: u64,
+    chain: u32,
+}
+
+fn founding(log: &str) -> Vec<u8> {
+    Entry::Founded { cluster: ClusterId([3; 16]), log }.encode()
+}
+
+fn claim(epoch: u64) -> Vec<u8> {
+    Entry::Claim(Claim { epoch, node: "n", start: epoch, url: "http://n" }).encode()
+}
+
+fn event(n: u64) -> EncodedEvents {
+    let mut events = EncodedEvents::new();
+    let data = format!("{{\"n\":{n}}}");
+    let id = EventId([n as u8; 16]);
+    events
+        .push(&EventRef {
+            event_type: "Counted",
+            tags: &["number:\"odd\\one\"", "all"],
+            id: Some(id),
+            data: data.as_bytes(),
+            kind: DataKind::Json,
+            metadata: &[("who", "Ann \"A\" \\ Ä")],
+        })
+        .unwrap();
+    events
+}
+
+impl Hand {
+    /// The next batch, of so many events, as entries of at most so many bytes.
+    fn batch(&mut self, count: u64, entry_bytes: usize) -> Vec<Arc<[u8]>> {
+        let mut body = Vec::new();
+        for n in 0..count {
+            let mut record = event(self.next + n).bytes().to_vec();
+            // As the sequencer stamps it.
+            record[8..16].copy_from_slice(&(self.next + n).to_le_bytes());
+            record[16..24].copy_from_slice(&1_700_000_000_000_123_u64.to_le_bytes());
+            body.extend_from_slice(&record);
+        }
+        let id = BatchId {
+            epoch: self.epoch,
+            first: self.next,
+            count: count as u32,
+            recorded_at_us: 1_700_000_000_000_123,
+            begins_segment: false,
+            body_bytes: body.len() as u32,
+            body_crc: crc32c::crc32c(&body),
+            previous: self.chain,
+        };
+        self.next += count;
+        self.chain = id.chain();
+        batch_entries(&id, &body, entry_bytes)
+    }
+}
+
+fn led(reader: &mut Reader, log: &str) -> Hand {
+    reader.append(&founding(log));
+    reader.append(&claim(1));
+    Hand { epoch: 1, next: 1, chain: 0 }
+}
+
+fn positions(server: &Server, log: &str) -> String {
+    server.sql(&format!(
+        "SELECT coalesce(string_agg(position::text, ',' ORDER BY position), '') FROM wellspring.ws_event \
+         WHERE log = '{log}'"
+    ))
+}
+
+fn without_rows(server: &Server) -> PostgresNode {
+    let options = ConnectOptions { event_rows: EventRows::Omit, ..server.options() };
+    PostgresNode::connect(options).unwrap()
+}
+
+#[test]
+fn an_event_is_a_row_that_any_client_reads() {
+    let Some(server) = server("rows::an_event_is_a_row_that_any_client_reads") else { return };
+    let log = new_log("row");
+    let mut reader = Reader::of(&server.node(), &log);
+    let mut hand = led(&mut reader, &log);
+    for entry in hand.batch(3, 1 << 20) {
+        reader.append(&entry);
+    }
+    assert_eq!(positions(server, &log), "1,2,3", "there with the acknowledgement");
+    let row = server.sql(&format!(
+        "SELECT position, recorded_at AT TIME ZONE 'UTC', type, tags[1], tags[2], id, metadata->>'who', \
+         data::jsonb->>'n', data_bytes IS NULL FROM wellspring.ws_event WHERE log = '{log}' AND position = 2"
+    ));
+    assert_eq!(
+        row,
+        "2|2023-11-14 22:13:20.000123|Counted|number:\"odd\\one\"|all|02020202-0202-0202-0202-020202020202|\
+         Ann \"A\" \\ Ä|2|t"
+    );
+    let plan = server.sql(
+        "SET enable_seqscan = off; EXPLAIN SELECT 1 FROM wellspring.ws_event WHERE tags @> '{all}'",
+    );
+    assert!(plan.contains("ws_event_tags"), "{plan}");
+}
+
+#[test]
+fn what_counts_for_nobody_leaves_no_rows() {
+    let Some(server) = server("rows::what_counts_for_nobody_leaves_no_rows") else { return };
+    let log = new_log("void");
+    let (one, two) = (server.node(), server.node());
+    let (mut a, mut b) = (Reader::of(&one, &log), Reader::of(&two, &log));
+    let mut old = led(&mut a, &log);
+    for entry in &old.batch(2, 1 << 20) {
+        a.append(entry);
+    }
+    // Another node leads, from the same past.
+    b.append(&claim(2));
+    let mut new = Hand { epoch: 2, ..Hand { epoch: 0, next: old.next, chain: old.chain } };
+    // The old leader does not know yet, and its engine takes what it offers: void.
+    for entry in &old.batch(5, 1 << 20) {
+        a.append(entry);
+    }
+    assert_eq!(positions(server, &log), "1,2");
+    let counted = new.batch(1, 1 << 20);
+    b.append(&counted[0]);
+    // The same bytes again, by a leader in doubt: not the next position any more.
+    b.append(&counted[0]);
+    assert_eq!(positions(server, &log), "1,2,3");
+    let sum = server.sql(&format!(
+        "SELECT sum((data::jsonb->>'n')::int) FROM wellspring.ws_event WHERE log = '{log}'"
+    ));
+    assert_eq!(sum, "6");
+}
+
+#[test]
+fn a_batch_in_parts_shows_with_its_last_part_or_not_at_all() {
+    let Some(server) = server("rows::a_batch_in_parts_shows_with_its_last_part") else { return };
+    let log = new_log("parts");
+    let (one, two) = (server.node(), server.node());
+    let (mut a, mut b) = (Reader::of(&one, &log), Reader::of(&two, &log));
+    let mut hand = led(&mut a, &log);
+    let parts = hand.batch(4, 200);
+    assert!(parts.len() > 2);
+    let (last, before) = parts.split_last().unwrap();
+    for part in before {
+        a.append(part);
+        assert_eq!(positions(server, &log), "");
+    }
+    // Between them something that does nothing, from another node; then the last part, from yet another one.
+    b.append(&Entry::Probe { tag: 1 }.encode());
+    let mut late = Reader::of(&server.node(), &log);
+    late.append(last);
+    assert_eq!(positions(server, &log), "1,2,3,4");
+    // A claim voids the parts that wait.
+    let parts = hand.batch(4, 200);
+    for part in &parts[1..] {
+        a.append(part);
+    }
+    b.append(&claim(2));
+    a.append(&parts[0]);
+    assert_eq!(positions(server, &log), "1,2,3,4");
+}
+
+#[test]
+fn rows_that_a_node_left_out_are_filled_in_by_the_next_that_writes_them() {
+    let Some(server) = own_server("rows::rows_that_a_node_left_out_are_filled_in", &[]) else {
+        return;
+    };
+    let mut plain = Reader::of(&without_rows(&server), "main");
+    let mut hand = led(&mut plain, "main");
+    for _ in 0..50 {
+        for part in hand.batch(2, 300) {
+            plain.append(&part);
+        }
+    }
+    assert_eq!(positions(&server, "main"), "");
+    let node = server.node();
+    let mut reader = Reader::after(&node, "main", Place(0));
+    server.wait_for("SELECT count(*), max(position) FROM wellspring.ws_event", "100|100");
+    // Both in turn.
+    for round in 0..10 {
+        for part in hand.batch(1, 1 << 20) {
+            plain.append(&part);
+        }
+        for part in hand.batch(1, 1 << 20) {
+            reader.append(&part);
+        }
+        let all = 102 + 2 * round;
+        server.wait_for(
+            "SELECT count(*), max(position) FROM wellspring.ws_event",
+            &format!("{all}|{all}"),
+        );
+    }
+    drop((plain, reader, node));
+    server.down();
+}
+
+#[test]
+fn offers_that_come_while_rows_are_filled_in_are_placed() {
+    let Some(server) = server("rows::offers_that_come_while_rows_are_filled_in_are_placed") else {
+        return;
+    };
+    let log = new_log("filling");
+    let mut plain = Reader::of(&without_rows(server), &log);
+    let mut hand = led(&mut plain, &log);
+    for _ in 0..300 {
+        plain.append(&hand.batch(10, 1 << 20)[0]);
+    }
+    let node = server.node();
+    let mut reader = Reader::after(&node, &log, plain.entries.last().unwrap().0);
+    let mut after = plain.entries.last().unwrap().0.0;
+    for _ in 0..300 {
+        let outcome = reader.place(after, &hand.batch(10, 1 << 20)[0]);
+        after += 1;
+        assert_eq!(outcome, OfferOutcome::Placed(Place(after)));
+    }
+    let count = format!("SELECT count(*) FROM wellspring.ws_event WHERE log = '{log}'");
+    server.wait_for(&count, "6000");
+}

@@ -1,0 +1,201 @@
+//! Servers of the tests' own.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use wellspring_journal_postgres::{ConnectOptions, PostgresNode};
+
+const NOT_INSTALLED: i32 = 3;
+
+/// A server. It is gone when the tests' process is.
+pub(crate) struct Server {
+    dir: PathBuf,
+    pub(crate) url: String,
+}
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../test-servers/postgres.sh")
+}
+
+fn run(arguments: &[&str]) -> Result<String, (i32, String)> {
+    let output = Command::new(script()).args(arguments).output().expect("the script runs");
+    if output.status.success() {
+        return Ok(String::from_utf8(output.stdout).expect("UTF-8"));
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err((output.status.code().unwrap_or(-1), said))
+}
+
+fn url_in(printed: &str) -> String {
+    let url = printed.lines().find_map(|line| line.strip_prefix("url="));
+    url.expect("the script prints a URL").to_owned()
+}
+
+fn new_dir() -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("ws-pg-{}-{number}", std::process::id()))
+}
+
+/// Starts a server of a test's own; `Err` says why there is none.
+pub(crate) fn start(settings: &[&str]) -> Result<Server, String> {
+    let dir = new_dir();
+    let (path, pid) = (dir.display().to_string(), std::process::id().to_string());
+    let mut arguments = vec!["up", &path, "--while", &pid];
+    for setting in settings {
+        arguments.extend(["-c", setting]);
+    }
+    match run(&arguments) {
+        Ok(printed) => Ok(Server { dir, url: url_in(&printed) }),
+        Err((NOT_INSTALLED, said)) => Err(said),
+        Err((_, said)) => panic!("the server does not start: {said}"),
+    }
+}
+
+static SHARED: OnceLock<Result<Server, String>> = OnceLock::new();
+
+fn shared() -> &'static Result<Server, String> {
+    SHARED.get_or_init(|| start(&["max_connections=400"]))
+}
+
+/// Whether a test that needs PostgreSQL is to be skipped, loudly.
+fn skip(test: &str, why: &str) {
+    let required = std::env::var("WELLSPRING_ENGINES").is_ok_and(|value| value == "required");
+    assert!(!required, "WELLSPRING_ENGINES=required, but {test} cannot run: {why}");
+    // Past the capture of the tests' output.
+    let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {why}");
+}
+
+/// The server that tests share, each with logs of its own. `None`: the test is skipped.
+pub(crate) fn server(test: &str) -> Option<&'static Server> {
+    match shared() {
+        Ok(server) => Some(server),
+        Err(why) => {
+            skip(test, why);
+            None
+        }
+    }
+}
+
+/// A server that a test has to itself. `None`: the test is skipped.
+pub(crate) fn own_server(test: &str, settings: &[&str]) -> Option<Server> {
+    match start(settings) {
+        Ok(server) => Some(server),
+        Err(why) => {
+            skip(test, &why);
+            None
+        }
+    }
+}
+
+/// A log's name that no other test has.
+pub(crate) fn new_log(test: &str) -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("{test}-{}", COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+impl Server {
+    pub(crate) fn options(&self) -> ConnectOptions {
+        ConnectOptions::parse(&self.url).expect("the script's URL is one")
+    }
+
+    pub(crate) fn node(&self) -> PostgresNode {
+        PostgresNode::connect(self.options()).expect("the server takes connections")
+    }
+
+    /// A node that `pg_stat_activity` knows by this name.
+    pub(crate) fn named_node(&self, name: &str) -> PostgresNode {
+        let options = ConnectOptions { application_name: name.into(), ..self.options() };
+        PostgresNode::connect(options).expect("the server takes connections")
+    }
+
+    /// Runs SQL; the answer as text, columns with `|` between them.
+    pub(crate) fn sql(&self, sql: &str) -> String {
+        let output = Command::new("psql")
+            .args(["-qAtX", "-v", "ON_ERROR_STOP=1", &self.url, "-c", sql])
+            .output()
+            .expect("psql runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{sql}: {said}");
+        String::from_utf8(output.stdout).expect("UTF-8").trim_end().to_owned()
+    }
+
+    /// Waits until a query answers so.
+    pub(crate) fn wait_for(&self, sql: &str, answer: &str) {
+        for _ in 0..1000 {
+            if self.sql(sql) == answer {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("in vain: {sql} = {answer}; it is {}", self.sql(sql));
+    }
+
+    /// A session that stays open and holds what it locks.
+    pub(crate) fn session(&self) -> Held {
+        let mut child = Command::new("psql")
+            .args(["-qAtX", &self.url])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("psql runs");
+        let stdin = child.stdin.take().expect("a pipe");
+        Held { child, stdin: Some(stdin) }
+    }
+
+    /// The power goes.
+    pub(crate) fn stop(&self) {
+        run(&["stop", &self.dir.display().to_string()]).expect("the server stops");
+    }
+
+    pub(crate) fn start_again(&self) {
+        run(&["start", &self.dir.display().to_string()]).expect("the server starts");
+    }
+
+    /// A synchronous standby.
+    pub(crate) fn standby(&self) -> Server {
+        let dir = new_dir();
+        let (own, new) = (self.dir.display().to_string(), dir.display().to_string());
+        let pid = std::process::id().to_string();
+        let printed = run(&["standby", &own, &new, "--while", &pid]).expect("a standby starts");
+        Server { dir, url: url_in(&printed) }
+    }
+
+    pub(crate) fn promote(&self) {
+        run(&["promote", &self.dir.display().to_string()]).expect("the standby is promoted");
+    }
+
+    /// Stops and removes it.
+    pub(crate) fn down(self) {
+        run(&["down", &self.dir.display().to_string()]).expect("the server goes");
+    }
+}
+
+/// A session of psql.
+pub(crate) struct Held {
+    child: Child,
+    stdin: Option<ChildStdin>,
+}
+
+impl Held {
+    pub(crate) fn say(&mut self, sql: &str) {
+        let stdin = self.stdin.as_mut().expect("open");
+        writeln!(stdin, "{sql}").expect("psql reads");
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn postgresql_is_there_or_every_test_over_it_is_skipped() {
+    if server("every test over PostgreSQL").is_none() {
+        let _ = writeln!(std::io::stderr(), "nothing over PostgreSQL was tested");
+    }
+}
