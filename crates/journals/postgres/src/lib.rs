@@ -26,8 +26,8 @@
 //!
 //! The tables are made by the first node that connects, and have a version (`ws_meta`); tables of a newer version are
 //! refused. A node has two connections, however many logs it has: one writes, one reads. They must reach the server
-//! itself or a pooler in *session* mode: plans are prepared, and settings are those of the session. PostgreSQL 12 or
-//! later. With several hosts in the URL, the one that takes writes is used.
+//! itself or a pooler in *session* mode: plans are prepared, and settings are those of the session. Tested with
+//! PostgreSQL 15. With several hosts in the URL, the one that takes writes is used.
 //!
 //! Beyond this machine connections are encrypted (`sslmode=verify-full`) or refused. The password stands in the URL, in
 //! `PGPASSWORD` or in a file of mode 0600, and is in no error, log line or `Debug` output.
@@ -97,6 +97,7 @@
 //! several logs go over one connection, one behind another: a commit that hangs holds up all logs of the node.
 
 mod fault;
+mod keep;
 mod log;
 mod node;
 mod options;
@@ -106,13 +107,14 @@ mod rows;
 mod schema;
 mod serve;
 mod session;
+mod shared;
 mod state;
 mod statements;
 mod tls;
-mod url;
 
 pub use fault::ConnectError;
 pub use log::PostgresLog;
-pub use node::{Connection, NodeStatus, PostgresNode};
+pub use node::PostgresNode;
 pub use options::{ConnectOptions, EventRows, Host, OptionsError, Password, Tls};
 pub use report::{Durability, DurabilityReport};
+pub use shared::{Connection, NodeStatus};

@@ -1,6 +1,6 @@
 //! One log in PostgreSQL, as the log crate asks it.
 
-use crate::node::{Command, NodeShared};
+use crate::shared::{Command, NodeShared};
 use crate::state::{LogState, Offer};
 use std::sync::{Arc, mpsc};
 use std::task::Waker;

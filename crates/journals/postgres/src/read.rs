@@ -1,9 +1,9 @@
 //! What a node reads: the entries of all its logs by one query, again and again.
 
 use crate::fault::describe;
-use crate::node::NodeShared;
 use crate::rows::{Cursor, RowsState};
 use crate::session::Session;
+use crate::shared::NodeShared;
 use crate::state::{Delivery, gone};
 use std::sync::Arc;
 use std::time::Duration;

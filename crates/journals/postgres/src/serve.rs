@@ -2,10 +2,10 @@
 //! several logs one behind another on the same connection, so that none waits for another's round trip.
 
 use crate::fault::describe;
-use crate::node::{Command, NodeShared};
 use crate::read;
 use crate::rows::{EventColumns, RowsState};
 use crate::session::Session;
+use crate::shared::{Command, NodeShared};
 use crate::state::{Delivery, Job, Joined, LogState, Offer, Rows};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;

@@ -68,7 +68,7 @@ fn the_rooms_of_a_crate_form_no_circle() {
 const FLOORS: &[&[&str]] = &[
     &["types", "load"],
     &["log", "graph"],
-    &["views", "cypher"],
+    &["views", "cypher", "journals/postgres"],
     &["host"],
     &[
         "cli",
@@ -86,7 +86,8 @@ const FLOORS: &[&[&str]] = &[
 fn taken_by(manifest: &str) -> BTreeSet<String> {
     let lines = manifest.lines().filter_map(|line| line.strip_prefix("wellspring-"));
     let names = lines.filter_map(|rest| rest.split(['.', ' ', '=']).next());
-    names.map(|name| name.replacen("face-", "faces/", 1)).collect()
+    let path = |name: &str| name.replacen("face-", "faces/", 1).replacen("journal-", "journals/", 1);
+    names.map(path).collect()
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The URL of a server, read strictly: what is not known is refused by name. Errors never quote what may be the
 //! password.
 
-use crate::options::{
+use super::{
     ConnectOptions, DEFAULT_PORT, DEFAULT_SCHEMA, EventRows, Host, OptionsError, Password, Tls,
 };
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! Where the server is and how to reach it: a URL, read strictly, and a password that nobody sees.
 
-use crate::url;
+mod url;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -228,5 +229,4 @@ impl fmt::Display for ConnectOptions {
 }
 
 #[cfg(test)]
-#[path = "options_tests.rs"]
 mod tests;
