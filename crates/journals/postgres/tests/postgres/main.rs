@@ -12,3 +12,4 @@ mod rows;
 mod server;
 mod standby;
 mod tables;
+mod tls;

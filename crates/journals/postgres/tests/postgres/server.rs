@@ -145,6 +145,17 @@ impl Server {
         Held { child, stdin: Some(stdin) }
     }
 
+    /// Puts a file into the server's folder, as its own.
+    pub(crate) fn put(&self, name: &str, text: &str) {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+        let data = self.dir.join("data");
+        let path = data.join(name);
+        std::fs::write(&path, text).expect("written");
+        let owner = std::fs::metadata(&data).expect("there").uid();
+        chown(&path, Some(owner), None).expect("given to the server");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("set");
+    }
+
     /// The power goes.
     pub(crate) fn stop(&self) {
         run(&["stop", &self.dir.display().to_string()]).expect("the server stops");
