@@ -1,6 +1,7 @@
 //! How long an offer takes to arrive, beside the statement alone. Not a test: `--ignored --nocapture`.
 
 use crate::reader::Reader;
+use crate::rows::led;
 use crate::server::own_server;
 use std::time::{Duration, Instant};
 use wellspring_journal_postgres::{ConnectOptions, EventRows, PostgresNode};
@@ -44,37 +45,46 @@ fn an_offer_and_the_statement_alone() {
     for rows in [EventRows::Omit, EventRows::Write] {
         let options = ConnectOptions { event_rows: rows, ..server.options() };
         let node = PostgresNode::connect(options).unwrap();
-        for bytes in [300, 30_000] {
-            println!("{bytes} B, raw statement: {}", p50_p99(raw(&server.url, bytes, 2000)));
-            let mut reader = Reader::of(&node, &format!("l{bytes}{rows:?}"));
-            let entry = vec![7u8; bytes];
+        for events in [1, 100] {
+            let log = format!("l{events}{rows:?}");
+            let mut reader = Reader::of(&node, &log);
+            let mut hand = led(&mut reader, &log);
+            let bytes = hand.batch(events, 8 << 20)[0].len();
+            let mut hand = led(&mut Reader::of(&node, &format!("x{log}")), "x");
+            println!(
+                "{events} events, {bytes} B, the statement alone: {}",
+                p50_p99(raw(&server.url, bytes, 2000))
+            );
             let mut taken = Vec::new();
-            for place in 0..2000 {
+            for place in 2..2002 {
+                let entry = hand.batch(events, 8 << 20);
                 let begun = Instant::now();
-                reader.offer(place, &entry);
+                reader.offer(place, &entry[0]);
                 reader.read_to(Place(place + 1));
                 taken.push(begun.elapsed());
             }
-            println!("{bytes} B, offer to arrival, rows {rows:?}: {}", p50_p99(taken));
-            let mut taken = Vec::new();
-            for _ in 0..1000 {
+            println!("  offer to arrival, rows {rows:?}: {}", p50_p99(taken));
+            let ends = (0..1000).map(|_| {
                 let begun = Instant::now();
                 reader.end();
-                taken.push(begun.elapsed());
-            }
-            println!("the end: {}", p50_p99(taken));
-            let mut follower =
-                Reader::after(&server.node(), &format!("l{bytes}{rows:?}"), Place(2000));
+                begun.elapsed()
+            });
+            println!("  the end: {}", p50_p99(ends.collect()));
+            let mut follower = Reader::after(&server.node(), &log, Place(2002));
             let mut taken = Vec::new();
-            for place in 2000..2100 {
-                reader.offer(place, &entry);
+            for place in 2002..2102 {
+                let entry = hand.batch(events, 8 << 20);
+                reader.offer(place, &entry[0]);
                 reader.read_to(Place(place + 1));
                 let begun = Instant::now();
                 follower.read_to(Place(place + 1));
                 taken.push(begun.elapsed());
             }
-            println!("another node reads it after: {}", p50_p99(taken));
+            println!("  another node has it after: {}", p50_p99(taken));
         }
     }
+    let counted =
+        server.sql("SELECT log, count(*) FROM wellspring.ws_event GROUP BY log ORDER BY log");
+    println!("{counted}");
     server.down();
 }

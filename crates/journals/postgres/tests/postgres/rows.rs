@@ -10,7 +10,7 @@ use wellspring_log::shared::{OfferOutcome, Place};
 use wellspring_types::{DataKind, EventId, EventRef};
 
 /// A leader's hand: entries as the log crate makes them.
-struct Hand {
+pub(crate) struct Hand {
     epoch: u64,
     next: u64,
     chain: u32,
@@ -43,7 +43,7 @@ fn event(n: u64) -> EncodedEvents {
 
 impl Hand {
     /// The next batch, of so many events, as entries of at most so many bytes.
-    fn batch(&mut self, count: u64, entry_bytes: usize) -> Vec<Arc<[u8]>> {
+    pub(crate) fn batch(&mut self, count: u64, entry_bytes: usize) -> Vec<Arc<[u8]>> {
         let mut body = Vec::new();
         for n in 0..count {
             let mut record = event(self.next + n).bytes().to_vec();
@@ -68,7 +68,7 @@ impl Hand {
     }
 }
 
-fn led(reader: &mut Reader, log: &str) -> Hand {
+pub(crate) fn led(reader: &mut Reader, log: &str) -> Hand {
     reader.append(&founding(log));
     reader.append(&claim(1));
     Hand { epoch: 1, next: 1, chain: 0 }
