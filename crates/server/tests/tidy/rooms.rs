@@ -86,7 +86,8 @@ const FLOORS: &[&[&str]] = &[
 fn taken_by(manifest: &str) -> BTreeSet<String> {
     let lines = manifest.lines().filter_map(|line| line.strip_prefix("wellspring-"));
     let names = lines.filter_map(|rest| rest.split(['.', ' ', '=']).next());
-    let path = |name: &str| name.replacen("face-", "faces/", 1).replacen("journal-", "journals/", 1);
+    let path =
+        |name: &str| name.replacen("face-", "faces/", 1).replacen("journal-", "journals/", 1);
     names.map(path).collect()
 }
 
