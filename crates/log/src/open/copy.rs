@@ -9,13 +9,16 @@ use crate::recover;
 use crate::role::Role;
 use crate::segment::{SegmentSource, index_name, is_index_name, parse_segment_name, segment_name};
 use crate::shared::Place;
-use crate::shared::SharedLog;
 use crate::shared::SharedOptions;
 use crate::shared::entry::{Entry, MAX_NAME_BYTES, MAX_URL_BYTES};
+use crate::shared::{SharedLimits, SharedLog};
 use crate::storage::Storage;
 use std::io;
 use std::sync::Arc;
 use wellspring_types::Position;
+
+/// A claim with the longest names fits into it.
+const SMALLEST_ENTRY_BYTES: usize = 4 << 10;
 
 /// Takes the folder, mends the copy in it and starts to follow the shared log.
 pub(crate) fn open_shared(
@@ -24,7 +27,7 @@ pub(crate) fn open_shared(
     shared: SharedOptions,
     mut engine: Box<dyn SharedLog>,
 ) -> Result<Opened, OpenError> {
-    check(&options, &shared)?;
+    check(&options, &shared, engine.limits())?;
     in_folder(&storage, options, |options| {
         refuse_files(&*storage)?;
         let mut identity = CopyIdentity::read(&*storage).unwrap_or_default();
@@ -60,11 +63,14 @@ pub(crate) fn open_shared(
     })
 }
 
-fn check(options: &Options, shared: &SharedOptions) -> Result<(), OpenError> {
+fn check(options: &Options, shared: &SharedOptions, limits: SharedLimits) -> Result<(), OpenError> {
     let invalid = |what: &str| {
         let error = io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
         Err(OpenError::Io { doing: "opening a shared log".into(), error })
     };
+    if limits.entry_bytes < SMALLEST_ENTRY_BYTES || limits.window == 0 {
+        return invalid("the engine is to take entries of at least 4 KiB, one at a time or more");
+    }
     let is_name = |name: &str| (1..=MAX_NAME_BYTES).contains(&name.len());
     if options.sync != Sync::Always {
         return invalid(

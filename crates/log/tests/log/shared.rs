@@ -315,3 +315,27 @@ fn a_leader_whose_disk_is_full_refuses_and_goes_on_when_there_is_room() {
     }
     assert!(log.segments() > 2);
 }
+
+#[test]
+fn used_up_epochs_are_told_and_not_claimed_beyond() {
+    use wellspring_log::shared::entry::{Claim, ClusterId, Entry};
+    let world = SimulatedLog::immediate();
+    world.append(&Entry::Founded { cluster: ClusterId([1; 16]), log: "main" }.encode());
+    let last = Claim { epoch: (1 << 21) - 1, node: "gone", start: 1, url: "" };
+    world.append(&Entry::Claim(last).encode());
+    let log = open_node(&world, &SimulatedStorage::new(1), 1);
+    until("it says so", || matches!(log.role(), Role::Detached { .. }));
+    let Role::Detached { reason } = log.role() else { unreachable!() };
+    assert!(reason.contains("used up"), "{reason}");
+    assert_eq!(world.end().0, 2, "nothing was offered");
+}
+
+#[test]
+fn an_engine_of_entries_too_small_is_refused() {
+    let limits = SharedLimits { entry_bytes: 4_095, ..Settings::default().limits };
+    let world = SimulatedLog::immediate().with(Settings { limits, ..Settings::default() });
+    let engine = Box::new(world.connect(1));
+    let opened =
+        Log::open_shared(Arc::new(SimulatedStorage::new(1)), small_segments(), node(1), engine);
+    assert!(opened.is_err_and(|error| error.to_string().contains("4 KiB")));
+}

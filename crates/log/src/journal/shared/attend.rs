@@ -9,6 +9,7 @@ use crate::plants::{Plant, planted};
 use crate::role::Role;
 use crate::shared::entry::{Claim, Entry};
 use crate::shared::lead::{LeadAction, LeadState};
+use crate::shared::rule::EPOCH_LIMIT;
 use crate::shared::{AskId, Place, SharedOptions};
 use std::sync::atomic::Ordering;
 
@@ -79,6 +80,12 @@ impl SharedJournal {
             LeadAction::Wait { .. } => {}
             LeadAction::Claim => {
                 let epoch = self.rule.epoch() + 1;
+                if epoch >= EPOCH_LIMIT {
+                    // It would be void, for everybody and for ever.
+                    return self.detach(format!(
+                        "all epochs below {EPOCH_LIMIT} are used up: found the log anew from a backup"
+                    ));
+                }
                 self.stage = Stage::Claiming { epoch };
                 self.offer_claim(epoch, now_us);
                 self.tell_role(Role::Claiming { epoch }, Vec::new());

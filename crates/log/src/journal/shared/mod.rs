@@ -267,7 +267,11 @@ impl Journal for SharedJournal {
             Ok(None) => self.attend(),
             Ok(Some(settled)) => return Ok(settled),
             Err(error) => {
-                // A leader that cannot write what it led to steps down like one that is not heard.
+                // A leader that cannot write what it led to steps down like one that is not heard; and
+                // does not claim again what it cannot read on.
+                if !matches!(self.stage, Stage::Leading { .. }) {
+                    self.lead.cut_off(self.clock.monotonic_us());
+                }
                 self.attend();
                 return self.told.pop_front().ok_or(error);
             }
