@@ -5,6 +5,7 @@ use crate::access::jwks_source::ForeignSettings;
 use crate::access::origins::Cors;
 use crate::access::page::Pages;
 use crate::audit::AuditConfig;
+use crate::cluster::ClusterConfig;
 use crate::http::config::HttpConfig;
 use crate::http::face::Surroundings;
 use crate::ingest::IngestConfig;
@@ -21,6 +22,7 @@ sections! {
     HostConfig from HostConfigArgs:
     process: ProcessConfig,
     storage: StorageConfig,
+    cluster: ClusterConfig,
     http: HttpConfig,
     tls: TlsConfig,
     access: AccessConfig,
@@ -45,7 +47,7 @@ impl HostConfig {
     /// # Errors
     /// A sentence about the first setting that is wrong.
     pub fn check(&self, faces: &FaceTerms) -> Result<(), String> {
-        let HostConfig { process, storage, http, tls, access, ingest, otlp, .. } = self;
+        let HostConfig { process, storage, cluster, http, tls, access, ingest, otlp, .. } = self;
         storage.check()?;
         let address = process.address()?;
         let files = Files::of(tls)?;
@@ -59,6 +61,11 @@ impl HostConfig {
             ));
         }
         process.check()?;
+        cluster.check(process, files.is_some())?;
+        if cluster.is_shared() && storage.sync()? != wellspring_log::Sync::Always {
+            return Err("sync must be `always` with --journal: when an append is durable is the journal's to say"
+                .to_owned());
+        }
         log_lines::level(&process.log_level)?;
         http.check()?;
         ingest.check(&faces.kept)?;

@@ -11,6 +11,7 @@ pub mod access;
 pub mod audit;
 pub mod client;
 pub mod clock;
+pub mod cluster;
 pub mod config;
 pub mod declare;
 pub mod fast;

@@ -55,7 +55,7 @@ impl HostConfig {
 
     /// Its logs.
     pub fn node(&self, clock: Arc<dyn Clock>) -> Node {
-        Node::open(&self.process.data, &self.storage, self.ingest.batcher(), clock)
+        Node::open(&self.process.data, &self.storage, self.ingest.batcher(), clock, None)
             .expect("logs that open")
     }
 
@@ -80,7 +80,7 @@ pub fn host(data: &Path, flags: &[&str]) -> Arc<Host> {
 /// A host with these routes, which nobody answers.
 pub fn host_with(data: &Path, flags: &[&str], routes: Routes) -> Arc<Host> {
     let config = HostConfig::for_tests(&flags_over(data, flags));
-    let opened = open(config, FaceTerms::default(), routes).expect("a host that opens");
+    let opened = open(config, None, FaceTerms::default(), routes).expect("a host that opens");
     let (host, ending) = opened.apart();
     // Without its sender the receivers would see the server stop.
     std::mem::forget(ending);
@@ -115,7 +115,7 @@ pub fn server<F: Face>(data: &Path, flags: &[&str]) -> Arc<Server> {
     };
     let kept = KeptTypes::new(F::kept_events(&settings));
     let terms = FaceTerms { kept, ..FaceTerms::default() };
-    let opened = open(config, terms, Routes::new(declared, reserved, true));
+    let opened = open(config, None, terms, Routes::new(declared, reserved, true));
     let opened = opened.expect("a host that opens");
     let face = F::open(settings, &opened.host).expect("a face that opens");
     let opened = opened.with(vec![Bound::new(face)]);

@@ -3,6 +3,7 @@
 //! seen half written, which is reported as a torn end).
 
 use crate::error::{Corruption, OpenError};
+use crate::journal::CopyIdentity;
 use crate::index::{SegmentIndex, TermKind, TermPage};
 use crate::query::CompiledQuery;
 use crate::recover::{self, ScannedSegment, Tail};
@@ -14,6 +15,16 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use wellspring_types::{Position, Query};
+
+/// The name of the log in its [journal](crate::shared) if a folder holds a copy of a shared log; `None` if it holds
+/// a log of files, or nothing.
+///
+/// # Errors
+/// The folder cannot be read, or what it says of itself is damaged.
+pub fn copied_log(dir: &Path) -> io::Result<Option<String>> {
+    let storage = DiskStorage::existing(dir)?;
+    Ok(CopyIdentity::read(&storage)?.map(|identity| identity.log))
+}
 
 /// A segment file as found.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,6 +9,7 @@ extern crate wellspring_host;
 mod config;
 pub mod embed;
 mod faces;
+mod journal;
 mod nearest;
 pub mod parsers;
 mod start;

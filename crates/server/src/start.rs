@@ -2,6 +2,7 @@
 
 use crate::config::{Config, ServeArgs, Settings};
 use crate::faces;
+use crate::journal;
 use std::process::ExitCode;
 use wellspring_host::log_lines;
 use wellspring_host::serve;
@@ -45,7 +46,8 @@ pub(crate) fn open(config: Config) -> Result<OpenServer, String> {
     let terms = config.face_terms();
     let Settings { host, faces } = config.settings;
     let routes = faces::routes(host.http.dev_endpoints);
-    let host = open_host(host, terms, routes)?;
+    let engine = journal::engine(&host.cluster)?;
+    let host = open_host(host, engine, terms, routes)?;
     let bound = faces::open(faces, &host.host)?;
     Ok(host.with(bound))
 }

@@ -1,128 +1,50 @@
 //! The logs of this process: where they are, which exist, opening and dropping them.
 
 mod account;
+mod catalog;
 mod config;
+mod entry;
+mod error;
+mod opening;
 mod problem;
 pub mod readiness;
+mod shared;
 mod views;
 
 pub use account::IngestAccount;
 pub(crate) use config::StorageConfig;
+pub use error::{NoBatcher, NodeError};
 pub use views::{NoView, Views};
 
+use crate::cluster::Cluster;
 use crate::names::{MAIN, SYSTEM_LOG, is_name};
 use crate::private_folder::keep_private;
 use crate::view::{Figures, Progress, ViewedLog};
+use entry::{Batching, Entry};
+use opening::{Opening, io, sync_dir};
+use shared::SharedState;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
-use views::{AttachedView, LogView, LogViews};
+use views::{AttachedView, LogView};
 use wellspring_log::batcher::{self, Batcher};
-use wellspring_log::{Clock, Log, LogStats, OpenError, Options};
+use wellspring_log::{Clock, Log, LogStats, Options};
 
 /// Dropped logs carry this before their name until their files are gone. No valid name begins with it.
 const DROPPED: &str = ".dropped-";
-/// How often a folder that another process holds is tried again, and after what time.
-const LOCKED_TRIES: u32 = 30;
-const LOCKED_PAUSE: Duration = Duration::from_millis(100);
-
-/// Why a log could not be made, opened or dropped.
-#[derive(Debug)]
-pub enum NodeError {
-    /// There is no log of that name.
-    NotFound,
-    /// There are as many logs as there may be.
-    TooMany(usize),
-    /// The log itself would not open.
-    Open {
-        /// Its name.
-        log: String,
-        /// Its folder.
-        dir: PathBuf,
-        /// Why.
-        error: OpenError,
-    },
-    /// A view of the log could not be begun.
-    View(String),
-    /// The file system refused.
-    Io {
-        /// What was being done.
-        doing: String,
-        /// What the file system said.
-        error: std::io::Error,
-    },
-}
-
-/// Why a log has no batcher.
-#[derive(Debug)]
-pub enum NoBatcher {
-    /// There is no log of that name.
-    NoLog,
-    /// It is being closed, perhaps to be emptied. A retry may help.
-    Closing,
-    /// The system gives no thread. A retry may help.
-    NoThread(std::io::Error),
-}
-
-impl fmt::Display for NodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NodeError::NotFound => write!(f, "there is no such log"),
-            NodeError::TooMany(limit) => {
-                write!(f, "there are {limit} logs, the most that max_logs allows")
-            }
-            NodeError::Open { log, error: OpenError::Locked { dir }, .. } => {
-                let data = Path::new(dir).ancestors().nth(2).unwrap_or(Path::new(dir)).display();
-                write!(
-                    f,
-                    "the data folder {data} is in use: another process holds the log {log} in it, and \
-                     has not given it back within {} s; stop that, or choose another folder (--data)",
-                    LOCKED_TRIES * LOCKED_PAUSE.as_millis() as u32 / 1_000
-                )
-            }
-            NodeError::Open { log, dir, error: error @ OpenError::Corrupt(_) } => {
-                let data = dir.ancestors().nth(2).unwrap_or(dir);
-                write!(
-                    f,
-                    "the log {log} does not open. In {}, {error}. Nothing was changed; `wellspring verify \
-                     --data {} --log {log}` lists all damage. Keep this folder as it is, put a backup of \
-                     it in its place and start again",
-                    dir.display(),
-                    data.display()
-                )
-            }
-            NodeError::Open { log, dir, error } => {
-                write!(f, "the log {log} in {} does not open: {error}", dir.display())
-            }
-            NodeError::View(reason) => f.write_str(reason),
-            NodeError::Io { doing, error } => write!(f, "{doing}: {error}"),
-        }
-    }
-}
-
-/// Opens a log. A process that was just killed may hold its folder a moment longer: that is waited for.
-fn open_when_free(path: &Path, options: &Options) -> Result<Log, OpenError> {
-    for _ in 0..LOCKED_TRIES {
-        match Log::open(path, options.clone()) {
-            Err(OpenError::Locked { .. }) => std::thread::sleep(LOCKED_PAUSE),
-            done => return done,
-        }
-    }
-    Log::open(path, options.clone())
-}
 
 /// All logs of this process.
 pub struct Node {
     dir: PathBuf,
-    options: Options,
+    opening: Opening,
     max_logs: usize,
     batching: batcher::Options,
     logs: RwLock<BTreeMap<String, Entry>>,
     /// Held while logs are made or dropped, so that readers of `logs` never wait for the disk.
     changes: Mutex<Changes>,
+    /// What a node of several knows besides.
+    shared: Option<SharedState>,
 }
 
 /// What only those who make or drop logs look at.
@@ -134,39 +56,9 @@ struct Changes {
     views: Vec<AttachedView>,
 }
 
-/// A log and, once something was taken in for it, its batcher.
-#[derive(Clone)]
-struct Entry {
-    log: Log,
-    batching: Arc<Mutex<Batching>>,
-    /// The views folded from it.
-    views: Arc<LogViews>,
-}
-
-/// What a log has of a batcher.
-#[derive(Default)]
-enum Batching {
-    /// None yet.
-    #[default]
-    Idle,
-    /// This one.
-    Started(Batcher),
-    /// None any more. What it had is there for its figures.
-    Closed(Option<Batcher>),
-}
-
-impl Batching {
-    fn batcher(&self) -> Option<&Batcher> {
-        match self {
-            Batching::Idle => None,
-            Batching::Started(batcher) => Some(batcher),
-            Batching::Closed(batcher) => batcher.as_ref(),
-        }
-    }
-}
-
 impl Node {
-    /// Opens every log under the data folder, `main` and the system log in any case.
+    /// Opens every log under the data folder, `main` and the system log in any case; of a node of several
+    /// those that the nodes agree on.
     ///
     /// # Errors
     /// [`NodeError`]: a log that does not open stops the start, because serving without it would hide it.
@@ -175,6 +67,7 @@ impl Node {
         config: &StorageConfig,
         batching: batcher::Options,
         clock: Arc<dyn Clock>,
+        cluster: Option<Arc<Cluster>>,
     ) -> Result<Node, NodeError> {
         let options = Options {
             sync: config.sync().unwrap_or(wellspring_log::Sync::Always),
@@ -189,27 +82,47 @@ impl Node {
         keep_private(&dir).map_err(io(&dir, "making the folder"))?;
         let node = Node {
             dir,
-            options,
+            shared: cluster.is_some().then(SharedState::default),
+            opening: Opening { options, cluster },
             max_logs: config.max_logs.max(1),
             batching,
             logs: RwLock::default(),
             changes: Mutex::default(),
         };
-        let entries = fs::read_dir(&node.dir).map_err(io(&node.dir, "listing"))?;
+        let found = node.folders()?;
+        match node.shared {
+            None => {
+                let always = [MAIN, SYSTEM_LOG].map(str::to_owned);
+                for name in found.into_iter().chain(always) {
+                    node.create(&name)?;
+                }
+            }
+            Some(_) => node.open_shared(&found)?,
+        }
+        Ok(node)
+    }
+
+    /// The names of logs that have a folder. What is left of dropped ones is removed.
+    fn folders(&self) -> Result<Vec<String>, NodeError> {
+        let mut names = Vec::new();
+        let entries = fs::read_dir(&self.dir).map_err(io(&self.dir, "listing"))?;
         for entry in entries {
-            let entry = entry.map_err(io(&node.dir, "listing"))?;
+            let entry = entry.map_err(io(&self.dir, "listing"))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if name.starts_with(DROPPED) {
                 fs::remove_dir_all(entry.path()).map_err(io(&entry.path(), "removing"))?;
             } else if is_name(&name) {
-                node.create(&name)?;
+                names.push(name);
             } else {
                 tracing::warn!(name, "not a log's name; left alone");
             }
         }
-        node.create(MAIN)?;
-        node.create(SYSTEM_LOG)?;
-        Ok(node)
+        Ok(names)
+    }
+
+    /// What this is as a node of several; `None` if it is alone.
+    pub fn cluster(&self) -> Option<&Arc<Cluster>> {
+        self.opening.cluster.as_ref()
     }
 
     /// The log of that name.
@@ -312,16 +225,25 @@ impl Node {
     /// # Errors
     /// [`NodeError`].
     pub fn create(&self, name: &str) -> Result<bool, NodeError> {
+        if let Some(shared) = &self.shared {
+            return self.create_shared(shared, name);
+        }
         let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         if self.get(name).is_some() {
             return Ok(false);
         }
+        self.check_room(name)?;
+        self.open_log(name, 0, &changes)?;
+        Ok(true)
+    }
+
+    /// Whether there may be one more log.
+    fn check_room(&self, name: &str) -> Result<(), NodeError> {
         let own = self.get(SYSTEM_LOG).iter().count();
         if name != SYSTEM_LOG && self.all().len() - own >= self.max_logs {
             return Err(NodeError::TooMany(self.max_logs));
         }
-        self.open_log(name, &changes)?;
-        Ok(true)
+        Ok(())
     }
 
     /// Drops a log with everything in it. Blocks on the disk.
@@ -329,12 +251,19 @@ impl Node {
     /// # Errors
     /// [`NodeError`].
     pub fn drop_log(&self, name: &str) -> Result<(), NodeError> {
+        if let Some(shared) = &self.shared {
+            return self.drop_shared(shared, name);
+        }
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        self.drop_here(name, &mut changes)
+    }
+
+    fn drop_here(&self, name: &str, changes: &mut Changes) -> Result<(), NodeError> {
         let entry = self.logs.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         let entry = entry.ok_or(NodeError::NotFound)?;
         let attached = changes.views.iter().filter(|attached| attached.concerns(name));
         attached.for_each(|attached| attached.view.forget());
-        self.discard(name, &entry, &mut changes)
+        self.discard(name, &entry, changes)
     }
 
     /// Puts an empty log in the place of one. Appends on their way to the old one are refused as closed.
@@ -342,38 +271,40 @@ impl Node {
     /// # Errors
     /// [`NodeError`].
     pub fn empty(&self, name: &str) -> Result<(), NodeError> {
+        if let Some(shared) = &self.shared {
+            return self.empty_shared(shared, name);
+        }
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.entry(name).ok_or(NodeError::NotFound)?;
         self.discard(name, &old, &mut changes)?;
-        self.open_log(name, &changes)
+        self.open_log(name, 0, &changes)
     }
 
     /// Takes no more appends anywhere, makes durable what is staged or accepted. Tells how many
     /// accepted events could not be stored.
     pub fn close(&self) -> u64 {
+        if let Some(shared) = &self.shared {
+            shared.end();
+        }
         self.entries().iter().map(|(name, entry)| entry.close(name)).sum()
     }
 
-    fn open_log(&self, name: &str, changes: &Changes) -> Result<(), NodeError> {
+    fn open_log(
+        &self,
+        name: &str,
+        incarnation: u64,
+        changes: &Changes,
+    ) -> Result<(), NodeError> {
         let path = self.dir.join(name);
         keep_private(&path).map_err(io(&path, "keeping others out of"))?;
-        let mut options = self.options.clone();
-        if name == SYSTEM_LOG {
-            // What was revoked stays so after a power loss.
-            options.sync = wellspring_log::Sync::Always;
-        }
-        let log = open_when_free(&path, &options).map_err(|error| NodeError::Open {
-            log: name.to_owned(),
-            dir: path.clone(),
-            error,
-        })?;
+        let log = self.opening.open(name, incarnation, &path)?;
         // The folder's own entry must survive a power loss, or acknowledged events would go with it.
         sync_dir(&self.dir)?;
-        let viewed = ViewedLog { name, log: &log, dir: &path, clock: &self.options.clock };
+        let viewed = ViewedLog { name, log: &log, dir: &path, clock: &self.opening.options.clock };
         let (views, shows) = views::open_due(&changes.views, viewed).map_err(NodeError::View)?;
         let views = Arc::new(views);
         let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);
-        logs.insert(name.to_owned(), Entry { log, batching: Arc::default(), views });
+        logs.insert(name.to_owned(), Entry { log, incarnation, batching: Arc::default(), views });
         shows.into_iter().for_each(|show| show());
         Ok(())
     }
@@ -382,45 +313,17 @@ impl Node {
     fn discard(&self, name: &str, entry: &Entry, changes: &mut Changes) -> Result<(), NodeError> {
         entry.views.end().iter().for_each(|view| view.forbid_snapshots());
         entry.close(name);
+        self.remove_folder(name, changes)
+    }
+
+    /// Removes the folder of a log that is not open.
+    fn remove_folder(&self, name: &str, changes: &mut Changes) -> Result<(), NodeError> {
         changes.dropped += 1;
         let count = changes.dropped;
         let (from, to) = (self.dir.join(name), self.dir.join(format!("{DROPPED}{count}-{name}")));
         fs::rename(&from, &to).map_err(io(&from, "renaming"))?;
         sync_dir(&self.dir)?;
         fs::remove_dir_all(&to).map_err(io(&to, "removing"))
-    }
-}
-
-impl Entry {
-    fn account(&self) -> IngestAccount {
-        let log = self.log.accepted_stats();
-        let batching = self.batching.lock().unwrap_or_else(PoisonError::into_inner);
-        IngestAccount::new(log, batching.batcher())
-    }
-
-    /// Stores what was accepted, then closes the log. Tells how many accepted events are lost.
-    fn close(&self, name: &str) -> u64 {
-        let mut batching = self.batching.lock().unwrap_or_else(PoisonError::into_inner);
-        let batcher = batching.batcher().cloned();
-        *batching = Batching::Closed(batcher.clone());
-        drop(batching);
-        let mut events_lost = 0;
-        if let Some(batcher) = batcher {
-            batcher.close();
-            let lost = batcher.figures().lost_possible();
-            events_lost = lost.events;
-            if lost.events > 0 {
-                tracing::error!(
-                    log = name,
-                    events = lost.events,
-                    bytes = lost.bytes,
-                    "accepted events could not be stored and are lost"
-                );
-            }
-        }
-        self.log.close();
-        self.views.end().iter().for_each(|view| view.close());
-        events_lost
     }
 }
 
@@ -431,15 +334,6 @@ impl Drop for Node {
             entry.views.end().iter().for_each(|view| view.discard());
         }
     }
-}
-
-fn sync_dir(dir: &Path) -> Result<(), NodeError> {
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(io(dir, "syncing the folder"))
-}
-
-fn io(path: &Path, doing: &str) -> impl FnOnce(std::io::Error) -> NodeError {
-    let doing = format!("{doing} {}", path.display());
-    move |error| NodeError::Io { doing, error }
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ impl From<NodeError> for Box<Problem> {
             NodeError::Open { .. } | NodeError::Io { .. } | NodeError::View(_) => {
                 problem::IO.because(detail)
             }
+            NodeError::NotRecorded(error) => error.into(),
+            NodeError::Unavailable { .. } => problem::STORAGE_UNAVAILABLE.because(detail),
         }
     }
 }

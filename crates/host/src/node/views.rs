@@ -184,7 +184,7 @@ impl<V: View> Views<V> {
         let entry = self.node.entry(log).filter(|_| log != SYSTEM_LOG).ok_or(NoView::NoLog)?;
         let dir = self.node.dir.join(log);
         let viewed =
-            ViewedLog { name: log, log: &entry.log, dir: &dir, clock: &self.node.options.clock };
+            ViewedLog { name: log, log: &entry.log, dir: &dir, clock: &self.node.opening.options.clock };
         let live = entry.views.get(&*self.each, viewed)?;
         // No other view of this name can be attached to the log.
         Ok(Arc::downcast(live.into_any()).unwrap_or_else(|_| unreachable!("one view of a name")))
@@ -248,7 +248,7 @@ impl Node {
                     name: &log,
                     log: &entry.log,
                     dir: &dir,
-                    clock: &self.options.clock,
+                    clock: &self.opening.options.clock,
                 };
                 let show = entry.views.open(&*attached.view, viewed).map_err(NodeError::View)?;
                 show();

@@ -3,6 +3,7 @@
 use crate::access::jwks_source::{ForeignSettings, Source};
 use crate::access::{self, Gate};
 use crate::audit::Audit;
+use crate::cluster::{Cluster, Engine};
 use crate::config::{FaceTerms, HostConfig};
 use crate::http::Host;
 use crate::http::body_memory::BodyMemory;
@@ -69,25 +70,41 @@ impl OpenHost {
     }
 }
 
-/// Opens everything that a configuration names. `routes` are those of all faces.
+/// Opens everything that a configuration names. `engine` is the one that its journal names, if it names one;
+/// `routes` are those of all faces.
 ///
 /// # Errors
 /// A sentence about what does not open.
-pub fn open(mut config: HostConfig, faces: FaceTerms, routes: Routes) -> Result<OpenHost, String> {
+pub fn open(
+    mut config: HostConfig,
+    engine: Option<Arc<dyn Engine>>,
+    faces: FaceTerms,
+    routes: Routes,
+) -> Result<OpenHost, String> {
     if config.process.threads == 0 {
         config.process.threads = std::thread::available_parallelism().map_or(1, usize::from);
     }
     let descriptors = raise_descriptor_limit();
     let clock = crate::clock::system();
     let pages = config.pages(&faces)?;
-    let HostConfig { process, storage, http, tls, access, audit, mut limits, ingest, otlp } =
+    let HostConfig { process, storage, cluster, http, tls, access, audit, mut limits, ingest, otlp } =
         config;
     let data = &process.data;
     let tls = Tls::open(&tls)?;
     access::sealed::check_log(data)?;
     keep_private(data)?;
-    let node = Node::open(data, &storage, ingest.batcher(), Arc::clone(&clock))
+    let cluster = match engine {
+        Some(engine) => {
+            let identity = cluster.identity(&process, tls.is_some())?;
+            let cluster = Cluster::new(&cluster, identity, engine).map_err(|e| e.to_string())?;
+            Some(Arc::new(cluster))
+        }
+        None => None,
+    };
+    let node = Node::open(data, &storage, ingest.batcher(), Arc::clone(&clock), cluster)
         .map_err(|e| e.to_string())?;
+    let node = Arc::new(node);
+    node.look_after_shared()?;
     limits.max_connections =
         connections_that_fit(limits.max_connections, descriptors, node.segments());
     let accounts = access::attach(&node)?;
@@ -101,7 +118,7 @@ pub fn open(mut config: HostConfig, faces: FaceTerms, routes: Routes) -> Result<
     let stats = Arc::new(Stats::new(2 * process.threads, routes.names(), clock.monotonic_us()));
     let audit = Audit::new(audit.audit, routes.concerns());
     let host = Arc::new(Host {
-        node: Arc::new(node),
+        node,
         access: gate,
         limits: Arc::new(Limits::of(&process, &limits, &stats, &clock)?),
         kept: Arc::new(faces.kept),

@@ -51,7 +51,13 @@ impl PostgresNode {
     /// readers of the same log.
     #[must_use]
     pub fn shared_log(&self, name: &str) -> PostgresLog {
-        let rows = match self.shared.options.event_rows {
+        self.shared_log_with(name, self.shared.options.event_rows)
+    }
+
+    /// The same; whether its events are written as rows is said for it alone.
+    #[must_use]
+    pub fn shared_log_with(&self, name: &str, event_rows: EventRows) -> PostgresLog {
+        let rows = match event_rows {
             EventRows::Write => Rows::Unknown,
             EventRows::Omit => Rows::Off,
         };
@@ -66,6 +72,11 @@ impl PostgresNode {
         drop(logs);
         let (node, commands) = (Arc::clone(&self.shared), self.commands.clone());
         PostgresLog { node, state, commands }
+    }
+
+    /// Reads at once what other nodes have placed, instead of in some milliseconds: somebody waits for it.
+    pub fn nudge(&self) {
+        self.shared.look.notify_one();
     }
 
     /// How it stands with the connections.

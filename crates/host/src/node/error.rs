@@ -1,0 +1,100 @@
+//! Why a log could not be made, opened or dropped.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wellspring_log::{AppendError, OpenError};
+
+/// How often a folder that another process holds is tried again, and after what time.
+pub(super) const LOCKED_TRIES: u32 = 30;
+pub(super) const LOCKED_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a log could not be made, opened or dropped.
+#[derive(Debug)]
+pub enum NodeError {
+    /// There is no log of that name.
+    NotFound,
+    /// There are as many logs as there may be.
+    TooMany(usize),
+    /// The log itself would not open.
+    Open {
+        /// Its name.
+        log: String,
+        /// Its folder.
+        dir: PathBuf,
+        /// Why.
+        error: OpenError,
+    },
+    /// A view of the log could not be begun.
+    View(String),
+    /// The log `system`, which says what logs there are, did not take that there is one more or one less.
+    NotRecorded(AppendError),
+    /// The journal of all nodes did not give the log in time. A retry may help.
+    Unavailable {
+        /// The log's name.
+        log: String,
+        /// What is known of the cause.
+        reason: String,
+    },
+    /// The file system refused.
+    Io {
+        /// What was being done.
+        doing: String,
+        /// What the file system said.
+        error: std::io::Error,
+    },
+}
+
+/// Why a log has no batcher.
+#[derive(Debug)]
+pub enum NoBatcher {
+    /// There is no log of that name.
+    NoLog,
+    /// It is being closed, perhaps to be emptied. A retry may help.
+    Closing,
+    /// The system gives no thread. A retry may help.
+    NoThread(std::io::Error),
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NodeError::NotFound => write!(f, "there is no such log"),
+            NodeError::TooMany(limit) => {
+                write!(f, "there are {limit} logs, the most that max_logs allows")
+            }
+            NodeError::Open { log, error: OpenError::Locked { dir }, .. } => {
+                let data = Path::new(dir).ancestors().nth(2).unwrap_or(Path::new(dir)).display();
+                write!(
+                    f,
+                    "the data folder {data} is in use: another process holds the log {log} in it, and \
+                     has not given it back within {} s; stop that, or choose another folder (--data)",
+                    LOCKED_TRIES * LOCKED_PAUSE.as_millis() as u32 / 1_000
+                )
+            }
+            NodeError::Open { log, dir, error: error @ OpenError::Corrupt(_) } => {
+                let data = dir.ancestors().nth(2).unwrap_or(dir);
+                write!(
+                    f,
+                    "the log {log} does not open. In {}, {error}. Nothing was changed; `wellspring verify \
+                     --data {} --log {log}` lists all damage. Keep this folder as it is, put a backup of \
+                     it in its place and start again",
+                    dir.display(),
+                    data.display()
+                )
+            }
+            NodeError::Open { log, dir, error } => {
+                write!(f, "the log {log} in {} does not open: {error}", dir.display())
+            }
+            NodeError::View(reason) => f.write_str(reason),
+            NodeError::NotRecorded(error) => {
+                write!(f, "the log system, which says what logs there are, did not take it: {error}")
+            }
+            NodeError::Unavailable { log, reason } => {
+                write!(f, "the log {log} is not here yet: {reason}")
+            }
+            NodeError::Io { doing, error } => write!(f, "{doing}: {error}"),
+        }
+    }
+}
+

@@ -1,0 +1,130 @@
+//! How a log of the process is opened: the files of a folder, or a copy of a log of several nodes.
+
+use super::NodeError;
+use super::error::{LOCKED_PAUSE, LOCKED_TRIES};
+use crate::cluster::{Cluster, LogRows};
+use crate::names::SYSTEM_LOG;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use wellspring_log::shared::SharedLog;
+use wellspring_log::storage::DiskStorage;
+use wellspring_log::{Log, OpenError, Options, Role, SharedOptions};
+
+/// How long a copy may take to reach the end of its journal while its log is opened.
+const CATCH_UP: Duration = Duration::from_secs(60);
+/// Time between two looks at a role that is waited for, should a change of it be missed.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How logs are opened.
+pub(super) struct Opening {
+    pub(super) options: Options,
+    pub(super) cluster: Option<Arc<Cluster>>,
+}
+
+impl Opening {
+    /// Opens a log. A process that was just killed may hold its folder a moment longer: that is waited for.
+    /// A copy is given back when it has reached the end that its journal had.
+    ///
+    /// # Errors
+    /// [`NodeError::Open`], [`NodeError::Unavailable`].
+    pub(super) fn open(
+        &self,
+        name: &str,
+        incarnation: u64,
+        path: &Path,
+    ) -> Result<Log, NodeError> {
+        let mut options = self.options.clone();
+        if name == SYSTEM_LOG {
+            // What was revoked stays so after a power loss.
+            options.sync = wellspring_log::Sync::Always;
+        }
+        let open = || match &self.cluster {
+            None => Log::open(path, options.clone()),
+            Some(cluster) => open_copy(cluster, name, incarnation, path, options.clone()),
+        };
+        let mut tried = 0;
+        let opened = loop {
+            match open() {
+                Err(OpenError::Locked { .. }) if tried < LOCKED_TRIES => tried += 1,
+                done => break done,
+            }
+            std::thread::sleep(LOCKED_PAUSE);
+        };
+        let log = opened.map_err(|error| NodeError::Open {
+            log: name.to_owned(),
+            dir: path.to_owned(),
+            error,
+        })?;
+        match &self.cluster {
+            None => Ok(log),
+            Some(cluster) => caught_up(cluster, name, &log).map(|()| log),
+        }
+    }
+}
+
+/// The name of a log in its journal: that of the log, and which of those that had it one after the other it is.
+pub(super) fn journal_name(name: &str, incarnation: u64) -> String {
+    match incarnation {
+        0 => name.to_owned(),
+        // No log's name has a dot.
+        _ => format!("{name}.{incarnation}"),
+    }
+}
+
+fn open_copy(
+    cluster: &Cluster,
+    name: &str,
+    incarnation: u64,
+    path: &Path,
+    options: Options,
+) -> Result<Log, OpenError> {
+    let storage = DiskStorage::create(path)
+        .map_err(|error| OpenError::Io { doing: format!("making {}", path.display()), error })?;
+    let journal_name = journal_name(name, incarnation);
+    let rows = if name == SYSTEM_LOG { LogRows::Never } else { LogRows::AsConfigured };
+    let engine: Box<dyn SharedLog> = cluster.engine.shared_log(&journal_name, rows);
+    let shared = SharedOptions {
+        log: journal_name,
+        node: cluster.node.clone(),
+        url: cluster.url.clone(),
+        start: cluster.start,
+        lead_timeout: cluster.lead_timeout.max(engine.limits().lead_timeout_min),
+    };
+    Log::open_shared(Arc::new(storage), options, shared, engine)
+}
+
+/// Waits until a copy has reached the end that its journal had: a view that is opened sooner could be
+/// further than what a power loss has left of the copy.
+fn caught_up(cluster: &Cluster, name: &str, log: &Log) -> Result<(), NodeError> {
+    let begun = Instant::now();
+    let changes = log.role_changes();
+    loop {
+        let seen = changes.head();
+        let Role::CatchingUp { place, end } = log.role() else { return Ok(()) };
+        if begun.elapsed() > CATCH_UP {
+            let engine = cluster.engine.status();
+            let end = end.map_or_else(|| "its end is not known".to_owned(), |end| format!("it ends at {}", end.0));
+            let reason = format!(
+                "after {} s the copy is at place {} of its journal, and {end}; {engine}",
+                CATCH_UP.as_secs(),
+                place.0
+            );
+            return Err(NodeError::Unavailable { log: name.to_owned(), reason });
+        }
+        changes.wait_past(seen, LOOK);
+    }
+}
+
+/// Makes the entries of a folder survive a power loss.
+pub(super) fn sync_dir(dir: &Path) -> Result<(), NodeError> {
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(io(dir, "syncing the folder"))
+}
+
+/// What the file system refused, and while doing what.
+pub(super) fn io(path: &Path, doing: &str) -> impl FnOnce(std::io::Error) -> NodeError {
+    let doing = format!("{doing} {}", path.display());
+    move |error| NodeError::Io { doing, error }
+}

@@ -1,0 +1,260 @@
+//! The logs of a node of several: those that the log `system` says there are, opened, dropped and led as it says.
+//!
+//! A thread looks after them: it opens and drops logs that were made or dropped on other nodes, and has one node
+//! lead all logs, the one that leads `system`. Who leads `system` is found out by silence (`log/shared/lead.rs`).
+
+use super::catalog::{Catalog, CatalogChange};
+use super::opening::{io, journal_name};
+use super::{Changes, Node, NodeError};
+use crate::cluster::Cluster;
+use crate::names::SYSTEM_LOG;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::time::Instant;
+use wellspring_log::inspect::copied_log;
+use wellspring_log::{Append, AppendError, Feed, Log, Role};
+
+/// Attempts at a change of the catalog that others' changes overtake.
+const ATTEMPTS: u32 = 16;
+/// Time between two looks at roles; new events of `system` are seen at once.
+const LOOK: Duration = Duration::from_millis(20);
+/// Time between two claims of one log.
+const CLAIM_AGAIN: Duration = Duration::from_millis(500);
+/// Time between two attempts at a log that could not be opened or dropped.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// What a node of several knows besides its logs.
+pub(super) struct SharedState {
+    catalog: Mutex<Catalog>,
+    /// Up to here the logs of this node are as `system` says.
+    settled: Feed,
+    ending: AtomicBool,
+}
+
+impl Default for SharedState {
+    fn default() -> SharedState {
+        SharedState {
+            catalog: Mutex::new(Catalog::new()),
+            settled: Feed::at(0),
+            ending: AtomicBool::new(false),
+        }
+    }
+}
+
+impl SharedState {
+    /// Nothing is opened, dropped or claimed any more.
+    pub(super) fn end(&self) {
+        self.ending.store(true, Ordering::Release);
+    }
+
+    fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Acquire)
+    }
+
+    fn catalog(&self) -> MutexGuard<'_, Catalog> {
+        self.catalog.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Node {
+    /// Opens the log `system`, and those that it names. `found`: the folders there are.
+    ///
+    /// # Errors
+    /// [`NodeError`].
+    pub(super) fn open_shared(&self, found: &[String]) -> Result<(), NodeError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        self.open_log(SYSTEM_LOG, 0, &changes)?;
+        let system = self.get(SYSTEM_LOG).ok_or(NodeError::NotFound)?;
+        let mut catalog = shared.catalog();
+        catalog.fold(&system).map_err(|error| NodeError::View(error.to_string()))?;
+        for name in found {
+            if catalog.incarnation(name).is_none() {
+                self.remove_copy(name, &mut changes)?;
+            }
+        }
+        let names: Vec<String> = catalog.names().map(str::to_owned).collect();
+        for name in names.iter().filter(|name| *name != SYSTEM_LOG) {
+            self.settle(name, &mut catalog, &mut changes)?;
+        }
+        shared.settled.publish(catalog.position());
+        Ok(())
+    }
+
+    /// Removes the copy of a log that was dropped. What is no copy is left, and stops the start.
+    fn remove_copy(&self, name: &str, changes: &mut Changes) -> Result<(), NodeError> {
+        let dir = self.dir.join(name);
+        if copied_log(&dir).map_err(io(&dir, "reading"))?.is_none() {
+            let what = "it is no log of this journal and no copy of one; a node of several begins with a data \
+                        folder of its own, and `wellspring export` and `import` bring events along"
+                .to_owned();
+            let error = wellspring_log::OpenError::OtherJournal { dir: dir.display().to_string(), what };
+            return Err(NodeError::Open { log: name.to_owned(), dir, error });
+        }
+        tracing::info!(log = name, "was dropped meanwhile; its copy is removed");
+        self.remove_folder(name, changes)
+    }
+
+    /// Has a log be here as it is in the catalog.
+    fn settle(
+        &self,
+        name: &str,
+        catalog: &mut Catalog,
+        changes: &mut Changes,
+    ) -> Result<(), NodeError> {
+        let here = self.entry(name).map(|entry| entry.incarnation);
+        let wanted = catalog.incarnation(name);
+        if here != wanted {
+            match (here, wanted) {
+                (Some(_), Some(_)) => {
+                    let old = self.entry(name).ok_or(NodeError::NotFound)?;
+                    self.discard(name, &old, changes)?;
+                }
+                (Some(_), None) => self.drop_here(name, changes)?,
+                (None, _) => {}
+            }
+            if let Some(incarnation) = wanted {
+                let dir = self.dir.join(name);
+                let copied = if dir.is_dir() { copied_log(&dir) } else { Ok(None) };
+                let copied = copied.map_err(io(&dir, "reading"))?;
+                if copied.is_some_and(|copied| copied != journal_name(name, incarnation)) {
+                    tracing::info!(log = name, "was made anew meanwhile; the copy of the old one is removed");
+                    self.remove_folder(name, changes)?;
+                }
+                self.open_log(name, incarnation, changes)?;
+            }
+        }
+        catalog.settled(name);
+        Ok(())
+    }
+
+    /// Has the logs of this node be as `system` says now. What does not open is tried again later.
+    fn follow_catalog(&self, shared: &SharedState) -> Result<(), NodeError> {
+        let Some(system) = self.get(SYSTEM_LOG) else { return Ok(()) };
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut catalog = shared.catalog();
+        catalog.fold(&system).map_err(|error| NodeError::View(error.to_string()))?;
+        for name in catalog.due() {
+            if shared.is_ending() {
+                return Ok(());
+            }
+            self.settle(&name, &mut catalog, &mut changes)?;
+        }
+        shared.settled.publish(catalog.position());
+        Ok(())
+    }
+
+    /// Up to which position of `system` the logs of this node are as it says; `None` if this node is alone.
+    pub fn catalog_settled(&self) -> Option<&Feed> {
+        self.shared.as_ref().map(|shared| &shared.settled)
+    }
+
+    pub(super) fn create_shared(
+        &self,
+        shared: &SharedState,
+        name: &str,
+    ) -> Result<bool, NodeError> {
+        if self.get(name).is_none() {
+            self.check_room(name)?;
+        }
+        self.change_catalog(shared, name, CatalogChange::Create)
+    }
+
+    pub(super) fn drop_shared(&self, shared: &SharedState, name: &str) -> Result<(), NodeError> {
+        match self.change_catalog(shared, name, CatalogChange::Drop)? {
+            true => Ok(()),
+            false => Err(NodeError::NotFound),
+        }
+    }
+
+    pub(super) fn empty_shared(&self, shared: &SharedState, name: &str) -> Result<(), NodeError> {
+        self.change_catalog(shared, name, CatalogChange::Replace).map(drop)
+    }
+
+    /// Makes a change, and tells whether there was anything to change. It is in effect here when this returns.
+    fn change_catalog(
+        &self,
+        shared: &SharedState,
+        name: &str,
+        change: CatalogChange,
+    ) -> Result<bool, NodeError> {
+        let system = self.get(SYSTEM_LOG).ok_or(NodeError::NotFound)?;
+        for _ in 0..ATTEMPTS {
+            self.follow_catalog(shared)?;
+            let Some((events, condition)) = shared.catalog().change(name, change) else {
+                return Ok(false);
+            };
+            let append = Append { events, condition: Some(condition), ..Append::default() };
+            match system.append(append) {
+                Ok(_) => {
+                    self.follow_catalog(shared)?;
+                    if let Some(log) = self.get(name) {
+                        log.claim_lead();
+                    }
+                    return Ok(true);
+                }
+                Err(AppendError::Conflict(_) | AppendError::SetBack) => {}
+                Err(error) => return Err(NodeError::NotRecorded(error)),
+            }
+        }
+        Err(NodeError::NotRecorded(AppendError::Overloaded))
+    }
+
+    /// Looks after the logs of a node of several, on a thread of its own, until the node is closed.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn look_after_shared(self: &Arc<Self>) -> Result<(), String> {
+        let Some(cluster) = self.cluster().map(Arc::clone) else { return Ok(()) };
+        let node = Arc::downgrade(self);
+        crate::threads::spawn("cluster-logs".to_owned(), move || look_after(&node, &cluster)).map(drop)
+    }
+}
+
+/// The thread's work.
+fn look_after(node: &Weak<Node>, cluster: &Cluster) {
+    let mut claimed: Option<Instant> = None;
+    let mut failed: Option<Instant> = None;
+    loop {
+        let Some(node) = node.upgrade() else { return };
+        let Some(shared) = node.shared.as_ref().filter(|shared| !shared.is_ending()) else { return };
+        let Some(system) = node.get(SYSTEM_LOG) else { return };
+        let seen = system.head();
+        if failed.is_none_or(|at| at.elapsed() > TRY_AGAIN) {
+            let followed = node.follow_catalog(shared);
+            failed = followed.as_ref().err().map(|_| Instant::now());
+            if let Err(error) = followed {
+                tracing::warn!("the logs of this node are not yet as the log system says: {error}");
+            }
+        }
+        if claimed.is_none_or(|at| at.elapsed() > CLAIM_AGAIN) && claim_others(&node, &system, cluster) {
+            claimed = Some(Instant::now());
+        }
+        let feed = system.feed().clone();
+        drop((system, node));
+        feed.wait_past(seen, LOOK);
+    }
+}
+
+/// Claims the logs that this node does not lead although it leads `system`; tells whether there were any.
+fn claim_others(node: &Node, system: &Log, cluster: &Cluster) -> bool {
+    match system.role() {
+        Role::Leading { .. } => {}
+        // Nobody has ever led: no silence has to be borne.
+        Role::Following { leader: None } if system.stats().epoch == 0 && system.head() == 0 => {
+            system.claim_lead();
+            return true;
+        }
+        _ => return false,
+    }
+    let mut any = false;
+    for (name, log) in node.all() {
+        if name != SYSTEM_LOG && matches!(log.role(), Role::Following { .. }) {
+            tracing::debug!(log = name, node = cluster.node, "claims the lead");
+            log.claim_lead();
+            any = true;
+        }
+    }
+    any
+}
