@@ -5,7 +5,7 @@ use crate::node::{Running, Trouble};
 use crate::world::World;
 use wellspring_log::shared::EngineLeader::{NotThisNode, ThisNode};
 use wellspring_log::shared::simulated::{Stage, UnderWay};
-use wellspring_log::{Did, Role};
+use wellspring_log::{Claims, Did, Role};
 
 /// How long everything has to work before it must have come right: so many lead timeouts, and so long. A reader that
 /// meets damage in many segments waits a second for each to be mended.
@@ -18,6 +18,7 @@ impl World {
     /// Takes away every fault; what is under way lands, late.
     pub fn heal(&mut self) {
         let elected = self.dice.index(self.nodes.len());
+        self.elected = elected;
         self.step += 1;
         self.say(format_args!("everything is healed"));
         for node in 0..self.nodes.len() {
@@ -48,11 +49,21 @@ impl World {
         for under_way in self.engine.under_way() {
             self.settle(&under_way);
         }
+        self.tell_somebody();
         for node in 0..self.nodes.len() {
             self.engine.show(node as u64, u64::MAX >> 1);
             while self.turn(node, 64) == Did::Something {}
         }
         self.is_well()
+    }
+
+    /// Where nobody claims untold, somebody is told if nobody leads.
+    fn tell_somebody(&mut self) {
+        let leads = |role| matches!(role, Role::Leading { .. } | Role::Claiming { .. });
+        let mut logs = self.nodes.iter().filter_map(|node| node.log.as_ref());
+        if self.mood.claims == Claims::WhenTold && !logs.any(|log| leads(log.role())) {
+            self.take_lead(self.elected);
+        }
     }
 
     /// Rounds in which it must have come right.
@@ -104,6 +115,8 @@ impl World {
             let role = node.log.as_ref().map(|log| log.role());
             match role {
                 Some(Role::Following { leader: Some(of) }) if of.epoch == epoch => {}
+                // Its disk has forgotten who leads, and no beat says so.
+                Some(Role::Following { leader: None }) if self.mood.claims == Claims::WhenTold => {}
                 role => return Err(format!("n{} does not follow n{leader}: {role:?}", node.id)),
             }
         }

@@ -3,8 +3,8 @@
 
 use crate::dice::Dice;
 use std::time::Duration;
-use wellspring_log::shared::SharedLimits;
 use wellspring_log::shared::simulated::Settings;
+use wellspring_log::shared::{Claims, SharedLimits};
 
 /// The odds of one history. Weights are relative; permilles are of 1,000.
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub struct Mood {
     pub engine: Settings,
     /// After so long a silence a leader is taken for gone.
     pub lead_timeout: Duration,
+    /// Whether nodes claim the lead by themselves.
+    pub claims: Claims,
     /// How many steps before everything is healed.
     pub steps: u64,
     /// Longest time between two steps, usually.
@@ -41,6 +43,8 @@ pub struct Mood {
     pub disk_trouble: u64,
     /// Weight of a node told to take the lead.
     pub take_lead: u64,
+    /// Weight of a node told to give it up.
+    pub resign: u64,
     /// Weight of processes that end as they should.
     pub leave: u64,
     /// Requests with data that needs several parts or a segment of its own.
@@ -57,7 +61,8 @@ impl Mood {
         let (unknown, reorder) = (odds(600, 200), odds(600, 300));
         let (pause, crash, rot) = (odds(500, 20), odds(600, 20), odds(500, 600));
         let (cut_off, clock_step) = (odds(400, 20), odds(400, 20));
-        let (disk_trouble, take_lead, leave) = (odds(400, 20), odds(500, 30), odds(400, 10));
+        let (disk_trouble, mut take_lead, leave) = (odds(400, 20), odds(500, 30), odds(400, 10));
+        let resign = odds(300, 15);
         let large = odds(500, 700);
         let compares = dice.chance(300);
         let limits = SharedLimits {
@@ -67,11 +72,17 @@ impl Mood {
             lead_timeout_min: Duration::from_millis(10),
         };
         let engine = Settings { limits, compares, elects: dice.chance(150) };
+        let claims = if dice.chance(200) { Claims::WhenTold } else { Claims::BySilence };
+        if claims == Claims::WhenTold {
+            // Nobody would ever lead.
+            take_lead += 10;
+        }
         let lead_timeout_us = [20_000, 100_000, 400_000][dice.index(3)];
         Mood {
             nodes: [1, 2, 3, 3, 3, 3, 4, 5][dice.index(8)],
             engine,
             lead_timeout: Duration::from_micros(lead_timeout_us),
+            claims,
             steps: 1500 + dice.below(3000),
             tick_us: lead_timeout_us / [20, 60, 200, 500][dice.index(4)],
             lose,
@@ -85,6 +96,7 @@ impl Mood {
             clock_step,
             disk_trouble,
             take_lead,
+            resign,
             leave,
             large,
         }

@@ -125,6 +125,7 @@ impl Node {
             url: format!("http://n{}", self.id),
             start: dice.draw(),
             lead_timeout: mood.lead_timeout,
+            claims: mood.claims,
         };
         let connection = Box::new(engine.connect(self.id as u64));
         let log = Log::open_shared(Arc::new(self.storage.clone()), options, shared, connection)?;

@@ -37,6 +37,7 @@ impl World {
             mood.leave,
             mood.rot / 50,
             if mood.engine.elects { 20 } else { 0 },
+            mood.resign,
             30,
         ];
         match self.dice.weighted(&weights) {
@@ -56,6 +57,7 @@ impl World {
             13 => self.leave(node),
             14 => self.rot_in_place(node),
             15 => self.elect(node),
+            16 => self.resign(node),
             _ => self.revive(),
         }
     }
@@ -312,7 +314,14 @@ impl World {
         }
     }
 
-    fn take_lead(&mut self, node: usize) {
+    fn resign(&mut self, node: usize) {
+        if let Some(log) = &self.nodes[node].log {
+            log.resign();
+            self.say(format_args!("n{node}: is told to give up the lead"));
+        }
+    }
+
+    pub(crate) fn take_lead(&mut self, node: usize) {
         if let Some(log) = &self.nodes[node].log {
             log.claim_lead();
             self.say(format_args!("n{node}: is told to lead"));

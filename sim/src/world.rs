@@ -33,6 +33,8 @@ pub struct World {
     pub news: Vec<News>,
     /// Steps so far.
     pub step: u64,
+    /// Who is to lead when everything is healed, if that has to be said.
+    pub elected: usize,
     now_us: Arc<AtomicU64>,
     trace: Rc<RefCell<Trace>>,
 }
@@ -59,6 +61,7 @@ impl World {
             clients: Clients::default(),
             news: Vec::new(),
             step: 0,
+            elected: 0,
             now_us,
             trace,
         };

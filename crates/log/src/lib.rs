@@ -85,7 +85,7 @@ pub use read::{
 pub use record::{EncodedEvents, RecordView, RequestKey};
 pub use role::{Leader, Role};
 pub use sequencer::{Did, Turn};
-pub use shared::SharedOptions;
+pub use shared::{Claims, SharedOptions};
 pub use subscription::Subscription;
 pub use waiters::TooManyWaiters;
 pub use work::{GiveWay, Stopped, Work};

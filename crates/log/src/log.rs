@@ -6,6 +6,7 @@ use crate::error::{AppendError, Corruption, NotConfirmed, OpenError, ReadError};
 use crate::feed::Feed;
 use crate::histogram::Histogram;
 use crate::index::Terms;
+use crate::journal::Order;
 use crate::lease::Leases;
 use crate::open;
 use crate::options::{Driver, Options};
@@ -214,10 +215,23 @@ impl Log {
     }
 
     /// Has this node claim the lead now, whether or not the leader is alive: to move it here. Whether it
-    /// leads then is told by [`role`](Self::role). Does nothing on a log of files.
+    /// leads then is told by [`role`](Self::role). A node that is catching up claims when it has caught up. Does
+    /// nothing on a log of files.
     pub fn claim_lead(&self) {
+        self.tell(Order::Claim);
+    }
+
+    /// Has this node give up the lead, or a claim that has not been delivered. What is only staged is refused with
+    /// [`AppendError::NotLeading`]; what was offered stays in doubt until it arrives or another leads. It does not
+    /// claim by itself before it has heard of another leader, or for twice the lead timeout. Does nothing if it
+    /// neither leads nor claims, nor on a log of files.
+    pub fn resign(&self) {
+        self.tell(Order::Resign);
+    }
+
+    fn tell(&self, order: Order) {
         if let Some(counters) = &self.sequencer.shared_counters {
-            counters.claim_now.store(true, Ordering::Relaxed);
+            counters.told.tell(order);
             self.sequencer.wake();
         }
     }

@@ -16,7 +16,9 @@ mod shared;
 pub(crate) use epoch::{claim_epoch, was_claimed};
 pub(crate) use file::FileJournal;
 pub(crate) use segment_writer::{Resume, SegmentWriter, create_segment};
-pub(crate) use shared::{Confirmations, CopyIdentity, Origin, SharedCounters, SharedJournal};
+pub(crate) use shared::{
+    Confirmations, CopyIdentity, Order, Origin, SharedCounters, SharedJournal,
+};
 
 use crate::batch::BatchHeader;
 use crate::role::Role;

@@ -4,15 +4,20 @@
 //! seed. Nothing here is needed for safety, which the [rule](super::rule) alone gives: a wrong guess costs a
 //! change of leader.
 //!
-//! - A follower claims after hearing nothing of a leader for once to twice the lead timeout, drawn
+//! - A follower claims after hearing nothing of a leader for 1 to 1.75 times the lead timeout, drawn
 //!   anew for each silence so that two seldom claim at once; and at once if the leader in force is an earlier
-//!   process of the same node. Time in which it could not hear does not count.
+//!   process of the same node. Time in which it could not hear does not count. So writes are back within twice the
+//!   lead timeout, if what is offered arrives in what is left of it.
 //! - Where the engine elects, the node it elected claims at once, and no other ever.
 //! - A claim that does not come back within the lead timeout is offered again.
 //! - A leader that offered nothing for a quarter of the lead timeout beats. One that got nothing of its own
 //!   back for the whole of it, or that the engine no longer names, steps down.
+//! - Who gave up the lead because it was told to does not claim by itself for twice the lead timeout, unless another
+//!   leader has shown itself meanwhile.
+//! - Where claims are made [when told](Claims::WhenTold), nobody claims by itself, and a leader does not beat. It steps
+//!   down when something that it offered has not come back for the lead timeout.
 
-use super::EngineLeader;
+use super::{Claims, EngineLeader};
 
 /// What a node is, as far as time matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +29,10 @@ pub(crate) enum LeadState {
     /// This node's claim is on its way.
     Claiming,
     /// This node leads.
-    Leading,
+    Leading {
+        /// When the oldest batch that has not come back was offered first; `None` if all have.
+        awaits_since_us: Option<u64>,
+    },
 }
 
 /// What is to be done now.
@@ -48,6 +56,7 @@ pub(crate) enum LeadAction {
 /// The clockwork of one node.
 #[derive(Debug)]
 pub(crate) struct LeadTimer {
+    claims: Claims,
     lead_timeout_us: u64,
     random: u64,
     /// Follower: when the leader was last heard of, or listening began.
@@ -60,12 +69,15 @@ pub(crate) struct LeadTimer {
     offered_us: u64,
     /// Leader: when something of its own last came back.
     delivered_us: u64,
+    /// Follower that was told to give up the lead: until then it does not claim by itself.
+    resigned_until_us: Option<u64>,
 }
 
 impl LeadTimer {
     /// A node that begins to follow.
-    pub(crate) fn new(lead_timeout_us: u64, seed: u64, now_us: u64) -> LeadTimer {
+    pub(crate) fn new(claims: Claims, lead_timeout_us: u64, seed: u64, now_us: u64) -> LeadTimer {
         let mut timer = LeadTimer {
+            claims,
             lead_timeout_us: lead_timeout_us.max(4),
             random: seed,
             heard_us: now_us,
@@ -73,15 +85,26 @@ impl LeadTimer {
             claimed_us: now_us,
             offered_us: now_us,
             delivered_us: now_us,
+            resigned_until_us: None,
         };
         timer.follows(now_us);
         timer
     }
 
-    /// Something of the leader in force arrived: its claim, a beat or a batch.
+    /// Something of the leader in force, another node, arrived: its claim, a beat or a batch.
     pub(crate) fn leader_lives(&mut self, now_us: u64) {
+        self.resigned_until_us = None;
+        self.heard(now_us);
+    }
+
+    /// Something arrived that this node offered while it led, which it does no more.
+    pub(crate) fn past_lead_arrives(&mut self, now_us: u64) {
+        self.heard(now_us);
+    }
+
+    fn heard(&mut self, now_us: u64) {
         self.heard_us = now_us;
-        self.patience_us = self.lead_timeout_us + self.draw() % (self.lead_timeout_us + 1);
+        self.patience_us = self.lead_timeout_us + self.draw() % (self.lead_timeout_us * 3 / 4 + 1);
     }
 
     /// Nothing can be heard: the engine is unavailable. A silence begins where hearing does.
@@ -96,6 +119,7 @@ impl LeadTimer {
 
     /// The claim took effect.
     pub(crate) fn began_to_lead(&mut self, now_us: u64) {
+        self.resigned_until_us = None;
         self.offered_us = now_us;
         self.delivered_us = now_us;
     }
@@ -113,7 +137,23 @@ impl LeadTimer {
 
     /// This node begins to follow.
     pub(crate) fn follows(&mut self, now_us: u64) {
-        self.leader_lives(now_us);
+        self.heard(now_us);
+    }
+
+    /// This node was told to give up the lead, or its claim, and follows.
+    pub(crate) fn resigned(&mut self, now_us: u64) {
+        self.follows(now_us);
+        self.resigned_until_us = Some(now_us + 2 * self.lead_timeout_us);
+    }
+
+    /// This node was told to claim.
+    pub(crate) fn told_to_claim(&mut self) {
+        self.resigned_until_us = None;
+    }
+
+    /// Whether it was told to give up the lead so short a time ago that nobody can have forgotten.
+    pub(crate) fn has_resigned(&self, now_us: u64) -> bool {
+        self.resigned_until_us.is_some_and(|until_us| now_us < until_us)
     }
 
     /// What is to be done now. `engine`: whom the engine elected, if it elects.
@@ -124,6 +164,17 @@ impl LeadTimer {
         engine: Option<EngineLeader>,
     ) -> LeadAction {
         match (state, engine) {
+            (LeadState::Following | LeadState::FollowingFormerSelf, _)
+                if self.claims == Claims::WhenTold =>
+            {
+                NOTHING_DUE
+            }
+            (LeadState::Following | LeadState::FollowingFormerSelf, _)
+                if self.has_resigned(now_us) =>
+            {
+                let until_us = self.resigned_until_us.unwrap_or(now_us);
+                LeadAction::Wait { due_in_us: until_us - now_us }
+            }
             (LeadState::Following | LeadState::FollowingFormerSelf, Some(engine)) => match engine {
                 EngineLeader::ThisNode => LeadAction::Claim,
                 EngineLeader::NotThisNode => LeadAction::Wait { due_in_us: self.quarter_us() },
@@ -132,12 +183,25 @@ impl LeadTimer {
             (LeadState::Following, None) => {
                 within(self.heard_us, self.patience_us, now_us).unwrap_or(LeadAction::Claim)
             }
-            (LeadState::Claiming | LeadState::Leading, Some(EngineLeader::NotThisNode)) => {
+            (LeadState::Claiming | LeadState::Leading { .. }, Some(EngineLeader::NotThisNode)) => {
                 LeadAction::StepDown
             }
             (LeadState::Claiming, _) => within(self.claimed_us, self.lead_timeout_us, now_us)
                 .unwrap_or(LeadAction::ClaimAgain),
-            (LeadState::Leading, _) => {
+            (LeadState::Leading { awaits_since_us }, _) => {
+                self.due_of_leader(now_us, awaits_since_us)
+            }
+        }
+    }
+
+    fn due_of_leader(&self, now_us: u64, awaits_since_us: Option<u64>) -> LeadAction {
+        match (self.claims, awaits_since_us) {
+            (Claims::WhenTold, None) => NOTHING_DUE,
+            (Claims::WhenTold, Some(since_us)) => {
+                within(self.delivered_us.max(since_us), self.lead_timeout_us, now_us)
+                    .unwrap_or(LeadAction::StepDown)
+            }
+            (Claims::BySilence, _) => {
                 match within(self.delivered_us, self.lead_timeout_us, now_us) {
                     None => LeadAction::StepDown,
                     Some(lead) => match within(self.offered_us, self.quarter_us(), now_us) {
@@ -163,6 +227,9 @@ impl LeadTimer {
     }
 }
 
+/// Nothing is due before something arrives or the node is told something.
+const NOTHING_DUE: LeadAction = LeadAction::Wait { due_in_us: u64::MAX };
+
 /// How long to wait until `bound_us` after `since_us`; `None` if that is over.
 fn within(since_us: u64, bound_us: u64, now_us: u64) -> Option<LeadAction> {
     let left = bound_us.saturating_sub(now_us.saturating_sub(since_us));
@@ -180,12 +247,15 @@ fn sooner(a: LeadAction, b: LeadAction) -> LeadAction {
 
 #[cfg(test)]
 mod tests {
+    use super::Claims::{BySilence, WhenTold};
     use super::EngineLeader::{NotThisNode, ThisNode};
     use super::LeadAction::{Beat, Claim, ClaimAgain, StepDown, Wait};
-    use super::LeadState::{Claiming, Following, FollowingFormerSelf, Leading};
+    use super::LeadState::{Claiming, Following, FollowingFormerSelf};
     use super::*;
 
     const TIMEOUT: u64 = 1000;
+    #[allow(non_upper_case_globals)] // reads as the others
+    const Leading: LeadState = LeadState::Leading { awaits_since_us: None };
 
     fn wait(timer: &mut LeadTimer, now: u64, state: LeadState) -> u64 {
         match timer.due(now, state, None) {
@@ -196,13 +266,13 @@ mod tests {
 
     #[test]
     fn a_follower_claims_after_a_silence_drawn_anew() {
-        let mut timer = LeadTimer::new(TIMEOUT, 1, 50);
+        let mut timer = LeadTimer::new(BySilence, TIMEOUT, 1, 50);
         let mut drawn = std::collections::BTreeSet::new();
         let mut now = 50;
         for _ in 0..200 {
             timer.leader_lives(now);
             let patience = wait(&mut timer, now, Following);
-            assert!((TIMEOUT..=2 * TIMEOUT).contains(&patience));
+            assert!((TIMEOUT..=TIMEOUT * 7 / 4).contains(&patience));
             drawn.insert(patience);
             assert_eq!(wait(&mut timer, now + patience - 1, Following), 1);
             assert_eq!(timer.due(now + patience, Following, None), Claim);
@@ -213,14 +283,14 @@ mod tests {
 
     #[test]
     fn time_without_hearing_is_no_silence() {
-        let mut timer = LeadTimer::new(TIMEOUT, 1, 0);
+        let mut timer = LeadTimer::new(BySilence, TIMEOUT, 1, 0);
         timer.cut_off(10_000);
         assert!(wait(&mut timer, 10_500, Following) >= 500);
     }
 
     #[test]
     fn a_former_life_is_replaced_at_once() {
-        let mut timer = LeadTimer::new(TIMEOUT, 1, 0);
+        let mut timer = LeadTimer::new(BySilence, TIMEOUT, 1, 0);
         assert_eq!(timer.due(0, FollowingFormerSelf, None), Claim);
         assert_eq!(
             timer.due(0, FollowingFormerSelf, Some(NotThisNode)),
@@ -230,7 +300,7 @@ mod tests {
 
     #[test]
     fn where_the_engine_elects_its_word_alone_decides() {
-        let mut timer = LeadTimer::new(TIMEOUT, 1, 0);
+        let mut timer = LeadTimer::new(BySilence, TIMEOUT, 1, 0);
         assert_eq!(timer.due(1, Following, Some(ThisNode)), Claim);
         let late = TIMEOUT * 100;
         assert!(matches!(timer.due(late, Following, Some(NotThisNode)), Wait { .. }));
@@ -244,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_claim_that_does_not_come_back_is_offered_again() {
-        let mut timer = LeadTimer::new(TIMEOUT, 1, 0);
+        let mut timer = LeadTimer::new(BySilence, TIMEOUT, 1, 0);
         timer.claimed(100);
         assert_eq!(wait(&mut timer, 200, Claiming), 900);
         assert_eq!(timer.due(1100, Claiming, None), ClaimAgain);
@@ -254,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_leader_beats_while_idle_and_steps_down_when_not_heard() {
-        let mut timer = LeadTimer::new(TIMEOUT, 1, 0);
+        let mut timer = LeadTimer::new(BySilence, TIMEOUT, 1, 0);
         timer.began_to_lead(0);
         assert_eq!(wait(&mut timer, 0, Leading), 250);
         assert_eq!(wait(&mut timer, 249, Leading), 1);
@@ -269,5 +339,60 @@ mod tests {
         assert_eq!(wait(&mut timer, 1000, Leading), 250);
         timer.follows(1000);
         assert!(wait(&mut timer, 1000, Following) >= TIMEOUT);
+    }
+
+    #[test]
+    fn who_resigned_does_not_claim_for_two_timeouts_unless_another_leads() {
+        for engine in [None, Some(ThisNode)] {
+            let mut timer = LeadTimer::new(BySilence, TIMEOUT, 1, 0);
+            timer.began_to_lead(0);
+            timer.resigned(100);
+            // What it had offered before comes back: that is no other leader.
+            timer.past_lead_arrives(150);
+            for state in [Following, FollowingFormerSelf] {
+                assert_eq!(timer.due(100, state, engine), Wait { due_in_us: 2 * TIMEOUT });
+                assert_eq!(timer.due(2099, state, engine), Wait { due_in_us: 1 });
+                assert_eq!(timer.due(2100, state, engine), Claim);
+            }
+            timer.leader_lives(200);
+            assert!(!timer.has_resigned(200));
+            let now = 200 + TIMEOUT * 7 / 4;
+            assert_eq!(timer.due(now, Following, engine), Claim);
+            timer.resigned(now);
+            timer.told_to_claim();
+            assert!(!timer.has_resigned(now));
+        }
+    }
+
+    #[test]
+    fn where_nobody_claims_untold_a_silence_is_borne_for_ever() {
+        let mut timer = LeadTimer::new(WhenTold, TIMEOUT, 1, 0);
+        let late = TIMEOUT * 1000;
+        for state in [Following, FollowingFormerSelf] {
+            for engine in [None, Some(ThisNode), Some(NotThisNode)] {
+                assert_eq!(timer.due(late, state, engine), NOTHING_DUE);
+            }
+        }
+        timer.claimed(late);
+        assert_eq!(wait(&mut timer, late, Claiming), TIMEOUT);
+        assert_eq!(timer.due(late + TIMEOUT, Claiming, None), ClaimAgain);
+    }
+
+    #[test]
+    fn a_leader_that_was_told_stays_until_something_it_offered_does_not_come_back() {
+        let mut timer = LeadTimer::new(WhenTold, TIMEOUT, 1, 0);
+        timer.began_to_lead(0);
+        let late = TIMEOUT * 1000;
+        assert_eq!(timer.due(late, Leading, None), NOTHING_DUE);
+        assert_eq!(timer.due(late, Leading, Some(NotThisNode)), StepDown);
+        let awaits = |since_us| LeadState::Leading { awaits_since_us: Some(since_us) };
+        timer.offered(late);
+        assert_eq!(wait(&mut timer, late, awaits(late)), TIMEOUT);
+        assert_eq!(wait(&mut timer, late + 999, awaits(late)), 1);
+        // A part of it, or the batch before it.
+        timer.delivered(late + 900);
+        assert_eq!(wait(&mut timer, late + 1000, awaits(late)), 900);
+        assert_eq!(timer.due(late + 1900, awaits(late), None), StepDown);
+        assert_eq!(timer.due(late + 1900, Leading, None), NOTHING_DUE);
     }
 }

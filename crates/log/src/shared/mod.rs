@@ -21,7 +21,7 @@ mod options;
 pub mod rule;
 pub mod simulated;
 
-pub use options::SharedOptions;
+pub use options::{Claims, SharedOptions};
 
 use std::fmt;
 use std::sync::Arc;

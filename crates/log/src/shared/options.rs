@@ -19,10 +19,26 @@ pub struct SharedOptions {
     /// After so long a silence a leader is taken for gone, and a leader that hears nothing of its own
     /// steps down. Not less than [what the engine needs](super::SharedLimits::lead_timeout_min).
     pub lead_timeout: Duration,
+    /// When the node claims the lead.
+    pub claims: Claims,
+}
+
+/// When a node of a [shared log](super) claims its lead by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Claims {
+    /// When nobody has shown life for some time, when the engine elects it, or when it is
+    /// [told to](crate::Log::claim_lead). The leader shows life while there is nothing to append.
+    #[default]
+    BySilence,
+    /// Only when it is [told to](crate::Log::claim_lead): for the many logs of nodes of which one log says who leads.
+    /// The leader shows no life, so an idle log offers nothing; it stays until another claims, until it
+    /// [resigns](crate::Log::resign), or until something it offered has not come back for the lead timeout.
+    WhenTold,
 }
 
 impl SharedOptions {
-    /// A node of the log `main`, with a `start` drawn at random and a lead timeout of two seconds.
+    /// A node of the log `main` that claims by silence, with a `start` drawn at random and a lead timeout of two
+    /// seconds.
     #[must_use]
     pub fn new(node: &str, url: &str) -> SharedOptions {
         SharedOptions {
@@ -31,6 +47,7 @@ impl SharedOptions {
             url: url.into(),
             start: RandomState::new().hash_one(node),
             lead_timeout: Duration::from_secs(2),
+            claims: Claims::BySilence,
         }
     }
 

@@ -159,7 +159,7 @@ fn a_batch_that_holds_no_records_detaches_who_reads_it() {
 }
 
 #[derive(Debug, Default)]
-struct HandClock(AtomicU64);
+pub struct HandClock(pub AtomicU64);
 
 impl Clock for HandClock {
     fn wall_us(&self) -> u64 {
@@ -171,7 +171,7 @@ impl Clock for HandClock {
     }
 }
 
-fn by_turns(clock: &Arc<HandClock>) -> Options {
+pub fn by_turns(clock: &Arc<HandClock>) -> Options {
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
     Options { clock, driver: Driver::Turns { seed: 1 }, ..small_segments() }
 }

@@ -83,6 +83,9 @@ impl SharedJournal {
     pub(super) fn alive(&mut self, now_us: u64) {
         match self.stage {
             Stage::Leading { .. } => self.lead.delivered(now_us),
+            _ if self.rule.leader().is_some_and(|leader| self.is_me(leader)) => {
+                self.lead.past_lead_arrives(now_us);
+            }
             _ => self.lead.leader_lives(now_us),
         }
     }
@@ -135,18 +138,24 @@ impl SharedJournal {
             return;
         }
         let lost = self.offers.take_batches();
-        let is_mine = claimant.node == self.options.node && claimant.start == self.options.start;
+        let is_mine = self.is_me(claimant);
         self.note_leader(claimant.clone(), now_us);
         // While it catches up, this node reads what was; even a claim of its own is another life's.
         if let Stage::CatchingUp { .. } = self.stage {
             return;
         }
         if is_mine {
+            // Told to resign, it had given up this claim, which was on its way.
+            let was_given_up = self.lead.has_resigned(now_us);
             let epoch = claimant.epoch;
             self.stage = Stage::Leading { epoch };
             self.offered_chain = self.rule.chain();
             self.lead.began_to_lead(now_us);
             self.tell_role(Role::Leading { epoch }, lost);
+            if was_given_up {
+                self.step_down();
+                self.lead.resigned(now_us);
+            }
         } else {
             self.stage = Stage::Following;
             self.lead.leader_lives(now_us);

@@ -2,14 +2,14 @@
 
 use super::arrivals::leader_of;
 use super::offers::Purpose;
-use super::{SharedJournal, Stage};
+use super::{Order, SharedJournal, Stage};
 use crate::error::NotConfirmed;
 use crate::journal::{JournalBatch, Settlement};
 use crate::plants::{Plant, planted};
 use crate::role::Role;
 use crate::shared::entry::{Claim, Entry};
 use crate::shared::lead::{LeadAction, LeadState};
-use crate::shared::rule::EPOCH_LIMIT;
+use crate::shared::rule::{Claimant, EPOCH_LIMIT};
 use crate::shared::{AskId, Place, SharedOptions};
 use std::sync::atomic::Ordering;
 
@@ -59,7 +59,9 @@ impl SharedJournal {
     pub(super) fn lead_state(&self) -> LeadState {
         match &self.stage {
             Stage::Claiming { .. } => LeadState::Claiming,
-            Stage::Leading { .. } => LeadState::Leading,
+            Stage::Leading { .. } => LeadState::Leading {
+                awaits_since_us: self.offers.oldest().map(|oldest| oldest.since_us),
+            },
             _ if self.former_epoch == Some(self.rule.epoch()) => LeadState::FollowingFormerSelf,
             _ => LeadState::Following,
         }
@@ -71,9 +73,16 @@ impl SharedJournal {
             self.lead.cut_off(now_us);
         }
         let state = self.lead_state();
-        let asked_to = self.counters.claim_now.swap(false, Ordering::Relaxed);
-        let action = match state {
-            LeadState::Following if asked_to => LeadAction::Claim,
+        let told = self.counters.told.take();
+        let action = match (told, state) {
+            (Some(Order::Claim), LeadState::Following | LeadState::FollowingFormerSelf) => {
+                self.lead.told_to_claim();
+                LeadAction::Claim
+            }
+            (Some(Order::Resign), LeadState::Claiming | LeadState::Leading { .. }) => {
+                self.step_down();
+                return self.lead.resigned(now_us);
+            }
             _ => self.lead.due(now_us, state, self.engine.engine_leader()),
         };
         match action {
@@ -110,21 +119,28 @@ impl SharedJournal {
                 self.lead.offered(now_us);
             }
             LeadAction::StepDown => {
-                self.stage = Stage::Following;
-                self.offers.stop();
+                self.step_down();
                 self.lead.follows(now_us);
-                let refused = match planted(Plant::HastyRefusal) {
-                    true => self.offers.take_batches(),
-                    false => Vec::new(),
-                };
-                // Whose claim is in force leads on, unless that was this process.
-                let me = &self.options;
-                let leader =
-                    self.rule.leader().filter(|l| l.node != me.node || l.start != me.start);
-                let leader = leader.map(leader_of);
-                self.tell_role(Role::Following { leader }, refused);
             }
         }
+    }
+
+    /// Gives up the lead, or the claim. What was offered stays in doubt until it arrives or another leads.
+    pub(super) fn step_down(&mut self) {
+        self.stage = Stage::Following;
+        self.offers.stop();
+        let refused = match planted(Plant::HastyRefusal) {
+            true => self.offers.take_batches(),
+            false => Vec::new(),
+        };
+        // Whose claim is in force leads on, unless that was this process.
+        let leader = self.rule.leader().filter(|leader| !self.is_me(leader)).map(leader_of);
+        self.tell_role(Role::Following { leader }, refused);
+    }
+
+    /// Whether a claim is that of this process.
+    pub(super) fn is_me(&self, claimant: &Claimant) -> bool {
+        claimant.node == self.options.node && claimant.start == self.options.start
     }
 
     pub(super) fn offer_claim(&mut self, epoch: u64, now_us: u64) {

@@ -38,7 +38,7 @@ use offers::Offers;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 use wellspring_types::Position;
@@ -70,8 +70,31 @@ pub(crate) struct SharedCounters {
     pub(crate) repeated_offers: AtomicU64,
     /// Batches of other nodes applied here.
     pub(crate) foreign_batches: AtomicU64,
-    /// Set to have this node claim the lead now.
-    pub(crate) claim_now: AtomicBool,
+    /// What this node was told about the lead and has not done.
+    pub(crate) told: Told,
+}
+
+/// What a node is told about the lead. What is told later takes the place of what was told before.
+#[derive(Debug, Default)]
+pub(crate) struct Told(AtomicU8);
+
+/// See [`Told`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    Claim = 1,
+    Resign = 2,
+}
+
+impl Told {
+    pub(crate) fn tell(&self, order: Order) {
+        self.0.store(order as u8, Ordering::Relaxed);
+    }
+
+    fn take(&self) -> Option<Order> {
+        let order = [Order::Claim, Order::Resign];
+        let told = self.0.swap(0, Ordering::Relaxed);
+        order.into_iter().find(|order| *order as u8 == told)
+    }
 }
 
 /// What the journal is at.
@@ -176,7 +199,7 @@ impl SharedJournal {
             identity,
             identity_due_us: None,
             rule,
-            lead: LeadTimer::new(lead_timeout_us, options.start, now_us),
+            lead: LeadTimer::new(options.claims, lead_timeout_us, options.start, now_us),
             options,
             stage: Stage::CatchingUp { end: None },
             seen: after,
@@ -255,8 +278,8 @@ impl Journal for SharedJournal {
         };
         self.offered_chain = id.chain();
         let entries = batch_entries(&id, batch.body(), self.entry_bytes);
-        self.offers.push_batch(batch, id, entries);
         let now_us = self.now_us();
+        self.offers.push_batch(batch, id, entries, now_us);
         self.lead.offered(now_us);
         self.offers.send(&mut *self.engine, self.seen, now_us);
         Ok(())

@@ -33,6 +33,8 @@ pub(super) struct UnderWay {
     pub(super) batch: JournalBatch,
     pub(super) id: BatchId,
     entries: Vec<Arc<[u8]>>,
+    /// When it was offered first.
+    pub(super) since_us: u64,
     /// It has to be offered again.
     due: bool,
 }
@@ -94,10 +96,16 @@ impl Offers {
         self.outbox.push_back((purpose, entry));
     }
 
-    pub(super) fn push_batch(&mut self, batch: JournalBatch, id: BatchId, entries: Vec<Arc<[u8]>>) {
+    pub(super) fn push_batch(
+        &mut self,
+        batch: JournalBatch,
+        id: BatchId,
+        entries: Vec<Arc<[u8]>>,
+        now_us: u64,
+    ) {
         let purpose = Purpose::Batch(batch.first);
         self.outbox.extend(entries.iter().map(|entry| (purpose, Arc::clone(entry))));
-        self.under_way.push_back(UnderWay { batch, id, entries, due: false });
+        self.under_way.push_back(UnderWay { batch, id, entries, since_us: now_us, due: false });
     }
 
     /// Whether something is offered, or to be, for this purpose.
