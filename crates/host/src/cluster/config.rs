@@ -1,5 +1,6 @@
 //! The settings of a node of several: which journal its logs are copies of, who it is, what the nodes share.
 
+use super::NodeName;
 use crate::client::endpoint::Endpoint;
 use crate::settings::{ProcessConfig, section};
 use clap::ValueEnum;
@@ -92,18 +93,9 @@ section! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NodeIdentity {
     /// Its name.
-    pub(crate) name: String,
+    pub(crate) name: NodeName,
     /// Where others reach it.
     pub(crate) url: String,
-}
-
-/// The rule for a node's name, in words.
-const NODE_RULE: &str = "1 to 64 of a-z, 0-9, ., _ and -";
-
-/// Whether a text is a node's name.
-pub fn is_node_name(name: &str) -> bool {
-    let is_ordinary = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);
-    (1..=64).contains(&name.len()) && name.bytes().all(is_ordinary)
 }
 
 impl ClusterConfig {
@@ -156,10 +148,8 @@ impl ClusterConfig {
         process: &ProcessConfig,
         has_tls: bool,
     ) -> Result<NodeIdentity, String> {
-        let name = self.node.clone().unwrap_or_default();
-        if !is_node_name(&name) {
-            return Err(format!("node must be {NODE_RULE}, another one on each node, not {name:?}"));
-        }
+        let name = NodeName::parse(self.node.as_deref().unwrap_or_default())
+            .map_err(|rule| format!("node must name this node, differently on each: {rule}"))?;
         let url = match &self.advertise {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => of_listen(process, has_tls)?,

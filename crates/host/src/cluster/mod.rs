@@ -1,25 +1,31 @@
-//! What makes one service of several nodes: the engine that orders their logs, the key that they share, and the
-//! way from one to another. Knows no log and no route.
+//! What makes one service of several nodes: the engine that orders their logs, the key they share, how one proves to
+//! another that it is a node, and the sealing of what an engine keeps for them. Knows no log and no route.
 
 pub mod config;
 pub mod engine;
+pub mod key;
+pub mod node_auth;
+pub mod sealed_log;
 
 pub use config::{ClusterConfig, FollowerWrites};
 pub use engine::{Engine, EngineReach, EngineStatus, LogRows};
+pub use key::ClusterKey;
+pub use node_auth::NodeName;
 
 use crate::random;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A node of several: what it is, besides its logs.
 pub struct Cluster {
     /// Its name.
-    pub node: String,
+    pub node: NodeName,
     /// Where others reach it.
     pub url: String,
     /// Drawn at random for each life of the process.
     pub start: u64,
+    /// What the nodes share.
+    pub key: Arc<ClusterKey>,
     /// Orders the logs.
     pub engine: Arc<dyn Engine>,
     /// The silence after which a leader is taken for gone.
@@ -34,16 +40,19 @@ impl Cluster {
     /// The node that these settings describe, over this engine.
     ///
     /// # Errors
-    /// The system has no randomness.
-    pub(crate) fn new(
+    /// A sentence: the key cannot be read, or the system has no randomness.
+    pub(crate) fn open(
         config: &ClusterConfig,
         identity: config::NodeIdentity,
         engine: Arc<dyn Engine>,
-    ) -> io::Result<Cluster> {
+    ) -> Result<Cluster, String> {
+        let file = config.cluster_key.as_deref().ok_or("cluster_key is missing")?;
+        let start = random::bytes().map_err(|error| format!("no randomness: {error}"))?;
         Ok(Cluster {
             node: identity.name,
             url: identity.url,
-            start: u64::from_le_bytes(random::bytes()?),
+            start: u64::from_le_bytes(start),
+            key: Arc::new(ClusterKey::read(file)?),
             engine,
             lead_timeout: config.lead_timeout(),
             leader_wait: config.leader_wait(),

@@ -2,6 +2,7 @@
 
 use super::NodeError;
 use super::error::{LOCKED_PAUSE, LOCKED_TRIES};
+use crate::cluster::sealed_log::SealedLog;
 use crate::cluster::{Cluster, LogRows};
 use crate::names::SYSTEM_LOG;
 use std::fs::File;
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use wellspring_log::shared::SharedLog;
+use wellspring_log::shared::{Claims, SharedLog};
 use wellspring_log::storage::DiskStorage;
 use wellspring_log::{Log, OpenError, Options, Role, SharedOptions};
 
@@ -84,14 +85,20 @@ fn open_copy(
     let storage = DiskStorage::create(path)
         .map_err(|error| OpenError::Io { doing: format!("making {}", path.display()), error })?;
     let journal_name = journal_name(name, incarnation);
-    let rows = if name == SYSTEM_LOG { LogRows::Never } else { LogRows::AsConfigured };
-    let engine: Box<dyn SharedLog> = cluster.engine.shared_log(&journal_name, rows);
+    let (engine, claims): (Box<dyn SharedLog>, _) = if name == SYSTEM_LOG {
+        // Who keeps the journal is not to read who may do what.
+        let engine = cluster.engine.shared_log(&journal_name, LogRows::Never);
+        (Box::new(SealedLog::new(engine, &cluster.key, &journal_name)), Claims::BySilence)
+    } else {
+        (cluster.engine.shared_log(&journal_name, LogRows::AsConfigured), Claims::WhenTold)
+    };
     let shared = SharedOptions {
         log: journal_name,
-        node: cluster.node.clone(),
+        node: cluster.node.to_string(),
         url: cluster.url.clone(),
         start: cluster.start,
         lead_timeout: cluster.lead_timeout.max(engine.limits().lead_timeout_min),
+        claims,
     };
     Log::open_shared(Arc::new(storage), options, shared, engine)
 }

@@ -246,15 +246,28 @@ fn claim_others(node: &Node, system: &Log, cluster: &Cluster) -> bool {
             system.claim_lead();
             return true;
         }
-        _ => return false,
+        _ => {
+            resign_others(node);
+            return false;
+        }
     }
     let mut any = false;
     for (name, log) in node.all() {
         if name != SYSTEM_LOG && matches!(log.role(), Role::Following { .. }) {
-            tracing::debug!(log = name, node = cluster.node, "claims the lead");
+            tracing::debug!(log = name, node = cluster.node.as_str(), "claims the lead");
             log.claim_lead();
             any = true;
         }
     }
     any
+}
+
+/// Gives up the logs that this node leads although it does not lead `system`: whoever does will claim them, and
+/// until then nothing is to be promised here.
+fn resign_others(node: &Node) {
+    for (name, log) in node.all() {
+        if name != SYSTEM_LOG && log.role().leads() {
+            log.resign();
+        }
+    }
 }

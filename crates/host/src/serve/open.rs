@@ -96,8 +96,7 @@ pub fn open(
     let cluster = match engine {
         Some(engine) => {
             let identity = cluster.identity(&process, tls.is_some())?;
-            let cluster = Cluster::new(&cluster, identity, engine).map_err(|e| e.to_string())?;
-            Some(Arc::new(cluster))
+            Some(Arc::new(Cluster::open(&cluster, identity, engine)?))
         }
         None => None,
     };

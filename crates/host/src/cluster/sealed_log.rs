@@ -1,0 +1,177 @@
+//! A shared log whose entries the engine cannot read: they are sealed before they are offered, and opened
+//! when they arrive. For the system log, which holds who has accounts, and for whoever runs the engine's
+//! machines without being trusted with what stands in them.
+//!
+//! ```text
+//! byte 0       the format, 1
+//! 1 to 4       fingerprint of the cluster key
+//! 5 to 16      nonce, random
+//! 17 to n-17   the entry, encrypted with AES-256-GCM
+//! n-16 to n-1  its tag, over this and the log's name
+//! ```
+//! The engine still sees when entries come and how long they are, and can hold them back, as any engine
+//! can. It cannot make one, change one or bring one from another log. What it repeats or reorders is void by
+//! the rule that every node applies.
+
+use super::ClusterKey;
+use super::key::KeyFingerprint;
+use crate::random;
+use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+use wellspring_log::shared::{
+    Arrival, AskId, EngineLeader, OfferId, Place, PlacedEntry, SharedLimits, SharedLog,
+    SharedLogError,
+};
+
+/// The format of what is written here. Another is refused.
+const FORMAT: u8 = 1;
+const FINGERPRINT_BYTES: usize = 4;
+const TAG_BYTES: usize = 16;
+/// Bytes before what is encrypted.
+const HEADER_BYTES: usize = 1 + FINGERPRINT_BYTES + NONCE_LEN;
+/// What sealing adds to an entry, in bytes.
+pub const OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES;
+
+/// A shared log that seals what another keeps.
+pub struct SealedLog<L: ?Sized = dyn SharedLog> {
+    /// Its name, with its incarnation if it has one.
+    name: String,
+    key: LessSafeKey,
+    fingerprint: KeyFingerprint,
+    /// The first entry that could not be opened: nothing that stands behind it may arrive.
+    fault: Option<SharedLogError>,
+    inner: Box<L>,
+}
+
+impl<L: ?Sized> fmt::Debug for SealedLog<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SealedLog({}, {})", self.name, self.fingerprint)
+    }
+}
+
+impl<L: SharedLog + ?Sized> SealedLog<L> {
+    /// Seals the entries of the log of this name, which `inner` keeps. The name is the same on all nodes, and
+    /// no other log of the cluster has it.
+    pub fn new(inner: Box<L>, cluster: &ClusterKey, name: &str) -> SealedLog<L> {
+        let (key, fingerprint) = (cluster.sealing(name), cluster.fingerprint());
+        SealedLog { name: name.to_owned(), key, fingerprint, fault: None, inner }
+    }
+
+    /// `None`: the system gives no randomness.
+    fn seal(&self, entry: &[u8]) -> Option<Arc<[u8]>> {
+        let nonce = random::bytes::<NONCE_LEN>();
+        let nonce = nonce.inspect_err(|error| {
+            tracing::error!(log = self.name, %error, "no randomness to seal an entry with");
+        });
+        let nonce = nonce.ok()?;
+        let mut sealed = Vec::with_capacity(entry.len() + OVERHEAD_BYTES);
+        sealed.push(FORMAT);
+        sealed.extend_from_slice(&self.fingerprint.0);
+        sealed.extend_from_slice(&nonce);
+        sealed.extend_from_slice(entry);
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let text = &mut sealed[HEADER_BYTES..];
+        let tag = self.key.seal_in_place_separate_tag(nonce, self.bound(), text);
+        // Only an entry of 64 GiB is too long.
+        sealed.extend_from_slice(tag.ok()?.as_ref());
+        Some(sealed.into())
+    }
+
+    fn open(&self, place: Place, sealed: &[u8]) -> Result<Arc<[u8]>, SharedLogError> {
+        let refused = |why: String| {
+            let (log, place) = (&self.name, place.0);
+            let reason = format!("the entry at place {place} of the log {log} {why}");
+            SharedLogError::Unusable { reason }
+        };
+        if sealed.len() < OVERHEAD_BYTES || sealed[0] != FORMAT {
+            return Err(refused(
+                "is not sealed as this version does it: it was written by something else, by another \
+                 version, or by a cluster without a key"
+                    .to_owned(),
+            ));
+        }
+        let (header, text) = sealed.split_at(HEADER_BYTES);
+        let (_, header) = header.split_at(1);
+        let (fingerprint, nonce) = header.split_at(FINGERPRINT_BYTES);
+        let theirs = KeyFingerprint(*fingerprint.first_chunk().expect("four bytes"));
+        if theirs != self.fingerprint {
+            return Err(refused(format!(
+                "is sealed with another cluster key: its fingerprint is {theirs}, that of this node's \
+                 --cluster-key {}; all nodes need the same",
+                self.fingerprint
+            )));
+        }
+        let nonce = Nonce::try_assume_unique_for_key(nonce).expect("twelve bytes");
+        let mut text = text.to_vec();
+        match self.key.open_in_place(nonce, self.bound(), &mut text) {
+            Ok(entry) => Ok(Arc::from(&*entry)),
+            Err(_) => Err(refused(
+                "was changed where the engine keeps it, or brought there from another log"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// What an entry is bound to besides its key: the form and the log.
+    fn bound(&self) -> Aad<Vec<u8>> {
+        Aad::from([&[FORMAT], self.name.as_bytes()].concat())
+    }
+}
+
+impl<L: SharedLog + ?Sized> SharedLog for SealedLog<L> {
+    fn limits(&self) -> SharedLimits {
+        let limits = self.inner.limits();
+        SharedLimits { entry_bytes: limits.entry_bytes.saturating_sub(OVERHEAD_BYTES), ..limits }
+    }
+
+    fn follow(&mut self, after: Place) {
+        self.inner.follow(after);
+    }
+
+    fn offer(&mut self, id: OfferId, after: Place, entry: Arc<[u8]>) {
+        // What is not sealed is lost on the way, as an engine may lose it, and offered again later.
+        if let Some(sealed) = self.seal(&entry) {
+            self.inner.offer(id, after, sealed);
+        }
+    }
+
+    fn ask_end(&mut self, id: AskId) {
+        self.inner.ask_end(id);
+    }
+
+    fn next(&mut self, waker: &Waker) -> Result<Arrival, SharedLogError> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        match self.inner.next(waker)? {
+            Arrival::Entry { place, entry } => match self.open(place, &entry) {
+                Ok(entry) => Ok(Arrival::Entry { place, entry }),
+                Err(fault) => Err(self.fault.insert(fault).clone()),
+            },
+            other => Ok(other),
+        }
+    }
+
+    fn fetch(
+        &mut self,
+        after: Place,
+        max_bytes: usize,
+    ) -> Result<Vec<PlacedEntry>, SharedLogError> {
+        let fetched = self.inner.fetch(after, max_bytes)?.into_iter();
+        fetched.map(|(place, entry)| Ok((place, self.open(place, &entry)?))).collect()
+    }
+
+    fn first_kept(&mut self) -> Result<Place, SharedLogError> {
+        self.inner.first_kept()
+    }
+
+    fn engine_leader(&self) -> Option<EngineLeader> {
+        self.inner.engine_leader()
+    }
+}
+
+#[cfg(test)]
+#[path = "sealed_log_tests.rs"]
+mod tests;
