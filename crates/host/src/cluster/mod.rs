@@ -5,12 +5,14 @@ pub mod config;
 pub mod engine;
 pub mod key;
 pub mod node_auth;
+pub mod peers;
 pub mod sealed_log;
 
 pub use config::{ClusterConfig, FollowerWrites};
 pub use engine::{Engine, EngineReach, EngineStatus, LogRows};
 pub use key::ClusterKey;
 pub use node_auth::NodeName;
+pub use peers::{PeerError, PeerRequest, Peers};
 
 use crate::random;
 use std::sync::Arc;
@@ -26,6 +28,8 @@ pub struct Cluster {
     pub start: u64,
     /// What the nodes share.
     pub key: Arc<ClusterKey>,
+    /// The way to the others.
+    pub peers: Peers,
     /// Orders the logs.
     pub engine: Arc<dyn Engine>,
     /// The silence after which a leader is taken for gone.
@@ -48,11 +52,14 @@ impl Cluster {
     ) -> Result<Cluster, String> {
         let file = config.cluster_key.as_deref().ok_or("cluster_key is missing")?;
         let start = random::bytes().map_err(|error| format!("no randomness: {error}"))?;
+        let key = Arc::new(ClusterKey::read(file)?);
+        let authorities = config.cluster_cacert.clone();
         Ok(Cluster {
+            peers: Peers::new(identity.name.clone(), Arc::clone(&key), authorities),
             node: identity.name,
             url: identity.url,
             start: u64::from_le_bytes(start),
-            key: Arc::new(ClusterKey::read(file)?),
+            key,
             engine,
             lead_timeout: config.lead_timeout(),
             leader_wait: config.leader_wait(),

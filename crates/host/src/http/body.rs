@@ -31,6 +31,8 @@ pub(crate) const MALFORMED_CHUNKS: &str = "the chunks of the body are malformed"
 pub enum Source {
     /// It is all here.
     Full(Bytes),
+    /// The same, and it has been paid for.
+    Paid(Bytes),
     /// From hyper.
     Incoming(Incoming),
 }
@@ -132,6 +134,10 @@ impl Body {
                     self.payer.bytes(bytes.len());
                     return Poll::Ready(Ok((!bytes.is_empty()).then_some(bytes)));
                 }
+                Source::Paid(bytes) => {
+                    let bytes = std::mem::take(bytes);
+                    return Poll::Ready(Ok((!bytes.is_empty()).then_some(bytes)));
+                }
                 Source::Incoming(incoming) => incoming,
             };
             return match Pin::new(incoming).poll_frame(context) {
@@ -151,10 +157,7 @@ impl Body {
 
     /// The whole body, at most `limit` bytes.
     pub async fn read(&mut self, limit: usize) -> Result<Bytes, Box<Problem>> {
-        let announced = match &self.source {
-            Source::Full(bytes) => bytes.len() as u64,
-            Source::Incoming(incoming) => incoming.size_hint().lower(),
-        };
+        let announced = self.announced();
         if announced > limit as u64 {
             return Err(too_large(limit));
         }
@@ -201,9 +204,35 @@ impl Body {
 
     fn is_end(&self) -> bool {
         match &self.source {
-            Source::Full(bytes) => bytes.is_empty(),
+            Source::Full(bytes) | Source::Paid(bytes) => bytes.is_empty(),
             Source::Incoming(incoming) => incoming.is_end_stream(),
         }
+    }
+
+    /// Bytes that it has at least.
+    fn announced(&self) -> u64 {
+        match &self.source {
+            Source::Full(bytes) | Source::Paid(bytes) => bytes.len() as u64,
+            Source::Incoming(incoming) => incoming.size_hint().lower(),
+        }
+    }
+
+    /// Bytes that it has, if that is known before it has come.
+    pub(crate) fn exact_bytes(&self) -> Option<u64> {
+        match &self.source {
+            Source::Full(bytes) | Source::Paid(bytes) => Some(bytes.len() as u64),
+            Source::Incoming(incoming) => incoming.size_hint().exact(),
+        }
+    }
+
+    /// Reads all of it, at most `limit` bytes, and keeps it to be read again.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) async fn gather_all(&mut self, limit: usize) -> Result<Bytes, Box<Problem>> {
+        let whole = self.read(limit).await?;
+        self.source = Source::Paid(whole.clone());
+        Ok(whole)
     }
 }
 

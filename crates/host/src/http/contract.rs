@@ -25,6 +25,19 @@ pub struct Contract {
     pub problems: &'static [&'static [&'static Kind]],
     /// The words that its problems get besides those of its face.
     pub words: fn(Box<Problem>) -> Box<Problem>,
+    /// Which node of several answers.
+    pub answered: AnsweredBy,
+}
+
+/// Which node of several answers a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnsweredBy {
+    /// Any node for what reads, by its method and what it needs; the leader of its log for what writes.
+    ByMethod,
+    /// The node that is asked.
+    AnyNode,
+    /// The leader of its log, or of `system` if it is about no log.
+    Leader,
 }
 
 /// The query of a route.
@@ -196,6 +209,7 @@ impl Contract {
             headers: &[],
             problems: &[],
             words: |problem| problem,
+            answered: AnsweredBy::ByMethod,
         }
     }
 
@@ -267,6 +281,12 @@ impl Contract {
     /// With words of its own in its problems.
     pub const fn worded(mut self, words: fn(Box<Problem>) -> Box<Problem>) -> Contract {
         self.words = words;
+        self
+    }
+
+    /// Answered by other nodes than its method tells.
+    pub const fn answered(mut self, answered: AnsweredBy) -> Contract {
+        self.answered = answered;
         self
     }
 

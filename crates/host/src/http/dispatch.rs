@@ -11,7 +11,7 @@
 //! | `find`, `name` | 400, 404, 405, 414 | route, names in the path |
 //! | `prepare` | 401, 403, 404, 429 | principal, its allowance, the log |
 //! | `hold_against` | 406, 422 | parameters and media type as declared |
-//! | the handler | its own | an answer or a problem |
+//! | the handler, or `forward` | its own; 503 without a leader | an answer or a problem |
 //! | `allowance::of_memory` | 429, 503 | memory of the answer |
 //! | `Face::render` | | a problem as the face's clients expect it |
 //! | position, `pay_by`, `security`, `cors` | | headers of every answer, its bytes charged |
@@ -21,11 +21,12 @@ use super::allowance;
 use super::body_memory::Charge;
 use super::contract::{Accept, Contract};
 use super::exchange::Exchange;
+use super::forward;
 use super::head_rules::{self, HeadRules, Unsound};
 use super::routes::{Entry, FoundRoute, Lookup, Route, Scope};
 use super::security::{self, Transport};
 use super::server::Server;
-use super::{Content, Host, Reflects, Request, Response, content, cors};
+use super::{Content, Host, Reflects, Request, Response, content, cors, passed_on};
 use crate::access::credentials;
 use crate::access::{Needs, Standing};
 use crate::names::SYSTEM_LOG;
@@ -43,7 +44,7 @@ pub async fn dispatch(server: Arc<Server>, request: Box<Request>) -> Response {
     let host = &*server.host;
     let page = host.access.cors().map(|_| cors::RequestOrigin::of(&request));
     let mut exchange = Exchange::begin(host, &request);
-    let version = request.version;
+    let (version, is_of_node) = (request.version, request.headers.contains_key("wellspring-node"));
     let held = Charge::of_head(&host.body_memory, version, &request.uri, &request.headers);
     let (mut response, held) = match held {
         Ok(held) => (run(&server, request, &mut exchange).await, held),
@@ -58,6 +59,10 @@ pub async fn dispatch(server: Arc<Server>, request: Box<Request>) -> Response {
         (response.position, &exchange.log, response.reflects)
     {
         response.position = Some(log.head());
+    }
+    if let (true, Some(system)) = (is_of_node, host.node.get(SYSTEM_LOG)) {
+        let position = system.head().to_string();
+        response = response.with(passed_on::SYSTEM_POSITION, position);
     }
     response.pay_by(std::mem::take(&mut exchange.payer));
     let transport = if host.tls.is_some() { Transport::Tls } else { Transport::Plain };
@@ -106,7 +111,10 @@ async fn run(server: &Server, mut request: Box<Request>, exchange: &mut Exchange
     let answer = match prepared {
         Ok(()) => {
             let version = request.version;
-            let answer = server.handle(found.route, request).await;
+            let answer = match forward::for_leader(host, route, &request) {
+                None => server.handle(found.route, request).await,
+                Some(for_leader) => for_leader.answer(server, found.route, request).await,
+            };
             answer.and_then(|response| {
                 allowance::of_memory(host, route, (version, &exchange.payer), response)
             })

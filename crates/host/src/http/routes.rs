@@ -2,7 +2,7 @@
 //! the OpenAPI document are made from the same tables, so none can know what another does not.
 
 use super::Answer;
-use super::contract::Contract;
+use super::contract::{AnsweredBy, Contract};
 use super::face::Declaration;
 use crate::access::Needs;
 use crate::audit::Concern;
@@ -12,6 +12,7 @@ use crate::wire::problem::{self, Kind};
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
+use wellspring_views::access::Role;
 
 /// What a handler gives back.
 pub type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
@@ -45,6 +46,20 @@ pub struct Route {
     pub what: &'static str,
     /// What it takes and gives.
     pub contract: Contract,
+}
+
+impl Route {
+    /// Whether, of several nodes, the leader of its log answers it.
+    pub fn is_for_leader(&self) -> bool {
+        match self.contract.answered {
+            AnsweredBy::AnyNode => false,
+            AnsweredBy::Leader => true,
+            AnsweredBy::ByMethod => {
+                let reads = self.method == "GET" || self.needs == Needs::Role(Role::Reader);
+                !reads && self.needs != Needs::Public
+            }
+        }
+    }
 }
 
 /// A route that was found.

@@ -27,9 +27,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 use views::{AttachedView, LogView};
 use wellspring_log::batcher::{self, Batcher};
 use wellspring_log::{Clock, Log, LogStats, Options};
+use wellspring_types::Position;
 
 /// Dropped logs carry this before their name until their files are gone. No valid name begins with it.
 const DROPPED: &str = ".dropped-";
@@ -193,6 +195,14 @@ impl Node {
             }
         }
         figures
+    }
+
+    /// Waits until the views of a log show a position, at most so long in all.
+    pub(crate) async fn shown(&self, name: &str, position: Position, most: Duration) {
+        let Some(entry) = self.entry(name) else { return };
+        for view in entry.views.all() {
+            view.live.wait_for(position, most).await;
+        }
     }
 
     fn entry(&self, name: &str) -> Option<Entry> {

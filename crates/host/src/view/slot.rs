@@ -2,10 +2,17 @@
 
 use super::{Figures, Live, lock};
 use std::any::Any;
+use std::future::Future;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use wellspring_log::{Clock, Log};
+use wellspring_types::Position;
 use wellspring_views::view::View;
+
+/// A wait for a view.
+pub(crate) type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A view of an open log, whatever it shows.
 pub(crate) trait LiveView: Send + Sync {
@@ -13,6 +20,8 @@ pub(crate) trait LiveView: Send + Sync {
     fn name(&self) -> &'static str;
     /// The view's cost and progress.
     fn figures(&self) -> Figures;
+    /// Waits until it shows a position, at most so long; whether it does is its own business.
+    fn wait_for(self: Arc<Self>, position: Position, most: Duration) -> Waiting;
     /// Folds the rest, writes a snapshot and ends the thread. The log must take no more appends.
     fn close(&self);
     /// Forbids further snapshots: the log is about to be dropped.
@@ -30,6 +39,12 @@ impl<V: View> LiveView for Live<V> {
 
     fn figures(&self) -> Figures {
         Live::figures(self)
+    }
+
+    fn wait_for(self: Arc<Self>, position: Position, most: Duration) -> Waiting {
+        Box::pin(async move {
+            let _ = self.caught_up(position, most).await;
+        })
     }
 
     fn close(&self) {

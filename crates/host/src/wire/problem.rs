@@ -306,7 +306,7 @@ impl From<LeaseError> for Box<Problem> {
 }
 
 /// Names the node that leads, if one is known.
-fn not_leading(leader: Option<&Leader>, detail: String) -> Box<Problem> {
+pub(crate) fn not_leading(leader: Option<&Leader>, detail: String) -> Box<Problem> {
     let problem = NOT_LEADING.because(detail);
     let Some(leader) = leader else { return problem };
     let [mut node, mut url] = [Vec::new(), Vec::new()];

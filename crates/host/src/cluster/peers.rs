@@ -1,0 +1,247 @@
+//! The way to other nodes: HTTP/1.1 over connections that are kept, some for each serving thread.
+
+use super::node_auth::{self, NodeName};
+use super::ClusterKey;
+use crate::client::endpoint::Endpoint;
+use crate::client::trust::{Terms, Trust};
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{HOST, HeaderMap, HeaderValue};
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::spawn;
+use tokio_rustls::TlsConnector;
+
+/// How long a connection to another node may take to be made.
+const CONNECT: Duration = Duration::from_secs(2);
+/// Connections to one node that a thread keeps while they are idle.
+const KEPT: usize = 64;
+
+type Sender = SendRequest<WholeBody>;
+
+thread_local! {
+    /// Idle connections of this thread, by the URL of the node.
+    static IDLE: RefCell<HashMap<Box<str>, Vec<Sender>>> = RefCell::default();
+}
+
+/// A request to another node.
+#[derive(Debug, Clone)]
+pub struct PeerRequest {
+    /// Its method.
+    pub method: Method,
+    /// Path and query, already encoded.
+    pub target: String,
+    /// Headers besides those that every request has.
+    pub headers: HeaderMap,
+    /// Its content.
+    pub content: Bytes,
+    /// Whom it came from first, if it is passed on.
+    pub client: Option<IpAddr>,
+}
+
+/// Why another node gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PeerError {
+    /// Nothing was sent: it may be tried again, there or elsewhere.
+    NotSent(String),
+    /// It was sent, or some of it: what became of it is not known.
+    Unknown(String),
+}
+
+impl fmt::Display for PeerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PeerError::NotSent(reason) | PeerError::Unknown(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// The way to other nodes.
+pub struct Peers {
+    node: NodeName,
+    key: Arc<ClusterKey>,
+    trust: Trust,
+    /// How TLS is spoken with each node, by its origin.
+    terms: Mutex<HashMap<String, Option<Terms>>>,
+}
+
+impl Peers {
+    /// That of a node. `authorities`: a PEM file of those to trust, instead of this machine's.
+    pub(crate) fn new(node: NodeName, key: Arc<ClusterKey>, authorities: Option<PathBuf>) -> Peers {
+        let trust = authorities.map_or_else(Trust::default, Trust::of_authorities);
+        Peers { node, key, trust, terms: Mutex::default() }
+    }
+
+    /// How TLS is spoken with other nodes, for who speaks to them by other means.
+    pub(crate) fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
+    /// The value of the header that says of a request that it is this node's, at a time in µs since 1970 UTC.
+    pub(crate) fn signature(
+        &self,
+        (method, target): (&str, &str),
+        client: Option<IpAddr>,
+        now_us: u64,
+    ) -> String {
+        node_auth::sign(&self.key, (method, target), &self.node, client, now_us)
+    }
+
+    /// Has the node at a URL answer a request, as a request of this node. To be called within a serving thread's
+    /// runtime.
+    ///
+    /// # Errors
+    /// [`PeerError`].
+    pub async fn send(
+        &self,
+        url: &str,
+        request: &PeerRequest,
+        now_us: u64,
+    ) -> Result<Response<Incoming>, PeerError> {
+        let endpoint = Endpoint::parse(url).map_err(PeerError::NotSent)?;
+        let target = format!("{}{}", endpoint.prefix, request.target);
+        let signature =
+            self.signature((request.method.as_str(), &request.target), request.client, now_us);
+        let mut tried_idle = true;
+        loop {
+            let mut sender = match ready(url) {
+                Some(sender) => sender,
+                None => {
+                    tried_idle = false;
+                    self.connect(&endpoint).await?
+                }
+            };
+            let mut outgoing = Request::new(WholeBody(Some(request.content.clone())));
+            *outgoing.method_mut() = request.method.clone();
+            *outgoing.uri_mut() =
+                target.parse().map_err(|_| PeerError::NotSent(format!("{target} is no target")))?;
+            *outgoing.headers_mut() = request.headers.clone();
+            let mut put = |name: &'static str, value: &str| {
+                let value = HeaderValue::from_str(value);
+                value.map(|value| outgoing.headers_mut().insert(name, value)).map(drop)
+            };
+            put(HOST.as_str(), &endpoint.authority())
+                .and_then(|()| put(node_auth::HEADER, &signature))
+                .map_err(|error| PeerError::NotSent(error.to_string()))?;
+            match sender.try_send_request(outgoing).await {
+                Ok(response) => {
+                    keep(url, sender);
+                    return Ok(response);
+                }
+                Err(mut error) => match (error.take_message(), tried_idle) {
+                    // An idle connection was closed: the request never left, and may take another.
+                    (Some(_), true) => {}
+                    (Some(_), false) => {
+                        return Err(PeerError::NotSent(format!("{url}: {}", error.error())));
+                    }
+                    (None, _) => {
+                        let why = error.error();
+                        return Err(PeerError::Unknown(format!("{url} gave no answer: {why}")));
+                    }
+                },
+            }
+        }
+    }
+
+    /// How TLS is spoken with a node; its authorities are read once.
+    fn terms(&self, endpoint: &Endpoint) -> Result<Option<Terms>, String> {
+        let mut known = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
+        let origin = endpoint.origin();
+        if let Some(terms) = known.get(&origin) {
+            return Ok(terms.clone());
+        }
+        let terms = self.trust.terms(endpoint)?;
+        known.insert(origin, terms.clone());
+        Ok(terms)
+    }
+
+    async fn connect(&self, endpoint: &Endpoint) -> Result<Sender, PeerError> {
+        let failed = |error: String| {
+            PeerError::NotSent(format!("{} cannot be reached: {error}", endpoint.origin()))
+        };
+        let connecting = async {
+            let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await;
+            let stream = stream.map_err(|error| error.to_string())?;
+            stream.set_nodelay(true).map_err(|error| error.to_string())?;
+            match self.terms(endpoint)? {
+                None => begin(stream).await,
+                Some(terms) => {
+                    let connector = TlsConnector::from(terms.config);
+                    let stream = connector.connect(terms.name, stream).await;
+                    begin(stream.map_err(|error| error.to_string())?).await
+                }
+            }
+        };
+        match tokio::time::timeout(CONNECT, connecting).await {
+            Ok(connected) => connected.map_err(failed),
+            Err(_) => Err(failed(format!("no connection within {} s", CONNECT.as_secs()))),
+        }
+    }
+}
+
+async fn begin(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) -> Result<Sender, String> {
+    let (sender, connection) =
+        handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+    // It ends with its sender, or when the other side closes it.
+    spawn(async move { drop(connection.await) });
+    Ok(sender)
+}
+
+/// An idle connection of this thread whose last answer has been read.
+fn ready(url: &str) -> Option<Sender> {
+    IDLE.with_borrow_mut(|idle| {
+        let kept = idle.get_mut(url)?;
+        let at = kept.iter().rposition(SendRequest::is_ready)?;
+        Some(kept.swap_remove(at))
+    })
+}
+
+/// Keeps a connection for the next request of this thread. It is ready again when its answer has been read.
+fn keep(url: &str, sender: Sender) {
+    IDLE.with_borrow_mut(|idle| {
+        let kept = idle.entry(url.into()).or_default();
+        kept.retain(|sender| !sender.is_closed());
+        if kept.len() < KEPT {
+            kept.push(sender);
+        }
+    });
+}
+
+/// A body that is all here.
+struct WholeBody(Option<Bytes>);
+
+impl Body for WholeBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let content = self.0.take().filter(|content| !content.is_empty());
+        Poll::Ready(content.map(|content| Ok(Frame::data(content))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(Bytes::is_empty)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, Bytes::len) as u64)
+    }
+}

@@ -1,0 +1,237 @@
+//! What of several nodes the leader answers: a node that does not lead has it answered there, or sends the client
+//! there.
+//!
+//! ```text
+//! leads? ── yes ──► the handler ─── lost the lead before anything happened ──┐
+//!   │ no                                                                     ▼
+//!   └─► who leads? ─ nobody, or not reached ─► wait, at most leader_wait_ms ─► the leader answers
+//!                                                  │                              ▼
+//!                                            503 not-leading        this node shows it, too: answer
+//! ```
+//! What may have happened is repeated only if its client has made that safe by an `Idempotency-Key`.
+
+use super::routes::{Route, Scope};
+use super::server::Server;
+use super::{Answer, Content, Host, Request, Response, passed_on};
+use crate::cluster::{Cluster, FollowerWrites, PeerError, PeerRequest};
+use crate::names::SYSTEM_LOG;
+use crate::wire::problem::{self, Problem};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use wellspring_log::{Leader, Log, Role};
+use wellspring_types::Position;
+
+/// Largest content that is passed on.
+const MAX_CONTENT_BYTES: usize = 64 << 20;
+/// Largest content that is kept until the handler has answered, should the lead be lost meanwhile.
+const KEPT_CONTENT_BYTES: u64 = 256 << 10;
+/// Time between two looks at who leads, should a change be missed.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long an answer waits until this node shows what the leader has done.
+const SHOW_WAIT: Duration = Duration::from_secs(1);
+
+/// What of a request the leader answers: whose log it is about.
+pub(super) struct ForLeader {
+    cluster: Arc<Cluster>,
+    name: String,
+    log: Log,
+}
+
+/// Whether the leader answers a request; `None` if this node does.
+pub(super) fn for_leader(host: &Host, route: &Route, request: &Request) -> Option<ForLeader> {
+    let cluster = host.node.cluster()?;
+    if !route.is_for_leader() {
+        return None;
+    }
+    let (name, log) = match route.scope {
+        Scope::Node => (SYSTEM_LOG, host.node.get(SYSTEM_LOG)),
+        _ => (request.log_name.as_str(), request.log.clone()),
+    };
+    Some(ForLeader { cluster: Arc::clone(cluster), name: name.to_owned(), log: log? })
+}
+
+/// What trying to have a request answered came to.
+enum Attempt {
+    /// An answer, of whatever kind.
+    Answered(Response),
+    /// Nothing happened, for this reason: it may be tried again.
+    Nothing(String),
+}
+
+impl ForLeader {
+    /// Has the request answered by whoever leads the log.
+    pub(super) async fn answer(
+        self,
+        server: &Server,
+        route: usize,
+        mut request: Box<Request>,
+    ) -> Answer {
+        let deadline = Instant::now() + self.cluster.leader_wait;
+        let leads = self.log.role().leads();
+        if request.headers.contains_key("wellspring-node") {
+            // The node that has sent it on waits, and tries others.
+            return match leads {
+                true => server.handle(route, request).await,
+                false => Err(self.not_leading("this node does not lead the log")),
+            };
+        }
+        let keeps = request.body.exact_bytes().is_some_and(|bytes| bytes <= KEPT_CONTENT_BYTES);
+        if leads && !keeps {
+            return server.handle(route, request).await;
+        }
+        if !leads && self.cluster.follower_writes == FollowerWrites::Redirect {
+            return self.redirect(&request, deadline).await;
+        }
+        let content = request.body.gather_all(MAX_CONTENT_BYTES).await?;
+        let passed = passed_on::request(&request, content);
+        let host = Arc::clone(&server.host);
+        let mut here = Some(request);
+        let mut waits_for = "no node leads the log".to_owned();
+        loop {
+            let seen = self.log.role_changes().head();
+            let attempt = match self.log.role() {
+                Role::Leading { .. } | Role::Detached { .. } => match here.take() {
+                    Some(request) => self.here(server, route, request).await?,
+                    None => Attempt::Nothing("the lead has gone from node to node".to_owned()),
+                },
+                Role::Following { leader: Some(leader) }
+                    if leader.node != self.cluster.node.as_str() =>
+                {
+                    self.there(&host, &leader, &passed).await?
+                }
+                role => Attempt::Nothing(format!(
+                    "no node leads the log (this node is {})",
+                    role.name()
+                )),
+            };
+            match attempt {
+                Attempt::Answered(response) => return Ok(response),
+                Attempt::Nothing(why) => waits_for = if why.is_empty() { waits_for } else { why },
+            }
+            if Instant::now() >= deadline {
+                return Err(self.not_leading(&format!(
+                    "{waits_for}; nothing was done within {} ms",
+                    self.cluster.leader_wait.as_millis()
+                )));
+            }
+            let changed = self.log.role_changes().past(seen);
+            let _ = tokio::time::timeout(LOOK.min(deadline - Instant::now()), changed).await;
+        }
+    }
+
+    /// Has the handler answer; that it has lost the lead before anything happened is no answer.
+    async fn here(
+        &self,
+        server: &Server,
+        route: usize,
+        request: Box<Request>,
+    ) -> Result<Attempt, Box<Problem>> {
+        match server.handle(route, request).await {
+            Ok(response) => Ok(Attempt::Answered(response)),
+            Err(problem) if std::ptr::eq(problem.kind, &problem::NOT_LEADING) => {
+                Ok(Attempt::Nothing(problem.detail.to_string()))
+            }
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// Has the leader answer, and waits until this node shows what it has done.
+    async fn there(
+        &self,
+        host: &Host,
+        leader: &Leader,
+        passed: &PeerRequest,
+    ) -> Result<Attempt, Box<Problem>> {
+        let now_us = host.clock.wall_us();
+        let answered = match self.cluster.peers.send(&leader.url, passed, now_us).await {
+            Ok(answered) => answered,
+            Err(PeerError::NotSent(reason)) => return Ok(Attempt::Nothing(reason)),
+            Err(PeerError::Unknown(reason)) => {
+                let is_safe = passed.headers.contains_key("idempotency-key");
+                return match is_safe {
+                    true => Ok(Attempt::Nothing(reason)),
+                    false => Err(unknown(&reason)),
+                };
+            }
+        };
+        let answered = passed_on::answer(answered).await;
+        let answered = answered.map_err(|reason| unknown(&format!("{}: {reason}", leader.url)))?;
+        if is_not_leading(&answered.response) {
+            return Ok(Attempt::Nothing(format!("{leader} does not lead the log any more")));
+        }
+        if answered.response.status < 400 {
+            let position = answered.response.position.unwrap_or(0);
+            self.shown_here(host, position, answered.system_position).await;
+        }
+        Ok(Attempt::Answered(answered.response))
+    }
+
+    /// Waits until this node shows what the leader has done: who wrote by it reads by it, too. Not for long: the
+    /// answer names the position.
+    async fn shown_here(&self, host: &Host, position: Position, system_position: Position) {
+        let deadline = Instant::now() + SHOW_WAIT;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let wait = async {
+            self.reached(&self.log, position).await;
+            if let Some(system) = host.node.get(SYSTEM_LOG) {
+                self.reached(&system, system_position).await;
+            }
+            if let Some(settled) = host.node.catalog_settled() {
+                if settled.head() < system_position {
+                    let _ = settled.past(system_position - 1).await;
+                }
+            }
+            host.node.shown(SYSTEM_LOG, system_position, left()).await;
+            host.node.shown(&self.name, position, left()).await;
+        };
+        let _ = tokio::time::timeout(SHOW_WAIT, wait).await;
+    }
+
+    async fn reached(&self, log: &Log, position: Position) {
+        if log.head() < position {
+            self.cluster.engine.nudge();
+            let _ = log.feed().past(position - 1).await;
+        }
+    }
+
+    /// Sends the client to the leader, once there is one.
+    async fn redirect(&self, request: &Request, deadline: Instant) -> Answer {
+        loop {
+            let seen = self.log.role_changes().head();
+            if let Role::Following { leader: Some(leader) } = self.log.role() {
+                let target = request.uri.path_and_query().map_or("/", |target| target.as_str());
+                let response = Response::empty(307);
+                return Ok(response.with("location", format!("{}{target}", leader.url)));
+            }
+            if Instant::now() >= deadline {
+                return Err(self.not_leading("no node leads the log"));
+            }
+            let changed = self.log.role_changes().past(seen);
+            let _ = tokio::time::timeout(LOOK, changed).await;
+        }
+    }
+
+    fn not_leading(&self, detail: &str) -> Box<Problem> {
+        let leader = match self.log.role() {
+            Role::Following { leader } => leader,
+            _ => None,
+        };
+        problem::not_leading(leader.as_ref(), detail.to_owned())
+    }
+}
+
+/// Whether another node answered that it does not lead.
+fn is_not_leading(response: &Response) -> bool {
+    let Content::Full(content) = &response.content else { return false };
+    let kind = format!(r#""type":"/problems/{}""#, problem::NOT_LEADING.slug);
+    response.status == problem::NOT_LEADING.status
+        && content.windows(kind.len()).any(|window| window == kind.as_bytes())
+}
+
+fn unknown(reason: &str) -> Box<Problem> {
+    problem::OUTCOME_UNKNOWN.because(format!(
+        "the leader may or may not have done it ({reason}); retry with the same Idempotency-Key or event ids to \
+         learn which"
+    ))
+}

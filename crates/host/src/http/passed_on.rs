@@ -1,0 +1,166 @@
+//! Requests as one node passes them on to another, and answers on their way back.
+
+use super::{Content, JSON, Reflects, Request, Response, stream};
+use crate::cluster::{PeerRequest, node_auth};
+use bytes::{Bytes, BytesMut};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{HeaderMap, HeaderName};
+use std::collections::HashSet;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use wellspring_types::Position;
+
+/// The header by which a node tells another up to which position of `system` its answer counts.
+pub(super) const SYSTEM_POSITION: &str = "wellspring-system-position";
+/// The header of the position that an answer reflects.
+const POSITION: &str = "wellspring-position";
+
+/// Headers of requests that concern one connection alone, or that this node has judged itself.
+const NOT_PASSED_ON: &[&str] = &[
+    "connection",
+    "content-length",
+    "expect",
+    "forwarded",
+    "host",
+    "keep-alive",
+    "origin",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "x-forwarded-for",
+    node_auth::HEADER,
+];
+/// Headers of answers that this node puts on its own, or that concern one connection alone.
+const NOT_PASSED_BACK: &[&str] = &[
+    "connection",
+    "content-length",
+    "content-type",
+    "date",
+    "keep-alive",
+    "transfer-encoding",
+    "x-request-id",
+    SYSTEM_POSITION,
+    POSITION,
+];
+/// Content of an answer that is gathered; what is longer is passed on as it comes.
+const GATHERED_BYTES: usize = 256 << 10;
+/// Most names and media types of answers that are kept for good.
+const MOST_TEXTS: usize = 512;
+
+/// An answer of another node.
+pub(super) struct PassedBack {
+    /// The answer.
+    pub(super) response: Response,
+    /// Up to which position of `system` it counts.
+    pub(super) system_position: Position,
+}
+
+/// A request as it is passed on, with all of its content.
+pub(super) fn request(request: &Request, content: Bytes) -> PeerRequest {
+    let mut headers = HeaderMap::with_capacity(request.headers.len());
+    for (name, value) in &request.headers {
+        if !NOT_PASSED_ON.contains(&name.as_str()) {
+            headers.append(name.clone(), value.clone());
+        }
+    }
+    PeerRequest {
+        method: request.method.clone(),
+        target: request.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
+        headers,
+        content,
+        client: request.client,
+    }
+}
+
+/// The answer of another node as this one's.
+///
+/// # Errors
+/// It broke off.
+pub(super) async fn answer(answered: hyper::Response<Incoming>) -> Result<PassedBack, String> {
+    let (head, mut body) = answered.into_parts();
+    let position = |name| head.headers.get(name)?.to_str().ok()?.parse::<Position>().ok();
+    let media = head.headers.get("content-type").and_then(|value| value.to_str().ok());
+    let mut response = Response {
+        content_type: media.and_then(kept_text).unwrap_or_default(),
+        position: position(POSITION),
+        reflects: Reflects::Nothing,
+        ..Response::json(head.status.as_u16(), "")
+    };
+    debug_assert!(response.content_type.is_empty() == media.is_none() || media != Some(JSON));
+    let system_position = position(SYSTEM_POSITION).unwrap_or(0);
+    response.headers = headers_of(&head.headers);
+    let mut whole = BytesMut::new();
+    while let Some(piece) = piece(&mut body).await? {
+        whole.extend_from_slice(&piece);
+        if whole.len() > GATHERED_BYTES {
+            response.content = Content::Stream(passed_as_it_comes(whole, body));
+            return Ok(PassedBack { response, system_position });
+        }
+    }
+    response.content = Content::Full(whole.freeze());
+    Ok(PassedBack { response, system_position })
+}
+
+fn headers_of(headers: &HeaderMap) -> Vec<(&'static str, String)> {
+    let passed = |(name, value): (&HeaderName, &hyper::header::HeaderValue)| {
+        if NOT_PASSED_BACK.contains(&name.as_str()) {
+            return None;
+        }
+        Some((kept_text(name.as_str())?, value.to_str().ok()?.to_owned()))
+    };
+    headers.iter().filter_map(passed).collect()
+}
+
+async fn piece(body: &mut Incoming) -> Result<Option<Bytes>, String> {
+    loop {
+        match poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await {
+            None => return Ok(None),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+            Some(Err(error)) => return Err(error.to_string()),
+        }
+    }
+}
+
+/// The rest of an answer as it comes. If it breaks off, so does this one.
+fn passed_as_it_comes(begun: BytesMut, mut body: Incoming) -> stream::Chunks {
+    let (producer, chunks) = stream::channel();
+    tokio::task::spawn(async move {
+        let mut next = begun.freeze();
+        loop {
+            if producer.send(next.into()).await.is_err() {
+                return;
+            }
+            match piece(&mut body).await {
+                Ok(Some(piece)) => next = piece,
+                Ok(None) => return producer.end().await,
+                Err(_) => return,
+            }
+        }
+    });
+    chunks
+}
+
+/// A text that is kept for good. All nodes have the same few; beyond so many there is no room.
+fn kept_text(text: &str) -> Option<&'static str> {
+    static TEXTS: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let texts = texts.get_or_insert_default();
+    if let Some(known) = texts.get(text) {
+        return Some(known);
+    }
+    if texts.len() >= MOST_TEXTS {
+        return None;
+    }
+    let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
+    texts.insert(kept);
+    Some(kept)
+}
