@@ -480,6 +480,10 @@ impl Log {
     }
 
     /// Takes no further appends, makes durable what is staged, and releases the folder. Reads go on.
+    ///
+    /// Of a shared log what was offered is waited for as long as the lead timeout, and then is
+    /// [unknown](AppendError::Unknown): this returns also while the engine is away. A device that does not return is
+    /// waited for.
     pub fn close(&self) {
         self.closer.close();
     }

@@ -62,6 +62,9 @@ impl<S: Sink> Flusher<S> {
         loop {
             // Read before looking: what was accepted before closing is then seen.
             let closing = self.shared.is_closing();
+            if closing && self.shared.terms.are_over() {
+                return;
+            }
             if !self.look() && !self.look_if_urgent() {
                 self.retire();
                 if closing {
@@ -176,13 +179,15 @@ impl<S: Sink> Flusher<S> {
                 if trouble == Trouble::Full {
                     self.shared.refuse_as_full();
                 }
-                if closing {
+                // With a limit, attempts are made as long as there is time.
+                let left = self.shared.terms.left().filter(|_| closing);
+                if closing && left.is_none() {
                     self.attempts_left -= 1;
                     if self.attempts_left == 0 {
                         return After::End;
                     }
                 }
-                FULL_PAUSE
+                left.map_or(FULL_PAUSE, |left| left.min(FULL_PAUSE))
             }
             Trouble::Closed(reason) => {
                 self.shared.refuse(&reason);

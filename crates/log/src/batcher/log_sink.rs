@@ -1,22 +1,31 @@
 //! The sequencer as a batcher's sink: records go to staging in pieces, and are
 //! stored when the journal says so.
 
+use super::close_terms::CloseTerms;
 use super::sink::{Sink, Stored, Trouble};
 use super::{Batcher, Options};
 use crate::error::AppendError;
 use crate::log::{CommitOn, Log};
 use crate::record::RecordView;
 use std::io;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 /// Most of a piece: how long other appends may have to wait for the staging lock.
 const PIECE_BYTES: usize = 256 << 10;
 const PIECE_EVENTS: u32 = 1000;
 
+/// Time between looks whether an answer is still to be waited for.
+const LOOK: Duration = Duration::from_millis(20);
+/// While a batcher closes without a limit, a shared log is waited for as many lead timeouts.
+const CLOSE_PATIENCE: u32 = 5;
+
 /// Stores records in a log.
 #[derive(Debug)]
-pub(crate) struct LogSink {
+pub(super) struct LogSink {
     log: Log,
+    terms: Arc<CloseTerms>,
 }
 
 // The way from a log to its batcher. It stands here because the batcher rests on the log, which
@@ -29,9 +38,14 @@ impl Log {
     /// The system's, if it gives no thread. A retry may help.
     pub fn batcher(&self, options: Options) -> io::Result<Batcher> {
         let clock = Arc::clone(&self.sequencer().options.clock);
-        Batcher::of_events(LogSink::new(self.clone()), options, clock)
+        let terms = Arc::<CloseTerms>::default();
+        let sink = LogSink::new(self.clone(), Arc::clone(&terms));
+        Batcher::of_events(sink, terms, options, clock)
     }
 }
+
+/// Of a piece, by its number: what it came to.
+type Outcome = (usize, Result<(), AppendError>);
 
 /// Records staged together.
 struct Piece<'a> {
@@ -40,8 +54,34 @@ struct Piece<'a> {
 }
 
 impl LogSink {
-    pub(crate) fn new(log: Log) -> LogSink {
-        LogSink { log }
+    fn new(log: Log, terms: Arc<CloseTerms>) -> LogSink {
+        LogSink { log, terms }
+    }
+
+    /// Whether what was staged is not to be waited for any more.
+    fn gives_up(&self) -> bool {
+        let limits = self.log.sequencer().limits;
+        let longest = limits.close_patience.saturating_mul(CLOSE_PATIENCE);
+        let is_shared = !limits.settles_at_once;
+        self.terms.are_over()
+            || is_shared && self.terms.closing_for().is_some_and(|closing| closing >= longest)
+    }
+
+    /// What staged pieces came to: all of them, unless the batcher closes meanwhile and has no more time.
+    fn outcomes(&self, told: &mpsc::Receiver<Outcome>) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        loop {
+            match told.recv_timeout(LOOK) {
+                Ok(outcome) => outcomes.push(outcome),
+                // Every staged piece has been answered: the senders are gone then.
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) if self.gives_up() => break,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        // Two threads that commit may tell of their batches in either order.
+        outcomes.sort_unstable_by_key(|(index, _)| *index);
+        outcomes
     }
 }
 
@@ -118,10 +158,7 @@ impl LogSink {
         }
         drop(tell);
         self.log.commit(CommitOn::ThisThread);
-        // Ends when every staged piece has been answered: the senders are gone then. Two threads
-        // that commit may tell of their batches in either order.
-        let mut outcomes: Vec<(usize, Result<(), AppendError>)> = told.iter().collect();
-        outcomes.sort_unstable_by_key(|(index, _)| *index);
+        let outcomes = self.outcomes(&told);
         let in_order = |(at, (index, outcome)): &(usize, &(usize, Result<_, _>))| {
             at == index && outcome.is_ok()
         };
@@ -129,7 +166,11 @@ impl LogSink {
         let error = outcomes.into_iter().find_map(|(_, outcome)| outcome.err()).or(refused);
         let trouble = match error {
             None if stored < pieces.len() => {
-                Some(Trouble::Closed("the log gave no answer".to_owned()))
+                let why = match self.gives_up() {
+                    true => "the batcher was closed, and the shared log did not answer in time",
+                    false => "the log gave no answer",
+                };
+                Some(Trouble::Closed(why.to_owned()))
             }
             None => None,
             // What is left comes again at once.

@@ -41,6 +41,9 @@
 //! # }
 //! ```
 
+mod close_terms;
+#[cfg(test)]
+mod close_tests;
 mod event;
 mod figures;
 mod flusher;
@@ -61,6 +64,7 @@ mod tests;
 mod wanted;
 
 pub use crate::amount::Amount;
+pub use close_terms::CloseOutcome;
 pub use event::EventTemplate;
 pub use figures::Figures;
 pub use mark::{Mark, MarkError, StoredMark};
@@ -68,13 +72,13 @@ pub use producer::{Producer, PushError, Receipt, Wake};
 pub use sink::{Sink, Stored, Trouble};
 
 use crate::options::Clock;
-use crate::threads::{self, lock};
+use crate::threads;
+use close_terms::CloseTerms;
 use flusher::Flusher;
 use log_sink::LogSink;
 use shared::{Frames, Link, Partition, Shared};
 use std::io;
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What becomes of a push that finds its partition full.
@@ -127,23 +131,31 @@ pub struct Batcher {
 #[derive(Debug)]
 struct Closer {
     shared: Arc<Shared>,
-    flusher: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Drop for Closer {
     fn drop(&mut self) {
-        self.close();
+        let _ = self.close(None);
     }
 }
 
 impl Closer {
-    fn close(&self) {
-        self.shared.close();
-        let Some(thread) = lock(&self.flusher).take() else { return };
+    fn close(&self, patience: Option<Duration>) -> CloseOutcome {
+        self.shared.close(patience);
         // A wake may drop the last handle on the flusher's own thread, which cannot wait for itself.
-        if thread.thread().id() != std::thread::current().id() {
-            let _ = thread.join();
+        if self.shared.is_flusher() {
+            return CloseOutcome::SinkAtWork;
         }
+        self.shared.terms.wait()
+    }
+}
+
+/// When the flusher's thread has let go of everything.
+struct Gone(Arc<CloseTerms>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.set_gone();
     }
 }
 
@@ -153,29 +165,35 @@ impl Batcher {
     /// # Errors
     /// The system's, if it gives no thread. A retry may help.
     pub fn start(sink: impl Sink, options: Options, clock: Arc<dyn Clock>) -> io::Result<Batcher> {
-        Batcher::begin(sink, Frames::Any, options, clock)
+        Batcher::begin(sink, Frames::Any, Arc::default(), options, clock)
     }
 
     /// A batcher whose sink takes nothing but events.
-    pub(crate) fn of_events(
+    fn of_events(
         sink: LogSink,
+        terms: Arc<CloseTerms>,
         options: Options,
         clock: Arc<dyn Clock>,
     ) -> io::Result<Batcher> {
-        Batcher::begin(sink, Frames::Events, options, clock)
+        Batcher::begin(sink, Frames::Events, terms, options, clock)
     }
 
     fn begin(
         sink: impl Sink,
         frames: Frames,
+        terms: Arc<CloseTerms>,
         options: Options,
         clock: Arc<dyn Clock>,
     ) -> io::Result<Batcher> {
-        let shared = Arc::new(Shared::new(options, frames));
+        let gone = Gone(Arc::clone(&terms));
+        let shared = Arc::new(Shared::new(options, frames, terms));
         let flusher = Flusher::new(Arc::clone(&shared), sink, clock);
-        let thread = threads::spawn("wellspring-flush", move || flusher.run())?;
+        let thread = threads::spawn("wellspring-flush", move || {
+            let _gone = gone;
+            flusher.run();
+        })?;
         shared.set_flusher(thread.thread().clone());
-        Ok(Batcher { closer: Arc::new(Closer { shared, flusher: Mutex::new(Some(thread)) }) })
+        Ok(Batcher { closer: Arc::new(Closer { shared }) })
     }
 
     /// A new partition and the right to push to it. Any number may be made; each takes
@@ -229,8 +247,23 @@ impl Batcher {
     /// Takes no more, stores what has been accepted, and ends the thread. If the sink cannot store
     /// (its trouble lasts over a second), [`Figures::lost_possible`] says afterwards what is lost.
     ///
+    /// Waits as long as the sink takes: for a device as long as that does, for a shared log that does not answer
+    /// five lead timeouts. [`close_within`](Self::close_within) has a limit of its own, which counts here,
+    /// too, once it was given.
+    ///
     /// Let producers end first: a push that runs at the same time as this may be accepted too late to be stored.
     pub fn close(&self) {
-        self.closer.close();
+        let _ = self.closer.close(None);
+    }
+
+    /// As [`close`](Self::close), but returns within `patience` and a tenth of a second, and tries as long to store what a sink in trouble
+    /// does not take. What is not stored by then is told by [`Figures::lost_possible`]; of that, what the sink has
+    /// passed on without having heard of it again may yet come to be stored.
+    ///
+    /// The wait for a shared log ends with it, so that the thread has ended then. A sink that does not return (a
+    /// device that does not, say) keeps the thread, and with it its handle on the log, until it does. The handle alone
+    /// keeps no folder locked: [`Log::close`](crate::Log::close) gives it free.
+    pub fn close_within(&self, patience: Duration) -> CloseOutcome {
+        self.closer.close(Some(patience))
     }
 }

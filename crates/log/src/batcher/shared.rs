@@ -1,5 +1,6 @@
 //! What producers, the flusher and the batcher's owner share.
 
+use super::close_terms::CloseTerms;
 use super::figures::Figures;
 use super::mark::Mark;
 use super::producer::Wake;
@@ -12,6 +13,7 @@ use crate::threads::lock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;
+use std::time::Duration;
 
 /// What a producer asks before it pushes, read often and written seldom: on a
 /// cache line of its own.
@@ -116,6 +118,7 @@ pub(super) struct Shared {
     /// Someone waits for a receipt: do not wait for more.
     urgent: AtomicBool,
     closing: AtomicBool,
+    pub(super) terms: Arc<CloseTerms>,
     /// The flusher has ended: nothing more will be stored.
     ended: AtomicBool,
     /// Tasks that wait for something to be stored, without being a producer.
@@ -140,13 +143,14 @@ struct Links {
 }
 
 impl Shared {
-    pub(super) fn new(options: Options, frames: Frames) -> Shared {
+    pub(super) fn new(options: Options, frames: Frames, terms: Arc<CloseTerms>) -> Shared {
         Shared {
             options,
             frames,
             signals: Signals::default(),
             urgent: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            terms,
             ended: AtomicBool::new(false),
             waiters: StoredWaiters::new(),
             reason: Mutex::default(),
@@ -248,7 +252,13 @@ impl Shared {
         self.signals.asleep.store(false, Ordering::SeqCst);
     }
 
-    pub(super) fn close(&self) {
+    /// Whether this is the flusher's thread.
+    pub(super) fn is_flusher(&self) -> bool {
+        self.flusher.get().is_some_and(|thread| thread.id() == std::thread::current().id())
+    }
+
+    pub(super) fn close(&self, patience: Option<Duration>) {
+        self.terms.begin(patience);
         self.closing.store(true, Ordering::SeqCst);
         self.refuse("it has been closed");
         self.unpark();

@@ -26,6 +26,7 @@ mod oracle;
 mod recovery;
 mod setbacks;
 mod shared;
+mod shared_closing;
 mod shared_lead;
 mod shared_trouble;
 mod window;
