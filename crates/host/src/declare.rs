@@ -26,6 +26,9 @@ macro_rules! wellspring_routes {
     (@needs Account) => {
         $crate::declare::Needs::Account
     };
+    (@needs Node) => {
+        $crate::declare::Needs::Node
+    };
     (@needs $role:ident) => {
         $crate::declare::Needs::Role($crate::declare::Role::$role)
     };

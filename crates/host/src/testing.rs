@@ -2,6 +2,7 @@
 
 use crate::access::Gate;
 use crate::access::Needs;
+use crate::cluster::ClusterKey;
 use crate::config::{FaceTerms, HostConfig};
 use crate::http::Host;
 use crate::http::contract::Contract;
@@ -10,7 +11,7 @@ use crate::http::routes::{Route, Routes, Scope};
 use crate::http::server::Server;
 use crate::kept_types::KeptTypes;
 use crate::node::Node;
-use crate::serve::open::open;
+use crate::serve::open::open_with_key;
 use crate::settings::{NoSettings, Origins, Section};
 use clap::{Args as _, Command, FromArgMatches as _};
 use std::path::Path;
@@ -79,9 +80,19 @@ pub fn host(data: &Path, flags: &[&str]) -> Arc<Host> {
 
 /// A host with these routes, which nobody answers.
 pub fn host_with(data: &Path, flags: &[&str], routes: Routes) -> Arc<Host> {
+    host_of(data, flags, routes, None)
+}
+
+/// A host with these routes, which nobody answers, as a node of the cluster of this key.
+pub fn host_of(
+    data: &Path,
+    flags: &[&str],
+    routes: Routes,
+    key: Option<Arc<ClusterKey>>,
+) -> Arc<Host> {
     let config = HostConfig::for_tests(&flags_over(data, flags));
-    let opened = open(config, None, FaceTerms::default(), routes).expect("a host that opens");
-    let (host, ending) = opened.apart();
+    let opened = open_with_key(config, None, (FaceTerms::default(), routes), key);
+    let (host, ending) = opened.expect("a host that opens").apart();
     // Without its sender the receivers would see the server stop.
     std::mem::forget(ending);
     host
@@ -106,6 +117,15 @@ pub fn routes(rows: &[(&'static str, &'static str, Needs)]) -> Routes {
 
 /// A server with one face over this data folder and with these flags. It never stops.
 pub fn server<F: Face>(data: &Path, flags: &[&str]) -> Arc<Server> {
+    server_of::<F>(data, flags, None)
+}
+
+/// A server with one face, as a node of the cluster of this key.
+pub fn server_of<F: Face>(
+    data: &Path,
+    flags: &[&str],
+    key: Option<Arc<ClusterKey>>,
+) -> Arc<Server> {
     let (config, settings) = settings_of::<F>(&flags_over(data, flags)).expect("right settings");
     let declared: &'static [Declaration] = Box::leak(Box::new([Declaration::of::<F>()]));
     let reserved = |word: &str| {
@@ -115,7 +135,8 @@ pub fn server<F: Face>(data: &Path, flags: &[&str]) -> Arc<Server> {
     };
     let kept = KeptTypes::new(F::kept_events(&settings));
     let terms = FaceTerms { kept, ..FaceTerms::default() };
-    let opened = open(config, None, terms, Routes::new(declared, reserved, true));
+    let routes = Routes::new(declared, reserved, true);
+    let opened = open_with_key(config, None, (terms, routes), key);
     let opened = opened.expect("a host that opens");
     let face = F::open(settings, &opened.host).expect("a face that opens");
     let opened = opened.with(vec![Bound::new(face)]);

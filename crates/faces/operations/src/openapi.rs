@@ -79,8 +79,11 @@ fn operation(face: &str, route: &Route, path: &str, problems: &mut Problems) -> 
         operation["requestBody"] = json!({"required": required, "content": content(takes.media)});
     }
     if route.needs != Needs::Public {
-        // None at all while there are no accounts.
-        operation["security"] = json!([{"bearer": []}, {"apiKey": []}, {"basic": []}, {}]);
+        operation["security"] = match route.needs {
+            Needs::Node => json!([{"node": []}]),
+            // None at all while there are no accounts.
+            _ => json!([{"bearer": []}, {"apiKey": []}, {"basic": []}, {}]),
+        };
         operation["x-wellspring-needs"] = json!(route.needs.to_string());
     }
     operation
@@ -145,7 +148,8 @@ fn security_schemes() -> Value {
     json!({
         "bearer": {"type": "http", "scheme": "bearer", "description": "A token of POST /auth/token, or an API key."},
         "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
-        "basic": {"type": "http", "scheme": "basic"}
+        "basic": {"type": "http", "scheme": "basic"},
+        "node": {"type": "apiKey", "in": "header", "name": "Wellspring-Node", "description": "Signed with the cluster key: other nodes alone send it."}
     })
 }
 

@@ -16,6 +16,7 @@ use super::principal::{Principal, Proof, Verdict};
 use super::standing::Moment;
 use super::throttle::{Admission, Outcome, Throttle};
 use super::token::{Issued, Tokens};
+use crate::cluster::NodeName;
 use crate::identity::Caller;
 use crate::settings::ProcessConfig;
 use crate::stats;
@@ -38,6 +39,9 @@ use zeroize::Zeroizing;
 const REMEMBERED: usize = 8_192;
 /// Passwords that wait to be verified.
 const MOST_WAITING: usize = 64;
+/// Why somebody who is no node is refused where nodes alone are let in.
+const NODES_ONLY: &str =
+    "this is for the nodes of the cluster, which sign their requests with its key";
 
 /// What a route asks of who calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +52,18 @@ pub enum Needs {
     Account,
     /// This role on the log that the route is about, or on everything if it is about none.
     Role(Role),
+    /// That the request is of a node of this cluster, whoever it came from first.
+    Node,
+}
+
+impl Needs {
+    /// Whether accounts tell who may; not if everybody may, or nodes alone.
+    pub fn are_of_accounts(self) -> bool {
+        match self {
+            Needs::Public | Needs::Node => false,
+            Needs::Account | Needs::Role(_) => true,
+        }
+    }
 }
 
 impl fmt::Display for Needs {
@@ -56,6 +72,7 @@ impl fmt::Display for Needs {
             Needs::Public => f.write_str("nothing"),
             Needs::Account => f.write_str("an account"),
             Needs::Role(role) => role.fmt(f),
+            Needs::Node => f.write_str("a node"),
         }
     }
 }
@@ -80,6 +97,19 @@ enum NotLoggedIn {
     Later(u64),
     /// Too many passwords wait to be verified.
     Busy,
+}
+
+/// A request, as far as the gate looks at it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    /// Its target.
+    pub(crate) uri: &'a Uri,
+    /// Its headers.
+    pub(crate) headers: &'a HeaderMap,
+    /// The client's address.
+    pub(crate) client: Option<IpAddr>,
+    /// The node that sent it on, if one has.
+    pub(crate) of_node: Option<&'a NodeName>,
 }
 
 /// A password that is being verified, for all who sent the same.
@@ -211,24 +241,29 @@ impl Gate {
     }
 
     /// The caller of a request, if access is granted: what the route `needs`, on the log it is about
-    /// (`None`: on what is no log's). `from` is the client's address.
+    /// (`None`: on what is no log's).
     ///
     /// # Errors
     /// 401: the credential is missing or does not count. 403: it does, for less. 400: the headers are
     /// malformed. 429: too many passwords were wrong, or are being verified.
     pub(crate) async fn admit(
         &self,
-        uri: &Uri,
-        headers: &HeaderMap,
-        from: Option<IpAddr>,
+        asking: Asking<'_>,
         needs: Needs,
         log: Option<&str>,
     ) -> Result<Arc<Principal>, Box<Problem>> {
-        if needs == Needs::Public {
-            return Ok(self.nobody());
+        let Asking { uri, headers, client, of_node } = asking;
+        match (needs, of_node) {
+            (Needs::Public, _) | (Needs::Node, Some(_)) => return Ok(self.nobody()),
+            (Needs::Node, None) => return Err(problem::NOT_A_NODE.because(NODES_ONLY)),
+            (Needs::Account | Needs::Role(_), _) => {}
         }
+        // Which page sent it was judged by the node that it came to, under the name that it came under.
+        let is_of_page = of_node.is_none();
         if self.is_open() {
-            self.pages.check_origin(uri, headers, Trust::ThisMachine)?;
+            if is_of_page {
+                self.pages.check_origin(uri, headers, Trust::ThisMachine)?;
+            }
             return Ok(Arc::clone(&self.anybody));
         }
         let values = |name| headers.get_all(name).into_iter().map(|value| value.as_bytes());
@@ -239,12 +274,12 @@ impl Gate {
                           API key, X-API-Key, or Authorization: Basic";
             return Err(problem::UNAUTHENTICATED.because(detail));
         };
-        if matches!(presented, Presented::Basic(_)) {
+        if is_of_page && matches!(presented, Presented::Basic(_)) {
             self.pages.check_origin(uri, headers, Trust::OwnOrigin)?;
         }
         let principal = match self.recognise(&presented)? {
             Some(principal) => principal,
-            None => self.by_password(&presented, from).await?,
+            None => self.by_password(&presented, client).await?,
         };
         may(&principal, needs, log)
             .map_err(|problem| problem.told_to(Caller::Known(principal.identity().clone())))?;

@@ -64,7 +64,7 @@ impl Closed {
         let needs = Needs::Role(Role::Admin);
         let admitted = self
             .gate
-            .admit(&Uri::from_static("/v1/head"), &headers, None, needs, Some("main"))
+            .admit(asking(&Uri::from_static("/v1/head"), &headers), needs, Some("main"))
             .await;
         admitted.map_or_else(|problem| problem.kind.status, |_| 200)
     }
@@ -82,6 +82,10 @@ impl Closed {
     fn later(&self, seconds: u64) {
         self.clock.0.fetch_add(seconds * 1_000_000, Ordering::Relaxed);
     }
+}
+
+fn asking<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Asking<'a> {
+    Asking { uri, headers, client: None, of_node: None }
 }
 
 fn basic(text: &str) -> String {
@@ -217,7 +221,7 @@ async fn wrong_passwords_are_slowed_and_the_wait_is_said() {
     headers.insert(AUTHORIZATION, basic("ann:x").parse().unwrap());
     let refused = closed
         .gate
-        .admit(&Uri::from_static("/auth/me"), &headers, None, Needs::Account, None)
+        .admit(asking(&Uri::from_static("/auth/me"), &headers), Needs::Account, None)
         .await
         .unwrap_err();
     assert_eq!(refused.retry_after_s(), Some(1));

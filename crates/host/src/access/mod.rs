@@ -39,7 +39,7 @@ pub mod token;
 pub(crate) mod token_secret;
 
 pub use gate::Needs;
-pub(crate) use gate::{Gate, Pass};
+pub(crate) use gate::{Asking, Gate, Pass};
 pub use principal::{Holder, Principal};
 pub use standing::Standing;
 

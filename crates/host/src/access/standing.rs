@@ -55,7 +55,8 @@ impl Standing {
     /// 401, 403.
     pub(crate) fn check(&self) -> Result<(), Box<Problem>> {
         let Standing { gate, principal, needs, log, moment } = self;
-        if *needs == Needs::Public {
+        // What a node signs does not end within a request.
+        if !needs.are_of_accounts() {
             return Ok(());
         }
         let Some(proof) = principal.proof() else {

@@ -48,6 +48,8 @@ impl Concern {
     pub fn of(method: &str, needs: Needs) -> Concern {
         let reads = method == "GET";
         match needs {
+            // Whatever a client asked for was kept by the node that it came to.
+            Needs::Node => Concern::Never,
             Needs::Public if reads => Concern::Never,
             Needs::Public => Concern::Login,
             Needs::Role(Role::Admin) => Concern::Change,

@@ -209,6 +209,7 @@ async fn serve_request(
             let forwarded = parts.headers.get_all(&X_FORWARDED_FOR).iter();
             host.limits.proxies().client(peer, forwarded.map(|value| value.as_bytes()))
         },
+        of_node: None,
         principal: host.access.nobody(),
         connection,
         payer: Payer::default(),

@@ -4,12 +4,13 @@
 //!
 //! | stage | refuses with | what it leaves |
 //! |---|---|---|
+//! | `sender::learn` | 401 | the node that sent it, and whom it came from first |
 //! | `Exchange::begin` | | request id, start, trace |
 //! | `Charge::of_head` | 429, 503 | memory of the head |
 //! | `allowance::of_client` | 429 | who pays: connection, address |
 //! | `judge_head` | 400, 403, 431 | sound framing, a host that is ours |
 //! | `find`, `name` | 400, 404, 405, 414 | route, names in the path |
-//! | `prepare` | 401, 403, 404, 429 | principal, its allowance, the log |
+//! | `prepare` | 401, 403, 404, 429, 503 | accounts as new as asked, principal, its allowance, the log |
 //! | `hold_against` | 406, 422 | parameters and media type as declared |
 //! | the handler, or `forward` | its own; 503 without a leader | an answer or a problem |
 //! | `allowance::of_memory` | 429, 503 | memory of the answer |
@@ -25,10 +26,11 @@ use super::forward;
 use super::head_rules::{self, HeadRules, Unsound};
 use super::routes::{Entry, FoundRoute, Lookup, Route, Scope};
 use super::security::{self, Transport};
+use super::sender;
 use super::server::Server;
-use super::{Content, Host, Reflects, Request, Response, content, cors, passed_on};
+use super::{Content, Host, Reflects, Request, Response, content, cors, fresh, passed_on};
 use crate::access::credentials;
-use crate::access::{Needs, Standing};
+use crate::access::{Asking, Needs, Standing};
 use crate::names::SYSTEM_LOG;
 use crate::names::{MAIN, is_name};
 use crate::stats::RefusalReason;
@@ -40,14 +42,15 @@ use std::sync::Arc;
 use wellspring_views::access::Role;
 
 /// Answers a request, whatever it is.
-pub async fn dispatch(server: Arc<Server>, request: Box<Request>) -> Response {
+pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Response {
     let host = &*server.host;
+    let sender = sender::learn(host, &mut request);
     let page = host.access.cors().map(|_| cors::RequestOrigin::of(&request));
     let mut exchange = Exchange::begin(host, &request);
-    let (version, is_of_node) = (request.version, request.headers.contains_key("wellspring-node"));
+    let (version, is_of_node) = (request.version, request.of_node.is_some());
     let held = Charge::of_head(&host.body_memory, version, &request.uri, &request.headers);
     let (mut response, held) = match held {
-        Ok(held) => (run(&server, request, &mut exchange).await, held),
+        Ok(held) => (run(&server, (request, sender), &mut exchange).await, held),
         Err(problem) => (problem.into(), None),
     };
     response.held = held;
@@ -74,8 +77,12 @@ pub async fn dispatch(server: Arc<Server>, request: Box<Request>) -> Response {
 }
 
 /// Finds the route of a request and has its handler answer, taking down in `exchange` what becomes
-/// known on the way.
-async fn run(server: &Server, mut request: Box<Request>, exchange: &mut Exchange) -> Response {
+/// known on the way. With the request comes why it is refused already, if it is.
+async fn run(
+    server: &Server,
+    (mut request, sender): (Box<Request>, Result<(), Box<Problem>>),
+    exchange: &mut Exchange,
+) -> Response {
     let host = &*server.host;
     let within = allowance::of_client(host, &mut request);
     let judged = judge_head(host, &request);
@@ -84,7 +91,7 @@ async fn run(server: &Server, mut request: Box<Request>, exchange: &mut Exchange
         // No handler reads it, and the answer may take a minute.
         request.body.discard();
     }
-    let within = judged.map_err(Box::<Problem>::from).and(within);
+    let within = judged.map_err(Box::<Problem>::from).and(within).and(sender);
     let (found, refused) = match (find(host, &request), within) {
         (Ok(found), within) => (found, within.err()),
         (Err(response), within) => {
@@ -158,7 +165,10 @@ fn judge_head(host: &Host, request: &Request) -> Result<(), HeadFault> {
     if request.version < Version::HTTP_2 && request.headers.len() > most {
         return Err(HeadFault::Refused(head_rules::too_many_headers(most)));
     }
-    host.access.check_host(&request.uri, rules.host()).map_err(HeadFault::Refused)?;
+    // Nodes find each other under whatever names they have there.
+    if request.of_node.is_none() {
+        host.access.check_host(&request.uri, rules.host()).map_err(HeadFault::Refused)?;
+    }
     rules.refusal().map_or(Ok(()), |problem| Err(HeadFault::Refused(problem)))
 }
 
@@ -242,13 +252,18 @@ fn name(host: &Host, request: &mut Request, found: &FoundRoute) -> Result<(), Bo
 /// Authorizes the request, then finds the log it is about. In this order: a caller without access to a
 /// log must not learn whether it exists.
 async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<(), Box<Problem>> {
+    if route.needs.are_of_accounts() {
+        fresh::accounts(host, request).await?;
+    }
     let log = log_of(route, request);
     let moment = host.access.moment();
     let admitted = {
-        let Request { uri, headers, client, .. } = &*request;
-        host.access.admit(uri, headers, *client, route.needs, log).await
+        let Request { uri, headers, client, of_node, .. } = &*request;
+        let asking = Asking { uri, headers, client: *client, of_node: of_node.as_ref() };
+        host.access.admit(asking, route.needs, log).await
     };
-    let is_kept = log == Some(SYSTEM_LOG) && route.needs > Needs::Role(Role::Reader);
+    let may_write = matches!(route.needs, Needs::Role(role) if role > Role::Reader);
+    let is_kept = log == Some(SYSTEM_LOG) && may_write;
     let principal = admitted?;
     let standing = Standing::new(&host.access, moment, &principal, route.needs, log.map(kept));
     request.body.stand(standing);

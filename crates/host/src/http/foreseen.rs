@@ -43,6 +43,7 @@ pub const VIEWING: &[&Kind] = &[
 const EVERY: &[&Kind] = &[
     &problem::BAD_REQUEST,
     &problem::MALFORMED_CREDENTIALS,
+    &problem::NOT_A_NODE,
     &problem::FOREIGN_HOST,
     &problem::URL_TOO_LONG,
     &problem::UNSUPPORTED_MEDIA,
@@ -55,8 +56,16 @@ const EVERY: &[&Kind] = &[
 ];
 
 /// Of routes that ask who it is.
-const CREDENTIALS: &[&Kind] =
-    &[&problem::UNAUTHENTICATED, &problem::FOREIGN_PAGE, &problem::TOO_MANY_LOGINS];
+const CREDENTIALS: &[&Kind] = &[
+    &problem::UNAUTHENTICATED,
+    &problem::FOREIGN_PAGE,
+    &problem::TOO_MANY_LOGINS,
+    &problem::VIEW_NOT_READY,
+    &problem::NOT_YET,
+    &problem::TOO_MANY_WAITERS,
+    &problem::LOG_CLOSED,
+    &problem::IO,
+];
 
 /// Of routes with a body.
 const BODY: &[&Kind] = &[
@@ -78,7 +87,7 @@ impl Route {
         let contract = &self.contract;
         let streams = [NDJSON, SSE];
         let gives_streams = contract.offered().iter().any(|media| streams.contains(media));
-        let may_write = self.needs > Needs::Role(Role::Reader);
+        let may_write = matches!(self.needs, Needs::Role(role) if role > Role::Reader);
         let is_fresh = !contract.known().shared.is_empty();
         let waits = is_fresh && self.scope != Scope::Node;
         let reads_only = !may_write && self.scope != Scope::Node;
@@ -87,7 +96,7 @@ impl Route {
             (true, EVERY),
             (!matches!(contract.query, Query::Ignored), &[&problem::INVALID]),
             (holds_json, &[&problem::MALFORMED_JSON]),
-            (self.needs != Needs::Public, CREDENTIALS),
+            (self.needs.are_of_accounts(), CREDENTIALS),
             (matches!(self.needs, Needs::Role(_)), &[&problem::FORBIDDEN]),
             (self.is_about_a_log(), &[&problem::LOG_NOT_FOUND]),
             (self.is_about_a_log() && may_write, &[&problem::SYSTEM_LOG_KEPT]),

@@ -69,7 +69,7 @@ impl ForLeader {
     ) -> Answer {
         let deadline = Instant::now() + self.cluster.leader_wait;
         let leads = self.log.role().leads();
-        if request.headers.contains_key("wellspring-node") {
+        if request.of_node.is_some() {
             // The node that has sent it on waits, and tries others.
             return match leads {
                 true => server.handle(route, request).await,

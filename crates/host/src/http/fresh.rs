@@ -8,18 +8,22 @@
 //!                            linearizable   the same, and the head is confirmed to be the end
 //! ```
 
-use super::Request;
 use super::contract::{CONSISTENCY, WAIT_MS};
-use super::header_names::WELLSPRING_MIN_POSITION;
-use crate::view::{Live, all_stored};
-use crate::wire::param::{IntegerOr, Param, Words};
+use super::header_names::{WELLSPRING_MIN_POSITION, WELLSPRING_MIN_SYSTEM_POSITION};
+use super::{Host, Request};
+use crate::view::{Live, NotFresh, all_stored};
+use crate::wire::param::{IntegerOr, MAX_WAIT_MS, Param, Words};
 use crate::wire::problem::{self, Problem};
+use hyper::header::HeaderName;
 use std::time::Duration;
 use tokio::time::Instant;
 use wellspring_log::batcher::Batcher;
 use wellspring_log::{Log, TooManyWaiters};
 use wellspring_types::Position;
 use wellspring_views::view::View;
+
+/// How long a request waits for accounts if it does not say, in ms.
+const ACCOUNTS_WAIT_MS: u64 = 5_000;
 
 /// How fresh the answer to a read has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,13 +177,56 @@ pub async fn freshen_all(request: &Request, logs: &[(String, Log)]) -> Result<()
 
 /// The position of `Wellspring-Min-Position`; 0 if it is not there.
 fn least_position(request: &Request) -> Result<Position, Box<Problem>> {
-    let Some(value) = request.headers.get(&WELLSPRING_MIN_POSITION) else { return Ok(0) };
+    position_in(request, &WELLSPRING_MIN_POSITION, "Wellspring-Min-Position")
+}
+
+/// The position in a header, 0 if there is none.
+fn position_in(
+    request: &Request,
+    header: &HeaderName,
+    shown: &'static str,
+) -> Result<Position, Box<Problem>> {
+    let Some(value) = request.headers.get(header) else { return Ok(0) };
     let text = String::from_utf8_lossy(value.as_bytes());
     text.trim().parse().map_err(|_| {
-        problem::BAD_REQUEST
-            .because(format!("Wellspring-Min-Position must be a position, not {text:?}"))
-            .field("Wellspring-Min-Position")
+        let detail = format!("{shown} must be a position, not {text:?}");
+        problem::BAD_REQUEST.because(detail).field(shown)
     })
+}
+
+/// Waits until the accounts are known up to the position of the system log that the client names by
+/// `Wellspring-Min-System-Position`, if it does: so a node that lags behind judges nobody by what was
+/// changed on another, and has been answered there. Before anybody is let in, so it costs a place among those
+/// that wait, of which there are so many and no more.
+///
+/// # Errors
+/// 400: the header holds no position. 503: they are not known in time.
+pub(super) async fn accounts(host: &Host, request: &Request) -> Result<(), Box<Problem>> {
+    let least =
+        position_in(request, &WELLSPRING_MIN_SYSTEM_POSITION, "Wellspring-Min-System-Position")?;
+    let live = host.access.live();
+    if least <= live.position() {
+        return Ok(());
+    }
+    let wait = accounts_wait(request.uri.query());
+    match live.caught_up(least, wait).await {
+        Ok(_) => Ok(()),
+        Err(NotFresh::NotYet(progress)) => Err(problem::NOT_YET.because(format!(
+            "position {least} of the log system is not known here after {} ms; accounts, keys and tokens \
+             are known up to {}",
+            wait.as_millis(),
+            progress.position
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How long a request waits for accounts. Its query has not been checked by then, so what is no number of
+/// ms is refused later, or means nothing to its route.
+fn accounts_wait(query: Option<&str>) -> Duration {
+    let mut params = query.unwrap_or_default().split('&');
+    let asked = params.find_map(|param| param.strip_prefix("wait_ms=")?.parse().ok());
+    Duration::from_millis(asked.unwrap_or(ACCOUNTS_WAIT_MS).min(MAX_WAIT_MS))
 }
 
 /// Waits until the head is past a position, at most so long; gives the head.

@@ -11,7 +11,7 @@ use hyper::{HeaderMap, Version};
 
 /// Headers of requests that are understood here and that may stand once: which of two counts, others on
 /// the way may see differently. In the order of the bits of [`HeadRules::seen`].
-const ONCE: [&str; 8] = [
+const ONCE: [&str; 9] = [
     "Authorization",
     "X-API-Key",
     "Idempotency-Key",
@@ -20,6 +20,7 @@ const ONCE: [&str; 8] = [
     "Content-Type",
     "Origin",
     "If-Match",
+    "Wellspring-Min-System-Position",
 ];
 
 /// What makes it uncertain where a request ends or whom it is for: the connection ends with the answer.
@@ -56,7 +57,7 @@ pub(crate) struct HeadRules<'a> {
     expects: Option<&'a [u8]>,
     content_encodings: usize,
     /// The bits of those of [`ONCE`] that have come.
-    seen: u8,
+    seen: u16,
     /// The first of [`ONCE`] that came again.
     twice: Option<&'static str>,
 }
@@ -94,6 +95,7 @@ impl<'a> HeadRules<'a> {
                 self.is_chunked = value.eq_ignore_ascii_case(b"chunked");
             }
             23 if is("wellspring-min-position") => self.note_once(3),
+            30 if is("wellspring-min-system-position") => self.note_once(8),
             _ => {}
         }
     }

@@ -27,6 +27,7 @@ mod outgoing;
 mod passed_on;
 pub mod routes;
 mod security;
+mod sender;
 pub mod server;
 pub mod stream;
 mod unread;
@@ -37,6 +38,7 @@ pub use body::{Body, Source};
 
 use crate::access::{Gate, Principal};
 use crate::audit::Audit;
+use crate::cluster::{ClusterKey, NodeName};
 use crate::figures::{self, Sources};
 use crate::identity::Caller;
 use crate::ingest::{IngestConfig, IngestContext};
@@ -117,6 +119,8 @@ pub struct Host {
     pub(crate) body_memory: BodyMemory,
     /// Types of events that clients may not append.
     pub kept: Arc<KeptTypes>,
+    /// The key that this node shares with the others of its cluster.
+    pub cluster_key: Option<Arc<ClusterKey>>,
     /// How TLS is spoken, if it is.
     pub tls: Option<Arc<Tls>>,
     /// The clock.
@@ -217,8 +221,10 @@ pub struct Request {
     pub version: Version,
     /// Its headers.
     pub headers: HeaderMap,
-    /// Who the client is when trusted proxies are believed.
+    /// Who the client is when trusted proxies and nodes are believed.
     pub client: Option<IpAddr>,
+    /// The node of this cluster that sent it on, if one has. It is not sent on again.
+    pub of_node: Option<NodeName>,
     /// Whom it is from.
     pub principal: Arc<Principal>,
     /// What its connection has left, if that is limited.
@@ -256,6 +262,7 @@ impl Request {
             version: Version::HTTP_11,
             headers,
             client: None,
+            of_node: None,
             principal: host.access.nobody(),
             connection: None,
             payer: Payer::default(),

@@ -224,6 +224,9 @@ struct Fields<'a> {
     /// Whether there is an `Expect`.
     expects: bool,
     upgrade: bool,
+    /// Whether there is a header that the other stack alone understands: of a node, or of a client that has
+    /// changed what it shows here elsewhere.
+    is_foreign: bool,
     credentials: Credentials<'a>,
     /// Whether credentials stand twice.
     ambiguous: bool,
@@ -261,6 +264,8 @@ impl<'a> Fields<'a> {
                 self.lengths += 1;
                 self.length = Some(value);
             }
+            15 if is("wellspring-node") => self.is_foreign = true,
+            30 if is("wellspring-min-system-position") => self.is_foreign = true,
             15 if is("x-forwarded-for") => {
                 if !self.forwarded.is_empty() {
                     self.forwarded.push(b',');
@@ -358,7 +363,7 @@ fn judge<G: Guards>(
             || fields.upgrade
             || fields.rules.refusal().is_some()
     };
-    if !is_answered(&desk.guards, &fields) || (is_bare && is_rare()) {
+    if fields.is_foreign || !is_answered(&desk.guards, &fields) || (is_bare && is_rare()) {
         return Reading::Foreign;
     }
     let pass = match claim.role {

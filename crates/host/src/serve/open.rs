@@ -3,7 +3,7 @@
 use crate::access::jwks_source::{ForeignSettings, Source};
 use crate::access::{self, Gate};
 use crate::audit::Audit;
-use crate::cluster::{Cluster, Engine};
+use crate::cluster::{Cluster, ClusterKey, Engine};
 use crate::config::{FaceTerms, HostConfig};
 use crate::http::Host;
 use crate::http::body_memory::BodyMemory;
@@ -76,10 +76,23 @@ impl OpenHost {
 /// # Errors
 /// A sentence about what does not open.
 pub fn open(
-    mut config: HostConfig,
+    config: HostConfig,
     engine: Option<Arc<dyn Engine>>,
     faces: FaceTerms,
     routes: Routes,
+) -> Result<OpenHost, String> {
+    open_with_key(config, engine, (faces, routes), None)
+}
+
+/// The same with a key that nodes share, for tests of what it is for: with an engine there is one anyway.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_with_key(
+    mut config: HostConfig,
+    engine: Option<Arc<dyn Engine>>,
+    (faces, routes): (FaceTerms, Routes),
+    key: Option<Arc<ClusterKey>>,
 ) -> Result<OpenHost, String> {
     if config.process.threads == 0 {
         config.process.threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -100,6 +113,7 @@ pub fn open(
         }
         None => None,
     };
+    let cluster_key = cluster.as_ref().map(|cluster| Arc::clone(&cluster.key)).or(key);
     let node = Node::open(data, &storage, ingest.batcher(), Arc::clone(&clock), cluster)
         .map_err(|e| e.to_string())?;
     let node = Arc::new(node);
@@ -121,6 +135,7 @@ pub fn open(
         access: gate,
         limits: Arc::new(Limits::of(&process, &limits, &stats, &clock)?),
         kept: Arc::new(faces.kept),
+        cluster_key,
         tls,
         body_memory: BodyMemory::new(&stats, limits.body_memory_bytes),
         audit,

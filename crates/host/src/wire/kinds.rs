@@ -18,6 +18,9 @@ crate::kinds! {
     UNAUTHENTICATED 401 "unauthenticated" "This needs credentials that count" Retry::No,
         "Credentials are missing, wrong, have ended or were revoked. Which of these is not told.",
         "Log in (POST /auth/token, wellspring login), or use an API key that has not ended.";
+    NOT_A_NODE 401 "not-a-node" "The request is not of a node of this cluster" Retry::No,
+        "The route is for the nodes of a cluster alone, or the request says by Wellspring-Node that a node sent it and does not prove it.",
+        "Give all nodes the same --cluster-key, and set their clocks. A client sends no such header.";
     FORBIDDEN 403 "forbidden" "The credentials are not for this" Retry::No,
         "The credentials count, but not for this.",
         "Use those of an account with the role that detail names, or ask an admin for it.";

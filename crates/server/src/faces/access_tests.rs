@@ -235,9 +235,12 @@ async fn every_route_asks_for_its_role_and_for_no_more() {
                 let may = match route.needs {
                     Needs::Public | Needs::Account => true,
                     Needs::Role(needs) => role_on(roles, log) >= Some(needs),
+                    Needs::Node => false,
                 };
                 let what = format!("{} {path} as {account} ({roles}): {told:?}", route.method);
-                if may {
+                if route.needs == Needs::Node {
+                    assert!(told.status == 401 && told.is_problem("not-a-node"), "{what}");
+                } else if may {
                     assert!(!told.is_problem("forbidden"), "{what}");
                     assert_ne!(told.status, 401, "{what}");
                 } else {
@@ -265,7 +268,9 @@ async fn nobody_comes_in_without_a_credential_that_counts() {
                     assert!(!refused && told.status != 403, "{what}");
                 } else {
                     let right = told.status == 401 && told.challenge;
-                    assert!(right && told.is_problem("unauthenticated"), "{what}");
+                    let is_of_accounts = route.needs.are_of_accounts();
+                    let slug = if is_of_accounts { "unauthenticated" } else { "not-a-node" };
+                    assert!(right && told.is_problem(slug), "{what}");
                 }
             }
         }
@@ -415,9 +420,10 @@ async fn passwords_and_keys_come_in_and_what_is_malformed_is_said_so() {
 #[tokio::test]
 async fn the_system_log_is_read_by_admins_and_written_by_nobody() {
     let server = Server::start(&["--dev-endpoints"]).await;
-    for route in
-        every_route().filter(|route| route.scope == Scope::Log || route.path.contains("{log}"))
-    {
+    let is_of_a_log = |route: &&Route| {
+        (route.scope == Scope::Log || route.path.contains("{log}")) && route.needs.are_of_accounts()
+    };
+    for route in every_route().filter(is_of_a_log) {
         let path = paths(route).remove(0).0.replace("/main", &format!("/{SYSTEM_LOG}"));
         let told = server.ask_as(route, &path, &server.tokens["o"]).await;
         assert!(told.is_problem("forbidden"), "{path}: {told:?}");
@@ -450,7 +456,13 @@ async fn without_accounts_everybody_may_everything() {
             // Whatever is sent: clients that always send credentials work.
             for sent in [&[][..], &[("authorization", "Basic YTpi")], &[("x-api-key", "rubbish")]] {
                 let told = server.ask(route.method, &path, sent).await;
-                assert!(!matches!(told.status, 401 | 403), "{} {path}: {told:?}", route.method);
+                let is_refused = matches!(told.status, 401 | 403);
+                assert_eq!(
+                    is_refused,
+                    route.needs == Needs::Node,
+                    "{} {path}: {told:?}",
+                    route.method
+                );
             }
         }
     }
@@ -474,7 +486,7 @@ async fn without_accounts_no_route_answers_under_a_name_that_a_page_can_have() {
             let is_refused = told.status == 403 && told.is_problem("foreign-page");
             assert_eq!(
                 is_refused,
-                route.needs != Needs::Public,
+                route.needs.are_of_accounts(),
                 "{} {path}: {told:?}",
                 route.method
             );
@@ -493,7 +505,7 @@ async fn no_route_takes_a_remembered_password_from_the_page_of_another_site() {
                 let told = server.ask(route.method, &path, &headers).await;
                 let is_refused = told.status == 403 && told.is_problem("foreign-page");
                 let what = format!("{} {path}: {told:?}", route.method);
-                assert_eq!(is_refused, route.needs != Needs::Public, "{what}");
+                assert_eq!(is_refused, route.needs.are_of_accounts(), "{what}");
             }
         }
     }

@@ -1,0 +1,154 @@
+use super::*;
+use crate::cluster::{ClusterKey, NodeName};
+use crate::declare::{Served, routes};
+use crate::http::contract::FRESHNESS;
+use crate::http::dispatch::dispatch;
+use crate::http::face::Face;
+use crate::http::server::Server;
+use crate::http::{Answer, Content, Response, TEXT};
+use crate::settings::NoSettings;
+use crate::testing;
+use hyper::header::HeaderValue;
+use hyper::{HeaderMap, Method};
+use std::net::IpAddr;
+use std::sync::Arc;
+use tempfile::TempDir;
+use wellspring_log::CommitOn;
+use wellspring_views::access::{AccountName, Command, Grant, PasswordHash, Role};
+
+/// Tells of a request what the dispatcher has made of it.
+struct Mirror;
+
+impl Face for Mirror {
+    const NAME: &'static str = "mirror";
+    type Settings = NoSettings;
+    const ROUTES: &'static [Served<Mirror>] = routes! { |face| face;
+        GET "/node" Node Node show: "For nodes." => [200 TEXT ""];
+        GET "/account" Node Account show: "For accounts." .fresh(FRESHNESS) => [200 TEXT ""];
+        GET "/public" Node Public show: "For everybody." => [200 TEXT ""];
+    };
+
+    fn open(_: NoSettings, _: &Arc<Host>) -> Result<Mirror, String> {
+        Ok(Mirror)
+    }
+}
+
+async fn show(_: Arc<Mirror>, request: Box<Request>) -> Answer {
+    let node = request.of_node.as_ref().map_or("-", NodeName::as_str);
+    Ok(Response::text(TEXT, format!("{node} {:?}", request.client)))
+}
+
+struct Cluster {
+    server: Arc<Server>,
+    key: Arc<ClusterKey>,
+    _dir: TempDir,
+}
+
+impl Cluster {
+    fn new(key: Option<u8>) -> Cluster {
+        let dir = TempDir::new().unwrap();
+        let known = key.map(|byte| Arc::new(ClusterKey::known(byte)));
+        let server = testing::server_of::<Mirror>(dir.path(), &[], known);
+        Cluster { server, key: Arc::new(ClusterKey::known(7)), _dir: dir }
+    }
+
+    fn signed(&self, target: &str) -> HeaderValue {
+        let (node, client) = (NodeName::parse("a").unwrap(), "203.0.113.9".parse().ok());
+        let now_us = self.server.host.clock.wall_us();
+        node_auth::sign(&self.key, ("GET", target), &node, client, now_us).parse().unwrap()
+    }
+
+    async fn ask(&self, target: &str, headers: &[(&'static str, HeaderValue)]) -> (u16, String) {
+        let mut fields = HeaderMap::new();
+        fields.insert("host", "localhost".parse().unwrap());
+        for (name, value) in headers {
+            fields.insert(*name, value.clone());
+        }
+        let host = &self.server.host;
+        let uri = target.parse().unwrap();
+        let mut request = Request::in_process(host, Method::GET, uri, fields, "".into());
+        request.client = Some(IpAddr::from([127, 0, 0, 1]));
+        let answer = dispatch(Arc::clone(&self.server), request).await;
+        let Content::Full(content) = answer.content else { panic!("the answer streams") };
+        (answer.status, String::from_utf8(content.to_vec()).unwrap())
+    }
+
+    async fn add_account(&self) {
+        let (name, roles) = (AccountName::parse("ann").unwrap(), Grant::everywhere(Role::Admin));
+        let password = PasswordHash::new("$x");
+        let add = Command::AddAccount { name, password, roles: roles.into() };
+        let live = self.server.host.access.live();
+        live.execute(&[add], None, CommitOn::ThisThread).await.unwrap();
+    }
+}
+
+const NODE: &str = "wellspring-node";
+
+#[tokio::test]
+async fn a_request_of_a_node_is_its_clients_and_passes_where_nodes_do() {
+    let cluster = Cluster::new(Some(7));
+    for target in ["/node", "/public", "/account?wait_ms=1"] {
+        let told = cluster.ask(target, &[(NODE, cluster.signed(target))]).await;
+        assert_eq!(told, (200, "a Some(203.0.113.9)".to_owned()), "{target}");
+        // Nodes ask each other under any name, and send on what a page asked them.
+        let evil = HeaderValue::from_static("evil.example");
+        let origin = HeaderValue::from_static("http://evil.example");
+        let sent = [("host", evil), ("origin", origin), (NODE, cluster.signed(target))];
+        assert_eq!(cluster.ask(target, &sent).await.0, 200, "{target}");
+        assert_eq!(cluster.ask(target, &sent[..2]).await.0, 403, "{target}");
+    }
+    assert_eq!(cluster.ask("/node", &[]).await.0, 401);
+    cluster.add_account().await;
+    let told = cluster.ask("/node", &[(NODE, cluster.signed("/node"))]).await;
+    assert_eq!(told.0, 200, "{told:?}");
+    let told = cluster.ask("/account", &[(NODE, cluster.signed("/account"))]).await;
+    assert!(told.0 == 401 && told.1.contains("/problems/unauthenticated"), "no role: {told:?}");
+}
+
+#[tokio::test]
+async fn who_says_it_is_a_node_and_is_not_gets_nothing() {
+    let cluster = Cluster::new(Some(8));
+    for target in ["/node", "/public", "/account"] {
+        for value in [cluster.signed(target), HeaderValue::from_static("v1 rubbish")] {
+            let (status, problem) = cluster.ask(target, &[(NODE, value)]).await;
+            assert!(
+                status == 401 && problem.contains("/problems/not-a-node"),
+                "{target}: {problem}"
+            );
+        }
+    }
+    assert_eq!(cluster.ask("/public", &[]).await, (200, "- Some(127.0.0.1)".to_owned()));
+}
+
+#[tokio::test]
+async fn without_a_cluster_key_the_header_means_nothing() {
+    let cluster = Cluster::new(None);
+    for target in ["/public", "/account"] {
+        let told = cluster.ask(target, &[(NODE, cluster.signed(target))]).await;
+        assert_eq!(told, (200, "- Some(127.0.0.1)".to_owned()));
+    }
+    let (status, problem) = cluster.ask("/node", &[(NODE, cluster.signed("/node"))]).await;
+    assert!(status == 401 && problem.contains("/problems/not-a-node"), "{problem}");
+}
+
+#[tokio::test]
+async fn accounts_are_as_new_as_a_request_asks_or_nobody_is_judged() {
+    let cluster = Cluster::new(None);
+    let at = |position: &str| [("wellspring-min-system-position", position.parse().unwrap())];
+    let told = cluster.ask("/account?wait_ms=1", &at("1")).await;
+    assert!(told.0 == 503 && told.1.contains("/problems/not-yet"), "{told:?}");
+    assert!(told.1.contains("position 1 of the log system"), "{told:?}");
+    assert_eq!(cluster.ask("/public", &at("1")).await.0, 200, "nobody is judged");
+    for wrong in ["", "x", "-1"] {
+        assert_eq!(cluster.ask("/account", &at(wrong)).await.0, 400, "{wrong}");
+    }
+    let later = async {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        cluster.add_account().await;
+    };
+    // Open when it came, and judged with the account that it named.
+    let asked = at("1");
+    let (told, ()) = tokio::join!(cluster.ask("/account", &asked), later);
+    assert_eq!(told.0, 401, "{told:?}");
+    assert_eq!(cluster.ask("/account", &at("0")).await.0, 401);
+}
