@@ -203,9 +203,7 @@ fn describe(record: &RecordView<'_>, file: &str, offset: u64) -> String {
 /// Checks everything and says what was found.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     let dir = args.place.dir()?;
-    let mut progress = Progress::start("verify", None);
-    let report = confirmed(|| inspect::verify(&dir, &mut |read, _| progress.update(read, 0)))?;
-    progress.end();
+    let report = checked(&dir)?;
     for line in lines(&report) {
         super::say(&line)?;
     }
@@ -218,6 +216,17 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
         counted(report.damage.len() as u64, "place", "places")
     );
     Err(Failure::new(Code::Refused, message))
+}
+
+/// Reads and checks everything in the folder of a log.
+///
+/// # Errors
+/// A file that cannot be read.
+pub(crate) fn checked(dir: &Path) -> Result<Report, Failure> {
+    let mut progress = Progress::start("verify", None);
+    let report = confirmed(|| inspect::verify(dir, &mut |read, _| progress.update(read, 0)));
+    progress.end();
+    Ok(report?)
 }
 
 /// What was found, with the damage that two looks at the same place agree on. A server may be writing
@@ -243,7 +252,8 @@ fn confirmed(mut look: impl FnMut() -> Result<Report, OpenError>) -> Result<Repo
     Ok(report)
 }
 
-fn lines(report: &Report) -> Vec<String> {
+/// What a check found, in words.
+pub(crate) fn lines(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
         "{} in {} and {}, {}; {} compared",
         counted(report.events, "event", "events"),

@@ -1,6 +1,6 @@
 //! The tools beside the server: `import`, `export`, `append`, `tail`, `log` and `top` speak
-//! HTTP to a running one; `inspect` and `verify` read a data folder offline; `user` and `token`
-//! do either.
+//! HTTP to a running one; `inspect` and `verify` read a data folder offline, `journal` sets copies in it
+//! aside; `user` and `token` do either.
 //!
 //! Nothing here reaches into the server's own modules: a tool can do what any
 //! client can do, no more. But for accounts offline, which no client can have before the first start.
@@ -20,6 +20,7 @@ pub mod help;
 mod import;
 mod inspect;
 mod interrupt;
+mod journal;
 mod kept_login;
 mod login;
 mod logs;
@@ -68,6 +69,8 @@ pub enum Tool {
     Inspect(inspect::InspectArgs),
     /// Reads every byte of a log and checks all there is to check. Needs no server.
     Verify(inspect::VerifyArgs),
+    /// Looks after copies of shared logs in a data folder that no server holds.
+    Journal(journal::JournalArgs),
     /// Load-tests any HTTP service, and says whether the figures can be trusted.
     #[cfg(target_os = "linux")]
     Bench(Box<bench::BenchArgs>),
@@ -102,6 +105,7 @@ pub fn run(tool: Tool, origins: &Origins) -> ExitCode {
         Tool::Token(args) => accounts::run_token(&args),
         Tool::Inspect(args) => inspect::run(&args),
         Tool::Verify(args) => inspect::verify(&args),
+        Tool::Journal(args) => journal::run(&args),
         #[cfg(target_os = "linux")]
         Tool::Bench(args) => {
             return bench::run(&args).unwrap_or_else(|failure| failure.report());

@@ -5,10 +5,14 @@
 use crate::error::{Corruption, OpenError};
 use crate::journal::CopyIdentity;
 use crate::index::{SegmentIndex, TermKind, TermPage};
+use crate::journal::{CopyIdentity, was_claimed};
 use crate::query::CompiledQuery;
 use crate::recover::{self, ScannedSegment, Tail};
+use crate::role::Leader;
 use crate::segment::{index_name, parse_segment_name, segment_name};
 use crate::segments::{OpenSegment, build_active, open_sealed};
+use crate::shared::Place;
+use crate::shared::entry::ClusterId;
 use crate::storage::{DiskStorage, Storage};
 use crate::work::Work;
 use std::io;
@@ -101,6 +105,51 @@ impl Report {
     }
 }
 
+/// What a folder holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holding {
+    /// Nothing of a log yet.
+    Nothing,
+    /// A log of files: there is no other copy of it.
+    Files,
+    /// The copy of a [shared log](crate::shared).
+    Copy(CopyFound),
+}
+
+/// The copy of a shared log as found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyFound {
+    /// Whose copy it is. `None` if the file that says so is missing or damaged, which is harmless: the
+    /// shared log says the same.
+    pub of: Option<CopyOf>,
+    /// Position of its last event that is good, 0 if there is none.
+    pub head: Position,
+    /// Epoch of its last batch.
+    pub epoch: u64,
+    /// Place of its last batch in the shared log.
+    pub place: Place,
+}
+
+/// Which shared log a folder is a copy of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyOf {
+    /// Drawn at random when the shared log was founded.
+    pub cluster: ClusterId,
+    /// What the shared log is called.
+    pub log: String,
+    /// Who was seen to lead it last.
+    pub leader: Option<Leader>,
+}
+
+impl From<CopyIdentity> for CopyOf {
+    fn from(identity: CopyIdentity) -> CopyOf {
+        let CopyIdentity { cluster, log, leader } = identity;
+        let leader =
+            leader.map(|leader| Leader { node: leader.node, url: leader.url, epoch: leader.epoch });
+        CopyOf { cluster, log, leader }
+    }
+}
+
 fn existing(dir: &Path) -> Result<DiskStorage, OpenError> {
     DiskStorage::existing(dir)
         .map_err(|error| OpenError::Io { doing: format!("opening {}", dir.display()), error })
@@ -124,6 +173,65 @@ fn open(
     name: &str,
 ) -> Result<Arc<dyn crate::storage::StorageFile>, OpenError> {
     storage.open(name).map_err(|error| OpenError::Io { doing: format!("opening {name}"), error })
+}
+
+/// What the folder `dir` holds. Reads one segment.
+///
+/// # Errors
+/// [`OpenError`] if a file cannot be read. Damage is none: it may be cut off from a copy, and a log of files
+/// is told by what is not damaged.
+pub fn holding(dir: &Path) -> Result<Holding, OpenError> {
+    holding_on(&existing(dir)?)
+}
+
+/// As [`holding`], of a storage of the caller's.
+///
+/// # Errors
+/// As [`holding`].
+pub fn holding_on(storage: &dyn Storage) -> Result<Holding, OpenError> {
+    let failed = |doing: &str| {
+        let doing = format!("{doing} in {}", storage.name());
+        move |error| OpenError::Io { doing, error }
+    };
+    let (of, is_named) = match CopyIdentity::read(storage) {
+        Ok(identity) => (identity.map(CopyOf::from), false),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => (None, true),
+        Err(error) => return Err(failed("reading journal")(error)),
+    };
+    let mut bases: Vec<Position> = storage
+        .list()
+        .map_err(failed("listing files"))?
+        .iter()
+        .filter_map(|name| parse_segment_name(name))
+        .collect();
+    bases.sort_unstable();
+    let has_segments = !bases.is_empty();
+    // What is damaged is cut off at an opening, from the last segment backwards.
+    let mut last = None;
+    while let (None, Some(base)) = (&last, bases.pop()) {
+        let name = segment_name(base);
+        last = match recover::scan_good(&*open(storage, &name)?, &name) {
+            Ok(found) if found.batches > 0 || bases.is_empty() => Some(found),
+            Ok(_) | Err(OpenError::Corrupt(_)) => None,
+            Err(other) => return Err(other),
+        };
+    }
+    let was_claimed = was_claimed(storage).map_err(failed("reading epoch"))?;
+    let is_copy = match &last {
+        Some(found) => found.header.source.is_some(),
+        None => of.is_some() || is_named,
+    };
+    Ok(match last {
+        // Only a log of files claims its epoch here.
+        _ if was_claimed => Holding::Files,
+        last if is_copy => {
+            let (head, epoch, place) =
+                last.map_or_else(Default::default, |last| (last.next - 1, last.epoch, last.place));
+            Holding::Copy(CopyFound { of, head, epoch, place })
+        }
+        _ if has_segments => Holding::Files,
+        _ => Holding::Nothing,
+    })
 }
 
 /// The segments of the log in `dir`, in order. Reads headers only.
