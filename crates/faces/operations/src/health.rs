@@ -3,10 +3,19 @@
 use std::sync::Arc;
 use wellspring_host::http::work::elsewhere;
 use wellspring_host::http::{Answer, Host, Request, Response};
-use wellspring_host::node::readiness::reasons;
+use wellspring_host::node::readiness::Purpose;
 use wellspring_host::stats::prometheus;
 use wellspring_host::wire::json::push_string;
+use wellspring_host::wire::param::{Param, Words};
 use wellspring_host::wire::problem::Problem;
+
+/// What the requests are for that would be sent to the server.
+pub(super) static FOR: Param<Words<Purpose>> = Param::words(
+    "for",
+    "What requests would be sent for: reads need a node that has caught up, writes need a leader, too.",
+    &[("both", Purpose::Both), ("reads", Purpose::Reads), ("writes", Purpose::Writes)],
+    "both",
+);
 
 /// `GET /health`, `GET /health/live`.
 pub(crate) async fn health(_host: Arc<Host>, _request: Box<Request>) -> Answer {
@@ -14,8 +23,8 @@ pub(crate) async fn health(_host: Arc<Host>, _request: Box<Request>) -> Answer {
 }
 
 /// `GET /health/ready`.
-pub(crate) async fn ready(host: Arc<Host>, _request: Box<Request>) -> Answer {
-    let reasons = reasons(&host.node, host.is_stopping());
+pub(crate) async fn ready(host: Arc<Host>, request: Box<Request>) -> Answer {
+    let reasons = host.reasons(request.query(&FOR)?);
     let listed = listed(&reasons);
     match reasons.into_iter().next() {
         Some(worst) => Err(Box::new(worst).with("reasons", listed)),

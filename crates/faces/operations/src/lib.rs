@@ -5,6 +5,7 @@ pub mod openapi;
 pub(crate) mod problem_page;
 pub(crate) mod views;
 
+use health::FOR;
 use problem_page::SLUG;
 use std::sync::Arc;
 use wellspring_host::declare::routes;
@@ -31,7 +32,7 @@ impl Face for OperationFace {
         GET "/health/live" Node Public health::health: "Whether the process lives."
             .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 JSON "Health"];
         GET "/health/ready" Node Public health::ready: "Whether the process takes requests."
-            .query_is(Query::Ignored) .accept(Accept::Ignored) .fails[REASONS] => [200 JSON "Health"];
+            .query[&FOR] .accept(Accept::Ignored) .fails[REASONS] => [200 JSON "Health"];
         GET "/metrics" Node Operator health::metrics: "Figures in the Prometheus text format."
             .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 TEXT ""];
         GET "/openapi.json" Node Public openapi::document: "This document."

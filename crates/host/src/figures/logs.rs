@@ -1,6 +1,7 @@
 //! Figures of logs: what was appended, what a commit costs, what lies where, and the account of
 //! ingest.
 
+use super::shared::SharedFigures;
 use crate::node::IngestAccount;
 use crate::stats::family::{Distribution, Family, Kind, Value, scaled};
 use wellspring_log::LogStats;
@@ -16,6 +17,23 @@ pub(crate) struct LogFigures {
     pub(crate) subscribers: u64,
     /// Time since its last event, if there is one.
     pub(crate) idle_us: Option<u64>,
+    /// If it is the copy of a shared log.
+    pub(crate) shared: Option<SharedFigures>,
+}
+
+#[cfg(test)]
+impl LogFigures {
+    /// Those of a log in which nothing has happened.
+    pub(super) fn for_tests(log: &str) -> LogFigures {
+        LogFigures {
+            log: log.to_owned(),
+            stats: LogStats::default(),
+            account: IngestAccount::default(),
+            subscribers: 0,
+            idle_us: None,
+            shared: None,
+        }
+    }
 }
 
 type Pick<T> = fn(&LogFigures) -> T;

@@ -8,6 +8,7 @@
 
 mod logs;
 mod process;
+mod shared;
 mod views;
 
 use crate::audit::Audit;
@@ -17,8 +18,9 @@ use crate::stats::Stats;
 use crate::stats::family::{Family, Kind};
 use crate::tls::Tls;
 use logs::LogFigures;
+use shared::SharedFigures;
 use views::ViewFigures;
-use wellspring_log::{Clock, LogStats};
+use wellspring_log::{Clock, Log, LogStats};
 use wellspring_types::Position;
 
 /// The parts of a server that have figures.
@@ -47,7 +49,9 @@ pub(crate) fn gather(sources: &Sources<'_>) -> Vec<Family> {
     ));
     families.extend(audit.families());
     families.extend(otlp.families());
-    families.extend(logs::families(&log_figures(sources)));
+    let logs = log_figures(sources);
+    families.extend(logs::families(&logs));
+    families.extend(shared::families(&logs));
     families.extend(views::families(&view_figures(sources)));
     families.extend(face_families.iter().cloned());
     families.extend(tls.iter().flat_map(|tls| tls.families()));
@@ -77,12 +81,19 @@ fn log_figures(sources: &Sources<'_>) -> Vec<LogFigures> {
         LogFigures {
             subscribers: sources.stats.subscribers_of(&log),
             idle_us: last_us.map(|us| now_us.saturating_sub(us)),
+            shared: sources.node.get(&log).and_then(|log| shared_figures(&log)),
             log,
             stats,
             account,
         }
     };
     sources.node.figures().into_iter().map(figures).collect()
+}
+
+/// The figures of the copy of a shared log; `None` for a log of files.
+fn shared_figures(log: &Log) -> Option<SharedFigures> {
+    let stats = log.shared_stats()?;
+    Some(SharedFigures { role: log.role(), role_changes: log.role_changes().head(), stats })
 }
 
 fn view_figures(sources: &Sources<'_>) -> Vec<ViewFigures> {

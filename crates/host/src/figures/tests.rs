@@ -15,7 +15,8 @@ fn a_log_is_told_with_its_account() {
     let stats = LogStats { head: 9, ..LogStats::default() };
     let account = IngestAccount::of_accepted(Amount { events: 7, bytes: 70 });
     let idle_us = Some(1_500_000);
-    let log = LogFigures { log: "main".into(), stats, account, subscribers: 2, idle_us };
+    let log =
+        LogFigures { stats, account, subscribers: 2, idle_us, ..LogFigures::for_tests("main") };
     let empty = LogFigures { log: "new".into(), idle_us: None, ..log.clone() };
     let text = prometheus::page(&logs::families(&[log, empty]));
     for line in [

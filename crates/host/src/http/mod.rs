@@ -44,7 +44,8 @@ use crate::identity::Caller;
 use crate::ingest::{IngestConfig, IngestContext};
 use crate::kept_types::KeptTypes;
 use crate::limits::{Limits, Payer, SharedBucket};
-use crate::node::{Node, Views, readiness};
+use crate::node::readiness::{self, Purpose};
+use crate::node::{Node, Views};
 use crate::otlp::Otlp;
 use crate::settings::ProcessConfig;
 use crate::stats::Stats;
@@ -196,11 +197,16 @@ impl Host {
         *self.stopping.borrow()
     }
 
+    /// Why the server is not ready for these requests, the worst first; empty if it is.
+    pub fn reasons(&self, purpose: Purpose) -> Vec<Problem> {
+        readiness::reasons(&self.node, self.is_stopping(), purpose)
+    }
+
     /// All figures of the server now. Reads the file system, so not for a serving thread.
     pub fn figures(&self) -> Vec<Family> {
         figures::gather(&Sources {
             stats: &self.stats,
-            is_ready: readiness::reasons(&self.node, self.is_stopping()).is_empty(),
+            is_ready: self.reasons(Purpose::Both).is_empty(),
             audit: &self.audit,
             otlp: &self.otlp,
             node: &self.node,

@@ -5,20 +5,35 @@ use crate::names::MAIN;
 use crate::view::{Progress, State};
 use crate::wire::json::push_string;
 use crate::wire::problem::{self, Kind, Problem};
-use wellspring_log::Log;
+use wellspring_log::{Log, Role};
+
+/// What requests are to be sent for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Reads alone: any node that has caught up answers them.
+    Reads,
+    /// Writes alone: somebody has to lead.
+    Writes,
+    /// Both.
+    Both,
+}
 
 /// The kinds of reasons, the worst first: the answer is the worst.
 pub const KINDS: &[&Kind] = &[
     &problem::SHUTTING_DOWN,
     &problem::LOG_CLOSED,
+    &problem::DETACHED,
     &problem::DAMAGED,
     &problem::MAIN_DELETED,
     &problem::STORAGE_FULL,
+    &problem::JOURNAL_UNREACHABLE,
+    &problem::CATCHING_UP,
+    &problem::NOT_LEADING,
     &problem::VIEW_NOT_READY,
 ];
 
-/// Why the server is not ready, the worst first; empty if it is.
-pub fn reasons(node: &Node, is_stopping: bool) -> Vec<Problem> {
+/// Why the server is not ready for these requests, the worst first; empty if it is.
+pub fn reasons(node: &Node, is_stopping: bool, purpose: Purpose) -> Vec<Problem> {
     let mut reasons = Vec::new();
     if is_stopping {
         reasons.push(*problem::SHUTTING_DOWN.because("the server is stopping"));
@@ -32,6 +47,7 @@ pub fn reasons(node: &Node, is_stopping: bool) -> Vec<Problem> {
     for (name, log) in &logs {
         let ingest_full = node.account(name).is_some_and(|account| account.full);
         reasons.extend(of_log(name, log, ingest_full));
+        reasons.extend(of_role(name, &log.role(), purpose));
     }
     for (log, view, progress) in node.awaited_views() {
         if progress.state != State::Live {
@@ -76,4 +92,68 @@ fn of_log(name: &str, log: &Log, ingest_full: bool) -> Vec<Problem> {
     }
     reasons.iter_mut().for_each(|reason| reason.log = Some(name.into()));
     reasons
+}
+
+/// What of a node's role keeps requests from it.
+fn of_role(name: &str, role: &Role, purpose: Purpose) -> Option<Problem> {
+    let reason = match role {
+        Role::Detached { reason } => problem::DETACHED.because(format!(
+            "the copy of {name} on this node is detached: {reason}. If the shared log is right, stop this \
+             node, run `wellspring journal reset-copy --log {name} --data` with its data folder, and start \
+             it again: it fetches the log anew, and what is in the copy is kept aside"
+        )),
+        Role::CatchingUp { place, end } => {
+            let end = end.map_or("an end not known yet".to_owned(), |end| end.0.to_string());
+            problem::CATCHING_UP.because(format!(
+                "the copy of {name} is not complete yet: at place {} of {end}",
+                place.0
+            ))
+        }
+        Role::Following { leader: None } if purpose != Purpose::Reads => problem::NOT_LEADING
+            .because(format!("no node is known to lead {name} at the moment")),
+        Role::Claiming { epoch } if purpose != Purpose::Reads => problem::NOT_LEADING
+            .because(format!("this node is about to lead {name}, in epoch {epoch}")),
+        Role::Following { .. } | Role::Claiming { .. } | Role::Leading { .. } => return None,
+    };
+    Some(*reason.about(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellspring_log::Leader;
+    use wellspring_log::shared::Place;
+
+    fn slug(role: &Role, purpose: Purpose) -> Option<&'static str> {
+        of_role("main", role, purpose).map(|reason| reason.kind.slug)
+    }
+
+    #[test]
+    fn reads_need_a_copy_that_is_complete_and_writes_need_a_leader() {
+        use Purpose::{Both, Reads, Writes};
+        let leader = Leader { node: "a".into(), url: "http://a:1".into(), epoch: 3 };
+        let catching_up = Role::CatchingUp { place: Place(7), end: Some(Place(9)) };
+        let detached = Role::Detached { reason: "another past".into() };
+        for (role, reads, writes) in [
+            (Role::Leading { epoch: 3 }, None, None),
+            (Role::Following { leader: Some(leader) }, None, None),
+            (Role::Following { leader: None }, None, Some("not-leading")),
+            (Role::Claiming { epoch: 4 }, None, Some("not-leading")),
+            (catching_up, Some("catching-up"), Some("catching-up")),
+            (detached, Some("detached"), Some("detached")),
+        ] {
+            assert_eq!(slug(&role, Reads), reads, "{role:?}");
+            assert_eq!(slug(&role, Writes), writes, "{role:?}");
+            assert_eq!(slug(&role, Both), writes, "{role:?}");
+        }
+    }
+
+    #[test]
+    fn a_detached_copy_tells_the_way_out() {
+        let role = Role::Detached { reason: "another past".into() };
+        let reason = of_role("main", &role, Purpose::Both).unwrap();
+        for part in ["another past", "wellspring journal reset-copy --log main"] {
+            assert!(reason.detail.contains(part), "{}", reason.detail);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::HostConfig;
-use crate::node::readiness::reasons;
+use crate::node::readiness::{Purpose, reasons};
 use crate::view::{Live, State, ViewSlot};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -179,7 +179,10 @@ fn the_server_waits_for_views_of_the_start_and_for_no_others() {
     let live = world.views.get(MAIN).unwrap();
     assert!(live.folded().is_none(), "it has not begun");
     assert_eq!(world.node.views()[0].2.state, State::Rebuilding, "everybody may see that");
-    assert!(reasons(&world.node, false).is_empty(), "who asked waits, and nobody else");
+    assert!(
+        reasons(&world.node, false, Purpose::Both).is_empty(),
+        "who asked waits, and nobody else"
+    );
     drop(closed);
     live.wait_live().unwrap();
     drop(live);
@@ -189,7 +192,7 @@ fn the_server_waits_for_views_of_the_start_and_for_no_others() {
     let node = node(dir.path());
     let context = Arc::clone(&gate);
     let views = node.attach_each::<Tally>(&[SEEN], move |_| Ok(Arc::clone(&context))).unwrap();
-    let reasons_then = reasons(&node, false);
+    let reasons_then = reasons(&node, false, Purpose::Both);
     assert_eq!(reasons_then.len(), 1);
     assert!(
         reasons_then[0].detail.contains("the view counted of main"),
@@ -198,7 +201,7 @@ fn the_server_waits_for_views_of_the_start_and_for_no_others() {
     );
     drop(closed);
     views.get(MAIN).unwrap().wait_live().unwrap();
-    assert!(reasons(&node, false).is_empty());
+    assert!(reasons(&node, false, Purpose::Both).is_empty());
 }
 
 #[test]

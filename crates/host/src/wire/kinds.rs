@@ -153,6 +153,15 @@ crate::kinds! {
     NOT_LEADING 503 "not-leading" "Another node leads the log" Retry::Seconds(1),
         "Only the node that leads a log appends to it and grants its leases, and this one does not. Nothing was done.",
         "Send it to the node that leads, if leader_url names one; otherwise wait as long as Retry-After says.";
+    CATCHING_UP 503 "catching-up" "The copy of the log is not complete yet" Retry::Seconds(1),
+        "This node is fetching what the shared log held when it was started.",
+        "Wait, or ask another node; GET /v1/cluster says how far it is.";
+    JOURNAL_UNREACHABLE 503 "journal-unreachable" "The journal cannot be reached" Retry::Seconds(1),
+        "The journal that orders the logs of all nodes does not answer this node, so nothing is appended through it.",
+        "Look at the journal (the database) and at the network to it; the node connects anew by itself. Other nodes may reach it.";
+    DETACHED 503 "detached" "The copy of the log is detached" Retry::No,
+        "The copy of the log on this node and the shared log have different pasts, or the shared log cannot be used. It takes nothing in; what is in the copy can be read.",
+        "Find out which of the two is right. If the shared log is: stop this node, run wellspring journal reset-copy, and start it again; it fetches the log anew.";
     LOG_CLOSED 503 "log-closed" "The log takes no appends" Retry::Seconds(5),
         "After a failure of the device the log takes no appends; it can be read.",
         "Look at the server's log and at the device, then start the server anew.";

@@ -1,0 +1,163 @@
+//! Figures of logs that are copies of shared logs: what this node is to each, and what came from others.
+
+use super::logs::LogFigures;
+use crate::stats::family::{Family, Kind};
+use wellspring_log::{Role, SharedStats};
+
+/// What a node may be to a log, as [`Role::name`] says it.
+const ROLES: [&str; 5] = ["catching-up", "following", "claiming", "leading", "detached"];
+
+/// The figures of one copy.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedFigures {
+    pub(crate) role: Role,
+    /// How often that has changed.
+    pub(crate) role_changes: u64,
+    pub(crate) stats: SharedStats,
+}
+
+impl SharedFigures {
+    /// The epoch in force, as far as this node knows.
+    fn epoch(&self) -> Option<u64> {
+        match &self.role {
+            Role::Leading { epoch } => Some(*epoch),
+            Role::Following { leader } => leader.as_ref().map(|leader| leader.epoch),
+            Role::CatchingUp { .. } | Role::Claiming { .. } | Role::Detached { .. } => None,
+        }
+    }
+
+    /// What is still to be fetched of what the shared log held when the node was started.
+    fn missing_places(&self) -> Option<u64> {
+        match &self.role {
+            Role::CatchingUp { place, end } => end.map(|end| end.0.saturating_sub(place.0)),
+            _ => None,
+        }
+    }
+}
+
+type Pick = fn(&SharedFigures) -> Option<u64>;
+
+/// Empty ones for logs of files.
+pub(super) fn families(logs: &[LogFigures]) -> Vec<Family> {
+    use Kind::{Counter, Gauge};
+    let figures: [(&'static str, Kind, &'static str, Pick); 8] = [
+        (
+            "wellspring_shared_role_changes_total",
+            Counter,
+            "How often this node's role has changed.",
+            |s| Some(s.role_changes),
+        ),
+        (
+            "wellspring_shared_epoch",
+            Gauge,
+            "Epoch of who leads, as far as this node knows.",
+            SharedFigures::epoch,
+        ),
+        (
+            "wellspring_shared_place",
+            Gauge,
+            "Everything of the shared log up to here is in the copy.",
+            |s| Some(s.stats.place.0),
+        ),
+        (
+            "wellspring_shared_missing_places",
+            Gauge,
+            "Places from there to the end of the shared log as it was at the start, while catching up.",
+            SharedFigures::missing_places,
+        ),
+        (
+            "wellspring_shared_void_entries_total",
+            Counter,
+            "Entries without effect: repeated, late, or of a leader that leads no more.",
+            |s| Some(s.stats.void_entries),
+        ),
+        (
+            "wellspring_shared_repeated_offers_total",
+            Counter,
+            "Entries that this node has offered again.",
+            |s| Some(s.stats.repeated_offers),
+        ),
+        (
+            "wellspring_shared_foreign_batches_total",
+            Counter,
+            "Batches of other nodes applied here.",
+            |s| Some(s.stats.foreign_batches),
+        ),
+        (
+            "wellspring_shared_mend_failures_total",
+            Counter,
+            "Attempts at mending damaged segments that failed.",
+            |s| Some(s.stats.mend_failures),
+        ),
+    ];
+    let copies = || logs.iter().filter_map(|log| Some((&log.log, log.shared.as_ref()?)));
+    let family = |(name, kind, help, pick): (_, _, _, Pick)| {
+        let values = copies().filter_map(|(log, shared)| Some((log.clone(), pick(shared)?)));
+        Family::of_each(kind, name, help, "log", values)
+    };
+    let mut families: Vec<Family> = figures.into_iter().map(family).collect();
+    let role = Family::new(
+        Gauge,
+        "wellspring_shared_role",
+        "1 for what this node is to the log, 0 for what it is not.",
+    );
+    families.push(copies().fold(role, |family, (log, shared)| {
+        ROLES.iter().fold(family, |family, &role| {
+            let labels = vec![("log", log.clone()), ("role", role.to_owned())];
+            family.with(labels, u64::from(shared.role.name() == role))
+        })
+    }));
+    families
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::prometheus;
+    use wellspring_log::Leader;
+    use wellspring_log::shared::Place;
+
+    fn page(role: Role) -> String {
+        let stats = SharedStats { place: Place(40), void_entries: 2, ..SharedStats::default() };
+        let shared = Some(SharedFigures { role, role_changes: 3, stats });
+        let log = LogFigures::for_tests("main");
+        let alone = LogFigures::for_tests("alone");
+        prometheus::page(&families(&[alone, LogFigures { shared, ..log }]))
+    }
+
+    #[test]
+    fn a_copy_tells_its_role_and_what_came_from_others() {
+        let leader = Leader { node: "a".into(), url: "http://a:1".into(), epoch: 7 };
+        let text = page(Role::Following { leader: Some(leader) });
+        for line in [
+            r#"wellspring_shared_role{log="main",role="following"} 1"#,
+            r#"wellspring_shared_role{log="main",role="leading"} 0"#,
+            r#"wellspring_shared_epoch{log="main"} 7"#,
+            r#"wellspring_shared_place{log="main"} 40"#,
+            r#"wellspring_shared_void_entries_total{log="main"} 2"#,
+            r#"wellspring_shared_role_changes_total{log="main"} 3"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("alone") && !text.contains("missing_places"), "{text}");
+    }
+
+    #[test]
+    fn while_it_catches_up_it_tells_what_is_missing() {
+        let text = page(Role::CatchingUp { place: Place(40), end: Some(Place(100)) });
+        assert!(text.contains("wellspring_shared_missing_places{log=\"main\"} 60\n"), "{text}");
+        assert!(!text.contains("wellspring_shared_epoch"), "{text}");
+    }
+
+    #[test]
+    fn every_role_has_its_name_here() {
+        let roles = [
+            Role::CatchingUp { place: Place(0), end: None },
+            Role::Following { leader: None },
+            Role::Claiming { epoch: 1 },
+            Role::Leading { epoch: 1 },
+            Role::Detached { reason: String::new() },
+        ];
+        assert_eq!(roles.map(|role| role.name()), ROLES);
+    }
+}
