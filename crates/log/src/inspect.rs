@@ -3,7 +3,6 @@
 //! seen half written, which is reported as a torn end).
 
 use crate::error::{Corruption, OpenError};
-use crate::journal::CopyIdentity;
 use crate::index::{SegmentIndex, TermKind, TermPage};
 use crate::journal::{CopyIdentity, was_claimed};
 use crate::query::CompiledQuery;
