@@ -52,6 +52,8 @@ pub(crate) fn gather(sources: &Sources<'_>) -> Vec<Family> {
     let logs = log_figures(sources);
     families.extend(logs::families(&logs));
     families.extend(shared::families(&logs));
+    let engine = sources.node.cluster().map(|cluster| cluster.engine.status());
+    families.extend(engine.iter().flat_map(shared::engine_families));
     families.extend(views::families(&view_figures(sources)));
     families.extend(face_families.iter().cloned());
     families.extend(tls.iter().flat_map(|tls| tls.families()));

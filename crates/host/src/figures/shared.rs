@@ -1,6 +1,7 @@
 //! Figures of logs that are copies of shared logs: what this node is to each, and what came from others.
 
 use super::logs::LogFigures;
+use crate::cluster::{EngineReach, EngineStatus};
 use crate::stats::family::{Family, Kind};
 use wellspring_log::{Role, SharedStats};
 
@@ -110,6 +111,22 @@ pub(super) fn families(logs: &[LogFigures]) -> Vec<Family> {
     families
 }
 
+/// Figures of the engine that orders the logs.
+pub(super) fn engine_families(engine: &EngineStatus) -> [Family; 2] {
+    [
+        Family::gauge(
+            "wellspring_shared_engine_connected",
+            "1 while this node reaches the journal.",
+            u64::from(engine.reach == EngineReach::Connected),
+        ),
+        Family::counter(
+            "wellspring_shared_engine_reconnects_total",
+            "How often it was connected anew.",
+            engine.reconnects,
+        ),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,6 +164,23 @@ mod tests {
         let text = page(Role::CatchingUp { place: Place(40), end: Some(Place(100)) });
         assert!(text.contains("wellspring_shared_missing_places{log=\"main\"} 60\n"), "{text}");
         assert!(!text.contains("wellspring_shared_epoch"), "{text}");
+    }
+
+    #[test]
+    fn the_engine_tells_whether_it_is_reached() {
+        let engine = EngineStatus {
+            kind: "postgres",
+            reach: EngineReach::Lost { reason: "gone".into() },
+            trouble: None,
+            durable: String::new(),
+            reconnects: 4,
+        };
+        let text = prometheus::page(&engine_families(&engine));
+        for line in
+            ["wellspring_shared_engine_connected 0", "wellspring_shared_engine_reconnects_total 4"]
+        {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Whether the server should be sent requests, and if not, why.
 
 use super::Node;
+use crate::cluster::{EngineReach, EngineStatus};
 use crate::names::MAIN;
 use crate::view::{Progress, State};
 use crate::wire::json::push_string;
@@ -49,6 +50,8 @@ pub fn reasons(node: &Node, is_stopping: bool, purpose: Purpose) -> Vec<Problem>
         reasons.extend(of_log(name, log, ingest_full));
         reasons.extend(of_role(name, &log.role(), purpose));
     }
+    let engine = node.cluster().map(|cluster| cluster.engine.status());
+    reasons.extend(engine.and_then(|engine| of_engine(&engine, purpose)));
     for (log, view, progress) in node.awaited_views() {
         if progress.state != State::Live {
             let Progress { position, head, .. } = progress;
@@ -118,6 +121,18 @@ fn of_role(name: &str, role: &Role, purpose: Purpose) -> Option<Problem> {
     Some(*reason.about(name))
 }
 
+/// What of the engine keeps writes from a node.
+fn of_engine(engine: &EngineStatus, purpose: Purpose) -> Option<Problem> {
+    match &engine.reach {
+        EngineReach::Lost { reason } if purpose != Purpose::Reads => {
+            let detail =
+                format!("this node does not reach the journal ({}): {reason}", engine.kind);
+            Some(*problem::JOURNAL_UNREACHABLE.because(detail))
+        }
+        EngineReach::Lost { .. } | EngineReach::Connected => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +160,25 @@ mod tests {
             assert_eq!(slug(&role, Reads), reads, "{role:?}");
             assert_eq!(slug(&role, Writes), writes, "{role:?}");
             assert_eq!(slug(&role, Both), writes, "{role:?}");
+        }
+    }
+
+    #[test]
+    fn writes_need_the_journal() {
+        let mut engine = EngineStatus {
+            kind: "postgres",
+            reach: EngineReach::Connected,
+            trouble: None,
+            durable: String::new(),
+            reconnects: 0,
+        };
+        assert!(of_engine(&engine, Purpose::Both).is_none());
+        engine.reach = EngineReach::Lost { reason: "refused".into() };
+        assert!(of_engine(&engine, Purpose::Reads).is_none());
+        for purpose in [Purpose::Writes, Purpose::Both] {
+            let reason = of_engine(&engine, purpose).unwrap();
+            assert_eq!(reason.kind.slug, "journal-unreachable");
+            assert!(reason.detail.contains("refused"));
         }
     }
 
