@@ -72,6 +72,11 @@ impl EncodedEvents {
         EncodedEvents { bytes: Vec::with_capacity(bytes), count: 0 }
     }
 
+    /// Records that were checked, with zero positions and times and without a request key.
+    pub(crate) fn of_records(bytes: Vec<u8>, count: u32) -> EncodedEvents {
+        EncodedEvents { bytes, count }
+    }
+
     /// Number of events.
     #[must_use]
     pub fn len(&self) -> usize {

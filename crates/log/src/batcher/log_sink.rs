@@ -1,29 +1,37 @@
-//! The sequencer as a batcher's sink: records go to staging in pieces, and are
-//! stored when the journal says so.
+//! The sequencer as a batcher's sink: records go to staging in pieces, and are stored when the journal says so.
+//! Where this node does not lead, they go to the node that does, if there is a way.
 
 use super::close_terms::CloseTerms;
+use super::giver::{Giver, Place};
+use super::hand_over::{HandOver, HandOverOutcome, HandedPiece};
+use super::pieces::{Piece, joined, pieces};
 use super::sink::{Sink, Stored, Trouble};
 use super::{Batcher, Options};
 use crate::error::AppendError;
 use crate::log::{CommitOn, Log};
-use crate::record::RecordView;
+use crate::threads;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// Most of a piece: how long other appends may have to wait for the staging lock.
-const PIECE_BYTES: usize = 256 << 10;
-const PIECE_EVENTS: u32 = 1000;
-
 /// Time between looks whether an answer is still to be waited for.
 const LOOK: Duration = Duration::from_millis(20);
 /// While a batcher closes without a limit, a shared log is waited for as many lead timeouts.
 const CLOSE_PATIENCE: u32 = 5;
+/// What is given away before producers get their room back.
+const GIVE_BYTES: usize = 4 << 20;
 
 /// Stores records in a log.
 #[derive(Debug)]
 pub(super) struct LogSink {
+    here: Here,
+    giver: Option<Giver>,
+}
+
+/// The log on this node.
+#[derive(Debug)]
+struct Here {
     log: Log,
     terms: Arc<CloseTerms>,
 }
@@ -33,112 +41,101 @@ pub(super) struct LogSink {
 impl Log {
     /// A batcher in front of this log, with a thread of its own: events are accepted in memory and
     /// stored soon after. It keeps the log open; close it before the log, or what it holds is lost.
+    /// In front of a shared log that does not lead, it waits until it does.
     ///
     /// # Errors
     /// The system's, if it gives no thread. A retry may help.
     pub fn batcher(&self, options: Options) -> io::Result<Batcher> {
+        self.batcher_giving(options, None)
+    }
+
+    /// The same; but while this node does not lead, what is accepted is handed over to the one that does. Each
+    /// event is stored once, whoever leads meanwhile and whatever answer is lost, in the order of its producer.
+    ///
+    /// # Errors
+    /// The system's, if it gives no thread. A retry may help.
+    pub fn batcher_handing_over(
+        &self,
+        options: Options,
+        hand_over: Box<dyn HandOver>,
+    ) -> io::Result<Batcher> {
+        self.batcher_giving(options, Some(Giver::new(self, hand_over)))
+    }
+
+    fn batcher_giving(&self, options: Options, giver: Option<Giver>) -> io::Result<Batcher> {
         let clock = Arc::clone(&self.sequencer().options.clock);
         let terms = Arc::<CloseTerms>::default();
-        let sink = LogSink::new(self.clone(), Arc::clone(&terms));
-        Batcher::of_events(sink, terms, options, clock)
+        let here = Here { log: self.clone(), terms: Arc::clone(&terms) };
+        Batcher::of_events(LogSink { here, giver }, terms, options, clock)
     }
-}
-
-/// Of a piece, by its number: what it came to.
-type Outcome = (usize, Result<(), AppendError>);
-
-/// Records staged together.
-struct Piece<'a> {
-    records: &'a [u8],
-    events: u32,
-}
-
-impl LogSink {
-    fn new(log: Log, terms: Arc<CloseTerms>) -> LogSink {
-        LogSink { log, terms }
-    }
-
-    /// Whether what was staged is not to be waited for any more.
-    fn gives_up(&self) -> bool {
-        let limits = self.log.sequencer().limits;
-        let longest = limits.close_patience.saturating_mul(CLOSE_PATIENCE);
-        let is_shared = !limits.settles_at_once;
-        self.terms.are_over()
-            || is_shared && self.terms.closing_for().is_some_and(|closing| closing >= longest)
-    }
-
-    /// What staged pieces came to: all of them, unless the batcher closes meanwhile and has no more time.
-    fn outcomes(&self, told: &mpsc::Receiver<Outcome>) -> Vec<Outcome> {
-        let mut outcomes = Vec::new();
-        loop {
-            match told.recv_timeout(LOOK) {
-                Ok(outcome) => outcomes.push(outcome),
-                // Every staged piece has been answered: the senders are gone then.
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) if self.gives_up() => break,
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
-        // Two threads that commit may tell of their batches in either order.
-        outcomes.sort_unstable_by_key(|(index, _)| *index);
-        outcomes
-    }
-}
-
-/// The first records of `records`, at least one: their bytes and number.
-fn piece(records: &[u8]) -> (usize, u32) {
-    let (mut bytes, mut events) = (0, 0);
-    while let Some(len) = RecordView::length(&records[bytes..]) {
-        if events > 0 && (bytes + len > PIECE_BYTES || events == PIECE_EVENTS) {
-            break;
-        }
-        bytes += len;
-        events += 1;
-    }
-    (bytes, events)
-}
-
-fn pieces<'a>(parts: &[&'a [u8]]) -> Vec<Piece<'a>> {
-    let mut pieces = Vec::new();
-    for part in parts {
-        let mut rest = *part;
-        while !rest.is_empty() {
-            let (bytes, events) = piece(rest);
-            assert!(events > 0, "a partition of a log holds records");
-            let (records, after) = rest.split_at(bytes);
-            rest = after;
-            pieces.push(Piece { records, events });
-        }
-    }
-    pieces
 }
 
 impl Sink for LogSink {
     fn store(&mut self, parts: &[&[u8]]) -> Stored {
         let pieces = pieces(parts);
-        let mut rest = &pieces[..];
-        loop {
-            let (stored, trouble) = self.store_some(rest);
-            rest = &rest[stored..];
-            // The share of batchers is used up: what was staged is stored, the rest comes next.
-            if trouble != Some(Trouble::Busy) || stored == 0 {
-                let stored = &pieces[..pieces.len() - rest.len()];
-                let bytes = stored.iter().map(|piece| piece.records.len()).sum();
-                let events = stored.iter().map(|piece| u64::from(piece.events)).sum();
-                return Stored { bytes, events, trouble };
+        let (mut at, mut given) = (0, 0);
+        let trouble = loop {
+            let rest = &pieces[at..];
+            let is_here = self.giver.is_none() || self.here.leads();
+            let (stored, trouble) = match &mut self.giver {
+                Some(giver) if !is_here => give(giver, &self.here, parts, rest),
+                _ => self.here.store(parts, rest),
+            };
+            at += stored;
+            match trouble {
+                None if at == pieces.len() => break None,
+                None => {
+                    // What was given away gets its room back before all is.
+                    given += rest[..stored].iter().map(Piece::bytes).sum::<usize>();
+                    if given >= GIVE_BYTES || self.here.terms.are_over() {
+                        break Some(Trouble::Busy);
+                    }
+                }
+                // The share of batchers is used up: what was staged is stored, the rest comes next.
+                Some(Trouble::Busy) if stored > 0 => {}
+                // The lead came or went meanwhile: what is left goes the other way.
+                Some(Trouble::Unavailable)
+                    if self.giver.is_some() && is_here != self.here.leads() => {}
+                trouble => break trouble,
             }
-        }
+        };
+        let stored = &pieces[..at];
+        let bytes = stored.iter().map(Piece::bytes).sum();
+        let events = stored.iter().map(|piece| u64::from(piece.events)).sum();
+        Stored { bytes, events, trouble }
     }
 }
 
-impl LogSink {
+/// Whether everything was told that is to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Complete {
+    Yes,
+    /// The batcher closes, and has no more time.
+    No,
+}
+
+/// Gives some of the first pieces away: how many were stored, and why it was none.
+fn give(
+    giver: &mut Giver,
+    here: &Here,
+    parts: &[&[u8]],
+    pieces: &[Piece],
+) -> (usize, Option<Trouble>) {
+    let Some((piece, count)) = joined(pieces) else { return (0, None) };
+    match giver.give(piece.records(parts), piece.events, here) {
+        Ok(()) => (count, None),
+        Err(trouble) => (0, Some(trouble)),
+    }
+}
+
+impl Here {
     /// Stages as many pieces as are taken, commits them and waits: how many were stored, and why it
     /// was not all.
     ///
     /// A journal that refuses a batch drops all that is staged after it, and nothing is staged after
     /// that (others may commit, and find the disk full, between two pieces): nothing that is stored
     /// lies behind a gap.
-    fn store_some(&self, pieces: &[Piece<'_>]) -> (usize, Option<Trouble>) {
+    fn store(&self, parts: &[&[u8]], pieces: &[Piece]) -> (usize, Option<Trouble>) {
         let (tell, told) = mpsc::channel();
         let mut setbacks = None;
         let mut refused = None;
@@ -148,7 +145,7 @@ impl LogSink {
                 let _ = tell.send((index, outcome.map(|_| ())));
             });
             let sequencer = self.log.sequencer();
-            match sequencer.stage_records(piece.records, piece.events, setbacks, done) {
+            match sequencer.stage_records(piece.records(parts), piece.events, setbacks, done) {
                 Ok(so_far) => setbacks = Some(so_far),
                 Err(error) => {
                     refused = Some(error);
@@ -158,7 +155,7 @@ impl LogSink {
         }
         drop(tell);
         self.log.commit(CommitOn::ThisThread);
-        let outcomes = self.outcomes(&told);
+        let (outcomes, complete) = self.outcomes(&told);
         let in_order = |(at, (index, outcome)): &(usize, &(usize, Result<_, _>))| {
             at == index && outcome.is_ok()
         };
@@ -166,9 +163,9 @@ impl LogSink {
         let error = outcomes.into_iter().find_map(|(_, outcome)| outcome.err()).or(refused);
         let trouble = match error {
             None if stored < pieces.len() => {
-                let why = match self.gives_up() {
-                    true => "the batcher was closed, and the shared log did not answer in time",
-                    false => "the log gave no answer",
+                let why = match complete {
+                    Complete::No => "the batcher was closed, and the log did not answer in time",
+                    Complete::Yes => "the log gave no answer",
                 };
                 Some(Trouble::Closed(why.to_owned()))
             }
@@ -183,5 +180,60 @@ impl LogSink {
             Some(error) => Some(Trouble::Closed(error.to_string())),
         };
         (stored, trouble)
+    }
+
+    /// What staged pieces came to: all of them, unless the batcher closes meanwhile and has no more time.
+    fn outcomes<T>(&self, told: &mpsc::Receiver<(usize, T)>) -> (Vec<(usize, T)>, Complete) {
+        let mut outcomes = Vec::new();
+        let mut since_us = threads::now_us();
+        let complete = loop {
+            match told.recv_timeout(LOOK) {
+                Ok(outcome) => {
+                    outcomes.push(outcome);
+                    since_us = threads::now_us();
+                }
+                // Every staged piece has been answered: the senders are gone then.
+                Err(RecvTimeoutError::Disconnected) => break Complete::Yes,
+                Err(RecvTimeoutError::Timeout) if self.gives_up(since_us) => break Complete::No,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        };
+        // Two threads that commit may tell of their batches in either order.
+        outcomes.sort_unstable_by_key(|(index, _)| *index);
+        (outcomes, complete)
+    }
+}
+
+impl Place for Here {
+    fn leads(&self) -> bool {
+        self.log.sequencer().mark.leads()
+    }
+
+    fn take(&self, piece: &HandedPiece<'_>) -> HandOverOutcome {
+        let (tell, told) = mpsc::channel();
+        let done = Box::new(move |outcome| {
+            let _ = tell.send((0, outcome));
+        });
+        if let Err(fault) = self.log.take_handed_over(piece.records, piece.key.clone(), done) {
+            return HandOverOutcome::Refused(fault.to_string());
+        }
+        match self.outcomes(&told).0.pop() {
+            // It takes nothing any more, and would be asked for ever.
+            Some((_, Err(error @ AppendError::Closed { .. }))) => {
+                HandOverOutcome::Refused(error.to_string())
+            }
+            Some((_, outcome)) => HandOverOutcome::of(&outcome),
+            None => HandOverOutcome::Unknown,
+        }
+    }
+
+    fn gives_up(&self, since_us: u64) -> bool {
+        let limits = self.log.sequencer().limits;
+        let longest = limits.close_patience.saturating_mul(CLOSE_PATIENCE);
+        let silent_us = threads::now_us().saturating_sub(since_us);
+        let is_silent =
+            |closing: Duration| closing.min(Duration::from_micros(silent_us)) >= longest;
+        let is_shared = !limits.settles_at_once;
+        self.terms.are_over() || is_shared && self.terms.closing_for().is_some_and(is_silent)
     }
 }

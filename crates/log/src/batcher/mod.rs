@@ -17,6 +17,8 @@
 //!   While a flush is at the device the next one gathers, so batches grow with load.
 //! - **When a partition is full**: the producer waits or is refused, as
 //!   [`Overflow`] says. Nothing is overwritten.
+//! - **In front of a log of several nodes**: what a node accepts that does not lead is
+//!   [handed over](HandOver) to the one that does, once, whatever happens on the way.
 //! - **What a crash takes**: at most what [`Figures::lost_possible`] says, the newest of
 //!   each producer.
 //!
@@ -47,10 +49,13 @@ mod close_tests;
 mod event;
 mod figures;
 mod flusher;
+mod giver;
+mod hand_over;
 mod log_sink;
 mod mark;
 #[cfg(test)]
 mod mark_tests;
+mod pieces;
 mod producer;
 mod ring;
 #[cfg(test)]
@@ -67,6 +72,7 @@ pub use crate::amount::Amount;
 pub use close_terms::CloseOutcome;
 pub use event::EventTemplate;
 pub use figures::Figures;
+pub use hand_over::{HandOver, HandOverOutcome, HandedPiece};
 pub use mark::{Mark, MarkError, StoredMark};
 pub use producer::{Producer, PushError, Receipt, Wake};
 pub use sink::{Sink, Stored, Trouble};
@@ -222,7 +228,7 @@ impl Batcher {
 
     /// A future that is ready when everything before `mark`, which must be one of this batcher, is
     /// stored. For a log's batcher [`Log::head`](crate::Log::head) then includes it: a snapshot
-    /// taken after that shows it.
+    /// taken after that shows it, unless it was [handed over](HandOver): then the node that leads shows it.
     ///
     /// Its first poll asks for a flush at once, and so does each that follows something being
     /// stored. While the device is full it stays pending and nothing is woken, so a caller that
@@ -261,7 +267,7 @@ impl Batcher {
     /// passed on without having heard of it again may yet come to be stored.
     ///
     /// The wait for a shared log ends with it, so that the thread has ended then. A sink that does not return (a
-    /// device that does not, say) keeps the thread, and with it its handle on the log, until it does. The handle alone
+    /// device that does not, or a [hand-over](HandOver) without a limit) keeps the thread, and with it its handle on the log, until it does. The handle alone
     /// keeps no folder locked: [`Log::close`](crate::Log::close) gives it free.
     pub fn close_within(&self, patience: Duration) -> CloseOutcome {
         self.closer.close(Some(patience))

@@ -19,7 +19,7 @@ fn appended(nodes: &Nodes, node: usize, number: u64) -> Outcome {
 }
 
 /// Has one node after the other claim the lead while `work` is done.
-fn while_the_lead_goes_round<T>(nodes: &Nodes, work: impl FnOnce() -> T) -> T {
+pub(super) fn while_the_lead_goes_round<T>(nodes: &Nodes, work: impl FnOnce() -> T) -> T {
     struct Stop<'a>(&'a AtomicBool);
     impl Drop for Stop<'_> {
         fn drop(&mut self) {

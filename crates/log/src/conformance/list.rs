@@ -85,6 +85,11 @@ macro_rules! conformance_list {
                     with_the_disk_full_among_conditions_of_the_largest_size_nothing_acknowledged_is_lost
                 ]
             }
+            hand_over {
+                several_nodes: [
+                    what_is_handed_over_is_stored_once_and_in_order
+                ]
+            }
             idempotence {
                 one_node: [
                     a_request_key_returns_the_first_answer_and_survives_a_restart

@@ -60,6 +60,7 @@ pub mod conditions;
 pub mod confirm;
 pub mod copies;
 pub mod crash;
+pub mod hand_over;
 pub mod idempotence;
 pub mod leadership;
 mod link;

@@ -8,6 +8,7 @@ use crate::options::{Options, Sync};
 use crate::recover;
 use crate::role::Role;
 use crate::segment::{SegmentSource, index_name, is_index_name, parse_segment_name, segment_name};
+use crate::sequencer::NodeProcess;
 use crate::shared::Place;
 use crate::shared::SharedOptions;
 use crate::shared::entry::{Entry, MAX_NAME_BYTES, MAX_URL_BYTES};
@@ -50,6 +51,7 @@ pub(crate) fn open_shared(
         recovered.last.cut_torn()?;
         let clock = Arc::clone(&options.clock);
         let folder = Arc::clone(&storage);
+        let process = NodeProcess { node: shared.node.clone(), start: shared.start };
         start(&storage, options, recovered, |writer| {
             let journal =
                 SharedJournal::new(engine, writer, folder, clock, shared, (identity, origin));
@@ -58,6 +60,7 @@ pub(crate) fn open_shared(
                 epoch: origin.epoch,
                 shared: Some((journal.confirmations(), journal.counters())),
                 journal: Box::new(journal),
+                process: Some(process),
             }
         })
     })

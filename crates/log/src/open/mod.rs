@@ -87,6 +87,7 @@ fn recover_and_start(storage: &Arc<dyn Storage>, options: Options) -> Result<Ope
         role: Role::Leading { epoch },
         epoch,
         shared: None,
+        process: None,
     })
 }
 

@@ -9,8 +9,8 @@ use crate::options::{Driver, Options};
 use crate::role::Role;
 use crate::segments::{Run, Segments};
 use crate::sequencer::{
-    Committer, Counters, JournalWaker, Merger, Replays, Sealer, SegmentTail, Sequencer, StagedMark,
-    Staging,
+    Committer, Counters, JournalWaker, Merger, NodeProcess, Replays, Sealer, SegmentTail,
+    Sequencer, StagedMark, Staging,
 };
 use crate::storage::Storage;
 use crate::subscription::Interests;
@@ -27,6 +27,8 @@ pub(super) struct Started {
     pub(super) role: Role,
     pub(super) epoch: u64,
     pub(super) shared: Option<(Arc<Confirmations>, Arc<SharedCounters>)>,
+    /// The process of a node of a shared log.
+    pub(super) process: Option<NodeProcess>,
 }
 
 pub(super) fn start(
@@ -53,7 +55,7 @@ pub(super) fn start(
     .map_err(io_error("reading the last segment"))?;
     let recorded_at_us = last_recorded_at_us(&scanned, &segments)?;
     let barriers_us = writer.barriers_us();
-    let Started { journal, role, epoch, shared } = journal(writer);
+    let Started { journal, role, epoch, shared, process } = journal(writer);
     let is_copy = shared.is_some();
     let mark = StagedMark::new(scanned.next, role.leads());
     let limits = journal.limits();
@@ -110,6 +112,7 @@ pub(super) fn start(
         places,
         confirmations,
         shared_counters,
+        process,
         mend_failures: AtomicU64::new(0),
         counters,
         staging: Mutex::new(staging),

@@ -77,6 +77,8 @@ pub(crate) struct Sequencer {
     pub(crate) confirmations: Option<Arc<Confirmations>>,
     /// Figures about the shared log; none in a log of files.
     pub(crate) shared_counters: Option<Arc<SharedCounters>>,
+    /// The process of the node that this is; none in a log of files.
+    pub(crate) process: Option<NodeProcess>,
     /// Attempts at mending damaged segments of a copy that failed.
     pub(crate) mend_failures: AtomicU64,
     pub(crate) counters: Arc<Counters>,
@@ -93,6 +95,15 @@ pub(crate) struct Sequencer {
     /// Wakes it.
     pub(crate) journal_waker: JournalWaker,
     pub(crate) closing: AtomicBool,
+}
+
+/// A process of a node of a shared log.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeProcess {
+    /// The node's name.
+    pub(crate) node: String,
+    /// Tells this process from the node's others.
+    pub(crate) start: u64,
 }
 
 /// Bytes of a log's files.

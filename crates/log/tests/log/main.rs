@@ -14,6 +14,7 @@ mod faults;
 mod figures;
 mod fixture;
 mod gated;
+mod handed_over;
 mod index_bounds;
 mod ingest_faults;
 mod ingest_histories;
