@@ -1,6 +1,68 @@
-//! Ctrl-C: say where things stand, then leave with the code that shells expect.
+//! Ctrl-C: say where things stand, then leave with the code that shells expect; or come to an end by oneself.
 
-use crate::exit::Code;
+use crate::exit::{Code, Failure};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::task::Poll;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Ctrl-C, a polite kill or a terminal that is closed, for who comes to an end by itself.
+pub(crate) struct Interrupts {
+    came: Receiver<()>,
+}
+
+impl Interrupts {
+    /// From now on none of them ends the process.
+    ///
+    /// # Errors
+    /// The system gives no thread or signal handler.
+    #[allow(clippy::disallowed_methods)] // a thread of the shell: it does nothing but wait for a signal
+    pub(crate) fn begin() -> Result<Interrupts, Failure> {
+        let failed =
+            |what: &str| Failure::new(Code::Unavailable, format!("no signal handler: {what}"));
+        let (tell, came) = mpsc::channel();
+        let (tell_begun, begun) = mpsc::channel();
+        let wait = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let Ok(runtime) = runtime else { return };
+            runtime.block_on(async {
+                let mut signals = match Signals::begin(&[
+                    SignalKind::terminate(),
+                    SignalKind::interrupt(),
+                    SignalKind::hangup(),
+                ]) {
+                    Ok(signals) => signals,
+                    Err(error) => return drop(tell_begun.send(Err(error.to_string()))),
+                };
+                let _ = tell_begun.send(Ok(()));
+                loop {
+                    signals.next().await;
+                    if tell.send(()).is_err() {
+                        return;
+                    }
+                }
+            });
+        };
+        let spawned = std::thread::Builder::new().name("interrupt".to_owned()).spawn(wait);
+        spawned.map_err(|error| failed(&error.to_string()))?;
+        match begun.recv() {
+            Ok(Ok(())) => Ok(Interrupts { came }),
+            Ok(Err(error)) => Err(failed(&error)),
+            Err(_) => Err(failed("no runtime")),
+        }
+    }
+
+    /// Whether one has come since the last look.
+    pub(crate) fn came(&self) -> bool {
+        self.came_within(Duration::ZERO)
+    }
+
+    /// Whether one comes within this time; waits that long if none does.
+    pub(crate) fn came_within(&self, time: Duration) -> bool {
+        // Without its thread nobody could end this any more.
+        !matches!(self.came.recv_timeout(time), Err(RecvTimeoutError::Timeout))
+    }
+}
 
 /// From now on Ctrl-C (or a polite kill) calls `last_words` and ends the process with 130.
 /// If the system gives no thread or signal handler, Ctrl-C simply ends the process.
@@ -10,33 +72,35 @@ pub(crate) fn on_interrupt(last_words: impl FnOnce() + Send + 'static) {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
             return;
         };
-        if runtime.block_on(signal()).is_ok() {
-            last_words();
-            std::process::exit(Code::Interrupted as i32);
-        }
+        runtime.block_on(async {
+            if let Ok(mut signals) =
+                Signals::begin(&[SignalKind::terminate(), SignalKind::interrupt()])
+            {
+                signals.next().await;
+                last_words();
+                std::process::exit(Code::Interrupted as i32);
+            }
+        });
     };
     let _ = std::thread::Builder::new().name("interrupt".to_owned()).spawn(wait);
 }
 
-#[cfg(unix)]
-async fn signal() -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    std::future::poll_fn(|context| {
-        let terminated = terminate.poll_recv(context).is_ready();
-        let interrupted = interrupt.poll_recv(context).is_ready();
-        if terminated || interrupted {
-            std::task::Poll::Ready(())
-        } else {
-            std::task::Poll::Pending
-        }
-    })
-    .await;
-    Ok(())
-}
+/// Signals that are waited for.
+struct Signals(Vec<Signal>);
 
-#[cfg(not(unix))]
-async fn signal() -> std::io::Result<()> {
-    tokio::signal::ctrl_c().await
+impl Signals {
+    fn begin(kinds: &[SignalKind]) -> std::io::Result<Signals> {
+        kinds.iter().map(|&kind| signal(kind)).collect::<Result<_, _>>().map(Signals)
+    }
+
+    async fn next(&mut self) {
+        std::future::poll_fn(|context| {
+            let mut ready = false;
+            for signal in &mut self.0 {
+                ready |= signal.poll_recv(context).is_ready();
+            }
+            if ready { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
 }

@@ -12,6 +12,7 @@ mod accounts;
 mod append;
 #[cfg(target_os = "linux")]
 mod bench;
+mod cluster;
 mod confirmation;
 mod credentials;
 mod exit;
@@ -69,6 +70,8 @@ pub enum Tool {
     Inspect(inspect::InspectArgs),
     /// Reads every byte of a log and checks all there is to check. Needs no server.
     Verify(inspect::VerifyArgs),
+    /// Several nodes that are one service: their state, who leads, their key, three of them to try.
+    Cluster(cluster::ClusterArgs),
     /// Looks after copies of shared logs in a data folder that no server holds.
     Journal(journal::JournalArgs),
     /// Load-tests any HTTP service, and says whether the figures can be trusted.
@@ -105,6 +108,7 @@ pub fn run(tool: Tool, origins: &Origins) -> ExitCode {
         Tool::Token(args) => accounts::run_token(&args),
         Tool::Inspect(args) => inspect::run(&args),
         Tool::Verify(args) => inspect::verify(&args),
+        Tool::Cluster(args) => cluster::run(&args),
         Tool::Journal(args) => journal::run(&args),
         #[cfg(target_os = "linux")]
         Tool::Bench(args) => {

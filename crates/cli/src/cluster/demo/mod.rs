@@ -1,0 +1,141 @@
+//! `wellspring cluster demo`: three nodes of this program on this machine, over a PostgreSQL of their own, for as
+//! long as the command runs.
+
+mod folder;
+mod nodes;
+mod postgres;
+
+use crate::exit::{Code, Failure, say};
+use crate::interrupt::Interrupts;
+use folder::DemoFolder;
+use nodes::{DemoNode, Journal, NodeEnd};
+use postgres::DemoPostgres;
+use std::path::PathBuf;
+use std::time::Duration;
+use wellspring_host::cluster::key::ClusterKey;
+
+/// Their names.
+const NODES: [&str; 3] = ["a", "b", "c"];
+/// Time between two looks at whether a node has ended.
+const LOOK: Duration = Duration::from_millis(200);
+/// How long a node that has ended stays away: long enough to see that it is missing.
+const AWAY: Duration = Duration::from_secs(15);
+
+/// What `wellspring cluster demo` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Needs PostgreSQL on this machine (Debian and Ubuntu: apt-get install postgresql), or --journal. As root it runs as the
+user postgres, because PostgreSQL does not run as root. Everything listens on loopback alone. A node that ends is
+started again after 15 s.
+
+Exit codes: 0 ended by Ctrl-C, 2 or 64 usage, 69 PostgreSQL is not installed, or something did not start, 74 the folder
+cannot be written.")]
+pub(super) struct DemoArgs {
+    /// The journal: a database that no other cluster uses; otherwise a PostgreSQL is started for it.
+    #[arg(long, value_name = "URL")]
+    journal: Option<String>,
+    /// Where everything is kept, to go on with it later; otherwise a folder that is removed at the end.
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
+    // Before anything is started: what is started is ended.
+    let interrupts = Interrupts::begin()?;
+    // Dropped in the opposite order: the nodes, what they write to, where all of it lies.
+    let folder = DemoFolder::open(args.dir.as_deref())?;
+    let postgres = match &args.journal {
+        Some(_) => None,
+        None => Some(DemoPostgres::start(&folder.path().join("postgres"), &interrupts)?),
+    };
+    let url = match (&args.journal, &postgres) {
+        (Some(url), _) => url.clone(),
+        (None, Some(postgres)) => postgres.url(),
+        (None, None) => unreachable!("one of them is there"),
+    };
+    let key = folder.path().join("cluster.key");
+    if !key.exists() {
+        ClusterKey::draw_to(&key).map_err(|reason| Failure::new(Code::Io, reason))?;
+    }
+    let journal = Journal { url, key };
+    let mut nodes = Vec::new();
+    for name in NODES {
+        nodes.push(DemoNode::start(name, folder.path(), &journal)?);
+    }
+    for node in &mut nodes {
+        node.wait_ready(&interrupts)?;
+    }
+    say(&introduction(&nodes, postgres.as_ref(), &folder))?;
+    look_after(&mut nodes, &journal, &interrupts)?;
+    eprintln!("ending");
+    Ok(())
+}
+
+/// Until Ctrl-C.
+fn look_after(
+    nodes: &mut [DemoNode],
+    journal: &Journal,
+    interrupts: &Interrupts,
+) -> Result<(), Failure> {
+    let mut away = vec![Duration::ZERO; nodes.len()];
+    while !interrupts.came_within(LOOK) {
+        for (node, away) in nodes.iter_mut().zip(&mut away) {
+            match node.has_ended() {
+                NodeEnd::Runs => {}
+                NodeEnd::JustNow(how) => {
+                    *away = Duration::ZERO;
+                    let seconds = AWAY.as_secs();
+                    say(&format!(
+                        "{} has ended ({how}); it is started again in {seconds} s",
+                        node.name()
+                    ))?;
+                }
+                NodeEnd::Ended => {
+                    *away += LOOK;
+                    if *away >= AWAY {
+                        node.start_again(journal)?;
+                        say(&format!("{} is started again, pid {}", node.name(), node.pid()))?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What to try.
+fn introduction(
+    nodes: &[DemoNode],
+    postgres: Option<&DemoPostgres>,
+    folder: &DemoFolder,
+) -> String {
+    let over = match postgres {
+        Some(postgres) => format!("a PostgreSQL on {}", postgres.address()),
+        None => "the journal that you named".to_owned(),
+    };
+    let mut lines = vec![format!("Three nodes are one service, over {over}:"), String::new()];
+    for node in nodes {
+        lines.push(format!("  {}  {}  pid {}", node.name(), node.url(), node.pid()));
+    }
+    let [a, b, c] = [0, 1, 2].map(|at| nodes[at].url());
+    lines.push(format!(
+        "
+In another terminal:
+
+  wellspring cluster status --url {a}
+
+  # Append on one node, read on another: linearizable shows what was answered before, wherever that was.
+  curl {b}/v1/append -H 'Content-Type: application/json' -d '{{\"events\":[{{\"type\":\"Tried\",\"tags\":[\"t:1\"],\"data\":1}}]}}'
+  curl '{c}/v1/events?consistency=linearizable'
+
+  # Another node leads, by wish; and because the one that leads is gone (the status names it, its pid is above).
+  wellspring cluster transfer --url {a}
+  kill -9 PID; wellspring cluster status --url {b}
+
+Logs of the nodes and their data are in {}.
+Ctrl-C ends all of it{}.",
+        folder.path().display(),
+        if folder.is_kept() { "; what is in the folder stays" } else { " and removes the folder" }
+    ));
+    lines.join("\n")
+}

@@ -1,0 +1,203 @@
+//! The nodes of a demo: this program, once for each.
+
+use crate::exit::{Code, Failure};
+use crate::interrupt::Interrupts;
+use crate::server::endpoint;
+use rustix::process::{Pid, Signal, kill_process};
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use wellspring_host::client::trust::Trust;
+use wellspring_host::client::{Client, Request};
+
+/// Time between two looks at whether a node is ready, or has ended, and how many there are.
+const LOOK: Duration = Duration::from_millis(50);
+const READY_LOOKS: u32 = 1_200;
+const END_LOOKS: u32 = 200;
+/// Lines of its log that are shown of a node that does not start.
+const SHOWN_LINES: usize = 12;
+
+/// What the logs of all nodes are copies of.
+pub(super) struct Journal {
+    pub(super) url: String,
+    pub(super) key: PathBuf,
+}
+
+/// One node. It is ended when this is dropped.
+pub(super) struct DemoNode {
+    name: &'static str,
+    port: u16,
+    dir: PathBuf,
+    child: Child,
+    ended: bool,
+}
+
+/// Whether a node has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NodeEnd {
+    /// It has not.
+    Runs,
+    /// It has, since the last look, and how.
+    JustNow(String),
+    /// It has, and that was told.
+    Ended,
+}
+
+impl DemoNode {
+    /// Starts it on a free port of loopback, with its folder below `demo`.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn start(
+        name: &'static str,
+        demo: &Path,
+        journal: &Journal,
+    ) -> Result<DemoNode, Failure> {
+        let port = free_port()?;
+        let dir = demo.join(name);
+        let child = spawn(name, port, &dir, journal)?;
+        Ok(DemoNode { name, port, dir, child, ended: false })
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Where clients and the other nodes reach it.
+    pub(super) fn url(&self) -> String {
+        url(self.port)
+    }
+
+    /// Waits until it takes writes.
+    ///
+    /// # Errors
+    /// It ends, does not come to it within a minute, or Ctrl-C comes.
+    pub(super) fn wait_ready(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
+        let endpoint = endpoint(&self.url())?;
+        let client = Client::new(endpoint, &Trust::default()).map_err(Failure::usage)?;
+        let mut client = client.with_patience(Duration::from_secs(5));
+        for _ in 0..READY_LOOKS {
+            let ready = client.call(&Request::get("/health/ready?for=writes", &[]));
+            if ready.is_ok_and(|answer| answer.head.status == 200) {
+                return Ok(());
+            }
+            if let NodeEnd::JustNow(how) = self.has_ended() {
+                return Err(self.failed(&format!("has ended ({how})")));
+            }
+            if interrupts.came_within(LOOK) {
+                return Err(Failure::new(Code::Interrupted, ""));
+            }
+        }
+        Err(self.failed("is not ready after a minute"))
+    }
+
+    /// Whether it has ended; how is told once.
+    pub(super) fn has_ended(&mut self) -> NodeEnd {
+        if self.ended {
+            return NodeEnd::Ended;
+        }
+        match self.child.try_wait() {
+            Ok(Some(status)) => {
+                self.ended = true;
+                NodeEnd::JustNow(status.to_string())
+            }
+            Ok(None) | Err(_) => NodeEnd::Runs,
+        }
+    }
+
+    /// Starts one that has ended again, at the same address.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn start_again(&mut self, journal: &Journal) -> Result<(), Failure> {
+        self.child = spawn(self.name, self.port, &self.dir, journal)?;
+        self.ended = false;
+        Ok(())
+    }
+
+    fn failed(&self, what: &str) -> Failure {
+        let log = fs::read(log_file(&self.dir)).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        let shown = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n  ");
+        Failure::new(
+            Code::Unavailable,
+            format!("the node {} {what}; its log ends with\n  {shown}", self.name),
+        )
+    }
+}
+
+impl Drop for DemoNode {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        for _ in 0..END_LOOKS {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
+}
+
+fn log_file(dir: &Path) -> PathBuf {
+    dir.with_extension("log")
+}
+
+/// A port that was free a moment ago.
+///
+/// # Errors
+/// There is none.
+pub(super) fn free_port() -> Result<u16, Failure> {
+    let bound = TcpListener::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
+    let address = bound.and_then(|listener| listener.local_addr());
+    let failed = |error| Failure::new(Code::Unavailable, format!("no port is free: {error}"));
+    address.map(|address| address.port()).map_err(failed)
+}
+
+fn spawn(name: &str, port: u16, dir: &Path, journal: &Journal) -> Result<Child, Failure> {
+    let failed =
+        |error| Failure::new(Code::Unavailable, format!("starting the node {name}: {error}"));
+    let mut options = OpenOptions::new();
+    let log = options.create(true).append(true).mode(0o600).open(log_file(dir)).map_err(failed)?;
+    let mut command = Command::new(env::current_exe().map_err(failed)?);
+    for (variable, _) in env::vars_os() {
+        if variable.to_string_lossy().starts_with("WELLSPRING_") {
+            command.env_remove(variable);
+        }
+    }
+    command
+        .arg("serve")
+        .arg("--data")
+        .arg(dir)
+        .args(["--listen", &format!("127.0.0.1:{port}"), "--node", name])
+        .arg("--cluster-key")
+        .arg(&journal.key)
+        // Not among the arguments: every user of the machine can read those, and there is a password in it.
+        .env("WELLSPRING_JOURNAL", &journal.url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        // The terminal's Ctrl-C is for the demo, which ends its nodes one by one.
+        .process_group(0);
+    command.spawn().map_err(failed)
+}

@@ -1,0 +1,79 @@
+//! What `GET /v1/cluster` says, as far as the tools look at it.
+
+use crate::exit::{Code, Failure};
+use serde::Deserialize;
+
+/// The nodes of a service, as one of them sees them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct ClusterDocument {
+    /// The node that says so; nothing of a server alone.
+    pub(crate) node: Option<String>,
+    /// What orders its logs: `postgres`, or `files` of its own.
+    pub(crate) journal: String,
+    pub(crate) engine: Option<EngineDocument>,
+    pub(crate) leader: Option<LeaderDocument>,
+    pub(crate) nodes: Vec<NodeDocument>,
+    pub(crate) logs: Vec<LogDocument>,
+}
+
+/// What orders the logs of all nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct EngineDocument {
+    pub(crate) kind: String,
+    pub(crate) connected: bool,
+    #[serde(default)]
+    pub(crate) trouble: Option<String>,
+    pub(crate) durable: String,
+    #[serde(default)]
+    pub(crate) reconnects: u64,
+}
+
+/// Who leads.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct LeaderDocument {
+    pub(crate) node: String,
+    pub(crate) url: String,
+    pub(crate) epoch: u64,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct NodeDocument {
+    pub(crate) node: String,
+    pub(crate) url: String,
+    #[serde(default)]
+    pub(crate) version: Option<String>,
+    pub(crate) reachable: bool,
+    /// Why it is not reachable.
+    #[serde(default)]
+    pub(crate) error: Option<String>,
+    #[serde(default)]
+    pub(crate) role: Option<String>,
+    /// Head of its log `system`.
+    #[serde(default)]
+    pub(crate) position: Option<u64>,
+}
+
+/// A log on the node that was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct LogDocument {
+    pub(crate) log: String,
+    pub(crate) role: String,
+    pub(crate) epoch: Option<u64>,
+    pub(crate) leader: Option<String>,
+    pub(crate) place: Option<u64>,
+    pub(crate) head: u64,
+}
+
+impl ClusterDocument {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub(crate) fn read(text: &[u8]) -> Result<ClusterDocument, Failure> {
+        serde_json::from_slice(text).map_err(|error| {
+            let message = format!("the answer is not that of a Wellspring server (--url): {error}");
+            Failure::new(Code::Unavailable, message)
+        })
+    }
+}

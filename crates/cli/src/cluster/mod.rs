@@ -1,0 +1,107 @@
+//! `wellspring cluster`: several nodes that are one service. What they say of each other, a change of who leads,
+//! the key they share, and three of them to try.
+
+mod demo;
+mod document;
+mod status;
+mod transfer;
+
+use crate::exit::{Code, Failure, say};
+use crate::problem::Problem;
+use crate::server::Server;
+use std::path::{Path, PathBuf};
+use wellspring_host::client::{Answer, Client, Request};
+use wellspring_host::cluster::key::ClusterKey;
+
+/// What `wellspring cluster` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 done, 1 refused, 64 or 2 usage, 69 server not reachable, or nobody leads yet, 74 a file cannot be
+written, 77 credentials missing or not enough.
+
+Examples:
+  wellspring cluster demo                              three nodes over a PostgreSQL of their own, to try
+  wellspring cluster status --url http://node-a:4000   any node answers for all
+  wellspring cluster transfer --to node-b              has node-b lead, for instance before node-a is stopped
+  wellspring cluster key cluster.key                   draws the key; copy the file to every node")]
+pub struct ClusterArgs {
+    #[command(subcommand)]
+    what: ClusterCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum ClusterCommand {
+    /// Shows the nodes: who leads, who answers, how far each is.
+    Status {
+        #[command(flatten)]
+        server: Server,
+        /// As one JSON document.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Has another node lead. Takes an admin, if there are accounts.
+    Transfer {
+        #[command(flatten)]
+        server: Server,
+        /// Which node; otherwise one that follows and is not behind.
+        #[arg(long, value_name = "NODE")]
+        to: Option<String>,
+    },
+    /// Draws the key that all nodes share, into a file that is not there yet.
+    Key {
+        /// The file: for its owner alone. Copy it to every node (--cluster-key).
+        file: PathBuf,
+    },
+    /// Starts three nodes on this machine, to try what a cluster does. Ctrl-C ends them.
+    Demo(demo::DemoArgs),
+}
+
+/// Does it.
+pub(crate) fn run(args: &ClusterArgs) -> Result<(), Failure> {
+    match &args.what {
+        ClusterCommand::Status { server, json } => status::run(&mut server.client()?, *json),
+        ClusterCommand::Transfer { server, to } => {
+            transfer::run(&mut server.client()?, to.as_deref())
+        }
+        ClusterCommand::Key { file } => key(file),
+        ClusterCommand::Demo(args) => demo::run(args),
+    }
+}
+
+fn key(file: &Path) -> Result<(), Failure> {
+    let key = ClusterKey::draw_to(file).map_err(|reason| Failure::new(Code::Io, reason))?;
+    let shown = file.display();
+    say(&format!(
+        "{shown} holds a new key ({}); copy it to every node, for its server's user alone, and start each with \
+         --cluster-key {shown}",
+        key.fingerprint()
+    ))
+}
+
+/// Asks, and has the answer if it is a success.
+fn ask(client: &mut Client, request: &Request<'_>) -> Result<Answer, Failure> {
+    let answer = client.call(request)?;
+    if (200..300).contains(&answer.head.status) {
+        return Ok(answer);
+    }
+    let problem = Problem::of(&answer);
+    Err(Failure::new(problem.code(Code::Refused), problem.sentence()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_key_is_drawn_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("cluster.key");
+        key(&file).unwrap();
+        let drawn = std::fs::read(&file).unwrap();
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let refused = key(&file).unwrap_err();
+        assert!(refused.code == Code::Io && refused.message.contains("already"), "{refused:?}");
+        assert_eq!(std::fs::read(&file).unwrap(), drawn);
+    }
+}

@@ -1,0 +1,55 @@
+//! `wellspring cluster transfer`: another node leads.
+
+use super::ask;
+use crate::exit::{Code, Failure, say};
+use serde::Deserialize;
+use wellspring_host::client::{Client, Request};
+
+/// Who leads then.
+#[derive(Debug, Deserialize)]
+struct Transferred {
+    node: String,
+    epoch: u64,
+}
+
+pub(super) fn run(client: &mut Client, to: Option<&str>) -> Result<(), Failure> {
+    let body = match to {
+        Some(to) => serde_json::json!({ "to": to }),
+        None => serde_json::json!({}),
+    };
+    let body = body.to_string();
+    let request = Request {
+        method: "POST",
+        path: "/v1/cluster/transfer",
+        headers: &[("Content-Type", "application/json")],
+        body: Some(body.as_bytes()),
+    };
+    let answer = ask(client, &request)?;
+    let Transferred { node, epoch } = serde_json::from_slice(&answer.body).map_err(|error| {
+        let message = format!("the answer is not that of a Wellspring server (--url): {error}");
+        Failure::new(Code::Unavailable, message)
+    })?;
+    say(&format!("{node} leads, in epoch {epoch}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellspring_host::client::test_server::{Reply, TestServer};
+
+    #[test]
+    fn who_is_to_lead_is_named_and_a_refusal_is_told() {
+        let server =
+            TestServer::start(|request, _| match String::from_utf8_lossy(&request.body).as_ref() {
+                "{}" | r#"{"to":"b"}"# if request.path == "/v1/cluster/transfer" => {
+                    Reply::json(200, r#"{"node":"b","epoch":8}"#)
+                }
+                _ => {
+                    Reply::json(409, r#"{"type":"/problems/no-cluster","title":"x","detail":"y"}"#)
+                }
+            });
+        run(&mut server.client(), None).unwrap();
+        run(&mut server.client(), Some("b")).unwrap();
+        assert_eq!(run(&mut server.client(), Some("c")).unwrap_err().code, Code::Refused);
+    }
+}
