@@ -25,6 +25,18 @@ pub fn read_key(digits: &str) -> Option<Zeroizing<[u8; 32]>> {
     Some(key)
 }
 
+/// Reads bytes that are no secret; `None`: these are not twice as many digits.
+pub fn read<const N: usize>(digits: &str) -> Option<[u8; N]> {
+    if digits.len() != 2 * N || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use wellspring_host::declare::routes;
 use wellspring_host::fast::Factory;
 use wellspring_host::http::contract::{
-    Accept, FRESHNESS, IDEMPOTENCY_KEY, LAST_EVENT_ID, Media, Query,
+    Accept, AnsweredBy, FRESHNESS, IDEMPOTENCY_KEY, LAST_EVENT_ID, Media, Query,
 };
 use wellspring_host::http::face::{Face, Served};
 use wellspring_host::http::foreseen::{APPENDING, READING};
@@ -75,12 +75,12 @@ impl Face for EventFace {
             .fails[APPENDING, READING, &[&IMPORT_CHANGED, &ID_REUSED]] => [200 JSON "Imported"];
         POST "/e" Main Writer ingest::post:
             "Takes an event in: the body is its data, one JSON value or any bytes; with application/x-ndjson the data of an event a line, all or none. Answers 202 when it is in memory; with ack=durable when it is on disk."
-            .query_is(Query::OfFastPath(TARGET)) .takes(INGEST) .accept(Accept::Ignored)
+            .query_is(Query::OfFastPath(TARGET)) .takes(INGEST) .accept(Accept::Ignored) .answered(AnsweredBy::AnyNode)
             .fails[APPENDING, &[&INGEST_FULL, &SHUTTING_DOWN]] => [202 JSON "Taken"];
         GET "/e" Main Public ingest::up: "Whether events are taken in."
             .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 JSON "Up"];
         POST "/v1/e" Log Writer ingest::post: "As POST /e."
-            .query_is(Query::OfFastPath(TARGET)) .takes(INGEST) .accept(Accept::Ignored)
+            .query_is(Query::OfFastPath(TARGET)) .takes(INGEST) .accept(Accept::Ignored) .answered(AnsweredBy::AnyNode)
             .fails[APPENDING, &[&INGEST_FULL, &SHUTTING_DOWN]] => [202 JSON "Taken"];
         GET "/v1/ingest" Log Reader ingest::account:
             "What was accepted before it was durable, and what became of it."

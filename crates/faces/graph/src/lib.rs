@@ -37,7 +37,7 @@ use view::{EVENT_TYPES, GraphView};
 use wellspring_cypher::PlanCache;
 use wellspring_cypher::context::Pool;
 use wellspring_host::declare::routes;
-use wellspring_host::http::contract::LOCATION;
+use wellspring_host::http::contract::{AnsweredBy, LOCATION};
 use wellspring_host::http::face::{Face, Served, Surroundings};
 use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
 use wellspring_host::http::{Host, JSON, Response};
@@ -106,20 +106,20 @@ impl Face for GraphFace {
             .fresh(FRESHNESS) .fails[READING, VIEWING] => [200 JSON "GraphDatabase"];
         POST "/db/{log}/tx/commit" Named Reader commit_at_once:
             "Executes Cypher statements as one transaction. A statement that writes needs the role writer."
-            .fresh(FRESHNESS) .may_take[(JSON, "GraphStatements")] .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]]
+            .fresh(FRESHNESS) .may_take[(JSON, "GraphStatements")] .answered(AnsweredBy::Leader) .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]]
             => [200 JSON "GraphResults"];
         POST "/db/{log}/tx" Named Reader begin: "Opens a transaction, and executes Cypher statements in it."
-            .fresh(FRESHNESS) .may_take[(JSON, "GraphStatements")] .fails[READING, VIEWING, &[&FORBIDDEN]]
+            .fresh(FRESHNESS) .may_take[(JSON, "GraphStatements")] .answered(AnsweredBy::Leader) .fails[READING, VIEWING, &[&FORBIDDEN]]
             => [201 JSON "GraphResults" + LOCATION, 200 JSON "GraphResults"];
         POST "/db/{log}/tx/{transaction}" Named Reader go_on: "Executes Cypher statements in an open transaction."
-            .at(&TRANSACTION) .may_take[(JSON, "GraphStatements")] .fails[READING, VIEWING, &[&FORBIDDEN]]
+            .at(&TRANSACTION) .may_take[(JSON, "GraphStatements")] .answered(AnsweredBy::Leader) .fails[READING, VIEWING, &[&FORBIDDEN]]
             => [200 JSON "GraphResults", 404 JSON "GraphResults"];
         POST "/db/{log}/tx/{transaction}/commit" Named Reader commit:
             "Executes Cypher statements in an open transaction, and commits it."
-            .at(&TRANSACTION) .may_take[(JSON, "GraphStatements")] .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]]
+            .at(&TRANSACTION) .may_take[(JSON, "GraphStatements")] .answered(AnsweredBy::Leader) .fails[READING, APPENDING, VIEWING, &[&FORBIDDEN]]
             => [200 JSON "GraphResults", 404 JSON "GraphResults"];
         DELETE "/db/{log}/tx/{transaction}" Named Reader rollback: "Rolls an open transaction back."
-            .at(&TRANSACTION) => [200 JSON "GraphResults", 404 JSON "GraphResults"];
+            .at(&TRANSACTION) .answered(AnsweredBy::Leader) => [200 JSON "GraphResults", 404 JSON "GraphResults"];
     };
 
     fn check(settings: &GraphConfig, _around: Surroundings<'_>) -> Result<(), String> {

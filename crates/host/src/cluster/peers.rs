@@ -129,13 +129,13 @@ impl Peers {
             *outgoing.uri_mut() =
                 target.parse().map_err(|_| PeerError::NotSent(format!("{target} is no target")))?;
             *outgoing.headers_mut() = request.headers.clone();
-            let mut put = |name: &'static str, value: &str| {
-                let value = HeaderValue::from_str(value);
-                value.map(|value| outgoing.headers_mut().insert(name, value)).map(drop)
+            let value = |text: &str| {
+                HeaderValue::from_str(text).map_err(|error| PeerError::NotSent(error.to_string()))
             };
-            put(HOST.as_str(), &endpoint.authority())
-                .and_then(|()| put(node_auth::HEADER, &signature))
-                .map_err(|error| PeerError::NotSent(error.to_string()))?;
+            let authority = value(&endpoint.authority())?;
+            let headers = outgoing.headers_mut();
+            headers.entry(HOST).or_insert(authority);
+            headers.insert(node_auth::HEADER, value(&signature)?);
             match sender.try_send_request(outgoing).await {
                 Ok(response) => {
                     keep(url, sender);

@@ -4,7 +4,7 @@ use super::{Content, JSON, Reflects, Request, Response, stream};
 use crate::cluster::{PeerRequest, node_auth};
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{HeaderMap, HeaderName};
+use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 use std::collections::HashSet;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -22,7 +22,6 @@ const NOT_PASSED_ON: &[&str] = &[
     "content-length",
     "expect",
     "forwarded",
-    "host",
     "keep-alive",
     "origin",
     "proxy-authenticate",
@@ -68,6 +67,12 @@ pub(super) fn request(request: &Request, content: Bytes) -> PeerRequest {
             headers.append(name.clone(), value.clone());
         }
     }
+    // Links and transactions are named after the host that the client asked.
+    if let Some(authority) = request.uri.authority()
+        && let Ok(host) = HeaderValue::from_str(authority.as_str())
+    {
+        headers.insert(HOST, host);
+    }
     PeerRequest {
         method: request.method.clone(),
         target: request.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
@@ -107,7 +112,7 @@ pub(super) async fn answer(answered: hyper::Response<Incoming>) -> Result<Passed
 }
 
 fn headers_of(headers: &HeaderMap) -> Vec<(&'static str, String)> {
-    let passed = |(name, value): (&HeaderName, &hyper::header::HeaderValue)| {
+    let passed = |(name, value): (&HeaderName, &HeaderValue)| {
         if NOT_PASSED_BACK.contains(&name.as_str()) {
             return None;
         }

@@ -3,8 +3,12 @@
 use super::account::IngestAccount;
 use super::views::LogViews;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use wellspring_log::Log;
 use wellspring_log::batcher::Batcher;
+
+/// How long a log that is closed may take to store what was accepted for it.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A log and, once something was taken in for it, its batcher.
 #[derive(Clone)]
@@ -54,7 +58,8 @@ impl Entry {
         drop(batching);
         let mut events_lost = 0;
         if let Some(batcher) = batcher {
-            batcher.close();
+            // A journal that several nodes share may be away for long.
+            let _ = batcher.close_within(CLOSE_PATIENCE);
             let lost = batcher.figures().lost_possible();
             events_lost = lost.events;
             if lost.events > 0 {

@@ -5,6 +5,8 @@ mod catalog;
 mod config;
 mod entry;
 mod error;
+pub mod hand_over;
+mod members;
 mod opening;
 mod problem;
 pub mod readiness;
@@ -14,6 +16,7 @@ mod views;
 pub use account::IngestAccount;
 pub(crate) use config::StorageConfig;
 pub use error::{NoBatcher, NodeError};
+pub use members::Member;
 pub use views::{NoView, Views};
 
 use crate::cluster::Cluster;
@@ -153,7 +156,7 @@ impl Node {
             Batching::Started(batcher) => Ok(batcher.clone()),
             Batching::Closed(_) => Err(NoBatcher::Closing),
             Batching::Idle => {
-                let batcher = entry.log.batcher(self.batching).map_err(NoBatcher::NoThread)?;
+                let batcher = entry.start_batcher(name, self).map_err(NoBatcher::NoThread)?;
                 *batching = Batching::Started(batcher.clone());
                 Ok(batcher)
             }

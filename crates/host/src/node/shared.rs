@@ -4,6 +4,7 @@
 //! lead all logs, the one that leads `system`. Who leads `system` is found out by silence (`log/shared/lead.rs`).
 
 use super::catalog::{Catalog, CatalogChange};
+use super::members::{self, Members};
 use super::opening::{io, journal_name};
 use super::{Changes, Node, NodeError};
 use crate::cluster::Cluster;
@@ -29,6 +30,8 @@ pub(super) struct SharedState {
     catalog: Mutex<Catalog>,
     /// Up to here the logs of this node are as `system` says.
     settled: Feed,
+    /// The nodes there are.
+    pub(super) members: Members,
     ending: AtomicBool,
 }
 
@@ -37,6 +40,7 @@ impl Default for SharedState {
         SharedState {
             catalog: Mutex::new(Catalog::new()),
             settled: Feed::at(0),
+            members: Members::default(),
             ending: AtomicBool::new(false),
         }
     }
@@ -214,6 +218,15 @@ impl Node {
 
 /// The thread's work.
 fn look_after(node: &Weak<Node>, cluster: &Cluster) {
+    if let Some(node) = node.upgrade() {
+        let joined = match node.batcher(SYSTEM_LOG) {
+            Ok(batcher) => members::join(cluster, &batcher),
+            Err(_) => Err("the log system takes nothing".to_owned()),
+        };
+        if let Err(reason) = joined {
+            tracing::warn!("other nodes are not told of this one: {reason}");
+        }
+    }
     let mut claimed: Option<Instant> = None;
     let mut failed: Option<Instant> = None;
     loop {

@@ -1,0 +1,206 @@
+//! What a node that does not lead has accepted goes to the node that leads: piece by piece, over HTTP.
+
+use super::Node;
+use super::entry::Entry;
+use crate::client::endpoint::Endpoint;
+use crate::client::{Answer, Client, ClientError, Request};
+use crate::cluster::{Cluster, node_auth};
+use crate::hex;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+use wellspring_log::batcher::{HandOver, HandOverOutcome, HandedPiece};
+use wellspring_log::{Clock, Log, RequestKey, Role};
+use wellspring_types::Position;
+
+/// The header with the key of a piece.
+pub const PIECE: &str = "wellspring-piece";
+/// The header with its digest.
+pub const PIECE_DIGEST: &str = "wellspring-piece-digest";
+/// How long the leader may take to store a piece. What becomes of it is not known then, and it comes again.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long this node's copy may take to show a piece that is stored.
+const SHOW_WAIT: Duration = Duration::from_secs(1);
+
+/// What the leader says of a piece.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PieceAnswer {
+    /// What became of it.
+    pub outcome: PieceOutcome,
+    /// The position of its last event, if it is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
+    /// Why it is not, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What became of a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PieceOutcome {
+    /// It is durable.
+    Stored,
+    /// Nobody knows.
+    Unknown,
+    /// Nothing happened.
+    NotTaken,
+    /// It will never be taken.
+    Refused,
+}
+
+/// The way of one log's batcher to the node that leads.
+pub(super) struct ToLeader {
+    cluster: Arc<Cluster>,
+    name: String,
+    log: Log,
+    clock: Arc<dyn Clock>,
+    /// The client of the node asked last, with its URL.
+    client: Option<(String, Client)>,
+}
+
+impl ToLeader {
+    pub(super) fn new(
+        cluster: &Arc<Cluster>,
+        name: &str,
+        log: &Log,
+        clock: &Arc<dyn Clock>,
+    ) -> ToLeader {
+        ToLeader {
+            cluster: Arc::clone(cluster),
+            name: name.to_owned(),
+            log: log.clone(),
+            clock: Arc::clone(clock),
+            client: None,
+        }
+    }
+
+    fn send(&mut self, url: &str, piece: &HandedPiece<'_>) -> Result<Answer, ClientError> {
+        let target = format!("/v1/cluster/records/{}", self.name);
+        let now_us = self.clock.wall_us();
+        let signature = self.cluster.peers.signature(("POST", &target), None, now_us);
+        let mut digest = String::new();
+        hex::push(&mut digest, &piece.key.digest);
+        let headers = [
+            ("Content-Type", "application/octet-stream"),
+            (node_auth::HEADER, &*signature),
+            (PIECE, &*piece.key.key),
+            (PIECE_DIGEST, &*digest),
+        ];
+        let request =
+            Request { method: "POST", path: &target, headers: &headers, body: Some(piece.records) };
+        self.client(url)?.call(&request)
+    }
+
+    fn client(&mut self, url: &str) -> Result<&mut Client, ClientError> {
+        let known = self.client.take().filter(|(known, _)| known == url);
+        let made = match known {
+            Some((_, client)) => client,
+            None => {
+                let no_way = |why: String| ClientError::Connect {
+                    address: url.to_owned(),
+                    error: std::io::Error::other(why),
+                };
+                let endpoint = Endpoint::parse(url).map_err(no_way)?;
+                let client = Client::new(endpoint, self.cluster.peers.trust());
+                client.map_err(no_way)?.with_patience(PATIENCE)
+            }
+        };
+        Ok(&mut self.client.insert((url.to_owned(), made)).1)
+    }
+}
+
+impl HandOver for ToLeader {
+    fn hand_over(&mut self, piece: HandedPiece<'_>) -> HandOverOutcome {
+        let Role::Following { leader: Some(leader) } = self.log.role() else {
+            return HandOverOutcome::NotTaken;
+        };
+        if leader.node == self.cluster.node.as_str() {
+            return HandOverOutcome::NotTaken;
+        }
+        let answer = match self.send(&leader.url, &piece) {
+            Ok(answer) => answer,
+            Err(ClientError::Connect { .. } | ClientError::Tls { .. }) => {
+                return HandOverOutcome::NotTaken;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "what became of events that were handed over is not known yet");
+                self.client = None;
+                return HandOverOutcome::Unknown;
+            }
+        };
+        let told = serde_json::from_slice::<PieceAnswer>(&answer.body);
+        match (answer.head.status, told) {
+            (200, Ok(told)) => self.outcome(told),
+            // It was refused before anybody looked at what it holds: the node is stopping, or has another key.
+            (400..=499 | 503, _) => {
+                let status = answer.head.status;
+                tracing::debug!(status, "the leader did not take what was handed over");
+                HandOverOutcome::NotTaken
+            }
+            _ => HandOverOutcome::Unknown,
+        }
+    }
+}
+
+impl ToLeader {
+    fn outcome(&self, told: PieceAnswer) -> HandOverOutcome {
+        match told.outcome {
+            PieceOutcome::Stored => {
+                // Who has waited for it reads it here.
+                if let Some(position) = told.position.filter(|position| self.log.head() < *position) {
+                    self.cluster.engine.nudge();
+                    self.log.feed().wait_past(position - 1, SHOW_WAIT);
+                }
+                HandOverOutcome::Stored
+            }
+            PieceOutcome::Unknown => HandOverOutcome::Unknown,
+            PieceOutcome::NotTaken => HandOverOutcome::NotTaken,
+            PieceOutcome::Refused => HandOverOutcome::Refused(told.reason.unwrap_or_default()),
+        }
+    }
+}
+
+impl Entry {
+    /// Starts the batcher in front of the log.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn start_batcher(
+        &self,
+        name: &str,
+        node: &Node,
+    ) -> std::io::Result<wellspring_log::batcher::Batcher> {
+        match node.cluster() {
+            None => self.log.batcher(node.batching),
+            Some(cluster) => {
+                let clock = &node.opening.options.clock;
+                let to_leader = ToLeader::new(cluster, name, &self.log, clock);
+                self.log.batcher_handing_over(node.batching, Box::new(to_leader))
+            }
+        }
+    }
+}
+
+impl PieceAnswer {
+    /// What taking a piece came to.
+    #[must_use]
+    pub fn of(taken: &Result<wellspring_log::Appended, wellspring_log::AppendError>) -> PieceAnswer {
+        let reason = taken.as_ref().err().map(ToString::to_string);
+        let position = taken.as_ref().ok().map(|appended| appended.last);
+        let outcome = match HandOverOutcome::of(taken) {
+            HandOverOutcome::Stored => PieceOutcome::Stored,
+            HandOverOutcome::Unknown => PieceOutcome::Unknown,
+            HandOverOutcome::NotTaken => PieceOutcome::NotTaken,
+            HandOverOutcome::Refused(_) => PieceOutcome::Refused,
+        };
+        PieceAnswer { outcome, position, reason }
+    }
+}
+
+/// The key of a piece from its headers.
+#[must_use]
+pub fn piece_key(key: &str, digest: &str) -> Option<RequestKey> {
+    let digest = hex::read(digest)?;
+    (!key.is_empty()).then(|| RequestKey { key: key.to_owned(), digest })
+}

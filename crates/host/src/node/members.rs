@@ -1,0 +1,162 @@
+//! Which nodes there are: each says so in the log `system` when it starts.
+//!
+//! ```text
+//! NodeJoined {"node":"a","url":"https://a.example","version":"0.1.0","start":17}   node:a
+//! NodeForgotten {"node":"a"}                                                      node:a
+//! ```
+
+use super::{Node, NodeError};
+use crate::cluster::Cluster;
+use crate::cluster::node_auth::NodeName;
+use crate::names::SYSTEM_LOG;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use wellspring_log::batcher::{Batcher, EventTemplate};
+use wellspring_log::{Append, EncodedEvents, Log, ReadError, ReadOptions};
+use wellspring_types::{DataKind, Event, Position, Query};
+
+/// The type of the event that a node has started.
+const NODE_JOINED: &str = "NodeJoined";
+/// The type of the event that a node will not come back.
+const NODE_FORGOTTEN: &str = "NodeForgotten";
+/// The place among producers of the log `system`: after the audit.
+const ORDER: u8 = 3;
+
+/// A node, as it said of itself when it last started.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Member {
+    /// Its name.
+    pub node: String,
+    /// Where others reach it.
+    pub url: String,
+    /// The version of its program.
+    pub version: String,
+    /// Drawn at random for each life of its process.
+    pub start: u64,
+}
+
+/// The nodes there are.
+#[derive(Debug, Default)]
+pub(super) struct Members(Mutex<Folded>);
+
+#[derive(Debug, Default)]
+struct Folded {
+    members: BTreeMap<String, Member>,
+    position: Position,
+}
+
+#[derive(Debug, Deserialize)]
+struct Forgotten {
+    node: String,
+}
+
+impl Members {
+    /// Those that the log `system` knows now, by name.
+    ///
+    /// # Errors
+    /// That log cannot be read.
+    fn now(&self, system: &Log) -> Result<Vec<Member>, ReadError> {
+        let mut folded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = system.snapshot();
+        let options = ReadOptions { after: Some(folded.position), ..ReadOptions::default() };
+        let mut events = snapshot.read(&Query::item(&[NODE_JOINED, NODE_FORGOTTEN], &[]), options);
+        while let Some(event) = events.next()? {
+            folded.apply(event.event_type(), event.data());
+        }
+        drop(events);
+        folded.position = snapshot.head();
+        Ok(folded.members.values().cloned().collect())
+    }
+}
+
+impl Folded {
+    /// What makes no sense is passed over: nobody but the server writes that log.
+    fn apply(&mut self, event_type: &str, data: &[u8]) {
+        if event_type == NODE_FORGOTTEN {
+            if let Ok(Forgotten { node }) = serde_json::from_slice(data) {
+                self.members.remove(&node);
+            }
+        } else if let Ok(member) = serde_json::from_slice::<Member>(data)
+            && NodeName::parse(&member.node).is_ok()
+        {
+            self.members.insert(member.node.clone(), member);
+        }
+    }
+}
+
+impl Node {
+    /// The nodes there are, by name; none if this one is alone.
+    ///
+    /// # Errors
+    /// The log `system` cannot be read.
+    pub fn members(&self) -> Result<Vec<Member>, ReadError> {
+        match (&self.shared, self.get(SYSTEM_LOG)) {
+            (Some(shared), Some(system)) => shared.members.now(&system),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Takes a node off the list of those there are, until it starts again. Blocks until that is durable; to be
+    /// called where `system` is led.
+    ///
+    /// # Errors
+    /// [`NodeError::NotFound`] if there is none of that name, [`NodeError::NotRecorded`].
+    pub fn forget_member(&self, node: &str) -> Result<Position, NodeError> {
+        let system = self.get(SYSTEM_LOG).ok_or(NodeError::NotFound)?;
+        let members = self.members().map_err(|error| NodeError::View(error.to_string()))?;
+        if !members.iter().any(|member| member.node == node) {
+            return Err(NodeError::NotFound);
+        }
+        let mut events = EncodedEvents::new();
+        let data = format!(r#"{{"node":"{node}"}}"#);
+        let event = Event::json(NODE_FORGOTTEN, &[&format!("node:{node}")], &data);
+        events.push(&event.as_ref()).expect("a node's name makes a tag");
+        let append = Append { events, ..Append::default() };
+        system.append(append).map(|appended| appended.last).map_err(NodeError::NotRecorded)
+    }
+}
+
+/// Says that this node has started. It is stored by whoever leads `system`.
+///
+/// # Errors
+/// A sentence: the batcher takes nothing.
+pub(super) fn join(cluster: &Cluster, batcher: &Batcher) -> Result<(), String> {
+    let Cluster { node, url, start, .. } = cluster;
+    let template = EventTemplate::new(NODE_JOINED, &[&format!("node:{node}")])
+        .map_err(|invalid| invalid.to_string())?;
+    let url = serde_json::to_string(url).map_err(|error| error.to_string())?;
+    let version = env!("CARGO_PKG_VERSION");
+    let data =
+        format!(r#"{{"node":"{node}","url":{url},"version":"{version}","start":{start}}}"#);
+    let mut producer = batcher.producer(ORDER, None);
+    let pushed =
+        producer.try_push_events(&template, DataKind::Json, std::iter::once(data.as_bytes()));
+    pushed.map(drop).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_of_each_node_counts() {
+        let mut folded = Folded::default();
+        let joined = |node: &str, url: &str| {
+            format!(r#"{{"node":"{node}","url":"{url}","version":"1","start":1,"more":2}}"#)
+        };
+        for (event_type, data) in [
+            (NODE_JOINED, joined("a", "http://1")),
+            (NODE_JOINED, joined("b", "http://2")),
+            (NODE_JOINED, joined("a", "http://3")),
+            (NODE_JOINED, joined("No Name", "http://3")),
+            (NODE_JOINED, "rubbish".to_owned()),
+            (NODE_FORGOTTEN, r#"{"node":"b"}"#.to_owned()),
+            (NODE_FORGOTTEN, "{}".to_owned()),
+        ] {
+            folded.apply(event_type, data.as_bytes());
+        }
+        let members: Vec<_> = folded.members.values().map(|m| (&*m.node, &*m.url)).collect();
+        assert_eq!(members, [("a", "http://3")]);
+    }
+}
