@@ -64,7 +64,7 @@ impl HostConfig {
     pub fn gate(&self, clock: Arc<dyn Clock>, node: &Node) -> Gate {
         let pages = self.pages(&FaceTerms::default()).expect("right settings");
         let accounts = crate::access::attach(node).expect("accounts");
-        Gate::open(&self.process, &self.access, pages, clock, accounts).expect("a gate")
+        Gate::open(&self.process, &self.access, pages, clock, accounts, None).expect("a gate")
     }
 }
 

@@ -107,8 +107,8 @@ pub(crate) async fn revoke_key(host: Arc<Host>, request: Box<Request>) -> Answer
         return Err(problem::FORBIDDEN.because(detail));
     }
     let id = key.id().clone();
-    execute(&host, &request, &[Command::RevokeKey { id }]).await?;
-    Ok(Response::empty(204))
+    let position = execute(&host, &request, &[Command::RevokeKey { id }]).await?;
+    Ok(Response::empty(204).at(position))
 }
 
 /// `POST /v1/keys/{id}/rotate`: another takes its place, for the same and after the same life; it ends
@@ -170,13 +170,13 @@ async fn make(host: &Host, request: &Request, wanted: KeyRequest, more: Option<C
         now_us,
     };
     let commands: Vec<Command> = std::iter::once(add).chain(more).collect();
-    execute(host, request, &commands).await?;
+    let position = execute(host, request, &commands).await?;
     let state = host.access.state();
     let key = state.key(id.as_str()).ok_or_else(|| refusal::unknown_key(id.as_str()))?;
     let mut out = Vec::with_capacity(320);
     json::push_key(&mut out, key, host.clock.wall_us(), Some(&secret));
     let response = Response::json(201, out).with("location", format!("/v1/keys/{id}"));
-    Ok(response.with("cache-control", "no-store".to_owned()))
+    Ok(response.with("cache-control", "no-store".to_owned()).at(position))
 }
 
 /// A key grants no more than the credential that makes it: a token for reading

@@ -31,7 +31,7 @@ use wellspring_host::access::Principal;
 use wellspring_host::access::principal::Verdict;
 use wellspring_host::declare::routes;
 use wellspring_host::http::content::{expect_json, expect_json_of_pages};
-use wellspring_host::http::contract::{CONSISTENCY, FRESHNESS, LOCATION, WAIT_MS};
+use wellspring_host::http::contract::{CONSISTENCY, FRESHNESS, LOCATION, SYSTEM_POSITION, WAIT_MS};
 use wellspring_host::http::face::{Face, Served};
 use wellspring_host::http::foreseen::{APPENDING, VIEWING};
 use wellspring_host::http::fresh::Freshness;
@@ -39,8 +39,9 @@ use wellspring_host::http::{FORM, Host, JSON, Request};
 use wellspring_host::identity::Method;
 use wellspring_host::settings::NoSettings;
 use wellspring_host::wire::problem::{
-    self, FORBIDDEN, IO, Kind, Problem, TOO_MANY_LOGINS, UNAUTHENTICATED,
+    self, FORBIDDEN, Kind, Problem, TOO_MANY_LOGINS, UNAUTHENTICATED,
 };
+use wellspring_types::Position;
 use wellspring_views::access::{AccountName, Command, Refusal, Role};
 
 /// What whoever asks for keys can be refused for.
@@ -59,48 +60,48 @@ impl Face for AccountFace {
         POST "/auth/token" Node Public token:
             "Gives a token for a name and a password. With application/x-www-form-urlencoded: OAuth 2.0's password grant."
             .takes[(JSON, "Login"), (FORM, "LoginForm")] .worded(login::with_error)
-            .fails[&[&UNAUTHENTICATED, &TOO_MANY_LOGINS, &NO_ACCOUNTS]] => [200 JSON "AccessToken"];
+            .fails[&[&UNAUTHENTICATED, &TOO_MANY_LOGINS, &NO_ACCOUNTS]] => [200 JSON "AccessToken" + SYSTEM_POSITION];
         GET "/auth/me" Node Account me: "The caller: its account, its roles, and when its credential ends."
             .fresh(FRESHNESS) .fails[VIEWING] => [200 JSON "Me"];
         POST "/auth/logout" Node Account logout: "Ends the token of the request, or all of its account's."
             .may_take[(JSON, "Logout")]
-            .fails[APPENDING, VIEWING, &[&FORBIDDEN, &NO_ACCOUNTS, &NO_TOKEN, &ACCOUNT_NOT_FOUND]] => [200 JSON "LoggedOut"];
+            .fails[APPENDING, VIEWING, &[&FORBIDDEN, &NO_ACCOUNTS, &NO_TOKEN, &ACCOUNT_NOT_FOUND]] => [200 JSON "LoggedOut" + SYSTEM_POSITION];
         POST "/auth/rotate" Node Admin rotate:
-            "Draws a new secret that signs tokens; the one before still verifies. With retire: drops that one."
-            .may_take[(JSON, "RotateSecret")] .fails[&[&IO]] => [200 JSON "SecretRotated"];
+            "Has a new secret sign tokens; the one before still verifies. With retire: drops that one."
+            .may_take[(JSON, "RotateSecret")] .fails[APPENDING, VIEWING] => [200 JSON "SecretRotated" + SYSTEM_POSITION];
         GET "/v1/accounts" Node Admin list: "Accounts, by name, page by page."
             .query[&LIMIT, &AFTER] .fresh(FRESHNESS) .fails[VIEWING] => [200 JSON "Accounts"];
         POST "/v1/accounts" Node Admin add:
             "Makes an account. The first has to be an admin of everything; from then on everything needs credentials."
             .takes[(JSON, "NewAccount")] .fails[APPENDING, VIEWING, &[&ACCOUNT_EXISTS, &TOO_MANY_ACCOUNTS]]
-            => [201 JSON "Account" + LOCATION];
+            => [201 JSON "Account" + LOCATION + SYSTEM_POSITION];
         GET "/v1/accounts/{name}" Node Admin get: "An account."
             .at(&NAME) .fresh(FRESHNESS) .fails[VIEWING, &[&ACCOUNT_NOT_FOUND]] => [200 JSON "Account"];
         PATCH "/v1/accounts/{name}" Node Admin change: "Changes an account's roles, disables or enables it."
             .at(&NAME) .takes[(JSON, "AccountChange")]
-            .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &LAST_ADMIN, &NO_ACCOUNTS]] => [200 JSON "Account"];
+            .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &LAST_ADMIN, &NO_ACCOUNTS]] => [200 JSON "Account" + SYSTEM_POSITION];
         DELETE "/v1/accounts/{name}" Node Admin delete:
             "Deletes an account; its tokens and API keys end for ever. Another may be made under its name."
-            .at(&NAME) .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &LAST_ADMIN, &NO_ACCOUNTS]] => [204];
+            .at(&NAME) .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &LAST_ADMIN, &NO_ACCOUNTS]] => [204 + SYSTEM_POSITION];
         PUT "/v1/accounts/{name}/password" Node Account set_password:
             "Sets one's own password, which takes the one there is; an admin sets that of others. All tokens of the account end."
             .at(&NAME) .takes[(JSON, "NewPassword")]
-            .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &FORBIDDEN, &WRONG_PASSWORD, &NO_ACCOUNTS]] => [204];
+            .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &FORBIDDEN, &WRONG_PASSWORD, &NO_ACCOUNTS]] => [204 + SYSTEM_POSITION];
         GET "/v1/keys" Node Account list_keys: "One's own API keys; for an admin all, or those of an account."
             .query[&ACCOUNT, &REVOKED, &LIMIT, &AFTER] .fresh(FRESHNESS) .fails[VIEWING, KEYS] => [200 JSON "Keys"];
         POST "/v1/keys" Node Account add_key: "Makes an API key. Its secret is shown in this answer and never again."
             .takes[(JSON, "NewKey")]
             .fails[APPENDING, VIEWING, KEYS, &[&TOO_MANY_KEYS, &ACCOUNT_DISABLED, &ACCOUNT_NOT_FOUND]]
-            => [201 JSON "KeyWithSecret" + LOCATION];
+            => [201 JSON "KeyWithSecret" + LOCATION + SYSTEM_POSITION];
         GET "/v1/keys/{id}" Node Account get_key: "An API key."
             .at(&ID) .fresh(FRESHNESS) .fails[VIEWING, KEYS, &[&KEY_NOT_FOUND]] => [200 JSON "Key"];
         DELETE "/v1/keys/{id}" Node Account revoke_key: "Ends an API key for ever."
-            .at(&ID) .fails[APPENDING, VIEWING, KEYS, &[&KEY_NOT_FOUND]] => [204];
+            .at(&ID) .fails[APPENDING, VIEWING, KEYS, &[&KEY_NOT_FOUND]] => [204 + SYSTEM_POSITION];
         POST "/v1/keys/{id}/rotate" Node Account rotate_key:
             "Makes an API key for the same, which takes the place of this one; this one ends at once, or after a while in which both count."
             .at(&ID) .may_take[(JSON, "KeyRotation")]
             .fails[APPENDING, VIEWING, KEYS, &[&KEY_NOT_FOUND, &KEY_ENDED, &TOO_MANY_KEYS, &ACCOUNT_DISABLED, &ACCOUNT_NOT_FOUND]]
-            => [201 JSON "KeyWithSecret" + LOCATION];
+            => [201 JSON "KeyWithSecret" + LOCATION + SYSTEM_POSITION];
     };
 
     fn open(_: NoSettings, host: &Arc<Host>) -> Result<AccountFace, String> {
@@ -114,10 +115,15 @@ async fn freshen(host: &Host, request: &Request) -> Result<(), Box<Problem>> {
     asked.view(request, host.access.live(), None).await.map(drop)
 }
 
-/// Executes commands, and waits until every request sees what they changed.
-async fn execute(host: &Host, request: &Request, commands: &[Command]) -> Result<(), Box<Problem>> {
+/// Executes commands, and waits until every request sees what they changed. Gives a position of the system
+/// log that shows it: a client that names it to another node is judged there by what was changed here.
+async fn execute(
+    host: &Host,
+    request: &Request,
+    commands: &[Command],
+) -> Result<Position, Box<Problem>> {
     match try_execute(host, request, commands).await? {
-        None => Ok(()),
+        None => Ok(host.access.live().position()),
         Some(refusal) => Err(refusal::of_refusal(refusal)),
     }
 }

@@ -48,7 +48,8 @@ pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer 
     out.push(b'}');
     let response = Response::json(200, out).with("cache-control", "no-store".to_owned());
     let response = response.with("pragma", "no-cache".to_owned());
-    Ok(response.told_to(Caller::LoggedIn(logged_in.account)))
+    let position = host.access.live().position();
+    Ok(response.told_to(Caller::LoggedIn(logged_in.account)).at(position))
 }
 
 /// A token is for what the account may, or for less.

@@ -25,8 +25,9 @@ pub(crate) async fn set_password(host: Arc<Host>, mut request: Box<Request>) -> 
     check(&password)?;
     prove(&host, &request, &name, own, current).await?;
     let password = hash(&host, password).await?;
-    execute(&host, &request, &[Command::SetPassword { name, password }]).await?;
-    Ok(Response::empty(204))
+    let command = Command::SetPassword { name, password };
+    let position = execute(&host, &request, &[command]).await?;
+    Ok(Response::empty(204).at(position))
 }
 
 /// Requires the current password for a change of one's own: an unlocked screen shall not be enough to keep

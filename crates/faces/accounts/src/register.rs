@@ -66,7 +66,7 @@ pub(crate) async fn add(host: Arc<Host>, mut request: Box<Request>) -> Answer {
         (true, None) => return Err(refusal::of_refusal(Refusal::FirstHasPassword)),
         (false, password) => Command::AddAccount { name: name.clone(), password, roles },
     };
-    execute(&host, &request, &[command]).await?;
+    let position = execute(&host, &request, &[command]).await?;
     if open {
         let host = Arc::clone(&host);
         let sealed = elsewhere(move || sealed::seal(&host.process.data, &host.access)).await?;
@@ -74,7 +74,7 @@ pub(crate) async fn add(host: Arc<Host>, mut request: Box<Request>) -> Answer {
         sealed.unwrap_or_else(|reason| tracing::error!(reason, "accounts are not marked"));
     }
     let response = shown(&host, 201, name.as_str())?;
-    Ok(response.with("location", format!("/v1/accounts/{name}")))
+    Ok(response.with("location", format!("/v1/accounts/{name}")).at(position))
 }
 
 /// `PATCH /v1/accounts/{name}`.
@@ -95,8 +95,8 @@ pub(crate) async fn change(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let enabled = enabled.map(to);
     let roles = roles.map(|roles| Command::SetRoles { name: name.clone(), roles });
     let commands: Vec<Command> = enabled.into_iter().chain(roles).collect();
-    execute(&host, &request, &commands).await?;
-    shown(&host, 200, name.as_str())
+    let position = execute(&host, &request, &commands).await?;
+    Ok(shown(&host, 200, name.as_str())?.at(position))
 }
 
 /// `DELETE /v1/accounts/{name}`: with its tokens and keys, for ever. Its name may be given again, to an account
@@ -106,8 +106,8 @@ pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
     if *request.principal.method() == Method::Open {
         return Err(no_accounts("there is none to delete"));
     }
-    execute(&host, &request, &[Command::Delete { name }]).await?;
-    Ok(Response::empty(204))
+    let position = execute(&host, &request, &[Command::Delete { name }]).await?;
+    Ok(Response::empty(204).at(position))
 }
 
 fn shown(host: &Host, status: u16, name: &str) -> Answer {

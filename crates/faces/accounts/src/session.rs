@@ -88,7 +88,8 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
         }
         Some(other) => return Err(refusal::of_refusal(other)),
     }
-    Ok(Response::json(200, format!("{{\"ended\":\"{ended}\"}}")))
+    let response = Response::json(200, format!("{{\"ended\":\"{ended}\"}}"));
+    Ok(response.at(host.access.live().position()))
 }
 
 /// A token for less, given to a program, ends itself and not those of others: the rule of keys.

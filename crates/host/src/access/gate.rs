@@ -9,6 +9,7 @@ use super::cache::{Cache, Fingerprint};
 use super::config::AccessConfig;
 use super::credentials::{self, Login, Malformed, Presented};
 use super::jwks_source;
+use super::needs::Needs;
 use super::origins::Cors;
 use super::page::{Pages, Trust};
 use super::password::{self, Passwords};
@@ -16,7 +17,7 @@ use super::principal::{Principal, Proof, Verdict};
 use super::standing::Moment;
 use super::throttle::{Admission, Outcome, Throttle};
 use super::token::{Issued, Tokens};
-use crate::cluster::NodeName;
+use crate::cluster::{ClusterKey, NodeName};
 use crate::identity::Caller;
 use crate::settings::ProcessConfig;
 use crate::stats;
@@ -42,40 +43,6 @@ const MOST_WAITING: usize = 64;
 /// Why somebody who is no node is refused where nodes alone are let in.
 const NODES_ONLY: &str =
     "this is for the nodes of the cluster, which sign their requests with its key";
-
-/// What a route asks of who calls it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Needs {
-    /// Nothing.
-    Public,
-    /// Any credential that counts; what it may see is the handler's to say.
-    Account,
-    /// This role on the log that the route is about, or on everything if it is about none.
-    Role(Role),
-    /// That the request is of a node of this cluster, whoever it came from first.
-    Node,
-}
-
-impl Needs {
-    /// Whether accounts tell who may; not if everybody may, or nodes alone.
-    pub fn are_of_accounts(self) -> bool {
-        match self {
-            Needs::Public | Needs::Node => false,
-            Needs::Account | Needs::Role(_) => true,
-        }
-    }
-}
-
-impl fmt::Display for Needs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Needs::Public => f.write_str("nothing"),
-            Needs::Account => f.write_str("an account"),
-            Needs::Role(role) => role.fmt(f),
-            Needs::Node => f.write_str("a node"),
-        }
-    }
-}
 
 /// Somebody whose password was right.
 #[derive(Debug, Clone)]
@@ -154,7 +121,7 @@ impl fmt::Debug for Gate {
 }
 
 impl Gate {
-    /// The gate of a data folder, once its accounts are folded.
+    /// The gate of a data folder, once its accounts are folded; of a node of a cluster, if there is a key.
     ///
     /// # Errors
     /// A sentence: the accounts or the secret of tokens cannot be read.
@@ -164,13 +131,17 @@ impl Gate {
         pages: Pages,
         clock: Arc<dyn Clock>,
         live: Arc<Live<Access>>,
+        cluster_key: Option<Arc<ClusterKey>>,
     ) -> Result<Gate, String> {
         let folded =
             live.wait_live().map_err(|reason| format!("the accounts cannot be read: {reason}"))?;
         let foreign = jwks_source::open(config, &*clock)?;
-        let tokens = Tokens::open(&process.data, foreign).map_err(|e| {
-            format!("the secret of tokens cannot be kept in {}: {e}", process.data.display())
-        })?;
+        let tokens = match cluster_key {
+            Some(key) => Tokens::derived(key, Arc::clone(&folded), foreign),
+            None => Tokens::open(&process.data, foreign).map_err(|e| {
+                format!("the secret of tokens cannot be kept in {}: {e}", process.data.display())
+            })?,
+        };
         // The lean threads come after the others.
         let caches =
             (0..2 * process.threads.max(1)).map(|_| Cache::new(REMEMBERED).map(Mutex::new));

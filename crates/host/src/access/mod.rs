@@ -8,13 +8,14 @@
 //! password was right. Whether it still counts is the view's to say (`views/access`), anew
 //! whenever the view has moved. Clients are told that they are not let in, never why.
 //!
-//! Tokens are ours (`token`, `token_secret`) or another issuer's (`foreign`, `jwks`); what they are
+//! Tokens are ours (`token`, `token_secret`; in a cluster `derived`) or another issuer's (`foreign`, `jwks`); what they are
 //! verified with changes while the server runs (`rotation`, `renewal`), and then proofs of tokens fall.
 
 pub mod api_key;
 pub(crate) mod cache;
 pub(crate) mod config;
 pub(crate) mod credentials;
+mod derived;
 pub(crate) mod first;
 pub(crate) mod foreign;
 mod foreign_claims;
@@ -23,6 +24,7 @@ pub mod gate;
 pub mod json;
 pub(crate) mod jwks;
 pub(crate) mod jwks_source;
+mod needs;
 pub mod offline;
 pub(crate) mod origins;
 pub(crate) mod page;
@@ -38,8 +40,8 @@ pub(crate) mod throttle;
 pub mod token;
 pub(crate) mod token_secret;
 
-pub use gate::Needs;
 pub(crate) use gate::{Asking, Gate, Pass};
+pub use needs::Needs;
 pub use principal::{Holder, Principal};
 pub use standing::Standing;
 

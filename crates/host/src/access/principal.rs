@@ -95,7 +95,11 @@ impl Proof {
                 if claims.until_us() <= now_us {
                     return Err(Fallen::Expired);
                 }
-                let Claims { account, id, since_us, .. } = claims;
+                let Claims { account, id, since_us, generation, .. } = claims;
+                let counting = state.token_generations();
+                if generation.is_some_and(|generation| !counting.count(generation)) {
+                    return Err(Fallen::Superseded);
+                }
                 let account = state.account_of_token(account.as_str(), id.as_ref(), *since_us)?;
                 Ok(Principal {
                     identity: Identity::of_account(
@@ -320,6 +324,7 @@ pub(super) mod tests {
             id: None,
             since_us,
             expires_at_us: 50_000_000,
+            generation: None,
         })
     }
 

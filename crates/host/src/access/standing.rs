@@ -2,7 +2,8 @@
 //! a body that comes piece by piece, a command that waited for a password to be hashed. Without it
 //! what is revoked would go on counting for as long as a client cares to draw out a request.
 
-use super::gate::{self, Gate, Needs};
+use super::gate::{self, Gate};
+use super::needs::Needs;
 use super::principal::Principal;
 use crate::identity::Method;
 use crate::wire::problem::Problem;

@@ -7,20 +7,24 @@
 //! claims of a wrong type for claims that are missing (CVE-2026-25537), and from 10 on brings a second stack of
 //! cryptography: RSA, two curves and a random generator, or aws-lc-rs.
 
+use super::derived::DerivedSecrets;
 use super::foreign::{Cut, Foreign, ForeignClaims};
 use super::jwks::Algorithm;
 use super::rotation::{InUse, Reread};
 use super::token_secret::Secrets;
+use crate::cluster::ClusterKey;
 use crate::random;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use wellspring_views::access::{AccountName, Grant, Grants, MAX_GRANTS, TokenId};
+use std::sync::Arc;
+use wellspring_views::access::{AccountName, Folded, Grant, Grants, MAX_GRANTS, TokenId};
 use zeroize::Zeroizing;
 
 /// Longest token, in bytes: what [`MAX_GRANTS`] roles may need.
@@ -88,6 +92,8 @@ pub(crate) struct Claims {
     pub(crate) since_us: u64,
     /// When it ends (`exp`), µs since 1970 UTC.
     pub(crate) expires_at_us: u64,
+    /// The generation of the secret that it was signed with, where those are derived from a cluster's key.
+    pub(crate) generation: Option<u64>,
 }
 
 impl Claims {
@@ -116,8 +122,64 @@ impl fmt::Debug for Issued {
 /// Issues tokens and reads them.
 #[derive(Debug)]
 pub struct Tokens {
-    secrets: InUse,
+    secrets: OwnSecrets,
     foreign: Option<Foreign>,
+}
+
+/// What our own tokens are signed with.
+#[derive(Debug)]
+enum OwnSecrets {
+    /// What lies in a file of the data folder.
+    InFile(InUse),
+    /// What is derived from the key of a cluster.
+    Derived(DerivedSecrets),
+}
+
+/// Where the secret that signs tokens comes from, and so how it is rotated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretSource {
+    /// From a file of this node: by [`Tokens::rotate`] and [`Tokens::retire`].
+    File,
+    /// From the key of the cluster: by commands to the view of accounts.
+    ClusterKey,
+}
+
+/// Whose signature is right.
+enum SignedBy {
+    /// A secret of the file.
+    File,
+    /// The derived secret of this generation.
+    Generation(u64),
+}
+
+impl OwnSecrets {
+    fn sign(&self, message: &[u8]) -> hmac::Tag {
+        match self {
+            OwnSecrets::InFile(secrets) => secrets.now().sign(message),
+            OwnSecrets::Derived(secrets) => secrets.sign(message),
+        }
+    }
+
+    fn signed_by(&self, message: &[u8], tag: &[u8]) -> Option<SignedBy> {
+        match self {
+            OwnSecrets::InFile(secrets) => {
+                secrets.now().verifies(message, tag).then_some(SignedBy::File)
+            }
+            OwnSecrets::Derived(secrets) => {
+                secrets.signed_by(message, tag).map(SignedBy::Generation)
+            }
+        }
+    }
+
+    /// Those of a file; of others nothing is kept here that could be replaced.
+    fn in_file(&self) -> io::Result<&InUse> {
+        match self {
+            OwnSecrets::InFile(secrets) => Ok(secrets),
+            OwnSecrets::Derived(_) => {
+                Err(io::Error::other("the secret of tokens is derived from the cluster's key"))
+            }
+        }
+    }
 }
 
 /// A header, as far as anybody looks at it.
@@ -167,7 +229,7 @@ impl Tokens {
     /// Signs and verifies with these secrets. Tokens that name an audience are for somebody else
     /// (RFC 7519, 4.1.3).
     pub(crate) fn new(secrets: Secrets) -> Tokens {
-        Tokens { secrets: InUse::of(secrets), foreign: None }
+        Tokens { secrets: OwnSecrets::InFile(InUse::of(secrets)), foreign: None }
     }
 
     /// The same, and accepts tokens of another issuer besides.
@@ -181,7 +243,25 @@ impl Tokens {
     /// # Errors
     /// As [`Secrets::open`].
     pub(crate) fn open(data: &Path, foreign: Option<Foreign>) -> io::Result<Tokens> {
-        Ok(Tokens { secrets: InUse::open(data)?, foreign })
+        Ok(Tokens { secrets: OwnSecrets::InFile(InUse::open(data)?), foreign })
+    }
+
+    /// Signs and verifies with secrets derived from the key of a cluster, of the generations that are
+    /// folded. Accepts tokens of another issuer besides if there is one.
+    pub(crate) fn derived(
+        key: Arc<ClusterKey>,
+        folded: Arc<Folded>,
+        foreign: Option<Foreign>,
+    ) -> Tokens {
+        Tokens { secrets: OwnSecrets::Derived(DerivedSecrets::new(key, folded)), foreign }
+    }
+
+    /// Where the secret that signs comes from.
+    pub fn source(&self) -> SecretSource {
+        match self.secrets {
+            OwnSecrets::InFile(_) => SecretSource::File,
+            OwnSecrets::Derived(_) => SecretSource::ClusterKey,
+        }
     }
 
     /// The other issuer, if there is one.
@@ -193,24 +273,29 @@ impl Tokens {
     /// another number has to be verified again. To be read before the token is verified.
     pub(crate) fn generation(&self) -> u64 {
         let foreign = self.foreign.as_ref().map_or(0, Foreign::generation);
-        self.secrets.generation().wrapping_add(foreign)
+        let own = match &self.secrets {
+            OwnSecrets::InFile(secrets) => secrets.generation(),
+            // What a token says holds with its generation, which is judged with the accounts.
+            OwnSecrets::Derived(_) => 0,
+        };
+        own.wrapping_add(foreign)
     }
 
     /// Draws a new secret that signs from now on, and writes it to the data folder. Tokens signed with the one
     /// before still count, those signed with the one before that no longer do.
     ///
     /// # Errors
-    /// As `Secrets::open`. Everything is then as it was.
+    /// As `Secrets::open`, and it is no file's. Everything is then as it was.
     pub fn rotate(&self, data: &Path) -> io::Result<()> {
-        self.secrets.rotate(data)
+        self.secrets.in_file()?.rotate(data)
     }
 
     /// Ends a rotation: only tokens signed with the newest secret count from now on.
     ///
     /// # Errors
-    /// As `Secrets::open`. Everything is then as it was.
+    /// As `Secrets::open`, and it is no file's. Everything is then as it was.
     pub fn retire(&self, data: &Path) -> io::Result<()> {
-        self.secrets.retire(data)
+        self.secrets.in_file()?.retire(data)
     }
 
     /// Reads the secrets of the data folder anew if another process has replaced them.
@@ -218,13 +303,16 @@ impl Tokens {
     /// # Errors
     /// As [`Secrets::open`], once for each file that is wrong: the secrets before stay in use.
     pub(crate) fn reread(&self, data: &Path) -> io::Result<Reread> {
-        self.secrets.reread(data)
+        match &self.secrets {
+            OwnSecrets::InFile(secrets) => secrets.reread(data),
+            OwnSecrets::Derived(_) => Ok(Reread::Same),
+        }
     }
 
     /// The signature of a message. For tests that forge everything else.
     #[cfg(any(test, feature = "testing"))]
     pub fn sign(&self, message: &[u8]) -> Vec<u8> {
-        self.secrets.now().sign(message).as_ref().to_vec()
+        self.secrets.sign(message).as_ref().to_vec()
     }
 
     /// Issues a token for so many seconds (1 to [`MAX_LIFE_S`]), at a time in µs since 1970 UTC.
@@ -260,7 +348,7 @@ impl Tokens {
         URL_SAFE_NO_PAD.encode_string(HEADER, &mut token);
         token.push('.');
         URL_SAFE_NO_PAD.encode_string(json, &mut token);
-        let tag = self.secrets.now().sign(token.as_bytes());
+        let tag = self.secrets.sign(token.as_bytes());
         token.push('.');
         URL_SAFE_NO_PAD.encode_string(tag, &mut token);
         let id = TokenId::parse(&id).map_err(io::Error::other)?;
@@ -300,14 +388,16 @@ impl Tokens {
         tag: &[u8],
         now_us: u64,
     ) -> Result<Claims, TokenFault> {
-        if !self.secrets.now().verifies(signed, tag) {
-            return Err(TokenFault::Signature);
-        }
+        let signed_by = self.secrets.signed_by(signed, tag).ok_or(TokenFault::Signature)?;
         if claims.first() != Some(&b'{') {
             return Err(TokenFault::Form);
         }
         let written = serde_json::from_str(text(claims)?).map_err(|_| TokenFault::Claims)?;
-        check_claims(&written, now_us)
+        let claims = check_claims(&written, now_us)?;
+        Ok(match signed_by {
+            SignedBy::File => claims,
+            SignedBy::Generation(generation) => Claims { generation: Some(generation), ..claims },
+        })
     }
 }
 
@@ -335,6 +425,7 @@ fn check_claims(written: &WrittenClaims<'_>, now_us: u64) -> Result<Claims, Toke
         id: id.map_err(|_| TokenFault::Claims)?,
         since_us: since.unwrap_or(iat * SECOND_US),
         expires_at_us: exp * SECOND_US,
+        generation: None,
     })
 }
 

@@ -159,6 +159,13 @@ pub static LAST_EVENT_ID: Header = Header {
 pub static LOCATION: Header =
     Header { name: "Location", what: "Where it is.", values: Values::Text(Some("uri-reference")) };
 
+/// `Wellspring-Position` of what is no log's and is kept in the log `system`.
+pub static SYSTEM_POSITION: Header = Header {
+    name: "Wellspring-Position",
+    what: "A position of the log system that shows it; Wellspring-Min-System-Position of a request to another node.",
+    values: Values::Integer { least: 0, most: u64::MAX, default: None },
+};
+
 /// How fresh the answer to a read has to be.
 pub static CONSISTENCY: Param<Words<Consistency>> = consistency("local");
 /// The same of routes that answer what they have unless they are asked for more.

@@ -461,6 +461,11 @@ impl Response {
         self
     }
 
+    /// The position that it names, if it names one of its own.
+    pub fn named_position(&self) -> Option<Position> {
+        self.position
+    }
+
     /// The first value of a header, by its name in small letters.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())

@@ -121,7 +121,8 @@ pub(crate) fn open_with_key(
     limits.max_connections =
         connections_that_fit(limits.max_connections, descriptors, node.segments());
     let accounts = access::attach(&node)?;
-    let gate = Gate::open(&process, &access, pages, Arc::clone(&clock), accounts)?;
+    let gate =
+        Gate::open(&process, &access, pages, Arc::clone(&clock), accounts, cluster_key.clone())?;
     let gate = Arc::new(gate);
     access::first::ensure_admin(&gate)?;
     access::sealed::check(data, &gate)?;

@@ -177,6 +177,8 @@ pub(crate) fn reserved_words() -> impl Iterator<Item = &'static str> {
 #[cfg(test)]
 mod access_tests;
 #[cfg(test)]
+mod cluster_tests;
+#[cfg(test)]
 mod contract_tests;
 #[cfg(all(test, target_os = "linux"))]
 mod fast_tests;

@@ -13,7 +13,8 @@ pub enum Fallen {
     Disabled,
     /// This token or key has been revoked.
     Revoked,
-    /// The account's password was changed or all its tokens were revoked since.
+    /// The account's password was changed or all its tokens were revoked since, or what it was signed with
+    /// was retired.
     Superseded,
     /// Its time is over.
     Expired,

@@ -64,6 +64,8 @@ impl State {
             Fact::KeyAdded(id, owner, data) => self.add_key(id, owner, data, at_us),
             Fact::KeyExpirySet(id, _, expires_at_us) => self.end_key(&id, expires_at_us, at_us),
             Fact::KeyRevoked(id, _) => self.revoke_key(&id, at_us),
+            Fact::TokenSecretRotated(generation) => self.token_generations.rotate(generation),
+            Fact::TokenSecretRetired(generation) => self.token_generations.retire(generation),
             Fact::TokensRevoked(name, Tokens::All) => {
                 self.change_account(&name, |account| account.end_tokens(at_us));
             }

@@ -6,6 +6,7 @@ use super::event::{
     ACCOUNT_ADDED, ACCOUNT_DELETED, ACCOUNT_DISABLED, ACCOUNT_ENABLED, ACCOUNT_TAG, AddedData,
     Fact, KEY_ADDED, KEY_REVOKED, KEY_TAG, KeyData, ROLES_SET, Tokens,
 };
+use super::generations::{decide_retirement, decide_rotation};
 use super::role::is_log_name;
 use super::state::{Account, Folded, Key, State};
 use super::{
@@ -117,6 +118,10 @@ pub enum Command {
         /// Whose.
         name: AccountName,
     },
+    /// The secret of the next generation signs tokens; the one before still verifies. Where nodes derive it.
+    RotateTokenSecret,
+    /// The secret that signs is the only one that verifies.
+    RetireTokenSecret,
 }
 
 /// What became of a command.
@@ -136,6 +141,10 @@ pub enum Outcome {
     KeyRevoked(KeyId),
     /// They do not count.
     TokensRevoked(AccountName),
+    /// That of this generation signs.
+    TokenSecretRotated(u64),
+    /// That of this generation alone verifies.
+    TokenSecretRetired(u64),
 }
 
 /// Why a command is refused.
@@ -264,6 +273,8 @@ pub(super) fn outcome(event: &impl Recorded) -> Option<Outcome> {
         Fact::KeyExpirySet(id, ..) => Some(Outcome::KeyChanged(id)),
         Fact::KeyRevoked(id, _) => Some(Outcome::KeyRevoked(id)),
         Fact::TokensRevoked(name, _) => Some(Outcome::TokensRevoked(name)),
+        Fact::TokenSecretRotated(generation) => Some(Outcome::TokenSecretRotated(generation)),
+        Fact::TokenSecretRetired(generation) => Some(Outcome::TokenSecretRetired(generation)),
     }
 }
 
@@ -346,12 +357,18 @@ pub(super) fn decide(
             let fact = Fact::TokensRevoked(name.clone(), Tokens::All);
             (Some(fact), Vec::new(), Outcome::TokensRevoked(name.clone()))
         }
+        Command::RotateTokenSecret => return Ok(decide_rotation(state.token_generations)),
+        Command::RetireTokenSecret => return Ok(decide_retirement(state.token_generations)),
     };
     Ok(decision(fact, unless, outcome))
 }
 
 /// What appends nothing needs no condition.
-fn decision(fact: Option<Fact>, unless: Vec<QueryItem>, outcome: Outcome) -> Decision<Outcome> {
+pub(super) fn decision(
+    fact: Option<Fact>,
+    unless: Vec<QueryItem>,
+    outcome: Outcome,
+) -> Decision<Outcome> {
     match fact {
         Some(fact) => Decision { events: vec![fact.to_event()], unless, outcome },
         None => Decision { events: Vec::new(), unless: Vec::new(), outcome },

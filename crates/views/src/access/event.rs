@@ -26,8 +26,12 @@ pub const KEY_EXPIRY_SET: &str = "KeyExpirySet";
 pub const KEY_REVOKED: &str = "KeyRevoked";
 /// One token of an account, or all there are, no longer count.
 pub const TOKENS_REVOKED: &str = "TokensRevoked";
+/// Another secret signs tokens, where the nodes of a cluster derive it: that of the next generation.
+pub const TOKEN_SECRET_ROTATED: &str = "TokenSecretRotated";
+/// Of these secrets only the one that signs counts from now on.
+pub const TOKEN_SECRET_RETIRED: &str = "TokenSecretRetired";
 /// All of them.
-pub const TYPES: [&str; 10] = [
+pub const TYPES: [&str; 12] = [
     ACCOUNT_ADDED,
     PASSWORD_SET,
     ROLES_SET,
@@ -38,6 +42,8 @@ pub const TYPES: [&str; 10] = [
     KEY_EXPIRY_SET,
     KEY_REVOKED,
     TOKENS_REVOKED,
+    TOKEN_SECRET_ROTATED,
+    TOKEN_SECRET_RETIRED,
 ];
 /// Before the name in an account's tag.
 pub const ACCOUNT_TAG: &str = "account:";
@@ -109,6 +115,12 @@ struct RevokedData {
     expires_at_us: Option<u64>,
 }
 
+/// Data of [`TOKEN_SECRET_ROTATED`] and [`TOKEN_SECRET_RETIRED`]: the generation that signs.
+#[derive(Serialize, Deserialize)]
+struct GenerationData {
+    generation: u64,
+}
+
 /// Which tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tokens {
@@ -133,6 +145,10 @@ pub(super) enum Fact {
     /// As above.
     KeyRevoked(KeyId, Option<AccountName>),
     TokensRevoked(AccountName, Tokens),
+    /// The generation that signs from now on.
+    TokenSecretRotated(u64),
+    /// Those before this generation no longer verify.
+    TokenSecretRetired(u64),
 }
 
 impl Fact {
@@ -179,6 +195,14 @@ impl Fact {
                 };
                 Some(Fact::TokensRevoked(name?, which))
             }
+            TOKEN_SECRET_ROTATED => {
+                let GenerationData { generation } = serde_json::from_slice(data).ok()?;
+                Some(Fact::TokenSecretRotated(generation))
+            }
+            TOKEN_SECRET_RETIRED => {
+                let GenerationData { generation } = serde_json::from_slice(data).ok()?;
+                Some(Fact::TokenSecretRetired(generation))
+            }
             _ => None,
         }
     }
@@ -221,6 +245,14 @@ impl Fact {
                 };
                 (TOKENS_REVOKED, account(name), json(&data))
             }
+            Fact::TokenSecretRotated(generation) => {
+                let data = GenerationData { generation: *generation };
+                (TOKEN_SECRET_ROTATED, Vec::new(), json(&data))
+            }
+            Fact::TokenSecretRetired(generation) => {
+                let data = GenerationData { generation: *generation };
+                (TOKEN_SECRET_RETIRED, Vec::new(), json(&data))
+            }
         };
         event(event_type, tags, data)
     }
@@ -252,6 +284,8 @@ mod tests {
             Fact::KeyExpirySet(id.clone(), Some(ann.clone()), 9),
             Fact::KeyRevoked(id.clone(), Some(ann.clone())),
             Fact::TokensRevoked(ann.clone(), Tokens::All),
+            Fact::TokenSecretRotated(3),
+            Fact::TokenSecretRetired(3),
             Fact::TokensRevoked(
                 ann.clone(),
                 Tokens::One { id: TokenId::parse("T-1").unwrap(), expires_at_us: 7 },
@@ -303,6 +337,8 @@ mod tests {
         assert_eq!(of(KEY_REVOKED, "account:ann", "{}"), None);
         assert_eq!(of(KEY_EXPIRY_SET, "key:k1", "{}"), None);
         assert_eq!(of(KEY_EXPIRY_SET, "key:k1", r#"{"expires_at":-1}"#), None);
+        assert_eq!(of(TOKEN_SECRET_ROTATED, "x", "{}"), None);
+        assert_eq!(of(TOKEN_SECRET_ROTATED, "x", r#"{"generation":-1}"#), None);
         assert_eq!(of("Other", "account:ann", "{}"), None);
         assert!(of(ACCOUNT_DISABLED, "account:ann", "rubbish").is_some());
         let all = Some(Fact::TokensRevoked(AccountName::parse("ann").unwrap(), Tokens::All));

@@ -1,7 +1,7 @@
 //! Access: the view of accounts, API keys and revoked tokens. Who there is, what each
 //! may do on which log, and which credentials have stopped to count. Secrets are not here: a
 //! password is the text that a slow hash made of it, an API key the SHA-256 of 256 random
-//! bits.
+//! bits; of what signs the tokens of a cluster's nodes, a number.
 //!
 //! As long as there are accounts, one of them is enabled, an admin of everything and has a password:
 //! the first has to be, and the last cannot cease to be. Only events that somebody else wrote can break that;
@@ -11,6 +11,7 @@ mod answer;
 mod apply;
 mod decide;
 pub mod event;
+mod generations;
 mod keys;
 mod name;
 mod role;
@@ -21,6 +22,7 @@ mod state;
 pub use answer::Fallen;
 pub use decide::{Command, Outcome, Refusal, Staged};
 pub use event::without_hashes;
+pub use generations::TokenGenerations;
 pub use name::{AccountName, KeyId, Label, NameFault, TokenId};
 pub use role::{Grant, Grants, GrantsFault, MAX_GRANTS, Role};
 pub use secret::{PasswordHash, SecretDigest};
@@ -45,7 +47,7 @@ pub const MAX_REVOKED: usize = 1_024;
 
 impl View for Access {
     const NAME: &'static str = "access";
-    const VERSION: u32 = 5;
+    const VERSION: u32 = 6;
 
     type Folded = Folded;
     type Staged = Staged;

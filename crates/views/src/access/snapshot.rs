@@ -2,7 +2,10 @@
 //! what it is. It is taken from one state, so it holds exactly what lies up to its position.
 
 use super::state::{Access, Account, Folded, Key, State};
-use super::{AccountName, Grant, Grants, KeyId, Label, PasswordHash, SecretDigest, TokenId, role};
+use super::{
+    AccountName, Grant, Grants, KeyId, Label, PasswordHash, SecretDigest, TokenGenerations,
+    TokenId, role,
+};
 use crate::view::SnapshotFault;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,6 +18,7 @@ use wellspring_types::Position;
 struct Form {
     applied: Position,
     deleted_until_us: u64,
+    token_generations: TokenGenerations,
     accounts: Vec<AccountForm>,
     keys: Vec<KeyForm>,
 }
@@ -95,9 +99,9 @@ pub(super) fn encode(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
             revoked_at_us,
         }
     });
-    let State { applied, deleted_until_us, .. } = *state;
+    let State { applied, deleted_until_us, token_generations, .. } = *state;
     let (accounts, keys) = (accounts.collect(), keys.collect());
-    let form = Form { applied, deleted_until_us, accounts, keys };
+    let form = Form { applied, deleted_until_us, token_generations, accounts, keys };
     serde_json::to_writer(out, &form).map_err(io::Error::from)
 }
 
@@ -110,8 +114,11 @@ pub(super) fn decode(input: &mut impl Read) -> Result<Access, SnapshotFault> {
         }
         _ => SnapshotFault::Malformed("it is not the JSON of accounts and keys"),
     })?;
-    let Form { applied, deleted_until_us, .. } = form;
-    let mut state = State { applied, deleted_until_us, ..State::default() };
+    let Form { applied, deleted_until_us, token_generations, .. } = form;
+    if !token_generations.are_sound() {
+        return Err(SnapshotFault::Malformed("generations of tokens are not such as are folded"));
+    }
+    let mut state = State { applied, deleted_until_us, token_generations, ..State::default() };
     for account in form.accounts {
         let AccountForm {
             name,

@@ -1,7 +1,9 @@
 //! What is folded of access: a value that never changes once a reader has it. The writer makes
 //! the next one from it, in place if nobody looks.
 
-use super::{AccountName, Grant, Grants, KeyId, Label, PasswordHash, SecretDigest, TokenId};
+use super::{
+    AccountName, Grant, Grants, KeyId, Label, PasswordHash, SecretDigest, TokenGenerations, TokenId,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -159,6 +161,8 @@ pub struct State {
     /// Later than any `tokens_valid_from_us` of a deleted account, µs since 1970 UTC. An account that is
     /// added begins no earlier, so no token of another that had its name counts for it.
     pub(super) deleted_until_us: u64,
+    /// Of the secrets that the nodes of a cluster derive.
+    pub(super) token_generations: TokenGenerations,
 }
 
 impl State {
@@ -172,6 +176,12 @@ impl State {
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.accounts.is_empty()
+    }
+
+    /// Which generations of the secret that signs tokens count, where nodes derive it.
+    #[must_use]
+    pub fn token_generations(&self) -> TokenGenerations {
+        self.token_generations
     }
 
     /// An account by its name.
@@ -217,7 +227,8 @@ impl State {
 /// The indexes follow from the keys.
 impl PartialEq for State {
     fn eq(&self, other: &State) -> bool {
-        let parts = |state: &State| (state.applied, state.deleted_until_us);
+        let parts =
+            |state: &State| (state.applied, state.deleted_until_us, state.token_generations);
         parts(self) == parts(other) && self.accounts == other.accounts && self.keys == other.keys
     }
 }

@@ -402,3 +402,29 @@ fn no_event_opens_what_accounts_have_closed() {
     let state = view.folded().now();
     assert!(!state.is_open() && state.account("ann").unwrap().is_disabled());
 }
+
+#[test]
+fn rotations_of_the_secret_of_tokens_follow_each_other() {
+    let mut shell = Shell::new();
+    let (rotate, retire) = (Command::RotateTokenSecret, Command::RetireTokenSecret);
+    let counting = |shell: &Shell| {
+        let generations = shell.view.folded().now().token_generations();
+        (generations.signs(), generations.oldest())
+    };
+    assert_eq!(shell.events(&retire), 0, "there is but one");
+    assert_eq!(shell.execute(&rotate), Ok(Outcome::TokenSecretRotated(1)));
+    assert_eq!(counting(&shell), (1, 0));
+    assert_eq!(shell.execute(&retire), Ok(Outcome::TokenSecretRetired(1)));
+    assert_eq!(counting(&shell), (1, 1));
+    assert_eq!(shell.events(&retire), 0);
+    // Of two at once on two nodes the later is decided again.
+    let nobody = Staged::default();
+    let decisions = [shell.decide(&nobody, &rotate), shell.decide(&nobody, &rotate)];
+    let after = shell.view.folded().position();
+    let appended = decisions.map(|decision| shell.append(&decision.unwrap(), after));
+    assert_eq!(appended, [true, false]);
+    shell.fold();
+    assert_eq!(shell.execute(&rotate), Ok(Outcome::TokenSecretRotated(3)));
+    assert_eq!(counting(&shell), (3, 2));
+    assert!(shell.view.folded().now().is_open(), "no account is needed, and none is made");
+}
