@@ -50,6 +50,8 @@ pub(crate) struct Inner {
     in_flight: Option<OfferId>,
     waiting: Option<Offer>,
     asking: Vec<AskId>,
+    /// What had been read when the question under way was sent: its answer is not before that.
+    asked_behind: Option<Place>,
     to_ask: Vec<AskId>,
     /// Offers wait, so that the rows catch up.
     hold: bool,
@@ -94,6 +96,7 @@ impl LogState {
             in_flight: None,
             waiting: None,
             asking: Vec::new(),
+            asked_behind: None,
             to_ask: Vec::new(),
             hold: false,
             rows,
@@ -162,6 +165,7 @@ impl LogState {
         let mut inner = self.lock();
         if inner.asking.is_empty() && !inner.to_ask.is_empty() {
             inner.asking = std::mem::take(&mut inner.to_ask);
+            inner.asked_behind = inner.queued;
             return Some(Job::AskEnd);
         }
         if inner.in_flight.is_some() || inner.hold {
@@ -207,10 +211,11 @@ impl LogState {
     pub(crate) fn answered(&self, end: Option<Place>) -> Delivery {
         self.tell(|inner| {
             let asked = std::mem::take(&mut inner.asking);
-            if let (Some(end), Some(queued)) = (end, inner.queued)
-                && end < queued
+            // Not what has been read since: that comes over another connection, and may overtake the answer.
+            if let (Some(end), Some(known)) = (end, inner.asked_behind)
+                && end < known
             {
-                inner.other_past(queued);
+                inner.other_past(known);
                 return Delivery::Nothing;
             }
             let answers = asked.into_iter().map(|id| Arrival::End { id, end });
@@ -351,4 +356,52 @@ pub(crate) fn gone(after: Place, found: Place) -> String {
         after.0 + 1,
         found.0 - 1
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> Arc<[u8]> {
+        Arc::from(&[0u8; ENTRY_HEADER_BYTES][..])
+    }
+
+    fn ask(log: &LogState) {
+        log.ask(AskId(1));
+        assert!(matches!(log.job(), Some(Job::AskEnd)));
+    }
+
+    fn next(log: &LogState) -> Result<Arrival, SharedLogError> {
+        log.next(Waker::noop())
+    }
+
+    /// Question and entries travel over different connections.
+    #[test]
+    fn entries_that_overtake_the_answer_of_an_older_end_are_no_other_past() {
+        let log = LogState::new("l", Rows::Off, None);
+        log.follow(Place(0));
+        ask(&log);
+        for place in 1..=3 {
+            log.read(Place(place), entry());
+        }
+        assert_eq!(log.answered(Some(Place(1))), Delivery::Nothing);
+        for place in 1..=3 {
+            assert!(matches!(next(&log), Ok(Arrival::Entry { place: p, .. }) if p == Place(place)));
+        }
+        let end = next(&log);
+        assert!(matches!(end, Ok(Arrival::End { end: Some(Place(1)), .. })), "{end:?}");
+    }
+
+    #[test]
+    fn an_end_before_what_was_read_when_it_was_asked_for_is_another_past() {
+        let log = LogState::new("l", Rows::Off, None);
+        log.follow(Place(0));
+        log.read(Place(1), entry());
+        log.read(Place(2), entry());
+        ask(&log);
+        log.answered(Some(Place(1)));
+        assert!(matches!(next(&log), Ok(Arrival::Entry { .. })));
+        assert!(matches!(next(&log), Ok(Arrival::Entry { .. })));
+        assert!(matches!(next(&log), Err(SharedLogError::Unusable { .. })));
+    }
 }
