@@ -1,8 +1,10 @@
 //! The first admin, from the environment of the first start: for containers, where nobody types.
 
 use super::gate::Gate;
+use super::joining::{self, Turn};
 use super::password;
 use std::env::{self, VarError};
+use std::time::Duration;
 use wellspring_views::access::{AccountName, Command, Grant, Grants, Refusal, Role};
 use zeroize::Zeroizing;
 
@@ -13,23 +15,24 @@ const USER: &str = "WELLSPRING_ADMIN_USER";
 const DEFAULT_USER: &str = "admin";
 
 /// Makes the first admin if the environment says so and there are no accounts. Blocks for as long as a
-/// password takes to be hashed.
+/// password takes to be hashed, and until it is this node's to make it: of the nodes of a cluster one can.
 ///
 /// # Errors
 /// A sentence: the name or the password break a rule, or the account could not be made. To start
 /// without the account that was asked for would be to start open.
 pub(crate) fn ensure_admin(gate: &Gate) -> Result<(), String> {
-    ensure(gate, text(PASSWORD)?.map(Zeroizing::new), text(USER)?)
+    ensure(gate, text(PASSWORD)?.map(Zeroizing::new), text(USER)?, joining::PATIENCE)
 }
 
-fn ensure(
+pub(super) fn ensure(
     gate: &Gate,
     password: Option<Zeroizing<String>>,
     user: Option<String>,
+    patience: Duration,
 ) -> Result<(), String> {
     let Some(password) = password else { return Ok(()) };
     if gate.has_accounts() {
-        tracing::info!("there are accounts: {PASSWORD} is ignored, and need not be set any more");
+        tell_ignored();
         return Ok(());
     }
     let name = user.unwrap_or_else(|| DEFAULT_USER.to_owned());
@@ -38,17 +41,30 @@ fn ensure(
     let password =
         password::hash(&password).map_err(|error| format!("no password can be kept: {error}"))?;
     let roles = Grants::from(Grant::everywhere(Role::Admin));
-    let command = Command::AddFirstAccount { name: name.clone(), password, roles };
+    let command = [Command::AddFirstAccount { name: name.clone(), password, roles }];
     let failed = |reason: String| format!("the account {name} could not be made: {reason}");
-    match super::offline::execute(gate.live(), &[command]).map_err(&failed)? {
-        None => {
-            tracing::info!(account = %name, "the first account was made: an admin of everything")
+    loop {
+        if joining::await_turn(gate, patience).map_err(&failed)? == Turn::Accounts {
+            tell_ignored();
+            return Ok(());
         }
-        // Somebody was faster, which is as good.
-        Some(Refusal::NotFirst) => {}
-        Some(refusal) => return Err(failed(refusal.to_string())),
+        match super::offline::execute(gate.live(), &command) {
+            Ok(None) => {
+                tracing::info!(account = %name, "the first account was made: an admin of everything");
+                return Ok(());
+            }
+            // Somebody was faster, which is as good.
+            Ok(Some(Refusal::NotFirst)) => return Ok(()),
+            Ok(Some(refusal)) => return Err(failed(refusal.to_string())),
+            Err(reason) if gate.live().log().role().leads() => return Err(failed(reason)),
+            // Another leads by now: its turn, or ours again.
+            Err(_) => {}
+        }
     }
-    Ok(())
+}
+
+fn tell_ignored() {
+    tracing::info!("there are accounts: {PASSWORD} is ignored, and need not be set any more");
 }
 
 /// The text of a variable. What is not UTF-8 could never be typed again.
@@ -65,6 +81,14 @@ mod tests {
     use super::*;
     use crate::testing;
 
+    fn made(
+        gate: &Gate,
+        password: Option<Zeroizing<String>>,
+        user: Option<String>,
+    ) -> Result<(), String> {
+        ensure(gate, password, user, Duration::ZERO)
+    }
+
     fn secret(text: &str) -> Option<Zeroizing<String>> {
         Some(Zeroizing::new(text.to_owned()))
     }
@@ -74,17 +98,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let host = testing::host(dir.path(), &[]);
         let gate = &*host.access;
-        assert_eq!(ensure(gate, None, Some("ann".to_owned())), Ok(()));
+        assert_eq!(made(gate, None, Some("ann".to_owned())), Ok(()));
         assert!(gate.is_open(), "a name alone makes none");
         for (password, user) in [("short", None), ("", None), ("long enough", Some("Ann"))] {
-            let refused = ensure(gate, secret(password), user.map(str::to_owned)).unwrap_err();
+            let refused = made(gate, secret(password), user.map(str::to_owned)).unwrap_err();
             assert!(refused.contains("WELLSPRING_ADMIN_"), "{refused}");
             assert!(password.is_empty() || !refused.contains(password), "{refused}");
         }
         assert!(gate.is_open());
-        ensure(gate, secret("long enough"), Some("ann".to_owned())).unwrap();
-        ensure(gate, secret("something else"), None).unwrap();
-        ensure(gate, secret("short"), Some("Not a name".to_owned())).unwrap();
+        made(gate, secret("long enough"), Some("ann".to_owned())).unwrap();
+        made(gate, secret("something else"), None).unwrap();
+        made(gate, secret("short"), Some("Not a name".to_owned())).unwrap();
         let state = gate.state();
         let names: Vec<&str> = state.accounts().map(|account| account.name().as_str()).collect();
         assert_eq!(names, ["ann"]);

@@ -21,6 +21,7 @@ pub(crate) mod foreign;
 mod foreign_claims;
 pub mod fuzzed;
 pub mod gate;
+pub(crate) mod joining;
 pub mod json;
 pub(crate) mod jwks;
 pub(crate) mod jwks_source;

@@ -124,6 +124,7 @@ pub(crate) fn open_with_key(
     let gate =
         Gate::open(&process, &access, pages, Arc::clone(&clock), accounts, cluster_key.clone())?;
     let gate = Arc::new(gate);
+    access::joining::await_accounts(&gate)?;
     access::first::ensure_admin(&gate)?;
     access::sealed::check(data, &gate)?;
     check_exposure(&process, &gate)?;

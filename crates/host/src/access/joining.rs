@@ -1,0 +1,111 @@
+//! A node of a cluster that begins to serve: its copy of the system log may lack the accounts there are, and
+//! without any it would be open to everybody.
+
+use super::gate::Gate;
+use std::future::Future;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+use wellspring_log::Role;
+
+/// How long a start waits for what others have to say.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long one question for the end of the log may take.
+const QUESTION: Duration = Duration::from_secs(2);
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Waits until it is known whether there are accounts. Of the log of one node alone it is; so it is once the
+/// copy has some, and once its end is confirmed to be that of all nodes. Blocks.
+///
+/// # Errors
+/// A sentence: it could not be found out in time.
+pub(crate) fn await_accounts(gate: &Gate) -> Result<(), String> {
+    await_accounts_for(gate, PATIENCE)
+}
+
+fn await_accounts_for(gate: &Gate, patience: Duration) -> Result<(), String> {
+    let log = gate.live().log();
+    if gate.has_accounts() || log.shared_stats().is_none() {
+        return Ok(());
+    }
+    let known = async {
+        loop {
+            let confirmed = timeout(QUESTION, confirmed(gate)).await;
+            if gate.has_accounts() || matches!(confirmed, Ok(Ok(()))) {
+                return;
+            }
+            sleep(LOOK).await;
+        }
+    };
+    if within(patience, known)?.is_some() {
+        return Ok(());
+    }
+    Err(format!(
+        "whether there are accounts is not known, and without any everybody might do everything: this \
+         node's copy of the log system has none, is {}, and its end could not be confirmed within {} s; \
+         start the node when the cluster's journal can be reached",
+        log.role().name(),
+        patience.as_secs()
+    ))
+}
+
+/// Folds everything up to the end of the system log, whoever appended it.
+async fn confirmed(gate: &Gate) -> Result<(), String> {
+    let end = gate.live().log().confirm().await.map_err(|refused| refused.to_string())?;
+    gate.live().caught_up(end, PATIENCE).await.map(drop).map_err(|error| error.to_string())
+}
+
+/// What a start waits for that wants to make the first account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// This node leads the system log and may append to it.
+    Leads,
+    /// There are accounts, from whichever node.
+    Accounts,
+}
+
+/// Waits until this node may append to the system log, or there are accounts. Blocks.
+///
+/// # Errors
+/// A sentence: neither came in time.
+pub(super) fn await_turn(gate: &Gate, patience: Duration) -> Result<Turn, String> {
+    let log = gate.live().log();
+    let turn = async {
+        loop {
+            if gate.has_accounts() {
+                return Turn::Accounts;
+            }
+            if log.role().leads() {
+                return Turn::Leads;
+            }
+            sleep(LOOK).await;
+        }
+    };
+    if let Some(turn) = within(patience, turn)? {
+        return Ok(turn);
+    }
+    let role = log.role();
+    let leader = match &role {
+        Role::Following { leader: Some(leader) } => {
+            format!("{leader} leads it; make the account there")
+        }
+        _ => "nobody is known to lead it".to_owned(),
+    };
+    Err(format!(
+        "there are no accounts, and this node cannot make the first within {} s: it is {} in the log \
+         system, and {leader}",
+        patience.as_secs(),
+        role.name()
+    ))
+}
+
+/// What a future comes to, on this thread; `None` if it takes longer.
+fn within<F: Future>(patience: Duration, future: F) -> Result<Option<F::Output>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.map_err(|error| format!("the runtime cannot start: {error}"))?;
+    Ok(runtime.block_on(async { timeout(patience, future).await.ok() }))
+}
+
+#[cfg(test)]
+#[path = "joining_tests.rs"]
+mod tests;
