@@ -350,6 +350,8 @@ impl Drop for Node {
 }
 
 #[cfg(test)]
+mod shared_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod views_tests;

@@ -1,5 +1,6 @@
 //! `wellspring serve`: threads, listeners, signals, and an orderly end.
 
+mod hand_lead;
 pub mod open;
 
 use crate::access::renewal;
@@ -79,6 +80,7 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
             signals.next().await;
             std::process::exit(130);
         });
+        hand_lead::to_another(&host).await;
         let _ = stop.send(true);
         wakes.iter().for_each(|wake| wake());
         // The threads bound their own draining; this waits for them without blocking the signals.

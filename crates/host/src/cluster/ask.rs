@@ -1,0 +1,81 @@
+//! Questions to other nodes whose answers are small: read whole, within a time.
+
+use super::peers::{PeerError, PeerRequest, Peers};
+use bytes::{Bytes, BytesMut};
+use hyper::Method;
+use hyper::body::{Body, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::time::Duration;
+
+/// Largest answer that is read.
+const MOST_BYTES: usize = 4 << 20;
+
+/// A whole answer of another node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerAnswer {
+    /// Its status.
+    pub status: u16,
+    /// Its content.
+    pub content: Bytes,
+}
+
+impl PeerRequest {
+    /// A question of this node's own.
+    pub fn get(target: &str) -> PeerRequest {
+        PeerRequest {
+            method: Method::GET,
+            target: target.to_owned(),
+            headers: HeaderMap::new(),
+            content: Bytes::new(),
+            client: None,
+        }
+    }
+
+    /// A request of this node's own, with JSON or with nothing.
+    pub fn post(target: &str, content: Bytes) -> PeerRequest {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        PeerRequest { method: Method::POST, headers, content, ..PeerRequest::get(target) }
+    }
+}
+
+impl Peers {
+    /// As [`send`](Peers::send), with the whole answer, which has to come within a time.
+    ///
+    /// # Errors
+    /// [`PeerError`]; `Unknown`, too, if the answer does not come in time or is too large.
+    pub async fn ask(
+        &self,
+        url: &str,
+        request: &PeerRequest,
+        patience: Duration,
+        now_us: u64,
+    ) -> Result<PeerAnswer, PeerError> {
+        let asking = async {
+            let response = self.send(url, request, now_us).await?;
+            let (head, body) = response.into_parts();
+            let content = whole(body).await;
+            let content = content.map_err(|why| PeerError::Unknown(format!("{url}: {why}")))?;
+            Ok(PeerAnswer { status: head.status.as_u16(), content })
+        };
+        tokio::time::timeout(patience, asking).await.unwrap_or_else(|_| {
+            let waited = patience.as_millis();
+            Err(PeerError::Unknown(format!("{url} gave no answer within {waited} ms")))
+        })
+    }
+}
+
+async fn whole(mut body: Incoming) -> Result<Bytes, String> {
+    let mut content = BytesMut::new();
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let frame = frame.map_err(|error| format!("the answer breaks off: {error}"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if content.len() + data.len() > MOST_BYTES {
+            return Err("the answer is too large".to_owned());
+        }
+        content.extend_from_slice(&data);
+    }
+    Ok(content.freeze())
+}

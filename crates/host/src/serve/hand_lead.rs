@@ -1,0 +1,44 @@
+//! A node of several that stops has another one lead first, so that nobody has to bear its silence.
+
+use crate::cluster::PeerRequest;
+use crate::http::Host;
+use crate::names::SYSTEM_LOG;
+use bytes::Bytes;
+use std::time::Duration;
+
+/// How long one node may take to answer that it leads.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long all of them may, one after the other.
+const IN_ALL: Duration = Duration::from_secs(5);
+
+/// Asks the other nodes to lead, one after the other, until one does. If none does, one of them will when it has
+/// heard nothing for long enough.
+pub(super) async fn to_another(host: &Host) {
+    let leads = host.node.get(SYSTEM_LOG).is_some_and(|system| system.role().leads());
+    let Some(cluster) = host.node.cluster().filter(|_| leads) else { return };
+    let members = match host.node.members() {
+        Ok(members) => members,
+        Err(error) => return tracing::warn!("no other node is asked to lead: {error}"),
+    };
+    let asking = async {
+        for member in members.iter().filter(|member| member.node != cluster.node.as_str()) {
+            let request = PeerRequest::post("/v1/cluster/lead", Bytes::new());
+            let now_us = host.clock.wall_us();
+            match cluster.peers.ask(&member.url, &request, PATIENCE, now_us).await {
+                Ok(answer) if answer.status == 200 => {
+                    return tracing::info!(node = member.node, "leads from now on");
+                }
+                Ok(answer) => {
+                    let status = answer.status;
+                    tracing::warn!(node = member.node, status, "was asked to lead and does not");
+                }
+                Err(error) => {
+                    tracing::warn!(node = member.node, "was asked to lead and does not: {error}");
+                }
+            }
+        }
+    };
+    if tokio::time::timeout(IN_ALL, asking).await.is_err() {
+        tracing::warn!("no other node has taken the lead in {} s", IN_ALL.as_secs());
+    }
+}
