@@ -1,7 +1,7 @@
 //! What makes one service of several nodes: the engine that orders their logs, the key they share, how one proves to
 //! another that it is a node, and the sealing of what an engine keeps for them. Knows no log and no route.
 
-pub mod ask;
+mod ask;
 pub mod config;
 pub mod engine;
 pub mod key;
@@ -11,6 +11,7 @@ pub mod sealed_log;
 #[cfg(any(test, feature = "testing"))]
 pub mod simulated;
 
+pub use ask::PeerAnswer;
 pub use config::{ClusterConfig, FollowerWrites};
 pub use engine::{Engine, EngineReach, EngineStatus, LogRows};
 pub use key::ClusterKey;

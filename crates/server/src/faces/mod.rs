@@ -79,6 +79,7 @@ faces! {
     accounts: wellspring_face_accounts::AccountFace,
     graph: wellspring_face_graph::GraphFace,
     catalogue: wellspring_face_catalogue::CatalogueFace,
+    cluster: wellspring_face_cluster::ClusterFace,
     operations: wellspring_face_operations::OperationFace,
     links: wellspring_face_links::LinkFace,
 }

@@ -1,0 +1,41 @@
+//! What the bodies of this face hold.
+
+use wellspring_host::wire::json::{Fault, document, once, unknown};
+
+/// Largest body, in bytes.
+pub(super) const MAX_BODY_BYTES: usize = 4 << 10;
+
+/// Reads which node is to lead; `None`: any.
+///
+/// # Errors
+/// The field at fault.
+pub(super) fn read_transfer(body: &[u8]) -> Result<Option<String>, Box<Fault>> {
+    document(body, |cursor| {
+        let mut to = None;
+        cursor.object(|key, value| {
+            let at = value.at();
+            match key {
+                "to" if value.null()? => Ok(()),
+                "to" => once(&mut to, at, value.string()?.into_owned()),
+                _ => unknown(at, "to"),
+            }
+        })?;
+        Ok(to)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_named_or_not_and_nothing_else() {
+        let read = |text: &str| read_transfer(text.as_bytes());
+        assert_eq!(read("{}").unwrap(), None);
+        assert_eq!(read(r#"{"to":null}"#).unwrap(), None);
+        assert_eq!(read(r#"{"to":"b"}"#).unwrap().as_deref(), Some("b"));
+        for bad in ["", "[]", r#"{"to":1}"#, r#"{"To":"b"}"#, r#"{"to":"b","to":"c"}"#] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `GET /v1/cluster` as a document.
+
+use super::own::{EngineState, LogState, NodeStatus};
+use serde::Serialize;
+use wellspring_log::Leader;
+
+/// The nodes, and the logs of the one that was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct ClusterDocument {
+    node: Option<String>,
+    /// What orders the logs: `files` of the server's own, or an engine.
+    journal: String,
+    engine: Option<EngineState>,
+    leader: Option<LeaderLine>,
+    nodes: Vec<NodeLine>,
+    logs: Vec<LogState>,
+}
+
+/// Who leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct LeaderLine {
+    node: String,
+    url: String,
+    epoch: u64,
+}
+
+/// A node as one sees it from here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct NodeLine {
+    pub(super) node: String,
+    pub(super) url: String,
+    version: Option<String>,
+    pub(super) reachable: bool,
+    /// Why it is not.
+    error: Option<String>,
+    pub(super) role: Option<String>,
+    /// Head of its log `system`.
+    pub(super) position: Option<u64>,
+}
+
+impl NodeLine {
+    /// One that has answered.
+    pub(super) fn of(status: NodeStatus) -> NodeLine {
+        NodeLine {
+            node: status.node.unwrap_or_default(),
+            url: status.url.unwrap_or_default(),
+            version: Some(status.version),
+            reachable: true,
+            error: None,
+            role: Some(status.role),
+            position: Some(status.position),
+        }
+    }
+
+    /// One that has not.
+    pub(super) fn unreachable(node: String, url: String, error: String) -> NodeLine {
+        let (version, role, position) = (None, None, None);
+        NodeLine { node, url, version, reachable: false, error: Some(error), role, position }
+    }
+}
+
+/// The document, with the logs that its reader may see.
+pub(super) fn of(
+    own: NodeStatus,
+    leader: Option<Leader>,
+    nodes: Vec<NodeLine>,
+    may_see: impl Fn(&str) -> bool,
+) -> ClusterDocument {
+    let NodeStatus { node, engine, logs, .. } = own;
+    let leader = leader.map(|Leader { node, url, epoch }| LeaderLine { node, url, epoch });
+    ClusterDocument {
+        node,
+        journal: engine.as_ref().map_or("files", |engine| &engine.kind).to_owned(),
+        engine,
+        leader,
+        nodes,
+        logs: logs.into_iter().filter(|log| may_see(&log.log)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn status(node: Option<&str>) -> NodeStatus {
+        let log = |log: &str| LogState {
+            log: log.into(),
+            role: "leading".into(),
+            epoch: Some(3),
+            leader: node.map(str::to_owned),
+            place: node.map(|_| 44),
+            head: 12,
+            void_entries: 1,
+            foreign_batches: 2,
+            repeated_offers: 0,
+        };
+        NodeStatus {
+            node: node.map(str::to_owned),
+            url: node.map(|node| format!("http://{node}:1")),
+            version: "0.1.0".into(),
+            start: None,
+            role: "leading".into(),
+            epoch: Some(3),
+            position: 9,
+            engine: node.map(|_| EngineState {
+                kind: "postgres".into(),
+                connected: true,
+                trouble: None,
+                durable: "one server".into(),
+                reconnects: 0,
+            }),
+            logs: vec![log("main"), log("system")],
+        }
+    }
+
+    #[test]
+    fn a_cluster_says_who_leads_and_who_answers() {
+        let own = status(Some("a"));
+        let nodes = vec![
+            NodeLine::of(own.clone()),
+            NodeLine::unreachable("b".into(), "http://b:1".into(), "refused".into()),
+        ];
+        let leader = Some(Leader { node: "a".into(), url: "http://a:1".into(), epoch: 3 });
+        let document = of(own, leader, nodes, |log| log != "system");
+        let expected = json!({
+            "node": "a", "journal": "postgres",
+            "engine": {"kind": "postgres", "connected": true, "trouble": null, "durable": "one server", "reconnects": 0},
+            "leader": {"node": "a", "url": "http://a:1", "epoch": 3},
+            "nodes": [
+                {"node": "a", "url": "http://a:1", "version": "0.1.0", "reachable": true, "error": null,
+                 "role": "leading", "position": 9},
+                {"node": "b", "url": "http://b:1", "version": null, "reachable": false, "error": "refused",
+                 "role": null, "position": null},
+            ],
+            "logs": [{"log": "main", "role": "leading", "epoch": 3, "leader": "a", "place": 44, "head": 12,
+                      "void_entries": 1, "foreign_batches": 2, "repeated_offers": 0}],
+        });
+        assert_eq!(serde_json::to_value(&document).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_server_alone_has_no_nodes() {
+        let document = serde_json::to_value(of(status(None), None, Vec::new(), |_| true)).unwrap();
+        assert_eq!((&document["node"], &document["journal"]), (&json!(null), &json!("files")));
+        assert_eq!((&document["engine"], &document["nodes"]), (&json!(null), &json!([])));
+        assert_eq!(document["logs"][0]["place"], json!(null));
+    }
+}

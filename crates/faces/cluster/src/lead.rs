@@ -1,0 +1,102 @@
+//! This node takes the lead: of the log `system` first, then of all others.
+
+use super::own;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use wellspring_host::cluster::Cluster;
+use wellspring_host::http::Host;
+use wellspring_host::http::work::elsewhere;
+use wellspring_host::names::SYSTEM_LOG;
+use wellspring_host::node::Node;
+use wellspring_host::wire::problem::{self, Problem};
+use wellspring_log::{Log, Role};
+
+/// Time between two looks at roles, should a change of one be missed.
+const LOOK: Duration = Duration::from_millis(10);
+/// Time after which a claim that came to nothing is made again.
+const CLAIM_AGAIN: Duration = Duration::from_millis(500);
+
+/// Who leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Led {
+    pub(super) node: String,
+    pub(super) url: String,
+    /// Of the log `system`.
+    pub(super) epoch: u64,
+}
+
+/// Has this node lead all logs.
+///
+/// # Errors
+/// 503: it has not come to that in the time a write waits for a leader; a log is detached.
+pub(super) async fn take(host: &Arc<Host>, cluster: &Arc<Cluster>) -> Result<Led, Box<Problem>> {
+    let (host, cluster) = (Arc::clone(host), Arc::clone(cluster));
+    elsewhere(move || {
+        let patience = cluster.leader_wait.max(cluster.lead_timeout);
+        claim_until_led(&host.node, patience)?;
+        let leader = own::leader(&host, SYSTEM_LOG);
+        let epoch = leader.map_or(0, |leader| leader.epoch);
+        tracing::info!(node = %cluster.node, epoch, "leads, as it was asked to");
+        Ok(Led { node: cluster.node.to_string(), url: cluster.url.clone(), epoch })
+    })
+    .await?
+}
+
+/// Claims and waits. Blocks.
+fn claim_until_led(node: &Node, patience: Duration) -> Result<(), Box<Problem>> {
+    let begun = Instant::now();
+    let mut claimed: Option<Instant> = None;
+    loop {
+        let logs = node.all();
+        let missing = first_not_led(&logs)?;
+        let Some((name, log)) = missing else { return Ok(()) };
+        if begun.elapsed() >= patience {
+            let detail = format!(
+                "this node was asked to lead and does not lead {name} after {} ms: it is {}",
+                patience.as_millis(),
+                log.role().name()
+            );
+            return Err(problem::NOT_LEADING.because(detail));
+        }
+        let seen = log.role_changes().head();
+        // Who leads `system` leads the others: only then they are claimed.
+        let due = claimed.is_none_or(|at| at.elapsed() >= CLAIM_AGAIN);
+        if name == SYSTEM_LOG {
+            if due && matches!(log.role(), Role::Following { .. }) {
+                log.claim_lead();
+                claimed = Some(Instant::now());
+            }
+        } else if due {
+            for (_, log) in &logs {
+                if matches!(log.role(), Role::Following { .. }) {
+                    log.claim_lead();
+                }
+            }
+            claimed = Some(Instant::now());
+        }
+        let led_system = name == SYSTEM_LOG;
+        log.role_changes().wait_past(seen, LOOK);
+        if led_system && log.role().leads() {
+            // The others are due at once.
+            claimed = None;
+        }
+    }
+}
+
+/// The first log that this node does not lead, `system` before all others.
+///
+/// # Errors
+/// One of them is detached: it never will be led from here.
+fn first_not_led(logs: &[(String, Log)]) -> Result<Option<&(String, Log)>, Box<Problem>> {
+    for (name, log) in logs {
+        if let Role::Detached { reason } = log.role() {
+            let detail = format!("the copy of {name} on this node is detached: {reason}");
+            return Err(problem::DETACHED.because(detail));
+        }
+    }
+    let system = logs.iter().filter(|(name, _)| name == SYSTEM_LOG);
+    let others = logs.iter().filter(|(name, _)| name != SYSTEM_LOG);
+    Ok(system.chain(others).find(|(_, log)| !log.role().leads()))
+}

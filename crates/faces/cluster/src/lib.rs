@@ -1,0 +1,123 @@
+//! What a node of several says of itself and of the others, and a change of who leads.
+//!
+//! - [`own`]: what this node is; what it answers when another asks.
+//! - [`members`]: which nodes there are.
+//! - [`others`]: what the others say, asked all at once.
+//! - [`document`]: both as one answer.
+//! - [`lead`]: this node takes the lead.
+//! - [`transfer`]: another is asked to.
+
+mod body;
+mod document;
+mod lead;
+mod members;
+mod others;
+mod own;
+mod problems;
+mod transfer;
+
+use members::Members;
+use problems::{NO_CLUSTER, NODE_NOT_FOUND, NODE_UNREACHABLE};
+use std::sync::{Arc, Mutex, PoisonError};
+use wellspring_host::cluster::Cluster;
+use wellspring_host::declare::routes;
+use wellspring_host::http::face::{Face, Served};
+use wellspring_host::http::foreseen::READING;
+use wellspring_host::http::{Answer, Host, JSON, Request, Response};
+use wellspring_host::names::SYSTEM_LOG;
+use wellspring_host::settings::NoSettings;
+use wellspring_host::wire::problem::{self, DETACHED, Kind, NOT_LEADING, Problem};
+
+/// The face.
+pub struct ClusterFace {
+    host: Arc<Host>,
+    /// The nodes there are, as far as the log `system` was read.
+    members: Mutex<Members>,
+}
+
+impl Face for ClusterFace {
+    const NAME: &'static str = "cluster";
+    const PROBLEMS: &'static [&'static Kind] = problems::ALL;
+    type Settings = NoSettings;
+    const ROUTES: &'static [Served<ClusterFace>] = routes! { |face| face;
+        GET "/v1/cluster" Node Account cluster:
+            "The nodes of the service, who leads, what orders their logs, and the logs of the node that is asked."
+            .fails[READING] => [200 JSON "Cluster"];
+        GET "/v1/cluster/node" Node Node node: "What a node is, for the other nodes."
+            => [200 JSON "ClusterNode"];
+        POST "/v1/cluster/lead" Node Node take_lead: "This node leads, for another node that asks for it."
+            .fails[&[&NO_CLUSTER, &NOT_LEADING, &DETACHED]] => [200 JSON "ClusterLead"];
+        POST "/v1/cluster/transfer" Node Admin transfer::transfer:
+            "Another node leads: the one that is named, or one that follows and is not behind."
+            .may_take[(JSON, "ClusterTransfer")]
+            .fails[READING, &[&NO_CLUSTER, &NODE_NOT_FOUND, &NODE_UNREACHABLE, &NOT_LEADING, &DETACHED]]
+            => [200 JSON "ClusterLead"];
+    };
+
+    fn open(_: NoSettings, host: &Arc<Host>) -> Result<ClusterFace, String> {
+        Ok(ClusterFace { host: Arc::clone(host), members: Mutex::default() })
+    }
+}
+
+impl ClusterFace {
+    /// What this is as a node of several.
+    ///
+    /// # Errors
+    /// 409: it is alone.
+    fn cluster(&self) -> Result<&Arc<Cluster>, Box<Problem>> {
+        self.host.node.cluster().ok_or_else(|| {
+            problems::NO_CLUSTER.because(
+                "this server is alone: its logs are files of its own; nodes are several with --journal",
+            )
+        })
+    }
+
+    /// The nodes there are, by name: those that the log `system` tells of, this one, and who leads.
+    ///
+    /// # Errors
+    /// That log cannot be read.
+    fn members(&self) -> Result<Members, Box<Problem>> {
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(system) = self.host.node.get(SYSTEM_LOG) else { return Ok(members.clone()) };
+        members.fold(&system).map_err(Box::<Problem>::from)?;
+        let mut all = members.clone();
+        drop(members);
+        if let Some(cluster) = self.host.node.cluster() {
+            all.know(cluster.node.as_str(), &cluster.url);
+        }
+        if let Some(leader) = own::leader(&self.host, SYSTEM_LOG) {
+            all.know(&leader.node, &leader.url);
+        }
+        Ok(all)
+    }
+}
+
+/// `GET /v1/cluster`.
+async fn cluster(face: Arc<ClusterFace>, request: Box<Request>) -> Answer {
+    let own = own::status(&face.host);
+    let nodes = match face.host.node.cluster() {
+        None => Vec::new(),
+        Some(_) => others::ask_all(&face.host, &face.members()?, &own).await,
+    };
+    let leader = own::leader(&face.host, SYSTEM_LOG);
+    let may_see = |log: &str| request.principal.may_read(log);
+    let document = document::of(own, leader, nodes, may_see);
+    json(&document)
+}
+
+/// `GET /v1/cluster/node`.
+async fn node(face: Arc<ClusterFace>, _request: Box<Request>) -> Answer {
+    json(&own::status(&face.host))
+}
+
+/// `POST /v1/cluster/lead`.
+async fn take_lead(face: Arc<ClusterFace>, _request: Box<Request>) -> Answer {
+    let led = lead::take(&face.host, face.cluster()?).await?;
+    json(&led)
+}
+
+fn json(document: &impl serde::Serialize) -> Answer {
+    let text = serde_json::to_vec(document);
+    let text = text.map_err(|error| problem::INTERNAL.because(error.to_string()))?;
+    Ok(Response::json(200, text))
+}

@@ -1,0 +1,121 @@
+//! `POST /v1/cluster/transfer`: another node leads.
+
+use super::body::{MAX_BODY_BYTES, read_transfer};
+use super::document::NodeLine;
+use super::lead::{self, Led};
+use super::others::{self, detail};
+use super::problems::{NODE_NOT_FOUND, NODE_UNREACHABLE};
+use super::{ClusterFace, json, own};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use wellspring_host::cluster::Cluster;
+use wellspring_host::cluster::peers::PeerRequest;
+use wellspring_host::http::content::{expect_json, expect_json_of_pages};
+use wellspring_host::http::{Answer, Request};
+use wellspring_host::names::SYSTEM_LOG;
+use wellspring_host::wire::problem::{self, Problem, of_fault};
+
+/// What the way there and back may take, besides what the other node waits for.
+const WAY: Duration = Duration::from_secs(3);
+
+/// Has the node that is named lead, or one that follows and is not behind.
+pub(super) async fn transfer(face: Arc<ClusterFace>, mut request: Box<Request>) -> Answer {
+    let content = body_of(&mut request).await?;
+    let to = read_transfer(&content).map_err(|fault| of_fault(&fault, &content))?;
+    let cluster = Arc::clone(face.cluster()?);
+    let members = face.members()?;
+    request.still_may()?;
+    let (node, url) = match to {
+        Some(node) => {
+            let url = members.url(&node).map(str::to_owned);
+            let url = url.ok_or_else(|| {
+                let known: Vec<&str> = members.iter().map(|(node, _)| node).collect();
+                let detail =
+                    format!("no node {node:?} has joined; there are: {}", known.join(", "));
+                NODE_NOT_FOUND.because(detail).field("to")
+            })?;
+            (node, url)
+        }
+        None => {
+            let own = own::status(&face.host);
+            let lines = others::ask_all(&face.host, &members, &own).await;
+            let chosen = choose(&lines).ok_or_else(|| {
+                NODE_UNREACHABLE.because("no other node that answers follows: none could take over")
+            })?;
+            (chosen.node.clone(), chosen.url.clone())
+        }
+    };
+    if let Some(leader) = own::leader(&face.host, SYSTEM_LOG)
+        && leader.node == node
+    {
+        return json(&Led { node, url, epoch: leader.epoch });
+    }
+    if node == cluster.node.as_str() {
+        return json(&lead::take(&face.host, &cluster).await?);
+    }
+    json(&ask_to_lead(&face, &cluster, &node, &url).await?)
+}
+
+/// The one that follows and is furthest.
+fn choose(lines: &[NodeLine]) -> Option<&NodeLine> {
+    let follows = |line: &&NodeLine| line.reachable && line.role.as_deref() == Some("following");
+    lines.iter().filter(follows).max_by_key(|line| line.position)
+}
+
+/// Has another node take the lead.
+///
+/// # Errors
+/// 503: it cannot be reached, or does not come to lead.
+async fn ask_to_lead(
+    face: &ClusterFace,
+    cluster: &Cluster,
+    node: &str,
+    url: &str,
+) -> Result<Led, Box<Problem>> {
+    let request = PeerRequest::post("/v1/cluster/lead", Bytes::new());
+    let patience = cluster.leader_wait.max(cluster.lead_timeout) + WAY;
+    let answer = cluster.peers.ask(url, &request, patience, face.host.wall_us()).await;
+    let answer = answer.map_err(|error| NODE_UNREACHABLE.because(format!("{node}: {error}")))?;
+    if answer.status != 200 {
+        let detail = format!("{node} does not lead: {}", detail(&answer.content));
+        return Err(problem::NOT_LEADING.because(detail));
+    }
+    serde_json::from_slice(&answer.content).map_err(|error| {
+        NODE_UNREACHABLE.because(format!("{node} answers with something else: {error}"))
+    })
+}
+
+/// The body, where nothing at all is as good as `{}`; of a page in a browser it has to say what it is.
+async fn body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
+    let body = request.content(MAX_BODY_BYTES).await?;
+    let is_nothing = body.iter().all(u8::is_ascii_whitespace);
+    if is_nothing { expect_json_of_pages(request) } else { expect_json(request) }?;
+    Ok(if is_nothing { Bytes::from_static(b"{}") } else { body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn line(node: &str, role: &str, position: u64) -> NodeLine {
+        let status = json!({"node": node, "url": "http://x:1", "version": "0", "start": null, "role": role,
+            "epoch": 1, "position": position, "engine": null, "logs": []});
+        NodeLine::of(serde_json::from_value(status).unwrap())
+    }
+
+    #[test]
+    fn the_one_that_follows_and_is_furthest_takes_over() {
+        let gone = NodeLine::unreachable("d".into(), "http://d:1".into(), "refused".into());
+        let lines = [
+            line("a", "leading", 99),
+            line("b", "following", 7),
+            line("c", "following", 9),
+            line("e", "catching-up", 50),
+            gone.clone(),
+        ];
+        assert_eq!(choose(&lines).map(|line| line.node.as_str()), Some("c"));
+        assert_eq!(choose(&[line("a", "leading", 9), gone]), None);
+    }
+}
