@@ -6,6 +6,7 @@
 //! - [`document`]: both as one answer.
 //! - [`lead`]: this node takes the lead.
 //! - [`transfer`]: another is asked to.
+//! - [`records`]: what another node has accepted is stored here.
 
 mod body;
 mod document;
@@ -14,25 +15,29 @@ mod members;
 mod others;
 mod own;
 mod problems;
+mod records;
 mod transfer;
 
 use members::Members;
 use problems::{NO_CLUSTER, NODE_NOT_FOUND, NODE_UNREACHABLE};
-use std::sync::{Arc, Mutex, PoisonError};
+use records::{LOG, PIECE, PIECE_DIGEST};
+use std::sync::Arc;
 use wellspring_host::cluster::Cluster;
 use wellspring_host::declare::routes;
+use wellspring_host::http::contract::AnsweredBy;
 use wellspring_host::http::face::{Face, Served};
 use wellspring_host::http::foreseen::READING;
 use wellspring_host::http::{Answer, Host, JSON, Request, Response};
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::settings::NoSettings;
-use wellspring_host::wire::problem::{self, DETACHED, Kind, NOT_LEADING, Problem};
+use wellspring_host::wire::problem::{self, DETACHED, Kind, LOG_NOT_FOUND, NOT_LEADING, Problem};
+
+/// What records travel as.
+const OCTETS: &str = "application/octet-stream";
 
 /// The face.
 pub struct ClusterFace {
     host: Arc<Host>,
-    /// The nodes there are, as far as the log `system` was read.
-    members: Mutex<Members>,
 }
 
 impl Face for ClusterFace {
@@ -46,16 +51,20 @@ impl Face for ClusterFace {
         GET "/v1/cluster/node" Node Node node: "What a node is, for the other nodes."
             => [200 JSON "ClusterNode"];
         POST "/v1/cluster/lead" Node Node take_lead: "This node leads, for another node that asks for it."
-            .fails[&[&NO_CLUSTER, &NOT_LEADING, &DETACHED]] => [200 JSON "ClusterLead"];
+            .answered(AnsweredBy::AnyNode) .fails[&[&NO_CLUSTER, &NOT_LEADING, &DETACHED]] => [200 JSON "ClusterLead"];
         POST "/v1/cluster/transfer" Node Admin transfer::transfer:
             "Another node leads: the one that is named, or one that follows and is not behind."
-            .may_take[(JSON, "ClusterTransfer")]
+            .may_take[(JSON, "ClusterTransfer")] .answered(AnsweredBy::AnyNode)
             .fails[READING, &[&NO_CLUSTER, &NODE_NOT_FOUND, &NODE_UNREACHABLE, &NOT_LEADING, &DETACHED]]
             => [200 JSON "ClusterLead"];
+        POST "/v1/cluster/records/{log}" Node Node records::take:
+            "Takes what another node has accepted, one piece of it under a key: it is stored once, however often it comes."
+            .at(&LOG) .headers[&PIECE, &PIECE_DIGEST] .takes[(OCTETS, "")] .answered(AnsweredBy::AnyNode)
+            .fails[&[&LOG_NOT_FOUND]] => [200 JSON "ClusterPiece"];
     };
 
     fn open(_: NoSettings, host: &Arc<Host>) -> Result<ClusterFace, String> {
-        Ok(ClusterFace { host: Arc::clone(host), members: Mutex::default() })
+        Ok(ClusterFace { host: Arc::clone(host) })
     }
 }
 
@@ -77,18 +86,19 @@ impl ClusterFace {
     /// # Errors
     /// That log cannot be read.
     fn members(&self) -> Result<Members, Box<Problem>> {
-        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(system) = self.host.node.get(SYSTEM_LOG) else { return Ok(members.clone()) };
-        members.fold(&system).map_err(Box::<Problem>::from)?;
-        let mut all = members.clone();
-        drop(members);
-        if let Some(cluster) = self.host.node.cluster() {
-            all.know(cluster.node.as_str(), &cluster.url);
+        let node = &self.host.node;
+        let mut members = Members::default();
+        for member in node.members().map_err(Box::<Problem>::from)? {
+            members.know(&member.node, &member.url);
         }
+        // What was seen of somebody counts more than what was said at a start, which may come late.
         if let Some(leader) = own::leader(&self.host, SYSTEM_LOG) {
-            all.know(&leader.node, &leader.url);
+            members.know(&leader.node, &leader.url);
         }
-        Ok(all)
+        if let Some(cluster) = node.cluster() {
+            members.know(cluster.node.as_str(), &cluster.url);
+        }
+        Ok(members)
     }
 }
 

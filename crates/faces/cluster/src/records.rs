@@ -1,0 +1,55 @@
+//! `POST /v1/cluster/records/{log}`: what the batcher of another node has accepted is stored here, by who leads.
+
+use super::{ClusterFace, json};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use wellspring_host::http::contract::{Header, Segment};
+use wellspring_host::http::{Answer, Request};
+use wellspring_host::node::hand_over::{self, PieceAnswer, PieceOutcome, piece_key};
+use wellspring_host::wire::param::Values;
+use wellspring_host::wire::problem::{self, LOG_NOT_FOUND};
+use wellspring_log::AppendError;
+
+/// Largest piece, in bytes: one event alone may be large.
+const MAX_PIECE_BYTES: usize = 64 << 20;
+
+/// Which log.
+pub(super) static LOG: Segment<String> = Segment {
+    name: "log",
+    what: "Name of the log.",
+    values: Values::Text(None),
+    read: |text| Ok(text.to_owned()),
+};
+/// The key of a piece.
+pub(super) static PIECE: Header = Header {
+    name: hand_over::PIECE,
+    what: "The key of the piece: it is stored once under it.",
+    values: Values::Text(None),
+};
+/// The digest of a piece.
+pub(super) static PIECE_DIGEST: Header = Header {
+    name: hand_over::PIECE_DIGEST,
+    what: "What the key was given for: another piece under the same key is refused.",
+    values: Values::Text(None),
+};
+
+pub(super) async fn take(face: Arc<ClusterFace>, mut request: Box<Request>) -> Answer {
+    let name = request.segment(&LOG)?;
+    let log = face.host.node.get(&name);
+    let log = log.ok_or_else(|| LOG_NOT_FOUND.because(format!("there is no log {name:?}")))?;
+    let [piece, digest] = [hand_over::PIECE, hand_over::PIECE_DIGEST]
+        .map(|header| request.header(header).unwrap_or_default().to_owned());
+    let key = piece_key(&piece, &digest).ok_or_else(|| {
+        problem::BAD_REQUEST.because("a piece has a key and a digest").field(hand_over::PIECE)
+    })?;
+    let records = request.content(MAX_PIECE_BYTES).await?;
+    let (tell, told) = oneshot::channel();
+    let done = Box::new(move |taken| drop(tell.send(taken)));
+    if let Err(fault) = log.take_handed_over(&records, key, done) {
+        let (outcome, reason) = (PieceOutcome::Refused, Some(fault.to_string()));
+        return json(&PieceAnswer { outcome, position: None, reason });
+    }
+    let reason = "the log ended before it was known what became of it";
+    let unknown = || Err(AppendError::Unknown { reason: reason.into() });
+    json(&PieceAnswer::of(&told.await.unwrap_or_else(|_| unknown())))
+}
