@@ -66,6 +66,14 @@ pub fn credentials(authorization: &[&[u8]], api_key: &[&[u8]]) -> PresentedCrede
     wellspring_host::access::fuzzed::credentials(authorization, api_key)
 }
 
+/// Reads a value of `Wellspring-Node`, whoever has signed it: the node, the time in ms since 1970 UTC, and the
+/// client.
+#[must_use]
+pub fn node_header(value: &[u8]) -> Option<(String, u64, Option<std::net::IpAddr>)> {
+    let (node, at_ms, client) = wellspring_host::cluster::node_auth::said(value)?;
+    Some((node.to_string(), at_ms, client))
+}
+
 /// Reads two tokens with this header and these claims: one that we have signed and one that an issuer
 /// `i` has signed for the audience `a` with its key `k`. `now_s` in seconds since 1970 UTC.
 #[must_use]

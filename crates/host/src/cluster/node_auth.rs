@@ -141,6 +141,12 @@ pub fn judge<'v>(
     Sender::OfNode { node, client }
 }
 
+/// What a value of the header says, whoever has signed it: the node, the time in ms since 1970 UTC, the client.
+/// Proves nothing; for fuzzing.
+pub fn said(value: &[u8]) -> Option<(NodeName, u64, Option<IpAddr>)> {
+    read(value).map(|Signed { node, at_ms, client, .. }| (node, at_ms, client))
+}
+
 /// What is signed. No part can hold the end of a line.
 fn message(method: &str, target: &str, said: &str) -> String {
     format!("{method}\n{target}\n{said}")

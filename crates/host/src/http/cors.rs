@@ -12,7 +12,8 @@ use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 
 /// Headers of requests that mean something here and that browsers ask about.
 const ASKED: &str = "authorization, content-type, idempotency-key, if-match, if-none-match, \
-                     last-event-id, wellspring-min-position, x-api-key, x-request-id";
+                     last-event-id, wellspring-min-position, wellspring-min-system-position, \
+                     x-api-key, x-request-id";
 /// Headers of answers that pages are shown besides those they always are.
 const SHOWN: &str =
     "allow, etag, location, retry-after, wellspring-position, www-authenticate, x-request-id";
