@@ -184,7 +184,8 @@ impl Log {
     /// Opens this node's copy of a log that several nodes agree on, and follows it. The log is
     /// [catching up](Role::CatchingUp) at first: what is in the copy can be read at once, but a view
     /// should be opened only when it has caught up, since a power loss may have taken more of the copy than
-    /// of the view. What is damaged in the copy is cut off and fetched again.
+    /// of the view. What is damaged in the copy is cut off and fetched again. An example stands
+    /// [there](crate::shared).
     ///
     /// # Errors
     /// [`OpenError`].

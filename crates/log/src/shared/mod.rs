@@ -14,6 +14,48 @@
 //! - [`rule`]: which claims and batches take effect. Pure.
 //! - `lead`: when a node claims the lead, shows life, and steps down. Pure; time is passed in.
 //! - [`simulated`]: a shared log in memory that delays, loses, repeats and reorders on demand.
+//!
+//! Two nodes over an engine in memory; a real one is connected in its place:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//! use wellspring_log::shared::simulated::SimulatedLog;
+//! use wellspring_log::storage::simulated::SimulatedStorage;
+//! use wellspring_log::{Append, AppendError, EncodedEvents, Log, Options, SharedOptions};
+//! use wellspring_types::Event;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let engine = SimulatedLog::immediate();
+//! let open = |number: u64| {
+//!     let storage = Arc::new(SimulatedStorage::new(number)); // DiskStorage, for a folder
+//!     let shared = SharedOptions {
+//!         lead_timeout: Duration::from_secs(60),
+//!         ..SharedOptions::new(&format!("node-{number}"), "http://127.0.0.1:1")
+//!     };
+//!     Log::open_shared(storage, Options::default(), shared, Box::new(engine.connect(number)))
+//! };
+//! let (leader, follower) = (open(1)?, open(2)?);
+//!
+//! // One would claim the lead after a silence of the lead timeout; or it is told to.
+//! leader.claim_lead();
+//! while !leader.role().leads() {
+//!     leader.role_changes().wait_past(leader.role_changes().head(), Duration::from_millis(10));
+//! }
+//! let mut events = EncodedEvents::new();
+//! events.push(&Event::json("Greeted", &["name:ada"], "{}").as_ref())?;
+//! let append = Append { events, ..Append::default() };
+//! let first = leader.append(append.clone())?.first;
+//!
+//! // The other has it by and by, and knows who leads.
+//! assert_eq!(follower.feed().wait_past(first - 1, Duration::from_secs(10)), first);
+//! let Err(AppendError::NotLeading { leader: Some(known) }) = follower.append(append) else {
+//!     panic!("it follows")
+//! };
+//! assert_eq!(known.node, "node-1");
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod entry;
 pub(crate) mod lead;
