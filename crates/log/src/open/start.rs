@@ -110,6 +110,7 @@ pub(super) fn start(
         limits,
         role_changes: Feed::at(0),
         places,
+        owed_wakes: Mutex::default(),
         confirmations,
         shared_counters,
         process,

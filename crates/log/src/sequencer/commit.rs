@@ -156,6 +156,7 @@ impl Sequencer {
         if let Some(confirmations) = &self.confirmations {
             let reason = self.closed_reason().unwrap_or_else(|| "it has been closed".into());
             confirmations.end(&NotConfirmed::Closed { reason });
+            confirmations.wake();
         }
         self.sealer.finish();
         self.storage.unlock();
@@ -173,6 +174,9 @@ impl Sequencer {
             let progress = self.commit_one(&mut committer);
             let journal_in = committer.journal.due_in();
             drop(committer);
+            if !matches!(progress, Progress::Done(_)) {
+                self.wake_owed();
+            }
             let wait = match progress {
                 Progress::Done(answers) => {
                     self.tell(answers);
@@ -254,7 +258,10 @@ impl Sequencer {
                 self.tell(answers);
                 Turn { did: Did::Something, due_in }
             }
-            Progress::Nothing | Progress::Stalled => Turn { did: Did::Nothing, due_in },
+            Progress::Nothing | Progress::Stalled => {
+                self.wake_owed();
+                Turn { did: Did::Nothing, due_in }
+            }
         }
     }
 
@@ -354,9 +361,7 @@ impl Sequencer {
         if !self.limits.settles_at_once {
             // After the head: who waits for a place reads the head then.
             let place = committer.journal.place().0;
-            if place > self.places.head() {
-                self.places.publish(place);
-            }
+            self.places.advance(place);
         }
         progress
     }
@@ -440,6 +445,7 @@ impl Sequencer {
     /// Tells everyone what became of their requests. Holds no lock: what they do then is theirs.
     pub(super) fn tell(&self, answers: Vec<Answer>) {
         self.feed.wake_passed();
+        self.wake_owed();
         self.interests.head_moved();
         let head = self.feed.head();
         let mut replays = Vec::new();

@@ -12,6 +12,7 @@
 //! - [`confirm`]: the head, if this is still where positions are assigned.
 //! - [`setback`]: the journal refused a batch: all that was staged is taken back.
 //! - [`gather`]: the batch itself and who waits for it.
+//! - [`wakes`]: who is woken once nothing is locked.
 //! - [`waker`]: wakes the thread that commits, unless somebody commits anyhow.
 //! - [`seal`]: the indexes of full segments, and those that could not be written.
 //! - [`replays`]: retries that overtook their first attempt, answered apart from the commits.
@@ -31,6 +32,7 @@ mod setback;
 mod stage;
 mod staged;
 mod waker;
+mod wakes;
 
 pub(crate) use commit::Committer;
 pub use commit::{Did, Turn};
@@ -39,6 +41,7 @@ pub(crate) use replays::Replays;
 pub(crate) use seal::{FullSegment, Sealer};
 pub(crate) use staged::{SegmentTail, StagedMark, Staging};
 pub(crate) use waker::JournalWaker;
+pub(crate) use wakes::OwedWakes;
 
 use crate::amount::{Amount, Count};
 use crate::append::Completion;
@@ -73,6 +76,8 @@ pub(crate) struct Sequencer {
     pub(crate) role_changes: Feed,
     /// How far the segments hold the shared log; moved after the head.
     pub(crate) places: Feed,
+    /// Whom the committer is to wake.
+    pub(crate) owed_wakes: Mutex<OwedWakes>,
     /// Questions for the end of the shared log; none in a log of files.
     pub(crate) confirmations: Option<Arc<Confirmations>>,
     /// Figures about the shared log; none in a log of files.

@@ -12,6 +12,7 @@
 use super::Sequencer;
 use super::commit::{Answer, Committer};
 use super::stage::not_leading;
+use super::wakes::PlaceNews;
 use crate::error::AppendError;
 use crate::journal::JournalBatch;
 use crate::plants::{Plant, planted};
@@ -19,7 +20,6 @@ use crate::role::Role;
 use crate::shared::Place;
 use crate::threads::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Waker;
 
 /// Whether a lead begins: always, but for bugs that are planted.
 fn leads_anew(epoch: u64, last: &AtomicU64) -> bool {
@@ -75,14 +75,12 @@ impl Sequencer {
         let is_last = matches!(role, Role::Detached { .. });
         staging.role = role;
         drop(staging);
-        // Who is woken may look at the role.
-        woken.into_iter().for_each(Waker::wake);
-        self.role_changes.publish(self.role_changes.head() + 1);
+        self.role_changes.advance(self.role_changes.head() + 1);
+        let mut owed = lock(&self.owed_wakes);
+        owed.leases.extend(woken);
         // Who waits for a place looks at the role again; as does who begins to just now, if this is the last one.
-        match is_last {
-            true => self.places.close(),
-            false => self.places.rouse(),
-        }
+        let news = if is_last { PlaceNews::LastRole } else { PlaceNews::OtherRole };
+        owed.places = owed.places.max(news);
         answers
     }
 

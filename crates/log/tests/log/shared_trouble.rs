@@ -382,3 +382,58 @@ fn a_follower_that_is_cut_off_does_not_claim() {
     run();
     assert!(log.role().leads(), "{:?}", log.role());
 }
+
+/// Has the log do its next thing when it is woken, as a program may that drives it.
+struct Turning(Mutex<Log>, AtomicU64);
+
+impl Wake for Turning {
+    fn wake(self: Arc<Self>) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        // Woken by that again, it is already at it.
+        if let Ok(log) = self.0.try_lock() {
+            log.turn();
+        }
+    }
+}
+
+/// Whoever waited for a role, a place or an answer was woken while the committer was locked.
+#[test]
+fn who_is_woken_by_a_log_may_give_it_a_turn() {
+    let world = SimulatedLog::immediate();
+    let clock = Arc::<HandClock>::default();
+    let engine = Box::new(world.connect(1));
+    let storage = Arc::new(SimulatedStorage::new(1));
+    let log = Log::open_shared(storage, by_turns(&clock), node(1), engine).unwrap();
+    let waits = || Arc::new(Turning(Mutex::new(log.clone()), AtomicU64::new(0)));
+    let run = |log: &Log| while log.turn().did == wellspring_log::Did::Something {};
+    let turns = log.clone();
+    let run_soon = |what: &str| {
+        let log = turns.clone();
+        soon(what, move || run(&log));
+    };
+    let role = waits();
+    let mut changed = Box::pin(log.role_changes().past(0));
+    let waker = Waker::from(Arc::clone(&role));
+    assert!(changed.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    run_soon("a role that changes");
+    assert!(role.1.load(Ordering::SeqCst) > 0);
+    log.claim_lead();
+    run_soon("claiming");
+    assert!(log.role().leads());
+    let answer = waits();
+    let mut confirming = Box::pin(log.confirm());
+    let waker = Waker::from(Arc::clone(&answer));
+    assert!(confirming.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    run_soon("an answer");
+    assert!(answer.1.load(Ordering::SeqCst) > 0);
+    assert!(confirming.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+    let lease = waits();
+    let waker = Waker::from(Arc::clone(&lease));
+    let mut context = Context::from_waker(&waker);
+    log.leases().acquire("l", "", 60_000_000).unwrap();
+    let mut line = log.leases().line("l");
+    assert!(line.poll_turn(&mut context).is_ready() && line.poll_turn(&mut context).is_pending());
+    log.resign();
+    run_soon("a lease that ends");
+    assert!(lease.1.load(Ordering::SeqCst) > 0);
+}

@@ -21,6 +21,8 @@ struct State {
     gathering: Option<Arc<Round>>,
     /// The question that was put last, and those that wait for it.
     asked: Option<(AskId, Arc<Round>)>,
+    /// Rounds that have their answer, and whose waiters have not been woken.
+    answered: Vec<Arc<Round>>,
     /// Why no question is put any more.
     ended: Option<NotConfirmed>,
 }
@@ -34,9 +36,9 @@ pub(crate) struct Round {
 }
 
 impl Round {
+    /// Who waits is woken apart from this.
     fn tell(&self, answer: Result<Place, NotConfirmed>) {
         let _ = self.answer.set(answer);
-        self.done.close();
     }
 
     /// The place at which everything is that was acknowledged before this round was joined.
@@ -97,17 +99,26 @@ impl Confirmations {
         if state.asked.as_ref().is_some_and(|(asked, _)| *asked == id)
             && let Some((_, round)) = state.asked.take()
         {
-            drop(state);
             round.tell(Ok(end));
+            state.answered.push(round);
         }
     }
 
-    /// Tells everyone that waits, and everyone to come, that there are no answers any more.
+    /// Wakes those whose answer is there. With no lock held.
+    pub(crate) fn wake(&self) {
+        let answered = std::mem::take(&mut lock(&self.state).answered);
+        answered.into_iter().for_each(|round| round.done.close());
+    }
+
+    /// Tells everyone that waits, and everyone to come, that there are no answers any more; to be
+    /// [woken](Self::wake).
     pub(crate) fn end(&self, why: &NotConfirmed) {
         let mut state = lock(&self.state);
         state.ended.get_or_insert(why.clone());
         let rounds = [state.gathering.take(), state.asked.take().map(|(_, round)| round)];
-        drop(state);
-        rounds.into_iter().flatten().for_each(|round| round.tell(Err(why.clone())));
+        for round in rounds.into_iter().flatten() {
+            round.tell(Err(why.clone()));
+            state.answered.push(round);
+        }
     }
 }
