@@ -1,0 +1,128 @@
+//! The command line.
+
+use crate::faults::Fault;
+use crate::plant::Plant;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Arguments {
+    /// How long faults and clients go on.
+    pub(crate) length: Duration,
+    pub(crate) seed: u64,
+    pub(crate) plant: Option<Plant>,
+    /// Which faults there are.
+    pub(crate) faults: Vec<Fault>,
+    /// How many nodes; one with `files`.
+    pub(crate) nodes: usize,
+    /// A single node on files: everything but what needs others, to try the trial itself.
+    pub(crate) files: bool,
+    /// A synchronous standby; wanted by the faults `cancel-wait` and `promote`.
+    pub(crate) standby: bool,
+    pub(crate) lead_timeout: Duration,
+    /// Writes must go on within so many lead timeouts after the leader was killed.
+    pub(crate) patience: u32,
+    /// The pause of a client between two operations, about.
+    pub(crate) pace: Duration,
+    /// The program `wellspring`.
+    pub(crate) program: PathBuf,
+    /// The judge, built; without it nothing is said of registers.
+    pub(crate) judge: Option<PathBuf>,
+    /// Where logs, data and histories go; made.
+    pub(crate) folder: PathBuf,
+}
+
+const USAGE: &str = "\
+usage: tests/cluster/run [--minutes N | --seconds N] [--seed S] [--plant NAME] [--faults NAME,…] [--nodes N]
+    [--files] [--standby] [--lead-timeout-ms N] [--patience N] [--pace-ms N] [--out FOLDER]
+
+  --minutes, --seconds  how long (1 minute)
+  --seed                which faults, when, and what clients ask for (drawn)
+  --plant               a bug in the trial that has to be found: the exit status is 0 if it is
+  --faults              only these, each as often as it is named
+  --files               a single node on files, to try the trial itself
+  --standby             PostgreSQL commits with a synchronous standby; adds the faults cancel-wait and promote
+  --lead-timeout-ms     of the nodes (2000)
+  --patience            writes must go on within so many lead timeouts after a leader's death (2)
+  --pace-ms             the pause of a client between two operations, about (10)
+  --out                 a new folder for logs, data and histories (drawn, below $TMPDIR)";
+
+/// Reads the arguments; the error is for a person.
+pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
+    let mut words = words;
+    let mut read = Arguments {
+        length: Duration::from_secs(60),
+        seed: drawn(),
+        plant: None,
+        faults: Vec::new(),
+        nodes: 3,
+        files: false,
+        standby: false,
+        lead_timeout: Duration::from_millis(2000),
+        patience: 2,
+        pace: Duration::from_millis(10),
+        program: PathBuf::from("wellspring"),
+        judge: None,
+        folder: std::env::temp_dir().join(format!("wellspring-cluster-{}", std::process::id())),
+    };
+    while let Some(word) = words.next() {
+        if word == "--help" || word == "-h" {
+            return Err(help());
+        }
+        if word == "--files" {
+            (read.files, read.nodes) = (true, 1);
+            continue;
+        }
+        if word == "--standby" {
+            read.standby = true;
+            continue;
+        }
+        let value = words.next().ok_or_else(|| format!("{word} needs a value\n{}", help()))?;
+        let number = || value.parse().map_err(|_| format!("{word}: {value} is no number"));
+        match word.as_str() {
+            "--minutes" => read.length = Duration::from_secs(60 * number()?),
+            "--seconds" => read.length = Duration::from_secs(number()?),
+            "--seed" => read.seed = number()?,
+            "--nodes" => read.nodes = number()?.clamp(1, 9) as usize,
+            "--lead-timeout-ms" => read.lead_timeout = Duration::from_millis(number()?),
+            "--patience" => read.patience = number()? as u32,
+            "--pace-ms" => read.pace = Duration::from_millis(number()?),
+            "--plant" => read.plant = Some(plant(&value)?),
+            "--faults" => read.faults = value.split(',').map(fault).collect::<Result<_, _>>()?,
+            "--program" => read.program = PathBuf::from(value),
+            "--judge" => read.judge = Some(PathBuf::from(value)),
+            "--out" => read.folder = PathBuf::from(value),
+            _ => return Err(format!("{word} is not known\n{}", help())),
+        }
+    }
+    if read.faults.is_empty() {
+        read.faults = Fault::usual(read.files, read.standby);
+    }
+    if let Some(needy) = read.faults.iter().find(|fault| fault.needs_standby() && !read.standby) {
+        return Err(format!("--faults {}: needs --standby", needy.name()));
+    }
+    Ok(read)
+}
+
+fn help() -> String {
+    let faults: Vec<_> = Fault::ALL.iter().map(|fault| fault.name()).collect();
+    let plants: Vec<_> = Plant::ALL.iter().map(|plant| plant.name()).collect();
+    format!("{USAGE}\n\nfaults: {}\nplants: {}", faults.join(" "), plants.join(" "))
+}
+
+fn plant(name: &str) -> Result<Plant, String> {
+    let found = Plant::ALL.into_iter().find(|plant| plant.name() == name);
+    found.ok_or_else(|| format!("no plant is called {name}\n{}", help()))
+}
+
+fn fault(name: &str) -> Result<Fault, String> {
+    let found = Fault::ALL.into_iter().find(|fault| fault.name() == name);
+    found.ok_or_else(|| format!("no fault is called {name}\n{}", help()))
+}
+
+/// A seed of the moment.
+fn drawn() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}

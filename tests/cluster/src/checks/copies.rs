@@ -1,0 +1,60 @@
+//! All nodes show the same, SQL shows the same, every account adds up, and no node panicked.
+
+use super::{Event, Finding, Findings};
+use crate::node::Node;
+use serde_json::Value;
+
+/// What nodes give as their log is the same byte for byte.
+pub(crate) fn copies(logs: &[(&str, &[u8])]) -> Vec<Finding> {
+    let mut found = Findings::of("copies");
+    let Some((first, log)) = logs.first() else { return found.list };
+    for (name, other) in &logs[1..] {
+        if other != log {
+            let at = log.iter().zip(*other).take_while(|(one, two)| one == two).count();
+            let (len, other_len) = (log.len(), other.len());
+            found.add(format!(
+                "nodes {first} and {name} differ at byte {at} of {len} and {other_len}"
+            ));
+        }
+    }
+    found.list
+}
+
+/// `rows`: of each event its position, its type and its tags, as SQL has them, by position.
+pub(crate) fn sql(rows: &[String], events: &[Event]) -> Vec<Finding> {
+    let mut found = Findings::of("sql");
+    if rows.len() != events.len() {
+        found.add(format!("{} rows in ws_event, and the head is {}", rows.len(), events.len()));
+    }
+    for (row, event) in rows.iter().zip(events) {
+        let wanted = format!("{}\t{}\t{}", event.position, event.kind, event.tags.join(" "));
+        if *row != wanted {
+            found.add(format!("a row is {row:?} where the log has {wanted:?}"));
+            break;
+        }
+    }
+    found.list
+}
+
+/// `GET /v1/ingest` of a node at rest.
+pub(crate) fn accounts(node: &str, account: &Value) -> Vec<Finding> {
+    let mut found = Findings::of("accounts");
+    let count = |of: &str| account[of]["events"].as_u64().unwrap_or(u64::MAX);
+    let (accepted, stored) = (count("accepted"), count("stored"));
+    if accepted != stored || count("in_flight") != 0 || count("dropped") != 0 {
+        found.add(format!("node {node} at rest: {account}"));
+    }
+    found.list
+}
+
+/// No node has panicked.
+pub(crate) fn panics(nodes: &[Node]) -> Vec<Finding> {
+    let mut found = Findings::of("panics");
+    for node in nodes {
+        let told = node.told();
+        if let Some(line) = told.lines().find(|line| line.contains("panicked")) {
+            found.add(format!("node {}: {line}", node.name));
+        }
+    }
+    found.list
+}

@@ -1,0 +1,54 @@
+//! The log as a node gives it at the end.
+
+use crate::http::{Client, Request};
+use crate::node::Node;
+use serde_json::Value;
+use std::time::Duration;
+
+/// An event, as far as checks look at it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) position: u64,
+    pub(crate) kind: String,
+    pub(crate) tags: Vec<String>,
+    pub(crate) data: Value,
+}
+
+impl Event {
+    fn new(json: &Value) -> Option<Event> {
+        let tags = json["tags"].as_array().map_or(&[][..], Vec::as_slice).iter();
+        Some(Event {
+            position: json["position"].as_u64()?,
+            kind: json["type"].as_str()?.to_owned(),
+            tags: tags.filter_map(|tag| tag.as_str().map(str::to_owned)).collect(),
+            data: json["data"].clone(),
+        })
+    }
+
+    /// A number of its data.
+    pub(crate) fn number(&self, field: &str) -> u64 {
+        self.data[field].as_u64().unwrap_or_default()
+    }
+}
+
+/// Every event of the log `main`, as it is written, after the end was confirmed; a line each.
+pub(crate) fn fetch(node: &Node) -> Result<(Vec<u8>, Vec<Event>), String> {
+    let request = Request::get("/v1/events?consistency=linearizable&wait_ms=30000")
+        .header("Accept", "application/x-ndjson".into())
+        .wait(Duration::from_secs(120));
+    let answer = Client::default().ask(node.address, &request);
+    let answer = answer.map_err(|failure| format!("node {}: {failure}", node.name))?;
+    if answer.status != 200 {
+        let body = String::from_utf8_lossy(&answer.body);
+        return Err(format!("node {}: {} {body}", node.name, answer.status));
+    }
+    let lines = answer.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let events: Option<Vec<_>> =
+        lines.map(|line| Event::new(&serde_json::from_slice(line).ok()?)).collect();
+    let events = events.ok_or_else(|| format!("node {}: a line that is no event", node.name))?;
+    let mut expected = 1..;
+    if let Some(event) = events.iter().find(|event| Some(event.position) != expected.next()) {
+        return Err(format!("node {}: a gap before position {}", node.name, event.position));
+    }
+    Ok((answer.body, events))
+}

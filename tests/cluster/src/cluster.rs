@@ -1,0 +1,181 @@
+//! All nodes and the PostgreSQL behind them.
+
+use crate::arguments::Arguments;
+use crate::dice::Dice;
+use crate::http::{Answer, Client, Request};
+use crate::node::Node;
+use crate::postgres::Postgres;
+use crate::proxy::Proxy;
+use serde_json::json;
+use std::fs;
+use std::io::{self, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// What the trial is about.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) nodes: Vec<Node>,
+    /// The primary; `None` with files.
+    primary: Option<Mutex<Postgres>>,
+    standby: Mutex<Option<Postgres>>,
+}
+
+/// A port that is free now; another program may take it before the node does, then the trial does not begin.
+fn free_address() -> io::Result<std::net::SocketAddr> {
+    TcpListener::bind("127.0.0.1:0")?.local_addr()
+}
+
+fn write_key(path: &Path, seed: u64) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut dice = Dice::new(seed, 77);
+    let bytes: Vec<u8> = (0..32).map(|_| dice.below(256) as u8).collect();
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    writeln!(file, "{hex}")
+}
+
+impl Cluster {
+    /// Starts PostgreSQL and all nodes, and waits until they serve.
+    pub(crate) fn start(arguments: &Arguments) -> io::Result<Cluster> {
+        let folder = &arguments.folder;
+        let primary =
+            if arguments.files { None } else { Some(Postgres::up(folder.join("postgres"))?) };
+        let standby = match &primary {
+            Some(primary) if arguments.standby => Some(primary.standby(folder.join("standby"))?),
+            _ => None,
+        };
+        let key = folder.join("cluster-key");
+        write_key(&key, arguments.seed)?;
+        let mut nodes = Vec::new();
+        for index in 0..arguments.nodes {
+            let link = primary.as_ref().map(|primary| Proxy::new(primary.address)).transpose()?;
+            nodes.push(new_node(arguments, index, link, &key)?);
+        }
+        let cluster =
+            Cluster { nodes, primary: primary.map(Mutex::new), standby: Mutex::new(standby) };
+        for node in &cluster.nodes {
+            node.start()?;
+        }
+        cluster.writable(Duration::from_secs(60)).map_err(io::Error::other)?;
+        Ok(cluster)
+    }
+
+    pub(crate) fn primary(&self) -> Option<Postgres> {
+        self.primary.as_ref().map(|primary| primary.lock().expect("the primary").clone())
+    }
+
+    /// Has the standby take the primary's place, and all links lead there.
+    pub(crate) fn fail_over(&self) -> io::Result<()> {
+        let Some(promoted) = self.standby.lock().expect("the standby").take() else {
+            return Ok(());
+        };
+        if let Some(primary) = &self.primary {
+            let mut primary = primary.lock().expect("the primary");
+            primary.crash()?;
+            promoted.promote()?;
+            // It was made of the primary after it began to wait for a standby, and has none itself.
+            promoted.rows("ALTER SYSTEM RESET synchronous_standby_names")?;
+            promoted.rows("SELECT pg_reload_conf()")?;
+            for link in self.nodes.iter().filter_map(|node| node.link.as_ref()) {
+                link.lead_to(promoted.address);
+            }
+            *primary = promoted;
+        }
+        Ok(())
+    }
+
+    /// Asks a node something that changes nothing, quickly.
+    pub(crate) fn look(&self, node: &Node, target: &str) -> Option<Answer> {
+        let request = Request::get(target).wait(Duration::from_secs(3));
+        Client::default().ask(node.address, &request).ok()
+    }
+
+    /// The node that most recently took the lead, as far as any that is up knows.
+    pub(crate) fn leader(&self) -> Option<&Node> {
+        if self.nodes.len() == 1 {
+            return self.nodes.first();
+        }
+        let up = self.nodes.iter().filter(|node| node.is_up());
+        let told = up.filter_map(|node| {
+            let leader = self.look(node, "/v1/cluster")?.json()["leader"].take();
+            Some((leader["epoch"].as_u64()?, leader["node"].as_str()?.to_owned()))
+        });
+        let (_, name) = told.max()?;
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// Waits until an append sent to each node that is up succeeds; after how long, or which does not.
+    pub(crate) fn writable(&self, wait: Duration) -> Result<Duration, String> {
+        let begun = Instant::now();
+        for node in self.nodes.iter().filter(|node| node.is_up()) {
+            let event = json!({"events": [{"type": "Tried", "data": {}}]});
+            let request = Request::post("/v1/append", &event);
+            loop {
+                let answer = Client::default().ask(node.address, &request);
+                let told = match answer {
+                    Ok(answer) if answer.status == 200 => break,
+                    Ok(answer) => {
+                        format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body))
+                    }
+                    Err(failure) => failure.to_string(),
+                };
+                if begun.elapsed() > wait {
+                    return Err(format!(
+                        "node {} took no append within {} s: {told}",
+                        node.name,
+                        wait.as_secs()
+                    ));
+                }
+                if let Some(status) = node.fell() {
+                    return Err(format!("node {} ended by itself: {status}", node.name));
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        Ok(begun.elapsed())
+    }
+}
+
+fn new_node(
+    arguments: &Arguments,
+    index: usize,
+    link: Option<Proxy>,
+    key: &Path,
+) -> io::Result<Node> {
+    let name = char::from(b'a' + index as u8).to_string();
+    let address = free_address()?;
+    let mut node = Node::new(&name, address, &arguments.folder, link, arguments.program.clone());
+    let mut words = vec!["serve".to_owned(), "--data".into(), node.data.display().to_string()];
+    words.extend(["--listen".into(), address.to_string()]);
+    if let Some(link) = &node.link {
+        let journal = format!("postgres://postgres@{}/postgres", link.address);
+        let timeout = arguments.lead_timeout.as_millis().to_string();
+        words.extend(["--journal".into(), journal, "--node".into(), name]);
+        words.extend(["--advertise".into(), format!("http://{address}")]);
+        words.extend(["--cluster-key".into(), key.display().to_string()]);
+        words.extend(["--lead-timeout-ms".into(), timeout]);
+        // One of them sends its clients to the leader, all others ask for them.
+        if index == 1 && Dice::new(arguments.seed, 5).percent(50) {
+            words.extend(["--follower-writes".into(), "redirect".into()]);
+        }
+    }
+    node.arguments = words;
+    Ok(node)
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for node in &self.nodes {
+            node.kill();
+        }
+        if let Some(primary) = self.primary() {
+            primary.down();
+        }
+        if let Some(standby) = self.standby.lock().expect("the standby").take() {
+            standby.down();
+        }
+    }
+}

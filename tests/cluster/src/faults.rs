@@ -1,0 +1,318 @@
+//! What breaks, when, and for how long.
+
+use crate::clients::World;
+use crate::dice::Dice;
+use crate::node::Node;
+use crate::proxy::Link;
+use serde::Serialize;
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, Write};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Something that breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// `kill -9` of the leader, which comes back later.
+    KillLeader,
+    /// The same of a node that follows.
+    KillFollower,
+    /// All nodes at once.
+    KillAll,
+    /// SIGSTOP of the leader for up to 10 s, then SIGCONT.
+    PauseLeader,
+    PauseFollower,
+    /// A node's connections to PostgreSQL end, and new ones are not taken.
+    DropLink,
+    /// Nothing arrives over a node's link, in either direction.
+    StallLink,
+    /// What the leader writes arrives, but no answer does: nothing tells it what was committed.
+    StallAnswers,
+    /// A node's connections to PostgreSQL end once.
+    ResetLink,
+    /// `pg_ctl stop -m immediate`, then a start.
+    CrashPostgres,
+    /// Another node is asked to lead.
+    Transfer,
+    /// SIGTERM, and a new start.
+    Restart,
+    /// `kill -9` of a node that follows; its copy is removed before it comes back.
+    Wipe,
+    /// Commits that wait for the synchronous standby are cancelled.
+    CancelWait,
+    /// The standby takes the place of a primary that has crashed; once.
+    Promote,
+}
+
+impl Fault {
+    pub(crate) const ALL: [Fault; 15] = [
+        Fault::KillLeader,
+        Fault::KillFollower,
+        Fault::KillAll,
+        Fault::PauseLeader,
+        Fault::PauseFollower,
+        Fault::DropLink,
+        Fault::StallLink,
+        Fault::StallAnswers,
+        Fault::ResetLink,
+        Fault::CrashPostgres,
+        Fault::Transfer,
+        Fault::Restart,
+        Fault::Wipe,
+        Fault::CancelWait,
+        Fault::Promote,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Fault::KillLeader => "kill-leader",
+            Fault::KillFollower => "kill-follower",
+            Fault::KillAll => "kill-all",
+            Fault::PauseLeader => "pause-leader",
+            Fault::PauseFollower => "pause-follower",
+            Fault::DropLink => "drop-link",
+            Fault::StallLink => "stall-link",
+            Fault::StallAnswers => "stall-answers",
+            Fault::ResetLink => "reset-link",
+            Fault::CrashPostgres => "crash-postgres",
+            Fault::Transfer => "transfer",
+            Fault::Restart => "restart",
+            Fault::Wipe => "wipe",
+            Fault::CancelWait => "cancel-wait",
+            Fault::Promote => "promote",
+        }
+    }
+
+    pub(crate) fn needs_standby(self) -> bool {
+        matches!(self, Fault::CancelWait | Fault::Promote)
+    }
+
+    /// What is drawn from if nothing is named: leaders die often.
+    pub(crate) fn usual(files: bool, standby: bool) -> Vec<Fault> {
+        if files {
+            return vec![Fault::KillLeader, Fault::PauseLeader, Fault::Restart];
+        }
+        let mut usual = vec![Fault::KillLeader; 4];
+        let all = Fault::ALL.into_iter();
+        usual.extend(all.filter(|fault| standby || !fault.needs_standby()));
+        usual
+    }
+}
+
+/// A fault that was, and when.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct FaultRecord {
+    pub(crate) fault: &'static str,
+    /// The node it was done to, if it was one.
+    pub(crate) node: String,
+    /// When it broke, and when it was whole again, since the start of the trial.
+    pub(crate) start_ns: u64,
+    pub(crate) healed_ns: u64,
+    /// How long it took from there until every node took an append.
+    pub(crate) settled_ms: Option<u64>,
+    /// What was unexpected.
+    pub(crate) trouble: String,
+}
+
+/// How long nodes may take until every one takes appends again, when nothing is broken any more.
+const SETTLED: Duration = Duration::from_secs(30);
+
+/// Breaks one thing after another for as long as the trial goes on.
+pub(crate) fn run(world: &World) -> io::Result<Vec<FaultRecord>> {
+    let begun = Instant::now();
+    let mut file = File::create(world.arguments.folder.join("faults.jsonl"))?;
+    let mut hand = Hand { world, dice: Dice::new(world.arguments.seed, 1), has_promoted: false };
+    let mut records = Vec::new();
+    sleep(Duration::from_secs(1));
+    while begun.elapsed() < world.arguments.length {
+        let fault = hand.dice.one(&world.arguments.faults);
+        if fault == Fault::Promote && hand.has_promoted {
+            continue;
+        }
+        let start_ns = world.history.now();
+        let done = hand.inflict(fault);
+        let (node, trouble) = match done {
+            Ok(node) => (node, String::new()),
+            Err(error) => (String::new(), error.to_string()),
+        };
+        let healed_ns = world.history.now();
+        let settled = world.cluster.writable(SETTLED);
+        let record = FaultRecord {
+            fault: fault.name(),
+            node,
+            start_ns,
+            healed_ns,
+            settled_ms: settled.as_ref().ok().map(|took| took.as_millis() as u64),
+            trouble: settled.err().unwrap_or(trouble),
+        };
+        println!("{}", line(&record));
+        writeln!(file, "{}", serde_json::to_string(&record).expect("JSON"))?;
+        records.push(record);
+        hand.rest(300, 2000);
+    }
+    Ok(records)
+}
+
+fn line(record: &FaultRecord) -> String {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let settled =
+        record.settled_ms.map_or("not settled".into(), |ms| format!("settled {ms} ms later"));
+    format!(
+        "{:7.2} s  {:14} {:3} for {:5.2} s, {settled} {}",
+        seconds(record.start_ns),
+        record.fault,
+        record.node,
+        seconds(record.healed_ns - record.start_ns),
+        record.trouble,
+    )
+}
+
+/// Whoever breaks things. All nodes are started by the thread that called [`run`]: they end with it.
+struct Hand<'a> {
+    world: &'a World,
+    dice: Dice,
+    has_promoted: bool,
+}
+
+impl<'a> Hand<'a> {
+    fn rest(&mut self, least_ms: u64, most_ms: u64) {
+        sleep(Duration::from_millis(self.dice.between(least_ms, most_ms)));
+    }
+
+    fn leader(&self) -> io::Result<&'a Node> {
+        self.world.cluster.leader().ok_or_else(|| io::Error::other("no node knows a leader"))
+    }
+
+    /// A node that follows; the leader, if there is no other.
+    fn follower(&mut self) -> io::Result<&'a Node> {
+        let leader = self.leader()?;
+        let nodes = self.world.cluster.nodes.iter();
+        let others: Vec<_> = nodes.filter(|node| node.name != leader.name).collect();
+        Ok(if others.is_empty() { leader } else { self.dice.one(&others) })
+    }
+
+    fn any(&mut self) -> io::Result<&'a Node> {
+        if self.dice.percent(60) { self.leader() } else { self.follower() }
+    }
+
+    /// Breaks something, waits, makes it whole; the name of the node it was done to.
+    fn inflict(&mut self, fault: Fault) -> io::Result<String> {
+        let lead_ms = self.world.arguments.lead_timeout.as_millis() as u64;
+        match fault {
+            Fault::KillLeader => self.leader().and_then(|node| self.kill(node, false)),
+            Fault::KillFollower => self.follower().and_then(|node| self.kill(node, false)),
+            Fault::Wipe => self.follower().and_then(|node| self.kill(node, true)),
+            Fault::KillAll => self.kill_all(),
+            Fault::PauseLeader => self.leader().map(|node| self.pause(node)),
+            Fault::PauseFollower => self.follower().map(|node| self.pause(node)),
+            Fault::DropLink => self.any().map(|node| self.break_link(node, Link::Dropped)),
+            Fault::StallLink => self.any().map(|node| self.break_link(node, Link::Stalled)),
+            Fault::StallAnswers => {
+                self.leader().map(|node| self.break_link(node, Link::AnswersStalled))
+            }
+            Fault::ResetLink => {
+                let node = self.any()?;
+                node.link.iter().for_each(crate::proxy::Proxy::reset);
+                Ok(node.name.clone())
+            }
+            Fault::CrashPostgres => {
+                let primary = self.primary()?;
+                primary.crash()?;
+                self.rest(0, 2 * lead_ms);
+                primary.start()?;
+                Ok(String::new())
+            }
+            Fault::Transfer => self.transfer(),
+            Fault::Restart => self.restart(),
+            Fault::CancelWait => self.cancel_waits(),
+            Fault::Promote => {
+                self.has_promoted = true;
+                self.world.cluster.fail_over()?;
+                Ok(String::new())
+            }
+        }
+    }
+
+    fn primary(&self) -> io::Result<crate::postgres::Postgres> {
+        self.world.cluster.primary().ok_or_else(|| io::Error::other("there is no PostgreSQL"))
+    }
+
+    fn kill(&mut self, node: &Node, wipe: bool) -> io::Result<String> {
+        node.kill();
+        let lead_ms = self.world.arguments.lead_timeout.as_millis() as u64;
+        self.rest(0, 2 * lead_ms);
+        if wipe {
+            node.wipe()?;
+        }
+        node.start()?;
+        Ok(node.name.clone())
+    }
+
+    fn kill_all(&mut self) -> io::Result<String> {
+        for node in &self.world.cluster.nodes {
+            node.kill();
+        }
+        self.rest(0, 1000);
+        for node in &self.world.cluster.nodes {
+            node.start()?;
+        }
+        Ok(String::new())
+    }
+
+    fn pause(&mut self, node: &Node) -> String {
+        node.pause();
+        self.rest(100, 10_000);
+        node.resume();
+        node.name.clone()
+    }
+
+    fn break_link(&mut self, node: &Node, link: Link) -> String {
+        if let Some(proxy) = &node.link {
+            proxy.set(link);
+            self.rest(100, 8000);
+            proxy.set(Link::Whole);
+        }
+        node.name.clone()
+    }
+
+    fn transfer(&mut self) -> io::Result<String> {
+        let (leader, to) = (self.leader()?, self.follower()?);
+        let asked = if self.dice.percent(50) { leader } else { to };
+        let request = json!({"to": to.name});
+        let request = crate::http::Request::post("/v1/cluster/transfer", &request);
+        let answer = crate::http::Client::default().ask(asked.address, &request);
+        let answer = answer.map_err(|failure| io::Error::other(failure.to_string()))?;
+        if answer.status == 200 {
+            return Ok(to.name.clone());
+        }
+        let body = String::from_utf8_lossy(&answer.body);
+        Err(io::Error::other(format!("transfer to {}: {} {body}", to.name, answer.status)))
+    }
+
+    fn restart(&mut self) -> io::Result<String> {
+        let node = self.any()?;
+        let begun = Instant::now();
+        let end = node.stop(Duration::from_secs(30));
+        let took = begun.elapsed();
+        node.start()?;
+        if end != crate::node::LifeEnd::Stopped || took > Duration::from_secs(15) {
+            let text =
+                format!("node {} was {end:?} after {} ms of SIGTERM", node.name, took.as_millis());
+            return Err(io::Error::other(text));
+        }
+        Ok(node.name.clone())
+    }
+
+    /// Stops the standby for a moment and cancels who waits for it, as an impatient operator would.
+    fn cancel_waits(&mut self) -> io::Result<String> {
+        let primary = self.primary()?;
+        for _ in 0..self.dice.between(1, 5) {
+            primary.rows(
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
+            )?;
+            self.rest(50, 500);
+        }
+        Ok(String::new())
+    }
+}

@@ -1,0 +1,40 @@
+//! For how long nobody could write after something broke.
+
+use crate::faults::FaultRecord;
+use crate::history::{Kind, Operation, Outcome};
+
+/// The time from a fault to the end of the first append that was asked for after it, at another node than the one
+/// it was done to, and succeeded.
+pub(crate) fn outage_ms(fault: &FaultRecord, operations: &[Operation]) -> Option<u64> {
+    let writes = operations.iter().filter(|operation| {
+        matches!(operation.kind, Kind::Append | Kind::Cas)
+            && operation.outcome == Outcome::Done
+            && operation.start_ns >= fault.start_ns
+            && operation.node != fault.node
+    });
+    writes.map(|write| write.end_ns).min().map(|end| (end - fault.start_ns) / 1_000_000)
+}
+
+/// The outages after every fault of a name, shortest first.
+pub(crate) fn outages_ms(name: &str, faults: &[FaultRecord], operations: &[Operation]) -> Vec<u64> {
+    let named = faults.iter().filter(|fault| fault.fault == name && !fault.node.is_empty());
+    let mut found: Vec<_> = named.filter_map(|fault| outage_ms(fault, operations)).collect();
+    found.sort_unstable();
+    found
+}
+
+/// The distribution in words.
+pub(crate) fn words(sorted_ms: &[u64]) -> String {
+    let at = |part: f64| sorted_ms[((sorted_ms.len() - 1) as f64 * part).round() as usize];
+    match sorted_ms {
+        [] => "none".into(),
+        _ => format!(
+            "{} times: least {}, p50 {}, p90 {}, most {} ms",
+            sorted_ms.len(),
+            at(0.0),
+            at(0.5),
+            at(0.9),
+            at(1.0)
+        ),
+    }
+}

@@ -1,0 +1,161 @@
+//! A link that can be broken: between one node and PostgreSQL.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// What becomes of what is sent over a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// It arrives.
+    Whole,
+    /// Connections are closed, and new ones at once.
+    Dropped,
+    /// Nothing arrives in either direction, nothing is closed.
+    Stalled,
+    /// What the node sends arrives; nothing that PostgreSQL answers does.
+    AnswersStalled,
+}
+
+#[derive(Debug)]
+struct State {
+    link: Link,
+    upstream: SocketAddr,
+    open: Vec<(TcpStream, TcpStream)>,
+}
+
+/// A TCP proxy on a port of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+    state: Arc<Mutex<State>>,
+}
+
+/// How often a stalled link is looked at.
+const LOOK: Duration = Duration::from_millis(5);
+
+impl Proxy {
+    pub(crate) fn new(upstream: SocketAddr) -> io::Result<Proxy> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let state = State { link: Link::Whole, upstream, open: Vec::new() };
+        let proxy = Proxy { address, state: Arc::new(Mutex::new(state)) };
+        let accepting = proxy.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                // Whoever cannot be connected is closed, as by a server that is not there.
+                let _ = accepting.carry(stream);
+            }
+        });
+        Ok(proxy)
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("the state of a link")
+    }
+
+    pub(crate) fn set(&self, link: Link) {
+        self.state().link = link;
+        if link == Link::Dropped {
+            self.reset();
+        }
+    }
+
+    /// Closes all connections; new ones are carried.
+    pub(crate) fn reset(&self) {
+        for (node, server) in self.state().open.drain(..) {
+            let _ = node.shutdown(Shutdown::Both);
+            let _ = server.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// From now on the link leads elsewhere.
+    pub(crate) fn lead_to(&self, upstream: SocketAddr) {
+        self.state().upstream = upstream;
+        self.reset();
+    }
+
+    fn carry(&self, node: TcpStream) -> io::Result<()> {
+        let (link, upstream) = {
+            let state = self.state();
+            (state.link, state.upstream)
+        };
+        if link == Link::Dropped {
+            return Ok(());
+        }
+        let server = TcpStream::connect_timeout(&upstream, Duration::from_secs(2))?;
+        node.set_nodelay(true)?;
+        server.set_nodelay(true)?;
+        self.state().open.push((node.try_clone()?, server.try_clone()?));
+        let (from_node, from_server) = (node.try_clone()?, server.try_clone()?);
+        let there = self.clone();
+        thread::spawn(move || there.copy(from_node, server, &[Link::Stalled]));
+        let back = self.clone();
+        thread::spawn(move || back.copy(from_server, node, &[Link::Stalled, Link::AnswersStalled]));
+        Ok(())
+    }
+
+    /// Copies until either side ends, and holds back while the link is one of `held`.
+    fn copy(&self, mut from: TcpStream, mut to: TcpStream, held: &[Link]) {
+        let mut piece = [0; 32 * 1024];
+        while let Ok(count) = from.read(&mut piece) {
+            while held.contains(&self.state().link) {
+                thread::sleep(LOOK);
+            }
+            if count == 0 || to.write_all(&piece[..count]).is_err() {
+                break;
+            }
+        }
+        let _ = from.shutdown(Shutdown::Both);
+        let _ = to.shutdown(Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that sends back what it hears.
+    fn echo() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                thread::spawn(move || io::copy(&mut stream.try_clone().unwrap(), &mut stream));
+            }
+        });
+        address
+    }
+
+    fn heard(stream: &mut TcpStream, wait_ms: u64) -> io::Result<u8> {
+        stream.set_read_timeout(Some(Duration::from_millis(wait_ms))).unwrap();
+        let mut byte = [0];
+        stream.read_exact(&mut byte).map(|()| byte[0])
+    }
+
+    #[test]
+    fn a_link_is_whole_stalled_and_dropped() {
+        let proxy = Proxy::new(echo()).unwrap();
+        let mut stream = TcpStream::connect(proxy.address).unwrap();
+        stream.write_all(b"a").unwrap();
+        assert_eq!(heard(&mut stream, 5000).unwrap(), b'a');
+        for link in [Link::Stalled, Link::AnswersStalled] {
+            proxy.set(link);
+            stream.write_all(b"b").unwrap();
+            let nothing = heard(&mut stream, 100).unwrap_err();
+            assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+            proxy.set(Link::Whole);
+            assert_eq!(heard(&mut stream, 5000).unwrap(), b'b');
+        }
+        proxy.set(Link::Dropped);
+        assert_eq!(heard(&mut stream, 5000).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        let mut refused = TcpStream::connect(proxy.address).unwrap();
+        assert!(heard(&mut refused, 5000).is_err());
+        proxy.set(Link::Whole);
+        let mut again = TcpStream::connect(proxy.address).unwrap();
+        again.write_all(b"c").unwrap();
+        assert_eq!(heard(&mut again, 5000).unwrap(), b'c');
+    }
+}

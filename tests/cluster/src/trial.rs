@@ -1,0 +1,211 @@
+//! A trial from its beginning to its end.
+
+use crate::arguments::Arguments;
+use crate::checks::{self, Finding};
+use crate::clients::{self, World, add_items};
+use crate::cluster::Cluster;
+use crate::faults::{self, FaultRecord};
+use crate::history::{History, Kind, Operation, Outcome};
+use crate::node::{LifeEnd, Node};
+use crate::outages;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Everything holds; or the planted bug was found.
+    Holds,
+    /// Something does not hold; or the planted bug was not found.
+    Broken,
+}
+
+/// Holds a trial.
+pub(crate) fn run(arguments: &Arguments) -> io::Result<Verdict> {
+    fs::create_dir_all(&arguments.folder)?;
+    // PostgreSQL runs as somebody else and has to get into its folder.
+    fs::set_permissions(&arguments.folder, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    println!("seed {}, in {}", arguments.seed, arguments.folder.display());
+    let cluster = Cluster::start(arguments)?;
+    let items = add_items(&cluster).map_err(io::Error::other)?;
+    let history = History::new(&arguments.folder.join("history.jsonl"))?;
+    let ended = AtomicBool::new(false);
+    let world = World { arguments: arguments.clone(), cluster, history, items, ended };
+    let faults = std::thread::scope(|scope| {
+        clients::start(scope, &world);
+        // Its thread starts the nodes.
+        let faults = faults::run(&world);
+        world.ended.store(true, Ordering::SeqCst);
+        faults
+    })?;
+    let mut found = at_rest(&world, &faults);
+    let operations = world.history.all();
+    found.extend(judge(arguments, &world));
+    report(arguments, &operations, &faults, &found)
+}
+
+/// Everything that is looked at when all clients have gone and all nodes are up.
+fn at_rest(world: &World, faults: &[FaultRecord]) -> Vec<Finding> {
+    let nodes = &world.cluster.nodes;
+    let mut found = Vec::new();
+    for fault in faults.iter().filter(|fault| !fault.trouble.is_empty()) {
+        found
+            .push(Finding { check: "faults", told: format!("{}: {}", fault.fault, fault.trouble) });
+    }
+    if let Err(told) = world.cluster.writable(Duration::from_secs(30)) {
+        found.push(Finding { check: "faults", told });
+    }
+    for node in nodes {
+        found.extend(checks::accounts(&node.name, &account_at_rest(world, node)));
+    }
+    let mut logs = Vec::new();
+    for node in nodes {
+        match checks::fetch(node) {
+            Ok((bytes, events)) => logs.push((node.name.as_str(), bytes, events)),
+            Err(told) => found.push(Finding { check: "copies", told }),
+        }
+    }
+    let bytes: Vec<_> = logs.iter().map(|(name, bytes, _)| (*name, bytes.as_slice())).collect();
+    found.extend(checks::copies(&bytes));
+    found.extend(checks::panics(nodes));
+    let operations = world.history.all();
+    if let Some((_, _, events)) = logs.first() {
+        println!("{} events in the log", events.len());
+        let end_of = |name: &str, life| {
+            let node = nodes.iter().find(|node| node.name == name);
+            node.map_or(LifeEnd::Killed, |node| node.end_of(life))
+        };
+        found.extend(checks::history(&operations, events, &end_of));
+        if let Some(primary) = world.cluster.primary() {
+            found.extend(rows(&primary, events));
+        }
+    }
+    for node in nodes {
+        let sold = |item| sold(world, node, item);
+        found.extend(checks::stock(&operations, &world.items, &sold));
+    }
+    if let Some(late) = late(world, faults, &operations) {
+        found.push(late);
+    }
+    found
+}
+
+/// What a node's account says when nothing is under way any more, or after a while.
+fn account_at_rest(world: &World, node: &Node) -> Value {
+    let begun = Instant::now();
+    loop {
+        let account = world.cluster.look(node, "/v1/ingest").map(|answer| answer.json());
+        let account = account.unwrap_or_default();
+        if account["in_flight"]["events"] == 0 || begun.elapsed() > Duration::from_secs(20) {
+            return account;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The rows of the log `main` in SQL, held against it. What was written last is waited for.
+fn rows(primary: &crate::postgres::Postgres, events: &[checks::Event]) -> Vec<Finding> {
+    let select = "SELECT position, type, array_to_string(tags, ' ') FROM ws_event \
+         WHERE log = 'main' OR log LIKE 'main.%' ORDER BY position";
+    let begun = Instant::now();
+    loop {
+        let found = match primary.rows(select) {
+            Ok(rows) => checks::sql(&rows, events),
+            Err(error) => vec![Finding { check: "sql", told: error.to_string() }],
+        };
+        if found.is_empty() || begun.elapsed() > Duration::from_secs(15) {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn sold(world: &World, node: &Node, item: u64) -> Option<(u64, u64)> {
+    let target = format!("/v1/catalogue/items/{item}?consistency=linearizable&wait_ms=10000");
+    let json = world.cluster.look(node, &target)?.json();
+    Some((json["stock"].as_u64()?, json["sold"].as_u64()?))
+}
+
+/// A leader's death after which nobody could write for too long.
+fn late(world: &World, faults: &[FaultRecord], operations: &[Operation]) -> Option<Finding> {
+    if world.cluster.nodes.len() < 2 {
+        return None;
+    }
+    let most = world.arguments.lead_timeout * world.arguments.patience;
+    let outages = outages::outages_ms("kill-leader", faults, operations);
+    let longest = outages.last().copied()?;
+    let told = format!("no writes for {longest} ms after a leader's death, {most:?} at most");
+    (u128::from(longest) > most.as_millis()).then_some(Finding { check: "outages", told })
+}
+
+/// What the judge says of the registers.
+fn judge(arguments: &Arguments, world: &World) -> Option<Finding> {
+    let finding = |told: String| Some(Finding { check: "judge", told });
+    let Some(judge) = &arguments.judge else {
+        println!("NOT JUDGED: there is no judge (tests/cluster/run builds it if Go is installed)");
+        return None;
+    };
+    drop(world.history.all());
+    let output = Command::new(judge)
+        .arg("-out")
+        .arg(&arguments.folder)
+        .arg(arguments.folder.join("history.jsonl"))
+        .output();
+    match output {
+        Ok(output) => {
+            let told = String::from_utf8_lossy(&output.stdout).into_owned();
+            print!("{told}{}", String::from_utf8_lossy(&output.stderr));
+            if output.status.success() { None } else { finding(told) }
+        }
+        Err(error) => finding(format!("{}: {error}", judge.display())),
+    }
+}
+
+fn report(
+    arguments: &Arguments,
+    operations: &[Operation],
+    faults: &[FaultRecord],
+    found: &[Finding],
+) -> io::Result<Verdict> {
+    let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    for operation in operations {
+        let of = counts.entry(format!("{:?}", operation.kind)).or_default();
+        *of.entry(format!("{:?}", operation.outcome)).or_default() += 1;
+    }
+    for (kind, outcomes) in &counts {
+        let told: Vec<_> = outcomes.iter().map(|(outcome, n)| format!("{outcome} {n}")).collect();
+        println!("{kind:7} {}", told.join(", "));
+    }
+    for name in ["kill-leader", "pause-leader", "transfer", "restart", "drop-link", "stall-link"] {
+        let outages = outages::outages_ms(name, faults, operations);
+        if !outages.is_empty() {
+            println!("without a write after {name}, {}", outages::words(&outages));
+        }
+    }
+    for finding in found.iter().take(40) {
+        println!("FOUND by {}: {}", finding.check, finding.told);
+    }
+    let silent = [Kind::Read, Kind::Cas, Kind::Append, Kind::Ingest, Kind::Order]
+        .into_iter()
+        .find(|kind| !operations.iter().any(|o| o.kind == *kind && o.outcome == Outcome::Done));
+    if let Some(kind) = silent {
+        println!("FOUND: not one {kind:?} was done, so nothing is known of them");
+        return Ok(Verdict::Broken);
+    }
+    let (holds, told) = match arguments.plant {
+        Some(plant) => {
+            let is_found = found.iter().any(|finding| finding.check == plant.found_by());
+            let word = if is_found { "found" } else { "NOT FOUND" };
+            (is_found, format!("the planted bug {} was {word}", plant.name()))
+        }
+        None if found.is_empty() => (true, "everything holds".to_owned()),
+        None => (false, format!("{} findings", found.len())),
+    };
+    println!("{told}; seed {}, kept in {}", arguments.seed, arguments.folder.display());
+    Ok(if holds { Verdict::Holds } else { Verdict::Broken })
+}
