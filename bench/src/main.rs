@@ -18,6 +18,7 @@ mod ingest;
 mod ingest_account;
 mod ingest_fill;
 mod ingest_report;
+mod lag;
 mod links;
 mod links_fill;
 mod links_open;
@@ -33,6 +34,7 @@ mod reads;
 mod report;
 mod row;
 mod sample;
+mod sql;
 mod store;
 mod workload;
 
@@ -61,6 +63,8 @@ wsbench SUBCOMMAND --flag value …
   links-report       --file F                          Markdown tables of the three
   hold               --address A --what W --count N [--seconds S] [--items I --types Y --tags G]   W: subscribers,
                      lease-waiters, conditions (the largest legal by default); held until standard input ends
+  lag                --leader A --follower B [--seconds S]   how far a follower is behind while something appends
+  sql                --url U --what W [--bytes N]      W: cas, end, batches, transactions; PostgreSQL alone
   null-server        --address A [--lose N]            answers and stores nothing: the client's ceiling
   report             --file F                          Markdown tables from rows
   environment                                          the machine, as Markdown
@@ -110,6 +114,8 @@ fn dispatch(subcommand: &str, mut flags: Flags) -> Outcome<()> {
         "links-open" => links_open::run(flags),
         "links-report" => links_report::run(flags),
         "hold" => hold::run(flags),
+        "lag" => lag::run(flags),
+        "sql" => sql::run(flags),
         "null-server" => {
             let address: String = flags.required("address")?;
             let lose = flags.optional("lose")?;

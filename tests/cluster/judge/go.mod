@@ -1,5 +1,5 @@
 module wellspring.example/judge
 
-go 1.26
+go 1.21
 
 require github.com/anishathalye/porcupine v1.3.1

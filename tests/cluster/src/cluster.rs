@@ -100,7 +100,11 @@ impl Cluster {
         }
         let up = self.nodes.iter().filter(|node| node.is_up());
         let told = up.filter_map(|node| {
-            let leader = self.look(node, "/v1/cluster")?.json()["leader"].take();
+            let answer = self.look(node, "/v1/cluster")?;
+            if answer.status == 404 {
+                return asked_by_append(node);
+            }
+            let leader = answer.json()["leader"].take();
             Some((leader["epoch"].as_u64()?, leader["node"].as_str()?.to_owned()))
         });
         let (_, name) = told.max()?;
@@ -117,6 +121,7 @@ impl Cluster {
                 let answer = Client::default().ask(node.address, &request);
                 let told = match answer {
                     Ok(answer) if answer.status == 200 => break,
+                    Ok(answer) if answer.json()["leader"].is_string() => break,
                     Ok(answer) => {
                         format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body))
                     }
@@ -137,6 +142,16 @@ impl Cluster {
         }
         Ok(begun.elapsed())
     }
+}
+
+fn asked_by_append(node: &Node) -> Option<(u64, String)> {
+    let event = json!({"events": [{"type": "Tried", "data": {}}]});
+    let answer = Client::default().ask(node.address, &Request::post("/v1/append", &event)).ok()?;
+    let json = answer.json();
+    if answer.status == 200 {
+        return Some((0, node.name.clone()));
+    }
+    Some((0, json["leader"].as_str()?.to_owned()))
 }
 
 fn new_node(

@@ -82,6 +82,7 @@ impl Node {
         let log = OpenOptions::new().create(true).append(true).open(&self.log)?;
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(&self.program).args(&self.arguments);
+        command.env_remove("WELLSPRING_BIN");
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         *process = Some(command.spawn()?);
         self.life.fetch_add(1, Ordering::SeqCst);

@@ -110,7 +110,7 @@ fn account_at_rest(world: &World, node: &Node) -> Value {
 
 /// The rows of the log `main` in SQL, held against it. What was written last is waited for.
 fn rows(primary: &crate::postgres::Postgres, events: &[checks::Event]) -> Vec<Finding> {
-    let select = "SELECT position, type, array_to_string(tags, ' ') FROM ws_event \
+    let select = "SELECT position, type, array_to_string(tags, ' ') FROM wellspring.ws_event \
          WHERE log = 'main' OR log LIKE 'main.%' ORDER BY position";
     let begun = Instant::now();
     loop {
@@ -166,6 +166,22 @@ fn judge(arguments: &Arguments, world: &World) -> Option<Finding> {
     }
 }
 
+/// The first few of each check.
+fn print_findings(found: &[Finding]) {
+    const MOST: u64 = 5;
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for finding in found {
+        let count = counts.entry(finding.check).or_default();
+        *count += 1;
+        if *count <= MOST {
+            println!("FOUND by {}: {}", finding.check, finding.told);
+        }
+    }
+    for (check, count) in counts.into_iter().filter(|(_, count)| *count > MOST) {
+        println!("FOUND by {check}: {} more", count - MOST);
+    }
+}
+
 fn report(
     arguments: &Arguments,
     operations: &[Operation],
@@ -187,9 +203,7 @@ fn report(
             println!("without a write after {name}, {}", outages::words(&outages));
         }
     }
-    for finding in found.iter().take(40) {
-        println!("FOUND by {}: {}", finding.check, finding.told);
-    }
+    print_findings(found);
     let silent = [Kind::Read, Kind::Cas, Kind::Append, Kind::Ingest, Kind::Order]
         .into_iter()
         .find(|kind| !operations.iter().any(|o| o.kind == *kind && o.outcome == Outcome::Done));

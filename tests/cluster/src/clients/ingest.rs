@@ -6,7 +6,7 @@ use crate::http::Request;
 use crate::plant::Plant;
 
 /// How many are sent between two pauses.
-const BURST: u64 = 5;
+const BURST: u64 = 3;
 
 /// Client of the node `home`.
 pub(super) fn run(mut desk: Desk<'_>, home: usize) {

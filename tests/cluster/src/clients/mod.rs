@@ -87,13 +87,28 @@ impl<'a> Desk<'a> {
         self.http.ask(node.address, request)
     }
 
-    /// Asks for a write, and says what is known of it then.
+    /// Asks for a write, and says what is known of it then. Who is told that another leads asks there.
     fn write(&mut self, node: &Node, request: &Request<'_>) -> Told {
-        match self.ask(node, request) {
+        let mut answer = self.ask(node, request);
+        let elsewhere = answer.as_ref().ok().and_then(|answer| self.leader_named(answer));
+        if let Some(leader) = elsewhere {
+            answer = self.ask(leader, request);
+        }
+        match answer {
             Ok(answer) => read(answer),
             Err(Failure::NotSent(why)) => Told::Refused(why),
             Err(Failure::NoAnswer(why)) => Told::Unknown(why),
         }
+    }
+
+    /// The leader that a definite refusal names.
+    fn leader_named(&self, answer: &Answer) -> Option<&'a Node> {
+        if answer.status != 503 || answer.problem() != "not-leading" {
+            return None;
+        }
+        let json = answer.json();
+        let name = json["leader"].as_str()?;
+        self.world.cluster.nodes.iter().find(|node| node.name == name)
     }
 
     /// Asks one node after another until it is known what came of it, `tries` times at most. Only for what nodes know

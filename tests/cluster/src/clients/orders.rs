@@ -20,14 +20,15 @@ const STOCKS: [u64; 4] = [100, 1000, 1000, 1_000_000];
 /// How long after the end of the trial an order may remain in doubt.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Puts items into the catalogue, by the first node.
+/// Puts items into the catalogue, by the leader.
 pub(crate) fn add_items(cluster: &Cluster) -> Result<Vec<Item>, String> {
+    let leader = cluster.leader().ok_or("no node leads")?;
     let mut items = Vec::new();
     for (index, stock) in STOCKS.into_iter().enumerate() {
         let item = json!({"name": format!("Item {index}"), "topic": "Things", "price": "1.50", "stock": stock});
         let request = Request::post("/v1/catalogue/items", &item);
         let request = request.header("Idempotency-Key", format!("item-{index}"));
-        let answer = Client::default().ask(cluster.nodes[0].address, &request);
+        let answer = Client::default().ask(leader.address, &request);
         let answer = answer.map_err(|failure| failure.to_string())?;
         let id = answer.json()["id"].as_u64().filter(|_| answer.status < 300);
         let told = || format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body));

@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Three nodes over PostgreSQL, against what PostgreSQL alone does in the same round: p50 of appends at the leader and
+# through a follower beside the journal's statement by hand, a look at the end, and an HTTP ping-pong; appends of 64
+# clients, plain and conditional, beside batches of 100 events by hand and a transaction for each event; reads that are
+# local and linearizable; how far a follower is behind at half load. All with fsync, on a real disk.
+# Environment: ROUNDS (5), COUNT of a latency run (500), SECS of a throughput run (4), ROWS (true: with rows for SQL),
+# PINNINGS is not used: PostgreSQL, three nodes and the client share all cores; PG_SETTINGS ("-c name=value"); see servers.sh.
+source "$(dirname "$0")/servers.sh"
+rounds=${ROUNDS:-5} count=${COUNT:-500} secs=${SECS:-4}
+pg() { ../test-servers/postgres.sh "$@"; }
+chmod 755 "$work" "$(dirname "$work")"
+# shellcheck disable=SC2086 # several settings
+url=$(pg up "$work/postgres" --while $$ ${PG_SETTINGS:-} | sed -n 's/^url=//p')
+trap 'stop_all; pg down "$work/postgres" || true; rm -rf "$work"' EXIT
+psql_port=${url##*:} psql_port=${psql_port%/*}
+sql() { psql -XqAt -h 127.0.0.1 -p "$psql_port" -U postgres -c "$1"; }
+
+python3 -c 'import secrets; print(secrets.token_hex(32))' > "$work/key"; chmod 600 "$work/key"
+for node in a b c; do
+    start "$node" wellspring none --journal "$url" --node "$node" --cluster-key "$work/key" --journal-rows "${ROWS:-true}"
+done
+leader_name() { curl -sf "http://${address[a]}/v1/cluster" | python3 -c 'import json, sys; print((json.load(sys.stdin)["leader"] or {}).get("node", ""))'; }
+for _ in $(seq 100); do leader=$(leader_name) && [ -n "$leader" ] && break; sleep 0.1; done
+[ -n "$leader" ] || { echo "no node leads" >&2; exit 1; }
+for follower in a b c; do [ "$follower" = "$leader" ] || break; done
+
+# latency NODE NAME: one client; also the ping-pong of the same sizes.
+latency() {
+    sleep 0.5
+    "$wsbench" append-latency --server wellspring --address "${address[$1]}" --dir "$work" --rounds 1 --count "$count" \
+        --server-name "$2" --round "$round" --out "$work/part.jsonl"
+    # The round within one run is always 0.
+    python3 - "$work/part.jsonl" "$round" >> "$out" <<'PY'
+import json, sys
+for line in open(sys.argv[1]):
+    print(json.dumps({**json.loads(line), "round": int(sys.argv[2])}))
+PY
+    rm "$work/part.jsonl"
+}
+
+# looked CASE TARGET USERS: reads of the follower.
+looked() {
+    "$wellspring" bench "http://${address[$follower]}$2" -c "$3" --threads 1 --no-pin -z "${secs}s" --warmup 1s \
+        --no-headroom --quiet --expect 200 --json "$work/run.json" > "$work/told.txt" 2>&1 || true
+    python3 - "$work/run.json" "$1" "$round" >> "$out" <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))["steps"][0]["runs"][0]["endpoints"][0]
+assert run["counters"]["successes"] > 0 and not run["counters"]["errors"], run["counters"]
+print(json.dumps({"measurement": "read", "case": sys.argv[2], "server": "follower", "round": int(sys.argv[3]),
+                  "value": run["service"]["quantiles_ns"]["p50"] / 1e3, "unit": "µs p50"}))
+PY
+}
+
+# entry_bytes: of the leader's last entry of one event, with its head.
+entry_bytes() { sql "SELECT octet_length(entry) FROM wellspring.ws_entry WHERE log LIKE 'main%' AND octet_length(entry) > 200 ORDER BY place DESC LIMIT 1"; }
+
+by_hand() { local what=$1; shift; "$wsbench" sql --url "$url" --what "$what" --bytes "$bytes" --round "$round" --out "$out" "$@"; }
+
+half_load() {
+    local rate=$1
+    "$wellspring" bench "http://${address[$leader]}/v1/append" -r "$rate" -z "$((secs + 2))s" --no-pin --no-headroom --quiet \
+        --template -d '{"events":[{"type":"OrderPlaced","tags":["order:{{counter}}"],"data":{"n":{{counter}}}}]}' > "$work/told.txt" 2>&1 &
+    local load=$!
+    sleep 1
+    "$wsbench" lag --leader "${address[$leader]}" --follower "${address[$follower]}" --seconds "$secs" --round "$round" --out "$out"
+    wait "$load" || true
+}
+
+one() {
+    case $1 in
+        leader) latency "$leader" leader ;;
+        follower) latency "$follower" follower ;;
+        cas) by_hand cas --count "$count" ;;
+        end) by_hand end --count "$count" ;;
+        plain | conditional)
+            "$wsbench" append-throughput --server wellspring --address "${address[$leader]}" --mode "$1" --seconds "$secs" \
+                --server-pid "${pid[$leader]}" --round "$round" --server-name "$1" --out "$out" ;;
+        batches) by_hand batches --seconds "$secs" ;;
+        transactions) by_hand transactions --seconds "$secs" ;;
+        local) looked local '/v1/head?consistency=local' 1 ;;
+        linearizable) looked linearizable '/v1/head?consistency=linearizable&wait_ms=10000' 1 ;;
+        linearizable-64) looked linearizable-64 '/v1/head?consistency=linearizable&wait_ms=10000' 64 ;;
+    esac
+}
+
+round=0; bytes=400
+latency "$leader" warm-up; : > "$out"
+for (( round = 0; round < rounds; round++ )); do
+    bytes=$(entry_bytes); bytes=${bytes:-400}
+    for case in $(in_turns "$round" leader cas follower end); do one "$case"; done
+    for case in $(in_turns "$round" plain batches conditional transactions); do one "$case"; done
+    for case in $(in_turns "$round" local linearizable linearizable-64); do one "$case"; done
+    rate=$(python3 - "$out" "$round" <<'PY'
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+print(int(next(r["value"] for r in rows if r["server"] == "plain" and r["round"] == int(sys.argv[2])) / 2))
+PY
+)
+    half_load "$rate"
+done
+
+{
+    heading "Three nodes over PostgreSQL"
+    echo "- $(sql 'SELECT version()' | cut -d, -f1), fsync $(sql 'SHOW fsync'), rows for SQL: ${ROWS:-true}; an entry of one event has $bytes bytes"
+    echo
+    python3 - "$out" <<'PY'
+import json, statistics, sys
+by = {}
+for line in open(sys.argv[1]):
+    row = json.loads(line)
+    name = {"part": row["case"], "postgres": row["case"], "follower": row["case"] if row["measurement"] == "read" else "append at a follower",
+            "leader": "append at the leader", "wellspring": row["case"]}.get(row["server"], row["server"])
+    if row["server"] != "floor":
+        by.setdefault(name, {"unit": row["unit"]}).setdefault("rows", {}).setdefault(row["round"], []).append(row["value"])
+value = {name: {r: statistics.median(v) for r, v in entry["rows"].items()} for name, entry in by.items()}
+print("| | median | range |\n|---|---|---|")
+for name, rounds in value.items():
+    v = list(rounds.values())
+    print(f"| {name}, {by[name]['unit']} | {statistics.median(v):.0f} | {min(v):.0f} to {max(v):.0f} |")
+def ratio(label, goal, of):
+    found = []
+    for r in value["append at the leader"]:
+        try:
+            found.append(of(lambda name: value[name][r]))
+        except KeyError:
+            pass
+    if found:
+        print(f"| {label} | {statistics.median(found):.2f} | {min(found):.2f} to {max(found):.2f} | {goal} |")
+print("\n| ratio within a round | median | range | goal |\n|---|---|---|---|")
+cas, pong, transaction = "compare-and-swap statement", "loopback ping-pong", next(n for n in value if n.startswith("a transaction"))
+ratio("append at the leader ÷ (statement + ping-pong)", "≤ 1.4", lambda v: v("append at the leader") / (v(cas) + v(pong)))
+ratio("64 clients ÷ batches of 100 by hand", "≥ 0.6", lambda v: v("plain") / v("batches of 100"))
+ratio("64 clients ÷ a transaction each", "≥ 10", lambda v: v("plain") / v(transaction))
+ratio("conditional ÷ plain", "≥ 0.9", lambda v: v("conditional") / v("plain"))
+ratio("(follower − leader) ÷ ping-pong", "≤ 1.5", lambda v: (v("append at a follower") - v("append at the leader")) / v(pong))
+ratio("(linearizable − local) ÷ look at the end", "≤ 1.3", lambda v: (v("linearizable") - v("local")) / v("look at the end"))
+ratio("64 linearizable reads ÷ look at the end", "≤ 3", lambda v: v("linearizable-64") / v("look at the end"))
+ratio("follower behind, p99 in ms", "≤ 50", lambda v: v("follower behind its leader") / 1e3)
+PY
+} | tee "${out%.jsonl}.md"
