@@ -122,11 +122,12 @@ const SETTLED: Duration = Duration::from_secs(30);
 pub(crate) fn run(world: &World) -> io::Result<Vec<FaultRecord>> {
     let begun = Instant::now();
     let mut file = File::create(world.arguments.folder.join("faults.jsonl"))?;
-    let mut hand = Hand { world, dice: Dice::new(world.arguments.seed, 1), has_promoted: false };
+    let dice = Dice::new(world.arguments.seed, 1);
+    let mut hand = Hand { world, dice, bag: Vec::new(), has_promoted: false };
     let mut records = Vec::new();
     sleep(Duration::from_secs(1));
     while begun.elapsed() < world.arguments.length {
-        let fault = hand.dice.one(&world.arguments.faults);
+        let fault = hand.next();
         if fault == Fault::Promote && hand.has_promoted {
             continue;
         }
@@ -172,10 +173,20 @@ fn line(record: &FaultRecord) -> String {
 struct Hand<'a> {
     world: &'a World,
     dice: Dice,
+    /// Faults that are still to come before all come again.
+    bag: Vec<Fault>,
     has_promoted: bool,
 }
 
 impl<'a> Hand<'a> {
+    fn next(&mut self) -> Fault {
+        if self.bag.is_empty() {
+            self.bag.clone_from(&self.world.arguments.faults);
+        }
+        let at = self.dice.below(self.bag.len() as u64) as usize;
+        self.bag.swap_remove(at)
+    }
+
     fn rest(&mut self, least_ms: u64, most_ms: u64) {
         sleep(Duration::from_millis(self.dice.between(least_ms, most_ms)));
     }

@@ -13,7 +13,8 @@ pub(super) fn run(mut desk: Desk<'_>, home: usize) {
     while !desk.world.has_ended() {
         let number = desk.world.history.number();
         let count = desk.dice.between(1, 3);
-        let with_ids = desk.dice.percent(50);
+        // Known again when it is repeated: by ids of events, by a key of the request, or not at all.
+        let (with_ids, with_key) = desk.dice.one(&[(true, false), (false, true), (false, false)]);
         let events: Vec<_> = (0..count)
             .map(|part| {
                 let mut event =
@@ -25,7 +26,11 @@ pub(super) fn run(mut desk: Desk<'_>, home: usize) {
             })
             .collect();
         let body = json!({"events": events});
-        let request = Request::post("/v1/append", &body);
+        let mut request = Request::post("/v1/append", &body);
+        if with_key {
+            request = request.header("Idempotency-Key", format!("append-{number}"));
+        }
+        let tries = if with_ids || with_key { desk.dice.one(&[1, 4]) } else { 1 };
         let mut line = desk.line(Kind::Append, node);
         (line.new, line.old) = (number, count);
         if plant == Some(Plant::LostAppend) && desk.dice.percent(1) {
@@ -33,8 +38,8 @@ pub(super) fn run(mut desk: Desk<'_>, home: usize) {
             desk.world.history.add(line);
             continue;
         }
-        let (_, told) = desk.write_again(node, &request, if with_ids { 4 } else { 1 });
-        if plant == Some(Plant::Twice) && !with_ids && matches!(told, Told::Done(_)) {
+        let (_, told) = desk.write_again(node, &request, tries);
+        if plant == Some(Plant::Twice) && !with_ids && !with_key && matches!(told, Told::Done(_)) {
             let _ = desk.write(node, &request);
         }
         desk.note(line, told);
