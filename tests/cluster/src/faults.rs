@@ -123,7 +123,7 @@ pub(crate) fn run(world: &World) -> io::Result<Vec<FaultRecord>> {
     let begun = Instant::now();
     let mut file = File::create(world.arguments.folder.join("faults.jsonl"))?;
     let dice = Dice::new(world.arguments.seed, 1);
-    let mut hand = Hand { world, dice, bag: Vec::new(), has_promoted: false };
+    let mut hand = Hand { world, dice, bag: Vec::new(), broken_ns: 0, has_promoted: false };
     let mut records = Vec::new();
     sleep(Duration::from_secs(1));
     while begun.elapsed() < world.arguments.length {
@@ -131,7 +131,7 @@ pub(crate) fn run(world: &World) -> io::Result<Vec<FaultRecord>> {
         if fault == Fault::Promote && hand.has_promoted {
             continue;
         }
-        let start_ns = world.history.now();
+        hand.broken_ns = world.history.now();
         let done = hand.inflict(fault);
         let (node, trouble) = match done {
             Ok(node) => (node, String::new()),
@@ -142,7 +142,7 @@ pub(crate) fn run(world: &World) -> io::Result<Vec<FaultRecord>> {
         let record = FaultRecord {
             fault: fault.name(),
             node,
-            start_ns,
+            start_ns: hand.broken_ns,
             healed_ns,
             settled_ms: settled.as_ref().ok().map(|took| took.as_millis() as u64),
             trouble: settled.err().unwrap_or(trouble),
@@ -175,6 +175,8 @@ struct Hand<'a> {
     dice: Dice,
     /// Faults that are still to come before all come again.
     bag: Vec<Fault>,
+    /// When the last of them began to be felt.
+    broken_ns: u64,
     has_promoted: bool,
 }
 
@@ -249,8 +251,14 @@ impl<'a> Hand<'a> {
         self.world.cluster.primary().ok_or_else(|| io::Error::other("there is no PostgreSQL"))
     }
 
+    /// It is felt from here on: what came before was to find out whom to do it to.
+    fn breaks(&mut self) {
+        self.broken_ns = self.world.history.now();
+    }
+
     fn kill(&mut self, node: &Node, wipe: bool) -> io::Result<String> {
         node.kill();
+        self.breaks();
         let lead_ms = self.world.arguments.lead_timeout.as_millis() as u64;
         self.rest(0, 2 * lead_ms);
         if wipe {
@@ -264,6 +272,7 @@ impl<'a> Hand<'a> {
         for node in &self.world.cluster.nodes {
             node.kill();
         }
+        self.breaks();
         self.rest(0, 1000);
         for node in &self.world.cluster.nodes {
             node.start()?;
@@ -273,6 +282,7 @@ impl<'a> Hand<'a> {
 
     fn pause(&mut self, node: &Node) -> String {
         node.pause();
+        self.breaks();
         self.rest(100, 10_000);
         node.resume();
         node.name.clone()
@@ -281,6 +291,7 @@ impl<'a> Hand<'a> {
     fn break_link(&mut self, node: &Node, link: Link) -> String {
         if let Some(proxy) = &node.link {
             proxy.set(link);
+            self.breaks();
             self.rest(100, 8000);
             proxy.set(Link::Whole);
         }
@@ -289,6 +300,7 @@ impl<'a> Hand<'a> {
 
     fn transfer(&mut self) -> io::Result<String> {
         let (leader, to) = (self.leader()?, self.follower()?);
+        self.breaks();
         let asked = if self.dice.percent(50) { leader } else { to };
         let request = json!({"to": to.name});
         let request = crate::http::Request::post("/v1/cluster/transfer", &request);
@@ -303,6 +315,7 @@ impl<'a> Hand<'a> {
 
     fn restart(&mut self) -> io::Result<String> {
         let node = self.any()?;
+        self.breaks();
         let begun = Instant::now();
         let end = node.stop(Duration::from_secs(30));
         let took = begun.elapsed();

@@ -35,6 +35,7 @@ pub(super) fn run(mut desk: Desk<'_>, home: usize) {
             let is_done = matches!(told, Told::Done(_));
             desk.note(line, told);
             if !is_done {
+                std::thread::sleep(std::time::Duration::from_millis(100));
                 break;
             }
         }
