@@ -116,7 +116,12 @@ impl Face for LinkFace {
     fn open(settings: LinkConfig, host: &Arc<Host>) -> Result<LinkFace, String> {
         let settings = LinkSettings::of(&host.process, &settings, host.tls.is_some())?;
         let data = &host.process.data;
-        let visitor_keys = VisitorKeys::open(data, host.clock.wall_us()).map_err(|e| {
+        let now_us = host.clock.wall_us();
+        let visitor_keys = match &host.cluster_key {
+            Some(key) => VisitorKeys::of_cluster(data, Arc::clone(key), now_us),
+            None => VisitorKeys::open(data, now_us),
+        };
+        let visitor_keys = visitor_keys.map_err(|e| {
             format!("the key of visitors cannot be kept in {}: {e}", data.display())
         })?;
         let is_reserved = host.routes.is_reserved();

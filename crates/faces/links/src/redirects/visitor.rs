@@ -4,6 +4,9 @@
 //! then on not even we can tell which address a hash was made of. It lies in a file of
 //! the data folder, so that a restart counts nobody twice.
 //!
+//! The nodes of a cluster have to give a visitor the same name, so there the keys are derived from the
+//! key that they share: whoever has that can make those of all days again.
+//!
 //! A click finds the day's key in memory and never touches the disk; [`VisitorKeys::turn`]
 //! looks after the file, also while nobody visits.
 
@@ -14,7 +17,8 @@ use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wellspring_host::cluster::ClusterKey;
 use wellspring_host::{hex, random};
 
 /// Length of a UTC day, µs.
@@ -62,6 +66,11 @@ impl VisitorKey {
         name
     }
 
+    /// The key of a day that all nodes of a cluster have.
+    fn derived(cluster: &ClusterKey, day: u64, generation: u32) -> VisitorKey {
+        VisitorKey { day, generation, secret: *cluster.visitors(day) }
+    }
+
     /// A key nobody knows. Should the system give no randomness, one that at least cannot be
     /// turned back into this one.
     fn next(&self, day: u64) -> VisitorKey {
@@ -77,12 +86,23 @@ impl VisitorKey {
 
 /// The keys of visitors: one a day.
 pub(crate) struct VisitorKeys {
-    path: PathBuf,
+    source: Source,
     current: Mutex<VisitorKey>,
     /// That of the current key.
     generation: AtomicU32,
-    /// Locked before `current`.
-    on_disk: Mutex<KeyOnDisk>,
+}
+
+/// Where keys come from.
+enum Source {
+    /// They are drawn, and kept in a file.
+    Drawn {
+        /// Where it is.
+        path: PathBuf,
+        /// Locked before the current key.
+        on_disk: Mutex<KeyOnDisk>,
+    },
+    /// They are derived from the key of a cluster, and kept nowhere.
+    Derived(Arc<ClusterKey>),
 }
 
 /// What is known of the file.
@@ -118,16 +138,40 @@ impl VisitorKeys {
         };
         let generation = AtomicU32::new(key.generation);
         let on_disk = Mutex::new(KeyOnDisk { generation: Some(key.generation), retry_at_us: 0 });
-        Ok(VisitorKeys { path, current: Mutex::new(key), generation, on_disk })
+        let source = Source::Drawn { path, on_disk };
+        Ok(VisitorKeys { source, current: Mutex::new(key), generation })
+    }
+
+    /// Those of a cluster. What was drawn before the node was one of it is overwritten.
+    ///
+    /// # Errors
+    /// The file that was can be neither overwritten nor removed.
+    pub(crate) fn of_cluster(
+        data: &Path,
+        cluster: Arc<ClusterKey>,
+        now_us: u64,
+    ) -> io::Result<VisitorKeys> {
+        let path = data.join(FILE);
+        remove(&replacement(&path))?;
+        remove(&path)?;
+        let key = VisitorKey::derived(&cluster, now_us / DAY_US, 0);
+        let (source, generation) = (Source::Derived(cluster), AtomicU32::new(key.generation));
+        Ok(VisitorKeys { source, current: Mutex::new(key), generation })
     }
 
     /// The key at this time, µs since 1970 UTC. The first to ask on a new day draws it; a thread
     /// keeps its copy while it [`is_current`](Self::is_current). A clock that goes back never
-    /// brings a key back: there is none but this one.
+    /// brings a drawn key back: there is none but this one.
     pub(crate) fn at(&self, now_us: u64) -> VisitorKey {
         let mut current = lock(&self.current);
         if !current.is_for(now_us) {
-            *current = current.next(now_us / DAY_US);
+            let day = now_us / DAY_US;
+            *current = match &self.source {
+                Source::Drawn { .. } => current.next(day),
+                Source::Derived(cluster) => {
+                    VisitorKey::derived(cluster, day, current.generation.wrapping_add(1))
+                }
+            };
             self.generation.store(current.generation, Ordering::Release);
         }
         *current
@@ -142,19 +186,20 @@ impl VisitorKeys {
     /// Makes the file hold the key at this time, µs since 1970 UTC, and no other. To be called again and
     /// again: a replacement that fails is tried again after a minute.
     pub(crate) fn turn(&self, now_us: u64) {
-        let mut on_disk = lock(&self.on_disk);
+        let Source::Drawn { path, on_disk } = &self.source else { return };
+        let mut on_disk = lock(on_disk);
         let key = self.at(now_us);
         let is_early = (1..=RETRY_US).contains(&on_disk.retry_at_us.saturating_sub(now_us));
         if on_disk.generation == Some(key.generation) || is_early {
             return;
         }
-        on_disk.generation = match replace(&self.path, &key) {
+        on_disk.generation = match replace(path, &key) {
             Ok(()) => Some(key.generation),
             Err(error) => {
                 tracing::warn!(%error, "the key of visitors was not kept: a restart may count them twice");
                 on_disk.retry_at_us = now_us + RETRY_US;
                 // Yesterday's must not stay.
-                for path in [&self.path, &replacement(&self.path)] {
+                for path in [path, &replacement(path)] {
                     if let Err(error) = remove(path) {
                         tracing::error!(%error, path = %path.display(), "an old key of visitors cannot be removed");
                     }
@@ -274,6 +319,13 @@ mod tests {
 
     const NOON_US: u64 = 20_000 * DAY_US + DAY_US / 2;
 
+    fn path_of(keys: &VisitorKeys) -> &Path {
+        match &keys.source {
+            Source::Drawn { path, .. } => path,
+            Source::Derived(_) => panic!("it has no file"),
+        }
+    }
+
     fn address(text: &str) -> Option<IpAddr> {
         Some(text.parse().unwrap())
     }
@@ -365,7 +417,7 @@ mod tests {
         ] {
             let key = keys.at(now_us);
             keys.turn(now_us);
-            assert_eq!(read(&fs::read(keys.path.as_path()).unwrap()).unwrap().secret, key.secret);
+            assert_eq!(read(&fs::read(path_of(&keys)).unwrap()).unwrap().secret, key.secret);
             assert!(keys.is_current(&key, now_us));
             if copies.last().is_some_and(|last| last.secret != key.secret) {
                 for old in &copies {
@@ -387,16 +439,40 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let keys = VisitorKeys::open(dir.path(), NOON_US).unwrap();
         // A folder in the way: the replacement cannot be written.
-        let way = replacement(&keys.path);
+        let way = replacement(path_of(&keys));
         fs::create_dir(&way).unwrap();
         keys.turn(NOON_US + DAY_US);
-        assert!(!keys.path.exists());
+        assert!(!path_of(&keys).exists());
         fs::remove_dir(&way).unwrap();
         keys.turn(NOON_US + DAY_US + 1);
-        assert!(!keys.path.exists(), "not at once");
+        assert!(!path_of(&keys).exists(), "not at once");
         keys.turn(NOON_US + DAY_US + RETRY_US);
-        let kept = read(&fs::read(keys.path.as_path()).unwrap()).unwrap();
+        let kept = read(&fs::read(path_of(&keys)).unwrap()).unwrap();
         assert_eq!(kept.secret, keys.at(NOON_US + DAY_US).secret);
+    }
+
+    #[test]
+    fn the_nodes_of_a_cluster_give_a_visitor_the_same_name_for_a_day() {
+        let nodes = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let open = |key, node: usize, now_us| {
+            let key = Arc::new(ClusterKey::known(key));
+            VisitorKeys::of_cluster(nodes[node].path(), key, now_us).unwrap()
+        };
+        let who = address("203.0.113.9");
+        // One was a node for itself before.
+        VisitorKeys::open(nodes[0].path(), NOON_US).unwrap();
+        let (one, other) = (open(7, 0, NOON_US), open(7, 1, NOON_US));
+        let name = one.at(NOON_US).name(who);
+        assert_eq!(other.at(NOON_US).name(who), name);
+        assert_ne!(open(8, 1, NOON_US).at(NOON_US).name(who), name);
+        let (kept, tomorrow_us) = (one.at(NOON_US), NOON_US + DAY_US);
+        one.turn(tomorrow_us);
+        assert!(!one.is_current(&kept, tomorrow_us));
+        assert_ne!(one.at(tomorrow_us).name(who), name);
+        assert_eq!(one.at(tomorrow_us).name(who), other.at(tomorrow_us).name(who));
+        for node in nodes {
+            assert_eq!(fs::read_dir(node.path()).unwrap().count(), 0, "nothing is kept");
+        }
     }
 
     #[test]
