@@ -13,7 +13,7 @@
 use super::routes::{Route, Scope};
 use super::server::Server;
 use super::{Answer, Content, Host, Request, Response, passed_on};
-use crate::cluster::{Cluster, FollowerWrites, PeerError, PeerRequest};
+use crate::cluster::{Cluster, EngineReach, FollowerWrites, PeerError, PeerRequest};
 use crate::names::SYSTEM_LOG;
 use crate::wire::problem::{self, Problem};
 use std::sync::Arc;
@@ -72,13 +72,13 @@ impl ForLeader {
         if request.of_node.is_some() {
             // The node that has sent it on waits, and tries others.
             return match leads {
-                true => server.handle(route, request).await,
+                true => self.by_handler(server, route, request).await,
                 false => Err(self.not_leading("this node does not lead the log")),
             };
         }
         let keeps = request.body.exact_bytes().is_some_and(|bytes| bytes <= KEPT_CONTENT_BYTES);
         if leads && !keeps {
-            return server.handle(route, request).await;
+            return self.by_handler(server, route, request).await;
         }
         if !leads && self.cluster.follower_writes == FollowerWrites::Redirect {
             return self.redirect(&request, deadline).await;
@@ -120,6 +120,24 @@ impl ForLeader {
         }
     }
 
+    /// Has the handler answer. What it has sent to the journal may not come back for as long as that is away: then
+    /// its client is told so within a bound. What was sent is not taken back by that.
+    async fn by_handler(&self, server: &Server, route: usize, request: Box<Request>) -> Answer {
+        let mut handling = server.handle(route, request);
+        let mut bound = self.cluster.leader_wait.max(LOOK);
+        loop {
+            if let Ok(answer) = tokio::time::timeout(bound, &mut handling).await {
+                return answer;
+            }
+            let status = self.cluster.engine.status();
+            if status.reach != EngineReach::Connected || !self.log.role().leads() {
+                let waited = self.cluster.leader_wait.as_millis();
+                return Err(unknown(&format!("{status}; it has waited for {waited} ms and more")));
+            }
+            bound = LOOK;
+        }
+    }
+
     /// Has the handler answer; that it has lost the lead before anything happened is no answer.
     async fn here(
         &self,
@@ -127,7 +145,7 @@ impl ForLeader {
         route: usize,
         request: Box<Request>,
     ) -> Result<Attempt, Box<Problem>> {
-        match server.handle(route, request).await {
+        match self.by_handler(server, route, request).await {
             Ok(response) => Ok(Attempt::Answered(response)),
             Err(problem) if std::ptr::eq(problem.kind, &problem::NOT_LEADING) => {
                 Ok(Attempt::Nothing(problem.detail.to_string()))
@@ -231,7 +249,7 @@ fn is_not_leading(response: &Response) -> bool {
 
 fn unknown(reason: &str) -> Box<Problem> {
     problem::OUTCOME_UNKNOWN.because(format!(
-        "the leader may or may not have done it ({reason}); retry with the same Idempotency-Key or event ids to \
+        "it may or may not have been done ({reason}); retry with the same Idempotency-Key or event ids to \
          learn which"
     ))
 }
