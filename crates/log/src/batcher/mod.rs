@@ -157,9 +157,9 @@ impl Closer {
 }
 
 /// When the flusher's thread has let go of everything.
-struct Gone(Arc<CloseTerms>);
+struct ThreadEnd(Arc<CloseTerms>);
 
-impl Drop for Gone {
+impl Drop for ThreadEnd {
     fn drop(&mut self) {
         self.0.set_gone();
     }
@@ -191,11 +191,11 @@ impl Batcher {
         options: Options,
         clock: Arc<dyn Clock>,
     ) -> io::Result<Batcher> {
-        let gone = Gone(Arc::clone(&terms));
+        let end = ThreadEnd(Arc::clone(&terms));
         let shared = Arc::new(Shared::new(options, frames, terms));
         let flusher = Flusher::new(Arc::clone(&shared), sink, clock);
         let thread = threads::spawn("wellspring-flush", move || {
-            let _gone = gone;
+            let _end = end;
             flusher.run();
         })?;
         shared.set_flusher(thread.thread().clone());

@@ -71,21 +71,21 @@ pub(crate) struct SharedCounters {
     /// Batches of other nodes applied here.
     pub(crate) foreign_batches: AtomicU64,
     /// What this node was told about the lead and has not done.
-    pub(crate) told: Told,
+    pub(crate) told: OrderSlot,
 }
 
 /// What a node is told about the lead. What is told later takes the place of what was told before.
 #[derive(Debug, Default)]
-pub(crate) struct Told(AtomicU8);
+pub(crate) struct OrderSlot(AtomicU8);
 
-/// See [`Told`].
+/// See [`OrderSlot`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     Claim = 1,
     Resign = 2,
 }
 
-impl Told {
+impl OrderSlot {
     pub(crate) fn tell(&self, order: Order) {
         self.0.store(order as u8, Ordering::Relaxed);
     }
