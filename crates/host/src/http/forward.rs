@@ -57,6 +57,22 @@ enum Attempt {
     Answered(Response),
     /// Nothing happened, for this reason: it may be tried again.
     Nothing(String),
+    /// It may have happened, and may be tried again all the same.
+    InDoubt(String),
+}
+
+/// What an attempt comes to after one that may have happened: that this one was refused says nothing of that.
+fn after_doubt(
+    attempt: Result<Attempt, Box<Problem>>,
+    doubt: Option<&str>,
+) -> Result<Attempt, Box<Problem>> {
+    let Some(reason) = doubt else { return attempt };
+    let status = match &attempt {
+        Ok(Attempt::Answered(response)) => response.status,
+        Ok(_) => return attempt,
+        Err(problem) => problem.kind.status,
+    };
+    if matches!(status, 429 | 503) { Err(unknown(reason)) } else { attempt }
 }
 
 impl ForLeader {
@@ -88,28 +104,33 @@ impl ForLeader {
         let host = Arc::clone(&server.host);
         let mut here = Some(request);
         let mut waits_for = "no node leads the log".to_owned();
+        let mut doubt: Option<String> = None;
         loop {
             let seen = self.log.role_changes().head();
             let attempt = match self.log.role() {
                 Role::Leading { .. } | Role::Detached { .. } => match here.take() {
-                    Some(request) => self.here(server, route, request).await?,
-                    None => Attempt::Nothing("the lead has gone from node to node".to_owned()),
+                    Some(request) => self.here(server, route, request).await,
+                    None => Ok(Attempt::Nothing("the lead has gone from node to node".to_owned())),
                 },
                 Role::Following { leader: Some(leader) }
                     if leader.node != self.cluster.node.as_str() =>
                 {
-                    self.there(&host, &leader, &passed).await?
+                    self.there(&host, &leader, &passed).await
                 }
-                role => Attempt::Nothing(format!(
+                role => Ok(Attempt::Nothing(format!(
                     "no node leads the log (this node is {})",
                     role.name()
-                )),
+                ))),
             };
-            match attempt {
+            match after_doubt(attempt, doubt.as_deref())? {
                 Attempt::Answered(response) => return Ok(response),
+                Attempt::InDoubt(why) => doubt = Some(why),
                 Attempt::Nothing(why) => waits_for = if why.is_empty() { waits_for } else { why },
             }
             if Instant::now() >= deadline {
+                if let Some(reason) = doubt {
+                    return Err(unknown(&reason));
+                }
                 return Err(self.not_leading(&format!(
                     "{waits_for}; nothing was done within {} ms",
                     self.cluster.leader_wait.as_millis()
@@ -168,7 +189,7 @@ impl ForLeader {
             Err(PeerError::Unknown(reason)) => {
                 let is_safe = passed.headers.contains_key("idempotency-key");
                 return match is_safe {
-                    true => Ok(Attempt::Nothing(reason)),
+                    true => Ok(Attempt::InDoubt(reason)),
                     false => Err(unknown(&reason)),
                 };
             }
@@ -252,4 +273,26 @@ fn unknown(reason: &str) -> Box<Problem> {
         "it may or may not have been done ({reason}); retry with the same Idempotency-Key or event ids to \
          learn which"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_after_an_attempt_in_doubt_is_no_refusal() {
+        let refused = || Err(problem::not_leading(None, "nothing was done".to_owned()));
+        let status = |attempt: Result<Attempt, Box<Problem>>| match attempt {
+            Ok(Attempt::Answered(response)) => response.status,
+            Ok(_) => 0,
+            Err(problem) => problem.kind.status,
+        };
+        assert_eq!(status(after_doubt(refused(), None)), 503);
+        assert_eq!(status(after_doubt(refused(), Some("no answer"))), 500);
+        for (told, then) in [(503, 500), (429, 500), (200, 200), (409, 409)] {
+            let answered = Ok(Attempt::Answered(Response::empty(told)));
+            assert_eq!(status(after_doubt(answered, Some("no answer"))), then);
+        }
+        assert_eq!(status(after_doubt(Ok(Attempt::Nothing(String::new())), Some("x"))), 0);
+    }
 }
