@@ -97,7 +97,7 @@ impl ForLeader {
             return self.by_handler(server, route, request).await;
         }
         if !leads && self.cluster.follower_writes == FollowerWrites::Redirect {
-            return self.redirect(&request, deadline).await;
+            return self.redirect(&server.host, &request, deadline).await;
         }
         let content = request.body.gather_all(MAX_CONTENT_BYTES).await?;
         let passed = passed_on::request(&request, content);
@@ -112,15 +112,13 @@ impl ForLeader {
                     Some(request) => self.here(server, route, request).await,
                     None => Ok(Attempt::Nothing("the lead has gone from node to node".to_owned())),
                 },
-                Role::Following { leader: Some(leader) }
-                    if leader.node != self.cluster.node.as_str() =>
-                {
-                    self.there(&host, &leader, &passed).await
-                }
-                role => Ok(Attempt::Nothing(format!(
-                    "no node leads the log (this node is {})",
-                    role.name()
-                ))),
+                role => match self.other_leader(&host) {
+                    Some(leader) => self.there(&host, &leader, &passed).await,
+                    None => Ok(Attempt::Nothing(format!(
+                        "no node leads the log (this node is {})",
+                        role.name()
+                    ))),
+                },
             };
             match after_doubt(attempt, doubt.as_deref())? {
                 Attempt::Answered(response) => return Ok(response),
@@ -235,10 +233,10 @@ impl ForLeader {
     }
 
     /// Sends the client to the leader, once there is one.
-    async fn redirect(&self, request: &Request, deadline: Instant) -> Answer {
+    async fn redirect(&self, host: &Host, request: &Request, deadline: Instant) -> Answer {
         loop {
             let seen = self.log.role_changes().head();
-            if let Role::Following { leader: Some(leader) } = self.log.role() {
+            if let Some(leader) = self.other_leader(host) {
                 let target = request.uri.path_and_query().map_or("/", |target| target.as_str());
                 let response = Response::empty(307);
                 return Ok(response.with("location", format!("{}{target}", leader.url)));
@@ -249,6 +247,12 @@ impl ForLeader {
             let changed = self.log.role_changes().past(seen);
             let _ = tokio::time::timeout(LOOK, changed).await;
         }
+    }
+
+    /// The node that leads, if it is another.
+    fn other_leader(&self, host: &Host) -> Option<Leader> {
+        let leader = host.node.leader_of(&self.log)?;
+        Some(leader).filter(|leader| leader.node != self.cluster.node.as_str())
     }
 
     fn not_leading(&self, detail: &str) -> Box<Problem> {

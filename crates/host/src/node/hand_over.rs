@@ -2,15 +2,17 @@
 
 use super::Node;
 use super::entry::Entry;
+use super::shared::leader_of;
 use crate::client::endpoint::Endpoint;
 use crate::client::{Answer, Client, ClientError, Request};
 use crate::cluster::{Cluster, node_auth};
 use crate::hex;
+use crate::names::SYSTEM_LOG;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 use wellspring_log::batcher::{HandOver, HandOverOutcome, HandedPiece};
-use wellspring_log::{Clock, Log, RequestKey, Role};
+use wellspring_log::{Clock, Log, RequestKey};
 use wellspring_types::Position;
 
 /// The header with the key of a piece.
@@ -54,23 +56,21 @@ pub(super) struct ToLeader {
     cluster: Arc<Cluster>,
     name: String,
     log: Log,
+    /// The log `system`, unless it is that.
+    system: Option<Log>,
     clock: Arc<dyn Clock>,
     /// The client of the node asked last, with its URL.
     client: Option<(String, Client)>,
 }
 
 impl ToLeader {
-    pub(super) fn new(
-        cluster: &Arc<Cluster>,
-        name: &str,
-        log: &Log,
-        clock: &Arc<dyn Clock>,
-    ) -> ToLeader {
+    fn new(node: &Node, cluster: &Arc<Cluster>, name: &str, log: &Log) -> ToLeader {
         ToLeader {
             cluster: Arc::clone(cluster),
             name: name.to_owned(),
             log: log.clone(),
-            clock: Arc::clone(clock),
+            system: node.get(SYSTEM_LOG),
+            clock: Arc::clone(&node.opening.options.clock),
             client: None,
         }
     }
@@ -112,12 +112,9 @@ impl ToLeader {
 
 impl HandOver for ToLeader {
     fn hand_over(&mut self, piece: HandedPiece<'_>) -> HandOverOutcome {
-        let Role::Following { leader: Some(leader) } = self.log.role() else {
-            return HandOverOutcome::NotTaken;
-        };
-        if leader.node == self.cluster.node.as_str() {
-            return HandOverOutcome::NotTaken;
-        }
+        let leader = leader_of(&self.log, self.system.as_ref());
+        let other = leader.filter(|leader| leader.node != self.cluster.node.as_str());
+        let Some(leader) = other else { return HandOverOutcome::NotTaken };
         let answer = match self.send(&leader.url, &piece) {
             Ok(answer) => answer,
             Err(ClientError::Connect { .. } | ClientError::Tls { .. }) => {
@@ -174,8 +171,7 @@ impl Entry {
         match node.cluster() {
             None => self.log.batcher(node.batching),
             Some(cluster) => {
-                let clock = &node.opening.options.clock;
-                let to_leader = ToLeader::new(cluster, name, &self.log, clock);
+                let to_leader = ToLeader::new(node, cluster, name, &self.log);
                 self.log.batcher_handing_over(node.batching, Box::new(to_leader))
             }
         }

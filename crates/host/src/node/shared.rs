@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 use wellspring_log::inspect::copied_log;
-use wellspring_log::{Append, AppendError, Feed, Log, Role};
+use wellspring_log::{Append, AppendError, Feed, Leader, Log, Role};
 
 /// Attempts at a change of the catalog that others' changes overtake.
 const ATTEMPTS: u32 = 16;
@@ -154,6 +154,12 @@ impl Node {
         self.shared.as_ref().map(|shared| &shared.settled)
     }
 
+    /// Who leads a log, as far as this node knows: a copy that was set up by hand may not have seen the claim, and
+    /// whoever leads `system` leads the others, or will.
+    pub fn leader_of(&self, log: &Log) -> Option<Leader> {
+        leader_of(log, self.get(SYSTEM_LOG).as_ref())
+    }
+
     pub(super) fn create_shared(
         &self,
         shared: &SharedState,
@@ -213,6 +219,18 @@ impl Node {
         let Some(cluster) = self.cluster().map(Arc::clone) else { return Ok(()) };
         let node = Arc::downgrade(self);
         crate::threads::spawn("cluster-logs".to_owned(), move || look_after(&node, &cluster)).map(drop)
+    }
+}
+
+/// Who leads a log, by what it knows itself, or else by what the log `system` knows.
+pub(super) fn leader_of(log: &Log, system: Option<&Log>) -> Option<Leader> {
+    let by = |log: &Log| match log.role() {
+        Role::Following { leader } => leader,
+        _ => None,
+    };
+    match log.role() {
+        Role::Following { leader } => leader.or_else(|| system.and_then(by)),
+        _ => None,
     }
 }
 
