@@ -67,6 +67,11 @@ impl Cluster {
         self.primary.as_ref().map(|primary| primary.lock().expect("the primary").clone())
     }
 
+    /// The standby, until it has taken the primary's place.
+    pub(crate) fn standby(&self) -> Option<Postgres> {
+        self.standby.lock().expect("the standby").clone()
+    }
+
     /// Has the standby take the primary's place, and all links lead there.
     pub(crate) fn fail_over(&self) -> io::Result<()> {
         let Some(promoted) = self.standby.lock().expect("the standby").take() else {
@@ -101,14 +106,6 @@ impl Cluster {
         let up = self.nodes.iter().filter(|node| node.is_up());
         let told = up.filter_map(|node| {
             let answer = self.look(node, "/v1/cluster")?;
-            if answer.status == 404 {
-                let figures = self.look(node, "/metrics")?;
-                let text = String::from_utf8_lossy(&figures.body).into_owned();
-                let line = text.lines().find(|line| {
-                    line.starts_with("wellspring_shared_role{log=\"main\",role=\"leading\"}")
-                })?;
-                return line.ends_with(" 1").then(|| (0, node.name.clone()));
-            }
             let leader = answer.json()["leader"].take();
             Some((leader["epoch"].as_u64()?, leader["node"].as_str()?.to_owned()))
         });

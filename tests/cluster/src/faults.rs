@@ -128,7 +128,7 @@ pub(crate) fn run(world: &World) -> io::Result<Vec<FaultRecord>> {
     sleep(Duration::from_secs(1));
     while begun.elapsed() < world.arguments.length {
         let fault = hand.next();
-        if fault == Fault::Promote && hand.has_promoted {
+        if fault.needs_standby() && hand.has_promoted {
             continue;
         }
         hand.broken_ns = world.history.now();
@@ -241,6 +241,7 @@ impl<'a> Hand<'a> {
             Fault::CancelWait => self.cancel_waits(),
             Fault::Promote => {
                 self.has_promoted = true;
+                self.breaks();
                 self.world.cluster.fail_over()?;
                 Ok(String::new())
             }
@@ -331,12 +332,18 @@ impl<'a> Hand<'a> {
     /// Stops the standby for a moment and cancels who waits for it, as an impatient operator would.
     fn cancel_waits(&mut self) -> io::Result<String> {
         let primary = self.primary()?;
-        for _ in 0..self.dice.between(1, 5) {
-            primary.rows(
+        let Some(standby) = self.world.cluster.standby() else { return Ok(String::new()) };
+        standby.crash()?;
+        self.breaks();
+        let mut cancelled = 0;
+        for _ in 0..self.dice.between(2, 6) {
+            self.rest(50, 500);
+            let rows = primary.rows(
                 "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
             )?;
-            self.rest(50, 500);
+            cancelled += rows.len();
         }
-        Ok(String::new())
+        standby.start()?;
+        Ok(format!("{cancelled} commits"))
     }
 }

@@ -160,7 +160,10 @@ fn judge(arguments: &Arguments, world: &World) -> Option<Finding> {
         Ok(output) => {
             let told = String::from_utf8_lossy(&output.stdout).into_owned();
             print!("{told}{}", String::from_utf8_lossy(&output.stderr));
-            if output.status.success() { None } else { finding(told) }
+            if output.status.success() {
+                return None;
+            }
+            finding(told.lines().last().unwrap_or("no verdict").to_owned())
         }
         Err(error) => finding(format!("{}: {error}", judge.display())),
     }
