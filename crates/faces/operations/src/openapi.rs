@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 use wellspring_host::access::Needs;
 use wellspring_host::http::contract::{AnswerContract, MIN_POSITION, Media, Presence};
+use wellspring_host::http::foreseen::REDIRECTED;
 use wellspring_host::http::routes::{Entry, Route, Routes, Scope};
 use wellspring_host::http::{Answer, Host, Request, Response, SVG};
 use wellspring_host::wire::param::Values;
@@ -63,6 +64,10 @@ fn operation(face: &str, route: &Route, path: &str, problems: &mut Problems) -> 
         responses.insert(kinds[0].status.to_string(), problems.reference(kinds));
     }
     // What is said before a request is read: that it came too slowly, or over too many connections.
+    if route.is_for_leader() {
+        let told = "Another node leads and answers this at `Location` (--follower-writes redirect)";
+        responses.insert(REDIRECTED.to_string(), json!({"description": told}));
+    }
     responses.insert("default".to_owned(), problems.any());
     let mut operation = json!({
         "tags": [face],

@@ -67,6 +67,9 @@ const CREDENTIALS: &[&Kind] = &[
     &problem::IO,
 ];
 
+/// What a node that does not lead answers instead, with a `Location`, if it is set to send clients to the leader.
+pub const REDIRECTED: u16 = 307;
+
 /// Of routes with a body.
 const BODY: &[&Kind] = &[
     &problem::MALFORMED_JSON,
@@ -139,6 +142,9 @@ impl Route {
             return self.lacks(slug);
         }
         let (status, media) = (response.status, response.content_type);
+        if status == REDIRECTED && self.is_for_leader() {
+            return None;
+        }
         let gives = self.contract.gives.iter().find(|gives| {
             let media = media.split(';').next().unwrap_or_default();
             let is_media = |(known, _): &(&str, &str)| *known == media;

@@ -10,6 +10,7 @@
 //! ```
 //! What may have happened is repeated only if its client has made that safe by an `Idempotency-Key`.
 
+use super::foreseen;
 use super::routes::{Route, Scope};
 use super::server::Server;
 use super::{Answer, Content, Host, Request, Response, passed_on};
@@ -238,7 +239,7 @@ impl ForLeader {
             let seen = self.log.role_changes().head();
             if let Some(leader) = self.other_leader(host) {
                 let target = request.uri.path_and_query().map_or("/", |target| target.as_str());
-                let response = Response::empty(307);
+                let response = Response::empty(foreseen::REDIRECTED);
                 return Ok(response.with("location", format!("{}{target}", leader.url)));
             }
             if Instant::now() >= deadline {
