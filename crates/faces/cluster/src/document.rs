@@ -59,14 +59,25 @@ impl NodeLine {
     }
 }
 
-/// The document, with the logs that its reader may see.
+/// What of a document its reader may see.
+pub(super) struct Sight<'a> {
+    /// Whether a log may be seen.
+    pub(super) log: &'a dyn Fn(&str) -> bool,
+    /// Whether addresses may be seen that only machines inside know, as troubles tell of them.
+    pub(super) troubles: bool,
+}
+
+/// The document, as far as its reader may see it.
 pub(super) fn of(
     own: NodeStatus,
     leader: Option<Leader>,
     nodes: Vec<NodeLine>,
-    may_see: impl Fn(&str) -> bool,
+    sight: &Sight<'_>,
 ) -> ClusterDocument {
-    let NodeStatus { node, engine, logs, .. } = own;
+    let NodeStatus { node, mut engine, logs, .. } = own;
+    if let Some(engine) = engine.as_mut().filter(|_| !sight.troubles) {
+        engine.trouble = None;
+    }
     let leader = leader.map(|Leader { node, url, epoch }| LeaderLine { node, url, epoch });
     ClusterDocument {
         node,
@@ -74,7 +85,7 @@ pub(super) fn of(
         engine,
         leader,
         nodes,
-        logs: logs.into_iter().filter(|log| may_see(&log.log)).collect(),
+        logs: logs.into_iter().filter(|log| (sight.log)(&log.log)).collect(),
     }
 }
 
@@ -122,7 +133,8 @@ mod tests {
             NodeLine::unreachable("b".into(), "http://b:1".into(), "refused".into()),
         ];
         let leader = Some(Leader { node: "a".into(), url: "http://a:1".into(), epoch: 3 });
-        let document = of(own, leader, nodes, |log| log != "system");
+        let sight = Sight { log: &|log| log != "system", troubles: true };
+        let document = of(own, leader, nodes, &sight);
         let expected = json!({
             "node": "a", "journal": "postgres",
             "engine": {"kind": "postgres", "connected": true, "trouble": null, "durable": "one server", "reconnects": 0},
@@ -141,9 +153,21 @@ mod tests {
 
     #[test]
     fn a_server_alone_has_no_nodes() {
-        let document = serde_json::to_value(of(status(None), None, Vec::new(), |_| true)).unwrap();
+        let sight = Sight { log: &|_| true, troubles: true };
+        let document = serde_json::to_value(of(status(None), None, Vec::new(), &sight)).unwrap();
         assert_eq!((&document["node"], &document["journal"]), (&json!(null), &json!("files")));
         assert_eq!((&document["engine"], &document["nodes"]), (&json!(null), &json!([])));
         assert_eq!(document["logs"][0]["place"], json!(null));
+    }
+
+    #[test]
+    fn troubles_are_for_operators() {
+        let mut own = status(Some("a"));
+        own.engine.as_mut().unwrap().trouble = Some("db.internal refused".into());
+        let seen = |troubles| {
+            let document = of(own.clone(), None, Vec::new(), &Sight { log: &|_| true, troubles });
+            document.engine.and_then(|engine| engine.trouble)
+        };
+        assert_eq!((seen(false), seen(true).is_some()), (None, true));
     }
 }

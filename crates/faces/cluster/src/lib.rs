@@ -18,12 +18,14 @@ mod problems;
 mod records;
 mod transfer;
 
+use document::Sight;
 use members::Members;
 use problems::{NO_CLUSTER, NODE_NOT_FOUND, NODE_UNREACHABLE};
 use records::{LOG, PIECE, PIECE_DIGEST};
 use std::sync::Arc;
+use wellspring_host::access::principal::Verdict;
 use wellspring_host::cluster::Cluster;
-use wellspring_host::declare::routes;
+use wellspring_host::declare::{Role, routes};
 use wellspring_host::http::contract::AnsweredBy;
 use wellspring_host::http::face::{Face, Served};
 use wellspring_host::http::foreseen::READING;
@@ -110,8 +112,11 @@ async fn cluster(face: Arc<ClusterFace>, request: Box<Request>) -> Answer {
         Some(_) => others::ask_all(&face.host, &face.members()?, &own).await,
     };
     let leader = own::leader(&face.host, SYSTEM_LOG);
-    let may_see = |log: &str| request.principal.may_read(log);
-    let document = document::of(own, leader, nodes, may_see);
+    let sight = Sight {
+        log: &|log| request.principal.may_read(log),
+        troubles: request.principal.may(Role::Operator, None) == Verdict::Allowed,
+    };
+    let document = document::of(own, leader, nodes, &sight);
     json(&document)
 }
 

@@ -121,12 +121,14 @@ fn of_role(name: &str, role: &Role, purpose: Purpose) -> Option<Problem> {
     Some(*reason.about(name))
 }
 
-/// What of the engine keeps writes from a node.
+/// What of the engine keeps writes from a node. Where it is, and why it is not reached, is not everybody's to know.
 fn of_engine(engine: &EngineStatus, purpose: Purpose) -> Option<Problem> {
     match &engine.reach {
-        EngineReach::Lost { reason } if purpose != Purpose::Reads => {
-            let detail =
-                format!("this node does not reach the journal ({}): {reason}", engine.kind);
+        EngineReach::Lost { .. } if purpose != Purpose::Reads => {
+            let detail = format!(
+                "this node does not reach the journal ({}); GET /v1/cluster tells operators why",
+                engine.kind
+            );
             Some(*problem::JOURNAL_UNREACHABLE.because(detail))
         }
         EngineReach::Lost { .. } | EngineReach::Connected => None,
@@ -173,12 +175,16 @@ mod tests {
             reconnects: 0,
         };
         assert!(of_engine(&engine, Purpose::Both).is_none());
-        engine.reach = EngineReach::Lost { reason: "refused".into() };
+        engine.reach = EngineReach::Lost { reason: "db.internal refused".into() };
         assert!(of_engine(&engine, Purpose::Reads).is_none());
         for purpose in [Purpose::Writes, Purpose::Both] {
             let reason = of_engine(&engine, purpose).unwrap();
             assert_eq!(reason.kind.slug, "journal-unreachable");
-            assert!(reason.detail.contains("refused"));
+            assert!(
+                !reason.detail.contains("db.internal"),
+                "whoever asks is told: {}",
+                reason.detail
+            );
         }
     }
 

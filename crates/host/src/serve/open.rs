@@ -105,7 +105,7 @@ pub(crate) fn open_with_key(
     let data = &process.data;
     let tls = Tls::open(&tls)?;
     if engine.is_none() {
-        // A copy of the system log that is gone is fetched again.
+        // Of several nodes the log is fetched again from where all have it.
         access::sealed::check_log(data)?;
     }
     keep_private(data)?;
