@@ -1,7 +1,7 @@
 //! What `GET /v1/cluster` says, as far as the tools look at it.
 
 use crate::exit::{Code, Failure};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The nodes of a service, as one of them sees them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -37,7 +37,7 @@ pub(crate) struct LeaderDocument {
 }
 
 /// A node.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NodeDocument {
     pub(crate) node: String,
     pub(crate) url: String,

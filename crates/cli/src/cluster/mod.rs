@@ -2,8 +2,8 @@
 //! the key they share, and three of them to try.
 
 mod demo;
-mod document;
-mod status;
+pub(crate) mod document;
+pub(crate) mod status;
 mod transfer;
 
 use crate::exit::{Code, Failure, say};

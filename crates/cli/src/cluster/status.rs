@@ -6,7 +6,7 @@ use crate::exit::{Failure, say};
 use wellspring_host::client::{Client, Request};
 
 /// Where it is asked.
-pub(super) const PATH: &str = "/v1/cluster";
+pub(crate) const PATH: &str = "/v1/cluster";
 
 pub(super) fn run(client: &mut Client, json: bool) -> Result<(), Failure> {
     let answer = ask(client, &Request::get(PATH, &[]))?;

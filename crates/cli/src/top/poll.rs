@@ -1,6 +1,7 @@
 //! Asks a server for its figures.
 
 use super::sample::Sample;
+use crate::cluster::status::PATH;
 use crate::credentials::hint;
 use crate::exit::{Code, Failure};
 use crate::problem::Problem;
@@ -48,7 +49,12 @@ impl Poll {
         let text = String::from_utf8_lossy(&answer.body);
         let sample = Sample::read(at_ns, &text)
             .map_err(|what| Failure::new(Code::Data, format!("GET /metrics: {what}")))?;
-        Ok(sample.with_words(views.as_deref(), ingest.as_deref()))
+        let sample = sample.with_words(views.as_deref(), ingest.as_deref());
+        if !sample.is_of_cluster() {
+            return Ok(sample);
+        }
+        let cluster = self.document(PATH)?;
+        Ok(sample.with_cluster(cluster.as_deref()))
     }
 
     /// A document that not every server, and not every client, gets.

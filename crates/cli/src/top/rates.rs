@@ -4,6 +4,7 @@
 //! then counts from 0, so what it shows happened in the interval, and nothing is negative.
 
 use super::sample::{Graphs, Log, Process, Route, Sample, UNBOUNDED, View};
+use crate::cluster::document::NodeDocument;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -15,6 +16,8 @@ pub(super) struct Figures {
     /// Whether the server began anew in between.
     pub(super) restarted: bool,
     pub(super) server: ServerFigures,
+    /// Of a node of several: all of them, by name.
+    pub(super) nodes: Vec<NodeDocument>,
     /// By name.
     pub(super) logs: Vec<LogFigures>,
     /// By log and name.
@@ -118,6 +121,8 @@ pub(super) struct LogFigures {
     pub(super) closed: bool,
     /// Segments in which reads have met damage.
     pub(super) damaged_segments: u64,
+    /// What the server is to it, if it is one of several.
+    pub(super) role: Option<String>,
     pub(super) ingest: IngestFigures,
 }
 
@@ -210,6 +215,7 @@ pub(super) fn between(before: &Sample, now: &Sample) -> Figures {
             processors: rate(|p| p.cpu_us) / 1e6,
             threads: process.threads,
         },
+        nodes: now.cluster.as_ref().map(|cluster| cluster.nodes.clone()).unwrap_or_default(),
         logs: logs(counted, now, interval_s),
         views: views(counted, now, interval_s),
         graph: graph(&counted.graphs, &now.graphs, interval_s),
@@ -228,8 +234,13 @@ fn has_restarted(before: &Sample, now: &Sample) -> bool {
     let opened_again = before
         .logs
         .iter()
-        .any(|(name, earlier)| now.logs.get(name).is_some_and(|log| log.epoch > earlier.epoch));
+        .any(|(name, earlier)| now.logs.get(name).is_some_and(|log| is_opened_again(earlier, log)));
     went_back || opened_again || now.process.refused < before.process.refused
+}
+
+/// Whether a log was opened a later time. Of several nodes its epoch is that of who leads, and leaders change.
+fn is_opened_again(before: &Log, now: &Log) -> bool {
+    now.role.is_none() && now.epoch > before.epoch
 }
 
 /// What happened a second. A counter that went back counts from 0.
@@ -381,6 +392,7 @@ fn logs(before: &Sample, now: &Sample, interval_s: f64) -> Vec<LogFigures> {
             storage_full: log.appends_full > 0,
             closed: log.closed > 0,
             damaged_segments: log.damaged_segments,
+            role: log.role.clone(),
             ingest: IngestFigures {
                 accepted_per_s: rate(|l| l.accepted_events),
                 stored_per_s: rate(|l| l.stored_events),
@@ -414,7 +426,8 @@ fn continues(before: &Log, now: &Log) -> bool {
         |l| l.shed_events,
         |l| l.dropped_events,
     ];
-    before.epoch == now.epoch && counters.iter().all(|count| count(before) <= count(now))
+    let same_epoch = before.epoch == now.epoch || now.role.is_some();
+    same_epoch && counters.iter().all(|count| count(before) <= count(now))
 }
 
 fn views(before: &Sample, now: &Sample, interval_s: f64) -> Vec<ViewFigures> {

@@ -2,6 +2,7 @@
 //! and the words that `/v1/views` and `/v1/ingest` add.
 
 use super::scrape::{Page, Series};
+use crate::cluster::document::ClusterDocument;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -20,6 +21,8 @@ pub(super) struct Sample {
     pub(super) views: BTreeMap<(String, String), View>,
     pub(super) graphs: Graphs,
     pub(super) intake: Option<Intake>,
+    /// Of a node of several, from `/v1/cluster`, if it was answered.
+    pub(super) cluster: Option<ClusterDocument>,
 }
 
 /// Figures of the whole process.
@@ -97,6 +100,8 @@ pub(super) struct Log {
     pub(super) closed: u64,
     /// A gauge.
     pub(super) damaged_segments: u64,
+    /// What the server is to it, if it is one of several.
+    pub(super) role: Option<String>,
 }
 
 /// Figures of a view.
@@ -255,6 +260,11 @@ impl Sample {
                 set(sample.views.entry(key).or_default(), series);
             }
         }
+        let name = "wellspring_shared_role";
+        for series in page.series(name).iter().filter(|series| series.count() == 1) {
+            let log = sample.logs.entry(label(series, name, "log")?).or_default();
+            log.role = Some(label(series, name, "role")?);
+        }
         for (name, add) in GRAPHS {
             page.series(name).iter().for_each(|series| add(&mut sample.graphs, series));
         }
@@ -265,6 +275,17 @@ impl Sample {
         }
         sample.routes = routes(&page)?;
         Ok(sample)
+    }
+
+    /// Whether the server is one of several nodes.
+    pub(super) fn is_of_cluster(&self) -> bool {
+        self.logs.values().any(|log| log.role.is_some())
+    }
+
+    /// Adds what `/v1/cluster` says; what cannot be understood is left out.
+    pub(super) fn with_cluster(mut self, cluster: Option<&[u8]>) -> Sample {
+        self.cluster = cluster.and_then(|body| serde_json::from_slice(body).ok());
+        self
     }
 
     /// Adds the words of `/v1/views` and `/v1/ingest`. They are an extra: what cannot be
@@ -358,6 +379,18 @@ mod tests {
             wellspring_graph_nodes{log=\"b\"} 6\n";
         let graphs = Sample::read(0, &format!("{page}{graphs}")).unwrap().graphs;
         assert_eq!((graphs.reading, graphs.writing, graphs.nodes), (3, 4, 11));
+    }
+
+    #[test]
+    fn a_node_of_several_has_roles() {
+        let page = include_str!("metrics.txt");
+        assert!(!Sample::read(0, page).unwrap().is_of_cluster());
+        let roles = "# TYPE wellspring_shared_role gauge\n\
+            wellspring_shared_role{log=\"main\",role=\"leading\"} 0\n\
+            wellspring_shared_role{log=\"main\",role=\"following\"} 1\n";
+        let sample = Sample::read(0, &format!("{page}{roles}")).unwrap();
+        assert_eq!(sample.logs["main"].role.as_deref(), Some("following"));
+        assert!(sample.is_of_cluster() && sample.with_cluster(Some(b"<")).cluster.is_none());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use super::rates::{
     Answers, Figures, GraphFigures, IngestFigures, LogFigures, Quantile, RouteFigures, ViewFigures,
 };
+use crate::cluster::document::NodeDocument;
 use ratatui::style::{Style, Stylize as _};
 use ratatui::text::{Line, Span};
 use std::cmp::Ordering;
@@ -104,7 +105,8 @@ pub(super) fn lines(figures: &Figures, order: Order, height: Option<usize>) -> V
     let load = |log: &LogFigures| log.events_per_s + log.appends_per_s + log.ingest.accepted_per_s;
     by_load.sort_by(|a, b| load(b).total_cmp(&load(a)).then_with(|| a.log.cmp(&b.log)));
     let graph = figures.graph.as_ref().map(graph).unwrap_or_default();
-    let tables = [logs(&by_load), ingest(&by_load), views(&figures.views), graph];
+    let tables =
+        [nodes(&figures.nodes), logs(&by_load), ingest(&by_load), views(&figures.views), graph];
     let routes = routes(&figures.routes, order);
     let wanted =
         lines.len() + tables.iter().chain([&routes]).map(|table| table.len() + 1).sum::<usize>();
@@ -167,6 +169,27 @@ fn server(figures: &Figures) -> Vec<Line<'static>> {
     vec![Line::from(first), Line::from(second), Line::from(third)]
 }
 
+fn nodes(nodes: &[NodeDocument]) -> Vec<Line<'static>> {
+    let head = ["Node", "role", "system head", "version", "url"];
+    let row = |node: &NodeDocument| {
+        let known = |text: Option<String>| Span::from(text.unwrap_or_else(|| "-".to_owned()));
+        let role = match (&node.role, node.reachable) {
+            (Some(role), true) => visible(role),
+            (_, true) => "-".to_owned(),
+            (_, false) => "NOT REACHED".to_owned(),
+        };
+        let is_bad = !node.reachable || role == "detached";
+        vec![
+            visible(&node.node).into(),
+            alarm(role, is_bad),
+            known(node.position.map(count)),
+            known(node.version.as_deref().map(visible)),
+            visible(&node.url).into(),
+        ]
+    };
+    table(head.map(Span::from).to_vec(), nodes.iter().map(row).collect())
+}
+
 fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
     let head = [
         "Log",
@@ -189,11 +212,13 @@ fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
     ];
     let row = |log: &&LogFigures| {
         // The worst, in the order of `/health/ready`.
-        let state = match log {
-            LogFigures { closed: true, .. } => "NO APPENDS",
-            LogFigures { damaged_segments: 1.., .. } => "DAMAGED",
-            LogFigures { storage_full: true, .. } => "DISK FULL",
-            _ => "ok",
+        let (state, is_bad) = match log {
+            LogFigures { closed: true, .. } => ("NO APPENDS", true),
+            LogFigures { role: Some(role), .. } if role == "detached" => ("DETACHED", true),
+            LogFigures { damaged_segments: 1.., .. } => ("DAMAGED", true),
+            LogFigures { storage_full: true, .. } => ("DISK FULL", true),
+            LogFigures { role: Some(role), .. } => (role.as_str(), false),
+            LogFigures { role: None, .. } => ("ok", false),
         };
         vec![
             visible(&log.log).into(),
@@ -212,7 +237,7 @@ fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
             bytes(log.disk_bytes).into(),
             count(log.segments).into(),
             count(log.subscribers).into(),
-            alarm(state.to_owned(), state != "ok"),
+            alarm(visible(state), is_bad),
         ]
     };
     table(head.map(Span::from).to_vec(), logs.iter().map(row).collect())

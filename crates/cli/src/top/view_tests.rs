@@ -4,6 +4,7 @@ use super::rates::{Figures, between};
 use super::rates_tests::sample;
 use super::sample::{Graphs, Intake, Log, Process, Route, Sample, UNBOUNDED, View};
 use super::view::{Column, Order, lines, title};
+use crate::cluster::document::{ClusterDocument, NodeDocument};
 use ratatui::style::Color;
 
 fn figures() -> Figures {
@@ -225,4 +226,40 @@ fn what_comes_from_outside_cannot_drive_the_terminal() {
     figures.restarted = true;
     let title = title("http://h\u{7}", &figures).to_string();
     assert_eq!(title, "wellspring top  http://h\u{fffd}  over 1.00 s  RESTARTED");
+}
+
+#[test]
+fn a_node_of_several_shows_all_of_them_and_its_roles() {
+    let node = |node: &str, role: Option<&str>| NodeDocument {
+        node: node.to_owned(),
+        url: format!("http://{node}:1"),
+        version: role.map(|_| "0.1.0".to_owned()),
+        reachable: role.is_some(),
+        error: None,
+        role: role.map(str::to_owned),
+        position: role.map(|_| 7),
+    };
+    let mut now = sample(1, &[(200, 1)], &[]);
+    let of_role = |role: &str| Log { role: Some(role.to_owned()), epoch: 9, ..Log::default() };
+    now.logs.insert("main".to_owned(), of_role("following"));
+    now.logs.insert("lost".to_owned(), of_role("detached"));
+    now.cluster = Some(ClusterDocument {
+        node: Some("a".to_owned()),
+        journal: "postgres".to_owned(),
+        engine: None,
+        leader: None,
+        nodes: vec![node("a", Some("leading")), node("b", None)],
+        logs: Vec::new(),
+    });
+    let mut before = now.clone();
+    before.at_ns = 0;
+    before.logs.insert("main".to_owned(), Log { epoch: 8, ..of_role("leading") });
+    let figures = between(&before, &now);
+    assert!(!figures.restarted, "another leader is no restart");
+    let lines: Vec<String> =
+        lines(&figures, Order::default(), None).iter().map(ToString::to_string).collect();
+    let text = lines.join("\n");
+    for part in ["Node", "leading", "NOT REACHED", "http://b:1", "following", "DETACHED"] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
 }
