@@ -16,7 +16,9 @@ pub(crate) fn engine(config: &ClusterConfig) -> Result<Option<Arc<dyn Engine>>, 
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => postgres::engine(config).map(Some),
         #[cfg(not(feature = "postgres"))]
-        "postgres" | "postgresql" => Err("journal: this program was built without the feature postgres".to_owned()),
+        "postgres" | "postgresql" => {
+            Err("journal: this program was built without the feature postgres".to_owned())
+        }
         _ => Err(format!(
             "journal must be postgres://USER@HOST/DATABASE, or empty for the files of this node alone, not {}",
             config.journal

@@ -193,8 +193,7 @@ fn of_listen(process: &ProcessConfig, has_tls: bool) -> Result<String, String> {
 mod tests {
     use crate::config::HostConfig;
 
-    const SHARED: &[&str] =
-        &["--journal", "postgres://x/y", "--node", "a", "--cluster-key", "key"];
+    const SHARED: &[&str] = &["--journal", "postgres://x/y", "--node", "a", "--cluster-key", "key"];
 
     fn refused(flags: &[&str]) -> String {
         HostConfig::loaded(flags).map(drop).unwrap_err()
@@ -239,7 +238,9 @@ mod tests {
 
     #[test]
     fn the_settings_of_a_cluster_mean_nothing_alone() {
-        for flags in [["--node", "a"], ["--cluster-key", "k"], ["--advertise", "http://localhost:1"]] {
+        for flags in
+            [["--node", "a"], ["--cluster-key", "k"], ["--advertise", "http://localhost:1"]]
+        {
             assert!(refused(&flags).contains("means nothing without --journal"));
         }
     }

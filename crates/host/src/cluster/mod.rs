@@ -70,4 +70,10 @@ impl Cluster {
             follower_writes: config.follower_writes,
         })
     }
+
+    /// Whether this is the node of that name at that URL. Two processes of one name are a mistake, and one must not
+    /// take the other for itself.
+    pub fn is_at(&self, node: &str, url: &str) -> bool {
+        node == self.node.as_str() && url == self.url
+    }
 }

@@ -1,7 +1,7 @@
 //! The way to other nodes: HTTP/1.1 over connections that are kept, some for each serving thread.
 
-use super::node_auth::{self, NodeName};
 use super::ClusterKey;
+use super::node_auth::{self, NodeName};
 use crate::client::endpoint::Endpoint;
 use crate::client::trust::{Terms, Trust};
 use bytes::Bytes;

@@ -1,7 +1,8 @@
 //! A cluster in one process, for tests: an engine in memory for each node.
 
 use super::{
-    Cluster, ClusterKey, Engine, EngineReach, EngineStatus, FollowerWrites, LogRows, NodeName, Peers,
+    Cluster, ClusterKey, Engine, EngineReach, EngineStatus, FollowerWrites, LogRows, NodeName,
+    Peers,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -253,7 +253,7 @@ impl ForLeader {
     /// The node that leads, if it is another.
     fn other_leader(&self, host: &Host) -> Option<Leader> {
         let leader = host.node.leader_of(&self.log)?;
-        Some(leader).filter(|leader| leader.node != self.cluster.node.as_str())
+        Some(leader).filter(|leader| !self.cluster.is_at(&leader.node, &leader.url))
     }
 
     fn not_leading(&self, detail: &str) -> Box<Problem> {

@@ -207,7 +207,9 @@ mod tests {
     #[test]
     fn rubbish_is_passed_over() {
         let mut catalog = Catalog::new();
-        for data in ["", "{}", r#"{"log":"../x","incarnation":1}"#, r#"{"log":"system","incarnation":7}"#] {
+        for data in
+            ["", "{}", r#"{"log":"../x","incarnation":1}"#, r#"{"log":"system","incarnation":7}"#]
+        {
             catalog.apply(LOG_DROPPED, data.as_bytes());
         }
         assert_eq!(catalog.names().collect::<Vec<_>>(), [MAIN, SYSTEM_LOG]);

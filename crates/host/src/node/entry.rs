@@ -76,4 +76,3 @@ impl Entry {
         events_lost
     }
 }
-

@@ -88,7 +88,10 @@ impl fmt::Display for NodeError {
             }
             NodeError::View(reason) => f.write_str(reason),
             NodeError::NotRecorded(error) => {
-                write!(f, "the log system, which says what logs there are, did not take it: {error}")
+                write!(
+                    f,
+                    "the log system, which says what logs there are, did not take it: {error}"
+                )
             }
             NodeError::Unavailable { log, reason } => {
                 write!(f, "the log {log} is not here yet: {reason}")
@@ -97,4 +100,3 @@ impl fmt::Display for NodeError {
         }
     }
 }
-

@@ -113,7 +113,7 @@ impl ToLeader {
 impl HandOver for ToLeader {
     fn hand_over(&mut self, piece: HandedPiece<'_>) -> HandOverOutcome {
         let leader = leader_of(&self.log, self.system.as_ref());
-        let other = leader.filter(|leader| leader.node != self.cluster.node.as_str());
+        let other = leader.filter(|leader| !self.cluster.is_at(&leader.node, &leader.url));
         let Some(leader) = other else { return HandOverOutcome::NotTaken };
         let answer = match self.send(&leader.url, &piece) {
             Ok(answer) => answer,
@@ -145,7 +145,8 @@ impl ToLeader {
         match told.outcome {
             PieceOutcome::Stored => {
                 // Who has waited for it reads it here.
-                if let Some(position) = told.position.filter(|position| self.log.head() < *position) {
+                if let Some(position) = told.position.filter(|position| self.log.head() < *position)
+                {
                     self.cluster.engine.nudge();
                     self.log.feed().wait_past(position - 1, SHOW_WAIT);
                 }
@@ -181,7 +182,9 @@ impl Entry {
 impl PieceAnswer {
     /// What taking a piece came to.
     #[must_use]
-    pub fn of(taken: &Result<wellspring_log::Appended, wellspring_log::AppendError>) -> PieceAnswer {
+    pub fn of(
+        taken: &Result<wellspring_log::Appended, wellspring_log::AppendError>,
+    ) -> PieceAnswer {
         let reason = taken.as_ref().err().map(ToString::to_string);
         let position = taken.as_ref().ok().map(|appended| appended.last);
         let outcome = match HandOverOutcome::of(taken) {

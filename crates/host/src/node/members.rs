@@ -127,8 +127,7 @@ pub(super) fn join(cluster: &Cluster, batcher: &Batcher) -> Result<(), String> {
         .map_err(|invalid| invalid.to_string())?;
     let url = serde_json::to_string(url).map_err(|error| error.to_string())?;
     let version = env!("CARGO_PKG_VERSION");
-    let data =
-        format!(r#"{{"node":"{node}","url":{url},"version":"{version}","start":{start}}}"#);
+    let data = format!(r#"{{"node":"{node}","url":{url},"version":"{version}","start":{start}}}"#);
     let mut producer = batcher.producer(ORDER, None);
     let pushed =
         producer.try_push_events(&template, DataKind::Json, std::iter::once(data.as_bytes()));

@@ -302,12 +302,7 @@ impl Node {
         self.entries().iter().map(|(name, entry)| entry.close(name)).sum()
     }
 
-    fn open_log(
-        &self,
-        name: &str,
-        incarnation: u64,
-        changes: &Changes,
-    ) -> Result<(), NodeError> {
+    fn open_log(&self, name: &str, incarnation: u64, changes: &Changes) -> Result<(), NodeError> {
         let path = self.dir.join(name);
         keep_private(&path).map_err(io(&path, "keeping others out of"))?;
         let log = self.opening.open(name, incarnation, &path)?;

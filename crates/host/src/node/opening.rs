@@ -31,12 +31,7 @@ impl Opening {
     ///
     /// # Errors
     /// [`NodeError::Open`], [`NodeError::Unavailable`].
-    pub(super) fn open(
-        &self,
-        name: &str,
-        incarnation: u64,
-        path: &Path,
-    ) -> Result<Log, NodeError> {
+    pub(super) fn open(&self, name: &str, incarnation: u64, path: &Path) -> Result<Log, NodeError> {
         let mut options = self.options.clone();
         if name == SYSTEM_LOG {
             // What was revoked stays so after a power loss.
@@ -113,7 +108,10 @@ fn caught_up(cluster: &Cluster, name: &str, log: &Log) -> Result<(), NodeError> 
         let Role::CatchingUp { place, end } = log.role() else { return Ok(()) };
         if begun.elapsed() > CATCH_UP {
             let engine = cluster.engine.status();
-            let end = end.map_or_else(|| "its end is not known".to_owned(), |end| format!("it ends at {}", end.0));
+            let end = end.map_or_else(
+                || "its end is not known".to_owned(),
+                |end| format!("it ends at {}", end.0),
+            );
             let reason = format!(
                 "after {} s the copy is at place {} of its journal, and {end}; {engine}",
                 CATCH_UP.as_secs(),

@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wellspring_log::inspect::copied_log;
 use wellspring_log::{Append, AppendError, Feed, Leader, Log, Role};
+use wellspring_types::Position;
 
 /// Attempts at a change of the catalog that others' changes overtake.
 const ATTEMPTS: u32 = 16;
@@ -93,7 +94,8 @@ impl Node {
             let what = "it is no log of this journal and no copy of one; a node of several begins with a data \
                         folder of its own, and `wellspring export` and `import` bring events along"
                 .to_owned();
-            let error = wellspring_log::OpenError::OtherJournal { dir: dir.display().to_string(), what };
+            let error =
+                wellspring_log::OpenError::OtherJournal { dir: dir.display().to_string(), what };
             return Err(NodeError::Open { log: name.to_owned(), dir, error });
         }
         tracing::info!(log = name, "was dropped meanwhile; its copy is removed");
@@ -123,7 +125,10 @@ impl Node {
                 let copied = if dir.is_dir() { copied_log(&dir) } else { Ok(None) };
                 let copied = copied.map_err(io(&dir, "reading"))?;
                 if copied.is_some_and(|copied| copied != journal_name(name, incarnation)) {
-                    tracing::info!(log = name, "was made anew meanwhile; the copy of the old one is removed");
+                    tracing::info!(
+                        log = name,
+                        "was made anew meanwhile; the copy of the old one is removed"
+                    );
                     self.remove_folder(name, changes)?;
                 }
                 self.open_log(name, incarnation, changes)?;
@@ -218,7 +223,8 @@ impl Node {
     pub(crate) fn look_after_shared(self: &Arc<Self>) -> Result<(), String> {
         let Some(cluster) = self.cluster().map(Arc::clone) else { return Ok(()) };
         let node = Arc::downgrade(self);
-        crate::threads::spawn("cluster-logs".to_owned(), move || look_after(&node, &cluster)).map(drop)
+        crate::threads::spawn("cluster-logs".to_owned(), move || look_after(&node, &cluster))
+            .map(drop)
     }
 }
 
@@ -247,9 +253,12 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
     }
     let mut claimed: Option<Instant> = None;
     let mut failed: Option<Instant> = None;
+    let mut twin = Twin::Unknown;
     loop {
         let Some(node) = node.upgrade() else { return };
-        let Some(shared) = node.shared.as_ref().filter(|shared| !shared.is_ending()) else { return };
+        let Some(shared) = node.shared.as_ref().filter(|shared| !shared.is_ending()) else {
+            return;
+        };
         let Some(system) = node.get(SYSTEM_LOG) else { return };
         let seen = system.head();
         if failed.is_none_or(|at| at.elapsed() > TRY_AGAIN) {
@@ -259,12 +268,49 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
                 tracing::warn!("the logs of this node are not yet as the log system says: {error}");
             }
         }
-        if claimed.is_none_or(|at| at.elapsed() > CLAIM_AGAIN) && claim_others(&node, &system, cluster) {
+        twin = twin.seen(&node, cluster, seen);
+        if claimed.is_none_or(|at| at.elapsed() > CLAIM_AGAIN)
+            && claim_others(&node, &system, cluster)
+        {
             claimed = Some(Instant::now());
         }
         let feed = system.feed().clone();
         drop((system, node));
         feed.wait_past(seen, LOOK);
+    }
+}
+
+/// Whether another process lives under this node's name.
+#[derive(Debug, Clone, Copy)]
+enum Twin {
+    /// This node's own joining has not been seen yet.
+    Unknown,
+    /// It was the last under its name when the log `system` ended here.
+    None(Position),
+    /// There is one, and that was told.
+    Told,
+}
+
+impl Twin {
+    /// What is known of it when the log `system` has come to an end.
+    fn seen(self, node: &Node, cluster: &Cluster, end: Position) -> Twin {
+        if matches!(self, Twin::Told) || matches!(self, Twin::None(known) if known == end) {
+            return self;
+        }
+        let Ok(members) = node.members() else { return self };
+        match (self, members.iter().find(|member| member.node == cluster.node.as_str())) {
+            (_, Some(own)) if own.start == cluster.start => Twin::None(end),
+            (Twin::None(_), Some(other)) => {
+                tracing::error!(
+                    node = cluster.node.as_str(),
+                    url = other.url,
+                    "another process has started under the name of this node; give each node a name of its own \
+                     (--node), or stop one of the two"
+                );
+                Twin::Told
+            }
+            _ => self,
+        }
     }
 }
 

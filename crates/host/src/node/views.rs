@@ -183,8 +183,12 @@ impl<V: View> Views<V> {
     pub fn get(&self, log: &str) -> Result<Arc<Live<V>>, NoView> {
         let entry = self.node.entry(log).filter(|_| log != SYSTEM_LOG).ok_or(NoView::NoLog)?;
         let dir = self.node.dir.join(log);
-        let viewed =
-            ViewedLog { name: log, log: &entry.log, dir: &dir, clock: &self.node.opening.options.clock };
+        let viewed = ViewedLog {
+            name: log,
+            log: &entry.log,
+            dir: &dir,
+            clock: &self.node.opening.options.clock,
+        };
         let live = entry.views.get(&*self.each, viewed)?;
         // No other view of this name can be attached to the log.
         Ok(Arc::downcast(live.into_any()).unwrap_or_else(|_| unreachable!("one view of a name")))

@@ -100,8 +100,18 @@ pub(crate) fn open_with_key(
     let descriptors = raise_descriptor_limit();
     let clock = crate::clock::system();
     let pages = config.pages(&faces)?;
-    let HostConfig { process, storage, cluster, http, tls, access, audit, mut limits, ingest, otlp } =
-        config;
+    let HostConfig {
+        process,
+        storage,
+        cluster,
+        http,
+        tls,
+        access,
+        audit,
+        mut limits,
+        ingest,
+        otlp,
+    } = config;
     let data = &process.data;
     let tls = Tls::open(&tls)?;
     if engine.is_none() {
