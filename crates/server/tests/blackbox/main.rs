@@ -28,6 +28,7 @@ mod catalogue_search;
 mod catalogue_transcript;
 mod client;
 mod closed;
+mod cluster;
 mod conditions;
 mod consistency;
 mod cors;
