@@ -74,6 +74,7 @@ const FLOORS: &[&[&str]] = &[
         "cli",
         "faces/accounts",
         "faces/catalogue",
+        "faces/cluster",
         "faces/events",
         "faces/graph",
         "faces/links",
