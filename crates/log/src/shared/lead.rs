@@ -6,7 +6,7 @@
 //!
 //! - A follower claims after hearing nothing of a leader for 1 to 1.75 times the lead timeout, drawn
 //!   anew for each silence so that two seldom claim at once; and at once if the leader in force is an earlier
-//!   process of the same node. Time in which it could not hear does not count. So writes are back within twice the
+//!   process of the same node. Time in which it could not hear, or was stopped itself, does not count. So writes are back within twice the
 //!   lead timeout, if what is offered arrives in what is left of it.
 //! - Where the engine elects, the node it elected claims at once, and no other ever.
 //! - A claim that does not come back within the lead timeout is offered again.
@@ -63,6 +63,8 @@ pub(crate) struct LeadTimer {
     heard_us: u64,
     /// Follower: how long to bear silence.
     patience_us: u64,
+    /// Follower: it has looked too late for this silence to be one, and listens for a moment.
+    listens_again: bool,
     /// When the claim on its way was offered.
     claimed_us: u64,
     /// Leader: when something was last offered.
@@ -82,6 +84,7 @@ impl LeadTimer {
             random: seed,
             heard_us: now_us,
             patience_us: 0,
+            listens_again: false,
             claimed_us: now_us,
             offered_us: now_us,
             delivered_us: now_us,
@@ -104,6 +107,7 @@ impl LeadTimer {
 
     fn heard(&mut self, now_us: u64) {
         self.heard_us = now_us;
+        self.listens_again = false;
         self.patience_us = self.lead_timeout_us + self.draw() % (self.lead_timeout_us * 3 / 4 + 1);
     }
 
@@ -172,6 +176,8 @@ impl LeadTimer {
             (LeadState::Following | LeadState::FollowingFormerSelf, _)
                 if self.has_resigned(now_us) =>
             {
+                // It listens meanwhile: the end of that wait is no look that comes too late.
+                self.listens_again = true;
                 let until_us = self.resigned_until_us.unwrap_or(now_us);
                 LeadAction::Wait { due_in_us: until_us - now_us }
             }
@@ -180,9 +186,7 @@ impl LeadTimer {
                 EngineLeader::NotThisNode => LeadAction::Wait { due_in_us: self.quarter_us() },
             },
             (LeadState::FollowingFormerSelf, None) => LeadAction::Claim,
-            (LeadState::Following, None) => {
-                within(self.heard_us, self.patience_us, now_us).unwrap_or(LeadAction::Claim)
-            }
+            (LeadState::Following, None) => self.due_of_follower(now_us),
             (LeadState::Claiming | LeadState::Leading { .. }, Some(EngineLeader::NotThisNode)) => {
                 LeadAction::StepDown
             }
@@ -192,6 +196,16 @@ impl LeadTimer {
                 self.due_of_leader(now_us, awaits_since_us)
             }
         }
+    }
+
+    fn due_of_follower(&mut self, now_us: u64) -> LeadAction {
+        let silence_us = now_us.saturating_sub(self.heard_us);
+        // Who looks so late was stopped meanwhile, and has yet to hear what was said.
+        if silence_us > self.patience_us + self.quarter_us() && !self.listens_again {
+            self.listens_again = true;
+            self.heard_us = (now_us + self.quarter_us()).saturating_sub(self.patience_us);
+        }
+        within(self.heard_us, self.patience_us, now_us).unwrap_or(LeadAction::Claim)
     }
 
     fn due_of_leader(&self, now_us: u64, awaits_since_us: Option<u64>) -> LeadAction {
@@ -282,6 +296,20 @@ mod tests {
     }
 
     #[test]
+    fn who_was_stopped_listens_before_it_claims() {
+        let mut timer = LeadTimer::new(Claims::BySilence, TIMEOUT, 1, 0);
+        let late = 10 * TIMEOUT;
+        assert_eq!(wait(&mut timer, late, Following), TIMEOUT / 4);
+        // Nothing came: it was a silence after all, however late the next look is.
+        assert_eq!(timer.due(late + TIMEOUT, Following, None), Claim);
+        let mut timer = LeadTimer::new(Claims::BySilence, TIMEOUT, 1, 0);
+        assert_eq!(wait(&mut timer, late, Following), TIMEOUT / 4);
+        timer.leader_lives(late + 1);
+        assert!(wait(&mut timer, late + 1, Following) >= TIMEOUT);
+        assert_eq!(wait(&mut timer, 2 * late, Following), TIMEOUT / 4, "each time anew");
+    }
+
+    #[test]
     fn time_without_hearing_is_no_silence() {
         let mut timer = LeadTimer::new(BySilence, TIMEOUT, 1, 0);
         timer.cut_off(10_000);
@@ -356,7 +384,7 @@ mod tests {
             }
             timer.leader_lives(200);
             assert!(!timer.has_resigned(200));
-            let now = 200 + TIMEOUT * 7 / 4;
+            let now = 200 + timer.patience_us;
             assert_eq!(timer.due(now, Following, engine), Claim);
             timer.resigned(now);
             timer.told_to_claim();
