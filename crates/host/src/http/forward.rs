@@ -29,6 +29,8 @@ const MAX_CONTENT_BYTES: usize = 64 << 20;
 const KEPT_CONTENT_BYTES: u64 = 256 << 10;
 /// Time between two looks at who leads, should a change be missed.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long the answer of a leader that was replaced is waited for.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 /// How long an answer waits until this node shows what the leader has done.
 const SHOW_WAIT: Duration = Duration::from_secs(1);
 
@@ -182,7 +184,14 @@ impl ForLeader {
         passed: &PeerRequest,
     ) -> Result<Attempt, Box<Problem>> {
         let now_us = host.clock.wall_us();
-        let answered = match self.cluster.peers.send(&leader.url, passed, now_us).await {
+        // A leader that is frozen answers when it is not any more, and keeps the connection till then.
+        let answered = tokio::select! {
+            answered = self.cluster.peers.send(&leader.url, passed, now_us) => answered,
+            () = self.replaced(leader) => {
+                Err(PeerError::Unknown(format!("{leader} was replaced before it answered")))
+            }
+        };
+        let answered = match answered {
             Ok(answered) => answered,
             Err(PeerError::NotSent(reason)) => return Ok(Attempt::Nothing(reason)),
             Err(PeerError::Unknown(reason)) => {
@@ -203,6 +212,23 @@ impl ForLeader {
             self.shown_here(host, position, answered.system_position).await;
         }
         Ok(Attempt::Answered(answered.response))
+    }
+
+    /// Waits until another leads than `leader`, and then for an answer that is on its way.
+    async fn replaced(&self, leader: &Leader) {
+        loop {
+            let seen = self.log.role_changes().head();
+            let epoch = match self.log.role() {
+                Role::Leading { epoch } => epoch,
+                Role::Following { leader: Some(leads) } => leads.epoch,
+                _ => 0,
+            };
+            if epoch > leader.epoch {
+                break;
+            }
+            let _ = self.log.role_changes().past(seen).await;
+        }
+        tokio::time::sleep(LAST_WORDS).await;
     }
 
     /// Waits until this node shows what the leader has done: who wrote by it reads by it, too. Not for long: the
