@@ -4,21 +4,30 @@ use crate::faults::FaultRecord;
 use crate::history::{Kind, Operation, Outcome};
 
 /// The time from a fault to the end of the first append that was asked for after it, at another node than the one
-/// it was done to, and succeeded.
-pub(crate) fn outage_ms(fault: &FaultRecord, operations: &[Operation]) -> Option<u64> {
+/// it was done to, and succeeded; without the time in which the machine stood still.
+fn outage_ms(fault: &FaultRecord, operations: &[Operation], stalls: &[(u64, u64)]) -> Option<u64> {
     let writes = operations.iter().filter(|operation| {
         matches!(operation.kind, Kind::Append | Kind::Cas)
             && operation.outcome == Outcome::Done
             && operation.start_ns >= fault.start_ns
             && operation.node != fault.node
     });
-    writes.map(|write| write.end_ns).min().map(|end| (end - fault.start_ns) / 1_000_000)
+    let (start, end) = (fault.start_ns, writes.map(|write| write.end_ns).min()?);
+    let stood = |(from, to): &(u64, u64)| (*to).min(end).saturating_sub((*from).max(start));
+    let stood: u64 = stalls.iter().map(stood).sum();
+    Some((end - start).saturating_sub(stood) / 1_000_000)
 }
 
 /// The outages after every fault of a name, shortest first.
-pub(crate) fn outages_ms(name: &str, faults: &[FaultRecord], operations: &[Operation]) -> Vec<u64> {
+pub(crate) fn outages_ms(
+    name: &str,
+    faults: &[FaultRecord],
+    operations: &[Operation],
+    stalls: &[(u64, u64)],
+) -> Vec<u64> {
     let named = faults.iter().filter(|fault| fault.fault == name && !fault.node.is_empty());
-    let mut found: Vec<_> = named.filter_map(|fault| outage_ms(fault, operations)).collect();
+    let mut found: Vec<_> =
+        named.filter_map(|fault| outage_ms(fault, operations, stalls)).collect();
     found.sort_unstable();
     found
 }

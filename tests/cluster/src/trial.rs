@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::process::Command;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,9 @@ pub(crate) fn run(arguments: &Arguments) -> io::Result<Verdict> {
     let items = add_items(&cluster).map_err(io::Error::other)?;
     let history = History::new(&arguments.folder.join("history.jsonl"))?;
     let ended = AtomicBool::new(false);
-    let world = World { arguments: arguments.clone(), cluster, history, items, ended };
+    let arguments_kept = arguments.clone();
+    let stalls = Mutex::default();
+    let world = World { arguments: arguments_kept, cluster, history, items, ended, stalls };
     let faults = std::thread::scope(|scope| {
         clients::start(scope, &world);
         // Its thread starts the nodes.
@@ -46,7 +49,11 @@ pub(crate) fn run(arguments: &Arguments) -> io::Result<Verdict> {
     let mut found = at_rest(&world, &faults);
     let operations = world.history.all();
     found.extend(judge(arguments, &world));
-    report(arguments, &operations, &faults, &found)
+    let stalls = world.stalls.lock().expect("stalls").clone();
+    if let Some(longest) = stalls.iter().map(|(from, to)| (to - from) / 1_000_000).max() {
+        println!("this machine stood still {} times, for {longest} ms at most", stalls.len());
+    }
+    report(arguments, &operations, &faults, &stalls, &found)
 }
 
 /// Everything that is looked at when all clients have gone and all nodes are up.
@@ -137,7 +144,8 @@ fn late(world: &World, faults: &[FaultRecord], operations: &[Operation]) -> Opti
         return None;
     }
     let most = world.arguments.lead_timeout * world.arguments.patience;
-    let outages = outages::outages_ms("kill-leader", faults, operations);
+    let stalls = world.stalls.lock().expect("stalls");
+    let outages = outages::outages_ms("kill-leader", faults, operations, &stalls);
     let longest = outages.last().copied()?;
     let told = format!("no writes for {longest} ms after a leader's death, {most:?} at most");
     (u128::from(longest) > most.as_millis()).then_some(Finding { check: "outages", told })
@@ -189,6 +197,7 @@ fn report(
     arguments: &Arguments,
     operations: &[Operation],
     faults: &[FaultRecord],
+    stalls: &[(u64, u64)],
     found: &[Finding],
 ) -> io::Result<Verdict> {
     let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
@@ -201,7 +210,7 @@ fn report(
         println!("{kind:7} {}", told.join(", "));
     }
     for name in ["kill-leader", "pause-leader", "transfer", "restart", "drop-link", "stall-link"] {
-        let outages = outages::outages_ms(name, faults, operations);
+        let outages = outages::outages_ms(name, faults, operations, stalls);
         if !outages.is_empty() {
             println!("without a write after {name}, {}", outages::words(&outages));
         }

@@ -1,10 +1,41 @@
 //! Appends of unique numbers, one to three events each.
 
-use super::{Desk, Told, event_id};
+use super::{Desk, Told, World, event_id};
 use crate::history::{Kind, Outcome};
 use crate::http::Request;
 use crate::plant::Plant;
 use serde_json::json;
+use std::thread::Scope;
+use std::time::Duration;
+
+/// Between two of those who come anew.
+const NEWCOMERS: Duration = Duration::from_millis(100);
+
+/// Clients who come anew, ask once, and go: others may still wait for what they asked of a node that is gone.
+pub(super) fn newcomers<'scope>(scope: &'scope Scope<'scope, '_>, world: &'scope World) {
+    for thrower in 10_000.. {
+        let before = world.history.now();
+        std::thread::sleep(NEWCOMERS);
+        let after = world.history.now();
+        if after - before > 4 * NEWCOMERS.as_nanos() as u64 {
+            world.stalls.lock().expect("stalls").push((before, after));
+        }
+        if world.has_ended() {
+            return;
+        }
+        scope.spawn(move || {
+            let mut desk = Desk::new(world, thrower);
+            let node = desk.any_node();
+            let number = world.history.number();
+            let event = json!({"type": "Numbered", "data": {"n": number, "part": 0, "of": 1}});
+            let body = json!({"events": [event]});
+            let mut line = desk.line(Kind::Append, node);
+            (line.new, line.old) = (number, 1);
+            let told = desk.write(node, &Request::post("/v1/append", &body));
+            desk.note(line, told);
+        });
+    }
+}
 
 /// Client of the node `home`: every node has one that sends all the time.
 pub(super) fn run(mut desk: Desk<'_>, home: usize) {

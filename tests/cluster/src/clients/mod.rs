@@ -13,6 +13,7 @@ use crate::dice::Dice;
 use crate::history::{History, Kind, Operation, Outcome};
 use crate::http::{Answer, Client, Failure, Request};
 use crate::node::Node;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
 use std::time::Duration;
@@ -25,6 +26,8 @@ pub(crate) struct World {
     pub(crate) history: History,
     pub(crate) items: Vec<Item>,
     pub(crate) ended: AtomicBool,
+    /// From when to when this machine did not even let a sleeper go on: nobody is to blame for what took longer then.
+    pub(crate) stalls: Mutex<Vec<(u64, u64)>>,
 }
 
 impl World {
@@ -47,6 +50,7 @@ pub(crate) fn start<'scope>(scope: &'scope Scope<'scope, '_>, world: &'scope Wor
         scope.spawn(move || ingest::run(Desk::new(world, 3000 + index), index as usize));
         scope.spawn(move || orders::run(Desk::new(world, 4000 + index)));
     }
+    scope.spawn(move || appends::newcomers(scope, world));
 }
 
 /// One client with its connections.
