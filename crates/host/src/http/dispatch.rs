@@ -66,6 +66,9 @@ pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Respons
     if let (true, Some(system)) = (is_of_node, host.node.get(SYSTEM_LOG)) {
         let position = system.head().to_string();
         response = response.with(passed_on::SYSTEM_POSITION, position);
+        if exchange.refused_as_follower {
+            response = response.with(passed_on::NOT_LEADING, "1".to_owned());
+        }
     }
     response.pay_by(std::mem::take(&mut exchange.payer));
     let transport = if host.tls.is_some() { Transport::Tls } else { Transport::Plain };
@@ -128,6 +131,8 @@ async fn run(
         }
         Err(problem) => Err(problem),
     };
+    exchange.refused_as_follower =
+        matches!(&answer, Err(problem) if std::ptr::eq(problem.kind, &problem::NOT_LEADING));
     debug_assert_eq!(route.undeclared(&answer), None, "what no client was told of");
     let answer = answer.map_err(route.contract.words);
     // The credentials may have come in the headers or in the body.

@@ -37,6 +37,8 @@ pub(super) struct Exchange {
     pub(super) shows_credentials: bool,
     /// The payer of its answer.
     pub(super) payer: Payer,
+    /// Whether it was refused because this node does not lead.
+    pub(super) refused_as_follower: bool,
 }
 
 impl Exchange {
@@ -56,6 +58,7 @@ impl Exchange {
             principal: None,
             shows_credentials: false,
             payer: Payer::default(),
+            refused_as_follower: false,
         }
     }
 

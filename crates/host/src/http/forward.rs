@@ -11,9 +11,10 @@
 //! What may have happened is repeated only if its client has made that safe by an `Idempotency-Key`.
 
 use super::foreseen;
+use super::passed_on::{self, Leads};
 use super::routes::{Route, Scope};
 use super::server::Server;
-use super::{Answer, Content, Host, Request, Response, passed_on};
+use super::{Answer, Host, Request, Response};
 use crate::cluster::{Cluster, EngineReach, FollowerWrites, PeerError, PeerRequest};
 use crate::names::SYSTEM_LOG;
 use crate::wire::problem::{self, Problem};
@@ -31,6 +32,8 @@ const KEPT_CONTENT_BYTES: u64 = 256 << 10;
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the answer of a leader that was replaced is waited for.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long a leader that works at an answer may take to say that it lives.
+const SILENCE: Duration = Duration::from_secs(2);
 /// How long an answer waits until this node shows what the leader has done.
 const SHOW_WAIT: Duration = Duration::from_secs(1);
 
@@ -190,6 +193,9 @@ impl ForLeader {
             () = self.replaced(leader) => {
                 Err(PeerError::Unknown(format!("{leader} was replaced before it answered")))
             }
+            () = self.silent(host, leader) => {
+                Err(PeerError::Unknown(format!("{leader} gives no answer any more")))
+            }
         };
         let answered = match answered {
             Ok(answered) => answered,
@@ -204,7 +210,7 @@ impl ForLeader {
         };
         let answered = passed_on::answer(answered).await;
         let answered = answered.map_err(|reason| unknown(&format!("{}: {reason}", leader.url)))?;
-        if is_not_leading(&answered.response) {
+        if answered.leads == Leads::No {
             return Ok(Attempt::Nothing(format!("{leader} does not lead the log any more")));
         }
         if answered.response.status < 400 {
@@ -229,6 +235,19 @@ impl ForLeader {
             let _ = self.log.role_changes().past(seen).await;
         }
         tokio::time::sleep(LAST_WORDS).await;
+    }
+
+    /// Waits until a leader does not answer anything any more. What it works at may take long.
+    async fn silent(&self, host: &Host, leader: &Leader) {
+        let question = PeerRequest::get("/health/live");
+        loop {
+            tokio::time::sleep(self.cluster.leader_wait.max(LOOK)).await;
+            let now_us = host.clock.wall_us();
+            let asked = self.cluster.peers.ask(&leader.url, &question, SILENCE, now_us).await;
+            if asked.is_err() {
+                return;
+            }
+        }
     }
 
     /// Waits until this node shows what the leader has done: who wrote by it reads by it, too. Not for long: the
@@ -289,14 +308,6 @@ impl ForLeader {
         };
         problem::not_leading(leader.as_ref(), detail.to_owned())
     }
-}
-
-/// Whether another node answered that it does not lead.
-fn is_not_leading(response: &Response) -> bool {
-    let Content::Full(content) = &response.content else { return false };
-    let kind = format!(r#""type":"/problems/{}""#, problem::NOT_LEADING.slug);
-    response.status == problem::NOT_LEADING.status
-        && content.windows(kind.len()).any(|window| window == kind.as_bytes())
 }
 
 fn unknown(reason: &str) -> Box<Problem> {

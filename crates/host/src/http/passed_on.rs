@@ -13,6 +13,8 @@ use wellspring_types::Position;
 
 /// The header by which a node tells another up to which position of `system` its answer counts.
 pub(super) const SYSTEM_POSITION: &str = "wellspring-system-position";
+/// The header by which a node tells another that it refused because it does not lead, in whatever words.
+pub(super) const NOT_LEADING: &str = "wellspring-not-leading";
 /// The header of the position that an answer reflects.
 const POSITION: &str = "wellspring-position";
 
@@ -43,6 +45,7 @@ const NOT_PASSED_BACK: &[&str] = &[
     "keep-alive",
     "transfer-encoding",
     "x-request-id",
+    NOT_LEADING,
     SYSTEM_POSITION,
     POSITION,
 ];
@@ -51,12 +54,23 @@ const GATHERED_BYTES: usize = 256 << 10;
 /// Most names and media types of answers that are kept for good.
 const MOST_TEXTS: usize = 512;
 
+/// Whether a node that answered leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leads {
+    /// It does, as far as its answer depends on it.
+    Yes,
+    /// It does not, and has done nothing.
+    No,
+}
+
 /// An answer of another node.
 pub(super) struct PassedBack {
     /// The answer.
     pub(super) response: Response,
     /// Up to which position of `system` it counts.
     pub(super) system_position: Position,
+    /// Whether it leads.
+    pub(super) leads: Leads,
 }
 
 /// A request as it is passed on, with all of its content.
@@ -98,17 +112,18 @@ pub(super) async fn answer(answered: hyper::Response<Incoming>) -> Result<Passed
     };
     debug_assert!(response.content_type.is_empty() == media.is_none() || media != Some(JSON));
     let system_position = position(SYSTEM_POSITION).unwrap_or(0);
+    let leads = if head.headers.contains_key(NOT_LEADING) { Leads::No } else { Leads::Yes };
     response.headers = headers_of(&head.headers);
     let mut whole = BytesMut::new();
     while let Some(piece) = piece(&mut body).await? {
         whole.extend_from_slice(&piece);
         if whole.len() > GATHERED_BYTES {
             response.content = Content::Stream(passed_as_it_comes(whole, body));
-            return Ok(PassedBack { response, system_position });
+            return Ok(PassedBack { response, system_position, leads });
         }
     }
     response.content = Content::Full(whole.freeze());
-    Ok(PassedBack { response, system_position })
+    Ok(PassedBack { response, system_position, leads })
 }
 
 fn headers_of(headers: &HeaderMap) -> Vec<(&'static str, String)> {
