@@ -60,7 +60,7 @@ pub(super) fn for_leader(host: &Host, route: &Route, request: &Request) -> Optio
 /// What trying to have a request answered came to.
 enum Attempt {
     /// An answer, of whatever kind.
-    Answered(Response),
+    Answered(Box<Response>),
     /// Nothing happened, for this reason: it may be tried again.
     Nothing(String),
     /// It may have happened, and may be tried again all the same.
@@ -127,7 +127,7 @@ impl ForLeader {
                 },
             };
             match after_doubt(attempt, doubt.as_deref())? {
-                Attempt::Answered(response) => return Ok(response),
+                Attempt::Answered(response) => return Ok(*response),
                 Attempt::InDoubt(why) => doubt = Some(why),
                 Attempt::Nothing(why) => waits_for = if why.is_empty() { waits_for } else { why },
             }
@@ -171,7 +171,7 @@ impl ForLeader {
         request: Box<Request>,
     ) -> Result<Attempt, Box<Problem>> {
         match self.by_handler(server, route, request).await {
-            Ok(response) => Ok(Attempt::Answered(response)),
+            Ok(response) => Ok(Attempt::Answered(Box::new(response))),
             Err(problem) if std::ptr::eq(problem.kind, &problem::NOT_LEADING) => {
                 Ok(Attempt::Nothing(problem.detail.to_string()))
             }
@@ -217,7 +217,7 @@ impl ForLeader {
             let position = answered.response.position.unwrap_or(0);
             self.shown_here(host, position, answered.system_position).await;
         }
-        Ok(Attempt::Answered(answered.response))
+        Ok(Attempt::Answered(Box::new(answered.response)))
     }
 
     /// Waits until another leads than `leader`, and then for an answer that is on its way.
@@ -260,10 +260,10 @@ impl ForLeader {
             if let Some(system) = host.node.get(SYSTEM_LOG) {
                 self.reached(&system, system_position).await;
             }
-            if let Some(settled) = host.node.catalog_settled() {
-                if settled.head() < system_position {
-                    let _ = settled.past(system_position - 1).await;
-                }
+            if let Some(settled) = host.node.catalog_settled()
+                && settled.head() < system_position
+            {
+                let _ = settled.past(system_position - 1).await;
             }
             host.node.shown(SYSTEM_LOG, system_position, left()).await;
             host.node.shown(&self.name, position, left()).await;
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(status(after_doubt(refused(), None)), 503);
         assert_eq!(status(after_doubt(refused(), Some("no answer"))), 500);
         for (told, then) in [(503, 500), (429, 500), (200, 200), (409, 409)] {
-            let answered = Ok(Attempt::Answered(Response::empty(told)));
+            let answered = Ok(Attempt::Answered(Box::new(Response::empty(told))));
             assert_eq!(status(after_doubt(answered, Some("no answer"))), then);
         }
         assert_eq!(status(after_doubt(Ok(Attempt::Nothing(String::new())), Some("x"))), 0);
