@@ -23,7 +23,8 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     flags.finish()?;
     let head = Store::open(Dialect::Wellspring, &leader)?.head()?;
     let until = Instant::now() + time;
-    let of_leader = std::thread::spawn(move || arrivals(&leader, head, until).map_err(|e| e.to_string()));
+    let of_leader =
+        std::thread::spawn(move || arrivals(&leader, head, until).map_err(|e| e.to_string()));
     let of_follower = arrivals(&follower, head, until)?;
     let of_leader = of_leader.join().map_err(|_| "the leader's subscriber failed")??;
     let mut samples = Samples::with_capacity(of_leader.len());
@@ -57,7 +58,12 @@ fn arrivals(address: &str, head: u64, until: Instant) -> Outcome<HashMap<u64, In
         match lines.read_until(b'\n', &mut line) {
             Ok(0) => return Err(format!("{address} ended the subscription").into()),
             Ok(_) => {}
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                ) =>
+            {
                 return Ok(found);
             }
             Err(error) => return Err(error.into()),

@@ -59,7 +59,10 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
                 let began = Instant::now();
                 let samples = offers(&client, bytes * batch, Until::Passed(seconds)).await?;
                 let rate = (samples.len() * batch) as f64 / began.elapsed().as_secs_f64();
-                Row { samples: samples.len() as u64, ..sink.row(&format!("batches of {batch}"), rate, "events/s") }
+                Row {
+                    samples: samples.len() as u64,
+                    ..sink.row(&format!("batches of {batch}"), rate, "events/s")
+                }
             }
             "transactions" => {
                 let (rate, samples) = transactions(&url, connections, bytes, seconds).await?;
