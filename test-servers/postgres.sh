@@ -111,7 +111,7 @@ down() {
 [ $# -ge 2 ] || usage
 SELF=$(readlink -f "$0")
 COMMAND=$1
-DIR=$(mkdir -p "$(dirname "$2")" && realpath -m "$2")
+DIR=$(realpath -m "$2")
 shift 2
 NEW="" WATCHED="" SETTINGS=()
 if [ "$COMMAND" = standby ]; then
