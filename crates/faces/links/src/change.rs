@@ -18,6 +18,7 @@ pub(crate) async fn change(links: Arc<LinkFace>, mut request: Box<Request>) -> A
     let change = body::read_change(&body, code).map_err(|fault| of_fault(&fault, &body))?;
     if let Some(url) = &change.url {
         target::check(&links.settings, host, url)?;
+        target::check_nodes(&links.host.node, url)?;
     }
     let live = links.live()?;
     let commands = [Command::Change(change)];

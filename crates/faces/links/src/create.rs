@@ -77,6 +77,7 @@ pub(super) fn judge(
     asked: &LinkRequest,
 ) -> Result<Create, Box<Problem>> {
     target::check(&links.settings, host, asked.url())?;
+    target::check_nodes(&links.host.node, asked.url())?;
     asked.at(links.host.clock.wall_us())
 }
 

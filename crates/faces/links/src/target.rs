@@ -1,7 +1,9 @@
 //! Whether a link may lead where a client wants it to.
 
 use super::settings::LinkSettings;
+use super::targets::leads_to_node;
 use crate::problems;
+use wellspring_host::node::Node;
 use wellspring_host::wire::problem::Problem;
 use wellspring_views::links::{HostVerdict, UrlFault, url};
 
@@ -32,6 +34,28 @@ pub(super) fn check(
         return Err(problems::OWN_HOST.because(detail).field("url"));
     }
     Ok(())
+}
+
+/// Refuses a URL that leads to a node of this service, and so back here.
+///
+/// # Errors
+/// A problem that names the field `url`; who the nodes are cannot be read.
+pub(super) fn check_nodes(node: &Node, url: &str) -> Result<(), Box<Problem>> {
+    if node.cluster().is_none() {
+        return Ok(());
+    }
+    let target = url::check(url).map_err(of_fault)?;
+    let nodes = node.members().map_err(Box::<Problem>::from)?;
+    match nodes.iter().find(|node| leads_to_node(&node.url, &target)) {
+        None => Ok(()),
+        Some(node) => {
+            let detail = format!(
+                "url leads back to this service, to its node {}; links to links may go in circles",
+                node.node
+            );
+            Err(problems::OWN_HOST.because(detail).field("url"))
+        }
+    }
 }
 
 /// A URL that cannot be a target becomes an answer.

@@ -53,6 +53,16 @@ fn leads_to(listen: SocketAddr, target: &Target<'_>) -> bool {
     this_machine && (listen.ip().is_loopback() || listen.ip().is_unspecified())
 }
 
+/// Whether a URL leads to the node with this one.
+pub(crate) fn leads_to_node(node: &str, target: &Target<'_>) -> bool {
+    let authority = node.split_once("://").map_or(node, |(_, rest)| rest);
+    let authority = authority.split('/').next().unwrap_or(authority);
+    match authority.parse() {
+        Ok(address) => leads_to(address, target),
+        Err(_) => Origin::parse(authority).is_some_and(|origin| origin.is_of(target)),
+    }
+}
+
 /// Reads a list of hosts, of which empty entries are passed over.
 fn list(name: &str, entries: &[String]) -> Result<HostList, String> {
     let entries: Vec<String> =
@@ -154,6 +164,21 @@ mod tests {
         let (host, links) = settings_of::<LinkFace>(flags).expect("right settings");
         let targets = LinkTargets::of(&host.process, &links, None).expect("right settings");
         targets.verdict(&url::check(url).expect("a URL"))
+    }
+
+    #[test]
+    fn a_node_is_known_by_its_url_and_by_any_name_of_its_machine() {
+        for (node, target, leads) in [
+            ("http://127.0.0.1:4001", "http://localhost:4001/x", true),
+            ("http://127.0.0.1:4001", "http://[::1]:4001/x", true),
+            ("http://127.0.0.1:4001", "http://127.0.0.1:4002/x", false),
+            ("https://b.example:4000", "http://B.example:4000/", true),
+            ("https://b.example/under", "https://b.example/x", true),
+            ("https://b.example", "https://c.example/x", false),
+        ] {
+            let target = url::check(target).expect("a URL");
+            assert_eq!(leads_to_node(node, &target), leads, "{node}");
+        }
     }
 
     #[test]

@@ -40,11 +40,16 @@ fn await_accounts_for(gate: &Gate, patience: Duration) -> Result<(), String> {
     if within(patience, known)?.is_some() {
         return Ok(());
     }
+    const UNKNOWN: &str = "whether there are accounts is not known, and without any everybody might do \
+                           everything: this node's copy of the log system has none";
+    let role = log.role();
+    if let Role::Detached { reason } = role {
+        return Err(format!("{UNKNOWN}, and is detached: {reason}"));
+    }
     Err(format!(
-        "whether there are accounts is not known, and without any everybody might do everything: this \
-         node's copy of the log system has none, is {}, and its end could not be confirmed within {} s; \
-         start the node when the cluster's journal can be reached",
-        log.role().name(),
+        "{UNKNOWN}, is {}, and its end could not be confirmed within {} s; start the node when the cluster's \
+         journal can be reached",
+        role.name(),
         patience.as_secs()
     ))
 }

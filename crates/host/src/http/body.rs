@@ -33,6 +33,8 @@ pub enum Source {
     Full(Bytes),
     /// The same, and it has been paid for.
     Paid(Bytes),
+    /// What came of one that broke off; it has been paid for.
+    BrokenOff(Option<Bytes>),
     /// From hyper.
     Incoming(Incoming),
 }
@@ -138,6 +140,10 @@ impl Body {
                     let bytes = std::mem::take(bytes);
                     return Poll::Ready(Ok((!bytes.is_empty()).then_some(bytes)));
                 }
+                Source::BrokenOff(bytes) => {
+                    let broken = || Err(problem::BAD_REQUEST.because(ENDED_EARLY));
+                    return Poll::Ready(bytes.take().map_or_else(broken, |bytes| Ok(Some(bytes))));
+                }
                 Source::Incoming(incoming) => incoming,
             };
             return match Pin::new(incoming).poll_frame(context) {
@@ -157,6 +163,15 @@ impl Body {
 
     /// The whole body, at most `limit` bytes.
     pub async fn read(&mut self, limit: usize) -> Result<Bytes, Box<Problem>> {
+        self.read_keeping(limit, &mut BytesMut::new()).await
+    }
+
+    /// The same; what came is in `came` if not all of it does.
+    async fn read_keeping(
+        &mut self,
+        limit: usize,
+        came: &mut BytesMut,
+    ) -> Result<Bytes, Box<Problem>> {
         let announced = self.announced();
         if announced > limit as u64 {
             return Err(too_large(limit));
@@ -166,7 +181,8 @@ impl Body {
             return if first.len() > limit { Err(too_large(limit)) } else { Ok(first) };
         }
         let timeout = self.timeout();
-        let whole = self.gather(first, announced as usize, limit);
+        came.reserve((announced as usize).clamp(first.len(), 1 << 20));
+        let whole = self.gather(first, came, limit);
         let whole = tokio::time::timeout(timeout, whole).await;
         whole.unwrap_or_else(|_| Err(self.too_slow()))
     }
@@ -174,11 +190,10 @@ impl Body {
     async fn gather(
         &mut self,
         first: Bytes,
-        announced: usize,
+        whole: &mut BytesMut,
         limit: usize,
     ) -> Result<Bytes, Box<Problem>> {
         // Memory is charged as bytes arrive, not as they are announced: promises cost nothing.
-        let mut whole = BytesMut::with_capacity(announced.clamp(first.len(), 1 << 20));
         let mut next = Some(first);
         while let Some(chunk) = next {
             if whole.len() + chunk.len() > limit {
@@ -188,7 +203,7 @@ impl Body {
             whole.extend_from_slice(&chunk);
             next = self.chunk().await?;
         }
-        Ok(whole.freeze())
+        Ok(std::mem::take(whole).freeze())
     }
 
     /// Counts this body's memory as `bytes` until it is dropped.
@@ -205,6 +220,7 @@ impl Body {
     fn is_end(&self) -> bool {
         match &self.source {
             Source::Full(bytes) | Source::Paid(bytes) => bytes.is_empty(),
+            Source::BrokenOff(_) => false,
             Source::Incoming(incoming) => incoming.is_end_stream(),
         }
     }
@@ -213,6 +229,7 @@ impl Body {
     fn announced(&self) -> u64 {
         match &self.source {
             Source::Full(bytes) | Source::Paid(bytes) => bytes.len() as u64,
+            Source::BrokenOff(bytes) => bytes.as_ref().map_or(0, Bytes::len) as u64 + 1,
             Source::Incoming(incoming) => incoming.size_hint().lower(),
         }
     }
@@ -221,6 +238,7 @@ impl Body {
     pub(crate) fn exact_bytes(&self) -> Option<u64> {
         match &self.source {
             Source::Full(bytes) | Source::Paid(bytes) => Some(bytes.len() as u64),
+            Source::BrokenOff(_) => None,
             Source::Incoming(incoming) => incoming.size_hint().exact(),
         }
     }
@@ -230,9 +248,28 @@ impl Body {
     /// # Errors
     /// As [`read`](Self::read).
     pub(crate) async fn gather_all(&mut self, limit: usize) -> Result<Bytes, Box<Problem>> {
-        let whole = self.read(limit).await?;
-        self.source = Source::Paid(whole.clone());
-        Ok(whole)
+        let (content, broken) = self.gather_what_comes(limit).await;
+        broken.map_or(Ok(content), Err)
+    }
+
+    /// The same, with what came if not all of it does, and why; then it is not kept.
+    pub(crate) async fn gather_what_comes(
+        &mut self,
+        limit: usize,
+    ) -> (Bytes, Option<Box<Problem>>) {
+        let mut came = BytesMut::new();
+        match self.read_keeping(limit, &mut came).await {
+            Ok(content) => {
+                self.source = Source::Paid(content.clone());
+                (content, None)
+            }
+            Err(problem) => (came.freeze(), Some(problem)),
+        }
+    }
+
+    /// From now on it is this, of a body that broke off after it.
+    pub(crate) fn break_off_after(&mut self, content: Bytes) {
+        self.source = Source::BrokenOff(Some(content));
     }
 }
 

@@ -11,13 +11,16 @@
 //! What may have happened is repeated only if its client has made that safe by an `Idempotency-Key`.
 
 use super::foreseen;
-use super::passed_on::{self, Leads};
+use super::passed_on::{self, BodyEnd, Leads};
 use super::routes::{Route, Scope};
 use super::server::Server;
-use super::{Answer, Host, Request, Response};
+use super::{Answer, Content, Host, Request, Response};
 use crate::cluster::{Cluster, EngineReach, FollowerWrites, PeerError, PeerRequest};
 use crate::names::SYSTEM_LOG;
+use crate::node::readiness::detached;
 use crate::wire::problem::{self, Problem};
+use bytes::Bytes;
+use hyper::header::CONTENT_TYPE;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -82,6 +85,11 @@ fn after_doubt(
 }
 
 impl ForLeader {
+    /// Whether this node leads the log now.
+    pub(super) fn is_led_here(&self) -> bool {
+        self.log.role().leads()
+    }
+
     /// Has the request answered by whoever leads the log.
     pub(super) async fn answer(
         self,
@@ -94,7 +102,13 @@ impl ForLeader {
         if request.of_node.is_some() {
             // The node that has sent it on waits, and tries others.
             return match leads {
-                true => self.by_handler(server, route, request).await,
+                true => {
+                    if passed_on::is_broken_off(&request) {
+                        let content = request.body.gather_all(MAX_CONTENT_BYTES).await?;
+                        request.body.break_off_after(content);
+                    }
+                    self.by_handler(server, route, request).await
+                }
                 false => Err(self.not_leading("this node does not lead the log")),
             };
         }
@@ -105,8 +119,8 @@ impl ForLeader {
         if !leads && self.cluster.follower_writes == FollowerWrites::Redirect {
             return self.redirect(&server.host, &request, deadline).await;
         }
-        let content = request.body.gather_all(MAX_CONTENT_BYTES).await?;
-        let passed = passed_on::request(&request, content);
+        let (content, end) = self.content(&mut request).await?;
+        let passed = passed_on::request(&request, content, end, self.own_authority());
         let host = Arc::clone(&server.host);
         let mut here = Some(request);
         let mut waits_for = "no node leads the log".to_owned();
@@ -145,6 +159,31 @@ impl ForLeader {
         }
     }
 
+    /// All content of a request. Of many lines those that came are kept if the rest never does, as a node that leads
+    /// keeps them.
+    async fn content(&self, request: &mut Request) -> Result<(Bytes, BodyEnd), Box<Problem>> {
+        let (content, broken) = request.body.gather_what_comes(MAX_CONTENT_BYTES).await;
+        match broken {
+            None => Ok((content, BodyEnd::Whole)),
+            Some(problem)
+                if std::ptr::eq(problem.kind, &problem::BAD_REQUEST)
+                    && has_lines(request)
+                    && !content.is_empty() =>
+            {
+                request.body.break_off_after(content.clone());
+                Ok((content, BodyEnd::BrokenOff))
+            }
+            Some(problem) => Err(problem),
+        }
+    }
+
+    /// The host and port of this node's own URL.
+    fn own_authority(&self) -> &str {
+        let url = &self.cluster.url;
+        url.split_once("://")
+            .map_or(url.as_str(), |(_, rest)| rest.split('/').next().unwrap_or(rest))
+    }
+
     /// Has the handler answer. What it has sent to the journal may not come back for as long as that is away: then
     /// its client is told so within a bound. What was sent is not taken back by that.
     async fn by_handler(&self, server: &Server, route: usize, request: Box<Request>) -> Answer {
@@ -173,7 +212,11 @@ impl ForLeader {
         match self.by_handler(server, route, request).await {
             Ok(response) => Ok(Attempt::Answered(Box::new(response))),
             Err(problem) if std::ptr::eq(problem.kind, &problem::NOT_LEADING) => {
-                Ok(Attempt::Nothing(problem.detail.to_string()))
+                match self.log.role() {
+                    // Nobody leads it from here until a person has decided.
+                    Role::Detached { reason } => Err(detached(&self.name, &reason)),
+                    _ => Ok(Attempt::Nothing(problem.detail.to_string())),
+                }
             }
             Err(problem) => Err(problem),
         }
@@ -211,12 +254,12 @@ impl ForLeader {
         let answered = passed_on::answer(answered).await;
         let answered = answered.map_err(|reason| unknown(&format!("{}: {reason}", leader.url)))?;
         if answered.leads == Leads::No {
-            return Ok(Attempt::Nothing(format!("{leader} does not lead the log any more")));
+            let why = detail_of(&answered.response).unwrap_or_else(|| "it says so".to_owned());
+            return Ok(Attempt::Nothing(format!("{leader} does not lead the log any more: {why}")));
         }
-        if answered.response.status < 400 {
-            let position = answered.response.position.unwrap_or(0);
-            self.shown_here(host, position, answered.system_position).await;
-        }
+        // Of a refusal, too: a bulk that has a bad line has stored those before it.
+        let position = answered.response.position.unwrap_or(0);
+        self.shown_here(host, position, answered.system_position).await;
         Ok(Attempt::Answered(Box::new(answered.response)))
     }
 
@@ -250,8 +293,8 @@ impl ForLeader {
         }
     }
 
-    /// Waits until this node shows what the leader has done: who wrote by it reads by it, too. Not for long: the
-    /// answer names the position.
+    /// Waits until this node shows what the leader has seen when it answered: who wrote by it reads by it, too. Not
+    /// for long: the answer names the position.
     async fn shown_here(&self, host: &Host, position: Position, system_position: Position) {
         let deadline = Instant::now() + SHOW_WAIT;
         let left = || deadline.saturating_duration_since(Instant::now());
@@ -308,6 +351,19 @@ impl ForLeader {
         };
         problem::not_leading(leader.as_ref(), detail.to_owned())
     }
+}
+
+/// Whether a request has content of which each line counts by itself.
+fn has_lines(request: &Request) -> bool {
+    let media = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    media.is_some_and(|media| media.to_ascii_lowercase().contains("ndjson"))
+}
+
+/// What a problem says in detail.
+fn detail_of(response: &Response) -> Option<String> {
+    let Content::Full(content) = &response.content else { return None };
+    let told: serde_json::Value = serde_json::from_slice(content).ok()?;
+    told["detail"].as_str().map(str::to_owned)
 }
 
 fn unknown(reason: &str) -> Box<Problem> {

@@ -2,6 +2,7 @@
 
 use super::{Content, JSON, Reflects, Request, Response, stream};
 use crate::cluster::{PeerRequest, node_auth};
+use crate::wire::authority::is_authority;
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue};
@@ -15,6 +16,8 @@ use wellspring_types::Position;
 pub(super) const SYSTEM_POSITION: &str = "wellspring-system-position";
 /// The header by which a node tells another that it refused because it does not lead, in whatever words.
 pub(super) const NOT_LEADING: &str = "wellspring-not-leading";
+/// The header by which a node tells another that the content it passes on broke off at its end.
+const BROKEN_OFF: &str = "wellspring-broken-off";
 /// The header of the position that an answer reflects.
 const POSITION: &str = "wellspring-position";
 
@@ -34,6 +37,7 @@ const NOT_PASSED_ON: &[&str] = &[
     "transfer-encoding",
     "upgrade",
     "x-forwarded-for",
+    BROKEN_OFF,
     node_auth::HEADER,
 ];
 /// Headers of answers that this node puts on its own, or that concern one connection alone.
@@ -63,6 +67,20 @@ pub(super) enum Leads {
     No,
 }
 
+/// How the content of a request that is passed on has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BodyEnd {
+    /// It is whole.
+    Whole,
+    /// Its client is gone, and this is what came.
+    BrokenOff,
+}
+
+/// Whether the content of a node's request is what came of one that broke off.
+pub(super) fn is_broken_off(request: &Request) -> bool {
+    request.of_node.is_some() && request.headers.contains_key(BROKEN_OFF)
+}
+
 /// An answer of another node.
 pub(super) struct PassedBack {
     /// The answer.
@@ -74,7 +92,8 @@ pub(super) struct PassedBack {
 }
 
 /// A request as it is passed on, with all of its content.
-pub(super) fn request(request: &Request, content: Bytes) -> PeerRequest {
+/// `own`: host and port of this node, for links if the client names none that can be one.
+pub(super) fn request(request: &Request, content: Bytes, end: BodyEnd, own: &str) -> PeerRequest {
     let mut headers = HeaderMap::with_capacity(request.headers.len());
     for (name, value) in &request.headers {
         if !NOT_PASSED_ON.contains(&name.as_str()) {
@@ -87,12 +106,26 @@ pub(super) fn request(request: &Request, content: Bytes) -> PeerRequest {
     {
         headers.insert(HOST, host);
     }
+    name_host(&mut headers, own);
+    if end == BodyEnd::BrokenOff {
+        headers.insert(BROKEN_OFF, HeaderValue::from_static("1"));
+    }
     PeerRequest {
         method: request.method.clone(),
         target: request.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
         headers,
         content,
         client: request.client,
+    }
+}
+
+/// A host that can be none is not believed: then it is that of this node, which was asked.
+fn name_host(headers: &mut HeaderMap, own: &str) {
+    let named = headers.get(HOST).and_then(|host| host.to_str().ok());
+    if !named.is_some_and(is_authority)
+        && let Ok(own) = HeaderValue::from_str(own)
+    {
+        headers.insert(HOST, own);
     }
 }
 
@@ -183,4 +216,23 @@ fn kept_text(text: &str) -> Option<&'static str> {
     let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
     texts.insert(kept);
     Some(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_can_be_none_becomes_that_of_the_node_that_was_asked() {
+        for (asked, passed) in
+            [(Some("go.example:81"), "go.example:81"), (Some("a b"), "own:1"), (None, "own:1")]
+        {
+            let mut headers = HeaderMap::new();
+            if let Some(asked) = asked {
+                headers.insert(HOST, HeaderValue::from_static(asked));
+            }
+            name_host(&mut headers, "own:1");
+            assert_eq!(headers.get(HOST).unwrap(), passed);
+        }
+    }
 }

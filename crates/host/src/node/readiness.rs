@@ -97,14 +97,19 @@ fn of_log(name: &str, log: &Log, ingest_full: bool) -> Vec<Problem> {
     reasons
 }
 
+/// Tells of a copy that is detached, and what to do.
+pub(crate) fn detached(name: &str, reason: &str) -> Box<Problem> {
+    problem::DETACHED.because(format!(
+        "the copy of {name} on this node is detached: {reason}. If the shared log is right, stop this \
+         node, run `wellspring journal reset-copy --log {name} --data` with its data folder, and start \
+         it again: it fetches the log anew, and what is in the copy is kept aside"
+    ))
+}
+
 /// What of a node's role keeps requests from it.
 fn of_role(name: &str, role: &Role, purpose: Purpose) -> Option<Problem> {
     let reason = match role {
-        Role::Detached { reason } => problem::DETACHED.because(format!(
-            "the copy of {name} on this node is detached: {reason}. If the shared log is right, stop this \
-             node, run `wellspring journal reset-copy --log {name} --data` with its data folder, and start \
-             it again: it fetches the log anew, and what is in the copy is kept aside"
-        )),
+        Role::Detached { reason } => detached(name, reason),
         Role::CatchingUp { place, end } => {
             let end = end.map_or("an end not known yet".to_owned(), |end| end.0.to_string());
             problem::CATCHING_UP.because(format!(
@@ -112,8 +117,9 @@ fn of_role(name: &str, role: &Role, purpose: Purpose) -> Option<Problem> {
                 place.0
             ))
         }
-        Role::Following { leader: None } if purpose != Purpose::Reads => problem::NOT_LEADING
-            .because(format!("no node is known to lead {name} at the moment")),
+        Role::Following { leader: None } if purpose != Purpose::Reads => {
+            problem::NOT_LEADING.because(format!("no node is known to lead {name} at the moment"))
+        }
         Role::Claiming { epoch } if purpose != Purpose::Reads => problem::NOT_LEADING
             .because(format!("this node is about to lead {name}, in epoch {epoch}")),
         Role::Following { .. } | Role::Claiming { .. } | Role::Leading { .. } => return None,
