@@ -12,6 +12,7 @@ pub mod audit;
 pub mod client;
 pub mod clock;
 pub mod cluster;
+pub(crate) mod cluster_watch;
 pub mod config;
 pub mod declare;
 pub mod fast;

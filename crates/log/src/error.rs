@@ -67,7 +67,7 @@ impl fmt::Display for OpenError {
                 f,
                 "{file} has format version {version}, which this program does not know; use the version that wrote it or a newer one"
             ),
-            OpenError::OtherJournal { dir, what } => write!(f, "{dir} cannot be opened so: {what}"),
+            OpenError::OtherJournal { dir, what } => write!(f, "{dir} does not fit: {what}"),
             OpenError::Io { doing, error } => write!(f, "{doing}: {error}"),
         }
     }

@@ -32,7 +32,7 @@ mod postgres {
     use std::time::Duration;
     use wellspring_host::cluster::{EngineReach, EngineStatus, LogRows};
     use wellspring_journal_postgres::{
-        ConnectError, ConnectOptions, Connection, Durability, EventRows, PostgresNode,
+        ConnectError, ConnectOptions, Connection, Durability, EventRows, PostgresNode, Retry,
     };
     use wellspring_log::shared::SharedLog;
 
@@ -69,7 +69,7 @@ mod postgres {
         let mut tried = 1;
         loop {
             match PostgresNode::connect(options.clone()) {
-                Err(error @ ConnectError::Server { .. }) if tried < TRIES => {
+                Err(error) if error.retry() == Retry::MayHelp && tried < TRIES => {
                     if tried == 1 {
                         tracing::warn!("journal: {error}; it is tried for {TRIES} s");
                     }

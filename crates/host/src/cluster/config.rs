@@ -148,8 +148,15 @@ impl ClusterConfig {
         process: &ProcessConfig,
         has_tls: bool,
     ) -> Result<NodeIdentity, String> {
-        let name = NodeName::parse(self.node.as_deref().unwrap_or_default())
-            .map_err(|rule| format!("node must name this node, differently on each: {rule}"))?;
+        let name =
+            NodeName::parse(self.node.as_deref().unwrap_or_default()).map_err(
+                |rule| match &self.node {
+                    None => {
+                        "node is missing: with --journal each node has a name of its own".to_owned()
+                    }
+                    Some(name) => format!("node {name:?} is no name of a node: {rule}"),
+                },
+            )?;
         let url = match &self.advertise {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => of_listen(process, has_tls)?,
@@ -205,10 +212,10 @@ mod tests {
         let identity = config.cluster.identity(&config.process, false).unwrap();
         assert_eq!((identity.name.as_str(), identity.url.as_str()), ("a", "http://127.0.0.1:4000"));
         assert!(refused(&SHARED[..4]).starts_with("cluster_key is missing"));
-        assert!(refused(&[&SHARED[..2], &SHARED[4..]].concat()).starts_with("node must be"));
+        assert!(refused(&[&SHARED[..2], &SHARED[4..]].concat()).starts_with("node "));
         for name in ["A", "a b", "", "a/b", &"x".repeat(65)] {
             let flags = ["--journal", "postgres://x/y", "--cluster-key", "k", "--node", name];
-            assert!(refused(&flags).starts_with("node must be"), "{name}");
+            assert!(refused(&flags).starts_with("node "), "{name}");
         }
         for (flag, value, says) in [
             ("--listen", "127.0.0.1:0", "advertise is missing"),

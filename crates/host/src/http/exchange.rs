@@ -2,7 +2,7 @@
 //! it at the end.
 
 use super::header_names::X_REQUEST_ID;
-use super::{Content, Host, Request, Response};
+use super::{Content, Host, Request, Response, forward};
 use crate::access::Principal;
 use crate::identity;
 use crate::limits::Payer;
@@ -73,7 +73,10 @@ impl Exchange {
             let failed = FailedRequest { cause, route, log, request_id };
             host.stats.troubles.tell(failed, record.ended_us);
         }
-        host.audit.note(&host.node, &record);
+        // Who answered in the place of this node keeps it.
+        if response.header(forward::ANSWERED_BY).is_none() {
+            host.audit.note(&host.node, &record);
+        }
         record.write_line(host.config.access_log);
         if let Some(trace) = trace {
             host.otlp.end(trace, &record, host.clock.wall_us());

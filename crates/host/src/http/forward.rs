@@ -40,6 +40,9 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// How long an answer waits until this node shows what the leader has done.
 const SHOW_WAIT: Duration = Duration::from_secs(1);
 
+/// The header that names the node that answered in the place of the one that was asked.
+pub(super) const ANSWERED_BY: &str = "wellspring-answered-by";
+
 /// What of a request the leader answers: whose log it is about.
 pub(super) struct ForLeader {
     cluster: Arc<Cluster>,
@@ -195,8 +198,10 @@ impl ForLeader {
             }
             let status = self.cluster.engine.status();
             if status.reach != EngineReach::Connected || !self.log.role().leads() {
+                // Where the journal is, is for operators alone.
                 let waited = self.cluster.leader_wait.as_millis();
-                return Err(unknown(&format!("{status}; it has waited for {waited} ms and more")));
+                let what = "the journal has not told what became of it";
+                return Err(unknown(&format!("{what} for {waited} ms and more")));
             }
             bound = LOOK;
         }
@@ -260,7 +265,8 @@ impl ForLeader {
         // Of a refusal, too: a bulk that has a bad line has stored those before it.
         let position = answered.response.position.unwrap_or(0);
         self.shown_here(host, position, answered.system_position).await;
-        Ok(Attempt::Answered(Box::new(answered.response)))
+        let response = answered.response.with(ANSWERED_BY, leader.node.clone());
+        Ok(Attempt::Answered(Box::new(response)))
     }
 
     /// Waits until another leads than `leader`, and then for an answer that is on its way.

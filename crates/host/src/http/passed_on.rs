@@ -1,6 +1,6 @@
 //! Requests as one node passes them on to another, and answers on their way back.
 
-use super::{Content, JSON, Reflects, Request, Response, stream};
+use super::{Content, Reflects, Request, Response, stream};
 use crate::cluster::{PeerRequest, node_auth};
 use crate::wire::authority::is_authority;
 use bytes::{Bytes, BytesMut};
@@ -143,7 +143,6 @@ pub(super) async fn answer(answered: hyper::Response<Incoming>) -> Result<Passed
         reflects: Reflects::Nothing,
         ..Response::json(head.status.as_u16(), "")
     };
-    debug_assert!(response.content_type.is_empty() == media.is_none() || media != Some(JSON));
     let system_position = position(SYSTEM_POSITION).unwrap_or(0);
     let leads = if head.headers.contains_key(NOT_LEADING) { Leads::No } else { Leads::Yes };
     response.headers = headers_of(&head.headers);

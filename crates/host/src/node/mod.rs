@@ -39,6 +39,9 @@ use wellspring_types::Position;
 /// Dropped logs carry this before their name until their files are gone. No valid name begins with it.
 const DROPPED: &str = ".dropped-";
 
+/// Copies that were set aside carry this behind their name. No valid name holds it.
+const SET_ASIDE: &str = ".set-aside-";
+
 /// All logs of this process.
 pub struct Node {
     dir: PathBuf,
@@ -118,7 +121,7 @@ impl Node {
                 fs::remove_dir_all(entry.path()).map_err(io(&entry.path(), "removing"))?;
             } else if is_name(&name) {
                 names.push(name);
-            } else {
+            } else if !name.contains(SET_ASIDE) {
                 tracing::warn!(name, "not a log's name; left alone");
             }
         }

@@ -216,6 +216,18 @@ impl Node {
         Err(NodeError::NotRecorded(AppendError::Overloaded))
     }
 
+    /// Says in the log `system` that this node has started, and where others reach it: once it can be reached.
+    pub(crate) fn join(&self) {
+        let Some(cluster) = self.cluster() else { return };
+        let joined = match self.batcher(SYSTEM_LOG) {
+            Ok(batcher) => members::join(cluster, &batcher),
+            Err(_) => Err("the log system takes nothing".to_owned()),
+        };
+        if let Err(reason) = joined {
+            tracing::warn!("other nodes are not told of this one: {reason}");
+        }
+    }
+
     /// Looks after the logs of a node of several, on a thread of its own, until the node is closed.
     ///
     /// # Errors
@@ -242,15 +254,6 @@ pub(super) fn leader_of(log: &Log, system: Option<&Log>) -> Option<Leader> {
 
 /// The thread's work.
 fn look_after(node: &Weak<Node>, cluster: &Cluster) {
-    if let Some(node) = node.upgrade() {
-        let joined = match node.batcher(SYSTEM_LOG) {
-            Ok(batcher) => members::join(cluster, &batcher),
-            Err(_) => Err("the log system takes nothing".to_owned()),
-        };
-        if let Err(reason) = joined {
-            tracing::warn!("other nodes are not told of this one: {reason}");
-        }
-    }
     let mut claimed: Option<Instant> = None;
     let mut failed: Option<Instant> = None;
     let mut twin = Twin::Unknown;

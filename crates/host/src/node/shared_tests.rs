@@ -32,6 +32,7 @@ impl World {
         let node = Node::open(&data, &config.storage, batching, clock, Some(cluster))?;
         let node = Arc::new(node);
         node.look_after_shared().expect("a thread");
+        node.join();
         Ok(node)
     }
 

@@ -22,18 +22,19 @@ pub(super) async fn to_another(host: &Host) {
     };
     let asking = async {
         for member in members.iter().filter(|member| member.node != cluster.node.as_str()) {
-            let request = PeerRequest::post("/v1/cluster/lead", Bytes::new());
+            let content = format!(r#"{{"node":"{}"}}"#, member.node);
+            let request = PeerRequest::post("/v1/cluster/lead", Bytes::from(content));
             let now_us = host.clock.wall_us();
             match cluster.peers.ask(&member.url, &request, PATIENCE, now_us).await {
                 Ok(answer) if answer.status == 200 => {
-                    return tracing::info!(node = member.node, "leads from now on");
+                    return tracing::info!(to = member.node, "the lead has been handed over");
                 }
                 Ok(answer) => {
                     let status = answer.status;
-                    tracing::warn!(node = member.node, status, "was asked to lead and does not");
+                    tracing::warn!(to = member.node, status, "the lead has not been taken over");
                 }
                 Err(error) => {
-                    tracing::warn!(node = member.node, "was asked to lead and does not: {error}");
+                    tracing::warn!(to = member.node, "the lead could not be offered: {error}");
                 }
             }
         }

@@ -2,9 +2,11 @@
 
 mod hand_lead;
 pub mod open;
+mod twin;
 
 use crate::access::renewal;
 use crate::audit;
+use crate::cluster_watch;
 use crate::http::server::Server;
 use crate::http::{Host, connection};
 use crate::limits::Connected;
@@ -56,6 +58,7 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
         let host = Arc::clone(&host);
         move || host.figures()
     };
+    main.block_on(twin::refuse(&host))?;
     let exporter = otlp::start(&host.otlp, &host.clock, gather)?;
     let drain = Duration::from_millis(host.config.drain_timeout_ms);
     main.block_on(async {
@@ -73,6 +76,8 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
         let audited = Arc::clone(&host);
         tokio::spawn(async move { tell_refusals(&audited).await });
         log_watch::start(&host);
+        cluster_watch::start(&host);
+        host.node.join();
         let name = signals.next().await;
         tracing::info!(signal = name, "stopping");
         // A second signal means: now.

@@ -140,7 +140,7 @@ pub(crate) fn open_with_key(
     access::joining::await_accounts(&gate)?;
     access::first::ensure_admin(&gate)?;
     access::sealed::check(data, &gate)?;
-    check_exposure(&process, &gate)?;
+    check_exposure(&process, &gate, host_kind(&node))?;
     let (stop, stopping) = watch::channel(false);
     // Each core may have two serving threads.
     let stats = Arc::new(Stats::new(2 * process.threads, routes.names(), clock.monotonic_us()));
@@ -190,7 +190,7 @@ fn keep_private(data: &Path) -> Result<(), String> {
 }
 
 /// Refuses an address that other machines can reach while there are no accounts, unless that is meant.
-fn check_exposure(config: &ProcessConfig, access: &Gate) -> Result<(), String> {
+fn check_exposure(config: &ProcessConfig, access: &Gate, kind: HostKind) -> Result<(), String> {
     let address = config.address()?;
     if !access.is_open() {
         return Ok(());
@@ -205,12 +205,34 @@ fn check_exposure(config: &ProcessConfig, access: &Gate) -> Result<(), String> {
         );
         return Ok(());
     }
+    let how = match kind {
+        HostKind::Alone => {
+            let data = config.data.display();
+            format!("make one with `wellspring user add NAME --role admin --data {data}`")
+        }
+        HostKind::Node => {
+            "make one by starting a node with WELLSPRING_ADMIN_PASSWORD set (the account is \
+                           admin, or WELLSPRING_ADMIN_USER)"
+                .to_owned()
+        }
+    };
     Err(format!(
-        "--listen {address} can be reached from other machines and there are no accounts; make one with \
-         `wellspring user add NAME --role admin --data {}`, listen on 127.0.0.1, or say --insecure if the \
-         network is private",
-        config.data.display()
+        "--listen {address} can be reached from other machines and there are no accounts; {how}, listen on \
+         127.0.0.1, or say --insecure if the network is private"
     ))
+}
+
+/// Whether a host is alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HostKind {
+    /// Its logs are files of its own.
+    Alone,
+    /// It is a node of several.
+    Node,
+}
+
+fn host_kind(node: &Node) -> HostKind {
+    if node.cluster().is_some() { HostKind::Node } else { HostKind::Alone }
 }
 
 /// Request ids begin somewhere else at every start; they need not be secret.

@@ -150,7 +150,7 @@ crate::kinds! {
     STORAGE_FULL 503 "storage-full" "No room left on the device" Retry::Seconds(30),
         "The device has no room left. Nothing of this was stored; what was accepted before is kept.",
         "Make room; the server goes on by itself.";
-    NOT_LEADING 503 "not-leading" "Another node leads the log" Retry::Seconds(1),
+    NOT_LEADING 503 "not-leading" "This node does not lead the log" Retry::Seconds(1),
         "Only the node that leads a log appends to it and grants its leases, and this one does not. Nothing was done.",
         "Send it to the node that leads, if leader_url names one; otherwise wait as long as Retry-After says.";
     CATCHING_UP 503 "catching-up" "The copy of the log is not complete yet" Retry::Seconds(1),

@@ -23,6 +23,38 @@ pub enum ConnectError {
     System(String),
 }
 
+/// Whether trying again may help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// It may: the server starts, or another takes its place.
+    MayHelp,
+    /// It does not: a person has to change something.
+    DoesNot,
+}
+
+/// What a server, or the way to it, says when nothing changes by itself: wrong user or password, no such database, no
+/// password where one is asked for, no TLS.
+const FOR_GOOD: &[&str] =
+    &["[28P01]", "[28000]", "[3D000]", "password missing", "server does not support TLS"];
+
+impl ConnectError {
+    /// Whether trying again may help.
+    #[must_use]
+    pub fn retry(&self) -> Retry {
+        match self {
+            ConnectError::Server { reason, .. } => {
+                match FOR_GOOD.iter().any(|said| reason.contains(said)) {
+                    true => Retry::DoesNot,
+                    false => Retry::MayHelp,
+                }
+            }
+            ConnectError::Options(_) | ConnectError::Schema(_) | ConnectError::System(_) => {
+                Retry::DoesNot
+            }
+        }
+    }
+}
+
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -61,4 +93,21 @@ pub(crate) fn describe(error: &Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_person_has_to_change_is_not_tried_again() {
+        let said = |reason: &str| {
+            ConnectError::Server { server: "postgres://x".into(), reason: reason.into() }.retry()
+        };
+        assert_eq!(said("error connecting to server: Connection refused"), Retry::MayHelp);
+        assert_eq!(said("the database system is starting up [57P03]"), Retry::MayHelp);
+        assert_eq!(said("database \"x\" does not exist [3D000]"), Retry::DoesNot);
+        assert_eq!(said("password authentication failed [28P01]"), Retry::DoesNot);
+        assert_eq!(ConnectError::Schema("newer".into()).retry(), Retry::DoesNot);
+    }
 }

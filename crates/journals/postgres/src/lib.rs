@@ -112,7 +112,7 @@ mod state;
 mod statements;
 mod tls;
 
-pub use fault::ConnectError;
+pub use fault::{ConnectError, Retry};
 pub use log::PostgresLog;
 pub use node::PostgresNode;
 pub use options::{ConnectOptions, EventRows, Host, OptionsError, Password, Tls};

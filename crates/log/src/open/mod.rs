@@ -47,7 +47,7 @@ pub(crate) fn open(storage: Arc<dyn Storage>, options: Options) -> Result<Opened
         if CopyIdentity::read(&*storage).is_ok_and(|identity| identity.is_none()) {
             return recover_and_start(&storage, options);
         }
-        let what = "it is a copy of a shared log, and is opened with that";
+        let what = "it holds a copy of a log that several nodes share; start with the --journal that it is a copy of";
         Err(OpenError::OtherJournal { dir: storage.name(), what: what.into() })
     })
 }

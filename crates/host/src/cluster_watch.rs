@@ -1,0 +1,159 @@
+//! Tells the operator what becomes of a node among several: who leads, whether the journal is reached, which copies
+//! are detached. None of it need fail a request.
+
+use crate::cluster::{Cluster, EngineReach};
+use crate::http::Host;
+use crate::names::SYSTEM_LOG;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use wellspring_log::{Leader, Role};
+
+/// Time between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// How a node stands among the others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Standing {
+    /// Who leads `system`.
+    leader: Option<Leader>,
+    /// Why the journal is not reached, if it is not.
+    lost: Option<String>,
+    /// Logs whose copies are detached, with the reasons.
+    detached: BTreeSet<(String, String)>,
+}
+
+impl Standing {
+    fn of(host: &Host, cluster: &Cluster) -> Standing {
+        let mut standing = Standing::default();
+        for (name, log) in host.node.all() {
+            let leader = match log.role() {
+                Role::Leading { epoch } => {
+                    Some(Leader { node: cluster.node.to_string(), url: cluster.url.clone(), epoch })
+                }
+                Role::Following { leader } => leader,
+                Role::Detached { reason } => {
+                    standing.detached.insert((name.clone(), reason));
+                    None
+                }
+                Role::CatchingUp { .. } | Role::Claiming { .. } => None,
+            };
+            if name == SYSTEM_LOG {
+                standing.leader = leader;
+            }
+        }
+        if let EngineReach::Lost { reason } = cluster.engine.status().reach {
+            standing.lost = Some(reason);
+        }
+        standing
+    }
+
+    /// Something to tell, in the order in which it is told.
+    fn changes(&self, before: &Standing) -> Vec<Change> {
+        let mut changes = Vec::new();
+        match (&before.lost, &self.lost) {
+            (None, Some(reason)) => changes.push(Change::JournalLost(reason.clone())),
+            (Some(_), None) => changes.push(Change::JournalReached),
+            _ => {}
+        }
+        for (log, reason) in self.detached.difference(&before.detached) {
+            changes.push(Change::Detached(log.clone(), reason.clone()));
+        }
+        match &self.leader {
+            Some(leader) if before.leader.as_ref() != Some(leader) => {
+                changes.push(Change::Leads(leader.clone()));
+            }
+            None if before.leader.is_some() => changes.push(Change::NobodyLeads),
+            _ => {}
+        }
+        changes
+    }
+}
+
+/// Something to tell of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Change {
+    JournalLost(String),
+    JournalReached,
+    Detached(String, String),
+    Leads(Leader),
+    NobodyLeads,
+}
+
+impl Change {
+    fn tell(&self, cluster: &Cluster) {
+        match self {
+            Change::JournalLost(reason) => tracing::warn!(
+                "the journal is not reached: {reason}; local reads go on, and it is tried again and again"
+            ),
+            Change::JournalReached => tracing::info!("the journal is reached again"),
+            Change::Detached(log, reason) => tracing::error!(
+                log,
+                "the copy of the log is detached: {reason}; a person has to decide (docs/cluster.md, Detached)"
+            ),
+            Change::Leads(leader) if cluster.is_at(&leader.node, &leader.url) => {
+                tracing::info!(epoch = leader.epoch, "this node leads");
+            }
+            Change::Leads(Leader { node, url, epoch }) => {
+                tracing::info!(node, url, epoch, "another node leads");
+            }
+            Change::NobodyLeads => tracing::warn!("no node is known to lead"),
+        }
+    }
+}
+
+/// Looks as long as the server runs, if the node is one of several. To be called within a runtime.
+pub(crate) fn start(host: &Arc<Host>) {
+    let Some(cluster) = host.node.cluster().map(Arc::clone) else { return };
+    let host = Arc::clone(host);
+    tracing::info!(node = cluster.node.as_str(), url = cluster.url, "is a node of several");
+    tokio::spawn(async move {
+        let mut before = Standing::default();
+        loop {
+            let now = Standing::of(&host, &cluster);
+            now.changes(&before).iter().for_each(|change| change.tell(&cluster));
+            // A node that claims knows of no leader for a moment: that is not worth a line.
+            before = Standing {
+                leader: now.leader.clone().or(before.leader.filter(|_| is_claiming(&host))),
+                ..now
+            };
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    });
+}
+
+fn is_claiming(host: &Host) -> bool {
+    let system = host.node.get(SYSTEM_LOG);
+    system.is_some_and(|system| matches!(system.role(), Role::Claiming { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_is_told_once() {
+        let leader =
+            |node: &str, epoch| Leader { node: node.into(), url: "http://x".into(), epoch };
+        let at_first = Standing::default();
+        let led = Standing { leader: Some(leader("a", 1)), ..Standing::default() };
+        assert_eq!(led.changes(&at_first), [Change::Leads(leader("a", 1))]);
+        assert_eq!(led.changes(&led), []);
+        let again = Standing { leader: Some(leader("a", 2)), ..led.clone() };
+        assert_eq!(again.changes(&led), [Change::Leads(leader("a", 2))], "a new epoch is news");
+        let lost = Standing {
+            leader: None,
+            lost: Some("refused".into()),
+            detached: BTreeSet::from([("main".to_owned(), "why".to_owned())]),
+        };
+        let told = [
+            Change::JournalLost("refused".into()),
+            Change::Detached("main".into(), "why".into()),
+            Change::NobodyLeads,
+        ];
+        assert_eq!(lost.changes(&led), told);
+        let other_words = Standing { lost: Some("timed out".into()), ..lost.clone() };
+        assert_eq!(other_words.changes(&lost), []);
+        assert_eq!(led.changes(&lost), [Change::JournalReached, Change::Leads(leader("a", 1))]);
+    }
+}

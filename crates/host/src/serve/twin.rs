@@ -1,0 +1,38 @@
+//! A node that starts under a name that another one has, and answers to, does not serve.
+
+use crate::cluster::PeerRequest;
+use crate::http::Host;
+use serde::Deserialize;
+use std::time::Duration;
+
+/// How long the other one may take to answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is looked at of what a node says of itself.
+#[derive(Debug, Deserialize)]
+struct Told {
+    node: Option<String>,
+}
+
+/// Makes sure that no other process answers to this node's name where the last one of that name joined.
+///
+/// # Errors
+/// A sentence: one does.
+pub(super) async fn refuse(host: &Host) -> Result<(), String> {
+    let Some(cluster) = host.node.cluster() else { return Ok(()) };
+    let Ok(members) = host.node.members() else { return Ok(()) };
+    let name = cluster.node.as_str();
+    let other = members.iter().find(|member| member.node == name && member.url != cluster.url);
+    let Some(other) = other else { return Ok(()) };
+    let question = PeerRequest::get("/v1/cluster/node");
+    let now_us = host.clock.wall_us();
+    let asked = cluster.peers.ask(&other.url, &question, PATIENCE, now_us).await;
+    let told = asked.ok().and_then(|answer| serde_json::from_slice::<Told>(&answer.content).ok());
+    match told {
+        Some(told) if told.node.as_deref() == Some(name) => Err(format!(
+            "another node is called {name} and answers at {}; give each node a name of its own (--node)",
+            other.url
+        )),
+        _ => Ok(()),
+    }
+}
