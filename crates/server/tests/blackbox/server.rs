@@ -1,6 +1,7 @@
 //! The real server as a child process on a free loopback port.
 
 use crate::client::Client;
+use crate::following;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -55,6 +56,21 @@ impl Server {
         dir: &Path,
         flags: &[&str],
     ) -> Server {
+        if !following::is_asked_for() {
+            return Server::start_alone(address, command, dir, flags);
+        }
+        let follows = following::behind_a_leader(command, dir, flags);
+        let follows: Vec<&str> = follows.iter().map(String::as_str).collect();
+        Server::start_alone(address, command, dir, &[flags, &follows].concat())
+    }
+
+    /// The same, whatever servers of these tests are to be: with these flags and no others.
+    pub fn start_alone(
+        address: Option<SocketAddr>,
+        command: &[&str],
+        dir: &Path,
+        flags: &[&str],
+    ) -> Server {
         let mut words = command.iter().copied().chain([env!("CARGO_BIN_EXE_wellspring")]);
         let program = words.next().expect("at least the server");
         let words: Vec<&str> = words.collect();
@@ -66,6 +82,7 @@ impl Server {
                 .args(["--listen", &address.to_string()])
                 .args(flags)
                 .env_remove("WELLSPRING_URL")
+                .env_remove("WELLSPRING_TEST_JOURNAL")
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::piped())
@@ -171,5 +188,8 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if self._owned.is_some() {
+            following::forget(&self.dir);
+        }
     }
 }

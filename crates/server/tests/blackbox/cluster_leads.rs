@@ -1,0 +1,212 @@
+//! The lead goes from node to node: nothing that was acknowledged is missing, nothing is there twice, and nobody
+//! reads less than was answered.
+
+use crate::client::Client;
+use crate::done::Done;
+use crate::nodes::{NAMES, Nodes, append_somewhere, event, position_of, until};
+use crate::postgres::{self, Postgres};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Short, so that others lead soon.
+const SOON: [&str; 2] = ["--lead-timeout-ms", "500"];
+
+/// How often each event's data is in the log.
+fn times(events: &[Value]) -> HashMap<String, u64> {
+    let mut times = HashMap::new();
+    for event in events {
+        *times.entry(event["data"].to_string()).or_default() += 1;
+    }
+    times
+}
+
+/// All nodes show the same log, SQL has a row for each of its events, and it has this head.
+fn all_show(postgres: &Postgres, nodes: &Nodes, head: u64) -> Vec<Value> {
+    let events = nodes.events(0, head);
+    for node in 1..NAMES.len() {
+        assert!(nodes.events(node, head) == events, "node {node} shows another log");
+    }
+    let rows = || postgres.sql(&nodes.rows_of("main"));
+    until("a row for each event", || rows() == events.len().to_string());
+    events
+}
+
+#[test]
+fn with_leaders_killed_under_load_what_was_acknowledged_is_there_once() {
+    let Some(postgres) = postgres::shared("leaders killed under load") else { return };
+    let mut nodes = Nodes::start(postgres.new_journal(), &SOON);
+    let addresses: Vec<SocketAddr> = (0..3).map(|node| nodes.address(node)).collect();
+    let acknowledged = Mutex::new(Vec::<(String, u64)>::new());
+    let done = Done::default();
+    thread::scope(|scope| {
+        for client in 0..6 {
+            let (addresses, acknowledged, done) = (&addresses, &acknowledged, &done);
+            scope.spawn(move || {
+                for n in 0.. {
+                    if done.is_set() {
+                        return;
+                    }
+                    let data = json!([client, n]);
+                    let key = format!("k-{client}-{n}");
+                    let position = append_somewhere(addresses, client, &key, &event(data.clone()));
+                    acknowledged.lock().unwrap().push((data.to_string(), position));
+                }
+            });
+        }
+        let _ends = done.at_the_end();
+        for _ in 0..4 {
+            let before = acknowledged.lock().unwrap().len();
+            until("writes", || acknowledged.lock().unwrap().len() > before + 50);
+            let leader = nodes.leader();
+            nodes.kill(leader);
+            let before = acknowledged.lock().unwrap().len();
+            until("writes without it", || acknowledged.lock().unwrap().len() > before + 20);
+            nodes.start_again(leader);
+        }
+    });
+    let acknowledged = acknowledged.into_inner().unwrap();
+    let head = acknowledged.iter().map(|&(_, position)| position).max().unwrap();
+    let events = all_show(postgres, &nodes, head);
+    let times = times(&events);
+    for (data, position) in &acknowledged {
+        assert_eq!(times.get(data), Some(&1), "{data}");
+        assert_eq!(events[*position as usize - 1]["data"].to_string(), *data);
+    }
+    assert!(times.values().all(|&times| times == 1));
+}
+
+#[test]
+fn a_linearizable_read_at_any_node_shows_every_write_that_was_answered() {
+    let Some(postgres) = postgres::shared("linearizable reads") else { return };
+    let nodes = Nodes::start(postgres.new_journal(), &[]);
+    let reads = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for writer in 0..3 {
+            let (nodes, reads) = (&nodes, &reads);
+            scope.spawn(move || {
+                let mut clients: Vec<Client> = (0..3).map(|node| nodes.client(node)).collect();
+                for n in 0..350 {
+                    let here = (writer + n) % 3;
+                    let answer = clients[here].post("/v1/append", &event(json!([writer, n])));
+                    let written = position_of(&answer.unwrap());
+                    for there in (0..3).filter(|&node| node != here) {
+                        let path = match n % 2 {
+                            0 => format!("/v1/events/{written}?consistency=linearizable"),
+                            _ => "/v1/head?consistency=linearizable".to_owned(),
+                        };
+                        let read = clients[there].get(&path).unwrap();
+                        let told = read.expect(200);
+                        match n % 2 {
+                            0 => assert_eq!(told["data"], json!([writer, n]), "{told}"),
+                            _ => assert!(told["head"].as_u64().unwrap() >= written, "{told}"),
+                        }
+                        reads.fetch_add(1, SeqCst);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(reads.load(SeqCst), 3 * 350 * 2);
+}
+
+#[test]
+fn what_any_node_accepted_is_stored_once_while_one_stops_and_the_lead_goes_on() {
+    let Some(postgres) = postgres::shared("ingest over several nodes") else { return };
+    let mut nodes = Nodes::start(postgres.new_journal(), &SOON);
+    let accepted: Vec<AtomicU64> = (0..6).map(|_| AtomicU64::new(0)).collect();
+    let done = Done::default();
+    let total = || accepted.iter().map(|count| count.load(SeqCst)).sum::<u64>();
+    let stopped = nodes.leader();
+    thread::scope(|scope| {
+        for (client, accepted) in accepted.iter().enumerate() {
+            let (address, done) = (nodes.address(client % 3), &done);
+            scope.spawn(move || {
+                let mut connection = Client::connect(address).unwrap();
+                for n in 0u64.. {
+                    if done.is_set() {
+                        return;
+                    }
+                    let body = json!([client, n]).to_string();
+                    let headers = [("Content-Type", "application/json")];
+                    match connection.call("POST", "/e", &headers, body.as_bytes()) {
+                        Ok(answer) if answer.status == 202 => accepted.store(n + 1, SeqCst),
+                        // Of its own node that stops, and goes.
+                        Ok(answer) => assert!(matches!(answer.status, 429 | 503), "{answer:?}"),
+                        Err(_) => return,
+                    }
+                }
+            });
+        }
+        let _ends = done.at_the_end();
+        let more = || {
+            let before = total();
+            until("more is accepted", || total() > before + 500);
+        };
+        more();
+        nodes.stop(stopped);
+        more();
+        let to = nodes.followers()[0];
+        let body = json!({"to": NAMES[to]});
+        let led = nodes.client(to).post("/v1/cluster/transfer", &body).unwrap().expect(200);
+        assert_eq!(led["node"], NAMES[to]);
+        more();
+    });
+    // At rest the account of each node adds up.
+    for node in (0..3).filter(|&node| node != stopped) {
+        let count = |account: &Value, of: &str| account[of]["events"].as_u64().unwrap();
+        until("everything is stored", || {
+            let account = nodes.client(node).get("/v1/ingest").unwrap().expect(200);
+            assert_eq!((count(&account, "dropped"), count(&account, "shed")), (0, 0), "{account}");
+            count(&account, "in_flight") == 0
+                && count(&account, "accepted") == count(&account, "stored")
+        });
+    }
+    nodes.start_again(stopped);
+    let head = nodes.client(stopped).get("/v1/head?consistency=linearizable").unwrap();
+    let head = head.expect(200)["head"].as_u64().unwrap();
+    let times = times(&all_show(postgres, &nodes, head));
+    for (client, accepted) in accepted.iter().enumerate() {
+        for n in 0..accepted.load(SeqCst) {
+            let data = json!([client, n]).to_string();
+            assert_eq!(times.get(&data), Some(&1), "{data} of node {}", client % 3);
+        }
+    }
+    assert!(times.values().all(|&times| times == 1));
+}
+
+#[test]
+fn a_node_that_stops_hands_the_lead_over_before_it_goes() {
+    let Some(postgres) = postgres::shared("handing the lead over") else { return };
+    // Were it for silence, nobody would lead for so long.
+    let mut nodes = Nodes::start(postgres.new_journal(), &["--lead-timeout-ms", "8000"]);
+    let addresses: Vec<SocketAddr> = (0..3).map(|node| nodes.address(node)).collect();
+    for round in 0..2 {
+        let leader = nodes.leader();
+        let others: Vec<SocketAddr> =
+            (0..3).filter(|&node| node != leader).map(|node| addresses[node]).collect();
+        append_somewhere(&others, 0, &format!("before-{round}"), &event(round));
+        let stopping = thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let (mut longest, begun) = (Duration::ZERO, Instant::now());
+                let mut n = 0;
+                while begun.elapsed() < Duration::from_secs(5) {
+                    let asked = Instant::now();
+                    append_somewhere(&others, n, &format!("{round}-{n}"), &event(n));
+                    longest = longest.max(asked.elapsed());
+                    n += 1;
+                }
+                longest
+            });
+            thread::sleep(Duration::from_millis(500));
+            nodes.stop(leader);
+            writer.join().unwrap()
+        });
+        assert!(stopping < Duration::from_secs(3), "nobody led for {stopping:?}");
+        nodes.start_again(leader);
+    }
+}

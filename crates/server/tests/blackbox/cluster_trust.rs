@@ -1,0 +1,151 @@
+//! Whom a node trusts, and what it keeps to itself.
+
+use crate::following::{flags_of, new_key};
+use crate::nodes::{Nodes, event, position_of};
+use crate::postgres;
+use crate::server::Server;
+use crate::tls_certificates::{Authority, Ground, config, over_tls, text};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Starts the program with these words, where it is to end by itself: what it says.
+fn ends(words: &[&str]) -> (Output, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_wellspring"))
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            let output = child.wait_with_output().unwrap();
+            panic!("it goes on: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().unwrap();
+    let said = [&output.stdout[..], &output.stderr].concat();
+    (output, String::from_utf8_lossy(&said).into_owned())
+}
+
+/// A node with TLS of its own.
+fn node_with_tls(name: &str, dir: &Path, journal: &str, key: &Path, more: &[&str]) -> Server {
+    let own = flags_of(name, journal, key);
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let flags = [&own[..], more, &["--leader-wait-ms", "1000"]].concat();
+    Server::start_alone(None, &[], &dir.join(name), &flags)
+}
+
+#[test]
+fn nodes_reach_each_other_by_tls_and_only_whom_they_trust() {
+    let Some(postgres) = postgres::shared("TLS between nodes") else { return };
+    let ground = Ground::new();
+    let (journal, dir) = (postgres.new_journal(), ground.dir.path());
+    let key = new_key(dir);
+    let tls = ground.pair.flags();
+    let trusted = ["--cluster-cacert", text(&ground.authority.file)];
+    let stranger = Authority::new(dir, "stranger");
+    let strange = ["--cluster-cacert", text(&stranger.file)];
+    let _leader = node_with_tls("a", dir, &journal, &key, &[&tls[..], &trusted].concat());
+    let follower = node_with_tls("b", dir, &journal, &key, &[&tls[..], &trusted].concat());
+    let distrusts = node_with_tls("c", dir, &journal, &key, &[&tls[..], &strange].concat());
+    let client =
+        |server: &Server| over_tls(server.address, config(&ground.authority, None)).unwrap();
+    // A node is ready for TLS before it is one of several.
+    let follows = |server: &Server| {
+        let ready = || client(server).get("/health/ready").unwrap().status == 200;
+        crate::nodes::until("a node is ready", ready);
+    };
+    follows(&follower);
+    follows(&distrusts);
+    let appended = client(&follower).post("/v1/append", &event("by b")).unwrap();
+    assert_eq!(position_of(&appended), 1);
+    let told = client(&follower).get("/v1/cluster").unwrap().expect(200);
+    assert!(told["leader"]["url"].as_str().unwrap().starts_with("https://127.0.0.1:"), "{told}");
+    let refused = client(&distrusts).post("/v1/append", &event("by c")).unwrap().problem(503);
+    assert_eq!(refused["type"], "/problems/not-leading", "{refused}");
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.contains("certificate") || detail.contains("cacert"), "{refused}");
+    let read = client(&distrusts).get("/v1/head?consistency=linearizable").unwrap();
+    assert_eq!(read.expect(200)["head"], 1);
+}
+
+#[test]
+fn an_address_that_others_reach_in_the_clear_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = new_key(dir.path());
+    let data = dir.path().join("data");
+    let own = flags_of("a", "postgres://postgres@127.0.0.1:1/postgres", &key);
+    let mut words = vec!["serve", "--data", data.to_str().unwrap()];
+    words.extend(own.iter().map(String::as_str));
+    words.extend(["--listen", "127.0.0.1:0", "--advertise", "http://10.1.2.3:4000"]);
+    let (output, said) = ends(&words);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("without TLS") && said.contains("--insecure"), "{said}");
+}
+
+#[test]
+fn a_node_with_another_key_is_told_so() {
+    let Some(postgres) = postgres::shared("another cluster key") else { return };
+    let nodes = Nodes::start(postgres.new_journal(), &[]);
+    position_of(&nodes.client(0).post("/v1/append", &event(1)).unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let other = new_key(dir.path());
+    let data = dir.path().join("data");
+    let own = flags_of("d", &nodes.journal, &other);
+    let mut words = vec!["serve", "--data", data.to_str().unwrap(), "--listen", "127.0.0.1:4999"];
+    words.extend(own.iter().map(String::as_str));
+    let (output, said) = ends(&words);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("another cluster key") && said.contains("--cluster-key"), "{said}");
+    // The others have not noticed.
+    position_of(&nodes.client(1).post("/v1/append", &event(2)).unwrap());
+}
+
+#[test]
+fn the_password_in_a_journals_url_is_told_nobody() {
+    const PASSWORD: &str = "sesame-0451";
+    let Some(postgres) = postgres::shared("the password of a journal") else { return };
+    let with_password = |url: &str| url.replace("postgres@", &format!("postgres:{PASSWORD}@"));
+    let journal = with_password(&postgres.new_journal());
+    assert!(journal.contains(PASSWORD));
+    let dir = tempfile::tempdir().unwrap();
+    let key = new_key(dir.path());
+    let own = flags_of("a", &journal, &key);
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let data = dir.path().join("data");
+    let flags = [&own[..], &["--log-level", "trace"]].concat();
+    let mut server = Server::start_alone(None, &[], &data, &flags);
+    let mut client = server.client();
+    position_of(&client.post("/v1/append", &event(1)).unwrap());
+    for path in ["/v1/cluster", "/v1/logs", "/metrics", "/health/ready", "/v1/logs/system/events"] {
+        let answer = client.get(path).unwrap();
+        assert!(!answer.text().contains(PASSWORD), "{path}: {}", answer.text());
+    }
+    assert!(server.terminate().success());
+    let log = server.log().join("\n");
+    assert!(log.contains("journal") && !log.contains(PASSWORD), "{log}");
+    let words = |journal: &str| {
+        let own = flags_of("a", journal, &key);
+        let mut words = vec!["serve".to_owned(), "--data".to_owned(), data.display().to_string()];
+        words.extend(own);
+        words
+    };
+    let mut printing = words(&journal);
+    printing.push("--print-config".to_owned());
+    // And neither where it cannot be used.
+    let no_database = journal.replace("/postgres?", "/absent?");
+    let rubbish = format!("postgres://postgres:{PASSWORD}@127.0.0.1:x/y");
+    for (words, succeeds) in
+        [(printing, true), (words(&no_database), false), (words(&rubbish), false)]
+    {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (output, said) = ends(&words);
+        assert_eq!(output.status.success(), succeeds, "{said}");
+        assert!(said.contains("journal") && !said.contains(PASSWORD), "{said}");
+    }
+}

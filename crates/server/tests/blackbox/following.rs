@@ -1,0 +1,107 @@
+//! The same tests against a node that follows: with `WELLSPRING_TEST_JOURNAL=follower`, every server that a test
+//! starts is one of two nodes over PostgreSQL, and another leads. Nothing else in a test knows of it.
+//!
+//! A folder that is started on again is that of the same node of the same two. The one that leads goes on meanwhile,
+//! unless it is to have other settings.
+
+use crate::postgres::{self, Postgres};
+use crate::server::Server;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Silence of the leader after which the one that follows would lead: longer than any test.
+const NEVER_MS: &str = "600000";
+/// The same of the one that leads: it begins after that time.
+const SOON_MS: &str = "2000";
+
+/// Who leads, and how to come to it.
+struct Leader {
+    journal: String,
+    key: PathBuf,
+    data: tempfile::TempDir,
+    /// Its settings, and the process itself.
+    flags: Vec<String>,
+    server: Option<Server>,
+}
+
+thread_local! {
+    /// Who leads for the servers on these folders. They end with the test, as its thread does.
+    static LEADERS: RefCell<HashMap<PathBuf, Leader>> = RefCell::default();
+}
+
+/// Whether servers follow.
+pub fn is_asked_for() -> bool {
+    match std::env::var("WELLSPRING_TEST_JOURNAL") {
+        Err(_) => false,
+        Ok(value) if value == "follower" => true,
+        Ok(value) => panic!("WELLSPRING_TEST_JOURNAL may be follower, not {value}"),
+    }
+}
+
+/// A key for nodes, in this folder.
+pub fn new_key(dir: &Path) -> PathBuf {
+    let file = dir.join("cluster.key");
+    let made = Command::new(env!("CARGO_BIN_EXE_wellspring"))
+        .args(["cluster", "key", file.to_str().unwrap()])
+        .output()
+        .expect("the program runs");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    file
+}
+
+/// Settings of a node of several.
+pub fn flags_of(node: &str, journal: &str, key: &Path) -> Vec<String> {
+    let key = key.to_str().unwrap();
+    ["--node", node, "--journal", journal, "--cluster-key", key].map(str::to_owned).to_vec()
+}
+
+/// Has another node lead, with the same settings, and gives what makes a server on this folder follow it.
+pub fn behind_a_leader(command: &[&str], dir: &Path, flags: &[&str]) -> Vec<String> {
+    LEADERS.with_borrow_mut(|leaders| {
+        let leader = leaders.entry(dir.to_owned()).or_insert_with(|| {
+            let shared: &Postgres =
+                postgres::shared("a server that follows").expect("PostgreSQL is installed");
+            let data = tempfile::tempdir().unwrap();
+            let key = new_key(data.path());
+            Leader { journal: shared.new_journal(), key, data, flags: Vec::new(), server: None }
+        });
+        leader.lead(command, flags);
+        let mut follows = flags_of("follower", &leader.journal, &leader.key);
+        follows.extend(["--lead-timeout-ms", NEVER_MS].map(str::to_owned));
+        follows
+    })
+}
+
+/// Ends who leads for the server on a folder that is gone.
+pub fn forget(dir: &Path) {
+    // The thread may be at its end, and all with it.
+    let _ = LEADERS.try_with(|leaders| leaders.borrow_mut().remove(dir));
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        if let (true, Some(server)) = (std::thread::panicking(), &self.server) {
+            eprintln!("of the one that leads:\n{}", server.log().join("\n"));
+        }
+    }
+}
+
+impl Leader {
+    fn lead(&mut self, command: &[&str], flags: &[&str]) {
+        if self.server.is_some() && self.flags == flags {
+            return;
+        }
+        if let Some(mut server) = self.server.take() {
+            server.terminate();
+        }
+        let mut words: Vec<&str> = flags.to_vec();
+        let own = flags_of("leader", &self.journal, &self.key);
+        words.extend(own.iter().map(String::as_str));
+        words.extend(["--lead-timeout-ms", SOON_MS]);
+        self.flags = flags.iter().map(|&flag| flag.to_owned()).collect();
+        let data = self.data.path().join("data");
+        self.server = Some(Server::start_alone(None, command, &data, &words));
+    }
+}

@@ -1,0 +1,169 @@
+//! Several nodes that act as one: real processes over a real PostgreSQL.
+
+use crate::client::{Answer, Client};
+use crate::following::{flags_of, new_key};
+use crate::postgres::schema_of;
+use crate::server::Server;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+pub const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// Nodes, each of which may be down. They are gone when this is.
+pub struct Nodes {
+    pub journal: String,
+    pub key: PathBuf,
+    dir: tempfile::TempDir,
+    nodes: Vec<Option<Server>>,
+    addresses: Vec<SocketAddr>,
+    flags: Vec<String>,
+}
+
+impl Nodes {
+    /// Three nodes over this journal, with these flags more.
+    pub fn start(journal: String, flags: &[&str]) -> Nodes {
+        let dir = tempfile::tempdir().unwrap();
+        let key = new_key(dir.path());
+        let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
+        let (nodes, addresses) = (Vec::new(), Vec::new());
+        let mut all = Nodes { journal, key, dir, nodes, addresses, flags };
+        for node in 0..NAMES.len() {
+            let server = all.started(node, None);
+            all.addresses.push(server.address);
+            all.nodes.push(Some(server));
+        }
+        all
+    }
+
+    fn started(&self, node: usize, address: Option<SocketAddr>) -> Server {
+        let own = flags_of(NAMES[node], &self.journal, &self.key);
+        let flags: Vec<&str> = own.iter().chain(&self.flags).map(String::as_str).collect();
+        Server::start_alone(address, &[], &self.data(node), &flags)
+    }
+
+    /// The data folder of a node.
+    pub fn data(&self, node: usize) -> PathBuf {
+        self.dir.path().join(NAMES[node])
+    }
+
+    pub fn node(&self, node: usize) -> &Server {
+        self.nodes[node].as_ref().expect("a node that is up")
+    }
+
+    pub fn address(&self, node: usize) -> SocketAddr {
+        self.addresses[node]
+    }
+
+    pub fn client(&self, node: usize) -> Client {
+        self.node(node).client()
+    }
+
+    pub fn kill(&mut self, node: usize) {
+        self.nodes[node].take().expect("a node that is up").kill();
+    }
+
+    /// Stops a node in order.
+    pub fn stop(&mut self, node: usize) {
+        let mut server = self.nodes[node].take().expect("a node that is up");
+        assert!(server.terminate().success(), "{:#?}", server.log());
+    }
+
+    /// Starts a node again where it was, and waits until it is ready.
+    pub fn start_again(&mut self, node: usize) {
+        self.nodes[node] = Some(self.started(node, Some(self.addresses[node])));
+    }
+
+    fn up(&self) -> impl Iterator<Item = usize> {
+        (0..self.nodes.len()).filter(|&node| self.nodes[node].is_some())
+    }
+
+    /// Who leads: it says so itself.
+    pub fn leader(&self) -> usize {
+        let leads = |&node: &usize| {
+            let told = self.client(node).get("/v1/cluster").unwrap().expect(200);
+            let name = told["node"].as_str().unwrap().to_owned();
+            let nodes = told["nodes"].as_array().unwrap().iter();
+            nodes.filter(|line| line["node"] == *name).any(|line| line["role"] == "leading")
+        };
+        let mut found = None;
+        until("somebody leads", || {
+            found = self.up().find(leads);
+            found.is_some()
+        });
+        found.expect("just found")
+    }
+
+    /// The nodes that are up and do not lead.
+    pub fn followers(&self) -> Vec<usize> {
+        let leader = self.leader();
+        self.up().filter(|&node| node != leader).collect()
+    }
+
+    /// The whole log as a node shows it, not before this position.
+    pub fn events(&self, node: usize, position: u64) -> Vec<Value> {
+        let mut client = self.client(node).patient();
+        let at_least = position.to_string();
+        let mut events = Vec::new();
+        loop {
+            let from = events.len();
+            let path = format!("/v1/events?after={from}&limit=1000&wait_ms=30000");
+            let headers = [("Wellspring-Min-Position", at_least.as_str())];
+            let page = client.call("GET", &path, &headers, b"").unwrap().expect(200);
+            let page = page["events"].as_array().expect("events");
+            if page.is_empty() {
+                return events;
+            }
+            events.extend(page.iter().cloned());
+        }
+    }
+
+    /// Rows of the log that SQL shows.
+    pub fn rows_of(&self, log: &str) -> String {
+        let schema = schema_of(&self.journal);
+        format!(r#"SELECT count(*) FROM "{schema}".ws_event WHERE log = '{log}'"#)
+    }
+}
+
+/// An event with this data, for `POST /v1/append`.
+pub fn event(data: impl Into<Value>) -> Value {
+    json!({"events": [{"type": "T", "tags": ["t:1"], "data": data.into()}]})
+}
+
+/// Appends under a key, wherever somebody takes it, until it is known what came of it: its position.
+pub fn append_somewhere(addresses: &[SocketAddr], first: usize, key: &str, body: &Value) -> u64 {
+    let body = body.to_string();
+    let headers = [("Content-Type", "application/json"), ("Idempotency-Key", key)];
+    let deadline = Instant::now() + Duration::from_secs(60);
+    for at in first.. {
+        let answer = Client::connect(addresses[at % addresses.len()])
+            .and_then(|mut client| client.call("POST", "/v1/append", &headers, body.as_bytes()));
+        match answer {
+            Ok(answer) if answer.status == 200 => return position_of(&answer),
+            Ok(answer) if !matches!(answer.status, 500 | 503) => {
+                panic!("{}: {}", answer.status, answer.text())
+            }
+            refused => assert!(Instant::now() < deadline, "{key}: {refused:?}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    unreachable!("the loop ends")
+}
+
+/// The position of the event that was appended.
+#[track_caller]
+pub fn position_of(answer: &Answer) -> u64 {
+    let appended = answer.expect(200);
+    appended["last"].as_u64().unwrap_or_else(|| panic!("{appended}"))
+}
+
+/// Waits until it is so.
+#[track_caller]
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
