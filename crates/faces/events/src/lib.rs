@@ -115,11 +115,11 @@ impl Face for EventFace {
         GET "/v1/logs" Node Account logs::list: "All logs with size, head and term counts."
             .fresh(FRESHNESS) .accept(Accept::Ignored) .fails[READING] => [200 JSON "Logs"];
         PUT "/v1/logs/{log}" Node Admin logs::create: "Makes a log, if there is none of the name."
-            .at(&LOG) .accept(Accept::Ignored) .fails[READING] => [201 JSON "Log", 200 JSON "Log"];
+            .at(&LOG) .accept(Accept::Ignored) .fails[READING, APPENDING] => [201 JSON "Log", 200 JSON "Log"];
         GET "/v1/logs/{log}" Node Reader logs::get: "One log with size, head and term counts."
             .at(&LOG) .fresh(FRESHNESS) .accept(Accept::Ignored) .fails[READING] => [200 JSON "Log"];
         DELETE "/v1/logs/{log}" Node Admin logs::delete: "Drops a log with everything in it."
-            .at(&LOG) .query[&CONFIRM] .accept(Accept::Ignored) .fails[&[&IO]] => [200 JSON "Dropped"];
+            .at(&LOG) .query[&CONFIRM] .accept(Accept::Ignored) .fails[APPENDING, &[&IO]] => [200 JSON "Dropped"];
         POST "/append" Main Writer dialects::append: "Append, DCB dialect: always 200."
             .query_is(Query::Ignored) .takes[(JSON, "DialectAppend"), (ANY, "DialectAppend")] .accept(Accept::Ignored)
             .fails[APPENDING, READING, APPEND] => [200 JSON "DialectAppended"];
