@@ -21,7 +21,7 @@ mod transfer;
 use document::Sight;
 use members::Members;
 use problems::{NO_CLUSTER, NODE_NOT_FOUND, NODE_UNREACHABLE};
-use records::{LOG, PIECE, PIECE_DIGEST};
+use records::{LOG, PIECE, PIECE_DIGEST, PIECE_INCARNATION};
 use std::sync::Arc;
 use wellspring_host::access::principal::Verdict;
 use wellspring_host::cluster::Cluster;
@@ -61,7 +61,7 @@ impl Face for ClusterFace {
             => [200 JSON "ClusterLead"];
         POST "/v1/cluster/records/{log}" Node Node records::take:
             "Takes what another node has accepted, one piece of it under a key: it is stored once, however often it comes."
-            .at(&LOG) .headers[&PIECE, &PIECE_DIGEST] .takes[(OCTETS, "")] .answered(AnsweredBy::AnyNode)
+            .at(&LOG) .headers[&PIECE, &PIECE_DIGEST, &PIECE_INCARNATION] .takes[(OCTETS, "")] .answered(AnsweredBy::AnyNode)
             .fails[&[&LOG_NOT_FOUND]] => [200 JSON "ClusterPiece"];
     };
 

@@ -33,6 +33,13 @@ pub(super) static PIECE_DIGEST: Header = Header {
     values: Values::Text(None),
 };
 
+/// Which log of its name a piece is for.
+pub(super) static PIECE_INCARNATION: Header = Header {
+    name: hand_over::PIECE_INCARNATION,
+    what: "Which of the logs that had the name one after the other the piece is for.",
+    values: Values::Integer { least: 0, most: u64::MAX, default: None },
+};
+
 pub(super) async fn take(face: Arc<ClusterFace>, mut request: Box<Request>) -> Answer {
     let name = request.segment(&LOG)?;
     let log = face.host.node.get(&name);
@@ -42,6 +49,19 @@ pub(super) async fn take(face: Arc<ClusterFace>, mut request: Box<Request>) -> A
     let key = piece_key(&piece, &digest).ok_or_else(|| {
         problem::BAD_REQUEST.because("a piece has a key and a digest").field(hand_over::PIECE)
     })?;
+    let wanted = request.header(hand_over::PIECE_INCARNATION).and_then(|text| text.parse().ok());
+    match (face.host.node.incarnation(&name), wanted) {
+        (here, wanted) if here == wanted => {}
+        // It was dropped, and made anew: what is for the old one goes with it.
+        (Some(here), Some(wanted)) if here > wanted => {
+            let reason = Some(format!("the log {name} was dropped meanwhile"));
+            return json(&PieceAnswer { outcome: PieceOutcome::Refused, position: None, reason });
+        }
+        _ => {
+            let reason = Some(format!("the log {name} is not here yet as it is there"));
+            return json(&PieceAnswer { outcome: PieceOutcome::NotTaken, position: None, reason });
+        }
+    }
     let records = request.content(MAX_PIECE_BYTES).await?;
     let (tell, told) = oneshot::channel();
     let done = Box::new(move |taken| drop(tell.send(taken)));

@@ -8,7 +8,9 @@ use wellspring_log::Log;
 use wellspring_log::batcher::Batcher;
 
 /// How long a log that is closed may take to store what was accepted for it.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+/// The same of a log that is dropped: what was accepted for it goes with it.
+pub(super) const DROP_PATIENCE: Duration = Duration::from_millis(100);
 
 /// A log and, once something was taken in for it, its batcher.
 #[derive(Clone)]
@@ -51,7 +53,7 @@ impl Entry {
     }
 
     /// Stores what was accepted, then closes the log. Tells how many accepted events are lost.
-    pub(super) fn close(&self, name: &str) -> u64 {
+    pub(super) fn close(&self, name: &str, patience: Duration) -> u64 {
         let mut batching = self.batching.lock().unwrap_or_else(PoisonError::into_inner);
         let batcher = batching.batcher().cloned();
         *batching = Batching::Closed(batcher.clone());
@@ -59,7 +61,7 @@ impl Entry {
         let mut events_lost = 0;
         if let Some(batcher) = batcher {
             // A journal that several nodes share may be away for long.
-            let _ = batcher.close_within(CLOSE_PATIENCE);
+            let _ = batcher.close_within(patience);
             let lost = batcher.figures().lost_possible();
             events_lost = lost.events;
             if lost.events > 0 {

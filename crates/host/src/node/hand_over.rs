@@ -19,8 +19,11 @@ use wellspring_types::Position;
 pub const PIECE: &str = "wellspring-piece";
 /// The header with its digest.
 pub const PIECE_DIGEST: &str = "wellspring-piece-digest";
+/// The header with the incarnation of the log that it is for: what was accepted for a log that is dropped does not
+/// come into the one that is made under its name.
+pub const PIECE_INCARNATION: &str = "wellspring-piece-incarnation";
 /// How long the leader may take to store a piece. What becomes of it is not known then, and it comes again.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(3);
 /// How long this node's copy may take to show a piece that is stored.
 const SHOW_WAIT: Duration = Duration::from_secs(1);
 
@@ -55,6 +58,7 @@ pub enum PieceOutcome {
 pub(super) struct ToLeader {
     cluster: Arc<Cluster>,
     name: String,
+    incarnation: u64,
     log: Log,
     /// The log `system`, unless it is that.
     system: Option<Log>,
@@ -64,11 +68,12 @@ pub(super) struct ToLeader {
 }
 
 impl ToLeader {
-    fn new(node: &Node, cluster: &Arc<Cluster>, name: &str, log: &Log) -> ToLeader {
+    fn new(node: &Node, cluster: &Arc<Cluster>, name: &str, entry: &Entry) -> ToLeader {
         ToLeader {
             cluster: Arc::clone(cluster),
             name: name.to_owned(),
-            log: log.clone(),
+            incarnation: entry.incarnation,
+            log: entry.log.clone(),
             system: node.get(SYSTEM_LOG),
             clock: Arc::clone(&node.opening.options.clock),
             client: None,
@@ -79,6 +84,7 @@ impl ToLeader {
         let target = format!("/v1/cluster/records/{}", self.name);
         let now_us = self.clock.wall_us();
         let signature = self.cluster.peers.signature(("POST", &target), None, now_us);
+        let incarnation = self.incarnation.to_string();
         let mut digest = String::new();
         hex::push(&mut digest, &piece.key.digest);
         let headers = [
@@ -86,6 +92,7 @@ impl ToLeader {
             (node_auth::HEADER, &*signature),
             (PIECE, &*piece.key.key),
             (PIECE_DIGEST, &*digest),
+            (PIECE_INCARNATION, &*incarnation),
         ];
         let request =
             Request { method: "POST", path: &target, headers: &headers, body: Some(piece.records) };
@@ -172,7 +179,7 @@ impl Entry {
         match node.cluster() {
             None => self.log.batcher(node.batching),
             Some(cluster) => {
-                let to_leader = ToLeader::new(node, cluster, name, &self.log);
+                let to_leader = ToLeader::new(node, cluster, name, self);
                 self.log.batcher_handing_over(node.batching, Box::new(to_leader))
             }
         }

@@ -23,7 +23,7 @@ use crate::cluster::Cluster;
 use crate::names::{MAIN, SYSTEM_LOG, is_name};
 use crate::private_folder::keep_private;
 use crate::view::{Figures, Progress, ViewedLog};
-use entry::{Batching, Entry};
+use entry::{Batching, CLOSE_PATIENCE, DROP_PATIENCE, Entry};
 use opening::{Opening, io, sync_dir};
 use shared::SharedState;
 use std::collections::BTreeMap;
@@ -302,7 +302,7 @@ impl Node {
         if let Some(shared) = &self.shared {
             shared.end();
         }
-        self.entries().iter().map(|(name, entry)| entry.close(name)).sum()
+        self.entries().iter().map(|(name, entry)| entry.close(name, CLOSE_PATIENCE)).sum()
     }
 
     fn open_log(&self, name: &str, incarnation: u64, changes: &Changes) -> Result<(), NodeError> {
@@ -323,7 +323,8 @@ impl Node {
     /// The name is given up first and durably, so that a crash meanwhile never leaves half a log under it.
     fn discard(&self, name: &str, entry: &Entry, changes: &mut Changes) -> Result<(), NodeError> {
         entry.views.end().iter().for_each(|view| view.forbid_snapshots());
-        entry.close(name);
+        let patience = if self.shared.is_some() { DROP_PATIENCE } else { CLOSE_PATIENCE };
+        entry.close(name, patience);
         self.remove_folder(name, changes)
     }
 

@@ -23,6 +23,8 @@ const ATTEMPTS: u32 = 16;
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two claims of one log.
 const CLAIM_AGAIN: Duration = Duration::from_millis(500);
+/// How long a node that leads `system` may take to lead all other logs, at least.
+const FIT_WITHIN: Duration = Duration::from_secs(3);
 /// Time between two attempts at a log that could not be opened or dropped.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
@@ -159,6 +161,11 @@ impl Node {
         self.shared.as_ref().map(|shared| &shared.settled)
     }
 
+    /// Which of the logs that had this name one after the other is open here.
+    pub fn incarnation(&self, name: &str) -> Option<u64> {
+        self.entry(name).map(|entry| entry.incarnation)
+    }
+
     /// Who leads a log, as far as this node knows: a copy that was set up by hand may not have seen the claim, and
     /// whoever leads `system` leads the others, or will.
     pub fn leader_of(&self, log: &Log) -> Option<Leader> {
@@ -257,6 +264,7 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
     let mut claimed: Option<Instant> = None;
     let mut failed: Option<Instant> = None;
     let mut twin = Twin::Unknown;
+    let mut led_system_since: Option<Instant> = None;
     loop {
         let Some(node) = node.upgrade() else { return };
         let Some(shared) = node.shared.as_ref().filter(|shared| !shared.is_ending()) else {
@@ -272,6 +280,15 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
             }
         }
         twin = twin.seen(&node, cluster, seen);
+        led_system_since = match system.role().leads() {
+            true => Some(led_system_since.unwrap_or_else(Instant::now)),
+            false => None,
+        };
+        if let Some(since) = led_system_since
+            && give_up_if_unfit(&node, &system, cluster, since)
+        {
+            led_system_since = None;
+        }
         if claimed.is_none_or(|at| at.elapsed() > CLAIM_AGAIN)
             && claim_others(&node, &system, cluster)
         {
@@ -340,6 +357,27 @@ fn claim_others(node: &Node, system: &Log, cluster: &Cluster) -> bool {
         }
     }
     any
+}
+
+/// Gives up `system` if this node does not come to lead all other logs: its copy of one is detached, or its disk is
+/// full. Nobody could write to that log as long as it led; of the others one may be fit. Tells whether it did.
+fn give_up_if_unfit(node: &Node, system: &Log, cluster: &Cluster, since: Instant) -> bool {
+    let patience = FIT_WITHIN.max(2 * cluster.lead_timeout);
+    for (name, log) in node.all() {
+        let role = log.role();
+        let is_detached = matches!(role, Role::Detached { .. });
+        if role.leads() || !(is_detached || since.elapsed() > patience) {
+            continue;
+        }
+        tracing::error!(
+            log = name,
+            role = role.name(),
+            "this node leads the log system and cannot lead this one: it gives the lead up, for a node that can"
+        );
+        system.resign();
+        return true;
+    }
+    false
 }
 
 /// Gives up the logs that this node leads although it does not lead `system`: whoever does will claim them, and

@@ -166,3 +166,24 @@ fn a_follower_says_who_leads() {
         matches!(role, Role::Following { leader: Some(leader) } if leader.node == "node-1")
     });
 }
+
+#[test]
+fn a_node_that_cannot_lead_a_log_leads_none() {
+    let world = World::new();
+    let one = world.open(1);
+    until("the first leads", || leads(&one, MAIN));
+    (0..3).for_each(|_| append(&one, MAIN));
+    // What a node that is new would have to read is gone.
+    let main = world.logs.log(MAIN);
+    main.drop_up_to(main.end());
+    let two = world.open(2);
+    let role = two.get(MAIN).expect("a log").role();
+    assert!(matches!(role, Role::Detached { .. }), "{role:?}");
+    two.get(SYSTEM_LOG).expect("a log").claim_lead();
+    until("the second has led", || {
+        let role = one.get(SYSTEM_LOG).expect("a log").role();
+        matches!(role, Role::Following { leader: Some(leader) } if leader.node == "node-2")
+    });
+    until("the first leads both again", || leads(&one, MAIN) && leads(&one, SYSTEM_LOG));
+    append(&one, MAIN);
+}
