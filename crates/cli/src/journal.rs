@@ -1,4 +1,5 @@
-//! `wellspring journal`: copies of shared logs in a data folder, looked at and set aside without a server.
+//! `wellspring journal`: copies of shared logs in a data folder, looked at without asking a server, and set aside
+//! while none runs.
 
 use crate::confirmation;
 use crate::exit::{Code, Failure, say};
@@ -21,8 +22,12 @@ A server that is started with --journal keeps a copy of each log in its data fol
 for instance in PostgreSQL. A copy that has another past than its log is detached: it can be read and takes nothing in.
 Its server says so in its log lines and at /health/ready. `reset-copy` has that server fetch it again.
 
-Exit codes: 0 done, 1 damaged, not a copy, or not confirmed, 64 or 2 usage, 66 no such folder or log, 69 a server holds
-it, 74 a file cannot be read or renamed.
+`check` only reads: the server may run. It names the id of each shared log (\"of the cluster …\"), drawn when that log was
+founded: each log has its own, the same on all nodes. \"indexes compared\" counts the sealed segments whose index was
+built again from their events and found equal; the newest segment has none yet. `reset-copy` needs the server stopped.
+
+Exit codes: 0 done, 1 damaged, not a copy, or not confirmed, 64 or 2 usage, 66 no such folder or log, 69 a running
+server holds what reset-copy is to set aside, 74 a file cannot be read or renamed.
 
 Examples:
   wellspring journal check --data ./data                       what each log in it is, and whether it is sound
@@ -34,7 +39,8 @@ pub struct JournalArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum JournalCommand {
-    /// Says what each log in a data folder is: a log of files or a copy, of what, how far; and checks it.
+    /// Says what each log in a data folder is: a log of files or a copy, of what, how far; and checks it. The server may
+    /// run.
     Check {
         #[command(flatten)]
         data: Data,
@@ -42,7 +48,7 @@ enum JournalCommand {
         #[arg(long, value_parser = name)]
         log: Option<String>,
     },
-    /// Sets a copy aside, so that the next start fetches it again. Deletes nothing.
+    /// Sets a copy aside, so that the next start fetches it again. Deletes nothing. The server is stopped first.
     ResetCopy {
         #[command(flatten)]
         data: Data,

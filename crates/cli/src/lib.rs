@@ -72,7 +72,7 @@ pub enum Tool {
     Verify(inspect::VerifyArgs),
     /// Several nodes that are one service: their state, who leads, their key, three of them to try.
     Cluster(cluster::ClusterArgs),
-    /// Looks after copies of shared logs in a data folder that no server holds.
+    /// Looks at the copies of shared logs in a data folder, and sets one aside.
     Journal(journal::JournalArgs),
     /// Load-tests any HTTP service, and says whether the figures can be trusted.
     #[cfg(target_os = "linux")]

@@ -17,7 +17,7 @@ pub(crate) struct ClusterDocument {
 }
 
 /// What orders the logs of all nodes.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EngineDocument {
     pub(crate) kind: String,
     pub(crate) connected: bool,

@@ -3,6 +3,7 @@
 
 mod demo;
 pub(crate) mod document;
+mod forget;
 pub(crate) mod status;
 mod transfer;
 
@@ -12,17 +13,19 @@ use crate::server::Server;
 use std::path::{Path, PathBuf};
 use wellspring_host::client::{Answer, Client, Request};
 use wellspring_host::cluster::key::ClusterKey;
+use wellspring_host::cluster::node_auth::NodeName;
 
 /// What `wellspring cluster` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 done, 1 refused, 64 or 2 usage, 69 server not reachable, or nobody leads yet, 74 a file cannot be
-written, 77 credentials missing or not enough.
+Exit codes: 0 done, 1 refused, 64 or 2 usage or no such node, 69 server not reachable, or nobody leads (status, too), 74 a
+file cannot be written, 77 credentials missing or not enough.
 
 Examples:
   wellspring cluster demo                              three nodes over a PostgreSQL of their own, to try
   wellspring cluster status --url http://node-a:4000   any node answers for all
   wellspring cluster transfer --to node-b              has node-b lead, for instance before node-a is stopped
+  wellspring cluster forget node-c                     node-c is stopped, and will not come back
   wellspring cluster key cluster.key                   draws the key; copy the file to every node")]
 pub struct ClusterArgs {
     #[command(subcommand)]
@@ -44,8 +47,17 @@ enum ClusterCommand {
         #[command(flatten)]
         server: Server,
         /// Which node; otherwise one that follows and is not behind.
-        #[arg(long, value_name = "NODE")]
-        to: Option<String>,
+        #[arg(long, value_name = "NODE", value_parser = node)]
+        to: Option<NodeName>,
+    },
+    /// Takes a node that is no more off the list. Takes an admin, if there are accounts. One that lives joins again
+    /// when it is started.
+    Forget {
+        #[command(flatten)]
+        server: Server,
+        /// Which: 1 to 64 of a to z, 0 to 9, -, _ and .
+        #[arg(value_parser = node)]
+        node: NodeName,
     },
     /// Draws the key that all nodes share, into a file that is not there yet.
     Key {
@@ -61,11 +73,16 @@ pub(crate) fn run(args: &ClusterArgs) -> Result<(), Failure> {
     match &args.what {
         ClusterCommand::Status { server, json } => status::run(&mut server.client()?, *json),
         ClusterCommand::Transfer { server, to } => {
-            transfer::run(&mut server.client()?, to.as_deref())
+            transfer::run(&mut server.client()?, to.as_ref())
         }
+        ClusterCommand::Forget { server, node } => forget::run(&mut server.client()?, node),
         ClusterCommand::Key { file } => key(file),
         ClusterCommand::Demo(args) => demo::run(args),
     }
+}
+
+fn node(text: &str) -> Result<NodeName, &'static str> {
+    NodeName::parse(text)
 }
 
 fn key(file: &Path) -> Result<(), Failure> {

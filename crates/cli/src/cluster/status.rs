@@ -1,8 +1,8 @@
 //! `wellspring cluster status`: a table of the nodes and of the logs of the one that was asked.
 
 use super::ask;
-use super::document::{ClusterDocument, EngineDocument, LeaderDocument};
-use crate::exit::{Failure, say};
+use super::document::{ClusterDocument, EngineDocument, LeaderDocument, NodeDocument};
+use crate::exit::{Code, Failure, say};
 use wellspring_host::client::{Client, Request};
 
 /// Where it is asked.
@@ -11,10 +11,40 @@ pub(crate) const PATH: &str = "/v1/cluster";
 pub(super) fn run(client: &mut Client, json: bool) -> Result<(), Failure> {
     let answer = ask(client, &Request::get(PATH, &[]))?;
     let document = ClusterDocument::read(&answer.body)?;
-    if json {
-        return say(String::from_utf8_lossy(&answer.body).trim_end());
+    match json {
+        true => say(String::from_utf8_lossy(&answer.body).trim_end())?,
+        false => say(&lines(&document).join("\n"))?,
     }
-    say(&lines(&document).join("\n"))
+    match &document.node {
+        Some(node) if leading(&document).is_none() => Err(Failure::new(
+            Code::Unavailable,
+            format!("no node leads, as far as {node} can tell"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The node that leads by its own words: what others know of who leads may be of the past.
+fn leading(document: &ClusterDocument) -> Option<&NodeDocument> {
+    let leads = |node: &&NodeDocument| node.reachable && node.role.as_deref() == Some("leading");
+    let named = document.leader.as_ref().map(|leader| &leader.node);
+    let mut leading = document.nodes.iter().filter(leads).collect::<Vec<_>>();
+    leading.sort_by_key(|node| Some(&node.node) != named);
+    leading.first().copied()
+}
+
+/// Who leads, in words.
+fn who_leads(document: &ClusterDocument) -> String {
+    match (leading(document), &document.leader) {
+        (Some(node), Some(leader)) if node.node == leader.node => {
+            format!("{} leads ({}), in epoch {}", leader.node, leader.url, leader.epoch)
+        }
+        (Some(NodeDocument { node, url, .. }), _) => format!("{node} leads ({url})"),
+        (None, Some(LeaderDocument { node, url, epoch })) => {
+            format!("nobody is known to lead; last: {node} ({url}), in epoch {epoch}")
+        }
+        (None, None) => "nobody is known to lead".to_owned(),
+    }
 }
 
 /// What is shown to people.
@@ -29,12 +59,7 @@ fn lines(document: &ClusterDocument) -> Vec<String> {
         ));
         return lines;
     };
-    let mut lines = vec![match &document.leader {
-        Some(LeaderDocument { node, url, epoch }) => {
-            format!("{node} leads ({url}), in epoch {epoch}")
-        }
-        None => "nobody is known to lead at the moment".to_owned(),
-    }];
+    let mut lines = vec![who_leads(document)];
     if let Some(engine) = &document.engine {
         lines.extend(of_engine(node, engine));
     }
@@ -80,9 +105,23 @@ fn of_engine(node: &str, engine: &EngineDocument) -> Vec<String> {
         0 => String::new(),
         _ => format!(", connected anew {reconnects} times"),
     };
+    let durable = in_short(durable);
     let mut lines = vec![format!("journal {kind}: {reach} from {node}{again}; {durable}")];
     lines.extend(trouble.iter().map(|trouble| format!("journal trouble: {trouble}")));
     lines
+}
+
+/// What durable means, in a few words where that is no warning; --json and the server's first lines have all of it.
+fn in_short(durable: &str) -> String {
+    const SHORT: [(&str, &str); 2] = [
+        ("it is lost with that disk", "durable on one server"),
+        ("it survives the loss of either", "durable on two servers"),
+    ];
+    let short = SHORT.iter().find(|(part, _)| durable.contains(part));
+    match (short, durable.split_once(": ")) {
+        (Some((_, short)), Some((server, _))) => format!("{server}, {short}"),
+        _ => durable.to_owned(),
+    }
 }
 
 /// Columns that are as wide as what is in them.
@@ -102,7 +141,6 @@ fn table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Vec<String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Code;
 
     const CLUSTER: &str = r#"{"node":"b","journal":"postgres",
         "engine":{"kind":"postgres","connected":true,"trouble":null,"durable":"one server keeps it","reconnects":2},
@@ -128,6 +166,30 @@ Logs on b:
 LOG   ROLE       LEADER  EPOCH  HEAD  PLACE
 main  following  a       7      12    44";
         assert_eq!(lines(&document).join("\n"), expected);
+    }
+
+    #[test]
+    fn who_led_last_is_not_said_to_lead() {
+        let first = |text: &str| {
+            let document = ClusterDocument::read(text.as_bytes()).unwrap();
+            (lines(&document)[0].clone(), leading(&document).map(|node| node.node.clone()))
+        };
+        let last = "nobody is known to lead; last: a (http://h:1), in epoch 7".to_owned();
+        let follows = CLUSTER.replace(r#""role":"leading""#, r#""role":"claiming""#);
+        assert_eq!(first(&follows), (last.clone(), None));
+        let gone = CLUSTER.replace(r#""reachable":true"#, r#""reachable":false"#);
+        assert_eq!(first(&gone), (last, None));
+        let other = CLUSTER.replace(r#""leader":{"node":"a""#, r#""leader":{"node":"c""#);
+        assert_eq!(first(&other), ("a leads (http://h:1)".to_owned(), Some("a".to_owned())));
+    }
+
+    #[test]
+    fn what_durable_means_is_a_word_unless_it_is_a_warning() {
+        let one = "PostgreSQL 15.18: an acknowledged append is on its disk and survives a power loss; it is lost with \
+                   that disk, and more";
+        assert_eq!(in_short(one), "PostgreSQL 15.18, durable on one server");
+        let off = "PostgreSQL 15.18: a crash of its machine may lose acknowledged appends, because fsync is off";
+        assert_eq!(in_short(off), off);
     }
 
     #[test]

@@ -4,17 +4,20 @@ use super::ask;
 use crate::exit::{Code, Failure, say};
 use serde::Deserialize;
 use wellspring_host::client::{Client, Request};
+use wellspring_host::cluster::node_auth::NodeName;
 
 /// Who leads then.
 #[derive(Debug, Deserialize)]
 struct Transferred {
     node: String,
     epoch: u64,
+    #[serde(default)]
+    already: bool,
 }
 
-pub(super) fn run(client: &mut Client, to: Option<&str>) -> Result<(), Failure> {
+pub(super) fn run(client: &mut Client, to: Option<&NodeName>) -> Result<(), Failure> {
     let body = match to {
-        Some(to) => serde_json::json!({ "to": to }),
+        Some(to) => serde_json::json!({ "to": to.as_str() }),
         None => serde_json::json!({}),
     };
     let body = body.to_string();
@@ -25,11 +28,13 @@ pub(super) fn run(client: &mut Client, to: Option<&str>) -> Result<(), Failure> 
         body: Some(body.as_bytes()),
     };
     let answer = ask(client, &request)?;
-    let Transferred { node, epoch } = serde_json::from_slice(&answer.body).map_err(|error| {
-        let message = format!("the answer is not that of a Wellspring server (--url): {error}");
-        Failure::new(Code::Unavailable, message)
-    })?;
-    say(&format!("{node} leads, in epoch {epoch}"))
+    let Transferred { node, epoch, already } =
+        serde_json::from_slice(&answer.body).map_err(|error| {
+            let message = format!("the answer is not that of a Wellspring server (--url): {error}");
+            Failure::new(Code::Unavailable, message)
+        })?;
+    let already = if already { " already" } else { "" };
+    say(&format!("{node}{already} leads, in epoch {epoch}"))
 }
 
 #[cfg(test)]
@@ -49,7 +54,8 @@ mod tests {
                 }
             });
         run(&mut server.client(), None).unwrap();
-        run(&mut server.client(), Some("b")).unwrap();
-        assert_eq!(run(&mut server.client(), Some("c")).unwrap_err().code, Code::Refused);
+        let [b, c] = ["b", "c"].map(|name| NodeName::parse(name).unwrap());
+        run(&mut server.client(), Some(&b)).unwrap();
+        assert_eq!(run(&mut server.client(), Some(&c)).unwrap_err().code, Code::Refused);
     }
 }

@@ -4,7 +4,7 @@
 //! then counts from 0, so what it shows happened in the interval, and nothing is negative.
 
 use super::sample::{Graphs, Log, Process, Route, Sample, UNBOUNDED, View};
-use crate::cluster::document::NodeDocument;
+use crate::cluster::document::{EngineDocument, NodeDocument};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -16,6 +16,8 @@ pub(super) struct Figures {
     /// Whether the server began anew in between.
     pub(super) restarted: bool,
     pub(super) server: ServerFigures,
+    /// Of a node of several: what orders its logs, and whether it reaches that.
+    pub(super) journal: Option<EngineDocument>,
     /// Of a node of several: all of them, by name.
     pub(super) nodes: Vec<NodeDocument>,
     /// By name.
@@ -215,6 +217,7 @@ pub(super) fn between(before: &Sample, now: &Sample) -> Figures {
             processors: rate(|p| p.cpu_us) / 1e6,
             threads: process.threads,
         },
+        journal: now.cluster.as_ref().and_then(|cluster| cluster.engine.clone()),
         nodes: now.cluster.as_ref().map(|cluster| cluster.nodes.clone()).unwrap_or_default(),
         logs: logs(counted, now, interval_s),
         views: views(counted, now, interval_s),

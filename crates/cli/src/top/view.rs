@@ -4,7 +4,7 @@
 use super::rates::{
     Answers, Figures, GraphFigures, IngestFigures, LogFigures, Quantile, RouteFigures, ViewFigures,
 };
-use crate::cluster::document::NodeDocument;
+use crate::cluster::document::{EngineDocument, NodeDocument};
 use ratatui::style::{Style, Stylize as _};
 use ratatui::text::{Line, Span};
 use std::cmp::Ordering;
@@ -101,6 +101,7 @@ pub(super) fn title(url: &str, figures: &Figures) -> Line<'static> {
 /// Everything else. With `height`, tables are cut to fit, and say so.
 pub(super) fn lines(figures: &Figures, order: Order, height: Option<usize>) -> Vec<Line<'static>> {
     let mut lines = server(figures);
+    lines.extend(figures.journal.as_ref().map(journal));
     let mut by_load: Vec<&LogFigures> = figures.logs.iter().collect();
     let load = |log: &LogFigures| log.events_per_s + log.appends_per_s + log.ingest.accepted_per_s;
     by_load.sort_by(|a, b| load(b).total_cmp(&load(a)).then_with(|| a.log.cmp(&b.log)));
@@ -167,6 +168,17 @@ fn server(figures: &Figures) -> Vec<Line<'static>> {
         format!("{} threads", count(server.threads)).into(),
     ];
     vec![Line::from(first), Line::from(second), Line::from(third)]
+}
+
+/// Whether a node of several reaches what orders its logs.
+fn journal(engine: &EngineDocument) -> Line<'static> {
+    let reach = if engine.connected { "connected" } else { "NOT REACHED" };
+    let mut spans = vec![
+        format!("journal {} ", visible(&engine.kind)).into(),
+        alarm(reach.to_owned(), !engine.connected),
+    ];
+    spans.extend(engine.trouble.as_ref().map(|trouble| format!(": {}", visible(trouble)).into()));
+    Line::from(spans)
 }
 
 fn nodes(nodes: &[NodeDocument]) -> Vec<Line<'static>> {

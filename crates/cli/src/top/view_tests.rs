@@ -4,7 +4,7 @@ use super::rates::{Figures, between};
 use super::rates_tests::sample;
 use super::sample::{Graphs, Intake, Log, Process, Route, Sample, UNBOUNDED, View};
 use super::view::{Column, Order, lines, title};
-use crate::cluster::document::{ClusterDocument, NodeDocument};
+use crate::cluster::document::{ClusterDocument, EngineDocument, NodeDocument};
 use ratatui::style::Color;
 
 fn figures() -> Figures {
@@ -246,7 +246,13 @@ fn a_node_of_several_shows_all_of_them_and_its_roles() {
     now.cluster = Some(ClusterDocument {
         node: Some("a".to_owned()),
         journal: "postgres".to_owned(),
-        engine: None,
+        engine: Some(EngineDocument {
+            kind: "postgres".to_owned(),
+            connected: false,
+            trouble: Some("refused".to_owned()),
+            durable: "one server".to_owned(),
+            reconnects: 0,
+        }),
         leader: None,
         nodes: vec![node("a", Some("leading")), node("b", None)],
         logs: Vec::new(),
@@ -259,7 +265,8 @@ fn a_node_of_several_shows_all_of_them_and_its_roles() {
     let lines: Vec<String> =
         lines(&figures, Order::default(), None).iter().map(ToString::to_string).collect();
     let text = lines.join("\n");
-    for part in ["Node", "leading", "NOT REACHED", "http://b:1", "following", "DETACHED"] {
+    let not_reached = "journal postgres NOT REACHED: refused";
+    for part in ["Node", "leading", not_reached, "http://b:1", "following", "DETACHED"] {
         assert!(text.contains(part), "{part}\n{text}");
     }
 }

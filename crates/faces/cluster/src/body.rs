@@ -10,17 +10,30 @@ pub(super) const MAX_BODY_BYTES: usize = 4 << 10;
 /// # Errors
 /// The field at fault.
 pub(super) fn read_transfer(body: &[u8]) -> Result<Option<String>, Box<Fault>> {
+    read_name(body, "to")
+}
+
+/// Reads whom another node takes this one for; `None`: it does not say.
+///
+/// # Errors
+/// The field at fault.
+pub(super) fn read_lead(body: &[u8]) -> Result<Option<String>, Box<Fault>> {
+    read_name(body, "node")
+}
+
+/// Reads an object with at most one member: a node's name.
+fn read_name(body: &[u8], member: &'static str) -> Result<Option<String>, Box<Fault>> {
     document(body, |cursor| {
-        let mut to = None;
+        let mut name = None;
         cursor.object(|key, value| {
             let at = value.at();
             match key {
-                "to" if value.null()? => Ok(()),
-                "to" => once(&mut to, at, value.string()?.into_owned()),
-                _ => unknown(at, "to"),
+                key if key == member && value.null()? => Ok(()),
+                key if key == member => once(&mut name, at, value.string()?.into_owned()),
+                _ => unknown(at, member),
             }
         })?;
-        Ok(to)
+        Ok(name)
     })
 }
 
@@ -37,5 +50,7 @@ mod tests {
         for bad in ["", "[]", r#"{"to":1}"#, r#"{"To":"b"}"#, r#"{"to":"b","to":"c"}"#] {
             assert!(read(bad).is_err(), "{bad}");
         }
+        assert_eq!(read_lead(br#"{"node":"b"}"#).unwrap().as_deref(), Some("b"));
+        assert!(read_lead(br#"{"to":"b"}"#).is_err() && read_lead(b"{}").unwrap().is_none());
     }
 }

@@ -1,16 +1,18 @@
 //! This node takes the lead: of the log `system` first, then of all others.
 
-use super::own;
+use super::body::read_lead;
+use super::problems::NODE_NOT_FOUND;
+use super::{ClusterFace, body_of, json, own};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use wellspring_host::cluster::Cluster;
-use wellspring_host::http::Host;
 use wellspring_host::http::work::elsewhere;
+use wellspring_host::http::{Answer, Host, Request};
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::node::Node;
-use wellspring_host::wire::problem::{self, Problem};
+use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_log::{Log, Role};
 
 /// Time between two looks at roles, should a change of one be missed.
@@ -25,6 +27,22 @@ pub(super) struct Led {
     pub(super) url: String,
     /// Of the log `system`.
     pub(super) epoch: u64,
+    /// Whether it led everything before it was asked.
+    #[serde(default)]
+    pub(super) already: bool,
+}
+
+/// `POST /v1/cluster/lead`. Who asks may say whom it means: an address may have become that of another node.
+pub(super) async fn lead(face: Arc<ClusterFace>, mut request: Box<Request>) -> Answer {
+    let content = body_of(&mut request).await?;
+    let meant = read_lead(&content).map_err(|fault| of_fault(&fault, &content))?;
+    let cluster = face.cluster()?;
+    let is_another = |meant: &String| meant.as_str() != cluster.node.as_str();
+    if let Some(meant) = meant.filter(is_another) {
+        let detail = format!("{} is the node {}, not {meant:?}", cluster.url, cluster.node);
+        return Err(NODE_NOT_FOUND.because(detail).field("node"));
+    }
+    json(&take(&face.host, cluster).await?)
 }
 
 /// Has this node lead all logs.
@@ -35,11 +53,14 @@ pub(super) async fn take(host: &Arc<Host>, cluster: &Arc<Cluster>) -> Result<Led
     let (host, cluster) = (Arc::clone(host), Arc::clone(cluster));
     elsewhere(move || {
         let patience = cluster.leader_wait.max(cluster.lead_timeout);
+        let already = first_not_led(&host.node.all())?.is_none();
         claim_until_led(&host.node, patience)?;
         let leader = own::leader(&host, SYSTEM_LOG);
         let epoch = leader.map_or(0, |leader| leader.epoch);
-        tracing::info!(node = %cluster.node, epoch, "leads, as it was asked to");
-        Ok(Led { node: cluster.node.to_string(), url: cluster.url.clone(), epoch })
+        if !already {
+            tracing::info!(node = %cluster.node, epoch, "leads, as it was asked to");
+        }
+        Ok(Led { node: cluster.node.to_string(), url: cluster.url.clone(), epoch, already })
     })
     .await?
 }

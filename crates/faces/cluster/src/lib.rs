@@ -6,10 +6,12 @@
 //! - [`document`]: both as one answer.
 //! - [`lead`]: this node takes the lead.
 //! - [`transfer`]: another is asked to.
+//! - [`forget`]: a node that is no more comes off the list.
 //! - [`records`]: what another node has accepted is stored here.
 
 mod body;
 mod document;
+mod forget;
 mod lead;
 mod members;
 mod others;
@@ -18,17 +20,21 @@ mod problems;
 mod records;
 mod transfer;
 
+use body::MAX_BODY_BYTES;
+use bytes::Bytes;
 use document::Sight;
+use forget::NODE;
 use members::Members;
-use problems::{NO_CLUSTER, NODE_NOT_FOUND, NODE_UNREACHABLE};
+use problems::{NO_CLUSTER, NODE_LEADS, NODE_NOT_FOUND, NODE_UNREACHABLE};
 use records::{LOG, PIECE, PIECE_DIGEST, PIECE_INCARNATION};
 use std::sync::Arc;
 use wellspring_host::access::principal::Verdict;
 use wellspring_host::cluster::Cluster;
 use wellspring_host::declare::{Role, routes};
-use wellspring_host::http::contract::AnsweredBy;
+use wellspring_host::http::content::{expect_json, expect_json_of_pages};
+use wellspring_host::http::contract::{AnsweredBy, SYSTEM_POSITION};
 use wellspring_host::http::face::{Face, Served};
-use wellspring_host::http::foreseen::READING;
+use wellspring_host::http::foreseen::{APPENDING, READING};
 use wellspring_host::http::{Answer, Host, JSON, Request, Response};
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::settings::NoSettings;
@@ -52,13 +58,17 @@ impl Face for ClusterFace {
             .fails[READING] => [200 JSON "Cluster"];
         GET "/v1/cluster/node" Node Node node: "What a node is, for the other nodes."
             => [200 JSON "ClusterNode"];
-        POST "/v1/cluster/lead" Node Node take_lead: "This node leads, for another node that asks for it."
-            .answered(AnsweredBy::AnyNode) .fails[&[&NO_CLUSTER, &NOT_LEADING, &DETACHED]] => [200 JSON "ClusterLead"];
+        POST "/v1/cluster/lead" Node Node lead::lead: "This node leads, for another node that asks for it."
+            .may_take[(JSON, "ClusterLeadOf")] .answered(AnsweredBy::AnyNode)
+            .fails[&[&NO_CLUSTER, &NODE_NOT_FOUND, &NOT_LEADING, &DETACHED]] => [200 JSON "ClusterLead"];
         POST "/v1/cluster/transfer" Node Admin transfer::transfer:
             "Another node leads: the one that is named, or one that follows and is not behind."
             .may_take[(JSON, "ClusterTransfer")] .answered(AnsweredBy::AnyNode)
             .fails[READING, &[&NO_CLUSTER, &NODE_NOT_FOUND, &NODE_UNREACHABLE, &NOT_LEADING, &DETACHED]]
             => [200 JSON "ClusterLead"];
+        DELETE "/v1/cluster/nodes/{node}" Node Admin forget::forget:
+            "Takes a node that is no more off the list of those that have joined. One that lives joins again when it starts."
+            .at(&NODE) .fails[APPENDING, &[&NO_CLUSTER, &NODE_NOT_FOUND, &NODE_LEADS]] => [204 + SYSTEM_POSITION];
         POST "/v1/cluster/records/{log}" Node Node records::take:
             "Takes what another node has accepted, one piece of it under a key: it is stored once, however often it comes."
             .at(&LOG) .headers[&PIECE, &PIECE_DIGEST, &PIECE_INCARNATION] .takes[(OCTETS, "")] .answered(AnsweredBy::AnyNode)
@@ -125,10 +135,12 @@ async fn node(face: Arc<ClusterFace>, _request: Box<Request>) -> Answer {
     json(&own::status(&face.host))
 }
 
-/// `POST /v1/cluster/lead`.
-async fn take_lead(face: Arc<ClusterFace>, _request: Box<Request>) -> Answer {
-    let led = lead::take(&face.host, face.cluster()?).await?;
-    json(&led)
+/// The body, where nothing at all is as good as `{}`; of a page in a browser it has to say what it is.
+async fn body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
+    let body = request.content(MAX_BODY_BYTES).await?;
+    let is_nothing = body.iter().all(u8::is_ascii_whitespace);
+    if is_nothing { expect_json_of_pages(request) } else { expect_json(request) }?;
+    Ok(if is_nothing { Bytes::from_static(b"{}") } else { body })
 }
 
 fn json(document: &impl serde::Serialize) -> Answer {

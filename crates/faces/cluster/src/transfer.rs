@@ -1,6 +1,6 @@
 //! `POST /v1/cluster/transfer`: another node leads.
 
-use super::body::{MAX_BODY_BYTES, read_transfer};
+use super::body::read_transfer;
 use super::document::NodeLine;
 use super::lead::{self, Led};
 use super::others::{self, detail};
@@ -11,9 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wellspring_host::cluster::Cluster;
 use wellspring_host::cluster::peers::PeerRequest;
-use wellspring_host::http::content::{expect_json, expect_json_of_pages};
 use wellspring_host::http::{Answer, Request};
-use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 
 /// What the way there and back may take, besides what the other node waits for.
@@ -21,7 +19,7 @@ const WAY: Duration = Duration::from_secs(3);
 
 /// Has the node that is named lead, or one that follows and is not behind.
 pub(super) async fn transfer(face: Arc<ClusterFace>, mut request: Box<Request>) -> Answer {
-    let content = body_of(&mut request).await?;
+    let content = super::body_of(&mut request).await?;
     let to = read_transfer(&content).map_err(|fault| of_fault(&fault, &content))?;
     let cluster = Arc::clone(face.cluster()?);
     let members = face.members()?;
@@ -46,11 +44,7 @@ pub(super) async fn transfer(face: Arc<ClusterFace>, mut request: Box<Request>) 
             (chosen.node.clone(), chosen.url.clone())
         }
     };
-    if let Some(leader) = own::leader(&face.host, SYSTEM_LOG)
-        && leader.node == node
-    {
-        return json(&Led { node, url, epoch: leader.epoch });
-    }
+    // Who is said to lead is asked as well: it may be gone.
     if node == cluster.node.as_str() {
         return json(&lead::take(&face.host, &cluster).await?);
     }
@@ -73,25 +67,20 @@ async fn ask_to_lead(
     node: &str,
     url: &str,
 ) -> Result<Led, Box<Problem>> {
-    let request = PeerRequest::post("/v1/cluster/lead", Bytes::new());
+    // An address may have become that of another node, which must not lead in this one's name.
+    let content = Bytes::from(serde_json::json!({ "node": node }).to_string());
+    let request = PeerRequest::post("/v1/cluster/lead", content);
     let patience = cluster.leader_wait.max(cluster.lead_timeout) + WAY;
     let answer = cluster.peers.ask(url, &request, patience, face.host.wall_us()).await;
     let answer = answer.map_err(|error| NODE_UNREACHABLE.because(format!("{node}: {error}")))?;
     if answer.status != 200 {
         let detail = format!("{node} does not lead: {}", detail(&answer.content));
-        return Err(problem::NOT_LEADING.because(detail));
+        let kind = if answer.status == 404 { &NODE_UNREACHABLE } else { &problem::NOT_LEADING };
+        return Err(kind.because(detail));
     }
     serde_json::from_slice(&answer.content).map_err(|error| {
         NODE_UNREACHABLE.because(format!("{node} answers with something else: {error}"))
     })
-}
-
-/// The body, where nothing at all is as good as `{}`; of a page in a browser it has to say what it is.
-async fn body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
-    let body = request.content(MAX_BODY_BYTES).await?;
-    let is_nothing = body.iter().all(u8::is_ascii_whitespace);
-    if is_nothing { expect_json_of_pages(request) } else { expect_json(request) }?;
-    Ok(if is_nothing { Bytes::from_static(b"{}") } else { body })
 }
 
 #[cfg(test)]

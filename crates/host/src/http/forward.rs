@@ -38,7 +38,7 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 /// How long a leader that works at an answer may take to say that it lives.
 const SILENCE: Duration = Duration::from_secs(2);
 /// How long an answer waits until this node shows what the leader has done.
-const SHOW_WAIT: Duration = Duration::from_secs(1);
+const SHOW_WAIT: Duration = Duration::from_secs(5);
 
 /// The header that names the node that answered in the place of the one that was asked.
 pub(super) const ANSWERED_BY: &str = "wellspring-answered-by";

@@ -8,7 +8,7 @@ use wellspring_log::Log;
 use wellspring_log::batcher::Batcher;
 
 /// How long a log that is closed may take to store what was accepted for it.
-pub(super) const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const CLOSE_PATIENCE: Duration = Duration::from_secs(8);
 /// The same of a log that is dropped: what was accepted for it goes with it.
 pub(super) const DROP_PATIENCE: Duration = Duration::from_millis(100);
 

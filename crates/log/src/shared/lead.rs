@@ -100,9 +100,13 @@ impl LeadTimer {
         self.heard(now_us);
     }
 
-    /// Something arrived that this node offered while it led, which it does no more.
+    /// Something arrived that this node offered while it led, which it does no more: what it waited for in vain
+    /// comes after all, and nobody else has claimed. So it claims at once, unless it was told to give up the lead.
     pub(crate) fn past_lead_arrives(&mut self, now_us: u64) {
         self.heard(now_us);
+        if !self.has_resigned(now_us) {
+            self.patience_us = 0;
+        }
     }
 
     fn heard(&mut self, now_us: u64) {

@@ -28,6 +28,10 @@ Needs PostgreSQL on this machine (Debian and Ubuntu: apt-get install postgresql)
 user postgres, because PostgreSQL does not run as root. Everything listens on loopback alone. A node that ends is
 started again after 15 s.
 
+Ctrl-C and SIGTERM end and remove all of it. After kill -9 of the demo itself its nodes and its PostgreSQL run on, and
+its folder stays: wellspring-demo-PID-0 in TMPDIR (/tmp). `kill` the three nodes and the pid in the first line of
+FOLDER/postgres/data/postmaster.pid, then remove the folder.
+
 Exit codes: 0 ended by Ctrl-C, 2 or 64 usage, 69 PostgreSQL is not installed, or something did not start, 74 the folder
 cannot be written.")]
 pub(super) struct DemoArgs {
@@ -130,7 +134,8 @@ In another terminal:
 
   # Another node leads, by wish; and because the one that leads is gone (the status names it, its pid is above).
   wellspring cluster transfer --url {a}
-  kill -9 PID; wellspring cluster status --url {b}
+  kill -9 PID
+  wellspring cluster status --url {b}    # at one that lives, after some seconds
 
 Logs of the nodes and their data are in {}.
 Ctrl-C ends all of it{}.",
