@@ -9,6 +9,7 @@ extern crate wellspring_host;
 mod config;
 pub mod embed;
 mod faces;
+mod flags;
 mod journal;
 mod nearest;
 pub mod parsers;
@@ -52,9 +53,10 @@ pub fn main_with(faces: Vec<embed::EmbeddedFace>) -> ExitCode {
 #[must_use]
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    let matches = command_line()
-        .try_get_matches_from(&words)
-        .unwrap_or_else(|error| variables::named(error, &command_line(), &words).exit());
+    let matches = command_line().try_get_matches_from(&words).unwrap_or_else(|error| {
+        let error = variables::named(error, &command_line(), &words);
+        flags::respelled(error, &mut command_line(), &words).exit()
+    });
     let line = Line::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let mut command = command_line();
     command.build();
