@@ -1,5 +1,7 @@
 //! `wellspring log`: the logs of a running server.
 
+use crate::cluster::document::ClusterDocument;
+use crate::cluster::status::PATH as STATUS;
 use crate::confirmation;
 use crate::exit::{Code, Failure, say};
 use crate::problem::Problem;
@@ -126,8 +128,22 @@ fn delete(client: &mut Client, name: &str, yes: bool) -> Result<(), Failure> {
     }
     let confirmed = format!("{}?confirm={}", path(name), percent_encode(name));
     ask(client, "DELETE", name, &confirmed)?;
-    eprintln!("the log {name} is deleted with every event that was in it");
+    let left = left_in_journal(client);
+    eprintln!("the log {name} is deleted with every event that was in it{left}");
     Ok(())
+}
+
+/// What a deleted log leaves behind where several nodes share a journal, in words.
+fn left_in_journal(client: &mut Client) -> String {
+    let answer = ask(client, "GET", "", STATUS);
+    match answer.and_then(|answer| ClusterDocument::read(&answer.body)) {
+        Ok(ClusterDocument { node: Some(_), journal, .. }) => format!(
+            ", on all nodes; its entries and rows stay in the journal ({journal}) until they are deleted there \
+             (docs/cluster.md, SQL over the events)"
+        ),
+        // Alone, or an older server, or one that says no more to this client.
+        _ => String::new(),
+    }
 }
 
 fn path(name: &str) -> String {
@@ -156,6 +172,7 @@ fn read<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wellspring_host::client::test_server::{Reply, TestServer};
 
     #[test]
     fn a_log_is_a_line_and_what_was_not_counted_to_the_end_says_so() {
@@ -165,6 +182,20 @@ mod tests {
         .unwrap();
         assert_eq!(line(&row), "a\t7\t9\t2\t10000+");
         assert_eq!(read::<Row>(b"<html>").unwrap_err().code, Code::Unavailable);
+    }
+
+    #[test]
+    fn what_stays_in_a_journal_is_told_of_several_nodes_alone() {
+        let told = |status, cluster: &'static str| {
+            let server = TestServer::start(move |_, _| Reply::json(status, cluster));
+            left_in_journal(&mut server.client())
+        };
+        let several =
+            r#"{"node":"a","journal":"postgres","engine":null,"leader":null,"nodes":[],"logs":[]}"#;
+        assert!(told(200, several).contains("stay in the journal (postgres)"));
+        let alone =
+            r#"{"node":null,"journal":"files","engine":null,"leader":null,"nodes":[],"logs":[]}"#;
+        assert_eq!((told(200, alone), told(404, "{}")), (String::new(), String::new()));
     }
 
     #[test]
