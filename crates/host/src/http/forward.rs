@@ -24,7 +24,7 @@ use hyper::header::CONTENT_TYPE;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use wellspring_log::{Leader, Log, Role};
+use wellspring_log::{Feed, Leader, Log, Role};
 use wellspring_types::Position;
 
 /// Largest content that is passed on.
@@ -157,8 +157,13 @@ impl ForLeader {
                     self.cluster.leader_wait.as_millis()
                 )));
             }
-            let changed = self.log.role_changes().past(seen);
-            let _ = tokio::time::timeout(LOOK.min(deadline - Instant::now()), changed).await;
+            let changes = self.log.role_changes();
+            if changes.is_closed() {
+                let what =
+                    "the log was dropped or made anew here meanwhile, or this node is stopping";
+                return Err(doubt.map_or_else(|| self.not_leading(what), |reason| unknown(&reason)));
+            }
+            moved(changes, seen, LOOK.min(deadline - Instant::now())).await;
         }
     }
 
@@ -271,8 +276,9 @@ impl ForLeader {
 
     /// Waits until another leads than `leader`, and then for an answer that is on its way.
     async fn replaced(&self, leader: &Leader) {
+        let changes = self.log.role_changes();
         loop {
-            let seen = self.log.role_changes().head();
+            let seen = changes.head();
             let epoch = match self.log.role() {
                 Role::Leading { epoch } => epoch,
                 Role::Following { leader: Some(leads) } => leads.epoch,
@@ -281,7 +287,11 @@ impl ForLeader {
             if epoch > leader.epoch {
                 break;
             }
-            let _ = self.log.role_changes().past(seen).await;
+            if changes.is_closed() {
+                // Nothing more is heard of this log here: `silent` looks after its leader.
+                return std::future::pending().await;
+            }
+            moved(changes, seen, SILENCE).await;
         }
         tokio::time::sleep(LAST_WORDS).await;
     }
@@ -309,10 +319,8 @@ impl ForLeader {
             if let Some(system) = host.node.get(SYSTEM_LOG) {
                 self.reached(&system, system_position).await;
             }
-            if let Some(settled) = host.node.catalog_settled()
-                && settled.head() < system_position
-            {
-                let _ = settled.past(system_position - 1).await;
+            if let Some(settled) = host.node.catalog_settled() {
+                reached(settled, system_position).await;
             }
             host.node.shown(SYSTEM_LOG, system_position, left()).await;
             host.node.shown(&self.name, position, left()).await;
@@ -323,7 +331,7 @@ impl ForLeader {
     async fn reached(&self, log: &Log, position: Position) {
         if log.head() < position {
             self.cluster.engine.nudge();
-            let _ = log.feed().past(position - 1).await;
+            reached(log.feed(), position).await;
         }
     }
 
@@ -339,8 +347,7 @@ impl ForLeader {
             if Instant::now() >= deadline {
                 return Err(self.not_leading("no node leads the log"));
             }
-            let changed = self.log.role_changes().past(seen);
-            let _ = tokio::time::timeout(LOOK, changed).await;
+            moved(self.log.role_changes(), seen, LOOK).await;
         }
     }
 
@@ -356,6 +363,23 @@ impl ForLeader {
             _ => None,
         };
         problem::not_leading(leader.as_ref(), detail.to_owned())
+    }
+}
+
+/// Waits until a feed has reached a position, or never will.
+async fn reached(feed: &Feed, position: Position) {
+    while feed.head() < position && !feed.is_closed() {
+        moved(feed, position - 1, LOOK).await;
+    }
+}
+
+/// Waits until a feed is past a position or its waiters are roused, at most so long. Where there is nothing to wait
+/// for, because it is closed or has too many waiters, time passes all the same: who looks again would spin.
+async fn moved(feed: &Feed, seen: Position, at_most: Duration) {
+    let deadline = Instant::now() + at_most;
+    let moved = tokio::time::timeout_at(deadline, feed.past(seen)).await;
+    if matches!(moved, Ok(Err(_))) || feed.is_closed() {
+        tokio::time::sleep_until(deadline).await;
     }
 }
 

@@ -11,6 +11,7 @@ mod opening;
 mod problem;
 pub mod readiness;
 mod shared;
+mod unled;
 mod views;
 
 pub use account::IngestAccount;

@@ -2,7 +2,7 @@
 
 use super::Node;
 use crate::cluster::{EngineReach, EngineStatus};
-use crate::names::MAIN;
+use crate::names::{MAIN, SYSTEM_LOG};
 use crate::view::{Progress, State};
 use crate::wire::json::push_string;
 use crate::wire::problem::{self, Kind, Problem};
@@ -49,6 +49,11 @@ pub fn reasons(node: &Node, is_stopping: bool, purpose: Purpose) -> Vec<Problem>
         let ingest_full = node.account(name).is_some_and(|account| account.full);
         reasons.extend(of_log(name, log, ingest_full));
         reasons.extend(of_role(name, &log.role(), purpose));
+    }
+    if purpose != Purpose::Reads && !node.has_joined() {
+        let detail =
+            "the start of this node has not been stored yet: other nodes do not know of it";
+        reasons.push(*problem::CATCHING_UP.because(detail).about(SYSTEM_LOG));
     }
     let engine = node.cluster().map(|cluster| cluster.engine.status());
     reasons.extend(engine.and_then(|engine| of_engine(&engine, purpose)));

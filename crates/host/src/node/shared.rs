@@ -6,6 +6,7 @@
 use super::catalog::{Catalog, CatalogChange};
 use super::members::{self, Members};
 use super::opening::{io, journal_name};
+use super::unled::UnledLogs;
 use super::{Changes, Node, NodeError};
 use crate::cluster::Cluster;
 use crate::names::SYSTEM_LOG;
@@ -23,8 +24,6 @@ const ATTEMPTS: u32 = 16;
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two claims of one log.
 const CLAIM_AGAIN: Duration = Duration::from_millis(500);
-/// How long a node that leads `system` may take to lead all other logs, at least.
-const FIT_WITHIN: Duration = Duration::from_secs(3);
 /// Time between two attempts at a log that could not be opened or dropped.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
@@ -35,6 +34,8 @@ pub(super) struct SharedState {
     settled: Feed,
     /// The nodes there are.
     pub(super) members: Members,
+    /// The start of this node has been read from `system`: others know of it.
+    joined: AtomicBool,
     ending: AtomicBool,
 }
 
@@ -44,6 +45,7 @@ impl Default for SharedState {
             catalog: Mutex::new(Catalog::new()),
             settled: Feed::at(0),
             members: Members::default(),
+            joined: AtomicBool::new(false),
             ending: AtomicBool::new(false),
         }
     }
@@ -235,6 +237,11 @@ impl Node {
         }
     }
 
+    /// Whether other nodes know of this one, or there are none.
+    pub(super) fn has_joined(&self) -> bool {
+        self.shared.as_ref().is_none_or(|shared| shared.joined.load(Ordering::Acquire))
+    }
+
     /// Looks after the logs of a node of several, on a thread of its own, until the node is closed.
     ///
     /// # Errors
@@ -264,7 +271,7 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
     let mut claimed: Option<Instant> = None;
     let mut failed: Option<Instant> = None;
     let mut twin = Twin::Unknown;
-    let mut led_system_since: Option<Instant> = None;
+    let mut unled = UnledLogs::default();
     loop {
         let Some(node) = node.upgrade() else { return };
         let Some(shared) = node.shared.as_ref().filter(|shared| !shared.is_ending()) else {
@@ -280,15 +287,10 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
             }
         }
         twin = twin.seen(&node, cluster, seen);
-        led_system_since = match system.role().leads() {
-            true => Some(led_system_since.unwrap_or_else(Instant::now)),
-            false => None,
-        };
-        if let Some(since) = led_system_since
-            && give_up_if_unfit(&node, &system, cluster, since)
-        {
-            led_system_since = None;
+        if matches!(twin, Twin::None(_)) {
+            shared.joined.store(true, Ordering::Release);
         }
+        unled.give_up_if_unfit(&node, &system, cluster);
         if claimed.is_none_or(|at| at.elapsed() > CLAIM_AGAIN)
             && claim_others(&node, &system, cluster)
         {
@@ -357,27 +359,6 @@ fn claim_others(node: &Node, system: &Log, cluster: &Cluster) -> bool {
         }
     }
     any
-}
-
-/// Gives up `system` if this node does not come to lead all other logs: its copy of one is detached, or its disk is
-/// full. Nobody could write to that log as long as it led; of the others one may be fit. Tells whether it did.
-fn give_up_if_unfit(node: &Node, system: &Log, cluster: &Cluster, since: Instant) -> bool {
-    let patience = FIT_WITHIN.max(2 * cluster.lead_timeout);
-    for (name, log) in node.all() {
-        let role = log.role();
-        let is_detached = matches!(role, Role::Detached { .. });
-        if role.leads() || !(is_detached || since.elapsed() > patience) {
-            continue;
-        }
-        tracing::error!(
-            log = name,
-            role = role.name(),
-            "this node leads the log system and cannot lead this one: it gives the lead up, for a node that can"
-        );
-        system.resign();
-        return true;
-    }
-    false
 }
 
 /// Gives up the logs that this node leads although it does not lead `system`: whoever does will claim them, and

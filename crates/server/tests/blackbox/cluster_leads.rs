@@ -96,7 +96,9 @@ fn a_linearizable_read_at_any_node_shows_every_write_that_was_answered() {
                     let written = position_of(&answer.unwrap());
                     for there in (0..3).filter(|&node| node != here) {
                         let path = match n % 2 {
-                            0 => format!("/v1/events/{written}?consistency=linearizable&wait_ms=30000"),
+                            0 => format!(
+                                "/v1/events/{written}?consistency=linearizable&wait_ms=30000"
+                            ),
                             _ => "/v1/head?consistency=linearizable&wait_ms=30000".to_owned(),
                         };
                         let read = clients[there].get(&path).unwrap();
