@@ -79,6 +79,7 @@ one() {
         transactions) by_hand transactions --seconds "$secs" ;;
         local) looked local '/v1/head?consistency=local' 1 ;;
         linearizable) looked linearizable '/v1/head?consistency=linearizable&wait_ms=10000' 1 ;;
+        local-64) looked local-64 '/v1/head?consistency=local' 64 ;;
         linearizable-64) looked linearizable-64 '/v1/head?consistency=linearizable&wait_ms=10000' 64 ;;
     esac
 }
@@ -89,7 +90,7 @@ for (( round = 0; round < rounds; round++ )); do
     bytes=$(entry_bytes); bytes=${bytes:-400}
     for case in $(in_turns "$round" leader cas follower end); do one "$case"; done
     for case in $(in_turns "$round" plain batches conditional transactions); do one "$case"; done
-    for case in $(in_turns "$round" local linearizable linearizable-64); do one "$case"; done
+    for case in $(in_turns "$round" local linearizable local-64 linearizable-64); do one "$case"; done
     rate=$(python3 - "$out" "$round" <<'PY'
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
@@ -135,6 +136,7 @@ ratio("conditional ÷ plain", "≥ 0.9", lambda v: v("conditional") / v("plain")
 ratio("(follower − leader) ÷ ping-pong", "≤ 1.5", lambda v: (v("append at a follower") - v("append at the leader")) / v(pong))
 ratio("(linearizable − local) ÷ look at the end", "≤ 1.3", lambda v: (v("linearizable") - v("local")) / v("look at the end"))
 ratio("64 linearizable reads ÷ look at the end", "≤ 3", lambda v: v("linearizable-64") / v("look at the end"))
+ratio("(64 linearizable − 64 local) ÷ look at the end", "", lambda v: (v("linearizable-64") - v("local-64")) / v("look at the end"))
 ratio("follower behind, p99 in ms", "≤ 50", lambda v: v("follower behind its leader") / 1e3)
 PY
 } | tee "${out%.jsonl}.md"
