@@ -27,7 +27,8 @@ pub(super) async fn refuse(host: &Host) -> Result<(), String> {
     let question = PeerRequest::get("/v1/cluster/node");
     let now_us = host.clock.wall_us();
     let asked = cluster.peers.ask(&other.url, &question, PATIENCE, now_us).await;
-    let told = asked.ok().and_then(|answer| serde_json::from_slice::<NodeDocument>(&answer.content).ok());
+    let told =
+        asked.ok().and_then(|answer| serde_json::from_slice::<NodeDocument>(&answer.content).ok());
     match told {
         Some(told) if told.node.as_deref() == Some(name) => Err(format!(
             "another node is called {name} and answers at {}; give each node a name of its own (--node)",

@@ -99,9 +99,12 @@ fn a_log_made_or_dropped_on_a_follower_is_so_on_all() {
     }
 }
 
+/// First position, time in µs, place, records.
+type Batch = (u64, u64, u64, Vec<u8>);
+
 /// The batches of a log's segments, by file: of each where it came from, when and what it holds. What is left out
 /// of headers are checksums with a salt that is each file's own, and what tells how a node wrote it.
-fn batches(log: &Path) -> BTreeMap<String, Vec<(u64, u64, u64, Vec<u8>)>> {
+fn batches(log: &Path) -> BTreeMap<String, Vec<Batch>> {
     let u32_at =
         |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let u64_at =
@@ -135,7 +138,8 @@ fn a_copy_that_was_deleted_comes_back_equal() {
         let up: Vec<_> = up.iter().map(|&node| all[node]).collect();
         let text = "x".repeat(700);
         let body = |n: usize| event(json!([n, text]));
-        (from..to).map(|n| append_somewhere(&up, n, &format!("k{n}"), &body(n))).last().unwrap()
+        let appended = |n| append_somewhere(&up, n, &format!("k{n}"), &body(n));
+        (from..to).fold(0, |_, n| appended(n))
     };
     append(0, 200, &[0, 1, 2]);
     let gone = nodes.followers()[0];
