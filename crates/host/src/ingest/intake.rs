@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::watch;
 use wellspring_log::Ack;
-use wellspring_log::batcher::{EventTemplate, Producer, PushError, Receipt, Wake};
+use wellspring_log::batcher::{EventTemplate, Producer, PushError, Receipt, StoreProgress, Wake};
 use wellspring_types::{DataKind, limits};
 
 /// Targets remembered; over it all are forgotten and come again as they are asked for.
@@ -233,7 +233,12 @@ impl Intake {
                     let (source, generation) = (target.source, source.generation);
                     IntakeOutcome::Pending(Ticket { source, generation, receipt })
                 }
-                Err(PushError::NoRoom) if overflow == IngestOverflow::Block => IntakeOutcome::Full,
+                Err(PushError::NoRoom)
+                    if overflow == IngestOverflow::Block
+                        && producer.progress() == StoreProgress::Flowing =>
+                {
+                    IntakeOutcome::Full
+                }
                 Err(PushError::Closed { .. }) if !renewed => {
                     source.producer = None;
                     continue;
@@ -304,7 +309,8 @@ impl Intake {
         }
     }
 
-    /// What has become of events that are to become durable. Never `Pending` for ever: `wake` follows.
+    /// What has become of events that are to become durable. `wake` follows `Pending`; of several nodes that is not for
+    /// ever, because a batcher that stores nothing is said to be stalled.
     pub(crate) fn settled(&mut self, ticket: &Ticket) -> Settlement {
         let source = &self.sources[ticket.source];
         let producer = source.producer.as_ref().filter(|_| source.generation == ticket.generation);
@@ -321,7 +327,15 @@ impl Intake {
             return Settlement::Stored;
         }
         match refusal {
-            None => Settlement::Pending,
+            None if producer.progress() == StoreProgress::Flowing => Settlement::Pending,
+            None => Settlement::Failed(
+                problem::OUTCOME_UNKNOWN
+                    .because(
+                        "no node has stored anything for some time; the events are kept in memory and stored when \
+                         the journal and a leader are there",
+                    )
+                    .about(&source.log),
+            ),
             Some(PushError::Closed { reason }) => {
                 Settlement::Failed(unknown(&reason).about(&source.log))
             }

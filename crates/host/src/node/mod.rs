@@ -6,6 +6,7 @@ mod config;
 mod entry;
 mod error;
 pub mod hand_over;
+mod ingest_watch;
 mod members;
 mod opening;
 mod problem;

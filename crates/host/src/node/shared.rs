@@ -4,6 +4,7 @@
 //! lead all logs, the one that leads `system`. Who leads `system` is found out by silence (`log/shared/lead.rs`).
 
 use super::catalog::{Catalog, CatalogChange};
+use super::ingest_watch::IngestWatch;
 use super::members::{self, Members};
 use super::opening::{io, journal_name};
 use super::unled::UnledLogs;
@@ -272,6 +273,7 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
     let mut failed: Option<Instant> = None;
     let mut twin = Twin::Unknown;
     let mut unled = UnledLogs::default();
+    let mut ingest = IngestWatch::default();
     loop {
         let Some(node) = node.upgrade() else { return };
         let Some(shared) = node.shared.as_ref().filter(|shared| !shared.is_ending()) else {
@@ -291,6 +293,7 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
             shared.joined.store(true, Ordering::Release);
         }
         unled.give_up_if_unfit(&node, &system, cluster);
+        ingest.look(&node, cluster.leader_wait);
         if claimed.is_none_or(|at| at.elapsed() > CLAIM_AGAIN)
             && claim_others(&node, &system, cluster)
         {

@@ -70,6 +70,7 @@ fn one_node_leads_all_logs_and_another_takes_all_of_them() {
     assert!(one.create("orders").expect("a log"));
     assert!(!one.create("orders").expect("a log"), "it is there already");
     until("it is opened elsewhere", || two.get("orders").is_some());
+    until("it is led", || leads(&one, "orders"));
     append(&one, "orders");
     two.get(SYSTEM_LOG).expect("a log").claim_lead();
     until("the second leads all", || {

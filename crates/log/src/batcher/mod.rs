@@ -128,6 +128,15 @@ impl Options {
     }
 }
 
+/// Whether what is accepted comes to be stored, in the eyes of a batcher's owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreProgress {
+    /// It does.
+    Flowing,
+    /// Something has waited for too long. It is kept, and stored when that ends; nobody is to wait for it meanwhile.
+    Stalled,
+}
+
 /// A batcher. Clones are the same one; the last to go closes it.
 #[derive(Debug, Clone)]
 pub struct Batcher {
@@ -242,6 +251,12 @@ impl Batcher {
     #[must_use]
     pub fn refusal(&self) -> Option<PushError> {
         self.closer.shared.refusal()
+    }
+
+    /// Says whether storing goes on. When it does not any more, all producers that asked are woken, to find it out by
+    /// [`Producer::progress`].
+    pub fn set_progress(&self, progress: StoreProgress) {
+        self.closer.shared.set_progress(progress);
     }
 
     /// Counts since it was started.

@@ -1,9 +1,9 @@
 //! The producer's side: copy, move one counter, go on.
 
-use super::Overflow;
 use super::event::EventTemplate;
 use super::ring::{NoRoom, Reservation, Writer};
 use super::shared::{Frames, Link, Shared};
+use super::{Overflow, StoreProgress};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -260,6 +260,12 @@ impl Producer {
     #[must_use]
     pub fn refusal(&self) -> Option<PushError> {
         self.shared.refusal()
+    }
+
+    /// Whether storing goes on, as the batcher's owner [says](super::Batcher::set_progress).
+    #[must_use]
+    pub fn progress(&self) -> StoreProgress {
+        self.shared.progress()
     }
 
     /// Asks for a flush now and for a call of `wake` when something has been stored or has failed to be.

@@ -7,7 +7,7 @@ use super::producer::Wake;
 use super::ring::{Gauge, Reader};
 use super::stored_waiters::StoredWaiters;
 use super::wanted::Wanted;
-use super::{Options, PushError};
+use super::{Options, PushError, StoreProgress};
 use crate::amount::{Amount, Count};
 use crate::threads::lock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
@@ -119,6 +119,8 @@ pub(super) struct Shared {
     urgent: AtomicBool,
     closing: AtomicBool,
     pub(super) terms: Arc<CloseTerms>,
+    /// The owner says that nothing has been stored for too long: nobody is to wait for it.
+    stalled: AtomicBool,
     /// The flusher has ended: nothing more will be stored.
     ended: AtomicBool,
     /// Tasks that wait for something to be stored, without being a producer.
@@ -151,6 +153,7 @@ impl Shared {
             urgent: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             terms,
+            stalled: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             waiters: StoredWaiters::new(),
             reason: Mutex::default(),
@@ -266,6 +269,21 @@ impl Shared {
 
     pub(super) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
+    }
+
+    /// Says whether storing goes on. Tells everyone who waits that it does not.
+    pub(super) fn set_progress(&self, progress: StoreProgress) {
+        let stalled = progress == StoreProgress::Stalled;
+        if self.stalled.swap(stalled, Ordering::SeqCst) != stalled && stalled {
+            self.answer_all();
+        }
+    }
+
+    pub(super) fn progress(&self) -> StoreProgress {
+        match self.stalled.load(Ordering::SeqCst) {
+            true => StoreProgress::Stalled,
+            false => StoreProgress::Flowing,
+        }
     }
 
     /// The flusher will store nothing any more. Tells everyone who waits.

@@ -3,7 +3,7 @@
 use crate::client::Answer;
 use crate::nodes::{Nodes, append_somewhere, event, position_of, until};
 use crate::postgres::{self, Postgres};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 const FLAGS: [&str; 4] = ["--leader-wait-ms", "1500", "--lead-timeout-ms", "500"];
@@ -62,6 +62,17 @@ fn with_postgresql_away_nodes_read_what_they_have_refuse_in_time_and_go_on_by_th
                     assert_eq!(problem["type"], "/problems/outcome-unknown", "{problem}");
                 }
             }
+        }
+        // Taken into memory at any node; who waits for it to be stored is told in time that it is not yet.
+        for node in 0..3 {
+            let data = json!({"taken": node});
+            let taken = |ack: &str| {
+                let path = format!("/e?type=Taken{ack}");
+                bounded(&nodes, node, |client| client.post(&path, &data).unwrap())
+            };
+            assert_eq!(taken("").status, 202);
+            let problem = taken("&ack=durable").problem(500);
+            assert_eq!(problem["type"], "/problems/outcome-unknown", "{problem}");
         }
         if round == 1 {
             for node in 0..3 {

@@ -1,0 +1,94 @@
+//! Whether what a node of several accepts comes to be stored: who waits for that has to be told within a bound when no
+//! node leads, or the journal is away.
+
+use super::Node;
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::time::Instant;
+use wellspring_log::batcher::StoreProgress;
+
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How far each log's batcher had come, and since when it has stored nothing although it had something to store.
+#[derive(Debug, Default)]
+pub(super) struct IngestWatch {
+    seen: HashMap<String, Seen>,
+    looked: Option<Instant>,
+}
+
+/// Something waits to be stored.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    stored: u64,
+    since: Instant,
+}
+
+impl IngestWatch {
+    /// Tells every batcher whether its storing goes on. `patience`: how long nothing may be stored.
+    pub(super) fn look(&mut self, node: &Node, patience: Duration) {
+        let now = Instant::now();
+        if self.looked.is_some_and(|at| now - at < LOOK) {
+            return;
+        }
+        self.looked = Some(now);
+        let mut seen = HashMap::new();
+        for (name, _) in node.all() {
+            let Some(batcher) = node.started_batcher(&name) else { continue };
+            let figures = batcher.figures();
+            let (accepted, stored) = (figures.accepted.events, figures.stored.events);
+            let before = self.seen.get(&name).copied();
+            let (waits, progress) = judge(before, (accepted, stored), (now, patience));
+            batcher.set_progress(progress);
+            seen.extend(waits.map(|waits| (name, waits)));
+        }
+        self.seen = seen;
+    }
+}
+
+/// What waits now, and whether storing goes on.
+fn judge(
+    before: Option<Seen>,
+    (accepted, stored): (u64, u64),
+    (now, patience): (Instant, Duration),
+) -> (Option<Seen>, StoreProgress) {
+    if accepted <= stored {
+        return (None, StoreProgress::Flowing);
+    }
+    let unmoved = before.filter(|before| before.stored == stored);
+    let seen = unmoved.unwrap_or(Seen { stored, since: now });
+    let progress = match now - seen.since >= patience {
+        true => StoreProgress::Stalled,
+        false => StoreProgress::Flowing,
+    };
+    (Some(seen), progress)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_stalled_while_something_waits_and_nothing_is_stored() {
+        let begun = Instant::now();
+        let mut seen = None;
+        let mut look = |at_ms: u64, accepted: u64, stored: u64| {
+            let moment = (begun + Duration::from_millis(at_ms), Duration::from_secs(1));
+            let (now, progress) = judge(seen, (accepted, stored), moment);
+            seen = now;
+            progress
+        };
+        assert_eq!(look(0, 0, 0), StoreProgress::Flowing);
+        assert_eq!(look(5000, 0, 0), StoreProgress::Flowing, "there is nothing to store");
+        assert_eq!(
+            look(5200, 7, 0),
+            StoreProgress::Flowing,
+            "the wait begins where it is seen first"
+        );
+        assert_eq!(look(6100, 9, 0), StoreProgress::Flowing);
+        assert_eq!(look(6200, 9, 0), StoreProgress::Stalled);
+        assert_eq!(look(6300, 9, 1), StoreProgress::Flowing, "some of it is stored");
+        assert_eq!(look(7300, 9, 1), StoreProgress::Stalled);
+        assert_eq!(look(7400, 9, 9), StoreProgress::Flowing);
+    }
+}
