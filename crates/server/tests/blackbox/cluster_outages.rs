@@ -92,6 +92,11 @@ fn with_postgresql_away_nodes_read_what_they_have_refuse_in_time_and_go_on_by_th
         let path = "/v1/head?consistency=linearizable";
         nodes.client(node).get(path).unwrap().expect(200);
     }
+    until("everything that was taken is stored once", || {
+        let stored = postgres.sql(&format!("{} AND type = 'Taken'", nodes.rows_of("main")));
+        assert!(stored.parse::<u64>().unwrap() <= 12, "{stored}");
+        stored == "12"
+    });
     let head = nodes.client(0).get("/v1/head?consistency=linearizable").unwrap();
     let head = head.expect(200)["head"].as_u64().unwrap();
     assert_eq!(nodes.events(1, head), nodes.events(2, head));
