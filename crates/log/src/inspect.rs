@@ -204,6 +204,13 @@ pub fn holding_on(storage: &dyn Storage) -> Result<Holding, OpenError> {
         .filter_map(|name| parse_segment_name(name))
         .collect();
     bases.sort_unstable();
+    // A file without a byte is what a crash may leave of one that was being made.
+    let mut lengths = bases
+        .iter()
+        .map(|&base| open(storage, &segment_name(base))?.len().map_err(failed("measuring")));
+    let lengths: Vec<u64> = lengths.by_ref().collect::<Result<_, OpenError>>()?;
+    let mut lengths = lengths.into_iter();
+    bases.retain(|_| lengths.next() != Some(0));
     let has_segments = !bases.is_empty();
     // What is damaged is cut off at an opening, from the last segment backwards.
     let mut last = None;

@@ -3,12 +3,14 @@
 use super::shared::{Partition, Shared};
 use super::sink::{Sink, Trouble};
 use crate::options::Clock;
+use crate::threads;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Pause after a sink that was busy, and after one whose device was full.
+/// Pause after a sink that was busy, one that has nobody to store for it, and one whose device was full.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
+const UNAVAILABLE_PAUSE: Duration = Duration::from_millis(20);
 const FULL_PAUSE: Duration = Duration::from_millis(100);
 /// Attempts on a full device while closing.
 const LAST_ATTEMPTS: u32 = 10;
@@ -187,7 +189,11 @@ impl<S: Sink> Flusher<S> {
                         return After::End;
                     }
                 }
-                left.map_or(FULL_PAUSE, |left| left.min(FULL_PAUSE))
+                let pause = match trouble {
+                    Trouble::Unavailable if !closing || left.is_some() => UNAVAILABLE_PAUSE,
+                    _ => FULL_PAUSE,
+                };
+                left.map_or(pause, |left| left.min(pause))
             }
             Trouble::Closed(reason) => {
                 self.shared.refuse(&reason);
@@ -195,8 +201,23 @@ impl<S: Sink> Flusher<S> {
             }
         };
         self.answer();
-        std::thread::park_timeout(pause);
+        self.pause(pause);
         After::GoOn
+    }
+
+    /// Waits all of a pause, unless the batcher closes meanwhile. Who asks to hurry does not cut it short: a producer
+    /// that waits is woken by each attempt and asks again, so there would be no pause at all.
+    fn pause(&self, pause: Duration) {
+        // Of this machine, whatever clock the batcher is given: a thread cannot sleep by another.
+        let until_us = threads::now_us() + pause.as_micros() as u64;
+        let was_closing = self.shared.is_closing();
+        loop {
+            let left_us = until_us.saturating_sub(threads::now_us());
+            if left_us == 0 || self.shared.is_closing() != was_closing {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_micros(left_us));
+        }
     }
 
     /// Gives back the first `bytes` of all parts.

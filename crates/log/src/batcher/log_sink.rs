@@ -234,6 +234,9 @@ impl Place for Here {
         let is_silent =
             |closing: Duration| closing.min(Duration::from_micros(silent_us)) >= longest;
         let is_shared = !limits.settles_at_once;
-        self.terms.are_over() || is_shared && self.terms.closing_for().is_some_and(is_silent)
+        // Who closes with a limit has said how long.
+        let no_limit = self.terms.left().is_none();
+        self.terms.are_over()
+            || is_shared && no_limit && self.terms.closing_for().is_some_and(is_silent)
     }
 }

@@ -341,6 +341,41 @@ fn hurrying_a_flusher_that_has_nothing_to_do_does_not_keep_it_busy() {
     assert!(asked < 1_000, "it has slept {asked} times");
 }
 
+/// A sink that has nobody to store for it.
+struct NobodyStores(Arc<AtomicU64>);
+
+impl Sink for NobodyStores {
+    fn store(&mut self, _parts: &[&[u8]]) -> Stored {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Stored { bytes: 0, events: 0, trouble: Some(Trouble::Unavailable) }
+    }
+}
+
+/// Each attempt wakes who waits, and who waits asks to hurry: the pause between attempts has to hold all the same.
+#[test]
+fn who_waits_for_a_sink_that_stores_nothing_does_not_keep_the_flusher_busy() {
+    let attempts = Arc::<AtomicU64>::default();
+    let clock = Arc::new(SystemClock);
+    let sink = NobodyStores(Arc::clone(&attempts));
+    let batcher = Batcher::start(sink, small(Overflow::Block), clock).unwrap();
+    let woken = Arc::<AtomicBool>::default();
+    let wakes = Arc::clone(&woken);
+    let wake: Wake = Arc::new(move || wakes.store(true, Ordering::SeqCst));
+    let mut producer = batcher.producer(0, Some(wake));
+    producer.push(&frame(0, 0)).unwrap();
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < Duration::from_millis(300) {
+        if woken.swap(false, Ordering::SeqCst) {
+            producer.want_wake();
+        }
+        std::thread::yield_now();
+        producer.want_wake();
+    }
+    let attempts = attempts.load(Ordering::Relaxed);
+    assert!((2..40).contains(&attempts), "{attempts} attempts in 300 ms");
+    let _ = batcher.close_within(Duration::from_millis(10));
+}
+
 /// One producer trickles, so that the flusher always finds something, while others come and go.
 #[test]
 fn partitions_of_producers_that_are_gone_are_given_back_while_others_push() {
