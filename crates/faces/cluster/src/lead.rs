@@ -70,6 +70,10 @@ fn claim_until_led(node: &Node, patience: Duration) -> Result<(), Box<Problem>> 
     let begun = Instant::now();
     let mut claimed: Option<Instant> = None;
     loop {
+        if let Some((name, reason)) = node.unopened_logs().first() {
+            let detail = format!("the log {name} does not open on this node: {reason}");
+            return Err(problem::NOT_LEADING.because(detail));
+        }
         let logs = node.all();
         let missing = first_not_led(&logs)?;
         let Some((name, log)) = missing else { return Ok(()) };

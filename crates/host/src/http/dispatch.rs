@@ -288,9 +288,13 @@ async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<()
         return Err(problem::SYSTEM_LOG_KEPT.because(detail));
     }
     if route.scope != Scope::Node {
-        request.log = Some(&request.log_name)
-            .filter(|name| is_name(name))
-            .and_then(|name| host.node.get(name));
+        let name = Some(&*request.log_name).filter(|name| is_name(name));
+        let mut log = name.and_then(|name| host.node.get(name));
+        if let (None, Some(name)) = (&log, name) {
+            fresh::log_made_elsewhere(host, name).await?;
+            log = host.node.get(name);
+        }
+        request.log = log;
         request.log()?;
     }
     Ok(())

@@ -101,7 +101,7 @@ impl Route {
             (holds_json, &[&problem::MALFORMED_JSON]),
             (self.needs.are_of_accounts(), CREDENTIALS),
             (matches!(self.needs, Needs::Role(_)), &[&problem::FORBIDDEN]),
-            (self.is_about_a_log(), &[&problem::LOG_NOT_FOUND]),
+            (self.is_about_a_log(), &[&problem::LOG_NOT_FOUND, &problem::CATCHING_UP]),
             (self.is_about_a_log() && may_write, &[&problem::SYSTEM_LOG_KEPT]),
             (contract.takes.is_some(), BODY),
             (

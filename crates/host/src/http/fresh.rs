@@ -11,6 +11,7 @@
 use super::contract::{CONSISTENCY, WAIT_MS};
 use super::header_names::{WELLSPRING_MIN_POSITION, WELLSPRING_MIN_SYSTEM_POSITION};
 use super::{Host, Request};
+use crate::names::SYSTEM_LOG;
 use crate::view::{Live, NotFresh, all_stored};
 use crate::wire::param::{IntegerOr, MAX_WAIT_MS, Param, Words};
 use crate::wire::problem::{self, Problem};
@@ -24,6 +25,8 @@ use wellspring_views::view::View;
 
 /// How long a request waits for accounts if it does not say, in ms.
 const ACCOUNTS_WAIT_MS: u64 = 5_000;
+/// How long a request for a log that is not known here waits, in case it was made on another node.
+const CATALOG_WAIT: Duration = Duration::from_secs(1);
 
 /// How fresh the answer to a read has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,6 +221,29 @@ pub(super) async fn accounts(host: &Host, request: &Request) -> Result<(), Box<P
             progress.position
         ))),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Before a log is said not to be there: makes sure that this node knows of every log that anybody was told there is.
+/// Where that cannot be found out in time, what is known here has to do.
+///
+/// # Errors
+/// 503: there is such a log, and it does not open on this node.
+pub(super) async fn log_made_elsewhere(host: &Host, name: &str) -> Result<(), Box<Problem>> {
+    let node = &host.node;
+    let (Some(settled), Some(system)) = (node.catalog_settled(), node.get(SYSTEM_LOG)) else {
+        return Ok(());
+    };
+    let known = async {
+        let Ok(end) = system.confirm().await else { return };
+        while settled.head() < end && settled.past(end - 1).await.is_ok() && !settled.is_closed() {}
+    };
+    let _ = tokio::time::timeout(CATALOG_WAIT, known).await;
+    match node.unopened_logs().iter().any(|(unopened, _)| unopened == name) {
+        true => Err(problem::CATCHING_UP
+            .because("the log does not open on this node; another one may have it")
+            .about(name)),
+        false => Ok(()),
     }
 }
 

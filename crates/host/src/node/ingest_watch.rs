@@ -13,13 +13,13 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How far each log's batcher had come, and since when it has stored nothing although it had something to store.
 #[derive(Debug, Default)]
 pub(super) struct IngestWatch {
-    seen: HashMap<String, Seen>,
+    seen: HashMap<String, UnstoredEvents>,
     looked: Option<Instant>,
 }
 
 /// Something waits to be stored.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct UnstoredEvents {
     stored: u64,
     since: Instant,
 }
@@ -48,15 +48,15 @@ impl IngestWatch {
 
 /// What waits now, and whether storing goes on.
 fn judge(
-    before: Option<Seen>,
+    before: Option<UnstoredEvents>,
     (accepted, stored): (u64, u64),
     (now, patience): (Instant, Duration),
-) -> (Option<Seen>, StoreProgress) {
+) -> (Option<UnstoredEvents>, StoreProgress) {
     if accepted <= stored {
         return (None, StoreProgress::Flowing);
     }
     let unmoved = before.filter(|before| before.stored == stored);
-    let seen = unmoved.unwrap_or(Seen { stored, since: now });
+    let seen = unmoved.unwrap_or(UnstoredEvents { stored, since: now });
     let progress = match now - seen.since >= patience {
         true => StoreProgress::Stalled,
         false => StoreProgress::Flowing,

@@ -13,6 +13,7 @@ mod problem;
 pub mod readiness;
 mod shared;
 mod unled;
+mod unopened;
 mod views;
 
 pub use account::IngestAccount;
@@ -33,6 +34,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
+use tokio::time::Instant;
 use views::{AttachedView, LogView};
 use wellspring_log::batcher::{self, Batcher};
 use wellspring_log::{Clock, Log, LogStats, Options};
@@ -304,7 +306,10 @@ impl Node {
         if let Some(shared) = &self.shared {
             shared.end();
         }
-        self.entries().iter().map(|(name, entry)| entry.close(name, CLOSE_PATIENCE)).sum()
+        // All have the same time, however many they are.
+        let until = Instant::now() + CLOSE_PATIENCE;
+        let left = || until.saturating_duration_since(Instant::now());
+        self.entries().iter().map(|(name, entry)| entry.close(name, left())).sum()
     }
 
     fn open_log(&self, name: &str, incarnation: u64, changes: &Changes) -> Result<(), NodeError> {

@@ -50,6 +50,12 @@ pub fn reasons(node: &Node, is_stopping: bool, purpose: Purpose) -> Vec<Problem>
         reasons.extend(of_log(name, log, ingest_full));
         reasons.extend(of_role(name, &log.role(), purpose));
     }
+    for (name, _) in node.unopened_logs() {
+        // Why, with paths of this machine, stands in the server's log.
+        let detail =
+            format!("the log {name} does not open on this node; the server's log says why");
+        reasons.push(*problem::CATCHING_UP.because(detail).about(&name));
+    }
     if purpose != Purpose::Reads && !node.has_joined() {
         let detail =
             "the start of this node has not been stored yet: other nodes do not know of it";

@@ -8,6 +8,7 @@ use super::ingest_watch::IngestWatch;
 use super::members::{self, Members};
 use super::opening::{io, journal_name};
 use super::unled::UnledLogs;
+use super::unopened::UnopenedLogs;
 use super::{Changes, Node, NodeError};
 use crate::cluster::Cluster;
 use crate::names::SYSTEM_LOG;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
-use wellspring_log::inspect::copied_log;
+use wellspring_log::inspect::{CopyFound, Holding, copied_log, holding};
 use wellspring_log::{Append, AppendError, Feed, Leader, Log, Role};
 use wellspring_types::Position;
 
@@ -25,14 +26,16 @@ const ATTEMPTS: u32 = 16;
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two claims of one log.
 const CLAIM_AGAIN: Duration = Duration::from_millis(500);
-/// Time between two attempts at a log that could not be opened or dropped.
+/// Time between two attempts to read which logs there are.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// What a node of several knows besides its logs.
 pub(super) struct SharedState {
     catalog: Mutex<Catalog>,
-    /// Up to here the logs of this node are as `system` says.
+    /// Up to here the logs of this node are as `system` says, but for those that do not open.
     settled: Feed,
+    /// Logs that there are and that do not open here.
+    pub(super) unopened: UnopenedLogs,
     /// The nodes there are.
     pub(super) members: Members,
     /// The start of this node has been read from `system`: others know of it.
@@ -45,6 +48,7 @@ impl Default for SharedState {
         SharedState {
             catalog: Mutex::new(Catalog::new()),
             settled: Feed::at(0),
+            unopened: UnopenedLogs::default(),
             members: Members::default(),
             joined: AtomicBool::new(false),
             ending: AtomicBool::new(false),
@@ -92,10 +96,21 @@ impl Node {
         Ok(())
     }
 
-    /// Removes the copy of a log that was dropped. What is no copy is left, and stops the start.
+    /// Removes the copy of a log that was dropped, also one that a crash kept from being finished. What is no copy,
+    /// or holds events of nobody knows which log, is left, and stops the start.
     fn remove_copy(&self, name: &str, changes: &mut Changes) -> Result<(), NodeError> {
         let dir = self.dir.join(name);
-        if copied_log(&dir).map_err(io(&dir, "reading"))?.is_none() {
+        let found = holding(&dir).map_err(|error| NodeError::Open {
+            log: name.to_owned(),
+            dir: dir.clone(),
+            error,
+        })?;
+        let is_ours = match found {
+            Holding::Nothing => true,
+            Holding::Copy(CopyFound { of, head, .. }) => of.is_some() || head == 0,
+            Holding::Files => false,
+        };
+        if !is_ours {
             let what = "it is no log of this journal and no copy of one; a node of several begins with a data \
                         folder of its own, and `wellspring export` and `import` bring events along"
                 .to_owned();
@@ -143,7 +158,8 @@ impl Node {
         Ok(())
     }
 
-    /// Has the logs of this node be as `system` says now. What does not open is tried again later.
+    /// Has the logs of this node be as `system` says now. What does not open is kept in mind and tried again later, and
+    /// keeps no other log from opening.
     fn follow_catalog(&self, shared: &SharedState) -> Result<(), NodeError> {
         let Some(system) = self.get(SYSTEM_LOG) else { return Ok(()) };
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,7 +169,15 @@ impl Node {
             if shared.is_ending() {
                 return Ok(());
             }
-            self.settle(&name, &mut catalog, &mut changes)?;
+            if !shared.unopened.is_to_be_tried(&name) {
+                continue;
+            }
+            match self.settle(&name, &mut catalog, &mut changes) {
+                Ok(()) => shared.unopened.opened(&name),
+                Err(error) => {
+                    shared.unopened.failed(&name, catalog.incarnation(&name), error.to_string());
+                }
+            }
         }
         shared.settled.publish(catalog.position());
         Ok(())
@@ -238,6 +262,12 @@ impl Node {
         }
     }
 
+    /// Logs that there are and that do not open here, by name, and why.
+    pub fn unopened_logs(&self) -> Vec<(String, String)> {
+        let unopened = self.shared.as_ref().map(|shared| shared.unopened.all());
+        unopened.unwrap_or_default().into_iter().map(|(name, log)| (name, log.reason)).collect()
+    }
+
     /// Whether other nodes know of this one, or there are none.
     pub(super) fn has_joined(&self) -> bool {
         self.shared.as_ref().is_none_or(|shared| shared.joined.load(Ordering::Acquire))
@@ -270,6 +300,7 @@ pub(super) fn leader_of(log: &Log, system: Option<&Log>) -> Option<Leader> {
 /// The thread's work.
 fn look_after(node: &Weak<Node>, cluster: &Cluster) {
     let mut claimed: Option<Instant> = None;
+    // The log `system` could not be read.
     let mut failed: Option<Instant> = None;
     let mut twin = Twin::Unknown;
     let mut unled = UnledLogs::default();
@@ -285,7 +316,7 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
             let followed = node.follow_catalog(shared);
             failed = followed.as_ref().err().map(|_| Instant::now());
             if let Err(error) = followed {
-                tracing::warn!("the logs of this node are not yet as the log system says: {error}");
+                tracing::warn!("which logs there are could not be found out: {error}");
             }
         }
         twin = twin.seen(&node, cluster, seen);

@@ -136,6 +136,62 @@ fn a_node_that_was_away_finds_logs_as_they_are_now() {
     assert!(members.contains(&"node-1".to_owned()), "{members:?}");
 }
 
+/// Killed while it made a copy of a log that is dropped before it starts again, a node did not start any more.
+#[test]
+fn what_a_crash_has_left_of_a_copy_of_a_dropped_log_is_removed() {
+    let world = World::new();
+    let one = world.open(1);
+    until("the first leads", || leads(&one, MAIN));
+    one.close();
+    drop(one);
+    let logs = world.data(1).join("logs");
+    let is_segment = |name: &str| name.ends_with(".seg");
+    let names = fs::read_dir(logs.join(MAIN)).unwrap().map(|entry| entry.unwrap().file_name());
+    let segment = names.map(|name| name.into_string().unwrap()).find(|name| is_segment(name));
+    let segment = segment.expect("a segment");
+    for half in ["empty", "locked", "begun", "made"] {
+        fs::create_dir(logs.join(half)).unwrap();
+    }
+    for half in ["locked", "begun", "made"] {
+        fs::write(logs.join(half).join("LOCK"), "").unwrap();
+    }
+    fs::write(logs.join("begun").join(&segment), "").unwrap();
+    fs::copy(logs.join(MAIN).join(&segment), logs.join("made").join(&segment)).unwrap();
+    let one = world.open(1);
+    for half in ["empty", "locked", "begun", "made"] {
+        assert!(!logs.join(half).exists(), "{half}");
+    }
+    until("it leads again", || leads(&one, MAIN));
+}
+
+/// Of one node that cannot open one log neither other logs nor other nodes are to suffer.
+#[test]
+fn a_log_that_does_not_open_on_one_node_is_led_by_another() {
+    let world = World::new();
+    let (one, two) = (world.open(1), world.open(2));
+    until("somebody leads", || leads(&one, MAIN) || leads(&two, MAIN));
+    one.get(SYSTEM_LOG).expect("a log").claim_lead();
+    until("the first leads", || leads(&one, SYSTEM_LOG) && leads(&one, MAIN));
+    let in_the_way = world.data(2).join("logs/aa");
+    fs::write(&in_the_way, "not a folder").unwrap();
+    one.create("aa").unwrap();
+    one.create("bb").unwrap();
+    until("what comes behind it is opened", || two.get("bb").is_some());
+    assert!(two.get("aa").is_none());
+    assert_eq!(two.unopened_logs().len(), 1, "{:?}", two.unopened_logs());
+    until("it is led where it opens", || leads(&one, "aa"));
+    append(&one, "aa");
+    // A node that cannot open it comes to lead, and goes on making logs until it has given up.
+    two.get(SYSTEM_LOG).expect("a log").claim_lead();
+    until("the second leads", || leads(&two, SYSTEM_LOG));
+    until("it makes a log", || two.create("cc").is_ok());
+    until("the first leads again", || leads(&one, SYSTEM_LOG) && leads(&one, "aa"));
+    append(&one, "aa");
+    fs::remove_file(&in_the_way).unwrap();
+    until("it opens", || two.get("aa").is_some_and(|log| log.head() == 2));
+    assert!(two.unopened_logs().is_empty());
+}
+
 #[test]
 fn a_folder_of_files_does_not_become_a_copy() {
     let world = World::new();

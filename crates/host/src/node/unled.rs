@@ -14,17 +14,34 @@ const FIT_WITHIN: Duration = Duration::from_secs(3);
 /// Time between two looks at all logs.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The logs that this node does not lead although it leads `system`, and since when. A log is known by its name and
-/// incarnation: one that was made a moment ago has all the time of any.
+/// Time in which a node does not give up the lead again for the same log. Where no node is fit, the lead would go round
+/// for ever, and all other logs would suffer for one.
+const GIVES_UP_AGAIN: Duration = Duration::from_secs(600);
+
+/// A log, by its name and incarnation: one that was made a moment ago has all the time of any.
+type LogId = (String, u64);
+
+/// What a log is to this node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Led,
+    NotLed,
+    Detached,
+    NotOpen,
+}
+
+/// The logs that this node does not lead although it leads `system`, and since when.
 #[derive(Debug, Default)]
 pub(super) struct UnledLogs {
-    since: HashMap<(String, u64), Instant>,
+    since: HashMap<LogId, Instant>,
     looked: Option<Instant>,
+    /// For which logs this node has given up the lead, and when.
+    gave_up: HashMap<LogId, Instant>,
 }
 
 impl UnledLogs {
-    /// Gives up `system` if this node does not come to lead another log: its copy of that is detached, or its disk is
-    /// full. Nobody could write to that log as long as this node led; of the others one may be fit.
+    /// Gives up `system` if this node does not come to lead another log: its copy of that is detached or does not open,
+    /// or its disk is full. Nobody could write to that log as long as this node led; of the others one may be fit.
     pub(super) fn give_up_if_unfit(&mut self, node: &Node, system: &Log, cluster: &Cluster) {
         if !system.role().leads() {
             self.since.clear();
@@ -36,50 +53,55 @@ impl UnledLogs {
         }
         self.looked = Some(now);
         let patience = FIT_WITHIN.max(2 * cluster.lead_timeout);
-        let unled = self.look(
-            node.entries()
-                .iter()
-                .filter(|(name, _)| name != SYSTEM_LOG)
-                .map(|(name, entry)| ((name.clone(), entry.incarnation), entry.log.role())),
-            now,
-        );
-        let unfit = unled.into_iter().find(|unled| unled.is_detached || unled.lasts > patience);
-        if let Some(unfit) = unfit {
+        if let Some((name, standing)) = self.unfit(standings(node), (now, patience)) {
             tracing::error!(
-                log = unfit.name,
-                is_detached = unfit.is_detached,
-                after_ms = u64::try_from(unfit.lasts.as_millis()).unwrap_or(u64::MAX),
+                log = name,
+                standing = ?standing,
                 "this node leads the log system and cannot lead this one: it gives the lead up, for a node that can"
             );
             system.resign();
-            self.since.clear();
         }
     }
 
-    fn look(
+    /// The first log that this node is not fit to lead, and has not given up the lead for of late.
+    fn unfit(
         &mut self,
-        roles: impl Iterator<Item = ((String, u64), Role)>,
-        now: Instant,
-    ) -> Vec<Unled> {
-        let mut unled = Vec::new();
+        logs: impl Iterator<Item = (LogId, Standing)>,
+        (now, patience): (Instant, Duration),
+    ) -> Option<(String, Standing)> {
+        self.gave_up.retain(|_, at| now - *at < GIVES_UP_AGAIN);
         let mut since = HashMap::new();
-        for (log, role) in roles.filter(|(_, role)| !role.leads()) {
+        let mut unfit = None;
+        for (log, standing) in logs.filter(|(_, standing)| *standing != Standing::Led) {
             let began = *self.since.get(&log).unwrap_or(&now);
-            let is_detached = matches!(role, Role::Detached { .. });
-            unled.push(Unled { name: log.0.clone(), is_detached, lasts: now - began });
+            let is_unfit = standing == Standing::Detached || now - began > patience;
+            if is_unfit && unfit.is_none() && !self.gave_up.contains_key(&log) {
+                self.gave_up.insert(log.clone(), now);
+                unfit = Some((log.0.clone(), standing));
+            }
             since.insert(log, began);
         }
         self.since = since;
-        unled
+        unfit
     }
 }
 
-/// A log that is not led.
-#[derive(Debug, PartialEq, Eq)]
-struct Unled {
-    name: String,
-    is_detached: bool,
-    lasts: Duration,
+/// All logs that there are, but `system`.
+fn standings(node: &Node) -> impl Iterator<Item = (LogId, Standing)> {
+    let open = node.entries().into_iter().filter(|(name, _)| name != SYSTEM_LOG);
+    let open = open.map(|(name, entry)| {
+        let standing = match entry.log.role() {
+            Role::Detached { .. } => Standing::Detached,
+            role if role.leads() => Standing::Led,
+            _ => Standing::NotLed,
+        };
+        ((name, entry.incarnation), standing)
+    });
+    let unopened = node.shared.as_ref().map(|shared| shared.unopened.all()).unwrap_or_default();
+    let unopened = unopened.into_iter().filter_map(|(name, log)| {
+        log.incarnation.map(|incarnation| ((name, incarnation), Standing::NotOpen))
+    });
+    open.chain(unopened)
 }
 
 #[cfg(test)]
@@ -90,23 +112,24 @@ mod tests {
     fn a_log_has_its_time_from_when_it_was_made_or_its_lead_lost() {
         let mut logs = UnledLogs::default();
         let begun = Instant::now();
-        let mut look = |at: u64, roles: &[(&str, u64, Role)]| -> Vec<(String, u64)> {
-            let roles = roles.iter().map(|(name, incarnation, role)| {
-                (((*name).to_owned(), *incarnation), role.clone())
-            });
-            let unled = logs.look(roles, begun + Duration::from_secs(at));
-            unled.into_iter().map(|unled| (unled.name, unled.lasts.as_secs())).collect()
+        let mut unfit = |at: u64, roles: &[(&str, u64, Standing)]| {
+            let roles = roles
+                .iter()
+                .map(|&(name, incarnation, standing)| ((name.to_owned(), incarnation), standing));
+            let moment = (begun + Duration::from_secs(at), Duration::from_secs(3));
+            logs.unfit(roles, moment).map(|(name, _)| name)
         };
-        let told = |name: &str, lasts| (name.to_owned(), lasts);
-        let following = || Role::Following { leader: None };
-        let leading = || Role::Leading { epoch: 1 };
-        assert_eq!(look(0, &[("a", 1, following())]), [told("a", 0)]);
-        assert_eq!(look(5, &[("a", 1, following())]), [told("a", 5)]);
-        assert_eq!(look(6, &[("a", 1, leading()), ("b", 2, following())]), [told("b", 0)]);
+        let some = |name: &str| Some(name.to_owned());
+        use Standing::{Detached, Led, NotLed, NotOpen};
+        assert_eq!(unfit(0, &[("a", 1, NotLed)]), None);
+        assert_eq!(unfit(3, &[("a", 1, NotLed)]), None);
+        assert_eq!(unfit(4, &[("a", 1, NotLed)]), some("a"));
+        assert_eq!(unfit(9, &[("a", 1, NotLed)]), None, "once is enough: nobody may be fit");
         // The lead is lost, or another log has the name: its time begins anew.
-        assert_eq!(
-            look(9, &[("a", 1, following()), ("b", 3, following())]),
-            [told("a", 0), told("b", 0)]
-        );
+        assert_eq!(unfit(10, &[("a", 1, Led), ("b", 2, NotOpen)]), None);
+        assert_eq!(unfit(14, &[("b", 3, NotLed)]), None);
+        assert_eq!(unfit(18, &[("b", 3, NotOpen)]), some("b"));
+        assert_eq!(unfit(19, &[("c", 1, Detached)]), some("c"), "that does not pass");
+        assert_eq!(unfit(700, &[("a", 1, Detached)]), some("a"), "it was long ago");
     }
 }

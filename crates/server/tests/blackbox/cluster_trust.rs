@@ -56,12 +56,15 @@ fn nodes_reach_each_other_by_tls_and_only_whom_they_trust() {
     let client =
         |server: &Server| over_tls(server.address, config(&ground.authority, None)).unwrap();
     // A node is ready for TLS before it is one of several.
-    let follows = |server: &Server| {
-        let ready = || client(server).get("/health/ready").unwrap().status == 200;
-        crate::nodes::until("a node is ready", ready);
+    let follows = |server: &Server, ready: &str| {
+        let is_ready = || client(server).get(ready).unwrap().status == 200;
+        crate::nodes::until("a node is ready", is_ready);
     };
-    follows(&follower);
-    follows(&distrusts);
+    follows(&follower, "/health/ready");
+    follows(&distrusts, "/health/ready?for=reads");
+    // It cannot tell the leader that it is there, and could pass no write on.
+    let not_ready = client(&distrusts).get("/health/ready?for=writes").unwrap().problem(503);
+    assert_eq!(not_ready["type"], "/problems/catching-up", "{not_ready}");
     let appended = client(&follower).post("/v1/append", &event("by b")).unwrap();
     assert_eq!(position_of(&appended), 1);
     let told = client(&follower).get("/v1/cluster").unwrap().expect(200);
