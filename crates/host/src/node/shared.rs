@@ -303,6 +303,7 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
     // The log `system` could not be read.
     let mut failed: Option<Instant> = None;
     let mut twin = Twin::Unknown;
+    let mut led = false;
     let mut unled = UnledLogs::default();
     let mut ingest = IngestWatch::default();
     loop {
@@ -325,6 +326,12 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
         }
         unled.give_up_if_unfit(&node, &system, cluster);
         ingest.look(&node, cluster.leader_wait);
+        let leads = system.role().leads();
+        if leads && !led {
+            // The others are due at once.
+            claimed = None;
+        }
+        led = leads;
         if claimed.is_none_or(|at| at.elapsed() > CLAIM_AGAIN)
             && claim_others(&node, &system, cluster)
         {

