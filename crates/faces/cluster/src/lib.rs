@@ -1,13 +1,13 @@
 //! What a node of several says of itself and of the others, and a change of who leads.
 //!
-//! - [`own`]: what this node is; what it answers when another asks.
-//! - [`members`]: which nodes there are.
-//! - [`others`]: what the others say, asked all at once.
-//! - [`document`]: both as one answer.
-//! - [`lead`]: this node takes the lead.
-//! - [`transfer`]: another is asked to.
-//! - [`forget`]: a node that is no more comes off the list.
-//! - [`records`]: what another node has accepted is stored here.
+//! - `own`: what this node is; what it answers when another asks.
+//! - `members`: which nodes there are.
+//! - `others`: what the others say, asked all at once.
+//! - `document`: both as one answer.
+//! - `lead`: this node takes the lead.
+//! - `transfer`: another is asked to.
+//! - `forget`: a node that is no more comes off the list.
+//! - `records`: what another node has accepted is stored here.
 
 mod body;
 mod document;
