@@ -68,6 +68,7 @@ impl Interrupts {
 /// If the system gives no thread or signal handler, Ctrl-C simply ends the process.
 #[allow(clippy::disallowed_methods)] // a thread of the shell: it does nothing but wait for a signal
 pub(crate) fn on_interrupt(last_words: impl FnOnce() + Send + 'static) {
+    let (tell_begun, begun) = mpsc::channel::<()>();
     let wait = move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
             return;
@@ -76,6 +77,7 @@ pub(crate) fn on_interrupt(last_words: impl FnOnce() + Send + 'static) {
             if let Ok(mut signals) =
                 Signals::begin(&[SignalKind::terminate(), SignalKind::interrupt()])
             {
+                drop(tell_begun);
                 signals.next().await;
                 last_words();
                 std::process::exit(Code::Interrupted as i32);
@@ -83,6 +85,8 @@ pub(crate) fn on_interrupt(last_words: impl FnOnce() + Send + 'static) {
         });
     };
     let _ = std::thread::Builder::new().name("interrupt".to_owned()).spawn(wait);
+    // Its end of the channel goes when it listens, or never will: what comes before would end the process unheard.
+    let _ = begun.recv();
 }
 
 /// Signals that are waited for.
