@@ -1,0 +1,21 @@
+//! Kafka as Wellspring needs it: producers whose batches are all there or not, readers that assign themselves
+//! partitions, and what a topic is. Calls block and are bounded in time, as whoever makes them has a thread of its
+//! own. Behind the seam ([`Cluster`], [`Producer`], [`Reader`]) is `krafka` (feature `client`, decision 0034).
+
+#[cfg(feature = "client")]
+mod client;
+mod cluster;
+mod connection;
+mod fault;
+mod partition;
+mod record;
+
+#[cfg(feature = "client")]
+pub use client::KafkaCluster;
+pub use cluster::{
+    Cluster, Creation, NewTopic, OffsetRange, Producer, Reader, Retention, TopicDescription,
+};
+pub use connection::{ConnectionSettings, Sasl, SaslMechanism, Tls};
+pub use fault::{Fault, FaultKind};
+pub use partition::{murmur2, partition_of};
+pub use record::{Header, OutgoingRecord, Record};

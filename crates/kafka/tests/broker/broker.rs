@@ -1,0 +1,117 @@
+//! Brokers of the tests' own.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const NOT_INSTALLED: i32 = 3;
+
+/// A broker. It is gone when it is dropped, or when the tests' process is.
+pub(crate) struct Broker {
+    dir: PathBuf,
+    pub(crate) address: String,
+    /// Where it listens with TLS and SASL.
+    pub(crate) secure: Option<String>,
+    /// Whom to trust there.
+    pub(crate) ca: Option<PathBuf>,
+}
+
+fn run(arguments: &[&str]) -> Result<String, (i32, String)> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../test-servers/kafka.sh");
+    let output = Command::new(script).args(arguments).output().expect("the script runs");
+    if output.status.success() {
+        return Ok(String::from_utf8(output.stdout).expect("UTF-8"));
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err((output.status.code().unwrap_or(-1), said))
+}
+
+/// Starts a broker; `Err` says why there is none.
+pub(crate) fn start(options: &[&str]) -> Result<Broker, String> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let dir = std::env::temp_dir().join(format!("ws-kafka-{}-{number}", std::process::id()));
+    let (path, pid) = (dir.display().to_string(), std::process::id().to_string());
+    let mut arguments = vec!["up", &path, "--while", &pid];
+    arguments.extend(options);
+    match run(&arguments) {
+        Ok(printed) => {
+            let value = |name: &str| {
+                let line = printed.lines().find_map(|line| line.strip_prefix(name));
+                line.map(str::to_owned)
+            };
+            Ok(Broker {
+                address: value("address=").expect("the script prints an address"),
+                secure: value("secure="),
+                ca: value("ca=").map(PathBuf::from),
+                dir,
+            })
+        }
+        Err((NOT_INSTALLED, said)) => Err(said),
+        Err((_, said)) => panic!("the broker does not start: {said}"),
+    }
+}
+
+impl Broker {
+    fn script(&self, command: &str, more: &[&str]) {
+        let path = self.dir.display().to_string();
+        let mut arguments = vec![command, &path];
+        arguments.extend(more);
+        run(&arguments).unwrap_or_else(|(_, said)| panic!("{command}: {said}"));
+    }
+
+    pub(crate) fn kill(&self) {
+        self.script("kill", &[]);
+    }
+
+    pub(crate) fn start_again(&self) {
+        self.script("start", &[]);
+    }
+
+    /// Kafka's own tool for topics.
+    pub(crate) fn topics(&self, arguments: &[&str]) {
+        let mut more =
+            vec!["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", &self.address];
+        more.extend(arguments);
+        self.script("tool", &more);
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.script("down", &[]);
+    }
+}
+
+/// Says loudly that a test is skipped, or fails where it must not be.
+pub(crate) fn skip(test: &str, why: &str) {
+    let required = std::env::var("WELLSPRING_ENGINES").is_ok_and(|value| value == "required");
+    assert!(!required, "WELLSPRING_ENGINES=required, but {test} cannot run: {why}");
+    // Past the capture of the tests' output.
+    let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {why}");
+}
+
+/// The broker that tests share, each with topics of its own. `None`: the test is skipped.
+pub(crate) fn broker(test: &str) -> Option<&'static Broker> {
+    static SHARED: OnceLock<Result<Broker, String>> = OnceLock::new();
+    match SHARED.get_or_init(|| start(&[])) {
+        Ok(broker) => Some(broker),
+        Err(why) => {
+            skip(test, why);
+            None
+        }
+    }
+}
+
+/// A broker of a test's own.
+pub(crate) fn own(test: &str, options: &[&str]) -> Option<Broker> {
+    match start(options) {
+        Ok(broker) => Some(broker),
+        Err(why) => {
+            skip(test, &why);
+            None
+        }
+    }
+}
