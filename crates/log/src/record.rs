@@ -433,6 +433,12 @@ impl<'a> RecordView<'a> {
         self.bytes.len()
     }
 
+    /// The stored checksum (CRC32C) of everything else in the record, its position and time among it.
+    #[must_use]
+    pub fn checksum(&self) -> u32 {
+        read_u32(self.bytes, 4)
+    }
+
     fn str(&self, at: usize, len: usize) -> &'a str {
         // `parse` has checked every text.
         std::str::from_utf8(&self.bytes[at..at + len]).unwrap_or_default()

@@ -5,6 +5,7 @@
 pub mod condition;
 pub mod event;
 pub mod limits;
+pub mod moment;
 pub mod position;
 pub mod query;
 pub mod valid;

@@ -68,7 +68,7 @@ fn the_rooms_of_a_crate_form_no_circle() {
 const FLOORS: &[&[&str]] = &[
     &["types", "load", "kafka"],
     &["log", "graph"],
-    &["views", "cypher", "journals/postgres"],
+    &["views", "cypher", "journals/postgres", "connectors"],
     &["host"],
     &[
         "cli",

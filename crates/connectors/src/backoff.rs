@@ -1,0 +1,66 @@
+//! How long to wait before the next attempt.
+
+use std::time::Duration;
+
+/// Waits that double from attempt to attempt up to a bound, each shortened at random by up to a half so that many
+/// connectors do not come back at the same moment.
+#[derive(Debug, Clone)]
+pub struct Backoff {
+    first: Duration,
+    longest: Duration,
+    attempts: u32,
+    /// State of a SplitMix64; any value is as good.
+    random: u64,
+}
+
+impl Backoff {
+    /// Waits of about `first` at the beginning and of `longest` at most.
+    #[must_use]
+    pub fn new(first: Duration, longest: Duration, seed: u64) -> Backoff {
+        Backoff { first, longest, attempts: 0, random: seed }
+    }
+
+    /// How long to wait now.
+    pub fn next_wait(&mut self) -> Duration {
+        let factor = 1_u32.checked_shl(self.attempts).unwrap_or(u32::MAX);
+        self.attempts = self.attempts.saturating_add(1);
+        let whole = self.first.saturating_mul(factor).min(self.longest);
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let share = (mixed >> 40) as f64 / (1_u64 << 24) as f64;
+        whole.mul_f64(1.0 - share / 2.0)
+    }
+
+    /// Something succeeded: the next wait is a first one.
+    pub fn reset(&mut self) {
+        self.attempts = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_a_bound_and_begin_again_after_success() {
+        let (first, longest) = (Duration::from_millis(100), Duration::from_secs(1));
+        let mut backoff = Backoff::new(first, longest, 7);
+        for whole_ms in [100_u64, 200, 400, 800, 1000, 1000] {
+            let whole = Duration::from_millis(whole_ms);
+            let wait = backoff.next_wait();
+            assert!(wait >= whole / 2 && wait <= whole, "{wait:?} of {whole:?}");
+        }
+        backoff.reset();
+        assert!(backoff.next_wait() <= first);
+    }
+
+    #[test]
+    fn hundreds_of_attempts_do_not_overflow() {
+        let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30), 0);
+        for _ in 0..500 {
+            assert!(backoff.next_wait() <= Duration::from_secs(30));
+        }
+    }
+}

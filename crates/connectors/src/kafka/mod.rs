@@ -1,0 +1,5 @@
+//! Kafka as a destination, and how it is reached.
+
+mod connection;
+
+pub use connection::{KafkaConnection, SaslUser};

@@ -1,0 +1,110 @@
+//! What is delivered of an event: its key, and the event as a CloudEvents document.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::to_writer;
+use wellspring_log::RecordView;
+use wellspring_types::DataKind;
+use wellspring_types::moment::push_rfc3339;
+
+/// The key of an event: the rest of its first tag that begins with `prefix` and a colon.
+#[must_use]
+pub fn partition_key<'a>(event: &RecordView<'a>, prefix: &str) -> Option<&'a str> {
+    event.tags().find_map(|tag| tag.strip_prefix(prefix)?.strip_prefix(':'))
+}
+
+/// Appends a member of a JSON object, with its comma before it.
+fn push_member(out: &mut Vec<u8>, name: &str, value: &str) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    push_text(out, value);
+}
+
+fn push_text(out: &mut Vec<u8>, text: &str) {
+    to_writer(out, text).expect("a vector takes everything");
+}
+
+/// Appends an event as a CloudEvents 1.0 document (<https://github.com/cloudevents/spec>, JSON format), with the
+/// extensions that `wellspring export` writes, too: position, tags, time and metadata.
+pub fn cloud_event(out: &mut Vec<u8>, log: &str, event: &RecordView<'_>) {
+    let tag = |name: &str| partition_key(event, name);
+    let mut moment = Vec::with_capacity(27);
+    push_rfc3339(&mut moment, event.recorded_at_us());
+    let moment = std::str::from_utf8(&moment).expect("digits and signs");
+    let position = event.position().to_string();
+    out.extend_from_slice(b"{\"specversion\":\"1.0\"");
+    let id = event.id().map_or_else(|| format!("{log}-{position}"), |id| id.to_string());
+    push_member(out, "id", &id);
+    match tag("source") {
+        Some(source) => push_member(out, "source", source),
+        None => push_member(out, "source", &format!("/wellspring/{log}")),
+    }
+    push_member(out, "type", event.event_type());
+    if let Some(subject) = tag("subject") {
+        push_member(out, "subject", subject);
+    }
+    push_member(out, "time", moment);
+    push_member(out, "wellspringposition", &position);
+    let tags: Vec<&str> = event.tags().collect();
+    let tags = serde_json::to_string(&tags).expect("texts");
+    push_member(out, "wellspringtags", &tags);
+    if event.metadata().next().is_some() {
+        let metadata: serde_json::Map<String, serde_json::Value> =
+            event.metadata().map(|(key, value)| (key.to_owned(), value.into())).collect();
+        let metadata = serde_json::to_string(&metadata).expect("texts");
+        push_member(out, "wellspringmetadata", &metadata);
+    }
+    match event.kind() {
+        DataKind::Json => {
+            push_member(out, "datacontenttype", "application/json");
+            out.extend_from_slice(b",\"data\":");
+            out.extend_from_slice(event.data());
+        }
+        DataKind::Binary => push_member(out, "data_base64", &BASE64.encode(event.data())),
+    }
+    out.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellspring_log::EncodedEvents;
+    use wellspring_types::{Event, EventId};
+
+    fn encoded(event: &Event) -> EncodedEvents {
+        let mut events = EncodedEvents::new();
+        events.push(&event.as_ref()).expect("a valid event");
+        events
+    }
+
+    #[test]
+    fn the_key_is_the_rest_of_the_first_tag_of_that_name() {
+        let event = Event::json("T", &["customers:1", "customer:7", "customer:8"], "1");
+        let events = encoded(&event);
+        let view = events.iter().next().expect("one");
+        assert_eq!(partition_key(&view, "customer"), Some("7"));
+        assert_eq!(partition_key(&view, "cust"), None);
+        assert_eq!(partition_key(&view, "order"), None);
+    }
+
+    #[test]
+    fn a_document_is_json_and_says_everything() {
+        let mut event =
+            Event::json("Order \"Placed\"", &["subject:a\"b", "order:1"], r#"{"n":1.50}"#);
+        event.id = EventId::parse("6f1ed002-ab5b-4c53-8f3d-2f7d0b0d9a11");
+        event.metadata.push(("trace".into(), "x\ny".into()));
+        let events = encoded(&event);
+        let mut out = Vec::new();
+        cloud_event(&mut out, "main", &events.iter().next().expect("one"));
+        let text = std::str::from_utf8(&out).expect("UTF-8");
+        assert!(text.contains(r#""data":{"n":1.50}"#), "{text}");
+        let document: serde_json::Value = serde_json::from_slice(&out).expect(text);
+        assert_eq!(document["type"], "Order \"Placed\"");
+        assert_eq!(document["subject"], "a\"b");
+        assert_eq!(document["source"], "/wellspring/main");
+        assert_eq!(document["id"], "6f1ed002-ab5b-4c53-8f3d-2f7d0b0d9a11");
+        assert_eq!(document["wellspringtags"], r#"["subject:a\"b","order:1"]"#);
+        assert_eq!(document["wellspringmetadata"], r#"{"trace":"x\ny"}"#);
+    }
+}

@@ -1,0 +1,13 @@
+//! Sinks: from a log to somewhere else.
+
+mod definition;
+mod destination;
+mod envelope;
+mod pump;
+
+pub use definition::{
+    DeliveryMode, KafkaTarget, PayloadFormat, SinkDefinition, StartAt, Target, WebhookTarget,
+};
+pub use destination::{BatchLimits, Destination};
+pub use envelope::{cloud_event, partition_key};
+pub use pump::{CursorKeeper, Pump, PumpSettings};

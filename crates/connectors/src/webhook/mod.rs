@@ -1,0 +1,1 @@
+//! Webhooks: one request an event.
