@@ -1,1 +1,44 @@
-//! Webhooks: one request an event.
+//! Webhooks: one `POST` an event, at least once, the events of one key in order.
+//!
+//! ```text
+//! push ─► Message (headers, body)      deliver ─► Round: which event may be sent now, and when again
+//!                                                   └─► Client: one attempt over one connection ─► Outcome
+//!                                                   └─► DeadLetters: events that were refused too often
+//! ```
+//!
+//! # What a receiver gets
+//!
+//! | header | content |
+//! |---|---|
+//! | `Idempotency-Key` | the sink's identity and the event's position, the same at every repetition |
+//! | `webhook-id`, `webhook-timestamp`, `webhook-signature` | a signature by [Standard Webhooks], if there is a secret |
+//! | `wellspring-log`, `wellspring-position`, `wellspring-type` | where the event lies, and its type |
+//! | `wellspring-tags` | its tags as a JSON array; left out beyond 7 KiB, where servers refuse a header |
+//!
+//! Texts in headers are the inside of a JSON string: what is not visible ASCII is written `\uXXXX`.
+//!
+//! # What counts as an attempt
+//!
+//! An attempt counts towards `max_tries` when the receiver answered with a status other than 2xx. Without an answer
+//! (no connection, a timeout, a connection closed early) it is repeated and not counted: an outage of the receiver
+//! must not push a backlog into the dead-letter log. A receiver that answers to one event never, and only to that
+//! one, holds the sink up therefore; the sink's state is `retrying` then and names the position, which a person can
+//! skip.
+//!
+//! [Standard Webhooks]: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+
+mod client;
+mod connection;
+mod dead_letters;
+mod destination;
+mod endpoint;
+mod message;
+mod round;
+mod signature;
+mod target;
+mod tls;
+
+pub use dead_letters::DeadLetters;
+pub use destination::{WebhookDestination, WebhookDestinationSettings};
+pub use endpoint::check_url;
+pub use target::check_target;

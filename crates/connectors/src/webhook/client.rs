@@ -1,0 +1,263 @@
+//! One attempt at one event, and what came of it.
+
+use super::connection::Connection;
+use super::endpoint::Endpoint;
+use super::message::{IDEMPOTENCY_KEY, Message};
+use super::signature::Signer;
+use super::tls::Tls;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::{Method, Request, Response, StatusCode};
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+use wellspring_log::Clock;
+use zeroize::Zeroizing;
+
+static WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+static WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+static WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+
+/// Most bytes that are read of an answer's body. A connection with more to come is closed.
+const MAX_ANSWER_BYTES: usize = 64 << 10;
+/// Bytes of a refusal that are looked at, and characters of it that are repeated to people.
+const REFUSAL: (usize, usize) = (4 << 10, 200);
+/// Longest wait that a receiver may ask for.
+const LONGEST_RETRY_AFTER_S: u64 = 300;
+
+/// The body of a request.
+pub(super) struct Payload(Option<Bytes>);
+
+impl Body for Payload {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}
+
+/// Sends requests to one receiver.
+pub(super) struct Client {
+    /// Where to.
+    pub(super) endpoint: Endpoint,
+    /// TLS, if the URL is `https://`.
+    pub(super) tls: Option<Tls>,
+    /// Headers of every request.
+    pub(super) template: HeaderMap,
+    /// Signs requests.
+    pub(super) signer: Option<Signer>,
+    /// What must not be repeated to people, should an answer repeat it.
+    pub(super) secrets: Vec<Zeroizing<String>>,
+    /// Longest that an attempt may take.
+    pub(super) timeout: Duration,
+    /// Gives the time of signatures.
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// What a receiver said that did not accept an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// Its status.
+    pub(super) status: StatusCode,
+    /// When it wants to be asked again.
+    pub(super) retry_after: Option<Duration>,
+    /// The first characters of its answer, as far as they can be printed.
+    pub(super) text: String,
+}
+
+/// What came of an attempt.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// The receiver has it.
+    Accepted,
+    /// The receiver answered, and does not have it.
+    Refused(Refusal),
+    /// There was a connection, and no answer to this.
+    Unanswered(String),
+    /// There was no connection.
+    Unreachable(String),
+}
+
+/// An attempt that is over.
+pub(super) struct Attempt {
+    /// What came of it.
+    pub(super) outcome: Outcome,
+    /// Its connection, if that can be used again.
+    pub(super) connection: Option<Connection>,
+    /// Whether a new connection was made.
+    pub(super) connected: bool,
+}
+
+impl Client {
+    /// Sends an event once, over `idle` if that is still open.
+    pub(super) async fn attempt(&self, message: &Message, mut idle: Option<Connection>) -> Attempt {
+        let deadline = Instant::now() + self.timeout;
+        let mut connected = false;
+        let over = |outcome, connected| Attempt { outcome, connection: None, connected };
+        loop {
+            let mut connection = match idle.take() {
+                Some(connection) => connection,
+                None => match self.connect(deadline).await {
+                    Ok(connection) => {
+                        connected = true;
+                        connection
+                    }
+                    Err(reason) => return over(Outcome::Unreachable(reason), false),
+                },
+            };
+            match timeout_at(deadline, connection.send(self.request(message))).await {
+                Ok(Ok(answer)) => {
+                    let (outcome, ended) = self.read(answer, deadline).await;
+                    let connection = ended.then_some(connection);
+                    return Attempt { outcome, connection, connected };
+                }
+                // A receiver may close an idle connection at any time. If it had handled the request before, it knows
+                // the idempotency key.
+                Ok(Err(error)) if !connected && !error.is_parse() => {}
+                Ok(Err(error)) => {
+                    let reason = format!("{} sent no answer: {error}", self.endpoint.origin());
+                    return over(Outcome::Unanswered(reason), connected);
+                }
+                Err(_) => {
+                    let reason = format!(
+                        "{} sent no answer within {} ms",
+                        self.endpoint.origin(),
+                        self.timeout.as_millis()
+                    );
+                    return over(Outcome::Unanswered(reason), connected);
+                }
+            }
+        }
+    }
+
+    async fn connect(&self, deadline: Instant) -> Result<Connection, String> {
+        let connecting = Connection::open(&self.endpoint, self.tls.as_ref());
+        timeout_at(deadline, connecting).await.unwrap_or_else(|_| {
+            let limit = self.timeout.as_millis();
+            Err(format!("connecting to {} took more than {limit} ms", self.endpoint.origin()))
+        })
+    }
+
+    fn request(&self, message: &Message) -> Request<Payload> {
+        let mut headers = self.template.clone();
+        for (name, value) in &message.headers {
+            headers.entry(name).or_insert_with(|| value.clone());
+        }
+        headers.insert(&IDEMPOTENCY_KEY, message.id.clone());
+        if let Some(signer) = &self.signer {
+            let timestamp_s = self.clock.wall_us() / 1_000_000;
+            let id = message.id.as_bytes();
+            let signature = signer.sign(id, &timestamp_s.to_string(), &message.body);
+            headers.insert(&WEBHOOK_ID, message.id.clone());
+            headers.insert(&WEBHOOK_TIMESTAMP, HeaderValue::from(timestamp_s));
+            headers.insert(&WEBHOOK_SIGNATURE, HeaderValue::try_from(signature).expect("base64"));
+        }
+        let body = (!message.body.is_empty()).then(|| message.body.clone());
+        let mut request = Request::new(Payload(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.endpoint.path.clone();
+        *request.headers_mut() = headers;
+        request
+    }
+
+    /// Reads an answer. Tells, too, whether it was read to its end.
+    async fn read(&self, answer: Response<Incoming>, deadline: Instant) -> (Outcome, bool) {
+        let (head, mut body) = answer.into_parts();
+        let mut text = Vec::new();
+        let accepted = head.status.is_success();
+        let keep = if accepted { 0 } else { REFUSAL.0 };
+        let ended = timeout_at(deadline, drain(&mut body, &mut text, keep)).await.unwrap_or(false);
+        if accepted {
+            return (Outcome::Accepted, ended);
+        }
+        let refusal = Refusal {
+            status: head.status,
+            retry_after: head.headers.get(RETRY_AFTER).and_then(retry_after),
+            text: self.printable(&text),
+        };
+        (Outcome::Refused(refusal), ended)
+    }
+
+    /// The first characters of a text, without what cannot be printed and without credentials.
+    fn printable(&self, bytes: &[u8]) -> String {
+        let mut text = String::from_utf8_lossy(bytes).into_owned();
+        let mut longest = 0;
+        for secret in self.secrets.iter().filter(|secret| !secret.is_empty()) {
+            text = text.replace(secret.as_str(), "…");
+            longest = longest.max(secret.chars().count());
+        }
+        // Where the text was cut off, it may end with a part of a secret.
+        let cut = if bytes.len() >= REFUSAL.0 { longest } else { 0 };
+        let length = text.chars().count().saturating_sub(cut).min(REFUSAL.1);
+        let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+        printable.take(length).collect::<String>().trim().to_owned()
+    }
+}
+
+/// Reads a body, of which `keep` bytes are kept. Tells whether it ended within the limit.
+async fn drain(body: &mut Incoming, kept: &mut Vec<u8>, keep: usize) -> bool {
+    let mut count = 0;
+    loop {
+        if body.is_end_stream() {
+            return true;
+        }
+        match poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await {
+            None => return true,
+            Some(Err(_)) => return false,
+            Some(Ok(frame)) => {
+                let Some(data) = frame.data_ref() else { continue };
+                count += data.len();
+                let room = keep.saturating_sub(kept.len());
+                kept.extend_from_slice(&data[..data.len().min(room)]);
+                if count > MAX_ANSWER_BYTES {
+                    return false;
+                }
+            }
+        }
+    }
+}
+
+/// The seconds of a `Retry-After`, at most five minutes. A date is passed over: clocks differ.
+fn retry_after(value: &HeaderValue) -> Option<Duration> {
+    let text = value.to_str().ok()?.trim();
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // What overflows is more than five minutes as well.
+    let seconds = text.parse().unwrap_or(u64::MAX).min(LONGEST_RETRY_AFTER_S);
+    Some(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_to_wait_are_understood_and_bounded() {
+        let read = |text: &str| retry_after(&HeaderValue::from_str(text).unwrap());
+        assert_eq!(read("0"), Some(Duration::ZERO));
+        assert_eq!(read(" 7 "), Some(Duration::from_secs(7)));
+        assert_eq!(read("301"), Some(Duration::from_secs(300)));
+        assert_eq!(read("99999999999999999999999"), Some(Duration::from_secs(300)));
+        for none in ["", "-1", "1.5", "soon", "Wed, 21 Oct 2015 07:28:00 GMT"] {
+            assert_eq!(read(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Webhooks as the destination of a sink.
+
+use super::client::Client;
+use super::connection::Connection;
+use super::dead_letters::DeadLetters;
+use super::endpoint::Endpoint;
+use super::message::{LOG, Message, MessageForm, key_part, text_value};
+use super::round::{Pace, Round, RoundSettings};
+use super::signature::Signer;
+use super::target::{check_target, header_name, header_value};
+use super::tls::Tls;
+use crate::control::Control;
+use crate::cursor::Cursor;
+use crate::fault::{Fault, StopCode};
+use crate::sink::{BatchLimits, Destination, PayloadFormat, WebhookTarget};
+use crate::status::Status;
+use hyper::header::{HOST, HeaderMap, HeaderValue, USER_AGENT};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use wellspring_log::{Clock, RecordView};
+use wellspring_types::Position;
+use zeroize::Zeroizing;
+
+/// How much a batch holds. A round ends with its slowest event, so it has to be long compared with a request.
+const LIMITS: BatchLimits =
+    BatchLimits { events: 4096, bytes: 8 << 20, linger: Duration::from_millis(2) };
+
+/// What a [`WebhookDestination`] is made of.
+pub struct WebhookDestinationSettings {
+    /// Name of the sink, for dead letters.
+    pub sink_name: String,
+    /// Identity of the sink: the first part of idempotency keys, the same after every restart and unlike that of any
+    /// other sink of the receiver.
+    pub identity: String,
+    /// Name of the log, for headers and documents.
+    pub log_name: String,
+    /// Where to deliver.
+    pub target: WebhookTarget,
+    /// What a body is.
+    pub format: PayloadFormat,
+    /// The key of an event is the rest of its first tag that begins with this and a colon. Events without a key are
+    /// delivered in any order.
+    pub partition_by: Option<String>,
+    /// Where events go that were refused [`WebhookTarget::max_tries`] times; `None`: the sink stops.
+    pub dead_letters: Option<DeadLetters>,
+    /// Gives the time of signatures.
+    pub clock: Arc<dyn Clock>,
+    /// Retries and dead letters are counted here. Its state becomes `retrying` while nothing was accepted for 5 s
+    /// although it was tried.
+    pub status: Arc<Status>,
+}
+
+type Secrets = Box<dyn Fn(&str) -> Result<Zeroizing<String>, Fault> + Send>;
+
+/// Delivers each event as a `POST` to a URL, at least once; the events of one key one after the other. It keeps no
+/// cursor. It does everything on the thread that drives it, except looking up names.
+///
+/// It gives no [`Fault::Transient`] from a delivery: what is in the way is waited for, so that what is accepted
+/// already is not sent again. An earlier incarnation of the sink cannot be fenced off; a receiver that must not
+/// handle an event twice has to keep idempotency keys.
+pub struct WebhookDestination {
+    target: WebhookTarget,
+    clock: Arc<dyn Clock>,
+    secret: Secrets,
+    form: MessageForm,
+    round: RoundSettings,
+    batch: Vec<Arc<Message>>,
+    opened: Option<Opened>,
+}
+
+/// What is there from `open` on. Fields are dropped in this order.
+struct Opened {
+    client: Arc<Client>,
+    idle: Vec<Connection>,
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.idle.clear();
+        // A name that is being looked up holds a thread for many seconds, for which an ordinary drop waits.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl fmt::Debug for WebhookDestination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.round.sink_name;
+        f.debug_struct("WebhookDestination").field("sink_name", name).finish_non_exhaustive()
+    }
+}
+
+impl WebhookDestination {
+    /// A destination that is not open. `secret` gives a secret by its name; it is asked at every
+    /// [`open`](Destination::open).
+    pub fn new(
+        settings: WebhookDestinationSettings,
+        secret: impl Fn(&str) -> Result<Zeroizing<String>, Fault> + Send + 'static,
+    ) -> WebhookDestination {
+        let form = MessageForm {
+            log_name: settings.log_name.clone(),
+            identity: key_part(&settings.identity),
+            format: settings.format,
+            partition_by: settings.partition_by,
+            keep_originals: settings.dead_letters.is_some() && settings.target.max_tries.is_some(),
+        };
+        let round = RoundSettings {
+            sink_name: settings.sink_name,
+            log_name: settings.log_name,
+            in_flight: settings.target.in_flight,
+            max_tries: settings.target.max_tries,
+            dead_letters: settings.dead_letters,
+            status: settings.status,
+            pace: Pace::default(),
+            seed: settings.clock.wall_us(),
+        };
+        WebhookDestination {
+            target: settings.target,
+            clock: settings.clock,
+            secret: Box::new(secret),
+            form,
+            round,
+            batch: Vec::new(),
+            opened: None,
+        }
+    }
+
+    fn client(&self) -> Result<Client, Fault> {
+        let unusable = |why: String| Fault::stop(StopCode::Unusable, why);
+        check_target(&self.target).map_err(unusable)?;
+        let endpoint = Endpoint::parse(&self.target.url).map_err(unusable)?;
+        let tls = Tls::new(&endpoint, self.target.ca_file.as_deref()).map_err(unusable)?;
+        let mut secrets = Vec::new();
+        let mut template = HeaderMap::new();
+        template.insert(HOST, endpoint.authority.clone());
+        let agent = concat!("wellspring/", env!("CARGO_PKG_VERSION"));
+        template.insert(USER_AGENT, HeaderValue::from_static(agent));
+        template.insert(&LOG, text_value(&self.round.log_name));
+        for (name, value) in &self.target.headers {
+            let value = header_value(name, value).map_err(unusable)?;
+            template.insert(header_name(name).map_err(unusable)?, value);
+        }
+        for (name, secret_name) in &self.target.secret_headers {
+            let secret = (self.secret)(secret_name)?;
+            let mut value = header_value(name, &secret).map_err(unusable)?;
+            value.set_sensitive(true);
+            template.insert(header_name(name).map_err(unusable)?, value);
+            secrets.push(secret);
+        }
+        let mut signer = None;
+        if let Some(name) = &self.target.secret {
+            let secret = (self.secret)(name)?;
+            let made = Signer::new(&secret)
+                .map_err(|why| unusable(format!("the secret {name:?} {why}")))?;
+            signer = Some(made);
+            secrets.push(secret);
+        }
+        Ok(Client {
+            endpoint,
+            tls,
+            template,
+            signer,
+            secrets,
+            timeout: Duration::from_millis(self.target.timeout_ms),
+            clock: Arc::clone(&self.clock),
+        })
+    }
+}
+
+impl Destination for WebhookDestination {
+    fn open(&mut self) -> Result<Option<Cursor>, Fault> {
+        self.batch.clear();
+        self.opened = None;
+        let client = Arc::new(self.client()?);
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(|error| Fault::transient(format!("no requests can be sent: {error}")))?;
+        self.opened = Some(Opened { client, idle: Vec::new(), runtime: Some(runtime) });
+        Ok(None)
+    }
+
+    fn limits(&self) -> BatchLimits {
+        LIMITS
+    }
+
+    fn push(&mut self, event: &RecordView<'_>) -> Result<(), Fault> {
+        self.batch.push(Arc::new(self.form.message(event)));
+        Ok(())
+    }
+
+    fn deliver(&mut self, cursor: Cursor, control: &Control) -> Result<Position, Fault> {
+        let batch = std::mem::take(&mut self.batch);
+        let Some(Opened { client, idle, runtime: Some(runtime) }) = &mut self.opened else {
+            return Err(Fault::transient("the destination is not open"));
+        };
+        let round = Round::new(&self.round, client, &batch, idle);
+        let end = runtime.block_on(round.run(control));
+        if let Some(fault) = end.fault {
+            return Err(fault);
+        }
+        Ok(match batch.get(end.handled) {
+            // Everything before it is handled, or was not for this sink.
+            Some(first_unhandled) => first_unhandled.position.saturating_sub(1),
+            None => cursor.position,
+        })
+    }
+}
