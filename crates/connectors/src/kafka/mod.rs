@@ -1,5 +1,15 @@
 //! Kafka as a destination, and how it is reached.
 
+mod batch;
 mod connection;
+#[cfg(feature = "kafka")]
+mod connector;
+mod cursor_topic;
+mod destination;
+mod warnings;
 
 pub use connection::{KafkaConnection, SaslUser};
+#[cfg(feature = "kafka")]
+pub use connector::connector;
+pub use destination::{Connect, KafkaDestination, KafkaDestinationSettings};
+pub use warnings::KafkaWarnings;
