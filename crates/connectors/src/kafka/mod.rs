@@ -6,6 +6,10 @@ mod connection;
 mod connector;
 mod cursor_topic;
 mod destination;
+#[cfg(test)]
+mod pump_tests;
+#[cfg(test)]
+mod simulation;
 mod warnings;
 
 pub use connection::{KafkaConnection, SaslUser};
