@@ -315,5 +315,13 @@ fn require_id(cluster: &dyn Cluster, topic: &str, id: [u8; 16]) -> Result<i32, I
 }
 
 #[cfg(test)]
+#[path = "bench.rs"]
+mod bench;
+
+#[cfg(test)]
 #[path = "pump_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "crash_tests.rs"]
+mod crash_tests;
