@@ -15,6 +15,7 @@ mod backoff;
 mod control;
 mod cursor;
 mod fault;
+pub mod fuzzed;
 pub mod kafka;
 pub mod sink;
 pub mod source;

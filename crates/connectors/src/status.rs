@@ -62,6 +62,8 @@ pub struct Counters {
     pub set_aside: AtomicU64,
     /// Events that a person had skipped.
     pub skipped: AtomicU64,
+    /// A source: times the cursor in the log was not where it was left, as another server had moved it.
+    pub conflicts: AtomicU64,
 }
 
 impl Counters {

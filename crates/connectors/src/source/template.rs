@@ -1,15 +1,225 @@
 //! Types and tags of events, made from the parts of a record.
 
-/// A text with places that are filled from a record.
+use super::parts::RecordParts;
+use super::pointer::Pointer;
+use std::fmt;
+use wellspring_types::limits::MAX_TAG_BYTES;
+use wellspring_types::valid::check_text;
+
+/// A text with places that are filled from a record: `{key}`, `{topic}`, `{partition}`, `{offset}`, `{timestamp}`
+/// (RFC 3339), `{header:NAME}` (the last of that name), `{value:/json/pointer}` (RFC 6901, a scalar). `{{` and `}}`
+/// stand for braces. A `?` at the end of a place (`{key?}`) makes it optional: where there is nothing to fill it with,
+/// the whole text is left out. Names and pointers hold no braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     text: String,
+    pieces: Vec<Piece>,
+}
+
+/// A part of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Place { source: PlaceSource, is_optional: bool },
+}
+
+/// The part of a record that fills a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum PlaceSource {
+    Key,
+    Topic,
+    Partition,
+    Offset,
+    Timestamp,
+    Header(String),
+    Value(Pointer),
+}
+
+impl fmt::Display for PlaceSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlaceSource::Key => f.write_str("key"),
+            PlaceSource::Topic => f.write_str("topic"),
+            PlaceSource::Partition => f.write_str("partition"),
+            PlaceSource::Offset => f.write_str("offset"),
+            PlaceSource::Timestamp => f.write_str("timestamp"),
+            PlaceSource::Header(name) => write!(f, "header:{name}"),
+            PlaceSource::Value(pointer) => write!(f, "value:{pointer}"),
+        }
+    }
+}
+
+/// Result of filling a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rendering {
+    /// Every place was filled.
+    Complete,
+    /// An optional place could not be filled: the text is to be left out.
+    Omitted,
 }
 
 impl Template {
+    /// Reads a template.
+    ///
+    /// # Errors
+    /// What is wrong with it, and the byte at which, as a sentence without its full stop. A retry does not help.
+    pub fn parse(text: &str) -> Result<Template, String> {
+        if text.is_empty() {
+            return Err("a template must not be empty".into());
+        }
+        let mut pieces = Vec::new();
+        let mut literal = String::new();
+        let mut at = 0;
+        while let Some(found) = text[at..].find(['{', '}']) {
+            literal.push_str(&text[at..at + found]);
+            at += found;
+            let rest = &text[at..];
+            if rest.starts_with("{{") || rest.starts_with("}}") {
+                literal.push_str(&rest[..1]);
+                at += 2;
+                continue;
+            }
+            if rest.starts_with('}') {
+                return Err(format!("`}}` at byte {at} closes nothing; a brace itself is `}}}}`"));
+            }
+            let Some(end) =
+                rest[1..].find(['{', '}']).filter(|end| rest[1 + end..].starts_with('}'))
+            else {
+                return Err(format!(
+                    "the place that begins at byte {at} is not closed; a brace itself is `{{{{`"
+                ));
+            };
+            if !literal.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut literal)));
+            }
+            pieces.push(place(&rest[1..=end], at + 1)?);
+            at += end + 2;
+        }
+        literal.push_str(&text[at..]);
+        if !literal.is_empty() {
+            pieces.push(Piece::Text(literal));
+        }
+        let literals = pieces.iter().filter_map(|piece| match piece {
+            Piece::Text(text) => Some(text.as_str()),
+            Piece::Place { .. } => None,
+        });
+        let literals: String = literals.collect();
+        if !literals.is_empty() {
+            check_text(&literals, MAX_TAG_BYTES).map_err(|reason| {
+                format!("the text of the template without its places {reason}")
+            })?;
+        }
+        Ok(Template { text: text.to_owned(), pieces })
+    }
+
     /// The template as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
+
+    /// Fills the places and appends the text to `out`. Whether it is a valid type or tag is not checked. Unless it is
+    /// complete, `out` holds a piece of it.
+    ///
+    /// # Errors
+    /// Why a place cannot be filled, as a sentence without its full stop. It is always so for this record.
+    pub fn render(&self, record: &RecordParts<'_>, out: &mut String) -> Result<Rendering, String> {
+        let mut rendering = Rendering::Complete;
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Place { source, is_optional } => {
+                    if fill(source, record, out)? {
+                        continue;
+                    }
+                    if !is_optional {
+                        return Err(format!("the record has nothing for {{{source}}}"));
+                    }
+                    rendering = Rendering::Omitted;
+                }
+            }
+        }
+        Ok(rendering)
+    }
 }
+
+/// Reads a place without its braces; it begins at byte `at` of its template.
+fn place(written: &str, at: usize) -> Result<Piece, String> {
+    let (name, is_optional) = match written.strip_suffix('?') {
+        Some(name) => (name, true),
+        None => (written, false),
+    };
+    let source = match (name, name.split_once(':')) {
+        ("key", _) => PlaceSource::Key,
+        ("topic", _) => PlaceSource::Topic,
+        ("partition", _) => PlaceSource::Partition,
+        ("offset", _) => PlaceSource::Offset,
+        ("timestamp", _) => PlaceSource::Timestamp,
+        (_, Some(("header", ""))) => {
+            return Err(format!("the header at byte {at} has no name"));
+        }
+        (_, Some(("header", header))) => PlaceSource::Header(header.to_owned()),
+        (_, Some(("value", pointer))) => {
+            let pointer = Pointer::parse(pointer).map_err(|(inside, fault)| {
+                format!("{fault} (byte {})", at + "value:".len() + inside)
+            })?;
+            PlaceSource::Value(pointer)
+        }
+        _ => {
+            return Err(format!(
+                "there is no place `{{{name}}}` (byte {at}); there are key, topic, partition, offset, timestamp, \
+                 header:NAME and value:/json/pointer"
+            ));
+        }
+    };
+    Ok(Piece::Place { source, is_optional })
+}
+
+/// Appends what fills a place; tells if there is anything.
+fn fill(source: &PlaceSource, record: &RecordParts<'_>, out: &mut String) -> Result<bool, String> {
+    use std::fmt::Write as _;
+    match source {
+        PlaceSource::Key => match &record.record().key {
+            None => return Ok(false),
+            Some(key) => out.push_str(text_of(key, source)?),
+        },
+        PlaceSource::Topic => out.push_str(record.topic()),
+        PlaceSource::Partition => {
+            let _ = write!(out, "{}", record.record().partition);
+        }
+        PlaceSource::Offset => {
+            let _ = write!(out, "{}", record.record().offset);
+        }
+        PlaceSource::Timestamp => match record.timestamp() {
+            None => return Ok(false),
+            Some(timestamp) => out.push_str(&timestamp),
+        },
+        PlaceSource::Header(name) => {
+            let named = record.record().headers.iter().rev().find(|(header, _)| header == name);
+            match named {
+                None | Some((_, None)) => return Ok(false),
+                Some((_, Some(value))) => out.push_str(text_of(value, source)?),
+            }
+        }
+        PlaceSource::Value(pointer) => {
+            let scalar = record.json()?.and_then(|json| pointer.find(json));
+            match scalar.map(|scalar| (scalar, scalar.as_bytes().first())) {
+                None | Some((_, None | Some(b'{' | b'[' | b'n'))) => return Ok(false),
+                Some((written, Some(b'"'))) => match serde_json::from_str::<String>(written) {
+                    Ok(text) => out.push_str(&text),
+                    Err(_) => return Err(format!("the text for {{{source}}} is not Unicode")),
+                },
+                Some((written, Some(_))) => out.push_str(written),
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn text_of<'a>(bytes: &'a [u8], source: &PlaceSource) -> Result<&'a str, String> {
+    std::str::from_utf8(bytes).map_err(|_| format!("the bytes for {{{source}}} are not UTF-8"))
+}
+
+#[cfg(test)]
+#[path = "template_tests.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+//! How far a source has read a partition: the event that says so, in the log that the records went into.
+
+use super::origin::{Origin, SOURCE_ADVANCED};
+use crate::fault::Fault;
+use serde::{Deserialize, Serialize};
+use wellspring_log::{EncodedEvents, Log, Order, ReadOptions};
+use wellspring_types::{AppendCondition, DataKind, EventRef, Position, Query};
+
+/// Everything up to an offset of a partition is in the log, or in the reject log. Appended together with the events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SourceAdvanced {
+    pub(super) source: String,
+    pub(super) generation: u64,
+    pub(super) cluster: String,
+    pub(super) topic: String,
+    pub(super) topic_id: String,
+    pub(super) partition: i32,
+    /// The last offset that was read; one before the first to read where nothing was, so -1 and up.
+    pub(super) offset: i64,
+    /// Records read since the event before it.
+    pub(super) records: u64,
+}
+
+impl SourceAdvanced {
+    /// The event that a source has read a partition up to an offset.
+    pub(super) fn new(
+        origin: &Origin,
+        partition: i32,
+        offset: i64,
+        records: u64,
+    ) -> SourceAdvanced {
+        SourceAdvanced {
+            source: origin.source.clone(),
+            generation: origin.generation,
+            cluster: origin.cluster.clone(),
+            topic: origin.topic.clone(),
+            topic_id: origin.topic_id.clone(),
+            partition,
+            offset,
+            records,
+        }
+    }
+
+    /// Adds it to an append that has room for it.
+    ///
+    /// # Errors
+    /// None if the tags are valid and there is room; else why it is refused.
+    pub(super) fn push(
+        &self,
+        origin: &Origin,
+        events: &mut EncodedEvents,
+    ) -> Result<(), wellspring_types::Invalid> {
+        let data = serde_json::to_vec(self).expect("texts and numbers");
+        events.push(&EventRef {
+            event_type: SOURCE_ADVANCED,
+            tags: &[origin.partition_tag(self.partition).as_str(), &origin.connector_tag],
+            data: &data,
+            kind: DataKind::Json,
+            id: None,
+            metadata: &[],
+        })
+    }
+}
+
+/// A cursor as it was found in the log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct StoredAdvance {
+    /// Position of the newest event that a condition would find; 0 for none. Appends rest on it.
+    pub(super) position: Position,
+    /// What the newest such event says that can be read.
+    pub(super) advance: Option<SourceAdvanced>,
+}
+
+impl StoredAdvance {
+    /// The newest cursor of a partition.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) fn of_partition(
+        log: &Log,
+        origin: &Origin,
+        partition: i32,
+    ) -> Result<StoredAdvance, Fault> {
+        StoredAdvance::newest(log, &origin.partition_query(SOURCE_ADVANCED, partition))
+    }
+
+    /// The newest cursor of the source, whatever it is of.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) fn of_source(log: &Log, origin: &Origin) -> Result<StoredAdvance, Fault> {
+        StoredAdvance::newest(log, &origin.source_query())
+    }
+
+    fn newest(log: &Log, query: &Query) -> Result<StoredAdvance, Fault> {
+        let options = ReadOptions { order: Order::Descending, ..ReadOptions::default() };
+        let mut events = log.snapshot().read(query, options);
+        let mut found = StoredAdvance::default();
+        while let Some(event) = events.next()? {
+            if found.position == 0 {
+                found.position = event.position();
+            }
+            // Anybody who may append may append such an event; what makes no sense is passed over.
+            if let Ok(advance) = serde_json::from_slice(event.data()) {
+                found.advance = Some(advance);
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The condition that nothing matches a query behind a position.
+pub(super) fn unchanged_since(query: Query, position: Position) -> Option<AppendCondition> {
+    Some(AppendCondition::no_match_after(query, position))
+}

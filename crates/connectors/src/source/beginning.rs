@@ -1,0 +1,144 @@
+//! Where a source begins or goes on: the cursors in the log against what the topic is now.
+//!
+//! When a source begins in a generation, it appends a cursor for each partition before it reads anything: so a restart
+//! knows where "now" was, and which partitions were added since. The cursor of partition 0 is appended with the last
+//! of them and tells that all are there.
+
+use super::advance::{SourceAdvanced, StoredAdvance, unchanged_since};
+use super::intake::Lane;
+use super::interruption::Interruption;
+use super::origin::Origin;
+use crate::fault::{Fault, StopCode};
+use crate::sink::StartAt;
+use std::collections::BTreeMap;
+use wellspring_kafka::{Cluster, OffsetRange, TopicDescription};
+use wellspring_log::{Append, EncodedEvents, Log};
+use wellspring_types::Position;
+use wellspring_types::limits::MAX_EVENTS;
+
+/// Finds out where to go on in each partition of a topic, and appends cursors for those that have none.
+///
+/// # Errors
+/// An [`Interruption`].
+pub(super) fn lanes(
+    log: &Log,
+    cluster: &dyn Cluster,
+    origin: &Origin,
+    topic: &TopicDescription,
+    start: StartAt,
+) -> Result<BTreeMap<i32, Lane>, Interruption> {
+    let newest = StoredAdvance::of_source(log, origin)?;
+    if let Some(advance) = &newest.advance {
+        require_same_topic(origin, advance)?;
+    }
+    let mut lanes = BTreeMap::new();
+    let mut missing = Vec::new();
+    let mut ranges = BTreeMap::new();
+    for partition in 0..topic.partitions {
+        let range = cluster.offsets(&origin.topic, partition)?;
+        ranges.insert(partition, range);
+        let stored = StoredAdvance::of_partition(log, origin, partition)?;
+        match stored.advance.filter(|advance| advance.generation == origin.generation) {
+            Some(advance) => {
+                let next = advance.offset.saturating_add(1);
+                require_range(origin, partition, next, range)?;
+                lanes.insert(partition, Lane::new(origin, partition, next, stored.position));
+            }
+            None => missing.push(partition),
+        }
+    }
+    let has_begun = lanes.contains_key(&0);
+    let nexts = missing.into_iter().rev().map(|partition| {
+        let range = ranges[&partition];
+        let next = match start {
+            // It was added since: everything in it came after the beginning.
+            _ if has_begun => range.first,
+            StartAt::Now => range.end,
+            StartAt::Beginning | StartAt::After(_) => range.first,
+        };
+        (partition, next)
+    });
+    let nexts: Vec<(i32, i64)> = nexts.collect();
+    append_cursors(log, origin, &nexts, newest.position, &mut lanes)?;
+    for (partition, lane) in &mut lanes {
+        lane.end = ranges[partition].end;
+    }
+    Ok(lanes)
+}
+
+/// Appends the first cursors of partitions, in this order.
+fn append_cursors(
+    log: &Log,
+    origin: &Origin,
+    nexts: &[(i32, i64)],
+    mut newest: Position,
+    lanes: &mut BTreeMap<i32, Lane>,
+) -> Result<(), Interruption> {
+    for nexts in nexts.chunks(MAX_EVENTS) {
+        let mut events = EncodedEvents::new();
+        for (partition, next) in nexts {
+            SourceAdvanced::new(origin, *partition, next - 1, 0)
+                .push(origin, &mut events)
+                .map_err(wellspring_log::AppendError::from)?;
+        }
+        let condition = unchanged_since(origin.source_query(), newest);
+        let appended = log.append(Append { events, condition, ..Append::default() })?;
+        newest = appended.last;
+        for ((partition, next), position) in nexts.iter().zip(appended.first..) {
+            lanes.insert(*partition, Lane::new(origin, *partition, *next, position));
+        }
+    }
+    Ok(())
+}
+
+/// Makes sure that the newest cursor of the source is of this topic, or of an earlier generation.
+fn require_same_topic(origin: &Origin, newest: &SourceAdvanced) -> Result<(), Fault> {
+    if newest.generation > origin.generation {
+        let detail = format!(
+            "the source runs in generation {} elsewhere, and this server knows generation {}",
+            newest.generation, origin.generation
+        );
+        return Err(Fault::stop(StopCode::Fenced, detail));
+    }
+    let is_same = newest.topic_id == origin.topic_id && newest.cluster == origin.cluster;
+    if is_same || newest.generation < origin.generation {
+        return Ok(());
+    }
+    let detail = format!(
+        "the source has read the topic {} with id {} of the cluster {}, and the topic {} has id {} in the cluster {}: \
+         it was deleted and made again, or is another",
+        newest.topic,
+        newest.topic_id,
+        newest.cluster,
+        origin.topic,
+        origin.topic_id,
+        origin.cluster
+    );
+    Err(Fault::stop(StopCode::TopicRecreated, detail))
+}
+
+/// Makes sure that a partition holds the offset to read next, or ends there.
+pub(super) fn require_range(
+    origin: &Origin,
+    partition: i32,
+    next: i64,
+    range: OffsetRange,
+) -> Result<(), Fault> {
+    let topic = &origin.topic;
+    let detail = if next < range.first {
+        format!(
+            "the topic {topic} has lost records before they were read, unless they were markers of transactions: \
+             partition {partition} was to be read from offset {next}, and the first it keeps is {}",
+            range.first
+        )
+    } else if next > range.end {
+        format!(
+            "partition {partition} of the topic {topic} was to be read from offset {next}, and it ends before \
+             offset {}: its end was lost",
+            range.end
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Fault::stop(StopCode::RecordsLost, detail))
+}

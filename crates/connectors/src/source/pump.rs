@@ -1,0 +1,327 @@
+//! Moves records from a Kafka topic into a log, again and again from the cursors that the log holds.
+
+use super::beginning::{lanes, require_range};
+use super::definition::SourceDefinition;
+use super::intake::Intake;
+use super::interruption::Interruption;
+use super::mapping::Mapper;
+use super::origin::Origin;
+use super::rejects::RejectStore;
+use crate::backoff::Backoff;
+use crate::control::Control;
+use crate::fault::{Fault, StopCode};
+use crate::sink::StartAt;
+use crate::status::{ConnectorState, Counters, Status};
+use std::sync::Arc;
+use std::time::Duration;
+use wellspring_kafka::{Cluster, FaultKind, Reader};
+use wellspring_log::{Clock, Log};
+
+/// Longest wait for a record before the pump looks whether it is to stop.
+const IDLE_WAIT: Duration = Duration::from_millis(100);
+/// Time between two looks at the topic: whether it is the same, has more partitions, and where they end, in µs.
+const LOOK_US: u64 = 10_000_000;
+/// The first wait after a fault that goes away by itself, and the longest.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+/// The same after a conflict.
+const CONFLICT_BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(5));
+/// Conflicts that follow within this time are of one row, in µs.
+const CONFLICT_ROW_US: u64 = 60_000_000;
+/// So many conflicts in a row are no zombie's: another server runs the source.
+const CONFLICTS_TO_TELL: u32 = 3;
+
+/// Connects to the cluster. Called again after faults.
+pub type Connect = Box<dyn Fn() -> Result<Arc<dyn Cluster>, Fault> + Send>;
+
+/// What a source's pump is to do.
+pub struct SourcePumpSettings {
+    /// Name of the source: 1 to 245 bytes without control characters. Its cursors in the log are found by it.
+    pub name: String,
+    /// Number of times the source was told where to begin. A cursor of an earlier beginning means nothing.
+    pub generation: u64,
+    /// What to read and what to make of it. Its names of logs and its connection are not looked at.
+    pub definition: SourceDefinition,
+    /// The log to append to.
+    pub log: Log,
+    /// The log of records that cannot be made events; `None`: the source stops at the first.
+    pub reject_log: Option<Log>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Moves records from a Kafka topic into a log, each once: as an event, or into the reject log.
+pub struct SourcePump {
+    settings: SourcePumpSettings,
+    connect: Connect,
+    status: Arc<Status>,
+    control: Arc<Control>,
+    cluster: Option<Arc<dyn Cluster>>,
+    conflicts: ConflictRow,
+    /// Whether events get ids: no longer when these are in the log already, in events that are not the source's.
+    with_ids: bool,
+    /// Partition and first offset of the append that met an id that was in the log.
+    id_reused_at: Option<(i32, i64)>,
+}
+
+/// Conflicts that came shortly one after another.
+struct ConflictRow {
+    count: u32,
+    last_us: u64,
+    backoff: Backoff,
+}
+
+/// Why one attempt came to an end without a fault.
+enum AttemptEnd {
+    /// It was told to stop.
+    Told,
+    /// The log was closed.
+    LogClosed,
+    /// The topic has more partitions than are read.
+    MorePartitions,
+}
+
+/// What an attempt works with.
+struct Attempt {
+    cluster: Arc<dyn Cluster>,
+    origin: Origin,
+    topic_id: [u8; 16],
+    reader: Box<dyn Reader>,
+    intake: Intake,
+    looked_us: u64,
+}
+
+impl SourcePump {
+    /// A pump that has not begun.
+    #[must_use]
+    pub fn new(
+        settings: SourcePumpSettings,
+        connect: Connect,
+        status: Arc<Status>,
+        control: Arc<Control>,
+    ) -> SourcePump {
+        let seed = settings.clock.monotonic_us() ^ settings.clock.wall_us();
+        let backoff = Backoff::new(CONFLICT_BACKOFF.0, CONFLICT_BACKOFF.1, seed);
+        SourcePump {
+            settings,
+            connect,
+            status,
+            control,
+            cluster: None,
+            conflicts: ConflictRow { count: 0, last_us: 0, backoff },
+            with_ids: true,
+            id_reused_at: None,
+        }
+    }
+
+    /// Reads and appends until it is told to stop, the log is closed, or a person has to decide. How it goes is in
+    /// the status.
+    pub fn run(mut self) {
+        let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1, self.settings.clock.monotonic_us());
+        loop {
+            let before = self.status.position();
+            let ended = self.attempt();
+            let has_advanced = self.status.position() > before;
+            let wait = match ended {
+                Ok(AttemptEnd::Told | AttemptEnd::LogClosed) => break,
+                Ok(AttemptEnd::MorePartitions) => continue,
+                Err(Interruption::Fault(fault)) => {
+                    self.cluster = None;
+                    if self.settings.log.feed().is_closed() {
+                        break;
+                    }
+                    self.status.set_fault(&fault);
+                    if let Fault::Stop { .. } = fault {
+                        return;
+                    }
+                    if has_advanced {
+                        backoff.reset();
+                    }
+                    backoff.next_wait()
+                }
+                Err(Interruption::Conflict(detail)) => self.after_conflict(&detail),
+                Err(Interruption::IdReused { partition, first, detail }) => {
+                    self.look_at_reused_id((partition, first), &detail);
+                    self.after_conflict(&detail)
+                }
+            };
+            Counters::add(&self.status.counters.restarts, 1);
+            if self.control.sleep(wait) {
+                break;
+            }
+        }
+        self.status.set_state(ConnectorState::Ended);
+    }
+
+    /// Counts a conflict, and tells of it if there are many; gives how long to wait.
+    fn after_conflict(&mut self, detail: &str) -> Duration {
+        Counters::add(&self.status.counters.conflicts, 1);
+        let row = &mut self.conflicts;
+        let now_us = self.settings.clock.monotonic_us();
+        if now_us.saturating_sub(row.last_us) > CONFLICT_ROW_US {
+            row.count = 0;
+            row.backoff.reset();
+        }
+        row.count += 1;
+        row.last_us = now_us;
+        if row.count >= CONFLICTS_TO_TELL {
+            let reason = format!(
+                "another server seems to run this source too: {} times in a row the cursor in the log had moved; \
+                 each record still comes once ({detail})",
+                row.count
+            );
+            tracing::warn!(source = self.settings.name, conflicts = row.count, "{reason}");
+            self.status.set_state(ConnectorState::Retrying { reason });
+        }
+        row.backoff.next_wait()
+    }
+
+    /// An event's id is in the log. If the same append meets it again, with the newest cursor known, it is not the
+    /// source's own event that has it: events get no ids from here on, as they serve to look events up and for nothing
+    /// else.
+    fn look_at_reused_id(&mut self, at: (i32, i64), detail: &str) {
+        if self.id_reused_at == Some(at) {
+            tracing::warn!(
+                source = self.settings.name,
+                "events of this source get no ids from here on: {detail}"
+            );
+            self.with_ids = false;
+        }
+        self.id_reused_at = Some(at);
+    }
+
+    /// Connects, finds out where to go on, and reads until something is in the way.
+    fn attempt(&mut self) -> Result<AttemptEnd, Interruption> {
+        self.status.set_state(ConnectorState::Starting);
+        let mut attempt = self.begin()?;
+        self.status.set_state(ConnectorState::Running);
+        let ended = self.read(&mut attempt);
+        attempt.intake.drain();
+        ended
+    }
+
+    fn begin(&mut self) -> Result<Attempt, Interruption> {
+        let SourcePumpSettings { name, generation, definition, log, reject_log, clock } =
+            &self.settings;
+        if let StartAt::After(_) = definition.start {
+            let detail =
+                "a source begins with the first record or with what comes now, not at a position";
+            return Err(Fault::stop(StopCode::Unusable, detail).into());
+        }
+        let role = log.role();
+        if !role.leads() {
+            return Err(Fault::transient("this node does not lead the log").into());
+        }
+        let cluster = match &self.cluster {
+            Some(cluster) => Arc::clone(cluster),
+            None => Arc::clone(self.cluster.insert((self.connect)()?)),
+        };
+        let topic = cluster.topic(&definition.topic)?;
+        let origin = Origin::new(name, *generation, &cluster.id()?, &definition.topic, topic.id)?;
+        let lanes = lanes(log, &*cluster, &origin, &topic, definition.start)?;
+        let mut rejects = reject_log.clone().map(RejectStore::new);
+        if let Some(rejects) = &mut rejects {
+            for (partition, lane) in &lanes {
+                rejects.load(&origin, *partition, lane.next - 1)?;
+            }
+        }
+        let newest = lanes.values().map(|lane| lane.position).max();
+        self.status.set_position(self.status.position().max(newest.unwrap_or(0)));
+        let starts: Vec<(i32, i64)> =
+            lanes.iter().map(|(partition, lane)| (*partition, lane.next)).collect();
+        let told = (Arc::clone(&self.status), Arc::clone(&self.control));
+        let mapper = Mapper::new(definition);
+        let mut intake =
+            Intake::new(log.clone(), origin.clone(), mapper, rejects, self.with_ids, told);
+        intake.lanes = lanes;
+        self.status.set_records_behind(intake.records_behind());
+        let reader = cluster.reader(&definition.topic, &starts)?;
+        // The reader reads the topic as it was when it was opened: the one that the cursors are of, unless it was
+        // deleted and made again just now.
+        require_id(&*cluster, &definition.topic, topic.id)?;
+        let (topic_id, looked_us) = (topic.id, clock.monotonic_us());
+        Ok(Attempt { cluster, origin, topic_id, reader, intake, looked_us })
+    }
+
+    fn read(&self, attempt: &mut Attempt) -> Result<AttemptEnd, Interruption> {
+        loop {
+            if self.control.is_stopping() {
+                attempt.intake.settle()?;
+                return Ok(AttemptEnd::Told);
+            }
+            if self.settings.log.feed().is_closed() {
+                return Ok(AttemptEnd::LogClosed);
+            }
+            match attempt.reader.poll(IDLE_WAIT) {
+                Ok(records) if records.is_empty() => {}
+                Ok(records) => {
+                    attempt.intake.take(records)?;
+                    self.status.set_records_behind(attempt.intake.records_behind());
+                }
+                Err(fault) if fault.kind == FaultKind::OutOfRange => {
+                    attempt.require_ranges()?;
+                    return Err(fault.into());
+                }
+                Err(fault) => return Err(fault.into()),
+            }
+            attempt.intake.look()?;
+            let now_us = self.settings.clock.monotonic_us();
+            if now_us.saturating_sub(attempt.looked_us) >= LOOK_US {
+                attempt.looked_us = now_us;
+                if attempt.look_at_topic()? {
+                    attempt.intake.settle()?;
+                    return Ok(AttemptEnd::MorePartitions);
+                }
+                self.status.set_records_behind(attempt.intake.records_behind());
+            }
+        }
+    }
+}
+
+impl Attempt {
+    /// Looks at the topic; tells if it has more partitions than are read.
+    fn look_at_topic(&mut self) -> Result<bool, Interruption> {
+        let partitions = require_id(&*self.cluster, &self.origin.topic, self.topic_id)?;
+        self.look_at_ends()?;
+        Ok(partitions as usize > self.intake.lanes.len())
+    }
+
+    /// Looks where partitions end. That they begin behind what is to be read next is no fault here: the reader may
+    /// have passed markers of transactions there, which are no records.
+    fn look_at_ends(&mut self) -> Result<(), Interruption> {
+        for (partition, lane) in &mut self.intake.lanes {
+            lane.end = self.cluster.offsets(&self.origin.topic, *partition)?.end;
+        }
+        Ok(())
+    }
+
+    /// Names the partition that does not hold what is to be read next, if one does not.
+    fn require_ranges(&self) -> Result<(), Interruption> {
+        for (partition, lane) in &self.intake.lanes {
+            let range = self.cluster.offsets(&self.origin.topic, *partition)?;
+            require_range(&self.origin, *partition, lane.next, range)?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes sure that a topic has this id; gives the number of its partitions.
+fn require_id(cluster: &dyn Cluster, topic: &str, id: [u8; 16]) -> Result<i32, Interruption> {
+    let now = cluster.topic(topic)?;
+    if now.id != id {
+        let detail = format!("the topic {topic} was deleted and made again");
+        return Err(Fault::stop(StopCode::TopicRecreated, detail).into());
+    }
+    Ok(now.partitions)
+}
+
+#[cfg(test)]
+#[path = "bench.rs"]
+mod bench;
+
+#[cfg(test)]
+#[path = "pump_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "crash_tests.rs"]
+mod crash_tests;

@@ -1,0 +1,219 @@
+//! Records that cannot be made events: kept whole in a log of their own, each once.
+//!
+//! They are appended before the cursor passes them, so a crash between the two leaves records in the reject log that
+//! the cursor has not passed. At the next start these are looked up by their offsets: they are rejected already,
+//! whatever the definition says by then.
+
+use super::advance::unchanged_since;
+use super::interruption::Interruption;
+use super::origin::{Origin, RECORD_REJECTED};
+use crate::fault::Fault;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashMap};
+use wellspring_kafka::Record;
+use wellspring_log::{Append, EncodedEvents, Log, Order, ReadOptions};
+use wellspring_types::limits::{MAX_DATA_BYTES, MAX_EVENTS};
+use wellspring_types::{DataKind, EventRef, Position};
+
+/// Bytes of a document that one part holds: with what BASE64 adds they fit an event.
+const PART_BYTES: usize = 700_000;
+/// Encoded bytes after which an append is full; one more event always fits.
+const APPEND_BYTES: usize = 8 << 20;
+
+/// A record, and why it cannot be made an event.
+pub(super) struct Reject {
+    pub(super) record: Record,
+    pub(super) reason: String,
+}
+
+/// The reject log.
+pub(super) struct RejectStore {
+    log: Log,
+    partitions: HashMap<i32, StoredRejects>,
+}
+
+/// What the reject log holds of a partition.
+#[derive(Default)]
+struct StoredRejects {
+    /// Position of the newest event that a condition would find.
+    position: Position,
+    /// Records behind the cursor that are there.
+    ahead: BTreeMap<i64, StoredParts>,
+}
+
+/// How much of a record is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+struct StoredParts {
+    generation: u64,
+    offset: i64,
+    #[serde(default = "one")]
+    part: u32,
+    #[serde(default = "one")]
+    parts: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl RejectStore {
+    pub(super) fn new(log: Log) -> RejectStore {
+        RejectStore { log, partitions: HashMap::new() }
+    }
+
+    /// Looks up what is stored of a partition behind the offset of its cursor, which was read before.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) fn load(
+        &mut self,
+        origin: &Origin,
+        partition: i32,
+        cursor: i64,
+    ) -> Result<(), Fault> {
+        let query = origin.partition_query(RECORD_REJECTED, partition);
+        let options = ReadOptions { order: Order::Descending, ..ReadOptions::default() };
+        let mut events = self.log.snapshot().read(&query, options);
+        let mut found = StoredRejects::default();
+        while let Some(event) = events.next()? {
+            if found.position == 0 {
+                found.position = event.position();
+            }
+            let Ok(stored) = serde_json::from_slice::<StoredParts>(event.data()) else { continue };
+            if stored.generation != origin.generation || stored.offset <= cursor {
+                break;
+            }
+            // The newest comes first, and it is the last part there is.
+            found.ahead.entry(stored.offset).or_insert(stored);
+        }
+        self.partitions.insert(partition, found);
+        Ok(())
+    }
+
+    /// Whether a record is there, or a part of it.
+    pub(super) fn holds(&self, partition: i32, offset: i64) -> bool {
+        let ahead = self.partitions.get(&partition).map(|stored| &stored.ahead);
+        ahead.is_some_and(|ahead| ahead.contains_key(&offset))
+    }
+
+    /// Whether all of a record is there.
+    pub(super) fn holds_all(&self, partition: i32, offset: i64) -> bool {
+        let stored = self.partitions.get(&partition).and_then(|stored| stored.ahead.get(&offset));
+        stored.is_some_and(|stored| stored.part >= stored.parts)
+    }
+
+    /// Stores records of one partition, in order, as far as they are not there; durable when it returns.
+    ///
+    /// # Errors
+    /// An [`Interruption`]; some may be stored.
+    pub(super) fn store(
+        &mut self,
+        origin: &Origin,
+        partition: i32,
+        rejects: &[Reject],
+    ) -> Result<(), Interruption> {
+        let mut events = EncodedEvents::new();
+        let tags = [origin.partition_tag(partition), origin.connector_tag.clone()];
+        for reject in rejects {
+            let stored = self.partitions.get(&partition);
+            let stored = stored.and_then(|stored| stored.ahead.get(&reject.record.offset));
+            let skipped = stored.map_or(0, |stored| stored.part as usize);
+            for data in documents(origin, reject).into_iter().skip(skipped) {
+                if events.len() == MAX_EVENTS || events.byte_len() > APPEND_BYTES {
+                    self.append(origin, partition, std::mem::take(&mut events))?;
+                }
+                let event = EventRef {
+                    event_type: RECORD_REJECTED,
+                    tags: &tags,
+                    data: &data,
+                    kind: DataKind::Json,
+                    id: None,
+                    metadata: &[],
+                };
+                events.push(&event).map_err(wellspring_log::AppendError::from)?;
+            }
+        }
+        match events.is_empty() {
+            true => Ok(()),
+            false => self.append(origin, partition, events),
+        }
+    }
+
+    fn append(
+        &mut self,
+        origin: &Origin,
+        partition: i32,
+        events: EncodedEvents,
+    ) -> Result<(), Interruption> {
+        let stored = self.partitions.entry(partition).or_default();
+        let query = origin.partition_query(RECORD_REJECTED, partition);
+        let condition = unchanged_since(query, stored.position);
+        let appended = self.log.append(Append { events, condition, ..Append::default() })?;
+        stored.position = appended.last;
+        Ok(())
+    }
+}
+
+/// The data of the events that keep a record: one, or as many as its size takes. The parts of a record that is too
+/// large for one event hold, put together, the document that would have been the data of that one.
+fn documents(origin: &Origin, reject: &Reject) -> Vec<Vec<u8>> {
+    let Reject { record, reason } = reject;
+    let about = json!({
+        "source": origin.source,
+        "generation": origin.generation,
+        "cluster": origin.cluster,
+        "topic": origin.topic,
+        "topic_id": origin.topic_id,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "reason": reason,
+    });
+    let Value::Object(about) = about else { unreachable!("an object was written") };
+    let mut document = about.clone();
+    put(&mut document, "key", record.key.as_deref());
+    put(&mut document, "value", record.value.as_deref());
+    let headers = record.headers.iter().map(|(name, value)| {
+        let mut header = Map::new();
+        header.insert("name".into(), name.as_str().into());
+        put(&mut header, "value", value.as_deref());
+        Value::Object(header)
+    });
+    document.insert("headers".into(), headers.collect());
+    let whole = written(document);
+    if whole.len() <= MAX_DATA_BYTES {
+        return vec![whole];
+    }
+    let parts = whole.len().div_ceil(PART_BYTES);
+    let slices = whole.chunks(PART_BYTES).enumerate();
+    let part = |(index, slice): (usize, &[u8])| {
+        let mut part = about.clone();
+        part.insert("part".into(), (index + 1).into());
+        part.insert("parts".into(), parts.into());
+        part.insert("document_base64".into(), BASE64.encode(slice).into());
+        written(part)
+    };
+    slices.map(part).collect()
+}
+
+fn written(document: Map<String, Value>) -> Vec<u8> {
+    Value::Object(document).to_string().into_bytes()
+}
+
+/// Adds bytes as text if they are, else in BASE64 under a name that says so; `null` if there are none.
+fn put(object: &mut Map<String, Value>, name: &str, bytes: Option<&[u8]>) {
+    match bytes.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
+        None => object.insert(name.into(), Value::Null),
+        Some((_, Ok(text))) => object.insert(name.into(), text.into()),
+        Some((bytes, Err(_))) => {
+            object.insert(format!("{name}_base64"), BASE64.encode(bytes).into())
+        }
+    };
+}
+
+#[cfg(test)]
+#[path = "rejects_tests.rs"]
+mod tests;
