@@ -14,6 +14,7 @@ mod append;
 mod bench;
 mod cluster;
 mod confirmation;
+mod connector;
 mod credentials;
 mod exit;
 mod export;
@@ -34,6 +35,7 @@ mod shell;
 mod span;
 mod sse;
 mod state_folder;
+mod table;
 mod tail;
 mod target;
 #[cfg(target_os = "linux")]
@@ -72,6 +74,10 @@ pub enum Tool {
     Verify(inspect::VerifyArgs),
     /// Several nodes that are one service: their state, who leads, their key, three of them to try.
     Cluster(cluster::ClusterArgs),
+    /// Sinks: what carries events to Kafka or to webhooks.
+    Sink(connector::SinkArgs),
+    /// Sources: what carries records of Kafka into a log.
+    Source(connector::SourceArgs),
     /// Looks at the copies of shared logs in a data folder, and sets one aside.
     Journal(journal::JournalArgs),
     /// Load-tests any HTTP service, and says whether the figures can be trusted.
@@ -109,6 +115,8 @@ pub fn run(tool: Tool, origins: &Origins) -> ExitCode {
         Tool::Inspect(args) => inspect::run(&args),
         Tool::Verify(args) => inspect::verify(&args),
         Tool::Cluster(args) => cluster::run(&args),
+        Tool::Sink(args) => connector::run_sink(&args),
+        Tool::Source(args) => connector::run_source(&args),
         Tool::Journal(args) => journal::run(&args),
         #[cfg(target_os = "linux")]
         Tool::Bench(args) => {

@@ -3,7 +3,7 @@
 
 use super::append::{SentAppend, begin, outcome, submit};
 use super::dialect_data::{Size, example_events};
-use super::event_json::{Style, push_query, read_after, read_query};
+use super::event_json::{Style, read_after};
 use super::fold::{Folding, fold};
 use super::params::{OPTIONS, QUERY};
 use super::read::{self, Format, dialect_options, parse, query_of};
@@ -16,6 +16,7 @@ use wellspring_host::wire::json::{Cursor, Fault, push_string, push_u64};
 use wellspring_host::wire::json::{document, missing, once, rule, unknown};
 use wellspring_host::wire::param::{Param, Words};
 use wellspring_host::wire::problem::{Problem, of_fault};
+use wellspring_host::wire::query::{push_query, read_query};
 use wellspring_log::{Ack, Append, AppendError, CommitOn, EncodedEvents, RecordView};
 use wellspring_types::{Position, Query, QueryItem, limits};
 

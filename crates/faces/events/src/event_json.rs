@@ -8,14 +8,13 @@ use std::borrow::Cow;
 use wellspring_host::clock::push_rfc3339;
 use wellspring_host::kept_types::KeptInLog;
 use wellspring_host::wire::json::{
-    Cursor, Fault, FaultKind, Outcome, document, missing, once, push_list, push_string, push_tags,
-    push_u64, rule, unknown,
+    Cursor, Fault, FaultKind, Outcome, document, missing, once, push_string, push_tags, push_u64,
+    rule, unknown,
 };
 use wellspring_host::wire::problem::fault_of;
+use wellspring_host::wire::query::read_query;
 use wellspring_log::{Ack, Append, EncodedEvents, Fence, RecordView};
-use wellspring_types::{
-    AppendCondition, DataKind, EventId, EventRef, Position, Query, QueryItem, limits,
-};
+use wellspring_types::{AppendCondition, DataKind, EventId, EventRef, Position, Query, limits};
 
 /// Whose rules a body follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -341,60 +340,6 @@ pub(crate) fn read_after(value: &mut Cursor<'_>, style: Style) -> Outcome<Positi
     }
 }
 
-/// `{"items":[{"types":[…],"tags":[…]}]}`. Its limits are checked.
-pub(crate) fn read_query(value: &mut Cursor<'_>) -> Outcome<Query> {
-    let start = value.at();
-    let mut items = None;
-    value.object(|key, value| {
-        let at = value.at();
-        match key {
-            "items" if value.null()? => Ok(()),
-            "items" => once(&mut items, at, read_items(value)?),
-            _ => unknown(at, "items"),
-        }
-    })?;
-    let query = Query { items: items.unwrap_or_default() };
-    query.check().map_err(|invalid| fault_of(invalid, start))?;
-    Ok(query)
-}
-
-fn read_items(value: &mut Cursor<'_>) -> Outcome<Vec<QueryItem>> {
-    let mut items = Vec::new();
-    value.array(|_, value| {
-        let (mut types, mut tags) = (None, None);
-        value.object(|key, value| {
-            let at = value.at();
-            match key {
-                "types" => once(&mut types, at, read_texts(value, limits::MAX_QUERY_TYPES)?),
-                "tags" => once(&mut tags, at, read_texts(value, limits::MAX_TAGS)?),
-                _ => unknown(at, "types, tags"),
-            }
-        })?;
-        // One more than allowed is kept, so that the check of the query finds it.
-        if items.len() <= limits::MAX_QUERY_ITEMS {
-            let (types, tags) = (types.unwrap_or_default(), tags.unwrap_or_default());
-            items.push(QueryItem { types, tags });
-        }
-        Ok(())
-    })?;
-    Ok(items)
-}
-
-fn read_texts(value: &mut Cursor<'_>, most: usize) -> Outcome<Vec<String>> {
-    let mut texts = Vec::new();
-    if value.null()? {
-        return Ok(texts);
-    }
-    value.array(|_, value| {
-        let text = value.string()?;
-        if texts.len() <= most {
-            texts.push(text.into_owned());
-        }
-        Ok(())
-    })?;
-    Ok(texts)
-}
-
 /// Appends an event as one JSON object. A JSON payload is copied as it was sent, but for what is not
 /// disclosed of it.
 pub(super) fn push_event(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) {
@@ -433,24 +378,6 @@ pub(super) fn push_event(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: 
     out.extend_from_slice(b",\"recorded_at\":\"");
     push_rfc3339(out, event.recorded_at_us());
     out.extend_from_slice(b"\"}");
-}
-
-/// Appends a query as `{"items":[…]}`.
-pub(crate) fn push_query(out: &mut Vec<u8>, query: &Query) {
-    let push_texts = |out: &mut Vec<u8>, name: &str, texts: &[String]| {
-        push_string(out, name);
-        out.push(b':');
-        push_list(out, texts, |out, text| push_string(out, text));
-    };
-    out.extend_from_slice(b"{\"items\":[");
-    for (i, item) in query.items.iter().enumerate() {
-        out.extend_from_slice(if i > 0 { b",{" } else { b"{" });
-        push_texts(out, "types", &item.types);
-        out.push(b',');
-        push_texts(out, "tags", &item.tags);
-        out.push(b'}');
-    }
-    out.extend_from_slice(b"]}");
 }
 
 #[cfg(test)]

@@ -129,12 +129,3 @@ fn dialects_take_one_event_and_digits_and_keep_strings() {
         assert_eq!((event.data(), event.kind()), (text.as_bytes(), DataKind::Binary));
     }
 }
-
-#[test]
-fn a_query_writes_back_as_read() {
-    let text = r#"{"items":[{"types":["A","B"],"tags":["x:1"]},{"types":[],"tags":[]}]}"#;
-    let query = document(text.as_bytes(), |cursor| read_query(cursor)).unwrap();
-    let mut out = Vec::new();
-    push_query(&mut out, &query);
-    assert_eq!(String::from_utf8(out).unwrap(), text);
-}

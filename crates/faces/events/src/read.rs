@@ -5,7 +5,7 @@
 //! client has room for it: no slow client holds a thread or more than a few buffers.
 
 use super::disclosure::Disclosure;
-use super::event_json::{Style, push_event, read_after, read_query};
+use super::event_json::{Style, push_event, read_after};
 use super::params::{AFTER, LIMIT, ORDER, QUERY, TAG, TYPE};
 use super::subscribe;
 use bytes::Bytes;
@@ -23,6 +23,7 @@ use wellspring_host::wire::json::{
 use wellspring_host::wire::json::{document, missing, once, rule, unknown};
 use wellspring_host::wire::params::{Params, within};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
+use wellspring_host::wire::query::read_query;
 use wellspring_log::{
     CompiledQuery, Events, Order, ReadError, ReadOptions, RecordView, Snapshot, Work,
 };

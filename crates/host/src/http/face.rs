@@ -86,6 +86,10 @@ pub trait Face: Sized + Send + Sync + 'static {
     /// disk.
     fn tick(&self, _wall_us: u64) {}
 
+    /// Called once, when no requests come any more and before the logs are closed: ends what the face has running.
+    /// May wait, for a few seconds at most.
+    fn close(&self) {}
+
     /// What makes those of the face's routes that the lean loop serves too, for each serving thread.
     fn fast_paths(&self) -> Vec<Factory> {
         Vec::new()
@@ -138,6 +142,8 @@ pub(crate) trait OpenFace: Send + Sync {
     fn bound_to(&self, address: SocketAddr);
     /// See [`Face::tick`].
     fn tick(&self, wall_us: u64);
+    /// See [`Face::close`].
+    fn close(&self);
     /// See [`Face::fast_paths`].
     fn fast_paths(&self) -> Vec<Factory>;
 }
@@ -153,6 +159,10 @@ impl<F: Face> OpenFace for F {
 
     fn tick(&self, wall_us: u64) {
         Face::tick(self, wall_us);
+    }
+
+    fn close(&self) {
+        Face::close(self);
     }
 
     fn fast_paths(&self) -> Vec<Factory> {

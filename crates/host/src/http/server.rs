@@ -44,6 +44,11 @@ impl Server {
     pub(crate) fn tick(&self, wall_us: u64) {
         self.faces.iter().for_each(|face| face.tick(wall_us));
     }
+
+    /// Has the faces end what they have running, before the logs are closed.
+    pub fn close(&self) {
+        self.faces.iter().for_each(|face| face.close());
+    }
 }
 
 /// The faces on a host, for their figures and fast paths. They hold the host, so it does not hold them.

@@ -13,7 +13,7 @@ use crate::limits::Connected;
 use crate::log_watch;
 use crate::otlp;
 use crate::stats;
-use crate::threads::spawn;
+use crate::threads::{spawn, yielding};
 use crate::tls;
 use bytes::Bytes;
 use open::OpenServer;
@@ -32,11 +32,6 @@ const BACKLOG: u32 = 4_096;
 const TICK: Duration = Duration::from_secs(1);
 /// Blocking threads of each serving thread, besides one for each long read there may be.
 const BLOCKING_THREADS: usize = 64;
-/// How much nicer they are than a thread that serves: about a third of its share, where a core has to be
-/// shared.
-#[cfg(target_os = "linux")]
-const NICER_BY: i32 = 5;
-
 /// Serves until a signal ends it. `listened_with` names the durability for the line that says so.
 ///
 /// # Errors
@@ -96,8 +91,9 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
             let stopped = tokio::task::spawn_blocking(|| exporter.stop());
             let _ = tokio::time::timeout(Duration::from_secs(2), stopped).await;
         }
-        let closing = Arc::clone(&host);
+        let (closing, serving) = (Arc::clone(&host), Arc::clone(&server));
         let close = move || {
+            serving.close();
             closing.audit.tell_refusals(&closing.node, closing.clock.monotonic_us());
             closing.node.close()
         };
@@ -159,19 +155,6 @@ fn runtime(name: &str, blocking_threads: usize) -> Result<Runtime, String> {
         .on_thread_start(yield_to_serving)
         .build()
         .map_err(|e| format!("the runtime cannot start: {e}"))
-}
-
-/// What makes a thread that does long work one that those that serve overtake. Not by much: it also holds
-/// locks that they wait for, for a moment. Of threads that serve as this one does: a server that was
-/// started nicer than `NICER_BY` would otherwise put long work first.
-fn yielding() -> impl Fn() + Send + Sync + 'static {
-    #[cfg(target_os = "linux")]
-    let nicer = rustix::process::getpriority_process(None).map(|serving| serving + NICER_BY);
-    move || {
-        // Of the thread alone, on Linux, and at most 19; a system that refuses leaves it as it is.
-        #[cfg(target_os = "linux")]
-        let _ = nicer.map(|nicer| rustix::process::setpriority_process(None, nicer));
-    }
 }
 
 /// The threads that serve, and how to tell the lean ones that the server stops.

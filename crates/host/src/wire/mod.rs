@@ -7,3 +7,4 @@ pub mod kinds;
 pub mod param;
 pub mod params;
 pub mod problem;
+pub mod query;

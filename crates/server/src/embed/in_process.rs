@@ -112,6 +112,7 @@ pub struct InProcessAnswer {
 
 impl Drop for InProcess {
     fn drop(&mut self) {
+        self.server.close();
         self.server.host.node.close();
     }
 }

@@ -80,6 +80,7 @@ faces! {
     graph: wellspring_face_graph::GraphFace,
     catalogue: wellspring_face_catalogue::CatalogueFace,
     cluster: wellspring_face_cluster::ClusterFace,
+    connectors: wellspring_face_connectors::ConnectorFace,
     operations: wellspring_face_operations::OperationFace,
     links: wellspring_face_links::LinkFace,
 }

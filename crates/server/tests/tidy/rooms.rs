@@ -75,6 +75,7 @@ const FLOORS: &[&[&str]] = &[
         "faces/accounts",
         "faces/catalogue",
         "faces/cluster",
+        "faces/connectors",
         "faces/events",
         "faces/graph",
         "faces/links",

@@ -1,0 +1,381 @@
+//! `wellspring sink` and `wellspring source`: what is defined on a running server, how it is doing, and the decisions
+//! that only a person can take.
+
+mod report;
+
+use crate::confirmation;
+use crate::exit::{Code, Failure, say};
+use crate::problem::Problem;
+use crate::server::Server;
+use report::{ConnectorReport, lines, rows};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use wellspring_host::client::endpoint::percent_encode;
+use wellspring_host::client::{Answer, Client, Request};
+
+/// What `wellspring sink` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A definition is the JSON object that PUT /v1/sinks/NAME takes (docs/kafka.md). Defining, resetting and deleting takes an
+admin, the rest an operator, if there are accounts.
+
+Exit codes: 0 done, 1 refused, not confirmed, or (status) the sink has stopped, 64 or 2 usage or no such sink, 66 a file
+cannot be read, 69 server not reachable, 77 credentials missing or not enough.
+
+Examples:
+  wellspring sink put orders orders.json      defines it, or changes what it is told to do; - reads standard input
+  wellspring sink status orders               what it is doing, how far it is, what is in the way
+  wellspring sink skip orders --position 17   passes over an event that the destination refuses, and goes on
+  wellspring sink reset orders --to 0         delivers everything again")]
+pub struct SinkArgs {
+    #[command(subcommand)]
+    what: SinkCommand,
+}
+
+/// What `wellspring source` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A definition is the JSON object that PUT /v1/sources/NAME takes (docs/kafka.md). Defining, resetting and deleting takes
+an admin, the rest an operator, if there are accounts.
+
+Exit codes: 0 done, 1 refused, not confirmed, or (status) the source has stopped, 64 or 2 usage or no such source, 66 a
+file cannot be read, 69 server not reachable, 77 credentials missing or not enough.
+
+Examples:
+  wellspring source put payments payments.json
+  wellspring source status payments")]
+pub struct SourceArgs {
+    #[command(subcommand)]
+    what: SourceCommand,
+}
+
+/// What is common to the two.
+#[derive(Debug, clap::Subcommand)]
+enum CommonCommand {
+    /// Lists them, with what each is doing.
+    List {
+        #[command(flatten)]
+        server: Server,
+        /// As one JSON document.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows what one is doing, how far it is and what is in the way.
+    Status {
+        #[command(flatten)]
+        server: Server,
+        /// Which.
+        name: String,
+        /// As one JSON document.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Defines one, or changes what it is told to do.
+    Put {
+        #[command(flatten)]
+        server: Server,
+        /// Which: 1 to 48 of a-z, 0-9 and -.
+        name: String,
+        /// File with the definition, a JSON object; - for standard input.
+        file: PathBuf,
+    },
+    /// Pauses one. It keeps its place.
+    Pause {
+        #[command(flatten)]
+        server: Server,
+        /// Which.
+        name: String,
+    },
+    /// Resumes one that is paused, or starts one again that has stopped.
+    Resume {
+        #[command(flatten)]
+        server: Server,
+        /// Which.
+        name: String,
+    },
+    /// Deletes one, and its place with it. What it has delivered or appended stays.
+    Delete {
+        #[command(flatten)]
+        server: Server,
+        /// Which.
+        name: String,
+        /// Does not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum SinkCommand {
+    #[command(flatten)]
+    Common(CommonCommand),
+    /// Has a sink pass over one event, for instance one that is too large for its destination.
+    Skip {
+        #[command(flatten)]
+        server: Server,
+        /// Which.
+        name: String,
+        /// Position of the event.
+        #[arg(long)]
+        position: u64,
+    },
+    /// Has a sink begin somewhere else: events are delivered again, or never.
+    Reset {
+        #[command(flatten)]
+        server: Server,
+        /// Which.
+        name: String,
+        /// beginning, now, or the position behind which it begins.
+        #[arg(long, value_name = "WHERE", value_parser = start)]
+        to: Value,
+        /// Does not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum SourceCommand {
+    #[command(flatten)]
+    Common(CommonCommand),
+    /// Has a source begin again where its definition says: records are appended again, or never.
+    Reset {
+        #[command(flatten)]
+        server: Server,
+        /// Which.
+        name: String,
+        /// Does not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// The two kinds of connectors, as the command line and the API name them.
+#[derive(Debug, Clone, Copy)]
+struct ConnectorKind {
+    word: &'static str,
+    path: &'static str,
+    member: &'static str,
+}
+
+const SINK: ConnectorKind = ConnectorKind { word: "sink", path: "/v1/sinks", member: "sinks" };
+const SOURCE: ConnectorKind =
+    ConnectorKind { word: "source", path: "/v1/sources", member: "sources" };
+
+fn start(text: &str) -> Result<Value, String> {
+    match (text, text.parse::<u64>()) {
+        ("beginning" | "now", _) => Ok(json!(text)),
+        (_, Ok(position)) => Ok(json!(position)),
+        _ => Err("it is beginning, now or a position".to_owned()),
+    }
+}
+
+/// Does what `wellspring sink` is told.
+pub(crate) fn run_sink(args: &SinkArgs) -> Result<(), Failure> {
+    match &args.what {
+        SinkCommand::Common(common) => run_common(SINK, common),
+        SinkCommand::Skip { server, name, position } => {
+            let body = json!({ "position": position });
+            post(&mut server.client()?, SINK, name, "skip", Some(&body))?;
+            say(&format!("{name} passes over position {position}"))
+        }
+        SinkCommand::Reset { server, name, to, yes } => {
+            let what =
+                format!("The sink {name} begins anew: events are delivered again, or never.");
+            confirm(*yes, &what, name)?;
+            post(&mut server.client()?, SINK, name, "reset", Some(&json!({ "to": to })))?;
+            say(&format!("{name} begins at {to}"))
+        }
+    }
+}
+
+/// Does what `wellspring source` is told.
+pub(crate) fn run_source(args: &SourceArgs) -> Result<(), Failure> {
+    match &args.what {
+        SourceCommand::Common(common) => run_common(SOURCE, common),
+        SourceCommand::Reset { server, name, yes } => {
+            let what =
+                format!("The source {name} begins anew: records are appended again, or never.");
+            confirm(*yes, &what, name)?;
+            post(&mut server.client()?, SOURCE, name, "reset", None)?;
+            say(&format!("{name} begins where its definition says"))
+        }
+    }
+}
+
+fn run_common(kind: ConnectorKind, command: &CommonCommand) -> Result<(), Failure> {
+    match command {
+        CommonCommand::List { server, json } => list(&mut server.client()?, kind, *json),
+        CommonCommand::Status { server, name, json } => {
+            status(&mut server.client()?, kind, name, *json)
+        }
+        CommonCommand::Put { server, name, file } => put(&mut server.client()?, kind, name, file),
+        CommonCommand::Pause { server, name } => {
+            post(&mut server.client()?, kind, name, "pause", None)?;
+            say(&format!("{name} is paused"))
+        }
+        CommonCommand::Resume { server, name } => {
+            let report = post(&mut server.client()?, kind, name, "resume", None)?;
+            say(&format!("{name} is resumed, at position {}", report.position))
+        }
+        CommonCommand::Delete { server, name, yes } => {
+            let what = format!("The {} {name} ends for ever, and its place with it.", kind.word);
+            confirm(*yes, &what, name)?;
+            ask(&mut server.client()?, kind, name, "DELETE", &path(kind, name), None)?;
+            say(&format!("{name} is deleted"))
+        }
+    }
+}
+
+fn confirm(yes: bool, what: &str, name: &str) -> Result<(), Failure> {
+    if yes { Ok(()) } else { confirmation::ask_for(what, name) }
+}
+
+fn list(client: &mut Client, kind: ConnectorKind, as_json: bool) -> Result<(), Failure> {
+    let answer = ask(client, kind, "", "GET", kind.path, None)?;
+    if as_json {
+        return say(String::from_utf8_lossy(&answer.body).trim_end());
+    }
+    let mut members: std::collections::BTreeMap<String, Vec<ConnectorReport>> = read(&answer.body)?;
+    let reports = members.remove(kind.member).unwrap_or_default();
+    if reports.is_empty() {
+        return say(&format!("no {} yet; `wellspring {} put` defines one", kind.member, kind.word));
+    }
+    say(&rows(&reports).join("\n"))
+}
+
+fn status(
+    client: &mut Client,
+    kind: ConnectorKind,
+    name: &str,
+    as_json: bool,
+) -> Result<(), Failure> {
+    let answer = ask(client, kind, name, "GET", &path(kind, name), None)?;
+    let report: ConnectorReport = read(&answer.body)?;
+    match as_json {
+        true => say(String::from_utf8_lossy(&answer.body).trim_end())?,
+        false => say(&lines(&report).join("\n"))?,
+    }
+    match report.state.as_str() {
+        // A script is to notice, and the reason has been shown.
+        "stopped" => Err(Failure::new(Code::Refused, format!("{name} has stopped"))),
+        _ => Ok(()),
+    }
+}
+
+fn put(client: &mut Client, kind: ConnectorKind, name: &str, file: &Path) -> Result<(), Failure> {
+    let mut definition = Vec::new();
+    let shown = file.display();
+    let read_in = match file.to_str() {
+        Some("-") => std::io::stdin().read_to_end(&mut definition).map(drop),
+        _ => std::fs::read(file).map(|bytes| definition = bytes),
+    };
+    read_in.map_err(|error| Failure::new(Code::NoInput, format!("{shown}: {error}")))?;
+    let answer = ask(client, kind, name, "PUT", &path(kind, name), Some(&definition))?;
+    let done = if answer.head.status == 201 { "defined" } else { "set" };
+    say(&format!(
+        "the {} {name} is {done}; `wellspring {0} status {name}` tells how it is doing",
+        kind.word
+    ))
+}
+
+fn post(
+    client: &mut Client,
+    kind: ConnectorKind,
+    name: &str,
+    action: &str,
+    body: Option<&Value>,
+) -> Result<ConnectorReport, Failure> {
+    let path = format!("{}/{action}", path(kind, name));
+    let body = body.map(|body| body.to_string().into_bytes());
+    let answer = ask(client, kind, name, "POST", &path, body.as_deref())?;
+    read(&answer.body)
+}
+
+fn path(kind: ConnectorKind, name: &str) -> String {
+    format!("{}/{}", kind.path, percent_encode(name))
+}
+
+fn ask(
+    client: &mut Client,
+    kind: ConnectorKind,
+    name: &str,
+    method: &str,
+    path: &str,
+    body: Option<&[u8]>,
+) -> Result<Answer, Failure> {
+    let json = [("Content-Type", "application/json")];
+    let headers: &[(&str, &str)] = if body.is_some() { &json } else { &[] };
+    let answer = client.call(&Request { method, path, headers, body })?;
+    if (200..300).contains(&answer.head.status) {
+        return Ok(answer);
+    }
+    let problem = Problem::of(&answer);
+    Err(match problem.slug() {
+        "sink-not-found" | "source-not-found" => {
+            Failure::usage(format!("there is no {} {name}", kind.word))
+        }
+        _ => Failure::new(problem.code(Code::Refused), problem.sentence()),
+    })
+}
+
+fn read<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, Failure> {
+    serde_json::from_slice(answer).map_err(|error| {
+        let message = format!("the answer is not that of a Wellspring server (--url): {error}");
+        Failure::new(Code::Unavailable, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellspring_host::client::test_server::{Reply, TestServer};
+
+    const STOPPED: &str = r#"{"name":"a","definition":{"url":"http://x"},"defined_by":"api","state":"stopped",
+        "reason":"too large","stop_code":"too-large","stopped_at":7,"generation":1,"position":6,"head":9,"lag":3,
+        "events":6,"bytes":60,"batches":1,"restarts":0,"retries":0,"set_aside":0,"skipped":0}"#;
+
+    #[test]
+    fn a_stopped_one_is_shown_with_its_reason_and_fails_a_script() {
+        let server = TestServer::start(|request, _| {
+            assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/v1/sinks/a"));
+            Reply::json(200, STOPPED)
+        });
+        let failure = status(&mut server.client(), SINK, "a", false).unwrap_err();
+        assert_eq!(failure.code, Code::Refused);
+        let report: ConnectorReport = serde_json::from_str(STOPPED).unwrap();
+        let shown = lines(&report).join("\n");
+        for told in ["stopped", "too large", "too-large", "at position 7", "3 behind"] {
+            assert!(shown.contains(told), "{told}: {shown}");
+        }
+    }
+
+    #[test]
+    fn no_such_sink_is_usage_and_other_refusals_are_told() {
+        let server = TestServer::start(|request, _| match request.path.as_str() {
+            "/v1/sinks/b/pause" => {
+                Reply::json(404, r#"{"type":"/problems/sink-not-found","title":"x"}"#)
+            }
+            _ => Reply::json(
+                409,
+                r#"{"type":"/problems/connector-configured","title":"x","detail":"in the configuration"}"#,
+            ),
+        });
+        let mut client = server.client();
+        assert_eq!(post(&mut client, SINK, "b", "pause", None).unwrap_err().code, Code::Usage);
+        let refused = post(&mut client, SINK, "c", "pause", None).unwrap_err();
+        assert!(
+            refused.code == Code::Refused && refused.message.contains("configuration"),
+            "{refused:?}"
+        );
+    }
+
+    #[test]
+    fn where_a_sink_begins_is_a_word_or_a_position() {
+        assert_eq!(start("now"), Ok(json!("now")));
+        assert_eq!(start("17"), Ok(json!(17)));
+        assert!(start("-1").is_err() && start("end").is_err());
+    }
+}

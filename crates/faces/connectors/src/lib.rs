@@ -1,0 +1,160 @@
+//! Sinks and sources: what each is told to do, over HTTP or in the configuration, and how it is doing.
+//!
+//! - `document`, `settings`, `secrets`: definitions as they are written, and the secrets they name.
+//! - `view`: what is told, as events of the log `system`.
+//! - `supervisor`, `runner`, `cursors`: what runs of it here.
+//! - `handlers`, `report`, `figures`: what clients see.
+
+mod cursors;
+mod document;
+mod figures;
+mod handlers;
+mod problems;
+mod report;
+mod runner;
+mod secrets;
+mod settings;
+mod start;
+mod supervisor;
+mod view;
+
+use figures::ReportFigures;
+use handlers::{SINK, SOURCE};
+use problems::{
+    CONNECTOR_CONFIGURED, KAFKA_NOT_BUILT, SINK_NOT_FOUND, SOURCE_NOT_FOUND, TOO_MANY_CONNECTORS,
+    TOO_MANY_SKIPS,
+};
+use report::{ConnectorReport, report};
+use secrets::SecretFolder;
+use settings::ConnectorConfig;
+use std::sync::Arc;
+use supervisor::Supervisor;
+use view::{ConnectorKey, ConnectorKind, ConnectorView, MAX_CONNECTORS, MAX_SKIPS};
+use wellspring_host::declare::routes;
+use wellspring_host::http::contract::{AnsweredBy, FRESHNESS, SYSTEM_POSITION};
+use wellspring_host::http::face::{Face, Served, Surroundings};
+use wellspring_host::http::foreseen::{APPENDING, VIEWING};
+use wellspring_host::http::{Host, JSON};
+use wellspring_host::names::SYSTEM_LOG;
+use wellspring_host::stats::family::Family;
+use wellspring_host::view::{Live, ViewSlot};
+use wellspring_host::wire::problem::{self, INVALID, Kind, Problem};
+
+/// The face.
+pub struct ConnectorFace {
+    host: Arc<Host>,
+    view: Arc<ViewSlot<ConnectorView>>,
+    supervisor: Arc<Supervisor>,
+}
+
+impl Face for ConnectorFace {
+    const NAME: &'static str = "connectors";
+    const PROBLEMS: &'static [&'static Kind] = problems::ALL;
+    const LIMITS: &'static [(&'static str, usize)] =
+        &[("sinks_and_sources", MAX_CONNECTORS), ("skips_of_a_sink", MAX_SKIPS)];
+    type Settings = ConnectorConfig;
+    const ROUTES: &'static [Served<ConnectorFace>] = routes! { |face| face;
+        GET "/v1/sinks" Node Operator handlers::list_sinks: "The sinks: what each is told to do, and how it is doing."
+            .fresh(FRESHNESS) .answered(AnsweredBy::Leader) .fails[APPENDING, VIEWING] => [200 JSON "Sinks"];
+        PUT "/v1/sinks/{name}" Node Admin handlers::define_sink: "Defines a sink, or changes what it is told to do."
+            .at(&SINK) .takes[(JSON, "SinkDefinition")]
+            .fails[APPENDING, VIEWING, &[&CONNECTOR_CONFIGURED, &TOO_MANY_CONNECTORS, &KAFKA_NOT_BUILT]]
+            => [200 JSON "Sink" + SYSTEM_POSITION, 201 JSON "Sink" + SYSTEM_POSITION];
+        GET "/v1/sinks/{name}" Node Operator handlers::get_sink: "A sink: what it is told to do, and how it is doing."
+            .at(&SINK) .fresh(FRESHNESS) .answered(AnsweredBy::Leader) .fails[APPENDING, VIEWING, &[&SINK_NOT_FOUND]] => [200 JSON "Sink"];
+        DELETE "/v1/sinks/{name}" Node Admin handlers::remove_sink: "Removes a sink. What it has delivered stays where it is."
+            .at(&SINK) .fails[APPENDING, VIEWING, &[&SINK_NOT_FOUND, &CONNECTOR_CONFIGURED]] => [204 + SYSTEM_POSITION];
+        POST "/v1/sinks/{name}/pause" Node Operator handlers::pause_sink: "Pauses a sink."
+            .at(&SINK) .fails[APPENDING, VIEWING, &[&SINK_NOT_FOUND]] => [200 JSON "Sink" + SYSTEM_POSITION];
+        POST "/v1/sinks/{name}/resume" Node Operator handlers::resume_sink: "Resumes a sink that is paused, or starts one again that has stopped."
+            .at(&SINK) .fails[APPENDING, VIEWING, &[&SINK_NOT_FOUND]] => [200 JSON "Sink" + SYSTEM_POSITION];
+        POST "/v1/sinks/{name}/skip" Node Operator handlers::skip: "Has a sink pass over one event, such as one that its destination refuses."
+            .at(&SINK) .takes[(JSON, "SinkSkip")] .fails[APPENDING, VIEWING, &[&SINK_NOT_FOUND, &TOO_MANY_SKIPS]]
+            => [200 JSON "Sink" + SYSTEM_POSITION];
+        POST "/v1/sinks/{name}/reset" Node Admin handlers::reset_sink: "Has a sink begin somewhere else. Events may be delivered again, or never."
+            .at(&SINK) .takes[(JSON, "SinkReset")] .fails[APPENDING, VIEWING, &[&SINK_NOT_FOUND, &INVALID]]
+            => [200 JSON "Sink" + SYSTEM_POSITION];
+        GET "/v1/sources" Node Operator handlers::list_sources: "The sources: what each is told to do, and how it is doing."
+            .fresh(FRESHNESS) .answered(AnsweredBy::Leader) .fails[APPENDING, VIEWING] => [200 JSON "Sources"];
+        PUT "/v1/sources/{name}" Node Admin handlers::define_source: "Defines a source, or changes what it is told to do."
+            .at(&SOURCE) .takes[(JSON, "SourceDefinition")]
+            .fails[APPENDING, VIEWING, &[&CONNECTOR_CONFIGURED, &TOO_MANY_CONNECTORS, &KAFKA_NOT_BUILT]]
+            => [200 JSON "Source" + SYSTEM_POSITION, 201 JSON "Source" + SYSTEM_POSITION];
+        GET "/v1/sources/{name}" Node Operator handlers::get_source: "A source: what it is told to do, and how it is doing."
+            .at(&SOURCE) .fresh(FRESHNESS) .answered(AnsweredBy::Leader) .fails[APPENDING, VIEWING, &[&SOURCE_NOT_FOUND]]
+            => [200 JSON "Source"];
+        DELETE "/v1/sources/{name}" Node Admin handlers::remove_source: "Removes a source. What it has appended stays where it is."
+            .at(&SOURCE) .fails[APPENDING, VIEWING, &[&SOURCE_NOT_FOUND, &CONNECTOR_CONFIGURED]] => [204 + SYSTEM_POSITION];
+        POST "/v1/sources/{name}/pause" Node Operator handlers::pause_source: "Pauses a source."
+            .at(&SOURCE) .fails[APPENDING, VIEWING, &[&SOURCE_NOT_FOUND]] => [200 JSON "Source" + SYSTEM_POSITION];
+        POST "/v1/sources/{name}/resume" Node Operator handlers::resume_source: "Resumes a source that is paused, or starts one again that has stopped."
+            .at(&SOURCE) .fails[APPENDING, VIEWING, &[&SOURCE_NOT_FOUND]] => [200 JSON "Source" + SYSTEM_POSITION];
+        POST "/v1/sources/{name}/reset" Node Admin handlers::reset_source:
+            "Has a source begin again where its definition says. Records may be appended again, or never."
+            .at(&SOURCE) .fails[APPENDING, VIEWING, &[&SOURCE_NOT_FOUND]] => [200 JSON "Source" + SYSTEM_POSITION];
+    };
+
+    fn check(settings: &ConnectorConfig, _around: Surroundings<'_>) -> Result<(), String> {
+        let connectors = settings.connectors()?;
+        if connectors.len() > MAX_CONNECTORS {
+            return Err(format!("there are more than {MAX_CONNECTORS} sinks and sources"));
+        }
+        if let (Some(_), false) = (
+            connectors.iter().find(|it| handlers::is_of_kafka(&it.definition)),
+            cfg!(feature = "kafka"),
+        ) {
+            return Err("a sink or source of the configuration connects to Kafka, and this program was built \
+                        without the feature kafka"
+                .to_owned());
+        }
+        Ok(())
+    }
+
+    fn open(settings: ConnectorConfig, host: &Arc<Host>) -> Result<ConnectorFace, String> {
+        let configured = settings.connectors()?;
+        let view = ViewSlot::new(|| Ok(()));
+        host.attach(SYSTEM_LOG, &view)?;
+        let secrets = SecretFolder::new(settings.secrets);
+        let supervisor = Supervisor::start(host, &view, secrets, configured)?;
+        Ok(ConnectorFace { host: Arc::clone(host), view, supervisor })
+    }
+
+    fn figures(&self) -> Vec<Family> {
+        let reports = |kind| self.reports(kind);
+        let mut families = ReportFigures { reports: &reports(ConnectorKind::Sink) }.sinks();
+        families.extend(ReportFigures { reports: &reports(ConnectorKind::Source) }.sources());
+        families
+    }
+
+    fn close(&self) {
+        self.supervisor.close();
+    }
+}
+
+impl Drop for ConnectorFace {
+    fn drop(&mut self) {
+        self.supervisor.close();
+    }
+}
+
+impl ConnectorFace {
+    /// The view of connectors.
+    fn live(&self) -> Result<Arc<Live<ConnectorView>>, Box<Problem>> {
+        self.view.live().ok_or_else(|| problem::LOG_CLOSED.because("the log system is closed"))
+    }
+
+    /// The reports on all connectors of a kind as folded now, by name.
+    fn reports(&self, kind: ConnectorKind) -> Vec<(String, ConnectorReport)> {
+        let live = self.view.live();
+        let Some(folded) = live.as_ref().and_then(|live| live.folded()) else { return Vec::new() };
+        let connectors: Vec<(ConnectorKey, _)> = folded.read(|connectors| {
+            let of_kind = connectors.all().filter(|(key, _)| key.kind == kind);
+            of_kind.map(|(key, connector)| (key, connector.clone())).collect()
+        });
+        let reported = connectors.into_iter().map(|(key, connector)| {
+            let report = report(&self.host, &self.supervisor, &key, &connector);
+            (key.name, report)
+        });
+        reported.collect()
+    }
+}

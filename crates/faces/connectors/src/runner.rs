@@ -1,0 +1,258 @@
+//! One connector that runs: its thread, how it is told to stop, and how it is doing.
+
+use crate::cursors::SystemCursor;
+use crate::document::{FieldFault, SinkDocument, SourceDocument, read_value};
+use crate::secrets::SecretFolder;
+use crate::view::{Connector, ConnectorKey, ConnectorKind, ConnectorView};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use wellspring_connectors::kafka::{
+    Connect, KafkaConnection, KafkaDestination, KafkaDestinationSettings,
+};
+use wellspring_connectors::sink::{
+    CursorKeeper, DeliveryMode, Destination, Pump, PumpSettings, SinkDefinition, Target,
+};
+use wellspring_connectors::source::{SourceDefinition, SourcePump, SourcePumpSettings};
+use wellspring_connectors::webhook::{DeadLetters, WebhookDestination, WebhookDestinationSettings};
+use wellspring_connectors::{Control, Fault, Status, StopCode};
+use wellspring_host::http::Host;
+use wellspring_host::threads;
+use wellspring_host::view::Live;
+use wellspring_log::Log;
+use wellspring_types::Position;
+
+/// What a connector is to do, read from its document.
+#[derive(Debug, Clone)]
+pub(crate) enum Definition {
+    Sink(SinkDefinition),
+    Source(SourceDefinition),
+}
+
+impl Definition {
+    /// What the document of a connector says.
+    pub(crate) fn of(kind: ConnectorKind, connector: &Connector) -> Result<Definition, FieldFault> {
+        let document = connector.definition.clone();
+        Ok(match kind {
+            ConnectorKind::Sink => {
+                Definition::Sink(read_value::<SinkDocument>(document)?.definition()?)
+            }
+            ConnectorKind::Source => {
+                Definition::Source(read_value::<SourceDocument>(document)?.definition()?)
+            }
+        })
+    }
+
+    /// The log it reads or appends to.
+    pub(crate) fn log(&self) -> &str {
+        match self {
+            Definition::Sink(sink) => &sink.log,
+            Definition::Source(source) => &source.log,
+        }
+    }
+
+    /// The log that takes what cannot be delivered or appended, if there is one.
+    pub(crate) fn second_log(&self) -> Option<&str> {
+        match self {
+            Definition::Sink(sink) => match &sink.target {
+                Target::Webhook(webhook) => webhook.dead_letter_log.as_deref(),
+                Target::Kafka(_) => None,
+            },
+            Definition::Source(source) => source.reject_log.as_deref(),
+        }
+    }
+}
+
+/// A connector that was started.
+pub(crate) struct Runner {
+    /// The command that it runs under.
+    pub(crate) revision: Position,
+    /// How it is doing.
+    pub(crate) status: Arc<Status>,
+    control: Arc<Control>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a runner needs of its surroundings.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) host: Arc<Host>,
+    pub(crate) live: Arc<Live<ConnectorView>>,
+    pub(crate) secrets: SecretFolder,
+}
+
+impl Runner {
+    /// Starts a connector on a thread of its own. What does not work is in its status.
+    pub(crate) fn start(
+        key: &ConnectorKey,
+        connector: &Connector,
+        around: &Surroundings,
+    ) -> Runner {
+        let (status, control) = (Arc::new(Status::default()), Arc::new(Control::default()));
+        let mut runner = Runner {
+            revision: connector.revision,
+            status: Arc::clone(&status),
+            control: Arc::clone(&control),
+            thread: None,
+        };
+        let work = match prepare(key, connector, around, (&status, &control)) {
+            Ok(work) => work,
+            Err(fault) => {
+                status.set_fault(&fault);
+                return runner;
+            }
+        };
+        match threads::spawn_yielding(format!("{}-{}", key.kind.word(), key.name), work) {
+            Ok(thread) => runner.thread = Some(thread),
+            Err(why) => status.set_fault(&Fault::transient(why)),
+        }
+        runner
+    }
+
+    /// Asks it to stop.
+    pub(crate) fn stop(&self) {
+        self.control.stop();
+    }
+
+    /// Whether its thread has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits until its thread has ended.
+    pub(crate) fn join(&mut self) {
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("a connector's thread panicked");
+        }
+    }
+}
+
+/// What the thread of a connector does.
+type Work = Box<dyn FnOnce() + Send>;
+
+fn prepare(
+    key: &ConnectorKey,
+    connector: &Connector,
+    around: &Surroundings,
+    (status, control): (&Arc<Status>, &Arc<Control>),
+) -> Result<Work, Fault> {
+    let unreadable = |refused: FieldFault| {
+        let why = format!("the definition cannot be used: {}", refused.sentence());
+        Fault::stop(StopCode::Unusable, why)
+    };
+    let definition = Definition::of(key.kind, connector).map_err(unreadable)?;
+    let log = log_of(around, definition.log())?;
+    let second = definition.second_log().map(|name| log_of(around, name)).transpose()?;
+    let (status, control) = (Arc::clone(status), Arc::clone(control));
+    match definition {
+        Definition::Sink(sink) => {
+            let settings = PumpSettings {
+                log,
+                query: sink.query.clone(),
+                generation: connector.generation,
+                start: connector.start,
+                skip: connector.skip.iter().copied().collect::<BTreeSet<_>>(),
+                clock: Arc::clone(&around.host.clock),
+            };
+            let (destination, keeper) =
+                destination(key, connector, sink, around, (second, &status));
+            let pump = Pump::new(settings, destination, keeper, status, control);
+            Ok(Box::new(move || pump.run()))
+        }
+        Definition::Source(source) => {
+            let connect = connect(&source.connection, &key.name, &around.secrets);
+            let settings = SourcePumpSettings {
+                name: key.name.clone(),
+                generation: connector.generation,
+                definition: source,
+                log,
+                reject_log: second,
+                clock: Arc::clone(&around.host.clock),
+            };
+            let pump = SourcePump::new(settings, connect, status, control);
+            Ok(Box::new(move || pump.run()))
+        }
+    }
+}
+
+fn log_of(around: &Surroundings, name: &str) -> Result<Log, Fault> {
+    around.host.node.get(name).ok_or_else(|| {
+        Fault::stop(
+            StopCode::Unusable,
+            format!("there is no log {name}; make it with PUT /v1/logs/{name}, then resume"),
+        )
+    })
+}
+
+/// Where a sink delivers to, and who keeps its cursor.
+fn destination(
+    key: &ConnectorKey,
+    connector: &Connector,
+    sink: SinkDefinition,
+    around: &Surroundings,
+    (dead_letter_log, status): (Option<Log>, &Arc<Status>),
+) -> (Box<dyn Destination>, CursorKeeper) {
+    let identity = format!("{}-{}-{}", sink.log, key.name, connector.id);
+    let stored =
+        || CursorKeeper::Store(Box::new(SystemCursor::new(Arc::clone(&around.live), key.clone())));
+    match sink.target {
+        Target::Kafka(target) => {
+            let keeper = match target.mode {
+                DeliveryMode::ExactlyOnce => CursorKeeper::Destination,
+                DeliveryMode::AtLeastOnce => stored(),
+            };
+            let connect = connect(&target.connection, &key.name, &around.secrets);
+            let settings = KafkaDestinationSettings {
+                sink_name: key.name.clone(),
+                identity,
+                log_name: sink.log,
+                generation: connector.generation,
+                target,
+                format: sink.format,
+                partition_by: sink.partition_by,
+                clock: Arc::clone(&around.host.clock),
+            };
+            (Box::new(KafkaDestination::new(settings, connect)), keeper)
+        }
+        Target::Webhook(target) => {
+            let secrets = around.secrets.clone();
+            let settings = WebhookDestinationSettings {
+                dead_letters: dead_letter_log.map(|log| DeadLetters::new(log)),
+                sink_name: key.name.clone(),
+                identity,
+                log_name: sink.log,
+                target,
+                format: sink.format,
+                partition_by: sink.partition_by,
+                clock: Arc::clone(&around.host.clock),
+                status: Arc::clone(status),
+            };
+            let secret = Box::new(move |name: &str| secrets.read(name));
+            (Box::new(WebhookDestination::new(settings, secret)), stored())
+        }
+    }
+}
+
+/// What connects to a cluster.
+#[cfg(feature = "kafka")]
+fn connect(connection: &KafkaConnection, name: &str, secrets: &SecretFolder) -> Connect {
+    use wellspring_kafka::{Cluster, KafkaCluster};
+    let (connection, secrets) = (connection.clone(), secrets.clone());
+    let client_id = format!("wellspring-{name}");
+    Box::new(move || {
+        let settings = connection.settings(&client_id, |secret| secrets.read(secret))?;
+        let cluster = KafkaCluster::connect(&settings)?;
+        Ok(Arc::new(cluster) as Arc<dyn Cluster>)
+    })
+}
+
+/// What says that this program has no client.
+#[cfg(not(feature = "kafka"))]
+fn connect(_: &KafkaConnection, _: &str, _: &SecretFolder) -> Connect {
+    Box::new(|| {
+        let why = "this program was built without the feature kafka";
+        Err(Fault::stop(StopCode::Unusable, why))
+    })
+}

@@ -1,0 +1,216 @@
+//! What runs the connectors: a thread that compares what is folded with what runs, and starts and stops.
+//!
+//! A connector runs where `system` and its log are led, if it is not paused and, if the configuration defines it,
+//! stands there. One that has ended by itself, because its log was closed, is started again when there is a log to
+//! lead; one that has stopped waits for a command, which gives it another revision.
+
+use crate::runner::{Definition, Runner, Surroundings};
+use crate::secrets::SecretFolder;
+use crate::settings::ConfiguredConnector;
+use crate::start::{draw_id, start_position};
+use crate::view::{Action, Command, Connector, ConnectorKey, ConnectorView, Folded, Origin};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, Thread};
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use wellspring_connectors::{ConnectorState, Status};
+use wellspring_host::http::Host;
+use wellspring_host::view::{Live, ViewSlot};
+use wellspring_log::CommitOn;
+
+/// Time between two looks, should nobody wake the thread.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What the thread and its owner share.
+pub(crate) struct Supervisor {
+    host: Arc<Host>,
+    view: Arc<ViewSlot<ConnectorView>>,
+    secrets: SecretFolder,
+    configured: Vec<ConfiguredConnector>,
+    running: Mutex<BTreeMap<ConnectorKey, Runner>>,
+    /// Connectors start once this is folded: what their earlier lives have saved.
+    settled: AtomicU64,
+    closing: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Supervisor {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system gives none.
+    pub(crate) fn start(
+        host: &Arc<Host>,
+        view: &Arc<ViewSlot<ConnectorView>>,
+        secrets: SecretFolder,
+        configured: Vec<ConfiguredConnector>,
+    ) -> Result<Arc<Supervisor>, String> {
+        let supervisor = Arc::new(Supervisor {
+            host: Arc::clone(host),
+            view: Arc::clone(view),
+            secrets,
+            configured,
+            running: Mutex::default(),
+            settled: AtomicU64::new(0),
+            closing: AtomicBool::new(false),
+            thread: Mutex::default(),
+        });
+        let supervising = Arc::clone(&supervisor);
+        let thread =
+            wellspring_host::threads::spawn("connectors".to_owned(), move || supervising.run())?;
+        *lock(&supervisor.thread) = Some(thread);
+        Ok(supervisor)
+    }
+
+    /// Has the thread look now.
+    pub(crate) fn wake(&self) {
+        if let Some(thread) = &*lock(&self.thread) {
+            Thread::unpark(thread.thread());
+        }
+    }
+
+    /// Stops every connector, and the thread. Waits until they have ended.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.wake();
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+
+    /// How a connector is doing, if it runs here.
+    pub(crate) fn status(&self, key: &ConnectorKey) -> Option<Arc<Status>> {
+        lock(&self.running).get(key).map(|runner| Arc::clone(&runner.status))
+    }
+
+    /// Whether the configuration defines a connector.
+    pub(crate) fn is_configured(&self, key: &ConnectorKey) -> bool {
+        self.configured.iter().any(|configured| configured.key == *key)
+    }
+
+    fn run(&self) {
+        let runtime = match Builder::new_current_thread().enable_time().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return tracing::error!(%error, "sinks and sources cannot be run"),
+        };
+        while !self.closing.load(Ordering::Acquire) && !self.host.is_stopping() {
+            if let Some(live) = self.view.live() {
+                self.look(&live, &runtime);
+            }
+            std::thread::park_timeout(LOOK);
+        }
+        let mut running = lock(&self.running);
+        running.values().for_each(Runner::stop);
+        running.values_mut().for_each(Runner::join);
+    }
+
+    /// Starts and stops what has to be.
+    fn look(&self, live: &Arc<Live<ConnectorView>>, runtime: &Runtime) {
+        let leads = live.log().role().leads();
+        let Some(folded) = live.folded() else { return };
+        if leads {
+            self.define_configured(live, folded, runtime);
+        }
+        let connectors: Vec<(ConnectorKey, Connector)> = folded.read(|connectors| {
+            connectors.all().map(|(key, connector)| (key, connector.clone())).collect()
+        });
+        let wanted = |(key, connector): &&(ConnectorKey, Connector)| {
+            leads
+                && !connector.is_paused
+                && (connector.origin == Origin::Api || self.is_configured(key))
+                && self.leads_log_of(key, connector)
+        };
+        let wanted: BTreeMap<&ConnectorKey, &Connector> =
+            connectors.iter().filter(wanted).map(|(key, connector)| (key, connector)).collect();
+        let mut running = lock(&self.running);
+        running.retain(|key, runner| {
+            let is_wanted =
+                wanted.get(key).is_some_and(|connector| connector.revision == runner.revision);
+            let has_to_go = !is_wanted || runner.status.state() == ConnectorState::Ended;
+            if has_to_go {
+                runner.stop();
+            }
+            if has_to_go && runner.has_ended() {
+                runner.join();
+                self.settled.store(live.log().head(), Ordering::Relaxed);
+                return false;
+            }
+            true
+        });
+        if live.position() < self.settled.load(Ordering::Relaxed) {
+            return;
+        }
+        let around = Surroundings {
+            host: Arc::clone(&self.host),
+            live: Arc::clone(live),
+            secrets: self.secrets.clone(),
+        };
+        for (key, connector) in wanted {
+            if !running.contains_key(key) {
+                running.insert(key.clone(), Runner::start(key, connector, &around));
+            }
+        }
+    }
+
+    /// Has the view say what the configuration says. What is refused is said again with the next look.
+    fn define_configured(
+        &self,
+        live: &Arc<Live<ConnectorView>>,
+        folded: &Folded,
+        runtime: &Runtime,
+    ) {
+        for configured in &self.configured {
+            let is_so = folded.read(|connectors| {
+                connectors.get(&configured.key).is_some_and(|known| {
+                    known.origin == Origin::Configuration
+                        && known.definition == configured.definition
+                })
+            });
+            if is_so {
+                continue;
+            }
+            let command = match define(&self.host, configured) {
+                Ok(command) => [command],
+                Err(why) => {
+                    tracing::warn!(connector = %configured.key, "cannot be defined yet: {why}");
+                    continue;
+                }
+            };
+            let executed = live.execute(&command, None, CommitOn::JournalThread);
+            match runtime.block_on(executed) {
+                Ok(executed) if executed.refused.is_none() => {
+                    tracing::info!(connector = %configured.key, "defined by the configuration");
+                }
+                Ok(executed) => {
+                    tracing::warn!(connector = %configured.key, "refused: {:?}", executed.refused);
+                }
+                Err(error) => {
+                    tracing::warn!(connector = %configured.key, "cannot be defined yet: {error:?}");
+                }
+            }
+        }
+    }
+
+    /// Whether this node leads the log of a connector. One without a log is started, to say so.
+    fn leads_log_of(&self, key: &ConnectorKey, connector: &Connector) -> bool {
+        let Ok(definition) = Definition::of(key.kind, connector) else { return true };
+        self.host.node.get(definition.log()).is_none_or(|log| log.role().leads())
+    }
+}
+
+/// The command that defines a connector of the configuration.
+fn define(host: &Host, configured: &ConfiguredConnector) -> Result<Command, String> {
+    let (key, definition) = (configured.key.clone(), configured.definition.clone());
+    let start =
+        start_position(host, key.kind, &definition).map_err(|refused| refused.sentence())?;
+    let id = draw_id().map_err(|error| error.to_string())?;
+    let origin = Origin::Configuration;
+    Ok(Command { key, action: Action::Define { definition, origin, id, start } })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,144 @@
+//! The events of connectors, as they are written and read. What makes no sense is no fact.
+
+use super::state::{Connector, ConnectorKey, Origin};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use wellspring_connectors::Cursor;
+use wellspring_types::{Event, Position};
+use wellspring_views::view::{Recorded, event, json};
+
+/// A connector came to be, or is told something else.
+const DEFINED: &str = "ConnectorDefined";
+/// It is no more.
+const REMOVED: &str = "ConnectorRemoved";
+/// It is not to run.
+const PAUSED: &str = "ConnectorPaused";
+/// It is to run, from a fresh start.
+const RESUMED: &str = "ConnectorResumed";
+/// It passes over an event.
+const SKIPPED: &str = "ConnectorSkipped";
+/// It begins somewhere else.
+const RESET: &str = "ConnectorReset";
+/// It has got so far.
+const ADVANCED: &str = "ConnectorAdvanced";
+
+/// All of them.
+pub(super) const TYPES: [&str; 7] = [DEFINED, REMOVED, PAUSED, RESUMED, SKIPPED, RESET, ADVANCED];
+/// Those that come of commands.
+pub(super) const COMMANDED: [&str; 6] = [DEFINED, REMOVED, PAUSED, RESUMED, SKIPPED, RESET];
+
+/// Data of [`DEFINED`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct DefinedData {
+    pub(super) definition: Value,
+    pub(super) origin: Origin,
+    /// Of the first definition alone, and so are the rest.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) id: String,
+    #[serde(default)]
+    pub(super) start: Position,
+}
+
+impl DefinedData {
+    /// The connector that comes to be.
+    pub(super) fn connector(self, position: Position) -> Connector {
+        Connector {
+            definition: self.definition,
+            origin: self.origin,
+            id: self.id,
+            generation: 1,
+            start: self.start,
+            is_paused: false,
+            skip: BTreeSet::new(),
+            cursor: None,
+            revision: position,
+            applied: position,
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct SkippedData {
+    position: Position,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ResetData {
+    generation: u64,
+    start: Position,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AdvancedData {
+    generation: u64,
+    position: Position,
+    anchor: u32,
+}
+
+/// What an event says.
+#[derive(Debug, Clone)]
+pub(super) enum Change {
+    Defined(DefinedData),
+    Removed,
+    Paused,
+    Resumed,
+    Skipped { position: Position },
+    Reset { generation: u64, start: Position },
+    Advanced { generation: u64, position: Position, anchor: u32 },
+}
+
+/// The event that says it.
+pub(super) fn write(key: &ConnectorKey, change: &Change) -> Event {
+    let tag = key.to_string();
+    let nothing = || b"{}".to_vec();
+    let (event_type, data) = match change {
+        Change::Defined(data) => (DEFINED, json(data)),
+        Change::Removed => (REMOVED, nothing()),
+        Change::Paused => (PAUSED, nothing()),
+        Change::Resumed => (RESUMED, nothing()),
+        Change::Skipped { position } => (SKIPPED, json(&SkippedData { position: *position })),
+        Change::Reset { generation, start } => {
+            (RESET, json(&ResetData { generation: *generation, start: *start }))
+        }
+        Change::Advanced { generation, position, anchor } => {
+            let data =
+                AdvancedData { generation: *generation, position: *position, anchor: *anchor };
+            (ADVANCED, json(&data))
+        }
+    };
+    event(event_type, vec![tag], data)
+}
+
+/// The event that a connector has got so far.
+pub(crate) fn advanced(key: &ConnectorKey, cursor: Cursor) -> Event {
+    let Cursor { generation, position, anchor } = cursor;
+    write(key, &Change::Advanced { generation, position, anchor })
+}
+
+/// What an event says, and of which connector.
+pub(super) fn read(event: &impl Recorded) -> Option<(ConnectorKey, Change)> {
+    let key = event.tags().find_map(ConnectorKey::of_tag)?;
+    let data = event.data();
+    let change = match event.event_type() {
+        DEFINED => Change::Defined(serde_json::from_slice(data).ok()?),
+        REMOVED => Change::Removed,
+        PAUSED => Change::Paused,
+        RESUMED => Change::Resumed,
+        SKIPPED => {
+            let SkippedData { position } = serde_json::from_slice(data).ok()?;
+            Change::Skipped { position }
+        }
+        RESET => {
+            let ResetData { generation, start } = serde_json::from_slice(data).ok()?;
+            Change::Reset { generation, start }
+        }
+        ADVANCED => {
+            let AdvancedData { generation, position, anchor } =
+                serde_json::from_slice(data).ok()?;
+            Change::Advanced { generation, position, anchor }
+        }
+        _ => return None,
+    };
+    Some((key, change))
+}

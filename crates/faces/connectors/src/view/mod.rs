@@ -1,0 +1,91 @@
+//! The view of connectors: what each is told to do and, where nobody else keeps it, how far it has got. Folded from
+//! the log `system`, so that every node knows the same and a new leader goes on where the last one was.
+
+mod decide;
+mod event;
+mod state;
+
+pub(crate) use decide::{Action, Command, MAX_CONNECTORS, MAX_SKIPS, Outcome, Refusal};
+pub(crate) use event::advanced;
+pub(crate) use state::{Connector, ConnectorKey, ConnectorKind, Connectors, Origin};
+
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use wellspring_types::Query;
+use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};
+
+/// What is folded, shared by the fold and its readers.
+#[derive(Debug, Default)]
+pub(crate) struct Folded(Mutex<Connectors>);
+
+impl Folded {
+    /// A look at it.
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&Connectors) -> T) -> T {
+        look(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The view.
+pub(crate) struct ConnectorView(Arc<Folded>);
+
+impl View for ConnectorView {
+    const NAME: &'static str = "connectors";
+    const VERSION: u32 = 1;
+
+    type Folded = Folded;
+    /// Nothing: a decision that meets another one on its way is a conflict, and is decided again.
+    type Staged = ();
+    type Command = Command;
+    type Context = ();
+    type Outcome = Outcome;
+    type Refusal = Refusal;
+
+    fn new() -> ConnectorView {
+        ConnectorView(Arc::default())
+    }
+
+    fn concern() -> Query {
+        Query::item(&event::TYPES, &[])
+    }
+
+    fn folded(&self) -> &Arc<Folded> {
+        &self.0
+    }
+
+    fn apply(&mut self, event: &impl Recorded) {
+        let Some(change) = event::read(event) else { return };
+        let mut connectors = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        connectors.apply(change, event.position());
+    }
+
+    fn outcome(_: &impl Recorded) -> Option<Outcome> {
+        Some(Outcome::Changed)
+    }
+
+    fn decide(
+        folded: &Folded,
+        (): &(),
+        (): &(),
+        command: &Command,
+    ) -> Result<Decision<Outcome>, Refusal> {
+        folded.read(|connectors| decide::decide(connectors, command))
+    }
+
+    fn stage((): &mut (), _: &Decision<Outcome>, _: Ticket) {}
+
+    fn settle((): &mut (), _: Ticket) {}
+
+    fn encode(folded: &Folded, out: &mut impl Write) -> std::io::Result<()> {
+        let connectors = folded.read(Clone::clone);
+        serde_json::to_writer(out, &connectors).map_err(Into::into)
+    }
+
+    fn decode(input: &mut impl Read) -> Result<ConnectorView, SnapshotFault> {
+        let connectors: Connectors = serde_json::from_reader(input)
+            .map_err(|_| SnapshotFault::Malformed("these are no connectors"))?;
+        Ok(ConnectorView(Arc::new(Folded(Mutex::new(connectors)))))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! What is folded: each connector by its kind and name.
+
+use super::event::Change;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use wellspring_connectors::Cursor;
+use wellspring_types::Position;
+
+/// Whether a connector leads out of a log or into one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ConnectorKind {
+    /// From a log to somewhere else.
+    Sink,
+    /// From somewhere else into a log.
+    Source,
+}
+
+impl ConnectorKind {
+    /// The word for one of them.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            ConnectorKind::Sink => "sink",
+            ConnectorKind::Source => "source",
+        }
+    }
+}
+
+/// Names a connector. Its text, `sink:orders`, is the tag of its events.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ConnectorKey {
+    /// Its kind.
+    pub(crate) kind: ConnectorKind,
+    /// Its name, among those of its kind.
+    pub(crate) name: String,
+}
+
+impl ConnectorKey {
+    /// The key of a sink.
+    pub(crate) fn sink(name: &str) -> ConnectorKey {
+        ConnectorKey { kind: ConnectorKind::Sink, name: name.to_owned() }
+    }
+
+    /// The key of a source.
+    pub(crate) fn source(name: &str) -> ConnectorKey {
+        ConnectorKey { kind: ConnectorKind::Source, name: name.to_owned() }
+    }
+
+    /// Reads the tag of an event.
+    pub(super) fn of_tag(tag: &str) -> Option<ConnectorKey> {
+        let (kind, name) = tag.split_once(':')?;
+        match kind {
+            "sink" => Some(ConnectorKey::sink(name)),
+            "source" => Some(ConnectorKey::source(name)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ConnectorKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kind.word(), self.name)
+    }
+}
+
+/// Who defined a connector, and may change what it is told to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Origin {
+    /// A client.
+    Api,
+    /// The configuration of the server. It runs only where it stands there.
+    Configuration,
+}
+
+/// A connector.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Connector {
+    /// What it is told to do, as a document.
+    pub(crate) definition: Value,
+    /// Who defined it.
+    pub(crate) origin: Origin,
+    /// Drawn when it was first defined: tells it from one of the same name elsewhere or earlier.
+    pub(crate) id: String,
+    /// Number of times it was told where to begin, from 1.
+    pub(crate) generation: u64,
+    /// A sink: behind which position it begins in this generation.
+    pub(crate) start: Position,
+    /// Whether it is not to run.
+    pub(crate) is_paused: bool,
+    /// Events that it passes over.
+    pub(crate) skip: BTreeSet<Position>,
+    /// How far it has got, if its destination does not keep that.
+    pub(crate) cursor: Option<StoredCursor>,
+    /// Position of the last command about it: a connector that runs is started anew when it grows.
+    pub(crate) revision: Position,
+    /// Position of the last event about it.
+    pub(crate) applied: Position,
+}
+
+/// A cursor as it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredCursor {
+    pub(crate) position: Position,
+    pub(crate) anchor: u32,
+}
+
+impl Connector {
+    /// How far it has got, if its destination does not keep that.
+    pub(crate) fn cursor(&self) -> Option<Cursor> {
+        let StoredCursor { position, anchor } = self.cursor?;
+        Some(Cursor { generation: self.generation, position, anchor })
+    }
+}
+
+/// All connectors, by the text of their keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Connectors {
+    by_key: BTreeMap<String, Connector>,
+}
+
+impl Connectors {
+    /// One of them.
+    pub(crate) fn get(&self, key: &ConnectorKey) -> Option<&Connector> {
+        self.by_key.get(&key.to_string())
+    }
+
+    /// All of them, in order of their kinds and names.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (ConnectorKey, &Connector)> {
+        self.by_key.iter().filter_map(|(tag, it)| Some((ConnectorKey::of_tag(tag)?, it)))
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Folds a change. What it is about and is not there is passed over, and so is what has been folded already.
+    pub(super) fn apply(&mut self, (key, change): (ConnectorKey, Change), position: Position) {
+        let tag = key.to_string();
+        let existing = self.by_key.get_mut(&tag);
+        if existing.as_ref().is_some_and(|connector| connector.applied >= position) {
+            return;
+        }
+        match (existing, change) {
+            (None, Change::Defined(defined)) => {
+                self.by_key.insert(tag, defined.connector(position));
+            }
+            (Some(connector), Change::Defined(defined)) => {
+                connector.definition = defined.definition;
+                connector.origin = defined.origin;
+                connector.command(position);
+            }
+            (Some(_), Change::Removed) => {
+                self.by_key.remove(&tag);
+            }
+            (Some(connector), change) => connector.apply(change, position),
+            (None, _) => {}
+        }
+    }
+}
+
+impl Connector {
+    fn command(&mut self, position: Position) {
+        (self.revision, self.applied) = (position, position);
+    }
+
+    fn apply(&mut self, change: Change, position: Position) {
+        match change {
+            Change::Paused => self.is_paused = true,
+            Change::Resumed => self.is_paused = false,
+            Change::Skipped { position } => {
+                self.skip.insert(position);
+            }
+            Change::Reset { generation, start } => {
+                (self.generation, self.start, self.cursor) = (generation, start, None);
+                self.skip.clear();
+            }
+            Change::Advanced { generation, position: reached, anchor } => {
+                if generation == self.generation {
+                    self.cursor = Some(StoredCursor { position: reached, anchor });
+                    self.skip.retain(|skipped| *skipped > reached);
+                }
+                self.applied = position;
+                return;
+            }
+            Change::Defined(_) | Change::Removed => {}
+        }
+        self.command(position);
+    }
+}

@@ -1,0 +1,184 @@
+//! The view against the two promises of every view, and its decisions.
+
+use super::*;
+use crate::view::decide::{Action, Command, Outcome, Refusal};
+use serde_json::json;
+use wellspring_types::Event;
+
+/// An event as it lies in a log.
+struct LoggedEvent {
+    position: u64,
+    event: Event,
+}
+
+impl Recorded for LoggedEvent {
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn recorded_at_us(&self) -> u64 {
+        0
+    }
+
+    fn event_type(&self) -> &str {
+        &self.event.event_type
+    }
+
+    fn tags(&self) -> impl Iterator<Item = &str> {
+        self.event.tags.iter().map(String::as_str)
+    }
+
+    fn data(&self) -> &[u8] {
+        &self.event.data
+    }
+}
+
+struct History {
+    view: ConnectorView,
+    events: Vec<LoggedEvent>,
+}
+
+impl History {
+    fn new() -> History {
+        History { view: ConnectorView::new(), events: Vec::new() }
+    }
+
+    fn append(&mut self, event: Event) {
+        let event = LoggedEvent { position: self.events.len() as u64 + 1, event };
+        self.view.apply(&event);
+        self.events.push(event);
+    }
+
+    fn execute(&mut self, key: &ConnectorKey, action: Action) -> Result<Outcome, Refusal> {
+        let command = Command { key: key.clone(), action };
+        let decision = ConnectorView::decide(self.view.folded(), &(), &(), &command)?;
+        decision.events.into_iter().for_each(|event| self.append(event));
+        Ok(decision.outcome)
+    }
+
+    fn get(&self, key: &ConnectorKey) -> Option<Connector> {
+        self.view.folded().read(|connectors| connectors.get(key).cloned())
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        ConnectorView::encode(self.view.folded(), &mut out).unwrap();
+        out
+    }
+}
+
+fn define(url: &str, origin: Origin) -> Action {
+    Action::Define { definition: json!({"url": url}), origin, id: "id".into(), start: 7 }
+}
+
+fn told_a_lot() -> History {
+    let mut history = History::new();
+    let (a, b) = (ConnectorKey::sink("a"), ConnectorKey::source("a"));
+    let cursor =
+        |generation, position| wellspring_connectors::Cursor { generation, position, anchor: 9 };
+    history.execute(&a, define("http://1", Origin::Api)).unwrap();
+    history.execute(&b, define("http://2", Origin::Configuration)).unwrap();
+    history.append(advanced(&a, cursor(1, 20)));
+    history.execute(&a, Action::Skip(30)).unwrap();
+    history.execute(&a, Action::Skip(40)).unwrap();
+    history.append(advanced(&a, cursor(1, 35)));
+    history.execute(&a, Action::Pause).unwrap();
+    history.execute(&a, Action::Resume).unwrap();
+    history.execute(&a, Action::Reset { start: 3 }).unwrap();
+    history.append(advanced(&a, cursor(1, 50)));
+    history.append(advanced(&a, cursor(2, 4)));
+    history.execute(&b, Action::Remove { is_configured: false }).unwrap();
+    history.append(advanced(&b, cursor(1, 4)));
+    history.execute(&a, define("http://3", Origin::Api)).unwrap();
+    history.execute(&b, define("http://4", Origin::Api)).unwrap();
+    history
+}
+
+#[test]
+fn folding_anew_from_any_snapshot_gives_the_same_and_twice_changes_nothing() {
+    let whole = told_a_lot();
+    for cut in 0..=whole.events.len() {
+        // A snapshot that holds more than its position says: everything behind it is applied again.
+        for again_from in 0..=cut {
+            let mut history = History::new();
+            whole.events[..cut].iter().for_each(|event| history.view.apply(event));
+            let snapshot = history.snapshot();
+            let mut view = ConnectorView::decode(&mut snapshot.as_slice()).unwrap();
+            whole.events[again_from..].iter().for_each(|event| view.apply(event));
+            let mut out = Vec::new();
+            ConnectorView::encode(view.folded(), &mut out).unwrap();
+            assert_eq!(out, whole.snapshot(), "cut at {cut}, again from {again_from}");
+        }
+    }
+}
+
+#[test]
+fn a_reset_begins_a_generation_and_forgets_cursor_and_skips() {
+    let mut history = History::new();
+    let key = ConnectorKey::sink("a");
+    history.execute(&key, define("http://1", Origin::Api)).unwrap();
+    let cursor = wellspring_connectors::Cursor { generation: 1, position: 20, anchor: 9 };
+    history.append(advanced(&key, cursor));
+    history.execute(&key, Action::Skip(30)).unwrap();
+    assert_eq!(history.get(&key).unwrap().cursor(), Some(cursor));
+    history.execute(&key, Action::Reset { start: 3 }).unwrap();
+    let reset = history.get(&key).unwrap();
+    assert_eq!((reset.generation, reset.start, reset.cursor()), (2, 3, None));
+    assert!(reset.skip.is_empty());
+    // A cursor of the earlier generation comes late.
+    history.append(advanced(&key, cursor));
+    assert_eq!(history.get(&key).unwrap().cursor(), None);
+}
+
+#[test]
+fn only_commands_give_a_connector_another_revision() {
+    let mut history = History::new();
+    let key = ConnectorKey::sink("a");
+    assert_eq!(history.execute(&key, define("http://1", Origin::Api)), Ok(Outcome::Created));
+    assert_eq!(history.execute(&key, define("http://1", Origin::Api)), Ok(Outcome::Unchanged));
+    let before = history.get(&key).unwrap().revision;
+    history.append(advanced(
+        &key,
+        wellspring_connectors::Cursor { generation: 1, position: 2, anchor: 1 },
+    ));
+    assert_eq!(history.get(&key).unwrap().revision, before);
+    assert_eq!(history.execute(&key, Action::Resume), Ok(Outcome::Changed));
+    assert!(history.get(&key).unwrap().revision > before);
+    assert_eq!(history.execute(&key, Action::Pause), Ok(Outcome::Changed));
+    assert_eq!(history.execute(&key, Action::Pause), Ok(Outcome::Unchanged));
+}
+
+#[test]
+fn refusals_are_told_apart() {
+    let mut history = History::new();
+    let (key, none) = (ConnectorKey::sink("a"), ConnectorKey::sink("b"));
+    history.execute(&key, define("http://1", Origin::Configuration)).unwrap();
+    let over_http = define("http://2", Origin::Api);
+    assert_eq!(history.execute(&key, over_http), Err(Refusal::Configured));
+    let remove = Action::Remove { is_configured: true };
+    assert_eq!(history.execute(&key, remove), Err(Refusal::Configured));
+    assert_eq!(history.execute(&none, Action::Pause), Err(Refusal::NotFound));
+    for n in 1..decide::MAX_CONNECTORS {
+        let key = ConnectorKey::source(&format!("s{n}"));
+        history.execute(&key, define("http://1", Origin::Api)).unwrap();
+    }
+    assert_eq!(history.execute(&none, define("http://1", Origin::Api)), Err(Refusal::TooMany));
+    history.execute(&key, Action::Remove { is_configured: false }).unwrap();
+    assert_eq!(history.execute(&none, define("http://1", Origin::Api)), Ok(Outcome::Created));
+}
+
+#[test]
+fn rubbish_in_the_log_is_passed_over() {
+    let mut history = told_a_lot();
+    let before = history.snapshot();
+    for (event_type, tags, data) in [
+        ("ConnectorDefined", &["sink:x"][..], "{}"),
+        ("ConnectorDefined", &["other:x"][..], r#"{"definition":{},"origin":"api"}"#),
+        ("ConnectorReset", &["sink:nobody"][..], r#"{"generation":2,"start":1}"#),
+        ("ConnectorReset", &["sink:a"][..], r#"{"generation":-2}"#),
+        ("ConnectorPaused", &[][..], "{}"),
+    ] {
+        history.append(Event::json(event_type, tags, data));
+    }
+    assert_eq!(history.snapshot(), before);
+}
