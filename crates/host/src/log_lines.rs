@@ -2,6 +2,9 @@
 
 use crate::settings::{LogFormat, ProcessConfig};
 use std::io;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// From now on lines are written, in the format and from the level on that are configured. A line that
 /// cannot be written, as the reader of standard error has gone, is lost without a word.
@@ -11,11 +14,14 @@ use std::io;
 pub fn begin(config: &ProcessConfig) -> Result<(), String> {
     let level = level(&config.log_level)?;
     let lines = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
+    // The Kafka client has a line for each transaction; what matters of it is told by whoever uses it.
+    let client = if level > tracing::Level::INFO { level } else { tracing::Level::ERROR };
+    let targets = Targets::new().with_default(level).with_target("krafka", client);
     // It would tell of such a line on standard error, and panic there.
     let lines = lines.log_internal_errors(false);
     match config.log_format {
-        LogFormat::Text => lines.with_ansi(false).init(),
-        LogFormat::Json => lines.json().flatten_event(true).init(),
+        LogFormat::Text => lines.with_ansi(false).finish().with(targets).init(),
+        LogFormat::Json => lines.json().flatten_event(true).finish().with(targets).init(),
     }
     Ok(())
 }

@@ -28,6 +28,8 @@ pub(super) struct ConnectorReport {
     #[serde(default)]
     records_behind: Option<u64>,
     #[serde(default)]
+    warnings: Vec<String>,
+    #[serde(default)]
     skips: Vec<u64>,
     #[serde(default)]
     events: u64,
@@ -109,6 +111,7 @@ pub(super) fn lines(report: &ConnectorReport) -> Vec<String> {
         }
     }
     lines.push(format!("  since it was started: {}", counts.join(", ")));
+    lines.extend(report.warnings.iter().map(|warning| format!("  note: {warning}")));
     if !report.skips.is_empty() {
         let skips: Vec<String> = report.skips.iter().map(u64::to_string).collect();
         lines.push(format!("  passes over: {}", skips.join(", ")));

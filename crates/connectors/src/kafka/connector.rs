@@ -5,11 +5,11 @@ use crate::fault::Fault;
 use std::sync::Arc;
 use wellspring_kafka::{Cluster, ConnectionSettings, KafkaCluster};
 
-/// Makes a new connection to brokers each time it is called.
+/// Makes a new connection to brokers each time it is called, with the settings of that moment: a password may have been
+/// changed.
 #[must_use]
-pub fn connector(settings: ConnectionSettings) -> Connect {
-    Box::new(move || match KafkaCluster::connect(&settings) {
-        Ok(cluster) => Ok(Arc::new(cluster) as Arc<dyn Cluster>),
-        Err(fault) => Err(Fault::from(fault)),
-    })
+pub fn connector(
+    settings: impl Fn() -> Result<ConnectionSettings, Fault> + Send + 'static,
+) -> Connect {
+    Box::new(move || Ok(Arc::new(KafkaCluster::connect(&settings()?)?) as Arc<dyn Cluster>))
 }

@@ -38,6 +38,9 @@ pub(crate) struct ConnectorReport {
     /// A source: records of the topic still to be read, as far as known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) records_behind: Option<u64>,
+    /// What a person should know although it works.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     /// Events to be passed over.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     skips: Vec<Position>,
@@ -100,6 +103,7 @@ pub(crate) fn report(
         head,
         lag: is_sink.then(|| head.saturating_sub(position)),
         records_behind: (!is_sink).then(behind),
+        warnings: supervisor.warnings(key),
         skips: connector.skip.iter().copied().collect(),
         counts: status.as_deref().map(ConnectorCounts::of).unwrap_or_default(),
     }

@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use wellspring_connectors::kafka::{
-    Connect, KafkaConnection, KafkaDestination, KafkaDestinationSettings,
+    Connect, KafkaConnection, KafkaDestination, KafkaDestinationSettings, KafkaWarnings,
 };
 use wellspring_connectors::sink::{
     CursorKeeper, DeliveryMode, Destination, Pump, PumpSettings, SinkDefinition, Target,
 };
 use wellspring_connectors::source::{SourceDefinition, SourcePump, SourcePumpSettings};
 use wellspring_connectors::webhook::{DeadLetters, WebhookDestination, WebhookDestinationSettings};
-use wellspring_connectors::{Control, Fault, Status, StopCode};
+use wellspring_connectors::{ConnectorState, Control, Fault, Status, StopCode};
 use wellspring_host::http::Host;
 use wellspring_host::threads;
 use wellspring_host::view::Live;
@@ -69,6 +69,10 @@ pub(crate) struct Runner {
     pub(crate) revision: Position,
     /// How it is doing.
     pub(crate) status: Arc<Status>,
+    /// What a person should know although it works, if it can tell.
+    pub(crate) warnings: Option<Arc<KafkaWarnings>>,
+    /// The state that the server's log knows.
+    told: ConnectorState,
     control: Arc<Control>,
     thread: Option<JoinHandle<()>>,
 }
@@ -92,11 +96,16 @@ impl Runner {
         let mut runner = Runner {
             revision: connector.revision,
             status: Arc::clone(&status),
+            warnings: None,
+            told: ConnectorState::Starting,
             control: Arc::clone(&control),
             thread: None,
         };
         let work = match prepare(key, connector, around, (&status, &control)) {
-            Ok(work) => work,
+            Ok((work, warnings)) => {
+                runner.warnings = warnings;
+                work
+            }
             Err(fault) => {
                 status.set_fault(&fault);
                 return runner;
@@ -112,6 +121,25 @@ impl Runner {
     /// Asks it to stop.
     pub(crate) fn stop(&self) {
         self.control.stop();
+    }
+
+    /// Tells the server's log of a state that it does not know yet.
+    pub(crate) fn tell(&mut self, key: &ConnectorKey) {
+        let state = self.status.state();
+        if state == self.told {
+            return;
+        }
+        match &state {
+            ConnectorState::Running => tracing::info!(connector = %key, "running"),
+            ConnectorState::Retrying { reason } => {
+                tracing::warn!(connector = %key, "trying again: {reason}");
+            }
+            ConnectorState::Stopped { code, reason, .. } => {
+                tracing::error!(connector = %key, code = code.name(), "stopped until a person decides: {reason}");
+            }
+            ConnectorState::Starting | ConnectorState::Ended => {}
+        }
+        self.told = state;
     }
 
     /// Whether its thread has ended.
@@ -131,13 +159,15 @@ impl Runner {
 
 /// What the thread of a connector does.
 type Work = Box<dyn FnOnce() + Send>;
+/// What a person should know of it.
+type Warnings = Option<Arc<KafkaWarnings>>;
 
 fn prepare(
     key: &ConnectorKey,
     connector: &Connector,
     around: &Surroundings,
     (status, control): (&Arc<Status>, &Arc<Control>),
-) -> Result<Work, Fault> {
+) -> Result<(Work, Warnings), Fault> {
     let unreadable = |refused: FieldFault| {
         let why = format!("the definition cannot be used: {}", refused.sentence());
         Fault::stop(StopCode::Unusable, why)
@@ -156,10 +186,10 @@ fn prepare(
                 skip: connector.skip.iter().copied().collect::<BTreeSet<_>>(),
                 clock: Arc::clone(&around.host.clock),
             };
-            let (destination, keeper) =
+            let (destination, keeper, warnings) =
                 destination(key, connector, sink, around, (second, &status));
             let pump = Pump::new(settings, destination, keeper, status, control);
-            Ok(Box::new(move || pump.run()))
+            Ok((Box::new(move || pump.run()), warnings))
         }
         Definition::Source(source) => {
             let connect = connect(&source.connection, &key.name, &around.secrets);
@@ -172,7 +202,7 @@ fn prepare(
                 clock: Arc::clone(&around.host.clock),
             };
             let pump = SourcePump::new(settings, connect, status, control);
-            Ok(Box::new(move || pump.run()))
+            Ok((Box::new(move || pump.run()), None))
         }
     }
 }
@@ -193,7 +223,7 @@ fn destination(
     sink: SinkDefinition,
     around: &Surroundings,
     (dead_letter_log, status): (Option<Log>, &Arc<Status>),
-) -> (Box<dyn Destination>, CursorKeeper) {
+) -> (Box<dyn Destination>, CursorKeeper, Warnings) {
     let identity = format!("{}-{}-{}", sink.log, key.name, connector.id);
     let stored =
         || CursorKeeper::Store(Box::new(SystemCursor::new(Arc::clone(&around.live), key.clone())));
@@ -214,7 +244,9 @@ fn destination(
                 partition_by: sink.partition_by,
                 clock: Arc::clone(&around.host.clock),
             };
-            (Box::new(KafkaDestination::new(settings, connect)), keeper)
+            let destination = KafkaDestination::new(settings, connect);
+            let warnings = destination.warnings();
+            (Box::new(destination), keeper, Some(warnings))
         }
         Target::Webhook(target) => {
             let secrets = around.secrets.clone();
@@ -230,7 +262,7 @@ fn destination(
                 status: Arc::clone(status),
             };
             let secret = Box::new(move |name: &str| secrets.read(name));
-            (Box::new(WebhookDestination::new(settings, secret)), stored())
+            (Box::new(WebhookDestination::new(settings, secret)), stored(), None)
         }
     }
 }
@@ -238,13 +270,10 @@ fn destination(
 /// What connects to a cluster.
 #[cfg(feature = "kafka")]
 fn connect(connection: &KafkaConnection, name: &str, secrets: &SecretFolder) -> Connect {
-    use wellspring_kafka::{Cluster, KafkaCluster};
     let (connection, secrets) = (connection.clone(), secrets.clone());
     let client_id = format!("wellspring-{name}");
-    Box::new(move || {
-        let settings = connection.settings(&client_id, |secret| secrets.read(secret))?;
-        let cluster = KafkaCluster::connect(&settings)?;
-        Ok(Arc::new(cluster) as Arc<dyn Cluster>)
+    wellspring_connectors::kafka::connector(move || {
+        connection.settings(&client_id, |secret| secrets.read(secret))
     })
 }
 

@@ -86,6 +86,13 @@ impl Supervisor {
         lock(&self.running).get(key).map(|runner| Arc::clone(&runner.status))
     }
 
+    /// What a person should know of a connector that runs here although it works.
+    pub(crate) fn warnings(&self, key: &ConnectorKey) -> Vec<String> {
+        let running = lock(&self.running);
+        let warnings = running.get(key).and_then(|runner| runner.warnings.as_ref());
+        warnings.map(|warnings| warnings.texts()).unwrap_or_default()
+    }
+
     /// Whether the configuration defines a connector.
     pub(crate) fn is_configured(&self, key: &ConnectorKey) -> bool {
         self.configured.iter().any(|configured| configured.key == *key)
@@ -127,6 +134,7 @@ impl Supervisor {
             connectors.iter().filter(wanted).map(|(key, connector)| (key, connector)).collect();
         let mut running = lock(&self.running);
         running.retain(|key, runner| {
+            runner.tell(key);
             let is_wanted =
                 wanted.get(key).is_some_and(|connector| connector.revision == runner.revision);
             let has_to_go = !is_wanted || runner.status.state() == ConnectorState::Ended;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use wellspring_connectors::sink::{
     DeliveryMode, KafkaTarget, PayloadFormat, SinkDefinition, StartAt, Target, WebhookTarget,
 };
-use wellspring_connectors::webhook::check_url;
+use wellspring_connectors::webhook::{check_header, check_url};
 use wellspring_host::names::{MAIN, NAME_RULE, SYSTEM_LOG, is_name};
 
 /// The topic in which Kafka sinks keep their cursors, if the definition names no other.
@@ -230,21 +230,6 @@ pub(super) fn log_name(field: &str, name: &str) -> Result<String, FieldFault> {
     Ok(name.to_owned())
 }
 
-/// Headers that a sink writes itself, or that belong to the connection.
-const OWN_HEADERS: [&str; 11] = [
-    "host",
-    "content-length",
-    "content-type",
-    "connection",
-    "transfer-encoding",
-    "upgrade",
-    "te",
-    "trailer",
-    "expect",
-    "user-agent",
-    "idempotency-key",
-];
-
 fn headers(
     field: &str,
     given: Option<&BTreeMap<String, String>>,
@@ -255,21 +240,7 @@ fn headers(
     }
     for (name, value) in given {
         let path = format!("{field}.{name}");
-        let lower = name.to_ascii_lowercase();
-        let is_token =
-            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        if name.is_empty() || !name.bytes().all(is_token) {
-            return fault(&path, "is no name of a header");
-        }
-        let is_own = OWN_HEADERS.contains(&lower.as_str())
-            || lower.starts_with("webhook-")
-            || lower.starts_with("wellspring-");
-        if is_own {
-            return fault(&path, "is set by the sink itself");
-        }
-        if !value.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
-            return fault(&path, "must be visible ASCII");
-        }
+        check_header(name, value).or_else(|detail| fault(&path, detail))?;
         checked(&path, value)?;
     }
     Ok(given.clone().into_iter().collect())
