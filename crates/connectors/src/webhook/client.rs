@@ -7,7 +7,7 @@ use super::signature::Signer;
 use super::tls::Tls;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -170,6 +170,10 @@ impl Client {
             headers.insert(&WEBHOOK_SIGNATURE, HeaderValue::try_from(signature).expect("base64"));
         }
         let body = (!message.body.is_empty()).then(|| message.body.clone());
+        if body.is_none() {
+            // hyper says nothing about a body that is empty; of a `POST`, receivers may insist on a length.
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         let mut request = Request::new(Payload(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.endpoint.path.clone();

@@ -211,3 +211,6 @@ impl Destination for WebhookDestination {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
