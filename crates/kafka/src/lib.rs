@@ -12,6 +12,8 @@ mod partition;
 mod record;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 #[cfg(feature = "client")]
 pub use client::KafkaCluster;

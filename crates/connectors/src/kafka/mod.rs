@@ -1,5 +1,19 @@
 //! Kafka as a destination, and how it is reached.
 
+mod batch;
 mod connection;
+#[cfg(feature = "kafka")]
+mod connector;
+mod cursor_topic;
+mod destination;
+#[cfg(test)]
+mod pump_tests;
+#[cfg(test)]
+mod simulation;
+mod warnings;
 
 pub use connection::{KafkaConnection, SaslUser};
+#[cfg(feature = "kafka")]
+pub use connector::connector;
+pub use destination::{Connect, KafkaDestination, KafkaDestinationSettings};
+pub use warnings::KafkaWarnings;

@@ -5,6 +5,7 @@ use super::{ASK_WITHIN, DELIVER_WITHIN, Link, TRANSACTION_ENDS_AFTER};
 use crate::cluster::Producer;
 use crate::fault::{Fault, FaultKind};
 use crate::record::OutgoingRecord;
+use bytes::Bytes;
 use krafka::Compression;
 use krafka::error::KrafkaError;
 use krafka::producer::{Acks, ProducerBuilder};
@@ -33,17 +34,12 @@ fn settings(link: &Link) -> ProducerBuilder {
 }
 
 fn record_of(record: OutgoingRecord) -> krafka::Record {
-    let mut made = krafka::Record::new(record.topic, record.value.clone().unwrap_or_default())
+    let mut made = krafka::Record::new(record.topic, Bytes::new())
         .partition(record.partition)
         .timestamp(record.timestamp_ms);
     made.key = record.key;
     made.value = record.value;
-    for (name, value) in record.headers {
-        made = match value {
-            Some(value) => made.header(name, value),
-            None => made.null_header(name),
-        };
-    }
+    made.headers = record.headers;
     made
 }
 

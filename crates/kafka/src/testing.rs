@@ -1,5 +1,6 @@
-//! Brokers of the tests' own.
+//! Brokers of the tests' own, started by test-servers/kafka.sh. For tests alone: what does not work panics.
 
+use crate::connection::ConnectionSettings;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,13 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const NOT_INSTALLED: i32 = 3;
 
 /// A broker. It is gone when it is dropped, or when the tests' process is.
-pub(crate) struct Broker {
+pub struct Broker {
     dir: PathBuf,
-    pub(crate) address: String,
+    /// `host:port` where it listens in the clear.
+    pub address: String,
     /// Where it listens with TLS and SASL.
-    pub(crate) secure: Option<String>,
+    pub secure: Option<String>,
     /// Whom to trust there.
-    pub(crate) ca: Option<PathBuf>,
+    pub ca: Option<PathBuf>,
 }
 
 fn run(arguments: &[&str]) -> Result<String, (i32, String)> {
@@ -28,8 +30,14 @@ fn run(arguments: &[&str]) -> Result<String, (i32, String)> {
     Err((output.status.code().unwrap_or(-1), said))
 }
 
-/// Starts a broker; `Err` says why there is none.
-pub(crate) fn start(options: &[&str]) -> Result<Broker, String> {
+/// Starts a broker, with further options of the script; `Err` says why there is none.
+///
+/// # Errors
+/// Java or Maven is not installed, or Kafka cannot be fetched.
+///
+/// # Panics
+/// The broker does not start.
+pub fn start(options: &[&str]) -> Result<Broker, String> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let dir = std::env::temp_dir().join(format!("ws-kafka-{}-{number}", std::process::id()));
@@ -55,6 +63,17 @@ pub(crate) fn start(options: &[&str]) -> Result<Broker, String> {
 }
 
 impl Broker {
+    /// A connection in the clear.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionSettings {
+        ConnectionSettings {
+            brokers: vec![self.address.clone()],
+            tls: None,
+            sasl: None,
+            client_id: "wellspring-test".into(),
+        }
+    }
+
     fn script(&self, command: &str, more: &[&str]) {
         let path = self.dir.display().to_string();
         let mut arguments = vec![command, &path];
@@ -62,16 +81,18 @@ impl Broker {
         run(&arguments).unwrap_or_else(|(_, said)| panic!("{command}: {said}"));
     }
 
-    pub(crate) fn kill(&self) {
+    /// Kills it, as `kill -9` does.
+    pub fn kill(&self) {
         self.script("kill", &[]);
     }
 
-    pub(crate) fn start_again(&self) {
+    /// Starts it again on the same port, and waits until it answers.
+    pub fn start_again(&self) {
         self.script("start", &[]);
     }
 
-    /// Kafka's own tool for topics.
-    pub(crate) fn topics(&self, arguments: &[&str]) {
+    /// Runs Kafka's own tool for topics.
+    pub fn topics(&self, arguments: &[&str]) {
         let mut more =
             vec!["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", &self.address];
         more.extend(arguments);
@@ -85,8 +106,11 @@ impl Drop for Broker {
     }
 }
 
-/// Says loudly that a test is skipped, or fails where it must not be.
-pub(crate) fn skip(test: &str, why: &str) {
+/// Says loudly that a test is skipped.
+///
+/// # Panics
+/// With `WELLSPRING_ENGINES=required`: it must not be.
+pub fn skip(test: &str, why: &str) {
     let required = std::env::var("WELLSPRING_ENGINES").is_ok_and(|value| value == "required");
     assert!(!required, "WELLSPRING_ENGINES=required, but {test} cannot run: {why}");
     // Past the capture of the tests' output.
@@ -94,7 +118,7 @@ pub(crate) fn skip(test: &str, why: &str) {
 }
 
 /// The broker that tests share, each with topics of its own. `None`: the test is skipped.
-pub(crate) fn broker(test: &str) -> Option<&'static Broker> {
+pub fn broker(test: &str) -> Option<&'static Broker> {
     static SHARED: OnceLock<Result<Broker, String>> = OnceLock::new();
     match SHARED.get_or_init(|| start(&[])) {
         Ok(broker) => Some(broker),
@@ -105,8 +129,8 @@ pub(crate) fn broker(test: &str) -> Option<&'static Broker> {
     }
 }
 
-/// A broker of a test's own.
-pub(crate) fn own(test: &str, options: &[&str]) -> Option<Broker> {
+/// A broker of a test's own. `None`: the test is skipped.
+pub fn own(test: &str, options: &[&str]) -> Option<Broker> {
     match start(options) {
         Ok(broker) => Some(broker),
         Err(why) => {

@@ -1,10 +1,8 @@
 //! The client against a real Kafka, started by test-servers/kafka.sh.
 
-mod broker;
-
-use broker::{Broker, broker, start};
 use bytes::Bytes;
 use std::time::Duration;
+use wellspring_kafka::testing::{self, Broker, broker};
 use wellspring_kafka::{
     Cluster, ConnectionSettings, Creation, FaultKind, KafkaCluster, NewTopic, OutgoingRecord,
     Reader, Record, Retention, Sasl, SaslMechanism, Tls, partition_of,
@@ -14,13 +12,7 @@ use wellspring_kafka::{
 const WAIT: Duration = Duration::from_secs(2);
 
 fn connect(broker: &Broker) -> KafkaCluster {
-    let settings = ConnectionSettings {
-        brokers: vec![broker.address.clone()],
-        tls: None,
-        sasl: None,
-        client_id: "wellspring-test".into(),
-    };
-    KafkaCluster::connect(&settings).expect("a connection")
+    KafkaCluster::connect(&broker.connection()).expect("a connection")
 }
 
 fn topic(cluster: &KafkaCluster, name: &str, partitions: i32, settings: &[(&str, &str)]) {
@@ -214,7 +206,7 @@ fn offsets_count_what_is_not_committed_and_a_place_that_is_gone_is_told() {
 #[test]
 fn a_broker_that_is_killed_and_comes_back_loses_nothing_that_was_delivered() {
     let name = "a_broker_that_is_killed_and_comes_back_loses_nothing_that_was_delivered";
-    let Some(broker) = broker::own(name, &[]) else { return };
+    let Some(broker) = testing::own(name, &[]) else { return };
     let cluster = connect(&broker);
     topic(&cluster, "killed", 2, &[]);
     let mut producer = cluster.transactional_producer("killed-1").expect("a producer");
@@ -235,10 +227,7 @@ fn a_broker_that_is_killed_and_comes_back_loses_nothing_that_was_delivered() {
 #[test]
 fn tls_and_every_mechanism_let_the_right_password_in_and_no_other() {
     let name = "tls_and_every_mechanism_let_the_right_password_in_and_no_other";
-    let broker = match start(&["--secure"]) {
-        Ok(broker) => broker,
-        Err(why) => return broker::skip(name, &why),
-    };
+    let Some(broker) = testing::own(name, &["--secure"]) else { return };
     let connect = |mechanism, password: &str| {
         let sasl =
             Sasl { mechanism, user: "wellspring".into(), password: password.to_owned().into() };

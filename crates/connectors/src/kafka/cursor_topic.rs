@@ -1,0 +1,238 @@
+//! The topic that keeps the cursors of exactly-once sinks, in the same transactions as what they deliver.
+
+use crate::cursor::Cursor;
+use crate::fault::{Fault, StopCode};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use wellspring_kafka::{
+    Cluster, Creation, FaultKind, NewTopic, OutgoingRecord, Producer, Reader, Record,
+};
+use wellspring_log::Clock;
+
+/// Where all cursors lie. Each topic has this partition, and no later change to their number moves a cursor to
+/// another, which would lose it.
+const PARTITION: i32 = 0;
+/// Brokers compact whole segments alone. With small ones a start reads thousands of cursors, and not the millions
+/// that a segment of 1 GiB holds.
+const CREATED_WITH: [(&str, &str); 3] = [
+    ("cleanup.policy", "compact"),
+    ("segment.bytes", "16777216"),
+    ("min.cleanable.dirty.ratio", "0.1"),
+];
+/// Longest wait for a record before the reader looks at the time.
+const POLL: Duration = Duration::from_millis(200);
+/// Longest wait for a further record. Brokers end a transaction that holds back readers after 30 s (the timeout that
+/// our own producers set), and look for such transactions every 10 s.
+const STALLED_US: u64 = 45_000_000;
+/// How long a newer owner is looked for after this one was fenced.
+const NEW_OWNER_US: u64 = 2_000_000;
+
+/// A cursor as it lies in the topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CursorDocument {
+    generation: u64,
+    position: u64,
+    anchor: u32,
+    /// The topic that was delivered to, in hexadecimal digits.
+    pub(super) topic_id: String,
+    /// For whoever reads the topic.
+    log: String,
+    /// For whoever reads the topic.
+    sink: String,
+}
+
+impl CursorDocument {
+    pub(super) fn cursor(&self) -> Cursor {
+        Cursor { generation: self.generation, position: self.position, anchor: self.anchor }
+    }
+}
+
+/// The id of a topic, in hexadecimal digits.
+pub(super) fn hex(id: [u8; 16]) -> String {
+    format!("{:032x}", u128::from_be_bytes(id))
+}
+
+/// The cursor of one sink in the topic.
+pub(super) struct CursorTopic {
+    pub(super) topic: String,
+    /// Key of the cursor's records.
+    pub(super) identity: String,
+    pub(super) log_name: String,
+    pub(super) sink_name: String,
+}
+
+impl CursorTopic {
+    /// Makes sure that the topic is there, and is compacted.
+    ///
+    /// # Errors
+    /// [`StopCode::Unusable`] if it is not compacted; a fault of the cluster.
+    pub(super) fn require(&self, cluster: &dyn Cluster) -> Result<(), Fault> {
+        let found = match cluster.topic(&self.topic) {
+            Err(fault) if fault.kind == FaultKind::NoTopic => {
+                self.create(cluster)?;
+                cluster.topic(&self.topic).map_err(|fault| match fault.kind {
+                    // Brokers learn of a new topic one after the other.
+                    FaultKind::NoTopic => Fault::transient(fault.detail),
+                    _ => fault.into(),
+                })?
+            }
+            found => found?,
+        };
+        if found.is_compacted {
+            return Ok(());
+        }
+        let detail = format!(
+            "the topic of cursors {} is not compacted, so Kafka would delete the cursor after a while; set its \
+             cleanup.policy to compact, or use another topic of cursors",
+            self.topic
+        );
+        Err(Fault::stop(StopCode::Unusable, detail))
+    }
+
+    fn create(&self, cluster: &dyn Cluster) -> Result<(), Fault> {
+        let settings = CREATED_WITH.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let new = NewTopic {
+            name: self.topic.clone(),
+            partitions: Some(1),
+            replicas: None,
+            settings: settings.to_vec(),
+        };
+        if cluster.create_topic(&new)? == Creation::Created {
+            tracing::info!(topic = self.topic, "the topic of cursors is created");
+        }
+        Ok(())
+    }
+
+    fn record(&self, key: String, value: Option<Vec<u8>>, clock: &dyn Clock) -> OutgoingRecord {
+        OutgoingRecord {
+            topic: self.topic.clone(),
+            partition: PARTITION,
+            timestamp_ms: i64::try_from(clock.wall_us() / 1_000).unwrap_or(i64::MAX),
+            key: Some(Bytes::from(key)),
+            value: value.map(Bytes::from),
+            headers: Vec::new(),
+        }
+    }
+
+    /// The record of a cursor.
+    pub(super) fn cursor_record(
+        &self,
+        cursor: Cursor,
+        topic_id: [u8; 16],
+        clock: &dyn Clock,
+    ) -> OutgoingRecord {
+        let document = CursorDocument {
+            generation: cursor.generation,
+            position: cursor.position,
+            anchor: cursor.anchor,
+            topic_id: hex(topic_id),
+            log: self.log_name.clone(),
+            sink: self.sink_name.clone(),
+        };
+        let value = serde_json::to_vec(&document).expect("numbers and texts");
+        self.record(self.identity.clone(), Some(value), clock)
+    }
+
+    fn probe_key(&self) -> String {
+        format!("probe:{}", self.identity)
+    }
+
+    fn is_probe(&self, record: &Record) -> bool {
+        let identity = record.key.as_ref().and_then(|key| key.strip_prefix(b"probe:"));
+        identity == Some(self.identity.as_bytes())
+    }
+
+    fn reader(&self, cluster: &dyn Cluster, from: i64) -> Result<Box<dyn Reader>, Fault> {
+        cluster.reader(&self.topic, &[(PARTITION, from)]).map_err(reading_fault)
+    }
+
+    /// Reads the newest cursor, after the producer has taken the transactional id. Gives the offset of its probe,
+    /// too: a record that is delivered now and then read. Everything that earlier owners committed lies before it;
+    /// offsets alone cannot tell that all was read, as readers do not see markers of transactions.
+    ///
+    /// # Errors
+    /// [`StopCode::Unusable`] if the cursor cannot be read. [`Fault::Transient`] if another's open transaction
+    /// holds back the probe for too long. A fault of the cluster.
+    pub(super) fn take_over(
+        &self,
+        cluster: &dyn Cluster,
+        producer: &mut dyn Producer,
+        clock: &dyn Clock,
+    ) -> Result<(Option<CursorDocument>, i64), Fault> {
+        let range = cluster.offsets(&self.topic, PARTITION)?;
+        producer.deliver(vec![self.record(self.probe_key(), None, clock)])?;
+        let mut reader = self.reader(cluster, range.first)?;
+        let mut newest = None;
+        let mut progress_us = clock.monotonic_us();
+        loop {
+            let records = reader.poll(POLL).map_err(reading_fault)?;
+            let now_us = clock.monotonic_us();
+            if !records.is_empty() {
+                progress_us = now_us;
+            } else if now_us.saturating_sub(progress_us) > STALLED_US {
+                let detail = format!(
+                    "the topic of cursors {} cannot be read to its end: a transaction of another producer is open",
+                    self.topic
+                );
+                return Err(Fault::Transient(detail));
+            }
+            for record in records {
+                if self.is_probe(&record) && record.offset >= range.end {
+                    return Ok((self.parse(newest)?, record.offset));
+                }
+                if record.key.as_deref() == Some(self.identity.as_bytes()) {
+                    newest = Some(record);
+                }
+            }
+        }
+    }
+
+    fn parse(&self, record: Option<Record>) -> Result<Option<CursorDocument>, Fault> {
+        // A tombstone is how a cursor is deleted from a compacted topic.
+        let Some(Record { value: Some(value), offset, .. }) = record else { return Ok(None) };
+        let parsed = serde_json::from_slice(&value).map(Some);
+        parsed.map_err(|error| {
+            let detail = format!(
+                "the cursor {} at offset {offset} of {} cannot be read: {error}",
+                self.identity, self.topic
+            );
+            Fault::stop(StopCode::Unusable, detail)
+        })
+    }
+
+    /// Whether another has taken over since this owner's probe: it has left a probe of its own.
+    ///
+    /// # Errors
+    /// A fault of the cluster.
+    pub(super) fn has_newer_owner(
+        &self,
+        cluster: &dyn Cluster,
+        probe_offset: i64,
+        clock: &dyn Clock,
+    ) -> Result<bool, Fault> {
+        let mut reader = self.reader(cluster, probe_offset + 1)?;
+        let begin_us = clock.monotonic_us();
+        while clock.monotonic_us().saturating_sub(begin_us) < NEW_OWNER_US {
+            let records = reader.poll(POLL).map_err(reading_fault)?;
+            if records.iter().any(|record| self.is_probe(record)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The fault of a reader of this topic.
+fn reading_fault(fault: wellspring_kafka::Fault) -> Fault {
+    match fault.kind {
+        // Somebody has deleted records just now; the next attempt begins where the topic does.
+        FaultKind::OutOfRange => Fault::Transient(fault.detail),
+        _ => fault.into(),
+    }
+}
+
+#[cfg(test)]
+#[path = "cursor_topic_tests.rs"]
+mod tests;
