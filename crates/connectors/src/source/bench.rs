@@ -66,6 +66,8 @@ pub(super) struct Bench {
     pub(super) definition: SourceDefinition,
     pub(super) generation: u64,
     pub(super) with_rejects: bool,
+    /// Whether events get ids. Without them the conditions alone keep what comes twice out.
+    pub(super) with_ids: bool,
     pub(super) connections: Arc<AtomicUsize>,
 }
 
@@ -131,6 +133,7 @@ impl Bench {
             },
             generation: 1,
             with_rejects: true,
+            with_ids: true,
             connections: Arc::default(),
         }
     }
@@ -154,7 +157,9 @@ impl Bench {
             Ok(Arc::new(cluster.clone()))
         });
         let (status, control) = (Arc::<Status>::default(), Arc::<Control>::default());
-        let pump = SourcePump::new(settings, connect, Arc::clone(&status), Arc::clone(&control));
+        let mut pump =
+            SourcePump::new(settings, connect, Arc::clone(&status), Arc::clone(&control));
+        pump.with_ids = self.with_ids;
         let thread = std::thread::Builder::new();
         #[allow(clippy::disallowed_methods)] // a test
         let thread = thread.spawn(move || pump.run()).expect("a thread");

@@ -42,6 +42,7 @@ fn history(seed: u64) {
     let random = &mut Random(seed);
     let partitions = 1 + random.below(3);
     let mut bench = Bench::new(i32::try_from(partitions).expect("small"));
+    bench.with_ids = random.below(3) == 0;
     for _ in 0..6 {
         produce(&bench, random, partitions);
         plan_faults(&bench, random);
@@ -70,7 +71,8 @@ fn each_record_comes_once_whenever_the_power_goes() {
 
 #[test]
 fn two_servers_that_run_one_source_take_turns_and_append_nothing_twice() {
-    let bench = Bench::new(2);
+    let mut bench = Bench::new(2);
+    bench.with_ids = false;
     let running = [bench.start(), bench.start(), bench.start()];
     let mut random = Random(7);
     let mut all = 0;
@@ -89,7 +91,8 @@ fn two_servers_that_run_one_source_take_turns_and_append_nothing_twice() {
 
 #[test]
 fn a_zombie_goes_on_where_the_living_one_is() {
-    let bench = Bench::new(1);
+    let mut bench = Bench::new(1);
+    bench.with_ids = false;
     let zombie = bench.start();
     zombie.wait_for(|status| status.state() == ConnectorState::Running);
     // While its barrier is held, another has the same log: here, the same log of the same process.

@@ -176,28 +176,27 @@ impl Intake {
             return Ok(false);
         }
         let rejects = self.rejects.as_ref();
-        if !rejects.is_some_and(|rejects| rejects.holds_all(partition, offset)) {
-            let reason = if rejects.is_some_and(|rejects| rejects.holds(partition, offset)) {
-                Err("a part of the record was rejected before".to_owned())
-            } else {
+        let pushed = match rejects.is_some_and(|rejects| rejects.holds(partition, offset)) {
+            true => Err("the record was rejected before".to_owned()),
+            false => {
                 let ids = self.with_ids.then_some(&lane.ids);
                 self.mapper.push(&mut lane.chunk.events, &record, ids)
-            };
-            match reason {
-                Ok(bytes) => lane.chunk.bytes += bytes,
-                Err(reason) if rejects.is_some() => {
-                    lane.chunk.reject_bytes += record.value.as_ref().map_or(0, bytes::Bytes::len);
-                    lane.chunk.rejects.push(Reject { record, reason });
-                }
-                Err(reason) => {
-                    self.flush(partition)?;
-                    let topic = &self.origin.topic;
-                    let detail = format!(
-                        "the record at offset {offset} of partition {partition} of the topic {topic} cannot be \
-                         made an event, and there is no reject log: {reason}"
-                    );
-                    return Err(Fault::stop(StopCode::Rejected, detail).into());
-                }
+            }
+        };
+        match pushed {
+            Ok(bytes) => lane.chunk.bytes += bytes,
+            Err(reason) if rejects.is_some() => {
+                lane.chunk.reject_bytes += record.value.as_ref().map_or(0, bytes::Bytes::len);
+                lane.chunk.rejects.push(Reject { record, reason });
+            }
+            Err(reason) => {
+                self.flush(partition)?;
+                let topic = &self.origin.topic;
+                let detail = format!(
+                    "the record at offset {offset} of partition {partition} of the topic {topic} cannot be made an \
+                     event, and there is no reject log: {reason}"
+                );
+                return Err(Fault::stop(StopCode::Rejected, detail).into());
             }
         }
         if lane.chunk.records == 0 {
@@ -218,8 +217,8 @@ impl Intake {
             return Ok(());
         }
         if let Some(store) = self.rejects.as_mut().filter(|_| !rejects.is_empty()) {
-            store.store(&self.origin, partition, &rejects)?;
-            Counters::add(&self.status.counters.set_aside, rejects.len() as u64);
+            let stored = store.store(&self.origin, partition, &rejects)?;
+            Counters::add(&self.status.counters.set_aside, stored);
         }
         let event_count = events.len() as u64;
         let advance = SourceAdvanced::new(&self.origin, partition, last, records);

@@ -325,3 +325,7 @@ mod tests;
 #[cfg(test)]
 #[path = "crash_tests.rs"]
 mod crash_tests;
+
+#[cfg(test)]
+#[path = "throughput_tests.rs"]
+mod throughput_tests;

@@ -99,13 +99,8 @@ impl RejectStore {
         ahead.is_some_and(|ahead| ahead.contains_key(&offset))
     }
 
-    /// Whether all of a record is there.
-    pub(super) fn holds_all(&self, partition: i32, offset: i64) -> bool {
-        let stored = self.partitions.get(&partition).and_then(|stored| stored.ahead.get(&offset));
-        stored.is_some_and(|stored| stored.part >= stored.parts)
-    }
-
-    /// Stores records of one partition, in order, as far as they are not there; durable when it returns.
+    /// Stores records of one partition, in order, as far as they are not there; durable when it returns. Gives the
+    /// number of those that were not there, or not whole.
     ///
     /// # Errors
     /// An [`Interruption`]; some may be stored.
@@ -114,14 +109,17 @@ impl RejectStore {
         origin: &Origin,
         partition: i32,
         rejects: &[Reject],
-    ) -> Result<(), Interruption> {
+    ) -> Result<u64, Interruption> {
+        let mut stored_anew = 0;
         let mut events = EncodedEvents::new();
         let tags = [origin.partition_tag(partition), origin.connector_tag.clone()];
         for reject in rejects {
             let stored = self.partitions.get(&partition);
             let stored = stored.and_then(|stored| stored.ahead.get(&reject.record.offset));
             let skipped = stored.map_or(0, |stored| stored.part as usize);
-            for data in documents(origin, reject).into_iter().skip(skipped) {
+            let missing = documents(origin, reject).into_iter().skip(skipped);
+            stored_anew += u64::from(missing.len() > 0);
+            for data in missing {
                 if events.len() == MAX_EVENTS || events.byte_len() > APPEND_BYTES {
                     self.append(origin, partition, std::mem::take(&mut events))?;
                 }
@@ -136,10 +134,10 @@ impl RejectStore {
                 events.push(&event).map_err(wellspring_log::AppendError::from)?;
             }
         }
-        match events.is_empty() {
-            true => Ok(()),
-            false => self.append(origin, partition, events),
+        if !events.is_empty() {
+            self.append(origin, partition, events)?;
         }
+        Ok(stored_anew)
     }
 
     fn append(
