@@ -46,4 +46,4 @@ mod tls;
 pub use dead_letters::DeadLetters;
 pub use destination::{WebhookDestination, WebhookDestinationSettings};
 pub use endpoint::check_url;
-pub use target::check_target;
+pub use target::{check_header, check_target};

@@ -5,8 +5,9 @@ use crate::sink::WebhookTarget;
 use hyper::header::{HeaderName, HeaderValue};
 
 /// Headers that delimit a message or steer its connection.
-const OF_THE_CONNECTION: [&str; 8] = [
+const OF_THE_CONNECTION: [&str; 9] = [
     "connection",
+    "host",
     "content-length",
     "expect",
     "keep-alive",
@@ -24,8 +25,7 @@ const OF_THE_CONNECTION: [&str; 8] = [
 pub fn check_target(target: &WebhookTarget) -> Result<(), String> {
     Endpoint::parse(&target.url)?;
     for (name, value) in &target.headers {
-        header_name(name)?;
-        header_value(name, value)?;
+        check_header(name, value)?;
     }
     for (name, _) in &target.secret_headers {
         header_name(name)?;
@@ -40,6 +40,15 @@ pub fn check_target(target: &WebhookTarget) -> Result<(), String> {
         return Err("an event needs at least one attempt".into());
     }
     Ok(())
+}
+
+/// Checks a header that a target sets.
+///
+/// # Errors
+/// What is wrong with it, without the value.
+pub fn check_header(name: &str, value: &str) -> Result<(), String> {
+    header_name(name)?;
+    header_value(name, value).map(drop)
 }
 
 /// The name of a header that a target may set.

@@ -110,7 +110,9 @@ impl Bench {
             partition_by: Some("k".into()),
             clock: Arc::new(SystemClock),
         };
-        let destination = KafkaDestination::new(destination, connector(self.connection.clone()));
+        let connection = self.connection.clone();
+        let connect = connector(move || Ok(connection.clone()));
+        let destination = KafkaDestination::new(destination, connect);
         let settings = PumpSettings {
             log: self.log.clone(),
             query: Query::all(),

@@ -251,7 +251,7 @@ fn destination(
         Target::Webhook(target) => {
             let secrets = around.secrets.clone();
             let settings = WebhookDestinationSettings {
-                dead_letters: dead_letter_log.map(|log| DeadLetters::new(log)),
+                dead_letters: dead_letter_log.map(DeadLetters::new),
                 sink_name: key.name.clone(),
                 identity,
                 log_name: sink.log,
