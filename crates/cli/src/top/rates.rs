@@ -3,7 +3,7 @@
 //! A counter that went back belongs to a server (or a log) that began anew in between; it
 //! then counts from 0, so what it shows happened in the interval, and nothing is negative.
 
-use super::sample::{Graphs, Log, Process, Route, Sample, UNBOUNDED, View};
+use super::sample::{Connector, Graphs, Log, Process, Route, Sample, UNBOUNDED, View};
 use crate::cluster::document::{EngineDocument, NodeDocument};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -24,6 +24,8 @@ pub(super) struct Figures {
     pub(super) logs: Vec<LogFigures>,
     /// By log and name.
     pub(super) views: Vec<ViewFigures>,
+    /// By kind and name.
+    pub(super) connectors: Vec<ConnectorFigures>,
     /// Of all logs together; `None` where no graph is used.
     pub(super) graph: Option<GraphFigures>,
     /// By name; every route that was ever asked for.
@@ -161,6 +163,25 @@ pub(super) struct ViewFigures {
     pub(super) folded_per_s: f64,
 }
 
+/// A sink or source.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct ConnectorFigures {
+    /// `sink` or `source`.
+    pub(super) kind: &'static str,
+    pub(super) name: String,
+    pub(super) running: bool,
+    /// Until a person decides.
+    pub(super) stopped: bool,
+    /// Events or records still to come.
+    pub(super) lag: u64,
+    pub(super) events_per_s: f64,
+    pub(super) bytes_per_s: f64,
+    /// Fresh starts since it was started.
+    pub(super) restarts: u64,
+    /// Dead letters or rejects since it was started.
+    pub(super) set_aside: u64,
+}
+
 /// The graphs of all logs together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct GraphFigures {
@@ -221,6 +242,7 @@ pub(super) fn between(before: &Sample, now: &Sample) -> Figures {
         nodes: now.cluster.as_ref().map(|cluster| cluster.nodes.clone()).unwrap_or_default(),
         logs: logs(counted, now, interval_s),
         views: views(counted, now, interval_s),
+        connectors: connectors(counted, now, interval_s),
         graph: graph(&counted.graphs, &now.graphs, interval_s),
         routes,
     }
@@ -449,4 +471,25 @@ fn views(before: &Sample, now: &Sample, interval_s: f64) -> Vec<ViewFigures> {
         }
     };
     now.views.iter().map(figures).collect()
+}
+
+fn connectors(before: &Sample, now: &Sample, interval_s: f64) -> Vec<ConnectorFigures> {
+    let figures = |(key, connector): (&(&'static str, String), &Connector)| {
+        // One that was started meanwhile counts from 0 again.
+        let earlier = before.connectors.get(key).filter(|c| c.events <= connector.events);
+        let (events, bytes) = earlier.map_or((0, 0), |c| (c.events, c.bytes));
+        let rate = |count: u64, before: u64| count.saturating_sub(before) as f64 / interval_s;
+        ConnectorFigures {
+            kind: key.0,
+            name: key.1.clone(),
+            running: connector.running > 0,
+            stopped: connector.stopped > 0,
+            lag: connector.lag,
+            events_per_s: rate(connector.events, events),
+            bytes_per_s: rate(connector.bytes, bytes),
+            restarts: connector.restarts,
+            set_aside: connector.set_aside,
+        }
+    };
+    now.connectors.iter().map(figures).collect()
 }

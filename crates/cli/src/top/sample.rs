@@ -19,6 +19,8 @@ pub(super) struct Sample {
     pub(super) logs: BTreeMap<String, Log>,
     /// By log and name.
     pub(super) views: BTreeMap<(String, String), View>,
+    /// By kind and name.
+    pub(super) connectors: BTreeMap<(&'static str, String), Connector>,
     pub(super) graphs: Graphs,
     pub(super) intake: Option<Intake>,
     /// Of a node of several, from `/v1/cluster`, if it was answered.
@@ -115,6 +117,25 @@ pub(super) struct View {
     pub(super) state: Option<String>,
 }
 
+/// Figures of a sink or source.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Connector {
+    /// 0 or 1.
+    pub(super) running: u64,
+    /// 0 or 1.
+    pub(super) stopped: u64,
+    /// Events or records still to come.
+    pub(super) lag: u64,
+    /// A counter, from 0 at each start of the connector.
+    pub(super) events: u64,
+    /// A counter, as `events`.
+    pub(super) bytes: u64,
+    /// A counter, as `events`.
+    pub(super) restarts: u64,
+    /// A counter, as `events`: dead letters, or rejects.
+    pub(super) set_aside: u64,
+}
+
 /// Figures of graphs, of all logs together; counters unless said otherwise. All are 0 where none is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Graphs {
@@ -207,6 +228,24 @@ const VIEW: [(&str, Set<View>); 4] = [
     ("wellspring_view_answers", |view, v| view.answers = v.count()),
 ];
 
+/// By the kind of connector, the rest of the name, and what it sets.
+const CONNECTOR: [(&str, &str, Set<Connector>); 14] = [
+    ("sink", "running", |c, v| c.running = v.count()),
+    ("sink", "stopped", |c, v| c.stopped = v.count()),
+    ("sink", "lag_events", |c, v| c.lag = v.count()),
+    ("sink", "events_total", |c, v| c.events = v.count()),
+    ("sink", "bytes_total", |c, v| c.bytes = v.count()),
+    ("sink", "restarts_total", |c, v| c.restarts = v.count()),
+    ("sink", "dead_letters_total", |c, v| c.set_aside = v.count()),
+    ("source", "running", |c, v| c.running = v.count()),
+    ("source", "stopped", |c, v| c.stopped = v.count()),
+    ("source", "lag_records", |c, v| c.lag = v.count()),
+    ("source", "events_total", |c, v| c.events = v.count()),
+    ("source", "bytes_total", |c, v| c.bytes = v.count()),
+    ("source", "restarts_total", |c, v| c.restarts = v.count()),
+    ("source", "rejects_total", |c, v| c.set_aside = v.count()),
+];
+
 /// The series of a name are added up.
 const GRAPHS: [(&str, Set<Graphs>); 11] = [
     ("wellspring_graph_statements_total", |g, v| match v.label("access") {
@@ -264,6 +303,13 @@ impl Sample {
         for series in page.series(name).iter().filter(|series| series.count() == 1) {
             let log = sample.logs.entry(label(series, name, "log")?).or_default();
             log.role = Some(label(series, name, "role")?);
+        }
+        for (kind, rest, set) in CONNECTOR {
+            let name = format!("wellspring_{kind}_{rest}");
+            for series in page.series(&name) {
+                let key = (kind, label(series, &name, kind)?);
+                set(sample.connectors.entry(key).or_default(), series);
+            }
         }
         for (name, add) in GRAPHS {
             page.series(name).iter().for_each(|series| add(&mut sample.graphs, series));
@@ -379,6 +425,18 @@ mod tests {
             wellspring_graph_nodes{log=\"b\"} 6\n";
         let graphs = Sample::read(0, &format!("{page}{graphs}")).unwrap().graphs;
         assert_eq!((graphs.reading, graphs.writing, graphs.nodes), (3, 4, 11));
+    }
+
+    #[test]
+    fn sinks_and_sources_are_told_apart() {
+        let page = include_str!("metrics.txt");
+        let figures = "# TYPE wellspring_sink_lag_events gauge\n\
+            wellspring_sink_lag_events{sink=\"a\"} 5\n\
+            # TYPE wellspring_source_rejects_total counter\n\
+            wellspring_source_rejects_total{source=\"a\"} 2\n";
+        let sample = Sample::read(0, &format!("{page}{figures}")).unwrap();
+        assert_eq!(sample.connectors[&("sink", "a".to_owned())].lag, 5);
+        assert_eq!(sample.connectors[&("source", "a".to_owned())].set_aside, 2);
     }
 
     #[test]

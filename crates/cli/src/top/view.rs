@@ -2,7 +2,8 @@
 //! red; nothing is told by colour alone.
 
 use super::rates::{
-    Answers, Figures, GraphFigures, IngestFigures, LogFigures, Quantile, RouteFigures, ViewFigures,
+    Answers, ConnectorFigures, Figures, GraphFigures, IngestFigures, LogFigures, Quantile,
+    RouteFigures, ViewFigures,
 };
 use crate::cluster::document::{EngineDocument, NodeDocument};
 use ratatui::style::{Style, Stylize as _};
@@ -106,8 +107,15 @@ pub(super) fn lines(figures: &Figures, order: Order, height: Option<usize>) -> V
     let load = |log: &LogFigures| log.events_per_s + log.appends_per_s + log.ingest.accepted_per_s;
     by_load.sort_by(|a, b| load(b).total_cmp(&load(a)).then_with(|| a.log.cmp(&b.log)));
     let graph = figures.graph.as_ref().map(graph).unwrap_or_default();
-    let tables =
-        [nodes(&figures.nodes), logs(&by_load), ingest(&by_load), views(&figures.views), graph];
+    let connectors = connectors(&figures.connectors);
+    let tables = [
+        nodes(&figures.nodes),
+        logs(&by_load),
+        ingest(&by_load),
+        views(&figures.views),
+        connectors,
+        graph,
+    ];
     let routes = routes(&figures.routes, order);
     let wanted =
         lines.len() + tables.iter().chain([&routes]).map(|table| table.len() + 1).sum::<usize>();
@@ -310,6 +318,29 @@ fn views(views: &[ViewFigures]) -> Vec<Line<'static>> {
         ]
     };
     table(head.map(Span::from).to_vec(), views.iter().map(row).collect())
+}
+
+fn connectors(connectors: &[ConnectorFigures]) -> Vec<Line<'static>> {
+    let head =
+        ["Connector", "kind", "state", "behind", "events/s", "bytes/s", "restarts", "set aside"];
+    let row = |connector: &ConnectorFigures| {
+        let (state, is_bad) = match connector {
+            ConnectorFigures { stopped: true, .. } => ("STOPPED", true),
+            ConnectorFigures { running: true, .. } => ("running", false),
+            _ => ("not running", false),
+        };
+        vec![
+            visible(&connector.name).into(),
+            connector.kind.into(),
+            alarm(state.to_owned(), is_bad),
+            count(connector.lag).into(),
+            bare_rate(connector.events_per_s).into(),
+            bytes(connector.bytes_per_s as u64).into(),
+            count(connector.restarts).into(),
+            alarm(count(connector.set_aside), connector.set_aside > 0),
+        ]
+    };
+    table(head.map(Span::from).to_vec(), connectors.iter().map(row).collect())
 }
 
 fn graph(graph: &GraphFigures) -> Vec<Line<'static>> {

@@ -1,0 +1,224 @@
+"""Drives run-kafka.sh: what its parts do stands there. Prints tables, and leaves rows as JSON lines."""
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+HUB, RECEIVER = sys.argv[1:3]
+ENV = os.environ
+ROUNDS, SECS = int(ENV["rounds"]), int(ENV["secs"])
+EVENTS, RECORDS, HOOKS = int(ENV["events"]), int(ENV["records"]), int(ENV["hooks"])
+WORK, BROKERS, PARTS = ENV["work"], ENV["brokers"], ENV["parts"].split()
+DATA = '{"order":17,"customer":"c-1234","amount":1290,"currency":"EUR","note":"a line of about a hundred bytes"}'
+
+
+def ask(method, path, body=None, base=HUB):
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(base + path, data=data, method=method)
+    if data is not None:
+        request.add_header("Content-Type", "application/json")
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            content = answer.read()
+    except urllib.error.HTTPError as error:
+        raise SystemExit(f"{method} {path}: {error.code} {error.read().decode()}")
+    return json.loads(content) if content else None
+
+
+def tool(*words, output=None):
+    words = [ENV["kafka"], "tool", WORK + "/kafka", *words]
+    if output:
+        with open(output, "wb") as file:
+            return subprocess.run(words, stdout=file, stderr=subprocess.DEVNULL)
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+def row(**members):
+    with open(ENV["out"], "a") as file:
+        file.write(json.dumps(members) + "\n")
+
+
+def topic(name, partitions=4):
+    tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", BROKERS, "--create", "--topic", name,
+         "--partitions", str(partitions))
+
+
+def bench(path, *flags):
+    """One run of the load tester: its first endpoint's figures."""
+    told = WORK + "/run.json"
+    subprocess.run([ENV["wellspring"], "bench", HUB + path, "--threads", "1", "--no-pin", "--no-headroom", "--quiet",
+                    "--json", told, *flags], capture_output=True)
+    run = json.load(open(told))["steps"][0]["runs"][0]
+    endpoint = run["endpoints"][0]
+    tally = endpoint["counters"]
+    if not tally["successes"] or tally["errors"]:
+        raise SystemExit(f"{path}: {tally}")
+    return {"rate": tally["successes"] / (run["measured_ns"] / 1e9), "sent": tally["successes"],
+            "p50_us": endpoint["service"]["quantiles_ns"]["p50"] / 1e3}
+
+
+def until(what, reached, seconds=600):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if reached():
+            return
+        time.sleep(0.02)
+    raise SystemExit(f"{what}: not within {seconds} s")
+
+
+def sink(name):
+    report = ask("GET", "/v1/sinks/" + name)
+    if report["state"] in ("stopped", "retrying"):
+        raise SystemExit(f"the sink {name}: {report}")
+    return report
+
+
+def head(log, base=HUB):
+    return ask("GET", f"/v1/logs/{log}/head", base=base)["head"]
+
+
+def positions_in(name):
+    """The positions of the committed records of a topic, as Kafka's own consumer gives them, by partition."""
+    output = WORK + "/consumed.txt"
+    tool("org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", BROKERS, "--topic", name,
+         "--from-beginning", "--isolation-level", "read_committed", "--timeout-ms", "15000",
+         "--property", "print.headers=true", "--property", "print.value=false", "--property", "print.partition=true",
+         output=output)
+    partitions = {}
+    for line in open(output):
+        partition, headers = line.rstrip("\n").split("\t")[:2]
+        position = next(h for h in headers.split(",") if h.startswith("wellspring-position:"))
+        partitions.setdefault(partition, []).append(int(position.split(":")[1]))
+    return partitions
+
+
+def java_producer(name, count):
+    payload = WORK + "/payload.txt"
+    with open(payload, "w") as file:
+        file.write(DATA + "\n")
+    printed = tool("org.apache.kafka.tools.ProducerPerformance", "--topic", name, "--num-records", str(count),
+                   "--payload-file", payload, "--throughput", "-1", "--producer-props",
+                   "bootstrap.servers=" + BROKERS, "acks=all")
+    last = [line for line in printed.splitlines() if "records/sec" in line][-1]
+    return float(last.split("records sent, ")[1].split(" records/sec")[0])
+
+
+def end_to_end():
+    ours, theirs, sent_rates = [], [], []
+    for round_ in range(ROUNDS):
+        def wellspring():
+            log, name = f"end{round_}", f"end-{round_}"
+            topic(name)
+            ask("PUT", "/v1/logs/" + log)
+            ask("PUT", "/v1/sinks/" + name, {"log": log, "brokers": [BROKERS], "topic": name})
+            until("the sink runs", lambda: sink(name)["state"] == "running", 60)
+            begun = time.monotonic()
+            sent = bench(f"/v1/logs/{log}/e", "-c", "64", "-n", str(EVENTS), "-d", DATA, "--expect", "202")
+            sent_rates.append(sent["rate"])
+            until("all is stored", lambda: head(log) >= EVENTS)
+            until("all is delivered", lambda: sink(name)["position"] >= EVENTS)
+            seconds = time.monotonic() - begun
+            ask("DELETE", "/v1/sinks/" + name)
+            partitions = positions_in(name)
+            delivered = sorted(p for positions in partitions.values() for p in positions)
+            assert all(positions == sorted(positions) for positions in partitions.values()), "order"
+            assert delivered == list(range(1, head(log) + 1)), f"{len(delivered)} of {head(log)}"
+            ours.append(len(delivered) / seconds)
+            row(part="end", side="wellspring", round=round_, rate=ours[-1], ingest_rate=sent["rate"], counted=len(delivered))
+
+        def java():
+            name = f"java-{round_}"
+            topic(name)
+            theirs.append(java_producer(name, EVENTS))
+            row(part="end", side="java", round=round_, rate=theirs[-1])
+
+        for part in (wellspring, java) if round_ % 2 == 0 else (java, wellspring):
+            part()
+    ratios = [a / b for a, b in zip(ours, theirs)]
+    print(f"| end to end, {EVENTS:,} events | {statistics.median(ours):,.0f} events/s "
+          f"({min(ours):,.0f} to {max(ours):,.0f}), each counted once by Kafka's consumer; `POST /e` meanwhile "
+          f"{statistics.median(sent_rates):,.0f}/s | Java, acks=all: {statistics.median(theirs):,.0f}; "
+          f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) |", flush=True)
+
+
+def beside():
+    topic("beside")
+    ask("PUT", "/v1/logs/beside")
+    ask("PUT", "/v1/sinks/beside", {"log": "beside", "brokers": [BROKERS], "topic": "beside"})
+    until("the sink runs", lambda: sink("beside")["state"] == "running", 60)
+    event = '{"events":[{"type":"OrderPlaced","tags":["customer:1"],"data":' + DATA + "}]}"
+
+    def caught_up():
+        until("the sink has caught up", lambda: sink("beside")["lag"] == 0)
+
+    for case, path, flags, value, goal in (
+        ("append p50, one client", "/v1/logs/beside/append", ["-c", "1", "-d", event], "p50_us", "≤ 1.05"),
+        ("`POST /e`, 64 clients", "/v1/logs/beside/e", ["-c", "64", "-d", DATA, "--expect", "202"], "rate", "≥ 0.95"),
+    ):
+        pairs = []
+        for round_ in range(2 * ROUNDS):
+            measured = {}
+            for state in ("resume", "pause") if round_ % 2 == 0 else ("pause", "resume"):
+                ask("POST", "/v1/sinks/beside/" + state)
+                if state == "resume":
+                    until("the sink runs", lambda: sink("beside")["state"] == "running", 60)
+                    caught_up()
+                else:
+                    time.sleep(1)
+                measured[state] = bench(path, *flags, "-z", f"{SECS}s", "--warmup", "1s")[value]
+                row(part="beside", case=case, state=state, round=round_, value=measured[state])
+            pairs.append(measured["resume"] / measured["pause"])
+        print(f"| {case}, sink running ÷ paused (goal {goal}) | {statistics.median(pairs):.3f} "
+              f"({min(pairs):.3f} to {max(pairs):.3f}) | |", flush=True)
+    ask("DELETE", "/v1/sinks/beside")
+
+
+def source():
+    rates, theirs = [], []
+    for round_ in range(ROUNDS):
+        for partitions in (1, 4):
+            log, name = f"source{round_}-{partitions}", f"source-{round_}-{partitions}"
+            topic(name, partitions)
+            theirs.append(java_producer(name, RECORDS))
+            ask("PUT", "/v1/logs/" + log)
+            begun = time.monotonic()
+            ask("PUT", "/v1/sources/" + name, {"log": log, "brokers": [BROKERS], "topic": name, "type": "OrderPlaced",
+                                               "tags": ["customer:{value:/customer}"]})
+            until("all is read", lambda: ask("GET", "/v1/sources/" + name)["events"] >= RECORDS)
+            rates.append(RECORDS / (time.monotonic() - begun))
+            ask("DELETE", "/v1/sources/" + name)
+            row(part="source", round=round_, partitions=partitions, rate=rates[-1])
+    print(f"| source, {RECORDS:,} records of 1 and 4 partitions, its start included | {statistics.median(rates):,.0f} "
+          f"records/s ({min(rates):,.0f} to {max(rates):,.0f}) | Java produces {statistics.median(theirs):,.0f} |", flush=True)
+
+
+def webhook():
+    rates = []
+    ask("PUT", "/v1/logs/hooks")
+    bench("/v1/logs/hooks/e", "-c", "64", "-n", str(HOOKS), "-d", DATA, "--expect", "202")
+    until("all is stored", lambda: head("hooks") >= HOOKS)
+    count = head("hooks")
+    for round_ in range(ROUNDS):
+        log = f"hooked{round_}"
+        ask("PUT", "/v1/logs/" + log, base=RECEIVER)
+        name = f"hook-{round_}"
+        begun = time.monotonic()
+        ask("PUT", "/v1/sinks/" + name, {"log": "hooks", "url": f"{RECEIVER}/v1/logs/{log}/e", "in_flight": 64})
+        until("all is delivered", lambda: sink(name)["position"] >= count)
+        rates.append(count / (time.monotonic() - begun))
+        until("the receiver has stored it", lambda: head(log, RECEIVER) >= count, 30)
+        assert head(log, RECEIVER) == count, f"{head(log, RECEIVER)} of {count}"
+        ask("DELETE", "/v1/sinks/" + name)
+        row(part="webhook", round=round_, rate=rates[-1])
+    print(f"| webhook, 64 in flight, to another server's `POST /e` | {statistics.median(rates):,.0f} requests/s "
+          f"({min(rates):,.0f} to {max(rates):,.0f}) | goal 20,000 |", flush=True)
+
+
+print("| | Wellspring | beside it |\n|---|---|---|", flush=True)
+for part, measure in (("end", end_to_end), ("beside", beside), ("source", source), ("webhook", webhook)):
+    if part in PARTS:
+        measure()
