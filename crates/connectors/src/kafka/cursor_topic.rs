@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wellspring_kafka::{
     Cluster, Creation, FaultKind, NewTopic, OutgoingRecord, Producer, Reader, Record,
+    TopicDescription,
 };
 use wellspring_log::Clock;
 
@@ -20,6 +21,9 @@ const CREATED_WITH: [(&str, &str); 3] = [
     ("segment.bytes", "16777216"),
     ("min.cleanable.dirty.ratio", "0.1"),
 ];
+/// How often a topic that was created just now is looked for, and how long to wait in between.
+const NEW_TOPIC_LOOKS: u32 = 30;
+const NEW_TOPIC_WAIT: Duration = Duration::from_millis(100);
 /// Longest wait for a record before the reader looks at the time.
 const POLL: Duration = Duration::from_millis(200);
 /// Longest wait for a further record. Brokers end a transaction that holds back readers after 30 s (the timeout that
@@ -72,11 +76,7 @@ impl CursorTopic {
         let found = match cluster.topic(&self.topic) {
             Err(fault) if fault.kind == FaultKind::NoTopic => {
                 self.create(cluster)?;
-                cluster.topic(&self.topic).map_err(|fault| match fault.kind {
-                    // Brokers learn of a new topic one after the other.
-                    FaultKind::NoTopic => Fault::transient(fault.detail),
-                    _ => fault.into(),
-                })?
+                self.describe_new(cluster)?
             }
             found => found?,
         };
@@ -89,6 +89,23 @@ impl CursorTopic {
             self.topic
         );
         Err(Fault::stop(StopCode::Unusable, detail))
+    }
+
+    /// Describes the topic once it is known: brokers learn of a new one one after the other.
+    fn describe_new(&self, cluster: &dyn Cluster) -> Result<TopicDescription, Fault> {
+        let mut looks = 0;
+        loop {
+            match cluster.topic(&self.topic) {
+                Err(fault) if fault.kind == FaultKind::NoTopic => {
+                    looks += 1;
+                    if looks == NEW_TOPIC_LOOKS {
+                        return Err(Fault::transient(fault.detail));
+                    }
+                    std::thread::sleep(NEW_TOPIC_WAIT);
+                }
+                described => return Ok(described?),
+            }
+        }
     }
 
     fn create(&self, cluster: &dyn Cluster) -> Result<(), Fault> {

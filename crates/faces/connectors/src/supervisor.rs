@@ -23,6 +23,11 @@ use wellspring_log::CommitOn;
 /// Time between two looks, should nobody wake the thread.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// How long connectors may take to end when the server stops, in µs.
+const CLOSE_PATIENCE_US: u64 = 5_000_000;
+/// Time between two looks at whether they have.
+const CLOSE_LOOK: Duration = Duration::from_millis(10);
+
 /// What the thread and its owner share.
 pub(crate) struct Supervisor {
     host: Arc<Host>,
@@ -111,7 +116,20 @@ impl Supervisor {
         }
         let mut running = lock(&self.running);
         running.values().for_each(Runner::stop);
-        running.values_mut().for_each(Runner::join);
+        let begun_us = self.host.clock.monotonic_us();
+        let is_patient = || self.host.clock.monotonic_us() - begun_us < CLOSE_PATIENCE_US;
+        while running.values().any(|runner| !runner.has_ended()) && is_patient() {
+            std::thread::sleep(CLOSE_LOOK);
+        }
+        for (key, runner) in running.iter_mut() {
+            if runner.has_ended() {
+                runner.join();
+            } else {
+                // It waits for a broker that does not answer. What it delivers yet is fenced or repeated later, as after
+                // a crash.
+                tracing::warn!(connector = %key, "not waited for any longer");
+            }
+        }
     }
 
     /// Starts and stops what has to be.
